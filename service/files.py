@@ -1,10 +1,11 @@
-"""Write files so that a crash leaves the old content or the new, never a part of it."""
+"""Atomic writes of files, which survive a crash, and readers of YAML and table files."""
 
+import csv
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 
 def write_atomically(path: Path, data: bytes, *, exclusive: bool = False) -> None:
@@ -52,3 +53,22 @@ def fsync_directory(directory: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def load_yaml(path: Path) -> Any:
+    """Return the value of a YAML file."""
+    # Imported here because most starts read no YAML file.
+    import yaml
+
+    # libyaml is ten times faster than the Python loader.
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return yaml.load(path.read_text("utf-8"), Loader=loader)  # noqa: S506 - both loaders are safe
+
+
+def read_table(path: Path) -> Iterator[dict[str, str]]:
+    """Yield the rows of a `.csv` or `.tsv` file, with the names of its first line. TSV files have no quoting."""
+    with path.open(encoding="utf-8", newline="") as lines:
+        if path.suffix == ".tsv":
+            yield from csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
+        else:
+            yield from csv.DictReader(lines)

@@ -21,7 +21,6 @@ from service.api.responses import CHANGED, audit_in_tenant, no_content
 from service.audit.events import AuditEvent
 from service.authz.context import TenantContext
 from service.authz.decisions import CatalogueSnapshot
-from service.authz.entitlement import may_enter
 from service.authz.paths import API_KEY, API_KEYS, TENANT
 from service.authz.scopes import holding, verbs
 from service.catalogue.operations import scopes
@@ -29,6 +28,7 @@ from service.clock import wire_time
 from service.context import Platform
 from service.db.engine import Record
 from service.errors import ApiError
+from service.principals.conditions import may_enter
 from service.principals.grants import role_in
 
 router = protected_router("API keys")

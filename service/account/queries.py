@@ -3,10 +3,10 @@
 from sqlalchemy import Connection, literal, select
 
 from service import errors
-from service.authz.entitlement import may_enter
 from service.db.engine import Record
 from service.db.tables import memberships, organizations, tenants, users, workload_identities
 from service.principal import Principal
+from service.principals.conditions import may_enter
 
 
 def person(connection: Connection, user_id: str | None) -> Record:

@@ -13,14 +13,13 @@ from sqlalchemy import ColumnElement, Connection, select
 from service import errors
 from service.authz.context import AuthorizationContext, OrganizationContext, TenantContext
 from service.authz.decisions import covers, has_enforced_scope
-from service.authz.entitlement import may_enter
 from service.authz.route_policies import RoutePolicy
 from service.catalogue.operations import access_levels, scope_of
 from service.catalogue.resource_types import kinds
 from service.db.tables import memberships, tenants, users
 from service.errors import ApiError
 from service.principal import Principal
-from service.principals.conditions import membership_covers_tenant
+from service.principals.conditions import may_enter, membership_covers_tenant
 from service.principals.grants import membership_in
 from service.validation import canonical_id
 

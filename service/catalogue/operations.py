@@ -3,10 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from service.catalogue.data_files import DATA_DIR, load_yaml, read_table
+from service.files import load_yaml, read_table
+
+DATA_DIR = Path(__file__).with_name("data")
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
 
-from service.catalogue.data_files import DATA_DIR, load_yaml
+from service.catalogue.operations import DATA_DIR
+from service.files import load_yaml
 
 
 @dataclass(frozen=True, slots=True)

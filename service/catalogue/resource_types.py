@@ -6,7 +6,8 @@ from functools import cache
 from types import MappingProxyType
 from typing import Literal
 
-from service.catalogue.data_files import DATA_DIR, load_yaml
+from service.catalogue.operations import DATA_DIR
+from service.files import load_yaml
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,8 +27,8 @@ from service.default_tags import validation as rules
 from service.default_tags.apply_batch import TagChange
 from service.default_tags.routes import OBJECT_OF_TEXTS
 from service.errors import ApiError
-from service.jobs.dependencies import WorkerDep
 from service.jobs.queries import OPEN, open_run
+from service.jobs.worker import WorkerDep
 
 router = protected_router("default tags")
 

@@ -19,11 +19,11 @@ from uuid import uuid4
 
 from sqlalchemy import RowMapping
 
-from service.authz.entitlement import still_entitled
 from service.clock import Clock, wire_time
 from service.db.engine import Database
 from service.jobs import queries
 from service.principal import Principal
+from service.principals.conditions import still_entitled
 
 logger = logging.getLogger(__name__)
 

@@ -4,9 +4,14 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Protocol
 
-from sqlalchemy import Connection, RowMapping
+from sqlalchemy import (
+    Connection,
+    RowMapping,
+)
 
-from service.jobs import queries
+from service.errors import ApiError
+from service.jobs import job, queries
+from service.jobs.queries import OPEN
 
 WORKFLOW_ERROR = "WORKFLOW_ERROR"
 MAX_RETRY_SECONDS = 60.0
@@ -74,3 +79,26 @@ def end(
         completed_at=at,
         steps=steps,
     )
+
+
+CANCELLED = "cancelled"
+
+
+REASON = "cancelled by an operator of the platform; what was changed until then is kept"
+
+
+def cancel(connection: Connection, row: RowMapping, at: datetime) -> None:
+    """End an open operation as cancelled. Call with the row locked.
+
+    Raises:
+        ApiError: 409 OPERATION_OVER if it has ended.
+    """
+    if row["status"] not in OPEN:
+        raise ApiError(
+            409,
+            "OPERATION_OVER",
+            f"the operation is {row['status']} already",
+            operationId=row["operation_id"],
+            runId=row["run_id"],
+        )
+    job.end(connection, row, at, status=CANCELLED, error=REASON, code=CANCELLED)

@@ -1,4 +1,7 @@
-"""SQL of durable work: the operations table, executors, and what the event stream compares."""
+"""SQL of durable work: the operations table, executors, and what the event stream compares.
+
+Cancels an open operation for an operator of the platform.
+"""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass

@@ -20,10 +20,10 @@ from service.clock import wire_time
 from service.context import Platform
 from service.errors import ApiError, operation_not_found
 from service.jobs import queries
-from service.jobs.cancellation import cancel
-from service.jobs.dependencies import WorkerDep
 from service.jobs.event_stream import MAX_PER_PRINCIPAL, EventHub, Stream, TooManyOfPrincipal, TooManyStreams
+from service.jobs.job import cancel
 from service.jobs.queries import OPEN, STALLED_AFTER
+from service.jobs.worker import WorkerDep
 from service.principals import grants
 
 KEEPALIVE_SECONDS = 15.0

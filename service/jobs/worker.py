@@ -11,7 +11,11 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from datetime import datetime
+from typing import Annotated
 from uuid import uuid4
+
+from fastapi import Depends
+from starlette.requests import Request
 
 from service.clock import Clock
 from service.db.engine import Database
@@ -224,3 +228,12 @@ class Worker:
     def _kind(self, run_id: str) -> str | None:
         with self._database.read() as connection:
             return queries.kind_of(connection, run_id)
+
+
+async def get_worker(request: Request) -> Worker:
+    """Return the worker of this process."""
+    worker: Worker = request.app.state.worker
+    return worker
+
+
+WorkerDep = Annotated[Worker, Depends(get_worker)]

@@ -114,6 +114,6 @@ def _copy_sqlite(settings: Settings, copy: Path) -> None:
 
 
 if __name__ == "__main__":
-    from service.operator.archive_command import run
+    from service.operator.archive import run
 
     run("backup", create_backup)

@@ -18,8 +18,8 @@ from service.api.protected_route import protected_router
 from service.context import Platform
 from service.db.tables import audit_head, operations
 from service.http_server.admission import REJECTION_REASONS
-from service.jobs.dependencies import WorkerDep
 from service.jobs.queries import OPEN, is_open, stalled_count
+from service.jobs.worker import WorkerDep
 from service.operator import health
 from service.request_metrics import BUCKETS
 from service.settings import VERSION

@@ -284,6 +284,6 @@ def _was_committed(settings: Settings, staged: Path) -> bool:
 
 
 if __name__ == "__main__":
-    from service.operator.archive_command import run
+    from service.operator.archive import run
 
     run("restore", restore_backup, check_backup)

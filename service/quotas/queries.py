@@ -6,11 +6,11 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, Table, func, select
 
-from service.authz.entitlement import enterable_tenant_ids
 from service.catalogue.quota_types import default_limits, quota_types
 from service.db.dialect import upsert_insert
 from service.db.tables import organization_quotas, tenant_quotas, tenants
 from service.principal import Principal
+from service.principals.conditions import enterable_tenant_ids
 
 Tenants = Collection[str] | Select[Any]
 """Ids of tenants, or a query for them."""

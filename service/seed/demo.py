@@ -9,9 +9,9 @@ from typing import Any
 from sqlalchemy import Connection
 
 from service.audit.events import AuditEvent
-from service.catalogue.data_files import read_table
 from service.clock import wire_time
 from service.db import tables
+from service.files import read_table
 from service.oidc_issuer.issuer import ISSUER
 from service.seed import demo_access
 from service.seed.insert import SEEDS_DIR, KeyMinter, Row, SeedFile, first_tag_versions, insert_rows, provision

@@ -15,7 +15,7 @@ from typing import Any
 from sqlalchemy import Connection, Table, insert
 
 from service.authn import api_keys
-from service.catalogue.data_files import load_yaml
+from service.files import load_yaml
 from service.tenants.provisioning import WORK
 
 SEEDS_DIR = Path(__file__).with_name("data")

@@ -10,10 +10,10 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
-from service.catalogue.data_files import load_yaml
 from service.catalogue.quota_types import quota_types
 from service.clock import wire_time
 from service.db import tables
+from service.files import load_yaml
 from service.seed.insert import SEEDS_DIR, KeyMinter, Row, first_tag_versions, insert_rows, parse_offset, provision
 
 KEY_LIFE = timedelta(days=365)

@@ -309,3 +309,6 @@ def _add(connection: Connection, table: Table, rows: list[dict[str, Any]]) -> No
     """Insert the rows whose primary key does not exist; any other conflict is an error."""
     statement = upsert_insert(connection, table).on_conflict_do_nothing(index_elements=list(table.primary_key))
     connection.execute(statement, rows)
+
+
+PROVISIONING = "provisioning"

@@ -5,7 +5,6 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, and_, insert, literal, or_, select, update
 
-from service.authz.entitlement import may_enter
 from service.db.engine import Record
 from service.db.tables import (
     default_tag_versions,
@@ -17,8 +16,9 @@ from service.db.tables import (
 from service.errors import permission_denied, tenant_access_denied
 from service.jobs.queries import OPEN
 from service.principal import Principal
+from service.principals.conditions import may_enter
 from service.tenants import provisioning
-from service.tenants.validation import PROVISIONING
+from service.tenants.provisioning import PROVISIONING
 
 
 def get(connection: Connection, principal: Principal, tenant_id: str) -> Record:

@@ -15,20 +15,20 @@ from service.api.protected_route import protected_router
 from service.audit import entries
 from service.audit.events import AuditEvent
 from service.authz.authorize import home_tenant
-from service.authz.entitlement import enterable_tenant_ids
 from service.authz.paths import ORGANIZATION_TENANTS, TENANT, TENANTS
 from service.catalogue.quota_types import quota_types
 from service.clock import wire_time
 from service.context import Platform
 from service.db.engine import Record
 from service.db.platform_state import failing_listings
-from service.jobs.dependencies import WorkerDep
+from service.jobs.worker import WorkerDep
 from service.principal import Principal
+from service.principals.conditions import enterable_tenant_ids
+from service.quotas import limits as tenants_validation
 from service.quotas import queries as quotas
 from service.quotas import usage
 from service.tenants import provisioning
 from service.tenants import queries as tenants_queries
-from service.tenants import validation as tenants_validation
 
 router = protected_router("tenants")
 
@@ -178,6 +178,6 @@ def tenant(row: Record) -> dict[str, Any]:
         "createdAt": wire_time(row.created_at),
         "updatedAt": wire_time(row.updated_at),
     }
-    if row.status == tenants_validation.PROVISIONING and row.run_id:
+    if row.status == provisioning.PROVISIONING and row.run_id:
         document |= {"operationId": row.operation_id, "runId": row.run_id}
     return document

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from service.catalogue import data_files
+from service import files
 
 
 def serve() -> int:
     """Run the platform; the scenario's world stands in the place of the empty one."""
-    shipped_document, shipped_table = data_files.load_yaml, data_files.read_table
+    shipped_document, shipped_table = files.load_yaml, files.read_table
     import yaml
 
     extra = yaml.safe_load(Path(__file__).with_name("certified.yaml").read_text("utf-8"))
@@ -34,7 +34,7 @@ def serve() -> int:
         lines = list(shipped_table(path))
         return iter(lines + extra["catalogue"] if path.name == "catalogue.csv" else lines)
 
-    data_files.load_yaml, data_files.read_table = document, table
+    files.load_yaml, files.read_table = document, table
     from service.__main__ import main
 
     return main()

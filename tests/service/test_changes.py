@@ -144,7 +144,13 @@ def test_every_changing_route_has_a_request() -> None:
 
 # Functions of route modules that write without a caller who could lose a right: those of the socket's owner, and the
 # exchange of a workload's token, which checks the token again inside its transaction.
-WITHOUT_CALLER = {"cancel_operation", "exchanged", "restore_account", "review_quota_request", "stop_platform"}
+WITHOUT_CALLER = {
+    "cancel_operation",
+    "exchange_subject_token",
+    "restore_account",
+    "review_quota_request",
+    "stop_platform",
+}
 
 
 def test_routes_begin_a_transaction_only_with_a_new_decision() -> None:

@@ -16,7 +16,7 @@ from service.api.idempotency import request_hash
 from service.catalogue.quota_types import QuotaType
 from service.db import tables
 from service.db.engine import Database
-from service.tenants.validation import Tightest, tightest
+from service.quotas.limits import Tightest, tightest
 from tests.homes import Answer
 from tests.service.conftest import KINDS
 from tests.service.inside import Inside

@@ -12,10 +12,10 @@ from uuid import UUID
 
 import pytest
 
-from service.catalogue.data_files import load_yaml, read_table
 from service.catalogue.operations import Operation, Role, operations, roles, scope_of, scopes
 from service.catalogue.quota_types import default_limits, quota_types
 from service.catalogue.resource_types import kinds
+from service.files import load_yaml, read_table
 from service.seed.insert import SEEDS_DIR, parse_offset
 
 ENTRY = re.compile(r"[a-z][a-z0-9-]{0,31}(:[a-z][a-z0-9-]{0,31}){2}")
