@@ -2,6 +2,7 @@
 
 import csv
 import os
+import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,9 +19,8 @@ def write_atomically(path: Path, data: bytes, *, exclusive: bool = False) -> Non
         FileExistsError: the file exists and `exclusive` is set. Of concurrent calls, one succeeds.
         OSError: the file cannot be written.
     """
-    # Another process may write the same file. A leftover of a killed one may have the same process id.
-    scratch = path.with_name(f".{path.name}.{os.getpid()}")
-    scratch.unlink(missing_ok=True)
+    # Another process may write the same file, in another container with the same process id.
+    scratch = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
         with create_private(scratch) as out:
             out.write(data)

@@ -10,7 +10,7 @@ V = TypeVar("V")
 
 
 class LruCache(Generic[K, V]):
-    """A mapping of at most `max_size` entries. Reading and writing an entry both count as a use. Thread-safe."""
+    """A mapping of at most `max_size` entries. `get` and writing use an entry. Thread-safe."""
 
     def __init__(self, max_size: int) -> None:
         self.max_size = max_size
@@ -23,6 +23,10 @@ class LruCache(Generic[K, V]):
             if value is not None:
                 self._entries.move_to_end(key)
             return value
+
+    def peek(self, key: K) -> V | None:
+        """Return an entry without using it."""
+        return self._entries.get(key)
 
     def __setitem__(self, key: K, value: V) -> None:
         with self._lock:

@@ -104,8 +104,8 @@ def _require(compiled: CompiledGrants, context: AuthorizationContext, target: st
 def load_grants(platform: Platform, connection: Connection, context: AuthorizationContext) -> CompiledGrants:
     """Return the grants of the principal in the tenant of the route, else in the tenant of its key or workload.
 
-    The context has them if its authorization needed them; so do those of `change`, read in the transaction of the
-    change.
+    The context has them if its authorization needed them: those of a read are of the moment of its authorization, those
+    of `change` are read in the transaction of the change.
     """
     if context.grants is not None:
         return context.grants

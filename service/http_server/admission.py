@@ -233,7 +233,7 @@ class KnownAddresses:
         self._until[address] = self._clock() + KNOWN_ADDRESS_SECONDS
 
     def __contains__(self, address: str) -> bool:
-        until = self._until.get(address)
+        until = self._until.peek(address)
         return until is not None and until > self._clock()
 
 

@@ -103,7 +103,7 @@ def _examine_role(author: Author, draft: Draft) -> CheckResult:
     return check
 
 
-# Only positive results: one are small, while a long.
+# Only positive results: they are small, while one with examples may be large.
 _PASSED: LruCache[object, bool] = LruCache(MAX_PASSED)
 
 

@@ -92,7 +92,7 @@ class ReadingCache:
         self._readings: OrderedDict[tuple[str, CatalogueSnapshot, RegionTargets], ParsedDocument] = OrderedDict()
 
     def read(self, text: str, catalogue: CatalogueSnapshot, region_targets: RegionTargets) -> ParsedDocument:
-        """Return the reading of a text. Raises `DocumentRefused`; a refused text is read again the next time."""
+        """Return the reading of a text. Raises `InvalidDocument`; a refused text is read again the next time."""
         key = (text, catalogue, region_targets)
         with self._lock:
             reading = self._readings.get(key)

@@ -10,10 +10,12 @@ from sqlalchemy import (
 )
 
 from service.errors import ApiError
-from service.jobs import job, queries
+from service.jobs import queries
 from service.jobs.queries import OPEN
 
 WORKFLOW_ERROR = "WORKFLOW_ERROR"
+CANCELLED = "cancelled"
+REASON = "cancelled by an operator of the platform; what was changed until then is kept"
 MAX_RETRY_SECONDS = 60.0
 MIN_RETRY_SECONDS = 0.05
 
@@ -81,12 +83,6 @@ def end(
     )
 
 
-CANCELLED = "cancelled"
-
-
-REASON = "cancelled by an operator of the platform; what was changed until then is kept"
-
-
 def cancel(connection: Connection, row: RowMapping, at: datetime) -> None:
     """End an open operation as cancelled. Call with the row locked.
 
@@ -101,4 +97,4 @@ def cancel(connection: Connection, row: RowMapping, at: datetime) -> None:
             operationId=row["operation_id"],
             runId=row["run_id"],
         )
-    job.end(connection, row, at, status=CANCELLED, error=REASON, code=CANCELLED)
+    end(connection, row, at, status=CANCELLED, error=REASON, code=CANCELLED)

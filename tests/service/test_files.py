@@ -1,6 +1,7 @@
 """Files that are written whole or not at all."""
 
 import os
+import threading
 from pathlib import Path
 
 import pytest
@@ -27,9 +28,24 @@ def test_an_exclusive_write_keeps_an_existing_file(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["key"]
 
 
-def test_the_rest_of_a_killed_process_of_the_same_id_is_replaced(tmp_path: Path) -> None:
-    (tmp_path / f".key.{os.getpid()}").write_bytes(b"half")
-    write_atomically(tmp_path / "key", b"whole", exclusive=True)
+def test_concurrent_writers_do_not_disturb_each_other(tmp_path: Path) -> None:
+    """Two containers with the same process id may share the folder, so the scratch file is not named by it."""
+    file, results = tmp_path / "key", []
+
+    def write(number: int) -> None:
+        try:
+            write_atomically(file, bytes([number]) * 100_000, exclusive=True)
+            results.append(number)
+        except FileExistsError:
+            pass
+
+    threads = [threading.Thread(target=write, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    (winner,) = results
+    assert file.read_bytes() == bytes([winner]) * 100_000
     assert [path.name for path in tmp_path.iterdir()] == ["key"]
 
 
