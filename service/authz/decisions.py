@@ -117,7 +117,7 @@ def covers(scopes: Iterable[str], needed: str | None) -> bool:
 
 
 def has_enforced_scope(scopes: Iterable[str]) -> bool:
-    """Return whether any of the scopes is one that a service enforces; the others give nothing."""
+    """Return whether any of the scopes is one that a service enforces; the others allow no operation."""
     return not shipped.enforced_scopes().keys().isdisjoint(scopes)
 
 
@@ -130,9 +130,9 @@ class Policies:
 
 
 class PolicyEngineCache:
-    """The compiled policies of this process, cached by what they were compiled from.
+    """The compiled policies of this process, cached by their tenant, versions and authors.
 
-    That key (tenant, policies by version, authors by current role) is read with every request, so a change by any
+    The key (tenant, policies by version, authors by current role) is read with every request, so a change by any
     process takes effect on the next request. Principals with the same policies share one engine.
     """
 
