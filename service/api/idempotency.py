@@ -53,7 +53,7 @@ def check_same_request(stored: str, now: str, **details: str) -> None:
     """Refuse another request under a used idempotency key.
 
     Args:
-        details: details of the refusal about what the first request created.
+        details: members of the error that identify the resource of the first request.
 
     Raises:
         ApiError: 409 IDEMPOTENCY_KEY_REUSED.

@@ -2,7 +2,7 @@
 
 Every part of the grants must allow an operation: the scopes of a key, the current role of its creator and its policies
 if it has any; the scopes of a workload identity if it has any, and its policies. So a deny in any part wins. A policy
-allows nothing beyond the current role of its author; the compiled engine contains that limit.
+is limited to the current role of its author; the compiled engine contains that limit.
 """
 
 import json
@@ -214,7 +214,7 @@ def role_document(role: str) -> Document:
 
 @cache
 def role_engine(role: str | None) -> Engine:
-    """Return the compiled rules of a role, cached; no role and an unknown role allow nothing."""
+    """Return the compiled rules of a role, cached; no role and an unknown role allow no operation."""
     return Engine(role_rules(role)) if role in roles() else DENY_ALL
 
 

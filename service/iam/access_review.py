@@ -104,8 +104,8 @@ def get_access(
 def list_allowed_principals(context: TenantContextDep, platform: PlatformDep, body: WhoCanRequest) -> JSONResponse:
     """List the people, API keys and workload identities that may do an operation on a target, with the grants.
 
-    `principals` has the first 1,000 by type and name, and `total` their number. `conditional` lists those whose access
-    depends on unknown facts of the request.
+    `principals` has the first 1,000 by type and name, and `total` their number. `conditional` lists those with access
+    that depends on unknown facts of the request.
     """
     tenant_id, now = context.tenant_id, platform.clock.now()
     may: dict[str, list[dict[str, Any]]] = {"allowed": [], "conditional": []}

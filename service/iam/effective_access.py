@@ -1,4 +1,4 @@
-"""Computes what a principal may do, through which grants, and how a change affects it."""
+"""Computes the operations and grants of a principal, and the effect of a change on them."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -37,8 +37,8 @@ class AppliedPolicy:
 class PrincipalGrants:
     """The role, scopes and policies that a decision about one principal depends on.
 
-    `role` is that of the person or of a key's creator; None allows nothing, except for a workload identity, which has
-    none. `scopes` is None if scopes do not limit the principal: a person, or a workload identity without scopes.
+    `role` is that of the person or of a key's creator. Without a role, only a workload identity has rights. `scopes` is
+    None if scopes do not limit the principal: a person, or a workload identity without scopes.
     """
 
     kind: PrincipalType
@@ -71,7 +71,7 @@ class PrincipalGrants:
         return cls(kind, id, tenant_id, organization_id, None, tuple(scopes) or None, policies)
 
     @classmethod
-    def nothing(cls, kind: PrincipalType, id: str, tenant_id: str, organization_id: str) -> Self:
+    def empty(cls, kind: PrincipalType, id: str, tenant_id: str, organization_id: str) -> Self:
         """Return the grants of a principal that does not exist or whose credential is not live."""
         return cls(kind, id, tenant_id, organization_id, None, ())
 
