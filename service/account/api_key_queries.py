@@ -81,12 +81,14 @@ def remove(connection: Connection, tenant_id: str, key_id: str) -> None:
 def copy_grants(connection: Connection, tenant_id: str, old: str, new: str, by: str | None, at: datetime) -> int:
     """Copy the group memberships and policy attachments of a key to another; return their number."""
     copied = 0
-    for table, kind, identifier, who, when in (
+    for table, kind, identifier, actor_column, time_column in (
         (group_members, "member_type", "member_id", "added_by", "added_at"),
         (policy_attachments, "attachee_type", "attachee_id", "attached_by", "attached_at"),
     ):
         query = select(table).where(table.c.tenant_id == tenant_id, table.c[kind] == KIND, table.c[identifier] == old)
-        rows = [{**row, identifier: new, who: by, when: at} for row in connection.execute(query).mappings()]
+        rows = [
+            {**row, identifier: new, actor_column: by, time_column: at} for row in connection.execute(query).mappings()
+        ]
         if rows:
             connection.execute(insert(table), rows)
         copied += len(rows)
@@ -94,7 +96,7 @@ def copy_grants(connection: Connection, tenant_id: str, old: str, new: str, by: 
 
 
 def status(row: Record, at: datetime) -> str:
-    """Return `active`, `revoked` or `expired`. A revoked key stays `revoked` after its expiry."""
+    """Return `active`, `revoked` or `expired`. A revoked key is `revoked` also after its expiry."""
     if row.revoked_at is not None:
         return "revoked"
     return "active" if at < row.expires_at else "expired"

@@ -75,20 +75,22 @@ def scopes(values: Sequence[str], catalogue: CatalogueSnapshot) -> list[str]:
     return list(values)
 
 
-def require_held(role: str | None, tenant_id: str, scopes: Sequence[str], catalogue: CatalogueSnapshot) -> None:
+def require_permitted_scopes(
+    role: str | None, tenant_id: str, scopes: Sequence[str], catalogue: CatalogueSnapshot
+) -> None:
     """Check that a role in the tenant permits each scope.
 
     Raises:
         ApiError: 403 SCOPE_EXCEEDS_AUTHOR naming the first scope that it does not permit, and the operations it lacks.
     """
     for scope in scopes:
-        held = holding(role, scope, tenant_id, catalogue)
-        if not held.held:
+        granted = holding(role, scope, tenant_id, catalogue)
+        if not granted.permitted:
             raise ApiError(
                 403,
                 "SCOPE_EXCEEDS_AUTHOR",
                 f"a key cannot exceed its creator: your role does not hold {scope}",
-                details={"scope": scope, "lacks": list(held.lacks)},
+                details={"scope": scope, "lacks": list(granted.lacks)},
                 hint="leave the scope out, or ask somebody who holds it",
             )
 

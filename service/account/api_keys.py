@@ -35,7 +35,7 @@ router = protected_router("API keys")
 
 
 class NewKey(BaseModel):
-    """The body that creates a key."""
+    """Body that creates a key."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -47,7 +47,7 @@ class NewKey(BaseModel):
 
 
 class KeyChange(BaseModel):
-    """The body that changes a key. Missing members stay; the expiry never changes."""
+    """Body that changes a key. Missing members keep their value; the expiry never changes."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -58,7 +58,7 @@ class KeyChange(BaseModel):
 
 
 class Rotation(BaseModel):
-    """The body that rotates a key: the expiry of the new key and of the old one."""
+    """Body that rotates a key: the expiry of the new key and of the old one."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -77,7 +77,7 @@ def list_keys(context: TenantContextDep, platform: PlatformDep) -> JSONResponse:
 
 @router.get("/api/v1/me/api-keys", operation_id="listMyKeys")
 def list_my_keys(context: ContextDep, platform: PlatformDep) -> JSONResponse:
-    """List the keys that the caller created, in every tenant they may enter."""
+    """List the keys that the principal created, in every tenant that they may enter."""
     now = platform.clock.now()
     with platform.database.read() as connection:
         rows = api_key_queries.of_person(connection, context.principal.user_id, may_enter(context.principal))
@@ -86,7 +86,7 @@ def list_my_keys(context: ContextDep, platform: PlatformDep) -> JSONResponse:
 
 @router.get(f"{TENANT}/scopes", operation_id="listGrantableScopes")
 def list_grantable_scopes(context: TenantContextDep, platform: PlatformDep) -> JSONResponse:
-    """List the scopes of API keys, and the operations of each that the caller's role lacks."""
+    """List the scopes of API keys, and the operations of each that the principal's role lacks."""
     with platform.database.read() as connection:
         catalogue = platform.decisions.catalogue(connection)
     return JSONResponse(
@@ -97,8 +97,8 @@ def list_grantable_scopes(context: TenantContextDep, platform: PlatformDep) -> J
                     "description": scope.description,
                     "enforced": scope.enforced,
                     "operations": sum(map(len, verbs(scope.scope, catalogue))),
-                    "held": (held := holding(context.role, scope.scope, context.tenant_id, catalogue)).held,
-                    "lacks": list(held.lacks),
+                    "held": (result := holding(context.role, scope.scope, context.tenant_id, catalogue)).permitted,
+                    "lacks": list(result.lacks),
                 }
                 for scope in scopes()
                 if scope.scope != "*"
@@ -111,10 +111,10 @@ def list_grantable_scopes(context: TenantContextDep, platform: PlatformDep) -> J
 def create_key(
     context: TenantContextDep, platform: PlatformDep, body: NewKey, idempotency_key: IdempotencyKey = None
 ) -> JSONResponse:
-    """Create a key. Only this answer has its secret.
+    """Create a key. Only this response has its secret.
 
     A repeated request with the same `Idempotency-Key` is refused with the id of the key, because the secret cannot be
-    shown again.
+    returned again.
     """
     now, key_id = platform.clock.now(), str(uuid4())
     with change(platform, context) as (connection, context):
@@ -147,7 +147,7 @@ def create_key(
 
 @router.get(API_KEY, operation_id="getKey")
 def get_key(context: TenantContextDep, platform: PlatformDep, key_id: str) -> JSONResponse:
-    """Return a key of the caller. A key can read only itself."""
+    """Return a key of the principal. An API key can read only its own record."""
     with platform.database.read() as connection:
         row = get_key_or_404(connection, context, key_id)
     return JSONResponse(api_key_queries.wire(row, platform.clock.now()))
@@ -155,7 +155,7 @@ def get_key(context: TenantContextDep, platform: PlatformDep, key_id: str) -> JS
 
 @router.patch(API_KEY, operation_id="updateKey")
 def update_key(context: TenantContextDep, platform: PlatformDep, key_id: str, body: KeyChange) -> JSONResponse:
-    """Change the members in the body. The caller's role must permit added scopes."""
+    """Change the members in the body. The principal's role must permit added scopes."""
     now = platform.clock.now()
     if not body.model_fields_set or all(value is None for value in body.model_dump().values()):
         raise errors.invalid_input("nothing to change: give name, description, scopes or rateLimit", reason="nothing")
@@ -181,7 +181,7 @@ def update_key(context: TenantContextDep, platform: PlatformDep, key_id: str, bo
 
 @router.post(f"{API_KEY}/revoke", operation_id="revokeKey")
 def revoke_key(context: TenantContextDep, platform: PlatformDep, key_id: str) -> JSONResponse:
-    """Revoke a key, from the next request on and for good. Idempotent."""
+    """Revoke a key permanently, from the next request on. Idempotent."""
     now = platform.clock.now()
     with change(platform, context) as (connection, context):
         before = get_key_or_404(connection, context, key_id)
@@ -197,7 +197,8 @@ def revoke_key(context: TenantContextDep, platform: PlatformDep, key_id: str) ->
 def rotate_key(context: TenantContextDep, platform: PlatformDep, key_id: str, body: Rotation) -> JSONResponse:
     """Create a key with the name, scopes, rate limit, groups and policies of an active one.
 
-    With `retireAt` the old key expires at that time, and both work until then; without, the caller revokes it.
+    With `retireAt` the old key expires at that time, and both work until then; without it, the old key
+    works until it is revoked.
     """
     now, new_id, tenant_id = platform.clock.now(), str(uuid4()), context.tenant_id
     with change(platform, context) as (connection, context):
@@ -213,7 +214,7 @@ def rotate_key(context: TenantContextDep, platform: PlatformDep, key_id: str, bo
             )
         catalogue = platform.decisions.catalogue(connection)
         role = role_in(connection, tenant_id, context.principal.user_id)
-        api_key_validation.require_held(role, tenant_id, old.scopes, catalogue)
+        api_key_validation.require_permitted_scopes(role, tenant_id, old.scopes, catalogue)
         copied = ("tenant_id", "user_id", "name", "description", "scopes", "rate_limit")
         values = {name: getattr(old, name) for name in copied}
         values |= {"id": new_id, "created_at": now, "expires_at": api_key_validation.expiry(body.expires_at, now)}
@@ -273,7 +274,7 @@ def check_scopes(
     tenant_id = context.tenant_id
     added = [scope for scope in key_scopes if scope not in (before or ())]
     role = role_in(connection, tenant_id, context.principal.user_id)
-    api_key_validation.require_held(role, tenant_id, added, catalogue)
+    api_key_validation.require_permitted_scopes(role, tenant_id, added, catalogue)
     return key_scopes
 
 

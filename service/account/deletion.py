@@ -1,7 +1,7 @@
 """Deletion of an account by its person, and restoration by an operator within 30 days.
 
-The row is marked as deleted. Sessions and API keys end in the same transaction, and stay ended after a restoration.
-Memberships stay, so a restored person has the roles that still exist.
+The row is marked as deleted. Sessions and API keys end in the same transaction, and a restoration does not revive them.
+Memberships are kept, so a restored person has the roles that still exist.
 """
 
 from collections.abc import Sequence
@@ -84,7 +84,7 @@ router = protected_router("account")
 
 
 class Restoration(BaseModel):
-    """The body that names the account to restore."""
+    """Body that names the account to restore."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -99,7 +99,7 @@ def delete_account(
         str | None, Query(description="typed by the person; another address than theirs is refused")
     ] = None,
 ) -> JSONResponse:
-    """Delete the account of the caller. Its sessions and keys end at once."""
+    """Delete the account of the principal. Its sessions and keys end immediately."""
     user_id, now = str(context.principal.user_id), platform.clock.now()
     with change(platform, context, lock_organization=True) as (connection, context):
         person = queries.person(connection, user_id)
@@ -129,7 +129,7 @@ def delete_account(
 
 @router.post("/api/v1/platform/accounts/restore", operation_id="restoreAccount")
 def restore_account(context: ContextDep, platform: PlatformDep, body: Restoration) -> JSONResponse:
-    """Restore an account within 30 days of its deletion. Sessions stay ended, keys stay revoked."""
+    """Restore an account within 30 days of its deletion. Sessions and API keys are not restored."""
     now = platform.clock.now()
     with platform.database.write() as connection:
         person = or_404(find_person(connection, body.email) if body.email.isprintable() else None)

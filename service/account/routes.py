@@ -43,7 +43,7 @@ def get_cli_config(platform: PlatformDep, context: ContextDep) -> JSONResponse:
 
 @router.get("/api/v1/me", operation_id="getMe")
 def get_me(platform: PlatformDep, context: ContextDep) -> JSONResponse:
-    """Return the caller's person, credential, default tenant (empty if there is none) and organizations."""
+    """Return the principal's person, credential, default tenant (empty if there is none) and organizations."""
     principal = context.principal
     with platform.database.read() as connection:
         profile = profile_of(connection, principal)
@@ -83,7 +83,7 @@ def _profile(row: Record, email: str, name: str, tenant_id: str) -> dict[str, st
 
 @router.get("/api/v1/organizations", operation_id="listOrganizations")
 def list_organizations(platform: PlatformDep, context: ContextDep) -> JSONResponse:
-    """List the organizations of the caller, by name, with the caller's role in each."""
+    """List the organizations of the principal, by name, with its role in each."""
     with platform.database.read() as connection:
         memberships = queries.organizations_of(connection, context.principal)
     return JSONResponse(

@@ -1,4 +1,4 @@
-"""Routes of the sessions of the caller."""
+"""Routes of the sessions of the principal."""
 
 from starlette.responses import JSONResponse, Response
 
@@ -16,7 +16,7 @@ router = protected_router("sessions")
 
 @router.get("/api/v1/sessions", operation_id="listSessions")
 def list_sessions(platform: PlatformDep, context: ContextDep) -> JSONResponse:
-    """List the caller's active sessions on every device, last used first."""
+    """List the principal's active sessions on every device, last used first."""
     with platform.database.read() as connection:
         rows = sessions.list_active(connection, str(context.principal.user_id), platform.clock.now())
     return JSONResponse(
@@ -39,7 +39,7 @@ def list_sessions(platform: PlatformDep, context: ContextDep) -> JSONResponse:
 
 @router.post("/api/v1/sessions/revoke-all", operation_id="revokeAllSessions")
 def revoke_all_sessions(platform: PlatformDep, context: ContextDep) -> JSONResponse:
-    """End every session on every device, of every issuer, including this one. API keys stay valid."""
+    """End every session on every device, of every issuer, including this one. API keys remain valid."""
     user_id, now = str(context.principal.user_id), platform.clock.now()
     with change(platform, context) as (connection, context):
         ended = sessions.end_all(connection, user_id, reason="revoked_all", at=now)
@@ -56,7 +56,7 @@ def revoke_all_sessions(platform: PlatformDep, context: ContextDep) -> JSONRespo
 
 @router.post("/api/v1/sessions/current/end", operation_id="endCurrentSession", status_code=204)
 def end_current_session(platform: PlatformDep, context: ContextDep) -> Response:
-    """Sign out: the session, its access tokens and its refresh tokens end at once."""
+    """Sign out: the session, its access tokens and its refresh tokens end immediately."""
     session_id = context.principal.session_id
     if session_id is None:
         raise session_required()

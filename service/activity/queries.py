@@ -1,6 +1,6 @@
 """SQL that reads the audit log, and the targets of its entries.
 
-Every query is limited to a tenant or an organization, the ones for names too.
+Every query is limited to a tenant or an organization, also those for names.
 """
 
 import re
@@ -41,7 +41,7 @@ _PATHS = {kind: path for path, kind in _COLLECTIONS.items()}
 
 
 class Target(NamedTuple):
-    """Kind (`policy`, `api_key`, `tenant`, `instance`, …) and id of what an entry is about."""
+    """Kind (`policy`, `api_key`, `tenant`, `instance`, …) and id of the object of an audit entry."""
 
     kind: str
     id: str
@@ -181,7 +181,7 @@ def _within(column: Column[str], word: str, separator: str) -> ColumnElement[boo
 def members_among(connection: Connection, organization_id: str, ids: Collection[str]) -> dict[str, tuple[str, str]]:
     """Return name and e-mail address of the people who are members of the organization, by id.
 
-    Other people stay an id: the organization must not learn who they are.
+    Other people are returned as ids only, because the organization must not learn their names.
     """
     if not ids:
         return {}
@@ -196,7 +196,7 @@ def members_among(connection: Connection, organization_id: str, ids: Collection[
 def authors_among(connection: Connection, organization_id: str, ids: Collection[str]) -> dict[str, str]:
     """Return the names of the people who are authors of a policy in the organization, by id.
 
-    They may have left; the policies show their names anyway.
+    They may have left the organization; its policies contain their names.
     """
     if not ids:
         return {}

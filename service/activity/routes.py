@@ -71,7 +71,7 @@ Filter = Annotated[ActivityFilter, Depends(parse_filter)]
 def list_tenant_activity(
     context: TenantContextDep, platform: PlatformDep, paging: PageParamsDep, entry_filter: Filter
 ) -> JSONResponse:
-    """List the changes in the tenant, made and refused, newest first."""
+    """List the accepted and refused changes in the tenant, newest first."""
     tenant_id, organization_id = context.tenant_id, context.organization_id
     page = _page(platform, paging, "tenant", tenant_id, entry_filter)
     with platform.database.read() as connection:
@@ -83,7 +83,7 @@ def list_tenant_activity(
 def list_organization_activity(
     context: OrganizationContextDep, platform: PlatformDep, paging: PageParamsDep, entry_filter: Filter
 ) -> JSONResponse:
-    """List the changes in the organization outside of its tenants, made and refused, newest first."""
+    """List the accepted and refused changes in the organization outside of its tenants, newest first."""
     organization_id = context.organization_id
     page = _page(platform, paging, "organization", organization_id, entry_filter)
     with platform.database.read() as connection:

@@ -47,7 +47,7 @@ def change(platform: Platform, context: C, *, lock_organization: bool = False) -
 
 
 def _lock(connection: Connection, context: AuthorizationContext, lock_organization: bool) -> None:
-    """Lock what the decision depends on, except the credential, which is locked as it is read."""
+    """Lock the rows that the decision depends on, except the credential, which is locked as it is read."""
     principal = context.principal
     of_person = memberships.c.user_id == principal.user_id
     if lock_organization:

@@ -1,7 +1,7 @@
 """Enforces roles and policies on the platform's own routes.
 
 A decision uses the operation of the route policy, checked ids from the path, the connection and stored resources. It
-uses nothing from the query, and from a body only the members of a resource to create or change.
+ignores the query, and reads from a body only the members of a resource to create or change.
 """
 
 from collections.abc import Mapping
@@ -31,8 +31,8 @@ KINDS: Mapping[str, PrincipalType] = {"session": "user", "api_key": "api_key", "
 def enforce(platform: Platform, connection: Connection, rule: RoutePolicy, context: C) -> C:
     """Refuse a principal whose role or policies do not allow the operation of a route.
 
-    Where the role of people counts too, the target is not known yet: this refuses a principal whose role allows the
-    operation on nothing in the tenant, and the route decides about the target with `require`.
+    If the role of people applies too, the target is unknown here: refuse a principal whose role allows the
+    operation on no target in the tenant, and the route decides about the target with `require`.
 
     Returns:
         The context with the grants that the decision used.
@@ -123,19 +123,19 @@ def load_grants(platform: Platform, connection: Connection, context: Authorizati
     return platform.decisions.compiled(connection, grants)
 
 
-def target_of(action: str, standing: PrincipalGrants) -> str:
+def target_of(action: str, grants: PrincipalGrants) -> str:
     """Return the target of a route on the principal's own tenant or organization; `*` for one to be created."""
     service, kind, verb = action.split(":")
-    # A thing that each tenant has once, such as its default tags, is named by the id of the tenant.
-    name = standing.organization_id if kind == "organizations" else standing.tenant_id
-    return f"frn:{service}:*:{standing.tenant_id}:{kind}/{'*' if verb == 'create' else name}"
+    # A resource that each tenant has once, such as its default tags, has the id of the tenant.
+    name = grants.organization_id if kind == "organizations" else grants.tenant_id
+    return f"frn:{service}:*:{grants.tenant_id}:{kind}/{'*' if verb == 'create' else name}"
 
 
 def target_in(context: TenantContext, row: Record | None, region: str = "*") -> str:
     """Return the target of a route on a resource of the tenant; `*` without a row, for one to be created."""
     service, kind, _ = str(context.action).split(":")
-    place = region if row is None else row.region
-    return f"frn:{service}:{place}:{context.tenant_id}:{kind}/{'*' if row is None else row.id}"
+    target_region = region if row is None else row.region
+    return f"frn:{service}:{target_region}:{context.tenant_id}:{kind}/{'*' if row is None else row.id}"
 
 
 def request_context(platform: Platform, request: Request, context: AuthorizationContext) -> RequestContext:

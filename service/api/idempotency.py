@@ -49,11 +49,11 @@ def request_hash(*request: Any) -> str:
     return sha256(json.dumps(request).encode()).hexdigest()
 
 
-def check_same_request(stored: str, now: str, **made: str) -> None:
+def check_same_request(stored: str, now: str, **details: str) -> None:
     """Refuse another request under a used idempotency key.
 
     Args:
-        made: details of the refusal about what the first request created.
+        details: members of the error that identify the resource of the first request.
 
     Raises:
         ApiError: 409 IDEMPOTENCY_KEY_REUSED.
@@ -63,6 +63,6 @@ def check_same_request(stored: str, now: str, **made: str) -> None:
             409,
             "IDEMPOTENCY_KEY_REUSED",
             "this Idempotency-Key was used for another request",
-            details=made or None,
+            details=details or None,
             hint="send the request under a new key",
         )

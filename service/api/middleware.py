@@ -37,7 +37,7 @@ _UNCLEAN_BYTES = re.compile(rb"[\x00-\x1f\x7f/\\]")
 
 
 class IdleTracker:
-    """Tells how long the server has been idle, for the idle stop."""
+    """Measures how long the server has been idle, for the idle stop."""
 
     def __init__(self) -> None:
         self._running = 0

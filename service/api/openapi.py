@@ -1,7 +1,7 @@
 """The OpenAPI document of the platform, built at the first request for it.
 
-Each route names its operation id; the summary follows from it. The document lists every status that an operation can
-answer with: there is no catch-all, so that tests detect a status that is missing here.
+Each route names its operation id; the summary follows from it. The document lists every status of an operation
+without a catch-all, so that tests detect a missing status.
 """
 
 import re
@@ -101,7 +101,7 @@ SECURITY = {
 
 @router.get("/api/openapi.json", operation_id="getDescription")
 def get_description(request: Request) -> JSONResponse:
-    """This document."""
+    """Return the OpenAPI description of the platform."""
     return JSONResponse(document(request.app))
 
 
@@ -175,7 +175,7 @@ def _add_security_and_refusals(operation: dict[str, Any], path: str, policy: Rou
 
 
 def _refusals(operation: dict[str, Any], path: str, policy: RoutePolicy) -> set[str]:
-    """Return the statuses an operation can refuse with."""
+    """Return the error statuses of an operation."""
     parameters = operation.get("parameters", ())
     statuses = {*SPECIAL_REFUSALS.get(_base_id(operation), ())}
     if policy.who != "anyone":

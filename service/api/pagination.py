@@ -67,19 +67,19 @@ class Page:
         return _cursor(self.signing, key)
 
 
-def page_of(platform: Platform, asked: PageParams, *place: str) -> Page:
-    """Return the requested page of a list, which `place` identifies by route, tenant and filter.
+def page_of(platform: Platform, params: PageParams, *list_key: str) -> Page:
+    """Return the requested page of a list, which `list_key` identifies by route, tenant and filter.
 
     Raises:
         ApiError: 400 INVALID_INPUT for the limit, INVALID_CURSOR for the cursor of another list or an invalid one.
     """
     limit = DEFAULT_LIMIT
-    if asked.limit is not None:
-        limit = int(asked.limit) if _NUMBER.fullmatch(asked.limit) else 0
+    if params.limit is not None:
+        limit = int(params.limit) if _NUMBER.fullmatch(params.limit) else 0
         if not 1 <= limit <= MAX_LIMIT:
             raise errors.invalid_input(f"limit must be 1 to {MAX_LIMIT}", member="limit", min=1, max=MAX_LIMIT)
-    signing = hmac.digest(platform.secret, b"cursor\0" + "\0".join(place).encode(), sha256)
-    after = None if not asked.cursor else _key(signing, asked.cursor)
+    signing = hmac.digest(platform.secret, b"cursor\0" + "\0".join(list_key).encode(), sha256)
+    after = None if not params.cursor else _key(signing, params.cursor)
     return Page(limit, after, signing)
 
 
@@ -102,10 +102,10 @@ def _key(signing: bytes, cursor: str) -> KeysetKey:
     except (NotBase64, ValueError):
         raise refused from None
     signature, text = data[:_SIGNATURE_BYTES], data[_SIGNATURE_BYTES:]
-    # The decoder overlooks what is not of its alphabet.
+    # The decoder ignores characters outside of its alphabet.
     if _text(data) != cursor or not hmac.compare_digest(signature, _signature(signing, text)):
         raise refused
-    # Only what we signed ourselves is read.
+    # Only cursors with a valid signature are parsed.
     values = json.loads(text)
     return tuple(EPOCH + timedelta(microseconds=value[0]) if isinstance(value, list) else value for value in values)
 

@@ -1,7 +1,6 @@
 """Authorizes a request: applies the route policy to the authenticated principal.
 
-A decision uses the route policy, the credential, the ids in the path and the database, and nothing from a body or a
-query.
+A decision uses the route policy, the credential, the ids in the path and the database, never a body or a query.
 """
 
 from collections.abc import Mapping
@@ -133,10 +132,10 @@ def belongs_to(
 
 
 def _workload_in(
-    rule: RoutePolicy, principal: Principal, connection: Connection, place: ColumnElement[bool]
+    rule: RoutePolicy, principal: Principal, connection: Connection, condition: ColumnElement[bool]
 ) -> str | None:
-    """Return the organization of a workload's tenant if `place` matches it. A workload has no role."""
-    query = select(tenants.c.organization_id).where(tenants.c.id == principal.tenant_id, place)
+    """Return the organization of a workload's tenant if `condition` matches it. A workload has no role."""
+    query = select(tenants.c.organization_id).where(tenants.c.id == principal.tenant_id, condition)
     organization_id = connection.scalar(query)
     if organization_id is not None and rule.roles is not None:
         raise _role_refused(rule)

@@ -16,8 +16,8 @@ class AuthorizationContext:
 
     Ids are in canonical form. `role` is the principal's role in the organization, None for a workload. `action` is the
     operation of the catalogue that the route needs. `facts` describes the request without its target. `grants` are
-    those of the principal if the decision needed them. `rule` and `path` are kept so that a change can be authorized
-    again in its transaction.
+    those of the principal if the decision needed them. `rule` and `path` allow a change to be authorized again in its
+    transaction.
     """
 
     principal: Principal

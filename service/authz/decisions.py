@@ -2,7 +2,7 @@
 
 Every part of the grants must allow an operation: the scopes of a key, the current role of its creator and its policies
 if it has any; the scopes of a workload identity if it has any, and its policies. So a deny in any part wins. A policy
-allows nothing beyond the current role of its author; the compiled engine contains that limit.
+is limited to the current role of its author; the compiled engine contains that limit.
 """
 
 import json
@@ -117,7 +117,7 @@ def covers(scopes: Iterable[str], needed: str | None) -> bool:
 
 
 def has_enforced_scope(scopes: Iterable[str]) -> bool:
-    """Return whether any of the scopes is one that a service enforces; the others give nothing."""
+    """Return whether any of the scopes is one that a service enforces; the others allow no operation."""
     return not shipped.enforced_scopes().keys().isdisjoint(scopes)
 
 
@@ -130,9 +130,9 @@ class Policies:
 
 
 class PolicyEngineCache:
-    """The compiled policies of this process, cached by what they were compiled from.
+    """The compiled policies of this process, cached by their tenant, versions and authors.
 
-    That key (tenant, policies by version, authors by current role) is read with every request, so a change by any
+    The key (tenant, policies by version, authors by current role) is read with every request, so a change by any
     process takes effect on the next request. Principals with the same policies share one engine.
     """
 
@@ -214,7 +214,7 @@ def role_document(role: str) -> Document:
 
 @cache
 def role_engine(role: str | None) -> Engine:
-    """Return the compiled rules of a role, cached; no role and an unknown role allow nothing."""
+    """Return the compiled rules of a role, cached; no role and an unknown role allow no operation."""
     return Engine(role_rules(role)) if role in roles() else DENY_ALL
 
 

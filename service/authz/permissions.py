@@ -1,4 +1,4 @@
-"""The operations that routes require of their callers."""
+"""The operations that routes require of their principals."""
 
 from enum import StrEnum
 

@@ -1,4 +1,4 @@
-"""One table of who may call each route, which `ProtectedRoute` applies. Without a line no route is served.
+"""The policy of every route, which `ProtectedRoute` applies. A route without a policy is not served.
 
 who          the credential: `anyone` (none), `principal` (any), `person` (a session), `person_or_key`, `key`
              (an API key), `operator` (the owner of the unix socket)
@@ -154,7 +154,7 @@ def _interactive(permission: Permission, scope: str) -> RoutePolicy:
     )
 
 
-# Services that enforce the platform's decisions send an API key of the tenant. Evaluations change nothing.
+# Services that enforce the platform's decisions send an API key of the tenant. Evaluations are read-only.
 AUTHZEN = RoutePolicy("key", scope="decisions:evaluate", permission=Permission.IAM_POLICIES_SIMULATE, dry_run=True)
 AUTHZEN_SEARCH = replace(AUTHZEN, cpu_intensive=True)
 

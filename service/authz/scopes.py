@@ -1,6 +1,6 @@
 """The operations that a scope covers, and whether a role allows any of them.
 
-Every decision about a key also requires the current role of its creator. The check here is coarser and made when a
+Every decision about a key also requires the current role of its creator. This check is coarser and runs when a
 scope is granted: a person can only grant a scope of which their role allows something.
 """
 
@@ -17,9 +17,9 @@ MAX_OPERATIONS = 5
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """How much of a scope a role allows: some operation of every verb (`held`), and up to five missing operations."""
+    """Whether a role allows an operation of every verb of a scope (`permitted`), and up to five missing operations."""
 
-    held: bool
+    permitted: bool
     lacks: tuple[str, ...]
 
 
@@ -32,10 +32,10 @@ def holding(role: str | None, scope: str, tenant_id: str, catalogue: CatalogueSn
     allowed = possible(role, tenant_id, catalogue)
     parts = [part for part in verbs(scope, catalogue) if part]
     lacks = [name for part in parts for name in part if name not in allowed]
-    # The first one is printed. An operation of the scope's own service explains the refusal.
+    # Clients print the first operation; one of the scope's own service explains the refusal best.
     lacks.sort(key=lambda name: not _is_own(scope, name))
-    held = bool(parts) and all(any(name in allowed for name in _own(scope, part)) for part in parts)
-    return Holding(held, tuple(lacks[:MAX_OPERATIONS]))
+    permitted = bool(parts) and all(any(name in allowed for name in _own(scope, part)) for part in parts)
+    return Holding(permitted, tuple(lacks[:MAX_OPERATIONS]))
 
 
 def _own(scope: str, operations: list[str]) -> list[str]:

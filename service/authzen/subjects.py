@@ -115,7 +115,7 @@ def load_grants(connection: Connection, tenant_id: str, kind: str, identifier: s
     name = row.id if row else identifier
     scopes = row.scopes if row and kind != "user" else ()
     grants = PrincipalGrants.load(connection, principal_type, name, tenant_id, organization_id, role, scopes)
-    return grants if row else PrincipalGrants.nothing(principal_type, identifier, tenant_id, organization_id)
+    return grants if row else PrincipalGrants.empty(principal_type, identifier, tenant_id, organization_id)
 
 
 def next_grants(

@@ -1,4 +1,4 @@
-"""Reviews who may do what, and previews what a change would grant or remove."""
+"""Reviews the access of principals, and previews the effect of a change on it."""
 
 from typing import Annotated, Any, Literal
 
@@ -25,8 +25,8 @@ from service.iam.simulation_requests import (
     FactsBody,
     facts_of,
     full_target,
-    known_region,
     operation_of,
+    region_of,
     require_region,
     target_for,
 )
@@ -35,11 +35,11 @@ from service.principals import lookup, queries
 
 router = protected_router("access")
 MAX_PRINCIPALS = 1_000
-"""Of all that may do something: the first, and how many there are."""
+"""Principals in one response; the totals count all of them."""
 
 
 class WhoCanRequest(BaseModel):
-    """The body that asks who may do something."""
+    """Body of a request for the principals that may do an operation on a target."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -49,7 +49,7 @@ class WhoCanRequest(BaseModel):
 
 
 class PreviewRequest(BaseModel):
-    """The body that tells a change which is not made yet."""
+    """Body of a preview: a planned change of policies or groups."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -68,7 +68,7 @@ def get_access(
     principal_type: Annotated[str, Query(alias="principalType")],
     principal_id: Annotated[str, Query(alias="principalId")],
 ) -> JSONResponse:
-    """Everything a principal may do, with the path: group, policy, rule."""
+    """List the operations that a principal may do, each with the groups, policies and rules that allow it."""
     tenant_id, kind = (
         context.tenant_id,
         validation.require_choice("principalType", principal_type, validation.PRINCIPAL_TYPES),
@@ -77,7 +77,7 @@ def get_access(
         principal = lookup.get_principal(connection, tenant_id, kind, principal_id, platform.clock.now())
         compiled = platform.decisions.compiled(connection, principal.grants)
         paths = queries.paths(connection, tenant_id, kind, principal_id)
-        held = policy_queries.held(connection, tenant_id, [one.policy_id for one in principal.grants.policies])
+        rows = policy_queries.summaries(connection, tenant_id, [one.policy_id for one in principal.grants.policies])
     return JSONResponse(
         {
             "principal": principal.wire() | {"works": principal.works},
@@ -90,10 +90,10 @@ def get_access(
                     "authoredBy": row.authored_by,
                     "orphaned": row.author_role is None,
                     "unreadable": row.id in compiled.unreadable,
-                    "paths": effective_access.shown_paths(paths[row.id]),
+                    "paths": effective_access.wire_paths(paths[row.id]),
                     "pathsTotal": len(paths[row.id]),
                 }
-                for row in held
+                for row in rows
             ],
             "operations": effective_access.operations(compiled, paths),
         }
@@ -101,9 +101,12 @@ def get_access(
 
 
 @router.post(f"{IAM}/who", operation_id="whoMay")
-def who_may(context: TenantContextDep, platform: PlatformDep, body: WhoCanRequest) -> JSONResponse:
-    """The people, keys and identities of the tenant that may do something, and through what: the first of them, by
-    kind and name; `total` counts all of them. Apart from them, those that may as what is not known turns out."""
+def list_allowed_principals(context: TenantContextDep, platform: PlatformDep, body: WhoCanRequest) -> JSONResponse:
+    """List the people, API keys and workload identities that may do an operation on a target, with the grants.
+
+    `principals` has the first 1,000 by type and name, and `total` their number. `conditional` lists those with access
+    that depends on unknown facts of the request.
+    """
     tenant_id, now = context.tenant_id, platform.clock.now()
     may: dict[str, list[dict[str, Any]]] = {"allowed": [], "conditional": []}
     totals = dict.fromkeys(may, 0)
@@ -112,24 +115,24 @@ def who_may(context: TenantContextDep, platform: PlatformDep, body: WhoCanReques
         catalogue = platform.decisions.catalogue(connection)
         require_region(connection, tenant_id, body.facts)
         operation = operation_of(body.operation, catalogue)
-        asked = full_target(target_for(operation, body.target), operation, body.facts.region)
-        # There may be very many of them, but they rest on few different scopes and policies: each is decided once.
-        decided: dict[object, dict[str, Any] | None] = {}
+        target = full_target(target_for(operation, body.target), operation, body.facts.region)
+        # Many principals share few sets of scopes and policies, so each set is decided once.
+        decisions: dict[object, dict[str, Any] | None] = {}
         for principal in lookup.list_principals(connection, tenant_id, now):
             examined += 1
             grants = principal.grants
-            rests_on = (grants.kind, grants.role, grants.scopes, grants.policies)
-            if rests_on not in decided:
+            cache_key = (grants.kind, grants.role, grants.scopes, grants.policies)
+            if cache_key not in decisions:
                 facts = facts_of(
                     body.facts,
                     platform.clock,
                     principal_type=principal.kind,
                     tenant=tenant_id,
-                    region=known_region(target_for(operation, body.target)),
+                    region=region_of(target_for(operation, body.target)),
                 )
                 compiled = platform.decisions.compiled(connection, grants)
-                decided[rests_on] = effective_access.explain_access(compiled, operation, asked, facts)
-            if because := decided[rests_on]:
+                decisions[cache_key] = effective_access.explain_access(compiled, operation, target, facts)
+            if because := decisions[cache_key]:
                 access_now = because["access"]
                 totals[access_now] += 1
                 if totals[access_now] <= MAX_PRINCIPALS:
@@ -164,45 +167,48 @@ def _with_paths(
         return grant
     if policy_id not in ways:
         ways[policy_id] = queries.ways_of(connection, tenant_id, policy_id)
-    return grant | {"paths": effective_access.shown_paths(ways[policy_id].get(principal, ()))}
+    return grant | {"paths": effective_access.wire_paths(ways[policy_id].get(principal, ()))}
 
 
 @router.post(f"{IAM}/preview", operation_id="previewChange")
 def preview_change(context: TenantContextDep, platform: PlatformDep, body: PreviewRequest) -> JSONResponse:
-    """What a change would give to keys and identities and take from them, and with what it would be refused if the
-    caller made it; nothing is changed."""
+    """Preview a change of policies or groups without applying it.
+
+    The response lists the operations that each API key and workload identity would gain or lose, and the error with
+    which the change would be refused to the principal.
+    """
     tenant_id = context.tenant_id
     with platform.database.read() as connection:
         change = _change(connection, platform, context, body)
-        shown = change_preview.effects_of(connection, platform.decisions, tenant_id, change, platform.clock.now())
+        effects = change_preview.effects_of(connection, platform.decisions, tenant_id, change, platform.clock.now())
         try:
             author = author_check.author_of(connection, platform, context)
-            change_preview.require_permitted(connection, author, change, shown["principals"])
+            change_preview.require_permitted(connection, author, change, effects["principals"])
             refused = None
         except ApiError as refusal:
             refused = {"status": refusal.status_code, **refusal.body}
-    return JSONResponse(shown | {"refused": refused})
+    return JSONResponse(effects | {"refused": refused})
 
 
 def _change(connection: Connection, platform: Platform, context: TenantContext, body: PreviewRequest) -> Change:
-    """Return the change of a body, once everything that it names exists.
+    """Return the change of a body after checking that all objects in it exist.
 
     Raises:
         ApiError: 400 for a missing member, flat 404 for a missing group, policy or principal.
     """
     tenant_id = context.tenant_id
     needs = change_preview.NEEDS[body.change]
-    given = {
+    members = {
         "policyId": body.policy_id,
         "groupId": body.group_id,
         "principalType": body.principal_type,
         "principalId": body.principal_id,
         "documentText": body.document_text,
     }
-    for name, value in given.items():
+    for name, value in members.items():
         if (value is None) is (name in needs):
-            what = "is required" if name in needs else "has no meaning"
-            raise errors.invalid_input(f'"{name}" {what} for {body.change}', member=name)
+            problem = "is required" if name in needs else "has no meaning"
+            raise errors.invalid_input(f'"{name}" {problem} for {body.change}', member=name)
     if body.policy_id is not None:
         or_404(policy_queries.get(connection, tenant_id, body.policy_id) if validation.is_id(body.policy_id) else None)
     if body.group_id is not None:

@@ -54,7 +54,7 @@ def check_update(connection: Connection, author: Author, before: Record, draft: 
     else:
         author_check.require_within(author, draft)
     if _has_denies(Draft.stored(before.document)) or _has_denies(draft):
-        # Whoever takes a deny away opens what it kept shut; whoever writes one shuts out all that it reaches.
+        # Removing a deny may allow operations and adding one may deny them: both need authority over the principals.
         check_affected_principals(connection, author, before.id)
 
 

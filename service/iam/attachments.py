@@ -35,7 +35,7 @@ router = protected_router("policies")
 
 
 class NewAttachment(BaseModel):
-    """The body that attaches a policy."""
+    """Body that attaches a policy."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -45,7 +45,7 @@ class NewAttachment(BaseModel):
 
 @router.post(ATTACHMENTS, operation_id="attachPolicy", status_code=204)
 def attach_policy(context: TenantContextDep, platform: PlatformDep, policy_id: str, body: NewAttachment) -> Response:
-    """Attach a policy to a key, an identity or a group. It counts from their next request on."""
+    """Attach a policy to an API key, a workload identity or a group. It applies from their next request on."""
     tenant_id, now = context.tenant_id, platform.clock.now()
     kind, attachee_id = (
         validation.require_choice("attacheeType", body.attachee_type, validation.ATTACHEE_TYPES),
@@ -59,7 +59,7 @@ def attach_policy(context: TenantContextDep, platform: PlatformDep, policy_id: s
             connection, author_check.author_of(connection, platform, context), policy, kind, attachee_id
         )
 
-    # Decided twice: the answers of the first time are remembered, so that in the writer's turn they take no time.
+    # Checked before the write transaction to fill the cache, so that the check inside it is fast.
     with platform.database.read() as connection:
         require_authority(connection)
     with change(platform, context) as (connection, context):
@@ -92,7 +92,7 @@ def list_policy_attachments(
     attachee_type: AttacheeType = None,
     attachee_id: AttacheeId = None,
 ) -> JSONResponse:
-    """What a policy is attached to, in the order it was attached; with the pair, that one or nothing."""
+    """List the attachments of a policy in the order of creation, optionally only that of one attachee."""
     tenant_id = context.tenant_id
     attachee = attachee_of(attachee_type, attachee_id)
     page = page_of(platform, paging, "attachments", tenant_id, policy_id, *(attachee or ()))
@@ -111,7 +111,7 @@ def detach_policy(
     attachee_type: Annotated[str, Query(alias="attacheeType")],
     attachee_id: Annotated[str, Query(alias="attacheeId")],
 ) -> Response:
-    """Detach a policy. Refused where it is the last grant of a workload identity."""
+    """Detach a policy. Refused if it is the last grant of a workload identity."""
     tenant_id, now = context.tenant_id, platform.clock.now()
     kind = validation.require_choice("attacheeType", attachee_type, validation.ATTACHEE_TYPES)
     with change(platform, context) as (connection, context):

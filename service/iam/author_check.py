@@ -1,7 +1,7 @@
-"""Checks that nobody grants more than they have, or changes the rights of somebody who has more.
+"""Checks that authors grant only rights that they have, and change only principals with no more rights than theirs.
 
 Three questions, each decided by exact containment: does a document stay within its author's rights; do the author's
-rights cover those of a key or identity; may the author grant a scope. Undecided counts as no. The answers depend only
+rights cover those of a key or identity; may the author grant a scope. An undecided check fails. The answers depend only
 on their arguments, so they are cached.
 """
 
@@ -37,7 +37,7 @@ from service.principals import queries
 MAX_CACHED_CHECKS = 512
 # A document has at most a quarter of a megabyte.
 MAX_CACHED_DOCUMENTS = 64
-# As many as the policies of one group may be, so that no check is made twice. Only digests are kept.
+# As many as the policies of one group may be, so that each check runs once. Only digests are stored.
 MAX_PASSED = 10_000
 MAX_NAMED = 20
 NOTHING: frozenset[str] = frozenset()
@@ -103,7 +103,7 @@ def _examine_role(author: Author, draft: Draft) -> CheckResult:
     return check
 
 
-# Only positive results: they are small, while one with examples may be large.
+# Only positive results are cached, because they need little memory.
 _PASSED: LruCache[object, bool] = LruCache(MAX_PASSED)
 
 
@@ -112,7 +112,7 @@ def _examined(draft: Draft, role: str | None, tenant_id: str, catalogue: Catalog
     try:
         document = draft.read(catalogue)
     except InvalidDocument:
-        # A stored document that is not valid any more grants nothing, and may mean anything.
+        # An invalid stored document grants no rights now, but its intended rights are unknown.
         return CheckResult(Answer.UNDECIDED)
     return _contained(document, role, tenant_id, catalogue)
 
@@ -132,7 +132,7 @@ def _contained(document: Document, role: str | None, tenant_id: str, catalogue: 
 def _check(
     document: Document, rules: Sequence[GrantedRule], tenant_id: str, catalogue: CatalogueSnapshot
 ) -> CheckResult:
-    """Compare a document with rules that its author holds, in the catalogue and the regions of the platform."""
+    """Compare a document with the rules of its author, in the catalogue and the regions of the platform."""
     return containment.check(document, rules, tenant=tenant_id, catalogue=catalogue.operations.names, regions=REGIONS)
 
 
@@ -164,7 +164,7 @@ def _contained_scopes(
 def _contained_policies(
     document: Document, policies: Engine, tenant_id: str, catalogue: CatalogueSnapshot
 ) -> CheckResult:
-    """Check rights against compiled policies. An allow counts only if its author's role covers the document."""
+    """Check rights against compiled policies. An allow applies only if its author's role covers the document."""
     covering: dict[Engine | None, bool] = {None: True}
     for cap in {granted.cap for granted in policies.rules if granted.cap is not None}:
         check = _check(document, cap.rules, tenant_id, catalogue)
@@ -276,7 +276,7 @@ def _excess(
     for key in queries.keys_among(connection, author.tenant_id, ids["api_key"]):
         if author.scopes is None and key.user_id == author.user_id:
             continue
-        # Its policies are left out: they limit the key now and may be removed later.
+        # Its policies are ignored: they limit the key now and may be removed later.
         rests_on = (tuple(key.scopes), creator_roles.get(key.user_id))
         if rests_on not in of_keys:
             rights = key_rights(*rests_on, author.catalogue)
@@ -292,7 +292,7 @@ def _excess(
         scopes: _compared(author, _scope_rights(scopes, author.catalogue), {"scopes": list(scopes)})
         for scopes in set(map(_scopes, others))
     }
-    policies = queries.held_policies(connection, author.tenant_id, [row.id for row in others if not row.scopes])
+    policies = queries.policies_by_identity(connection, author.tenant_id, [row.id for row in others if not row.scopes])
     texts = stored.policy_documents(connection, author.tenant_id, sorted(set().union(*policies.values())))
     of_policies = {
         policy_id: _compared_text(author, Draft.stored(text), {"policyId": policy_id, "policyName": name})
@@ -333,7 +333,7 @@ def _contained_rights(
 
 @lru_cache(maxsize=MAX_CACHED_CHECKS)
 def key_rights(scopes: tuple[str, ...], role: str | None, catalogue: CatalogueSnapshot) -> Document:
-    """Return what the scopes of a key and the role of its creator allow together, for today's operations."""
+    """Return the rights that the scopes of a key and the role of its creator allow together, for current operations."""
     if role not in roles():
         return Document(())
     covered = set(_operations(scopes, catalogue))
@@ -355,7 +355,7 @@ def _operations(scopes: tuple[str, ...], catalogue: CatalogueSnapshot) -> list[s
 
 @lru_cache(maxsize=MAX_CACHED_CHECKS)
 def _scope_rights(scopes: tuple[str, ...], catalogue: CatalogueSnapshot) -> Document:
-    """Return what scopes allow by themselves."""
+    """Return the rights that scopes allow without a role."""
     patterns: tuple[OperationPattern, ...] = tuple(map(parse_operation_pattern, _operations(scopes, catalogue)))
     if not patterns:
         return Document(())

@@ -16,7 +16,7 @@ router = protected_router("iam")
 
 @router.get("/api/v1/scopes", operation_id="listScopes")
 def list_scopes(platform: PlatformDep, _: ContextDep) -> JSONResponse:
-    """Every scope, the global `*` first among them, and every operation in the order it entered the catalogue."""
+    """List all scopes, the global `*` first, and all operations in the order of their addition to the catalogue."""
     with platform.database.read() as connection:
         rows = operations(connection)
     return JSONResponse(
@@ -38,8 +38,8 @@ def list_catalogue(
     _: ContextDep,
     filter: str = "",
 ) -> JSONResponse:
-    """The operations whose name holds a text, letter case ignored and nothing in it special, sorted by name."""
-    wanted = filter.casefold()
+    """List the operations whose name contains a text, ignoring its case, sorted by name."""
+    text = filter.casefold()
     with platform.database.read() as connection:
         rows = operations(connection)
     return JSONResponse(
@@ -47,7 +47,7 @@ def list_catalogue(
             "operations": [
                 {"name": row.name, "accessLevel": row.access_level, "description": row.description}
                 for row in sorted(rows, key=lambda row: str(row.name))
-                if wanted in row.name
+                if text in row.name
             ],
             "total": len(rows),
         }

@@ -1,4 +1,4 @@
-"""Computes the effect of a change of groups or policies without making it."""
+"""Computes the effect of a change of groups or policies without applying it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from service.principals import lookup, queries
 from service.principals.lookup import TenantPrincipal
 
 MAX_PRINCIPALS = 500
-# The members of a request each change is told by.
+# The required members of the request, by kind of change.
 NEEDS: Mapping[str, frozenset[str]] = {
     "attach": frozenset({"policyId", "principalType", "principalId"}),
     "detach": frozenset({"policyId", "principalType", "principalId"}),
@@ -52,20 +52,20 @@ class Change:
 def effects_of(
     connection: Connection, decisions: PolicyEngineCache, tenant_id: str, change: Change, at: datetime
 ) -> dict[str, Any]:
-    """Return what every affected key and identity gains and loses.
+    """Return the operations that every affected key and identity gains and loses.
 
     Raises:
         ApiError: 400 if the change affects more than 500.
     """
-    touched = _affected_principals(connection, tenant_id, change)
-    if len(touched) > MAX_PRINCIPALS:
+    affected = _affected_principals(connection, tenant_id, change)
+    if len(affected) > MAX_PRINCIPALS:
         raise ApiError(
-            400, "TOO_MANY_PRINCIPALS", f"the change touches {len(touched)} keys and identities", details={"max": 500}
+            400, "TOO_MANY_PRINCIPALS", f"the change touches {len(affected)} keys and identities", details={"max": 500}
         )
     catalogue = decisions.catalogue(connection)
     library = _PolicyRules(connection, tenant_id, catalogue, change)
-    shown = []
-    for kind, identifier in touched:
+    effects = []
+    for kind, identifier in affected:
         principal = lookup.get_principal(connection, tenant_id, kind, identifier, at)
         before = {
             policy: {None if group is None else str(group.id) for group in groups}
@@ -75,12 +75,12 @@ def effects_of(
         parts = effective_access.load_parts(decisions.compiled(connection, principal.grants))
         then = library.parts(principal, parts, after)
         ungranted = kind == "workload_identity" and not principal.grants.scopes and not after
-        shown.append(
+        effects.append(
             principal.wire()
             | effective_access.difference(catalogue, tenant_id, parts, then)
             | {"inert": ungranted, "policiesBefore": len(before), "policiesAfter": len(after)}
         )
-    return {"principals": shown}
+    return {"principals": effects}
 
 
 def require_permitted(
@@ -168,9 +168,9 @@ class _PolicyRules:
         rules: list[GrantedRule] = []
         unreadable = False
         for policy in sorted(policies):
-            found = self.rules(policy)
-            unreadable |= found is None
-            rules += found or ()
+            granted = self.rules(policy)
+            unreadable |= granted is None
+            rules += granted or ()
         return GrantParts(now.scopes, now.role, tuple(rules), unreadable)
 
     def rules(self, policy_id: str) -> list[GrantedRule] | None:
@@ -179,7 +179,7 @@ class _PolicyRules:
             row: Record | None = policy_queries.get(self.connection, self.tenant_id, policy_id)
             assert row is not None
             draft, role = Draft.stored(row.document), row.author_role
-            # The same document again is no change, so its author stays who it is.
+            # An unchanged document keeps its author.
             if policy_id == self.change.policy_id and self.change.draft not in (None, draft):
                 draft, role = self.change.draft, self.change.role
             try:

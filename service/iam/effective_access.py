@@ -1,4 +1,4 @@
-"""Computes what a principal may do, through which grants, and how a change affects it."""
+"""Computes the operations and grants of a principal, and the effect of a change on them."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,7 +33,7 @@ Paths = Mapping[str, list[Record | None]]
 
 @dataclass(frozen=True, slots=True)
 class GrantParts:
-    """The parts of compiled grants; each must allow an operation. None: the part does not limit the principal."""
+    """The parts of compiled grants; each must allow an operation. A part that is None does not limit the principal."""
 
     scopes: tuple[str, ...] | None
     role: tuple[GrantedRule, ...] | None
@@ -43,18 +43,18 @@ class GrantParts:
     def reach(self, catalogue: CatalogueSnapshot, tenant: str) -> OperationBounds:
         """Return the operations that all parts together allow."""
         masks = catalogue.operations.masks
-        found = unlimited_bounds(masks)
+        bounds = unlimited_bounds(masks)
         if self.scopes is not None:
-            found = found.within(exact_bounds(scope_mask(self.scopes, catalogue)))
+            bounds = bounds.within(exact_bounds(scope_mask(self.scopes, catalogue)))
         if self.role is not None:
-            found = found.within(operation_bounds(masks, self.role, tenant))
+            bounds = bounds.within(operation_bounds(masks, self.role, tenant))
         if self.unreadable:
-            # What it would give is not known, so all of it is shown as taken away.
-            return replace(found, always_denied=masks.all, possible=0, always_allowed=0)
-        return found if self.policies is None else found.within(operation_bounds(masks, self.policies, tenant))
+            # The rules of an unreadable policy are unknown, so every operation is reported as denied.
+            return replace(bounds, always_denied=masks.all, possible=0, always_allowed=0)
+        return bounds if self.policies is None else bounds.within(operation_bounds(masks, self.policies, tenant))
 
     def conditions(self, masks: CatalogueMasks, tenant: str, operations: int) -> dict[Condition, int]:
-        """What some operations depend on in a tenant by the policies, the part that a change may be about."""
+        """Return the conditions of the policies on some operations in a tenant."""
         target = ANY_TARGET._replace(tenant=tenant)
         return conditions_by_target(masks, self.policies or (), [(target, operations)], RequestContext())[0]
 
@@ -72,11 +72,11 @@ def load_parts(compiled: CompiledGrants) -> GrantParts:
 
 def scope_mask(scopes: Iterable[str], catalogue: CatalogueSnapshot) -> int:
     """Return the operations that scopes cover."""
-    given = tuple(scopes)
+    scope_names = tuple(scopes)
     mask = 0
-    for place, name in enumerate(catalogue.operations.names):
-        if covers(given, catalogue.scope_of(name)):
-            mask |= 1 << place
+    for index, name in enumerate(catalogue.operations.names):
+        if covers(scope_names, catalogue.scope_of(name)):
+            mask |= 1 << index
     return mask
 
 
@@ -85,36 +85,36 @@ def operations(compiled: CompiledGrants, paths: Paths) -> list[dict[str, Any]]:
     tenant, catalogue = compiled.principal.tenant_id, compiled.catalogue
     masks = catalogue.operations.masks
     parts = load_parts(compiled)
-    found = parts.reach(catalogue, tenant)
-    giving, taking = _Grants(), _Grants()
+    bounds = parts.reach(catalogue, tenant)
+    allows, denies = _Grants(), _Grants()
     for scope in parts.scopes or ():
-        giving.add(found.named & scope_mask((scope,), catalogue), partial(_scope, scope))
+        allows.add(bounds.named & scope_mask((scope,), catalogue), partial(_scope, scope))
     for rules in (parts.role, parts.policies):
         for granted in rules or ():
             mask, _ = rule_bounds(masks, granted.rule, tenant)
-            (taking if granted.rule.denies else giving).add(mask & found.named, partial(grant, granted, paths))
-    listed = []
-    for place in indices(found.named):
-        bit = 1 << place
-        access = "allowed" if found.always_allowed & bit else "conditional" if found.possible & bit else "denied"
-        listed.append(
+            (denies if granted.rule.denies else allows).add(mask & bounds.named, partial(grant, granted, paths))
+    entries = []
+    for index in indices(bounds.named):
+        bit = 1 << index
+        access = "allowed" if bounds.always_allowed & bit else "conditional" if bounds.possible & bit else "denied"
+        entries.append(
             {
-                "operation": masks.operations[place],
+                "operation": masks.operations[index],
                 "access": access,
-                "by": giving.first.get(place, []),
-                "byTotal": giving.total(place),
-                "deniedBy": taking.first.get(place, []),
-                "deniedByTotal": taking.total(place),
+                "by": allows.first.get(index, []),
+                "byTotal": allows.total(index),
+                "deniedBy": denies.first.get(index, []),
+                "deniedByTotal": denies.total(index),
             }
         )
-    return sorted(listed, key=lambda entry: str(entry["operation"]))
+    return sorted(entries, key=lambda entry: str(entry["operation"]))
 
 
 class _Grants:
-    """By operation (its place in the catalogue) the first grants, and how many there are.
+    """The first grants of each operation, by its index in the catalogue, and their number.
 
-    Counted for all operations at once: plane n holds bit n of each one's number, so that a rule for every operation
-    costs as little as a rule for one.
+    All operations are counted at once: plane n contains bit n of each count, so that a rule for every operation costs
+    as little as a rule for one.
     """
 
     def __init__(self) -> None:
@@ -123,14 +123,14 @@ class _Grants:
         self._full = 0
 
     def add(self, mask: int, grant: Callable[[], dict[str, Any]]) -> None:
-        """One more for the operations of a mask; `grant` is made only where it is among the first."""
-        wanted = mask & ~self._full
-        shown = grant() if wanted else {}
-        for place in indices(wanted):
-            first = self.first.setdefault(place, [])
-            first.append(shown)
+        """Count a grant for the operations of a mask; call `grant` only if one of them has room for it."""
+        unfilled = mask & ~self._full
+        entry = grant() if unfilled else {}
+        for index in indices(unfilled):
+            first = self.first.setdefault(index, [])
+            first.append(entry)
             if len(first) == MAX_VALUES:
-                self._full |= 1 << place
+                self._full |= 1 << index
         for number, plane in enumerate(self._planes):
             if not mask:
                 return
@@ -138,8 +138,8 @@ class _Grants:
         if mask:
             self._planes.append(mask)
 
-    def total(self, place: int) -> int:
-        return sum((plane >> place & 1) << number for number, plane in enumerate(self._planes))
+    def total(self, index: int) -> int:
+        return sum((plane >> index & 1) << number for number, plane in enumerate(self._planes))
 
 
 def _scope(scope: str) -> dict[str, Any]:
@@ -153,19 +153,19 @@ def _scopes_for(scopes: Iterable[str], operation: str, catalogue: CatalogueSnaps
 def grant(granted: GrantedRule, paths: Paths) -> dict[str, Any]:
     """Return the source of a rule for the wire."""
     source, rule = granted.source, granted.rule
-    shown: dict[str, Any] = {"kind": "policy", "ruleIndex": source.index, "ruleName": rule.name}
+    entry: dict[str, Any] = {"kind": "policy", "ruleIndex": source.index, "ruleName": rule.name}
     if source.policy_id.startswith("role:"):
-        shown |= {"kind": "role", "role": source.policy_id.removeprefix("role:")}
+        entry |= {"kind": "role", "role": source.policy_id.removeprefix("role:")}
     else:
-        shown |= {
+        entry |= {
             "policyId": source.policy_id,
             "policyName": source.policy_name,
-            "paths": shown_paths(paths.get(source.policy_id, ())),
+            "paths": wire_paths(paths.get(source.policy_id, ())),
         }
     if rule.target_texts != ("*",):
-        shown |= {"targets": list(rule.target_texts[:MAX_VALUES]), "targetsTotal": len(rule.target_texts)}
+        entry |= {"targets": list(rule.target_texts[:MAX_VALUES]), "targetsTotal": len(rule.target_texts)}
     if rule.constraints:
-        shown |= {
+        entry |= {
             "constraints": [
                 representations.constraint(one._replace(values=one.values[:MAX_VALUES]))
                 | {"valuesTotal": len(one.values)}
@@ -173,10 +173,10 @@ def grant(granted: GrantedRule, paths: Paths) -> dict[str, Any]:
             ],
             "constraintsTotal": len(rule.constraints),
         }
-    return shown
+    return entry
 
 
-def shown_paths(groups: Sequence[Record | None]) -> list[dict[str, Any]]:
+def wire_paths(groups: Sequence[Record | None]) -> list[dict[str, Any]]:
     """Return the first paths through which a policy reaches a principal."""
     return [_path(one) for one in groups[:MAX_VALUES]]
 
@@ -187,57 +187,57 @@ def _path(group: Record | None) -> dict[str, Any]:
 
 
 def limits(compiled: CompiledGrants) -> list[dict[str, str]]:
-    """Return what limits a principal besides its policies."""
-    found = []
+    """Return the limits of a principal other than its policies."""
+    entries = []
     if compiled.principal.scopes is not None:
-        found.append({"kind": "scopes", "detail": ", ".join(compiled.principal.scopes)})
+        entries.append({"kind": "scopes", "detail": ", ".join(compiled.principal.scopes)})
     if compiled.role is not None:
         role = compiled.principal.role
-        found.append({"kind": "role", "detail": role if role and role in roles() else "none"})
-    return found
+        entries.append({"kind": "role", "detail": role if role and role in roles() else "none"})
+    return entries
 
 
 def explain_access(
     compiled: CompiledGrants, operation: str, target: str, facts: RequestContext
 ) -> dict[str, Any] | None:
-    """Whether a request is allowed, or allowed as what is not known turns out, and through what; None if neither.
+    """Return whether a request is allowed or conditional, with its grants; None if it is denied.
 
-    Of each part the rule that decides; where none does, the first that may, and the first denies that may stand
-    against them.
+    Each part contributes its deciding rule; without one, the first rules that may allow the request and the first that
+    may deny it.
     """
     scopes = compiled.principal.scopes
-    given = [] if scopes is None else _scopes_for(scopes, operation, compiled.catalogue)[:1]
-    if compiled.unreadable or (scopes is not None and not given):
+    covering = [] if scopes is None else _scopes_for(scopes, operation, compiled.catalogue)[:1]
+    if compiled.unreadable or (scopes is not None and not covering):
         return None
-    by = [_scope(scope) for scope in given]
+    by = [_scope(scope) for scope in covering]
     denied: list[dict[str, Any]] = []
     access = "allowed"
     for engine in (compiled.role, compiled.policies):
         if engine is None:
             continue
-        verdict = engine.decide(operation, target, facts)
-        if verdict > 0:
-            by.append(grant(engine.rules[verdict - 1], {}))
+        decision = engine.decide(operation, target, facts)
+        if decision > 0:
+            by.append(grant(engine.rules[decision - 1], {}))
             continue
-        perhaps = undetermined_rules(engine, operation, target, facts)
-        if not perhaps.allows:
+        undetermined = undetermined_rules(engine, operation, target, facts)
+        if not undetermined.allows:
             return None
         access = "conditional"
-        by += [grant(granted, {}) for granted in perhaps.allows[:MAX_VALUES]]
-        denied += [grant(granted, {}) for granted in perhaps.denies[:MAX_VALUES]]
+        by += [grant(granted, {}) for granted in undetermined.allows[:MAX_VALUES]]
+        denied += [grant(granted, {}) for granted in undetermined.denies[:MAX_VALUES]]
     return {"access": access, "by": by, "deniedBy": denied} if by else None
 
 
 def difference(catalogue: CatalogueSnapshot, tenant: str, before: GrantParts, after: GrantParts) -> dict[str, Any]:
-    """Return what a principal gains and loses by a change.
+    """Return the operations that a principal gains and loses by a change.
 
     `gained` and `lost` are certain: allowed on every request afterwards, or before. `conditionalGained` and
-    `conditionalLost` become possible, or impossible, on some requests. `narrowed` and `widened` stay possible under
+    `conditionalLost` become possible, or impossible, on some requests. `narrowed` and `widened` remain possible under
     more or fewer conditions; `conditionsChanged` under others.
     """
     masks = catalogue.operations.masks
     then, now = before.reach(catalogue, tenant), after.reach(catalogue, tenant)
-    perhaps = then.possible & ~then.always_allowed & now.possible & ~now.always_allowed
+    conditional = then.possible & ~then.always_allowed & now.possible & ~now.always_allowed
     lists = {
         "gained": now.always_allowed & ~then.possible,
         "lost": then.always_allowed & ~now.possible,
@@ -245,9 +245,9 @@ def difference(catalogue: CatalogueSnapshot, tenant: str, before: GrantParts, af
         "conditionalLost": then.possible & ~then.always_allowed & ~now.possible,
         "widened": now.always_allowed & ~then.always_allowed & then.possible,
         "narrowed": then.always_allowed & ~now.always_allowed & now.possible,
-        "conditionsChanged": perhaps
-        and differing_operations(*(one.conditions(masks, tenant, perhaps) for one in (before, after))),
+        "conditionsChanged": conditional
+        and differing_operations(*(one.conditions(masks, tenant, conditional) for one in (before, after))),
     }
-    shown: dict[str, Any] = {name: masks.names(mask)[:200] for name, mask in lists.items()}
-    shown |= {f"{name}Count": mask.bit_count() for name, mask in lists.items()}
-    return shown
+    entry: dict[str, Any] = {name: masks.names(mask)[:200] for name, mask in lists.items()}
+    entry |= {f"{name}Count": mask.bit_count() for name, mask in lists.items()}
+    return entry

@@ -35,7 +35,7 @@ def get(connection: Connection, tenant_id: str, group_id: str) -> Record | None:
 def page(
     connection: Connection, tenant_id: str, member: tuple[str, str] | None, after: KeysetKey | None, limit: int
 ) -> Sequence[Record]:
-    """Return groups in the order of creation, only those with a member if one is given; one row more than `limit`."""
+    """Return groups in the order of creation, optionally only those with a member; one row more than `limit`."""
     query = _GROUP.where(groups.c.tenant_id == tenant_id)
     if member is not None:
         query = query.where(
@@ -70,7 +70,7 @@ def change(connection: Connection, group_id: str, values: dict[str, Any], at: da
 
 
 def texts_at(connection: Connection, group: Record, version: int) -> dict[str, str]:
-    """Return those of `name` and `description` that changed since a version of a group, as they were in it.
+    """Return the former `name` and `description` of a group if they changed since a version.
 
     A group has no history: the audit log has an entry for each version with the former members.
     """
@@ -89,7 +89,7 @@ def texts_at(connection: Connection, group: Record, version: int) -> dict[str, s
 
 
 def remove(connection: Connection, tenant_id: str, group_id: str) -> None:
-    """Remove a group with its membership and its attachments; members and policies stay."""
+    """Remove a group with its membership and its attachments, but not the members and policies."""
     connection.execute(delete(group_members).where(group_members.c.group_id == group_id))
     connection.execute(
         delete(policy_attachments).where(
@@ -149,7 +149,7 @@ def member_page(
 
 
 def add_member(connection: Connection, values: dict[str, Any]) -> bool:
-    """Add a member; return False if it is one already. The tenant is locked against concurrent changes."""
+    """Add a member; return False if it is already in the group. The tenant is locked against concurrent changes."""
     is_old = is_member(connection, values["group_id"], values["member_type"], values["member_id"])
     if not is_old:
         connection.execute(insert(group_members).values(**values))

@@ -27,7 +27,7 @@ router = protected_router("groups")
 
 
 class NewGroup(BaseModel):
-    """The body that creates a group."""
+    """Body that creates a group."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -36,7 +36,7 @@ class NewGroup(BaseModel):
 
 
 class GroupChange(BaseModel):
-    """The body that changes a group; a member left out stays."""
+    """Body that changes a group; missing members keep their value."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -45,7 +45,7 @@ class GroupChange(BaseModel):
 
 
 class NewMember(BaseModel):
-    """The body that adds a member."""
+    """Body that adds a member."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -57,14 +57,14 @@ class NewMember(BaseModel):
 def create_group(
     context: TenantContextDep, platform: PlatformDep, body: NewGroup, idempotency_key: IdempotencyKey = None
 ) -> JSONResponse:
-    """A new, empty group. The same body under the same `Idempotency-Key` answers with the same group."""
-    tenant_id, now, wanted = context.tenant_id, platform.clock.now(), str(uuid4())
+    """Create an empty group. A repeated request with the same `Idempotency-Key` returns the same group."""
+    tenant_id, now, new_id = context.tenant_id, platform.clock.now(), str(uuid4())
     name, description = validation.display_name(body.name, "name"), validation.description(body.description)
     with change(platform, context) as (connection, context):
         group_id = resolve_idempotency_key(
-            connection, context, idempotency_key, AuditEvent.GROUP_CREATE, (tenant_id, name, description), wanted, now
+            connection, context, idempotency_key, AuditEvent.GROUP_CREATE, (tenant_id, name, description), new_id, now
         )
-        if group_id == wanted:
+        if group_id == new_id:
             require_free(connection, tenant_id, name, None)
             group_queries.add(
                 connection,
@@ -90,7 +90,7 @@ def list_groups(
     member_type: Annotated[str | None, Query(alias="memberType")] = None,
     member_id: Annotated[str | None, Query(alias="memberId")] = None,
 ) -> JSONResponse:
-    """The tenant's groups in the order they were made; with the pair, only those a principal is a member of."""
+    """List the groups of a tenant in the order of creation, optionally only those of one member."""
     tenant_id = context.tenant_id
     member = validation.paired_filter(("memberType", member_type), ("memberId", member_id), validation.MEMBER_TYPES)
     page = page_of(platform, paging, "groups", tenant_id, *(member or ()))
@@ -102,7 +102,7 @@ def list_groups(
 
 @router.get(GROUP, operation_id="getGroup")
 def get_group(context: TenantContextDep, platform: PlatformDep, group_id: str) -> JSONResponse:
-    """One group with its members, at most 200; `membersTruncated` is true when there are more."""
+    """Return a group with at most 200 members; `membersTruncated` is true if there are more."""
     with platform.database.read() as connection:
         return with_etag(_whole(connection, get_group_or_404(connection, context, group_id)))
 
@@ -111,19 +111,19 @@ def get_group(context: TenantContextDep, platform: PlatformDep, group_id: str) -
 def update_group(
     context: TenantContextDep, platform: PlatformDep, group_id: str, body: GroupChange, if_match: IfMatch = None
 ) -> JSONResponse:
-    """Change the members that are given. What is there already makes no new version."""
+    """Change the name or description of a group. Unchanged values create no new version."""
     tenant_id, now = context.tenant_id, platform.clock.now()
     if body.name is None and body.description is None:
         raise errors.invalid_input("nothing to change: give name or description", reason="nothing_to_change")
-    wanted = {}
+    values = {}
     if body.name is not None:
-        wanted["name"] = validation.display_name(body.name, "name")
+        values["name"] = validation.display_name(body.name, "name")
     if body.description is not None:
-        wanted["description"] = validation.description(body.description)
+        values["description"] = validation.description(body.description)
     with change(platform, context) as (connection, context):
         before = get_group_or_404(connection, context, group_id)
         require_fresh(connection, before, if_match)
-        changes = {name: value for name, value in wanted.items() if getattr(before, name) != value}
+        changes = {name: value for name, value in values.items() if getattr(before, name) != value}
         if "name" in changes:
             require_free(connection, tenant_id, changes["name"], group_id)
         if changes:
@@ -135,7 +135,7 @@ def update_group(
 
 @router.delete(GROUP, operation_id="deleteGroup", status_code=204)
 def delete_group(context: TenantContextDep, platform: PlatformDep, group_id: str, if_match: IfMatch = None) -> Response:
-    """Remove a group, its membership and its attachments, in one transaction. Members and policies stay."""
+    """Delete a group with its memberships and attachments. Its members and policies are not deleted."""
     tenant_id, now = context.tenant_id, platform.clock.now()
     with change(platform, context) as (connection, context):
         group = get_group_or_404(connection, context, group_id)
@@ -152,7 +152,7 @@ def delete_group(context: TenantContextDep, platform: PlatformDep, group_id: str
 
 @router.post(f"{GROUP}/members", operation_id="addGroupMember", status_code=204)
 def add_group_member(context: TenantContextDep, platform: PlatformDep, group_id: str, body: NewMember) -> Response:
-    """Add a key or an identity. The group's policies count for it from its next request on."""
+    """Add an API key or workload identity. The policies of the group apply from its next request on."""
     tenant_id, now = context.tenant_id, platform.clock.now()
     kind, member_id = validation.require_choice("memberType", body.member_type, validation.MEMBER_TYPES), body.member_id
 
@@ -163,7 +163,7 @@ def add_group_member(context: TenantContextDep, platform: PlatformDep, group_id:
             connection, author_check.author_of(connection, platform, context), group_id, kind, member_id
         )
 
-    # Decided twice: the answers of the first time are remembered, so that in the writer's turn they take no time.
+    # Checked before the write transaction to fill the cache, so that the check inside it is fast.
     with platform.database.read() as connection:
         require_authority(connection)
     with change(platform, context) as (connection, context):
@@ -182,7 +182,7 @@ def add_group_member(context: TenantContextDep, platform: PlatformDep, group_id:
 def list_group_members(
     context: TenantContextDep, platform: PlatformDep, paging: PageParamsDep, group_id: str
 ) -> JSONResponse:
-    """A group's members in the order they were added."""
+    """List the members of a group in the order of addition."""
     tenant_id = context.tenant_id
     page = page_of(platform, paging, "members", tenant_id, group_id)
     with platform.database.read() as connection:
@@ -200,7 +200,7 @@ def remove_group_member(
     member_type: Annotated[str, Query(alias="memberType")],
     member_id: Annotated[str, Query(alias="memberId")],
 ) -> Response:
-    """Take a principal out of a group. An identity may be left without any grant; it is inert then."""
+    """Remove a principal from a group. A workload identity without any other grant is inert then."""
     tenant_id, now = context.tenant_id, platform.clock.now()
     kind = validation.require_choice("memberType", member_type, validation.MEMBER_TYPES)
     with change(platform, context) as (connection, context):

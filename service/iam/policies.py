@@ -45,7 +45,7 @@ def _body(*needed: str) -> dict[str, Any]:
 
 
 class Rollback(BaseModel):
-    """The body that takes an earlier document back."""
+    """Body that restores the document of an earlier version."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -56,9 +56,11 @@ class Rollback(BaseModel):
 def create_policy(
     context: TenantContextDep, platform: PlatformDep, body: Sent, idempotency_key: IdempotencyKey = None
 ) -> JSONResponse:
-    """A new policy, within what its author holds. The same body under the same `Idempotency-Key` answers with the
-    same policy, as it is now."""
-    tenant_id, now, wanted = context.tenant_id, platform.clock.now(), str(uuid4())
+    """Create a policy within the rights of its author.
+
+    A repeated request with the same `Idempotency-Key` returns the same policy in its current version.
+    """
+    tenant_id, now, new_id = context.tenant_id, platform.clock.now(), str(uuid4())
     if body.name is None:
         raise errors.invalid_input('"name" is required', member="name", reason="missing")
     name, description = validation.display_name(body.name, "name"), validation.description(body.description or "")
@@ -66,21 +68,21 @@ def create_policy(
     with change(platform, context) as (connection, context):
         request = (tenant_id, name, description, draft.canonical_text)
         policy_id = resolve_idempotency_key(
-            connection, context, idempotency_key, AuditEvent.POLICY_CREATE, request, wanted, now
+            connection, context, idempotency_key, AuditEvent.POLICY_CREATE, request, new_id, now
         )
-        if policy_id == wanted:
+        if policy_id == new_id:
             author_check.require_within(author_check.author_of(connection, platform, context, catalogue), draft)
-            shown = {
+            content = {
                 "name": name,
                 "description": description,
                 "document": draft.canonical_text,
                 "authored_by": context.principal.user_id,
             }
-            changed = [member for member in ("description", "document", "name") if shown[member]]
+            changed = [member for member in ("description", "document", "name") if content[member]]
             policy_queries.add(
                 connection,
-                shown | {"id": policy_id, "tenant_id": tenant_id, "created_at": now, "updated_at": now},
-                shown | _entry(context, now, "create", changed),
+                content | {"id": policy_id, "tenant_id": tenant_id, "created_at": now, "updated_at": now},
+                content | _entry(context, now, "create", changed),
             )
             audit_in_tenant(connection, context, AuditEvent.POLICY_CREATE, f"policy:{policy_id}", now, {"name": name})
         return with_etag(representations.policy(get_policy_or_404(connection, context, policy_id)), 201)
@@ -95,8 +97,10 @@ def list_policies(
     attachee_id: AttacheeId = None,
     name: Name = None,
 ) -> JSONResponse:
-    """The tenant's policies in the order they were made; with the pair only those attached to it, with a name only
-    those that have it: names need not be unique."""
+    """List the policies of a tenant in the order of creation, optionally filtered by attachee and name.
+
+    Names are not unique.
+    """
     tenant_id = context.tenant_id
     attachee = attachee_of(attachee_type, attachee_id)
     name = None if name is None else validation.stored_name(name)
@@ -111,7 +115,7 @@ def list_policies(
 
 @router.get(POLICY, operation_id="getPolicy")
 def get_policy(context: TenantContextDep, platform: PlatformDep, policy_id: str) -> JSONResponse:
-    """One policy with its document in canonical form."""
+    """Return a policy with its document in canonical form."""
     with platform.database.read() as connection:
         return with_etag(representations.policy(get_policy_or_404(connection, context, policy_id)))
 
@@ -120,7 +124,7 @@ def get_policy(context: TenantContextDep, platform: PlatformDep, policy_id: str)
 def update_policy(
     context: TenantContextDep, platform: PlatformDep, policy_id: str, body: Sent, if_match: IfMatch = None
 ) -> JSONResponse:
-    """Change the members that are given. A new document makes the caller its author; the same one changes nothing."""
+    """Change the members in the body. A changed document gets the principal as its author."""
     members, draft = {}, None
     if body.name is not None:
         members["name"] = validation.display_name(body.name, "name")
@@ -134,7 +138,7 @@ def update_policy(
         with platform.database.read() as connection:
             document = get_policy_or_404(connection, context, policy_id).document
             author = author_check.author_of(connection, platform, context)
-        # The check is cached, so that it takes no time in the write transaction.
+        # The check is cached, so that it is fast in the write transaction.
         author_check.check_document(author, Draft.stored(document))
         catalogue = author.catalogue
     with change(platform, context) as (connection, context):
@@ -148,7 +152,7 @@ def update_policy(
 def delete_policy(
     context: TenantContextDep, platform: PlatformDep, policy_id: str, if_match: IfMatch = None
 ) -> Response:
-    """Remove a policy, its attachments and its history, in one transaction."""
+    """Delete a policy with its attachments and its history."""
     tenant_id, now = context.tenant_id, platform.clock.now()
     with change(platform, context) as (connection, context):
         policy = lock_policy_or_404(connection, context, policy_id, if_match)
@@ -165,7 +169,7 @@ def delete_policy(
 def list_policy_versions(
     context: TenantContextDep, platform: PlatformDep, paging: PageParamsDep, policy_id: str
 ) -> JSONResponse:
-    """What a policy was, newest first."""
+    """List the versions of a policy, newest first."""
     tenant_id = context.tenant_id
     page = page_of(platform, paging, "versions", tenant_id, policy_id)
     with platform.database.read() as connection:
@@ -178,7 +182,7 @@ def list_policy_versions(
 
 @router.get(POLICY + "/versions/{version}", operation_id="getPolicyVersion")
 def get_policy_version(context: TenantContextDep, platform: PlatformDep, policy_id: str, version: str) -> JSONResponse:
-    """One version of a policy."""
+    """Return a version of a policy."""
     with platform.database.read() as connection:
         get_policy_or_404(connection, context, policy_id)
         return JSONResponse(representations.version(get_version_or_404(connection, context, policy_id, version)))
@@ -188,17 +192,17 @@ def get_policy_version(context: TenantContextDep, platform: PlatformDep, policy_
 def roll_back_policy(
     context: TenantContextDep, platform: PlatformDep, policy_id: str, body: Rollback, if_match: IfMatch = None
 ) -> JSONResponse:
-    """Take the document of an earlier version back, as a new version by the caller and within what they hold."""
+    """Restore the document of an earlier version as a new version, within the rights of the principal."""
     with platform.database.read() as connection:
         get_policy_or_404(connection, context, policy_id)
         earlier = get_version_or_404(connection, context, policy_id, str(body.version))
         author = author_check.author_of(connection, platform, context)
     draft = Draft.stored(earlier.document)
-    # The check is cached, so that it takes no time in the write transaction.
+    # The check is cached, so that it is fast in the write transaction.
     author_check.check_document(author, draft)
     with change(platform, context) as (connection, context):
         before = lock_policy_or_404(connection, context, policy_id, if_match)
-        # Versions are never changed, but they are deleted with their policy, which may have happened meanwhile.
+        # The policy may have been deleted meanwhile, and its versions with it.
         get_version_or_404(connection, context, policy_id, str(body.version))
         author = author_check.author_of(connection, platform, context, author.catalogue)
         row = write(connection, platform, context, author, before, {}, draft, "rollback", body.version)
@@ -252,7 +256,7 @@ def write(
 
 
 def _entry(context: TenantContext, at: Any, change: str, changed: list[str]) -> dict[str, Any]:
-    """Return the history columns of a change besides the content of the policy."""
+    """Return the history columns of a change, except the content of the policy."""
     return {"changed_by": context.principal.user_id, "changed_at": at, "change": change, "changed": changed}
 
 

@@ -1,7 +1,7 @@
-"""Reads bodies that contain a policy document, and takes the document out as text.
+"""Reads bodies that contain a policy document, and extracts the document as text.
 
 Parsing the whole body first would drop repeated members of the document before the strict parser sees them, and would
-give lines and columns of the body instead of the document.
+report lines and columns of the body instead of the document.
 """
 
 import json
@@ -63,21 +63,21 @@ def _texts(members: Mapping[str, Any]) -> dict[str, str]:
 
 
 def split(text: str) -> tuple[dict[str, Any], str | None]:
-    """The members of a JSON object, read strictly, but for `document`, which comes as its text.
+    """Return the members of a strict JSON object without `document`, and the text of `document`.
 
-    A document that is not JSON reaches to the end of the body: the reader of documents will say what is wrong with it.
+    The text of a document that is not JSON extends to the end of the body; the document parser reports its error.
 
     Raises:
         StrictJsonError: the text around the document is not one strict JSON object.
         ApiError: 400 INVALID_INPUT for too many values around the document.
     """
-    found = _place(text)
+    span = _find_document(text)
     around = text
-    if found is None:
+    if span is None:
         document = None
     else:
-        begin, end = found
-        # Of a document that is not JSON the end is not known: what stands before it still counts.
+        begin, end = span
+        # The end of a document that is not JSON is unknown; the members before it are still checked.
         rest, document = ("}", text[begin:]) if end is None else (text[end:], text[begin:end])
         around = f"{text[:begin]}null{rest}"
     members = strict_json.loads(around)
@@ -89,12 +89,12 @@ def split(text: str) -> tuple[dict[str, Any], str | None]:
     return members, document
 
 
-def _place(text: str) -> tuple[int, int | None] | None:
+def _find_document(text: str) -> tuple[int, int | None] | None:
     """Return where the value of `document` begins and ends; the end is None if it cannot be parsed.
 
     Every other error is left to the strict parser, and so is an object with more members than any request has.
     """
-    found: tuple[int, int] | None = None
+    span: tuple[int, int] | None = None
     decoder = json.JSONDecoder()
     at = _space(text, 0)
     mark = "{"
@@ -114,14 +114,14 @@ def _place(text: str) -> tuple[int, int | None] | None:
             begin = at = _space(text, at + 1)
             _, at = decoder.raw_decode(text, at)
         except (ValueError, RecursionError):
-            return (begin, None) if name == DOCUMENT and found is None else found
+            return (begin, None) if name == DOCUMENT and span is None else span
         if name == DOCUMENT:
-            if found is not None:
+            if span is not None:
                 return None
-            found = (begin, at)
+            span = (begin, at)
         at = _space(text, at)
         mark = ","
-    return found
+    return span
 
 
 def _space(text: str, at: int) -> int:

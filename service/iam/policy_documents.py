@@ -106,7 +106,7 @@ class ReadingCache:
     def add(
         self, text: str, catalogue: CatalogueSnapshot, region_targets: RegionTargets, reading: ParsedDocument
     ) -> None:
-        """Keep a reading; the ones that were used longest ago make room for it."""
+        """Cache a parsed document; the least recently used ones are removed."""
         key = (text, catalogue, region_targets)
         with self._lock:
             if key not in self._readings:
@@ -120,14 +120,14 @@ class ReadingCache:
 _CACHE = ReadingCache()
 
 
-def problem(found: Problem) -> dict[str, Any]:
+def problem(entry: Problem) -> dict[str, Any]:
     """Return a problem for the wire."""
     return {
-        "path": found.path,
-        "line": found.line,
-        "column": found.column,
-        "reason": found.reason,
-        "suggestions": list(found.suggestions),
+        "path": entry.path,
+        "line": entry.line,
+        "column": entry.column,
+        "reason": entry.reason,
+        "suggestions": list(entry.suggestions),
     }
 
 

@@ -17,7 +17,7 @@ _ATTACHMENTS = (
     .where(policy_attachments.c.policy_id == policies.c.id)
     .scalar_subquery()
 )
-# A policy with its author, and the role that author has in the tenant now: None makes it an orphan.
+# A policy with its author, and the current role of the author in the tenant; without a role the policy is orphaned.
 _POLICY = (
     select(
         policies,
@@ -40,7 +40,7 @@ def get(connection: Connection, tenant_id: str, policy_id: str) -> Record | None
     ).one_or_none()
 
 
-def held(connection: Connection, tenant_id: str, ids: Sequence[str]) -> list[Record]:
+def summaries(connection: Connection, tenant_id: str, ids: Sequence[str]) -> list[Record]:
     """Return policies in the order of their ids, without documents: `id`, `name`, `version`, `authored_by`,
     `author_role`.
     """
@@ -51,10 +51,10 @@ def held(connection: Connection, tenant_id: str, ids: Sequence[str]) -> list[Rec
         policies.c.authored_by,
         memberships.c.role.label("author_role"),
     )
-    found: list[Record] = []
-    for some in chunks(sorted(ids)):
-        found += connection.execute(query.where(policies.c.id.in_(some)).order_by(policies.c.id))
-    return found
+    rows: list[Record] = []
+    for batch in chunks(sorted(ids)):
+        rows += connection.execute(query.where(policies.c.id.in_(batch)).order_by(policies.c.id))
+    return rows
 
 
 def page(
@@ -65,7 +65,7 @@ def page(
     after: KeysetKey | None,
     limit: int,
 ) -> Sequence[Record]:
-    """Return policies in the order of creation, filtered by attachee and name if given; one row more than `limit`."""
+    """Return policies in the order of creation, optionally filtered by attachee and name; one row more than `limit`."""
     query = _POLICY.where(policies.c.tenant_id == tenant_id)
     if name is not None:
         query = query.where(policies.c.name == name)

@@ -47,7 +47,7 @@ def member(row: Record) -> dict[str, Any]:
 
 
 def document(text: str) -> dict[str, Any]:
-    """Return a stored document; empty if something other than this service made it unreadable.
+    """Return a stored document; empty if it is unreadable, which this service never writes.
 
     The standard parser accepts more than JSON (NaN, numbers of any length, lone surrogates), which cannot be sent.
     """
@@ -99,7 +99,7 @@ def version(row: Record) -> dict[str, Any]:
 
 
 def change(row: Record) -> dict[str, Any]:
-    """Return what a version changed, without the document."""
+    """Return the changes of a version, without the document."""
     return {
         "version": row.version,
         "changedBy": row.changed_by,
@@ -135,54 +135,54 @@ def binding(row: Record, granted: bool) -> dict[str, Any]:
     }
 
 
-def counterexample(found: Counterexample, document: Document) -> dict[str, Any]:
+def counterexample(example: Counterexample, document: Document) -> dict[str, Any]:
     """Return a request that the draft would allow and its author may not make.
 
     Sent to simulate as it is, it is allowed by the draft and denied by the author's rules. Only one whose operation
-    does not exist yet cannot be sent: it is `future`, says so in `why`, and is returned only if there is no other.
+    does not exist yet cannot be sent: it is `future`, which `why` explains, and is returned only if there is no other.
     """
-    denied = found.author_deny
-    if found.future:
-        missing = "region" if found.new_region else "operation"
+    denied = example.author_deny
+    if example.future:
+        missing = "region" if example.new_region else "operation"
         why = f"the draft grants more than you have once a new {missing} exists"
     elif denied is not None:
         why = f"you are denied this by rule {denied.index + 1} of {denied.policy_name}"
     else:
         why = "you do not hold this"
-    index = found.draft_rule.index
-    shown = facts(found.request.context)
-    if found.time_unknown:
-        # Left out it would be the present time.
-        shown["currentTime"] = None
+    index = example.draft_rule.index
+    request_facts = facts(example.request.context)
+    if example.time_unknown:
+        # A missing member would mean the current time.
+        request_facts["currentTime"] = None
     return {
-        "operation": found.request.operation,
-        "target": found.request.target,
-        "facts": shown,
+        "operation": example.request.operation,
+        "target": example.request.target,
+        "facts": request_facts,
         "ruleIndex": index,
         "ruleName": document.rules[index].name,
         "why": why,
         "deniedBy": denied
         and {"policyId": denied.policy_id, "policyName": denied.policy_name, "ruleIndex": denied.index},
-        "future": found.future,
+        "future": example.future,
     }
 
 
 def facts(facts: RequestContext) -> dict[str, Any]:
     """Return a request context without its unknown members, as simulate reads it."""
-    shown: dict[str, Any] = {}
+    members: dict[str, Any] = {}
     if facts.source_ip is not None:
         family, number = facts.source_ip
-        shown["sourceIp"] = str(IPv4Address(number) if family == 4 else IPv6Address(number))
+        members["sourceIp"] = str(IPv4Address(number) if family == 4 else IPv6Address(number))
     if facts.current_time is not None:
-        # To the microsecond: a cut instant may be on the other side of a limit.
+        # With microseconds: a truncated instant may be on the other side of a limit.
         instant = datetime.fromtimestamp(facts.current_time, UTC)
-        shown["currentTime"] = instant.isoformat().removesuffix("+00:00") + "Z"
+        members["currentTime"] = instant.isoformat().removesuffix("+00:00") + "Z"
     texts = {"region": facts.region, "principalType": facts.principal_type, "tenant": facts.tenant}
-    shown |= {name: text for name, text in texts.items() if text is not None}
+    members |= {name: text for name, text in texts.items() if text is not None}
     for name, tags in (("requestTags", facts.request_tags), ("resourceTags", facts.resource_tags)):
         if tags is not None:
-            shown[name] = dict(tags)
-    return shown
+            members[name] = dict(tags)
+    return members
 
 
 def constraint(one: Constraint) -> dict[str, Any]:

@@ -28,9 +28,9 @@ from service.iam.simulation_requests import (
     NO_FACTS,
     FactsBody,
     facts_of,
-    known_region,
     operation_of,
     other_service,
+    region_of,
     require_region,
     target_of,
 )
@@ -40,7 +40,7 @@ MAX_TARGETS = 50
 
 
 class SimulateRequest(BaseModel):
-    """The body that tries a document on one request."""
+    """Body of a simulation: a document and one request."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -48,7 +48,7 @@ class SimulateRequest(BaseModel):
     operation: str
     target: str
     facts: FactsBody = NO_FACTS
-    as_author: bool = Field(False, alias="asAuthor", description="Within what the caller holds")
+    as_author: bool = Field(False, alias="asAuthor", description="Within the rights of the principal")
 
 
 class CompareTo(BaseModel):
@@ -62,7 +62,7 @@ class CompareTo(BaseModel):
 
 
 class CoverageRequest(BaseModel):
-    """The body that asks what a document gives on some targets."""
+    """Body of a coverage request: a document and some targets."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -74,7 +74,7 @@ class CoverageRequest(BaseModel):
 
 
 class CheckRequest(BaseModel):
-    """The body that asks whether a document stays within what the caller holds."""
+    """Body of a check of a document against the rights of the principal."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -83,15 +83,15 @@ class CheckRequest(BaseModel):
 
 @router.post(f"{IAM}/simulate", operation_id="simulate")
 def simulate(context: TenantContextDep, platform: PlatformDep, body: SimulateRequest) -> JSONResponse:
-    """Whether a document would allow a request, and why, rule by rule.
+    """Evaluate a document for one request, and explain the result rule by rule.
 
-    An operation is only done on targets of its own service: on any other target the answer is denied, and `because`
-    says so.
+    An operation applies only to targets of its own service. On any other target the decision is denied, and `because`
+    has the reason.
     """
     target = target_of(body.target)
     catalogue, reading = _read(context, platform, body.document_text, body.facts, target)
     operation = operation_of(body.operation, catalogue)
-    facts = facts_of(body.facts, platform.clock, tenant=context.tenant_id, region=known_region(target))
+    facts = facts_of(body.facts, platform.clock, tenant=context.tenant_id, region=region_of(target))
     cap = role_engine(context.role) if body.as_author else None
     engine = compile_document(reading.document, cap=cap)
     explained = explain(engine, AccessRequest(operation, str(target), facts))
@@ -117,7 +117,7 @@ def simulate(context: TenantContextDep, platform: PlatformDep, body: SimulateReq
 
 @router.post(f"{IAM}/coverage", operation_id="mapCoverage")
 def map_coverage(context: TenantContextDep, platform: PlatformDep, body: CoverageRequest) -> JSONResponse:
-    """Which operations a document gives on some targets, and what that changes against another document."""
+    """List the operations that a document allows on some targets, optionally compared with another document."""
     catalogue, reading = _read(context, platform, body.document_text, body.facts)
     targets = [target_of(text, "targets") for text in body.targets]
     facts = facts_of(body.facts, platform.clock, tenant=context.tenant_id)
@@ -128,14 +128,14 @@ def map_coverage(context: TenantContextDep, platform: PlatformDep, body: Coverag
         other = _read(context, platform, _compared(context, platform, body.compare))[1]
     moved = _changes(catalogue, other, reading, covered, facts) if other is not None else []
     maps = []
-    for place, (text, coverage) in enumerate(zip(body.targets, covered, strict=True)):
-        shown = {"target": text, **_counts(coverage, masks.all), "services": _services(catalogue, coverage)}
+    for index, (text, coverage) in enumerate(zip(body.targets, covered, strict=True)):
+        entry = {"target": text, **_counts(coverage, masks.all), "services": _services(catalogue, coverage)}
         if moved:
-            shown |= {name: masks.names(mask) for name, mask in moved[place].items()}
+            entry |= {name: masks.names(mask) for name, mask in moved[index].items()}
         if body.operations:
-            shown["operations"] = masks.names(coverage.effective)
-            shown["conditionalOperations"] = masks.names(coverage.conditional)
-        maps.append(shown)
+            entry["operations"] = masks.names(coverage.effective)
+            entry["conditionalOperations"] = masks.names(coverage.conditional)
+        maps.append(entry)
     return JSONResponse(
         {"total": len(masks.operations), "targets": maps, "warnings": [problem(one) for one in reading.warnings]}
     )
@@ -143,7 +143,7 @@ def map_coverage(context: TenantContextDep, platform: PlatformDep, body: Coverag
 
 @router.post(f"{IAM}/check", operation_id="checkDocument")
 def check_document(context: TenantContextDep, platform: PlatformDep, body: CheckRequest) -> JSONResponse:
-    """Whether a document stays within what the caller holds, with counterexamples where it does not."""
+    """Check whether a document stays within the rights of the principal, with counterexamples if it does not."""
     _, reading = _read(context, platform, body.document_text)
     with platform.database.read() as connection:
         author = author_check.author_of(connection, platform, context)
@@ -188,7 +188,7 @@ def _changes(
     covered: Sequence[Coverage],
     facts: RequestContext,
 ) -> list[dict[str, int]]:
-    """Return what changes on each target from one document to another, by kind of change."""
+    """Return the changes on each target from one document to another, by kind of change."""
     old = _covered(catalogue, before, [one.target for one in covered], facts)
     both = [(now.target, then.conditional & now.conditional) for then, now in zip(old, covered, strict=True)]
     open_then, open_now = (

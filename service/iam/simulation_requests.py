@@ -29,7 +29,7 @@ Tags = dict[
 
 
 class FactsBody(BaseModel):
-    """What is known of a made-up request. Left out is unknown; but `currentTime` left out is now, and null unknown."""
+    """Facts of a simulated request. A missing fact is unknown; a missing `currentTime` is now, a null one unknown."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
@@ -48,8 +48,8 @@ NO_FACTS = FactsBody.model_validate({})
 def require_region(connection: Connection, tenant_id: str, body: FactsBody, target: Target | None = None) -> None:
     """Refuse a region that neither the platform nor a resource of the tenant has.
 
-    In a misspelt region, rules would decide that no real request meets. The region of the target is accepted, so that a
-    counterexample in a region that does not exist yet can be simulated as it is printed.
+    A misspelt region would give a result that applies to no real request. The region of the target is accepted, so that
+    a counterexample in a future region can be simulated.
 
     Raises:
         ApiError: 400 INVALID_INPUT with the regions that exist.
@@ -68,7 +68,7 @@ def require_region(connection: Connection, tenant_id: str, body: FactsBody, targ
 
 
 def facts_of(body: FactsBody, clock: Clock, **defaults: Any) -> RequestContext:
-    """Return the request context of a body; `defaults` fill what it leaves out.
+    """Return the request context of a body; `defaults` replace its missing members.
 
     Raises:
         ApiError: 400 INVALID_INPUT for an invalid address, instant or region.
@@ -157,11 +157,11 @@ def other_service(operation: str, target: Target) -> str | None:
     return f"the target is of {target.service}, and {operation} is done on targets of {service}: frn:{service}:…"
 
 
-def known_region(target: Target) -> str | None:
+def region_of(target: Target) -> str | None:
     """Return the region of a target, which is also that of the request; None if it is open."""
     return None if target.region == STAR else target.region
 
 
 def full_target(target: Target, operation: str, region: str | None) -> str:
-    """Return the target that is decided: an open service is the operation's, an open region the request's."""
+    """Return the target of a decision: an open service becomes the operation's, an open region the request's."""
     return str(resolve_target(target, operation.partition(":")[0], region))

@@ -1,7 +1,7 @@
 """The grants of principals: role, scopes and policies, read from the database in one transaction.
 
-They name everything that a decision depends on (policies by version, their authors by current role), so the cache of
-compiled policies uses them as keys and needs no invalidation.
+They identify policies by version and authors by current role, so the cache of compiled policies uses them as keys
+and needs no invalidation.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -35,10 +35,10 @@ class AppliedPolicy:
 
 @dataclass(frozen=True, slots=True)
 class PrincipalGrants:
-    """Everything that a decision about one principal depends on.
+    """The role, scopes and policies that a decision about one principal depends on.
 
-    `role` is that of the person or of a key's creator; None allows nothing, except for a workload identity, which has
-    none. `scopes` is None if scopes do not limit the principal: a person, or a workload identity without scopes.
+    `role` is that of the person or of a key's creator. Without a role, only a workload identity has rights. `scopes` is
+    None if scopes do not limit the principal: a person, or a workload identity without scopes.
     """
 
     kind: PrincipalType
@@ -60,7 +60,7 @@ class PrincipalGrants:
         scopes: Iterable[str],
         policies: tuple[AppliedPolicy, ...] = (),
     ) -> Self:
-        """Return the grants that count for a type of principal.
+        """Return the grants that apply to a type of principal.
 
         Scopes and policies do not limit a person. A workload identity has no role.
         """
@@ -71,7 +71,7 @@ class PrincipalGrants:
         return cls(kind, id, tenant_id, organization_id, None, tuple(scopes) or None, policies)
 
     @classmethod
-    def nothing(cls, kind: PrincipalType, id: str, tenant_id: str, organization_id: str) -> Self:
+    def empty(cls, kind: PrincipalType, id: str, tenant_id: str, organization_id: str) -> Self:
         """Return the grants of a principal that does not exist or whose credential is not live."""
         return cls(kind, id, tenant_id, organization_id, None, ())
 
@@ -99,7 +99,7 @@ class PrincipalGrants:
         organization_id: str,
         principals: Sequence[tuple[str, str | None, Iterable[str]]],
     ) -> Iterator[Self]:
-        """Yield the grants of principals of one type, each given by id, role and scopes, with their policies."""
+        """Yield the grants of principals of one type with their policies, from id, role and scopes of each."""
         ids = [id for id, _, _ in principals]
         policies = {} if kind == "user" else policies_for(connection, tenant_id, kind, ids)
         for id, role, scopes in principals:

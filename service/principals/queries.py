@@ -48,8 +48,8 @@ def _among(connection: Connection, query: Select[Any], column: Column[str], ids:
         return []
     if len(ids) <= MAX_PARAMETERS:
         return list(connection.execute(query.where(column.in_(ids))))
-    wanted = set(ids)
-    return [row for row in connection.execute(query) if row.id in wanted]
+    id_set = set(ids)
+    return [row for row in connection.execute(query) if row.id in id_set]
 
 
 def keys(connection: Connection, tenant_id: str, at: datetime) -> Sequence[Record]:
@@ -150,10 +150,10 @@ def forget(connection: Connection, tenant_id: str, kind: str, principal_id: str)
 
 def cluster_exists(connection: Connection, tenant_id: str, cluster_id: str) -> bool:
     """Return whether the tenant has a cluster."""
-    found = select(resources.c.id).where(
+    query = select(resources.c.id).where(
         resources.c.tenant_id == tenant_id, resources.c.id == cluster_id, resources.c.kind == CLUSTER
     )
-    return connection.scalar(found) is not None
+    return connection.scalar(query) is not None
 
 
 def people(connection: Connection, tenant_id: str) -> Sequence[Record]:
@@ -181,13 +181,15 @@ def granted_policies(connection: Connection, tenant_id: str, binding_ids: Sequen
         group_members.c.member_type == "workload_identity",
         group_members.c.group_id.in_(attached),
     )
-    found: set[str] = set()
+    identity_ids: set[str] = set()
     for query, column in ((direct, policy_attachments.c.attachee_id), (through, group_members.c.member_id)):
-        found.update(row.id for row in _among(connection, query, column, binding_ids))
-    return found
+        identity_ids.update(row.id for row in _among(connection, query, column, binding_ids))
+    return identity_ids
 
 
-def held_policies(connection: Connection, tenant_id: str, binding_ids: Sequence[str]) -> dict[str, frozenset[str]]:
+def policies_by_identity(
+    connection: Connection, tenant_id: str, binding_ids: Sequence[str]
+) -> dict[str, frozenset[str]]:
     """Return the policies of identities, attached directly or to one of their groups, by identity id."""
     if not binding_ids:
         return {}
@@ -198,7 +200,7 @@ def held_policies(connection: Connection, tenant_id: str, binding_ids: Sequence[
     ways: dict[str, list[tuple[str, str]]] = {}
     for row in _among(connection, direct, policy_attachments.c.attachee_id, binding_ids):
         ways.setdefault(row.id, []).append(("policy", row.policy_id))
-    # Groups and their policies apart: together they would be a row for each member and policy.
+    # Two queries: a join would return a row for each pair of member and policy.
     through = select(group_members.c.member_id.label("id"), group_members.c.group_id).where(
         group_members.c.tenant_id == tenant_id, group_members.c.member_type == "workload_identity"
     )
@@ -207,27 +209,27 @@ def held_policies(connection: Connection, tenant_id: str, binding_ids: Sequence[
     of_groups: dict[str, set[str]] = {}
     for row in connection.execute(attached.where(policy_attachments.c.attachee_type == "group")):
         of_groups.setdefault(row.id, set()).add(row.policy_id)
-    # One set for all that are in the same groups.
+    # Identities in the same groups share one set.
     sets: dict[tuple[tuple[str, str], ...], frozenset[str]] = {}
-    found = {}
+    by_identity = {}
     for identity_id, named in ways.items():
         way = tuple(sorted(named))
         if way not in sets:
             sets[way] = frozenset().union(*({one} if kind == "policy" else of_groups.get(one, ()) for kind, one in way))
-        found[identity_id] = sets[way]
-    return found
+        by_identity[identity_id] = sets[way]
+    return by_identity
 
 
 def paths(connection: Connection, tenant_id: str, kind: str, principal_id: str) -> dict[str, list[Record | None]]:
     """Return how each policy reaches a principal, by policy id: None for directly, else the group (`id`, `name`)."""
-    found: dict[str, list[Record | None]] = {}
+    by_policy: dict[str, list[Record | None]] = {}
     direct = select(policy_attachments.c.policy_id).where(
         policy_attachments.c.tenant_id == tenant_id,
         policy_attachments.c.attachee_type == kind,
         policy_attachments.c.attachee_id == principal_id,
     )
     for policy_id in connection.scalars(direct):
-        found.setdefault(policy_id, []).append(None)
+        by_policy.setdefault(policy_id, []).append(None)
     through = (
         select(policy_attachments.c.policy_id, groups.c.id, groups.c.name)
         .join(groups, groups.c.id == policy_attachments.c.attachee_id)
@@ -242,26 +244,26 @@ def paths(connection: Connection, tenant_id: str, kind: str, principal_id: str) 
         .order_by(groups.c.name)
     )
     for row in connection.execute(through):
-        found.setdefault(row.policy_id, []).append(row)
-    return found
+        by_policy.setdefault(row.policy_id, []).append(row)
+    return by_policy
 
 
 def ways_of(connection: Connection, tenant_id: str, policy_id: str) -> dict[tuple[str, str], list[Record | None]]:
     """Return how a policy reaches each of its keys and identities: None for directly, else the group (`id`, `name`)."""
-    mine = (policy_attachments.c.tenant_id == tenant_id, policy_attachments.c.policy_id == policy_id)
-    found: dict[tuple[str, str], list[Record | None]] = {}
+    conditions = (policy_attachments.c.tenant_id == tenant_id, policy_attachments.c.policy_id == policy_id)
+    by_principal: dict[tuple[str, str], list[Record | None]] = {}
     direct = select(policy_attachments.c.attachee_type, policy_attachments.c.attachee_id).where(
-        *mine, policy_attachments.c.attachee_type != "group"
+        *conditions, policy_attachments.c.attachee_type != "group"
     )
     for kind, identifier in connection.execute(direct):
-        found[kind, identifier] = [None]
+        by_principal[kind, identifier] = [None]
     through = (
         select(groups.c.id, groups.c.name, group_members.c.member_type, group_members.c.member_id)
         .join(policy_attachments, policy_attachments.c.attachee_id == groups.c.id)
         .join(group_members, group_members.c.group_id == groups.c.id)
-        .where(*mine, groups.c.tenant_id == tenant_id, policy_attachments.c.attachee_type == "group")
+        .where(*conditions, groups.c.tenant_id == tenant_id, policy_attachments.c.attachee_type == "group")
         .order_by(groups.c.name)
     )
     for row in connection.execute(through):
-        found.setdefault((row.member_type, row.member_id), []).append(row)
-    return found
+        by_principal.setdefault((row.member_type, row.member_id), []).append(row)
+    return by_principal

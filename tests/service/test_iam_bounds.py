@@ -62,7 +62,7 @@ def test_what_gives_and_what_takes_is_counted_for_each_operation() -> None:
 
 
 @pytest.mark.parametrize(
-    "asked", [principals_grants.policy_documents, policy_queries.held], ids=["documents", "policies"]
+    "asked", [principals_grants.policy_documents, policy_queries.summaries], ids=["documents", "policies"]
 )
 def test_more_policies_than_a_statement_takes_are_read(
     database: Database, asked: Callable[[Connection, str, list[str]], Any]
