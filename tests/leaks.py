@@ -55,11 +55,19 @@ def _leaked(content: bytes, seen: Collection[str]) -> list[str]:
     return [*secrets_in(content), *(secret for secret in seen if secret.encode() in content)]
 
 
-def leaks_of_files(folder: Path, allowed: Collection[str], seen: Collection[str] = ()) -> list[str]:
-    """Where below a folder a secret can be read, but in files of these names; `seen` are those without a form."""
+def leaks_of_files(
+    folder: Path, allowed: Collection[str], seen: Collection[str] = (), *, without: str | None = None
+) -> list[str]:
+    """Return the files below a folder in which a secret can be read.
+
+    Args:
+        allowed: names of files that may hold secrets.
+        seen: secrets that no pattern matches.
+        without: the name of folders to skip.
+    """
     leaks = []
     for path in folder.rglob("*"):
-        if path.is_file() and not path.is_symlink() and path.name not in allowed:
+        if path.is_file() and not path.is_symlink() and path.name not in allowed and without not in path.parts:
             content = _unpaged(path.read_bytes()) if path.parent.name == "pg_wal" else path.read_bytes()
             leaks += [f"{path.name}: {_told(secret)}" for secret in _leaked(content, seen)]
     return leaks

@@ -129,4 +129,5 @@ def test_a_command_that_tells_a_secret_is_found_out() -> None:
 
 @pytest.mark.parametrize("folder", ["screenshots", "tests", "client", "tui", "service"])
 def test_no_picture_and_no_source_holds_a_secret(folder: str) -> None:
-    assert leaks_of_files(ROOT / folder, ()) == []
+    # `.parts` has the packages that the tests of identity providers install; some show an example of a token.
+    assert leaks_of_files(ROOT / folder, (), without=".parts") == []
