@@ -1,18 +1,24 @@
 """`python -m service`: start the platform. `service/settings.py` lists the flags.
 
-The lock and the sockets are taken before the framework is imported; early clients wait in the backlog meanwhile.
+The lock and the sockets are acquired before the framework is imported, so that early clients wait in the backlog.
 """
 
 import gc
 import os
 import signal
 import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import socket
+
+    from service.settings import Settings
 
 
 def main() -> int:
-    """Serve until a stop signal. Exit status 75: the platform of this folder is already running."""
-    # Until the server installs its handlers. A KeyboardInterrupt during an import may surface as another error. Exiting
-    # here is safe: the folder is left as after a kill.
+    """Serve until a stop signal. Return the exit status, 75 if a platform already runs in this folder."""
+    # Until the server installs its handlers. A KeyboardInterrupt during an import may surface as another error.
     signal.signal(signal.SIGINT, lambda *_: os._exit(130))
     from service.http_server import sockets as service_sockets
     from service.logs import NAME
@@ -36,20 +42,33 @@ def main() -> int:
         return error.status
 
     if sys.stderr.isatty():
-        # For a person at a terminal, before the log begins.
         sys.stderr.write("frost platform: starting; Ctrl-C stops it\n")
 
-    # Imports create no garbage, but would trigger a hundred collections.
+    # Imports create no garbage, but trigger collections.
     gc.disable()
-    from service.server import serve
-
+    serve = import_server()
     gc.freeze()
     gc.enable()
     try:
         return serve(settings, sockets)
     finally:
-        # The lock is still held, so this is the socket of this process.
+        # With the lock, so this is the socket of this process.
         settings.socket.unlink(missing_ok=True)
+
+
+def import_server() -> "Callable[[Settings, Sequence[socket.socket]], int]":
+    """Import the server without work that no first answer needs. Return `serve`."""
+    # To find plugins, pydantic would read the metadata of every installed package. The platform has none.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")
+    from pydantic import BaseModel
+
+    # Build the models of requests and of FastAPI's API descriptions on first use, which may be in several threads: safe
+    # since pydantic 2.14.
+    BaseModel.model_config["defer_build"] = True
+    from service.server import serve
+
+    del BaseModel.model_config["defer_build"]
+    return serve
 
 
 if __name__ == "__main__":

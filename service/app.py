@@ -1,4 +1,4 @@
-"""The FastAPI application: the routes of all areas behind the middleware, each with a route policy."""
+"""The FastAPI application."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,8 @@ from service.api import openapi
 from service.api.exception_handlers import HANDLERS
 from service.api.middleware import HeadMiddleware, IdleTracker, RequestMiddleware
 from service.api.protected_route import ProtectedRoute
-from service.authz.route_policies import HOME_PATHS, ROUTE_POLICIES
+from service.api.route_index import RouteIndex
+from service.authz.route_policies import HOME_PATHS, READS, ROUTE_POLICIES
 from service.authzen import routes as authzen
 from service.bootstrap import open_platform, open_worker
 from service.default_tags import apply_routes
@@ -32,7 +33,7 @@ from service.resources import interactive
 from service.resources import routes as resources
 from service.settings import VERSION, Settings
 from service.tenants import routes as tenants
-from service.workloads import cluster_issuers, identities
+from service.workloads import cluster_issuers, identities, token_exchange
 
 # In the order of the API description.
 AREAS = (
@@ -54,6 +55,7 @@ AREAS = (
     access_review,
     identities,
     cluster_issuers,
+    token_exchange,
     resources,
     interactive,
     authzen,
@@ -66,7 +68,7 @@ AREAS = (
     operator_routes,
     audit,
 )
-# Environment variables must not turn on the telemetry of the framework.
+# Environment variables must not enable the telemetry of FastAPI.
 NO_TELEMETRY: TelemetryConfig = {
     "tracing": False,
     "metrics": False,
@@ -74,11 +76,10 @@ NO_TELEMETRY: TelemetryConfig = {
     "operation_spans": False,
     "auto_configure": False,
 }
-READS = frozenset({"GET"})
 
 
 def create_app(settings: Settings) -> FastAPI:
-    """Create the application and open its platform (`app.state.platform`). Nothing runs before a server starts it.
+    """Create the application and open its platform (`app.state.platform`), without starting the worker.
 
     Raises:
         ValueError: the data folder or the database is unusable.
@@ -101,10 +102,11 @@ def create_app(settings: Settings) -> FastAPI:
         ],
     )
     for area in AREAS:
-        # `include_router` would analyse every route a second time; the paths are complete already.
+        # `include_router` would analyse every route again.
         app.router.routes.extend(area.router.routes)
     app.router.routes.extend(home_routes(app.routes))
     check_policies(app.routes)
+    app.router.middleware_stack = RouteIndex(app.router)
     app.state.idle_tracker = idle_tracker
     app.state.admission = admission
     platform = app.state.platform = open_platform(settings)
@@ -114,7 +116,7 @@ def create_app(settings: Settings) -> FastAPI:
 
 
 def home_routes(routes: Sequence[BaseRoute]) -> list[ProtectedRoute]:
-    """Return the routes of `HOME_PATHS`, with the endpoints of the paths that name a tenant."""
+    """Return the routes of `HOME_PATHS`, with the endpoints of the tenant paths."""
     by_path: dict[str, list[ProtectedRoute]] = {}
     for route in routes:
         if isinstance(route, ProtectedRoute):
@@ -138,10 +140,10 @@ def home_routes(routes: Sequence[BaseRoute]) -> list[ProtectedRoute]:
 
 
 def check_policies(routes: Sequence[BaseRoute]) -> None:
-    """Check that every route is authorized before it is served.
+    """Check the policies of all routes.
 
     Raises:
-        RuntimeError: a route is not a `ProtectedRoute`, has no policy, or changes something without an audit event.
+        RuntimeError: a route is not a `ProtectedRoute`, has no policy, or changes data without an audit event.
     """
     for route in routes:
         if not isinstance(route, ProtectedRoute):

@@ -1,22 +1,27 @@
 """The application services that all requests of a process share.
 
-Several processes may share a database, and any of them may end at any time. So a process keeps nothing in memory that
-another one would miss:
+Several processes may share a PostgreSQL database, and each may end at any time. So state in memory must be safe to lose
+and to differ between processes:
 
-| in memory | why that is safe |
+| in memory | safe because |
 | --- | --- |
-| `PolicyEngineCache`, author checks | the keys contain all that a result depends on; each request reads it |
-| `BearerTokens`: verified tokens | each request reads the row of the session and checks the times |
-| `ExternalIssuer`: keys of a provider | ten minutes old at most; an unknown key is fetched, at most every half minute |
-| `RequestLimit` | counted in the database on PostgreSQL, the only database of several processes |
-| `LoginThrottle` | it only delays; failures of credentials that were looked up are counted in the database |
-| `ConcurrencyLimiter`, `LargeBodyLimiter` | they protect one process |
-| open event streams | each process polls the database; a client of a lost process reconnects |
-| `Worker`: jobs being run | their rows hold the progress; another process takes over |
-| `IdleTracker`, `RequestMetrics` | they describe one process |
+| `AuthorityCache` | each request compares the revision of an entry with that of the database |
+| `SubjectCache` | each decision compares the revisions of its entries with those of the database |
+| `PolicyEngineCache`, author checks | keys contain all inputs, which each request reads |
+| `BearerTokens`: verified tokens | each request reads the session and checks the times |
+| `ExternalIssuer`: provider keys | refetched after ten minutes; valid for an hour if the provider is unavailable |
+| `RequestLimits` | on PostgreSQL, leases that the database has counted |
+| `CredentialUse` | only displayed; written each second |
+| `LoginThrottle` | only delays; on PostgreSQL, failures after a lookup are counted in the database |
+| `WorkQueues`, `LargeBodyLimiter` | per process |
+| `RefusalLog` | the first of identical refusals is written at once; counts are written each minute |
+| `Sealer` | entries are in the database; another process seals them |
+| open event streams | poll the database; clients reconnect |
+| `Worker`: running jobs | rows have the progress; another process continues |
+| `IdleTracker`, `RequestMetrics` | per process |
 
-Besides the database, processes share the secret (`secret_key.py`) and, with the local issuer, its signing key. The rest
-of a data folder belongs to one process: socket, lock, log, and the API keys of the seed in `world-keys.json`.
+Processes also share the secret (`secret_key.py`) and the signing key of the local issuer. Socket, lock, log and
+`world-keys.json` belong to a single process.
 """
 
 import threading
@@ -26,13 +31,20 @@ from datetime import datetime
 
 from starlette.requests import Request
 
+from service.audit.refusals import RefusalLog
+from service.audit.sealer import Sealer
 from service.authn.bearer_tokens import BearerTokens, TrustedIssuer
+from service.authn.credential_use import CredentialUse
 from service.authn.login_throttle import LoginThrottle
-from service.authn.request_limit import RequestLimit
+from service.authn.request_limits import RequestLimits
+from service.authz.authority_cache import AuthorityCache
 from service.authz.decisions import PolicyEngineCache
+from service.authz.subject_cache import SubjectCache
 from service.clock import Clock
-from service.concurrency_limit import ConcurrencyLimiter, LargeBodyLimiter
+from service.db.batch_writer import BatchWriter
 from service.db.engine import Database
+from service.http_server.work_queues import WorkQueues
+from service.large_bodies import LargeBodyLimiter
 from service.readiness_cache import ReadinessCache
 from service.request_metrics import RequestMetrics
 from service.settings import Settings
@@ -40,31 +52,33 @@ from service.settings import Settings
 
 @dataclass(slots=True)
 class Platform:
-    """A running installation."""
-
     settings: Settings
     clock: Clock
     database: Database
     secret: bytes
     issuer: TrustedIssuer
     bearer_tokens: BearerTokens
-    request_limit: RequestLimit
+    request_limits: RequestLimits
+    credential_use: CredentialUse
     decisions: PolicyEngineCache
+    authorities: AuthorityCache
     login_throttle: LoginThrottle
     started_at: datetime
     request_metrics: RequestMetrics
-    concurrency: ConcurrencyLimiter = field(default_factory=ConcurrencyLimiter)
-    large_bodies: LargeBodyLimiter = field(default_factory=LargeBodyLimiter)
+    refusals: RefusalLog
+    sealer: Sealer
+    writer: BatchWriter
+    work: WorkQueues
+    large_bodies: LargeBodyLimiter
+    subjects: SubjectCache = field(default_factory=SubjectCache)
     readiness: ReadinessCache = field(default_factory=ReadinessCache)
     request_stop: Callable[[], None] = lambda: None
-    """Ask the process to stop."""
     draining: threading.Event = field(default_factory=threading.Event)
-    """Set from the request to stop on, while requests are still served."""
+    """Set when a stop is requested; requests are still served."""
     stopping: threading.Event = field(default_factory=threading.Event)
     """Set when the server shuts down."""
 
 
 async def platform_of(request: Request) -> Platform:
-    """FastAPI dependency: the platform that serves the request."""
     platform: Platform = request.app.state.platform
     return platform

@@ -1,7 +1,7 @@
-"""The platform's error responses, in two envelopes.
+"""The platform's error responses.
 
-Errors are nested, `{"error": {code, message, details?, …}}`. Only "this resource does not exist" is flat,
-`{code, message, details?}`: clients take a flat 404 as proof that a resource is gone.
+Most errors are nested: `{"error": {code, message, details?, …}}`. Errors with `flat` are `{code, message, details?}`: a
+missing resource, which clients recognize by a flat 404, and conflicts of resources. `RateLimited` has its own format.
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,20 +9,19 @@ from typing import Any
 
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
-from starlette.responses import JSONResponse, PlainTextResponse
+from starlette.responses import PlainTextResponse
+
+from service.json_response import JSONResponse
 
 
 class ApiError(HTTPException):
-    """An error response, raised anywhere in a request.
+    """An error response.
 
     Args:
-        status: HTTP status.
-        code: upper-case word for programs.
-        message: one sentence for people, without internals.
-        flat: use the flat envelope ("this resource does not exist").
-        details: facts about the error.
-        hint: what to do next.
-        headers: response headers.
+        code: for programs, upper case.
+        message: for people, a sentence without internals.
+        flat: use the flat envelope.
+        hint: the next step.
         siblings: members next to `code`, such as `operationId` or `required_permission`.
     """
 
@@ -63,7 +62,7 @@ def invalid_input(message: str, **details: Any) -> ApiError:
 
 
 def authentication_required(hint: str | None = None) -> ApiError:
-    """401. The message never says which part of a credential is wrong."""
+    """401. The message does not reveal which part of a credential is wrong."""
     return ApiError(
         401,
         "AUTHENTICATION_REQUIRED",
@@ -74,7 +73,7 @@ def authentication_required(hint: str | None = None) -> ApiError:
 
 
 def reauthentication_required(seconds: int) -> ApiError:
-    """401 for a valid token whose sign-in is older than the end of all sessions, `seconds` ago. RFC 9470, 3"""
+    """401 for a sign-in before the end of all sessions, or of its removed session, `seconds` ago (RFC 9470 3)."""
     challenge = f'Bearer realm="frost", error="insufficient_user_authentication", max_age="{max(seconds, 0)}"'
     return ApiError(
         401,
@@ -86,14 +85,12 @@ def reauthentication_required(seconds: int) -> ApiError:
 
 
 def session_required() -> ApiError:
-    """403 for a machine credential on a route for signed-in people."""
     return ApiError(
         403, "SESSION_REQUIRED", "this needs an interactive session", hint="sign in as a person: frost login"
     )
 
 
 def session_or_api_key_required() -> ApiError:
-    """403 for a workload token on a route for people and API keys."""
     return ApiError(
         403,
         "SESSION_REQUIRED",
@@ -103,17 +100,16 @@ def session_or_api_key_required() -> ApiError:
 
 
 def api_key_required() -> ApiError:
-    """403 for a person or a workload on a route for API keys."""
     return ApiError(403, "API_KEY_REQUIRED", "this needs an API key", hint="make one: frost account api-key create")
 
 
 def tenant_access_denied() -> ApiError:
-    """403 for a tenant of others, and for one that does not exist: the response is the same."""
+    """403 for a tenant that the principal may not enter or that does not exist."""
     return ApiError(403, "TENANT_ACCESS_DENIED", "tenant access denied")
 
 
 def no_home_tenant() -> ApiError:
-    """403 for a path without a tenant if the person has no default tenant."""
+    """403 for a path without a tenant, and a person without a default tenant."""
     return ApiError(
         403,
         "TENANT_ACCESS_DENIED",
@@ -123,19 +119,19 @@ def no_home_tenant() -> ApiError:
 
 
 def permission_denied(on: str) -> ApiError:
-    """403 for a missing role or membership; `on` is `organization`, `tenant` or `platform`."""
+    """403 without role or membership; `on` is `organization`, `tenant` or `platform`."""
     return ApiError(403, "PERMISSION_DENIED", f"you do not have permission to perform this action on this {on}")
 
 
 def insufficient_scope(scope: str | None) -> ApiError:
-    """403 for an API key without the scope of a route; None if it has no scope that any service enforces."""
+    """403 without the scope of a route; None if no scope of the principal is enforced."""
     if scope is None:
         return ApiError(403, "INSUFFICIENT_SCOPE", "the API key holds no scope that a service enforces")
     return ApiError(403, "INSUFFICIENT_SCOPE", f"the API key lacks the {scope} scope", details={"scope": scope})
 
 
 def insufficient_permissions(operation: str, part: str, reason: str) -> ApiError:
-    """403 for an API key if its creator's role or its policies, named by `part`, do not allow an operation."""
+    """403 if `part` of the grants, such as the role or the policies, does not allow an operation."""
     who = "the policies of this API key do not" if part == "policies" else "your role does not"
     return ApiError(
         403,
@@ -147,12 +143,12 @@ def insufficient_permissions(operation: str, part: str, reason: str) -> ApiError
 
 
 def not_found(message: str = "resource not found") -> ApiError:
-    """Flat 404: the resource does not exist, or the principal must not see it."""
+    """Flat 404 for a resource that does not exist or that the principal may not see."""
     return ApiError(404, "NOT_FOUND", message, flat=True)
 
 
 def operation_not_found() -> ApiError:
-    """404 for a job, the only resource whose 404 is nested."""
+    """Nested 404 for a job."""
     return ApiError(404, "NOT_FOUND", "operation not found")
 
 
@@ -173,13 +169,13 @@ def body_too_large(limit: int) -> ApiError:
 
 
 def body_too_late(seconds: float, rate: int) -> ApiError:
-    """408 for a body that arrives too slowly; the connection is closed."""
+    """408 for a slow body; the connection is closed."""
     message = f"the request body did not arrive within {seconds:g} seconds and its size at {rate} bytes a second"
     return ApiError(408, "REQUEST_TIMEOUT", message, headers={"Connection": "close"})
 
 
 def body_encoded() -> ApiError:
-    """415 for a compressed body. RFC 9110, 15.5.16"""
+    """415 for a compressed body (RFC 9110 15.5.16)."""
     return ApiError(
         415,
         "UNSUPPORTED_MEDIA_TYPE",
@@ -189,15 +185,22 @@ def body_encoded() -> ApiError:
     )
 
 
-def overloaded(message: str) -> ApiError:
-    """503 for too many connections, requests or bodies; the request was not processed."""
-    return ApiError(
-        503, "SERVICE_UNAVAILABLE", message, hint="try again; nothing was changed", headers={"Retry-After": "1"}
+class Overloaded(ApiError):
+    """A 503 for a request that was not processed because of the limits."""
+
+
+def overloaded(message: str, retry_after: int = 1) -> ApiError:
+    """Return an `Overloaded` after which the client waits `retry_after` seconds."""
+    return Overloaded(
+        503,
+        "SERVICE_UNAVAILABLE",
+        message,
+        hint="try again; nothing was changed",
+        headers={"Retry-After": str(retry_after)},
     )
 
 
 def internal_error(request_id: str) -> ApiError:
-    """500. The response only has the request id; the log has the details."""
     return ApiError(
         500,
         "INTERNAL_ERROR",
@@ -208,7 +211,7 @@ def internal_error(request_id: str) -> ApiError:
 
 
 def read_only(request_id: str) -> ApiError:
-    """503 for a change while the database is read-only or its disk is full."""
+    """503 for a change while the database is read-only or full."""
     return ApiError(
         503,
         "SERVICE_UNAVAILABLE",
@@ -230,7 +233,7 @@ def unavailable() -> ApiError:
 
 
 def validation_error(error: RequestValidationError) -> ApiError:
-    """400 for a failed validation: `"displayName" is required`, `unknown member "x"` and so on."""
+    """400 for the first validation error, such as `"displayName" is required`."""
     first = error.errors()[0]
     place, *path = first["loc"]
     member = ".".join(str(part) for part in path)

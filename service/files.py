@@ -1,4 +1,4 @@
-"""Atomic writes of files, which survive a crash, and readers of YAML and table files."""
+"""Atomic, durable file writes, and readers of YAML and table files."""
 
 import csv
 import os
@@ -13,13 +13,13 @@ def write_atomically(path: Path, data: bytes, *, exclusive: bool = False) -> Non
     """Write a file with mode 0600, synced to disk.
 
     Args:
-        exclusive: keep an existing file instead of replacing it.
+        exclusive: do not replace an existing file. Only the first of concurrent calls succeeds.
 
     Raises:
-        FileExistsError: the file exists and `exclusive` is set. Of concurrent calls, one succeeds.
+        FileExistsError: `exclusive` is set, and the file exists.
         OSError: the file cannot be written.
     """
-    # Another process may write the same file, in another container with the same process id.
+    # Random, because processes in different containers may have the same process id.
     scratch = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
         with create_private(scratch) as out:
@@ -35,11 +35,7 @@ def write_atomically(path: Path, data: bytes, *, exclusive: bool = False) -> Non
 
 @contextmanager
 def create_private(path: Path) -> Iterator[IO[bytes]]:
-    """Create a file with mode 0600 and sync it to disk at the end.
-
-    Raises:
-        FileExistsError: the file exists.
-    """
+    """Create a file with mode 0600, synced to disk at the end. Raises FileExistsError."""
     with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
         yield out
         out.flush()
@@ -47,7 +43,7 @@ def create_private(path: Path) -> Iterator[IO[bytes]]:
 
 
 def fsync_directory(directory: Path) -> None:
-    """Sync a directory to disk, so that its new and renamed files survive a crash of the machine."""
+    """Sync a directory to disk, so that new and renamed files survive a crash."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         os.fsync(descriptor)
@@ -56,17 +52,16 @@ def fsync_directory(directory: Path) -> None:
 
 
 def load_yaml(path: Path) -> Any:
-    """Return the value of a YAML file."""
-    # Imported here because most starts read no YAML file.
+    # Most starts read no YAML file.
     import yaml
 
-    # libyaml is ten times faster than the Python loader.
+    # libyaml is ten times faster.
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     return yaml.load(path.read_text("utf-8"), Loader=loader)  # noqa: S506 - both loaders are safe
 
 
 def read_table(path: Path) -> Iterator[dict[str, str]]:
-    """Yield the rows of a `.csv` or `.tsv` file, with the names of its first line. TSV files have no quoting."""
+    """Yield the rows of a `.csv` or `.tsv` file with a header. TSV files have no quoting."""
     with path.open(encoding="utf-8", newline="") as lines:
         if path.suffix == ".tsv":
             yield from csv.DictReader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)

@@ -9,12 +9,12 @@ PrincipalKind = Literal["session", "api_key", "workload", "staff", "anonymous", 
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """A principal whose credential was verified.
+    """A principal with a verified credential.
 
-    `user_id` is the signed-in person or the creator of the API key, None for a workload. `tenant_id` is the tenant of a
-    key or workload, None for a session. `scopes` are the stored scopes of a key or workload. `peer_uid` is the user id
-    of the peer on the unix socket, None over TCP. `token_ends_at` is the expiry of a session's access token in seconds
-    since 1970; `token_hash` is the stored digest of a workload's token.
+    `user_id` is the signed-in person or the creator of the API key. `tenant_id` and `scopes` are those of a key or
+    workload; `rate_limit`, in requests a minute, is that of a key. `last_used_at` is the recorded use of a key or
+    session. `peer_uid` is the user id of the peer on the unix socket. `token_ends_at` is the expiry of a session's
+    access token in seconds since 1970; `token_hash` is the stored digest of a workload's token.
     """
 
     kind: PrincipalKind
@@ -29,11 +29,13 @@ class Principal:
     peer_uid: int | None = None
     expires_at: datetime | None = None
     token_ends_at: float | None = None
+    rate_limit: int | None = None
+    last_used_at: datetime | None = field(default=None, compare=False)
     token_hash: str | None = field(default=None, repr=False)
 
     @property
     def actor_id(self) -> str:
-        """Return the actor in the audit log: a person, a workload, `uid:` and the uid of staff, or the kind."""
+        """The actor in the audit log."""
         if actor := self.user_id or self.workload_id:
             return actor
         return f"uid:{self.peer_uid}" if self.kind == "staff" else self.kind
@@ -43,5 +45,5 @@ class Principal:
         return self.key_id or self.session_id or self.workload_id
 
 
-# For changes that the platform makes itself, such as at start or in jobs.
+# For changes by the platform, such as in jobs.
 PLATFORM = Principal(kind="platform", request_id="platform")

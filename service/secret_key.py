@@ -1,8 +1,7 @@
-"""The platform's secret: the key of stored digests and of list cursors.
+"""The platform's secret: the key of stored digests and list cursors.
 
-It is 32 random bytes in a file (mode 0600; `secret.key` in the data folder, or `--secret-file`), created by the first
-process on a new database. Replicas share it, because each must verify the digests of the others. The database therefore
-stores a fingerprint of the secret, and a process with another secret refuses to start.
+It is 32 random bytes in a file, created by the first process on a new database. Replicas must share it, so the database
+stores its fingerprint, and a process with another secret does not start.
 """
 
 import hmac
@@ -24,16 +23,17 @@ _FINGERPRINT_MESSAGE = b"the platform's secret, to be told apart from another"
 
 
 def secret_for(database: Database, path: Path) -> bytes:
-    """Return the secret in the file `path`, which must match the fingerprint of the database.
+    """Return the secret in the file `path`.
 
-    A database without a fingerprint adopts the secret of the first process. Only a new database gets a new file.
+    A database without a fingerprint adopts the secret of the first process. The file is created only for a new
+    database.
 
     Raises:
-        ValueError: the file is missing, damaged or readable by others, or its secret is not that of the database.
+        ValueError: the file is missing, damaged or readable by others, or does not match the fingerprint.
     """
     with database.read() as connection:
         stored, has_data = get_value(connection, FINGERPRINT), get_value(connection, "world") is not None
-    # Read after the fingerprint, which is committed after the file is written.
+    # After the fingerprint, which is committed after the file is written.
     secret = _read(path)
     if stored is None and not (secret is None and has_data):
         secret, stored = _adopt(database, path, secret)
@@ -45,22 +45,22 @@ def secret_for(database: Database, path: Path) -> bytes:
 
 
 def fingerprint(secret: bytes) -> str:
-    """Return the fingerprint of a secret, 64 hex digits. It does not reveal the secret."""
+    """Return the fingerprint of a secret, 64 hex digits that do not reveal it."""
     return hmac.new(secret, _FINGERPRINT_MESSAGE, sha256).hexdigest()
 
 
 def _adopt(database: Database, path: Path, secret: bytes | None) -> tuple[bytes | None, str]:
-    """Store a fingerprint, and create the file if it is missing; return the secret and the stored fingerprint."""
+    """Store a fingerprint and create a missing file; return the secret and the stored fingerprint."""
     candidate = secret or secrets.token_bytes(SECRET_BYTES)
     with database.write() as connection:
         claim = upsert_insert(connection, platform_state).values(name=FINGERPRINT, value=fingerprint(candidate))
-        # RETURNING tells whether a row was inserted; the PostgreSQL driver does not count the rows.
+        # The PostgreSQL driver does not report the number of inserted rows.
         first = connection.scalar(claim.on_conflict_do_nothing().returning(platform_state.c.name)) is not None
         if first and secret is None:
-            # Before the commit: a fingerprint without its secret would make the database unusable.
+            # Before the commit, because a fingerprint without its secret makes the database unusable.
             _write(path, candidate)
         stored = str(get_value(connection, FINGERPRINT))
-    # The first process may share the file.
+    # The first process may have written the same file.
     return (candidate if first else _read(path)), stored
 
 
@@ -72,7 +72,7 @@ def _write(path: Path, secret: bytes) -> None:
 
 
 def _read(path: Path) -> bytes | None:
-    """Read the secret; None if the file does not exist."""
+    """Return the secret; None without a file."""
     try:
         with path.open("rb") as file:
             readable_by_others = os.fstat(file.fileno()).st_mode & stat.S_IRWXO

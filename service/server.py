@@ -1,4 +1,4 @@
-"""Serves the application with uvicorn on sockets that are listening already."""
+"""Serves the application with uvicorn on listening sockets."""
 
 import asyncio
 import logging
@@ -14,15 +14,18 @@ import uvicorn
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from service import logs
+from service.api.lazy_route import start_analysis
 from service.api.middleware import IdleTracker
 from service.app import create_app
 from service.context import Platform
-from service.http_server.admission import Admission, FairThreads
+from service.http_server.admission import Admission
+from service.http_server.fair_threads import FairThreads
 from service.http_server.listener import Listener
 from service.http_server.protocol import HttpProtocol
 from service.jobs.worker import Worker
 from service.logs import NAME, LogFile
 from service.operator import health
+from service.readiness_cache import REPEAT_SECONDS
 from service.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -31,11 +34,11 @@ KEEP_ALIVE_SECONDS = 75
 SHUTDOWN_SECONDS = 5
 THREAD_SWITCH_SECONDS = 0.001
 IDLE_CHECK_TICKS = 50
-"""Ticks of 0.1 s between two checks whether the platform is idle."""
+"""Ticks of 0.1 s."""
 
 
 class Server(uvicorn.Server):
-    """A server that starts and stops the worker with itself, and stops when it has been idle for long."""
+    """A server that also runs the worker, and stops when idle."""
 
     def __init__(
         self,
@@ -54,7 +57,7 @@ class Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        # uvicorn raises the signal again after the shutdown; this process exits with status 0.
+        # uvicorn would raise the signal again after the shutdown, instead of exit status 0.
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self.handle_exit)
         yield
@@ -67,7 +70,7 @@ class Server(uvicorn.Server):
             self.drain()
 
     def drain(self) -> None:
-        """Stop after `drain_seconds`, in which load balancers notice; until then requests are served."""
+        """Stop after `drain_seconds`, in which load balancers see `/readyz` fail and requests are served."""
         self.platform.draining.set()
         self.drained_at = time.monotonic() + self.platform.settings.drain_seconds
         if not self.platform.settings.drain_seconds:
@@ -78,9 +81,10 @@ class Server(uvicorn.Server):
         health.start_checks(self.platform)
         await super().startup([])
         for listening in sockets or ():
-            # `Listener` has the part of `asyncio.Server` that uvicorn uses at shutdown.
             self.servers.append(Listener(listening, self.create_protocol, self.admission))  # type: ignore[arg-type]
+        self.platform.sealer.start()
         self.worker.start()
+        self.platform.writer.start()
 
     def create_protocol(self) -> HttpProtocol:
         protocol = HttpProtocol(self.config, self.server_state, self.lifespan.state)
@@ -91,28 +95,35 @@ class Server(uvicorn.Server):
         if counter % IDLE_CHECK_TICKS == 0 and await self.is_idle():
             logger.info("stopping: the platform has been idle for %s minutes", self.platform.settings.idle_minutes)
             self.should_exit = True
+        health.repeat_checks(self.platform, is_in_use=self.idle_tracker.idle_seconds() < REPEAT_SECONDS)
         if time.monotonic() >= self.drained_at:
             self.should_exit = True
         return await super().on_tick(counter)
 
     async def is_idle(self) -> bool:
-        """Return whether no request arrived for `idle_minutes` and no job is open."""
+        """Return whether no request ran for `idle_minutes`, and no job is open."""
         limit = self.platform.settings.idle_minutes * 60
         if not limit or self.idle_tracker.idle_seconds() < limit:
             return False
         return await asyncio.to_thread(self.worker.open_count) == 0
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        # Ends the event streams, because uvicorn waits for open connections.
+        # End the event streams, because uvicorn waits for them.
         self.platform.stopping.set()
+        # Refuse the waiting requests before uvicorn cancels them.
+        asyncio.get_running_loop().call_later(SHUTDOWN_SECONDS / 2, self.platform.work.close)
         worker_stop = asyncio.create_task(asyncio.to_thread(self.worker.stop))
         await super().shutdown(sockets)
         await worker_stop
+        await asyncio.to_thread(self.platform.writer.stop)
+        await asyncio.to_thread(self.platform.refusals.close)
+        await asyncio.to_thread(self.platform.sealer.stop)
+        await self.platform.database.loop_reads.close()
         self.platform.database.close()
 
 
 def start_error(error: Exception) -> str:
-    """Return in one line why the platform cannot start; for database errors without the statement."""
+    """Return a single line, without the SQL of database errors."""
     if isinstance(error, SQLAlchemyError):
         message = str(error.orig if isinstance(error, DBAPIError) else error)
         return f"the database cannot be used: {' '.join(message.split())}"
@@ -120,7 +131,7 @@ def start_error(error: Exception) -> str:
 
 
 def serve(settings: Settings, sockets: Sequence[socket.socket]) -> int:
-    """Serve the platform on listening sockets until it stops; return the exit status of the process."""
+    """Serve the platform until it stops; return the exit status."""
     log_file = LogFile(settings.data_dir / NAME, int(settings.log_megabytes * 1024 * 1024))
     log_file.rotate_if_full()
     logs.configure(settings.log_level, log_file)
@@ -141,7 +152,7 @@ def serve(settings: Settings, sockets: Sequence[socket.socket]) -> int:
         logger.info("answering Prometheus on %s:%s", *address)
     admission: Admission = app.state.admission
     admission.fit_descriptors()
-    # The event loop waits this long for the interpreter lock, behind each thread that computes.
+    # How long the event loop waits for the interpreter lock of a busy thread.
     sys.setswitchinterval(THREAD_SWITCH_SECONDS)
     config = uvicorn.Config(
         app,
@@ -152,7 +163,7 @@ def serve(settings: Settings, sockets: Sequence[socket.socket]) -> int:
         log_config=None,
         access_log=False,
         server_header=False,
-        # uvicorn would trust the header of any client; `client_address.address_of` trusts the configured proxies only.
+        # `client_address.address_of` trusts only the configured proxies.
         proxy_headers=False,
         timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=SHUTDOWN_SECONDS,
@@ -160,5 +171,6 @@ def serve(settings: Settings, sockets: Sequence[socket.socket]) -> int:
     server = Server(config, platform, app.state.worker, app.state.idle_tracker, admission)
     platform.request_stop = server.drain
     logger.info("listening on %s", ", ".join(str(listener.getsockname()) for listener in sockets))
+    start_analysis(app.routes, platform.stopping)
     server.run(list(sockets))
     return 0

@@ -1,6 +1,6 @@
-"""Settings of the platform: `OPTIONS` lists the flags of `python -m service` and the environment variables.
+"""Settings of the platform: the flags of `python -m service` and environment variables.
 
-Only the standard library is imported here, because the settings are read before the framework is imported.
+They are read before the framework is imported, so imports are limited to the standard library and the client's models.
 """
 
 import argparse
@@ -23,40 +23,60 @@ RegionTargets = Literal["accept", "refuse"]
 REGION_TARGETS: Mapping[str, RegionTargets] = {"accept": "accept", "refuse": "refuse"}
 LOG_LEVELS = ("debug", "info", "warning", "error")
 WORLDS = ("demo", "empty", "large")
-# Client and audience of an external issuer.
+# Defaults for an external issuer.
 CLIENT_ID = "frost-cli"
 AUDIENCE = "frost"
-# Claims that may be assumed for the tokens of an external issuer (`service/authn/oidc_provider.py`).
+# Of an external issuer (`service/authn/oidc_provider.py`).
 ASSUMABLE_CLAIMS = ("email_verified", "auth_time")
 MAX_NAME_LENGTH = 300
 # Per session or workload identity.
 DEFAULT_REQUESTS_PER_MINUTE, MAX_REQUESTS_PER_MINUTE = 3_000, 1_000_000
 DEFAULT_OPERATION_TRIES, MAX_OPERATION_TRIES = 10, 1_000
+MAX_RETENTION_DAYS, MAX_RETAINED_VERSIONS = 36_500, 1_000_000
 MAX_DIGITS = 9
 LOOPBACK = {("http", "127.0.0.1"), ("http", "::1")}
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of the HTTP server. An address is a client's IPv4 address or /64 prefix; the unix socket has none."""
+    """Limits of the HTTP server. The unix socket has no address. An address is IPv4, or a /64 prefix of IPv6."""
 
     max_connections: int = 2_000
     max_connections_per_address: int = 256
     max_requests: int = 512
-    """Running and waiting requests, without those whose body is still arriving."""
+    """Running and waiting requests, without incomplete bodies."""
     max_requests_per_address: int = 256
     max_body_mebibytes: int = 64
     """Memory for the bodies of all unanswered requests."""
     max_body_mebibytes_per_address: int = 4
+    max_waiting_reads: int = 256
+    """Requests that wait, of which a credential has at most half; so for the next three."""
+    max_waiting_writes: int = 128
+    max_waiting_cpu_intensive: int = 128
+    max_waiting_sign_ins: int = 64
+    max_wait_seconds: float = 10.0
+    max_event_streams: int = 200
     body_seconds: float = 10.0
-    """Time for a request body, in addition to its size divided by `body_bytes_per_second`."""
+    """In addition to the size divided by `body_bytes_per_second`."""
     body_bytes_per_second: int = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """The platform's settings with all defaults applied."""
+class Retention:
+    """How long the platform keeps old rows (`service/retention/rules.py`); 0 keeps them."""
 
+    operation_days: int = 90
+    """After the end of an operation."""
+    session_days: int = 30
+    """After a session has ended or expired."""
+    quota_request_days: int = 365
+    """After the decision on a quota request."""
+    versions: int = 100
+    """Versions of a policy, and of a tenant's default tags, including the current version."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
     data_dir: Path
     socket: Path
     secret_file: Path
@@ -81,13 +101,14 @@ class Settings:
     requests_per_minute: int = DEFAULT_REQUESTS_PER_MINUTE
     public_url: str | None = None
     limits: Limits = field(default_factory=Limits)
+    retention: Retention = field(default_factory=Retention)
 
 
 class Option(NamedTuple):
-    """A setting: an environment variable and, if it has a metavar, a flag, which takes precedence."""
+    """An environment variable and, if it has a metavar, a flag, which takes precedence."""
 
     name: str
-    """Without the prefix of the variable."""
+    """Of the variable, without prefix."""
     help: str
     metavar: str | None = None
 
@@ -101,53 +122,63 @@ class Option(NamedTuple):
 
 
 OPTIONS = (
-    Option("DATA_DIR", "folder of the database, keys, lock and log, mode 0700", "DIR"),
-    Option("SOCKET", "unix socket to answer on; default DIR/api.sock", "PATH"),
-    Option("LISTEN", "answer on TCP as well; port 0 takes a free one", "HOST:PORT"),
-    Option("DATABASE", "sqlite:///… or postgresql://…; default sqlite:///DIR/platform.db", "URL"),
-    Option("SECRET_FILE", "the secret that replicas on one database share; default DIR/secret.key", "PATH"),
-    Option("ISSUER", "`local`, or the https issuer whose tokens are trusted; default local", "URL"),
-    Option("CLIENT_ID", "the public client for sign-in at the issuer; default frost-cli", "ID"),
-    Option("AUDIENCE", "the `aud` of the issuer's access tokens, a URL for RFC 8707; default frost", "NAME"),
+    Option("DATA_DIR", "directory of the database, keys, lock and log (mode 0700)", "DIR"),
+    Option("SOCKET", "unix socket to listen on; default DIR/api.sock", "PATH"),
+    Option("LISTEN", "also listen on TCP; port 0 selects a free port", "HOST:PORT"),
+    Option("DATABASE", "database, sqlite:///… or postgresql://…; default sqlite:///DIR/platform.db", "URL"),
+    Option("SECRET_FILE", "secret that all replicas of a database share; default DIR/secret.key", "PATH"),
+    Option("ISSUER", "`local`, or the https URL of a trusted OpenID Connect issuer; default local", "URL"),
+    Option("CLIENT_ID", "public OAuth client for sign-in at the issuer; default frost-cli", "ID"),
+    Option("AUDIENCE", "`aud` of the issuer's access tokens, a URL if it requires RFC 8707; default frost", "NAME"),
     Option("ASSUME", "claims to assume for the issuer's tokens: email_verified, auth_time or both", "CLAIMS"),
-    Option("PUBLIC_URL", "https address for clients; default: the address it listens on", "URL"),
-    Option("WORLD", "seed of a new database: demo, empty or large; default demo, with --listen empty", "NAME"),
-    Option("IDLE_MINUTES", "stop after N minutes without a request; 0 never; default 30, with --listen 0", "N"),
-    Option("PROXIES", "comma-separated addresses of proxies whose X-Forwarded-For is trusted"),
-    Option("REQUESTS_PER_MINUTE", "requests a minute of one session or workload identity; default 3000"),
-    Option("REGION_TARGETS", "`refuse`: targets of new policies must not name a region; default accept"),
-    Option("PROVISIONING_PACE", "minimum seconds of a provisioning step; default 0.6"),
-    Option("APPLY_PACE", "minimum seconds between two batches of an apply of default tags; default 0"),
-    Option("OPERATION_TRIES", "tries of an apply batch or a provisioning step until the job fails; default 10"),
-    Option("TAG_PROPAGATION", "seconds until changed default tags reach new resources; default 0"),
+    Option("PUBLIC_URL", "https URL for clients; default: the listen address", "URL"),
+    Option("WORLD", "seed of a new database: demo, empty or large; default demo, or empty with --listen", "NAME"),
+    Option("IDLE_MINUTES", "stop after N minutes without a request, 0 to disable; default 30, or 0 with --listen", "N"),
+    Option("PROXIES", "comma-separated addresses of proxies with a trusted X-Forwarded-For header"),
+    Option("REQUESTS_PER_MINUTE", "requests per minute of each session and workload identity; default 3000"),
+    Option("REGION_TARGETS", "accept or refuse a region in the targets of new policies; default accept"),
+    Option("PROVISIONING_PACE", "minimum seconds per provisioning step; default 0.6"),
+    Option("APPLY_PACE", "minimum seconds between batches that apply default tags; default 0"),
+    Option("OPERATION_TRIES", "attempts of an apply batch or provisioning step before the job fails; default 10"),
+    Option("TAG_PROPAGATION", "seconds until changed default tags apply to new resources; default 0"),
     Option("LOG_LEVEL", "debug, info, warning or error; default info"),
-    Option("LOG_MEGABYTES", "size at which platform.log is rotated; 0 never; default 8"),
-    Option("METRICS", "HOST:PORT for Prometheus; default: on the unix socket only"),
-    Option("DRAIN_SECONDS", "seconds between the stop signal, when it is no longer ready, and the stop; default 0"),
-    Option("MAX_CONNECTIONS", "open connections, an eighth of them for the unix socket; default 2000"),
-    Option("MAX_CONNECTIONS_PER_ADDRESS", "open connections of one client address; default 256"),
-    Option("MAX_REQUESTS", "running and waiting requests, an eighth of them for the unix socket; default 512"),
-    Option("MAX_REQUESTS_PER_ADDRESS", "the same of one client address; default 256"),
-    Option("MAX_BODY_MEBIBYTES", "memory for request bodies, an eighth of it for the unix socket; default 64"),
-    Option("MAX_BODY_MEBIBYTES_PER_ADDRESS", "the same of one client address; default 4"),
-    Option("BODY_SECONDS", "seconds for a request body, plus its size at the next rate; default 10"),
-    Option("BODY_BYTES_PER_SECOND", "the rate at which a large body must arrive; default 65536"),
+    Option("LOG_MEGABYTES", "size in MiB at which platform.log is rotated, 0 to disable; default 8"),
+    Option("METRICS", "HOST:PORT for Prometheus; default: only on the unix socket"),
+    Option("DRAIN_SECONDS", "seconds between the stop signal and the stop, in which /readyz fails; default 0"),
+    Option("MAX_CONNECTIONS", "open connections, an eighth reserved for the unix socket; default 2000"),
+    Option("MAX_CONNECTIONS_PER_ADDRESS", "open connections per client address; default 256"),
+    Option("MAX_REQUESTS", "running and waiting requests, an eighth reserved for the unix socket; default 512"),
+    Option("MAX_REQUESTS_PER_ADDRESS", "running and waiting requests per client address; default 256"),
+    Option("MAX_BODY_MEBIBYTES", "MiB for request bodies, an eighth reserved for the unix socket; default 64"),
+    Option("MAX_BODY_MEBIBYTES_PER_ADDRESS", "MiB for request bodies per client address; default 4"),
+    Option("MAX_WAITING_READS", "waiting reads, half of them per credential; default 256"),
+    Option("MAX_WAITING_WRITES", "waiting changes, half of them per credential; default 128"),
+    Option("MAX_WAITING_CPU_INTENSIVE", "waiting previews, simulations and searches, half per credential; default 128"),
+    Option("MAX_WAITING_SIGN_INS", "waiting sign-ins, half of them per address; default 64"),
+    Option("MAX_WAIT_SECONDS", "seconds until a waiting request is refused; default 10"),
+    Option("MAX_EVENT_STREAMS", "open event streams; default 200"),
+    Option("BODY_SECONDS", "seconds for a request body, plus its size divided by the next option; default 10"),
+    Option("BODY_BYTES_PER_SECOND", "minimum bytes per second of a large request body; default 65536"),
+    Option("OPERATION_RETENTION_DAYS", "days until an ended operation is removed, 0 to keep all; default 90"),
+    Option("SESSION_RETENTION_DAYS", "days until an ended or expired session is removed, 0 to keep all; default 30"),
+    Option("QUOTA_REQUEST_RETENTION_DAYS", "days until a decided quota request is removed, 0 to keep all; default 365"),
+    Option("RETAINED_VERSIONS", "versions kept of a policy or of default tags, 0 to keep all; default 100"),
 )
 _LABELS = {option.name: option.flag if option.metavar else option.variable for option in OPTIONS}
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that reports errors in one line, because users set flags through `frost platform serve`."""
+    """Reports errors without the usage of `python -m service`, because users run `frost platform serve`."""
 
     def error(self, message: str) -> NoReturn:
         self.exit(2, f"frost platform: {message}\n")
 
 
 def from_arguments(argv: Sequence[str], environ: Mapping[str, str]) -> Settings:
-    """Read the settings from flags, then from the environment, then from the defaults.
+    """Read the settings from flags, then environment variables, then defaults.
 
     Raises:
-        SystemExit: with status 2 and one line on stderr if a value is invalid.
+        SystemExit: status 2, with an error line on stderr, for an invalid value.
     """
     variables = "\n".join(f"  {option.variable}\n      {option.help}" for option in OPTIONS if not option.metavar)
     parser = Parser(
@@ -176,12 +207,12 @@ def from_arguments(argv: Sequence[str], environ: Mapping[str, str]) -> Settings:
 
 
 def sqlite_url(path: Path) -> str:
-    """Return the URL of a SQLite file. Characters that are special in a URL are escaped."""
+    """Return the URL of a SQLite file, escaped."""
     return f"sqlite:///{str(path).replace('%', '%25').replace('?', '%3F')}"
 
 
 class _Values:
-    """The texts of the options by name, and their conversions. All raise ValueError with the flag or variable."""
+    """Converts the texts of options. All conversions raise ValueError with the flag or variable."""
 
     def __init__(self, texts: Mapping[str, str | None]) -> None:
         self._texts = texts
@@ -211,14 +242,13 @@ class _Values:
             raise ValueError(f"{_LABELS[name]} must be a number of {bound}, not {text!r}")
         return value
 
-    def whole(self, name: str, default: int, max_value: int | None = None) -> int:
-        """Convert a whole number of at least 1."""
+    def whole(self, name: str, default: int, max_value: int | None = None, *, min_value: int = 1) -> int:
         text = self._texts[name]
         if not text:
             return default
-        value = int(text) if text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS else 0
-        if value < 1 or (max_value is not None and value > max_value):
-            bound = "of at least 1" if max_value is None else f"of 1 to {max_value}"
+        value = int(text) if text.isascii() and text.isdigit() and len(text) <= MAX_DIGITS else -1
+        if value < min_value or (max_value is not None and value > max_value):
+            bound = f"of at least {min_value}" if max_value is None else f"of {min_value} to {max_value}"
             raise ValueError(f"{_LABELS[name]} must be a whole number {bound}, not {text!r}")
         return value
 
@@ -232,7 +262,6 @@ class _Values:
         return host.removeprefix("[").removesuffix("]"), int(port)
 
     def issuer_name(self, name: str, default: str, issuer: str) -> str:
-        """Convert a name at an external issuer."""
         text = self._texts[name]
         if text is None:
             return default
@@ -281,6 +310,7 @@ def _settings(values: _Values) -> Settings:
         requests_per_minute=values.whole("REQUESTS_PER_MINUTE", DEFAULT_REQUESTS_PER_MINUTE, MAX_REQUESTS_PER_MINUTE),
         public_url=_public_url(values.text("PUBLIC_URL")),
         limits=_limits(values),
+        retention=_retention(values),
     )
 
 
@@ -289,14 +319,27 @@ def _limits(values: _Values) -> Limits:
     return Limits(**{name: values.whole(name.upper(), 1) for name in names})
 
 
+def _retention(values: _Values) -> Retention:
+    default = Retention()
+
+    def days(name: str, days: int) -> int:
+        return values.whole(f"{name}_RETENTION_DAYS", days, MAX_RETENTION_DAYS, min_value=0)
+
+    return Retention(
+        operation_days=days("OPERATION", default.operation_days),
+        session_days=days("SESSION", default.session_days),
+        quota_request_days=days("QUOTA_REQUEST", default.quota_request_days),
+        versions=values.whole("RETAINED_VERSIONS", default.versions, MAX_RETAINED_VERSIONS, min_value=0),
+    )
+
+
 def _is_issuer(text: str) -> bool:
-    """Return whether a URL is https, or http on a loopback address. A host name could resolve elsewhere."""
+    """Return whether a URL is https, or http on a loopback address (`localhost` may resolve to another host)."""
     url = urlsplit(text)
     return bool(url.hostname) and (url.scheme == "https" or (url.scheme, url.hostname) in LOOPBACK)
 
 
 def _public_url(text: str | None) -> str | None:
-    """Return the address without a trailing slash."""
     if not text:
         return None
     try:

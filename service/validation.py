@@ -1,4 +1,4 @@
-"""Validation of request values: names, slugs, descriptions, ids, entity tags, scopes, DNS labels."""
+"""Validation of request values."""
 
 import re
 import unicodedata
@@ -10,22 +10,22 @@ from typing import Any
 from client.models.names import CONTROL
 from client.models.names import has_control as has_control
 from service import errors
-from service.catalogue.operations import enforced_scopes
+from service.catalogue.scopes import enforced_scopes
 from service.errors import ApiError
 
 MAX_NAME_LENGTH = 128
 MAX_SLUG_LENGTH = 48
 MAX_DESCRIPTION_LENGTH = 1_024
 LINE_BREAKS = "\n\t\u2028\u2029"
-"""The control characters that texts of several lines may contain."""
+"""Allowed control characters of multi-line texts."""
 MEMBER_TYPES = ("api_key", "workload_identity")
 ATTACHEE_TYPES = (*MEMBER_TYPES, "group")
 PRINCIPAL_TYPES = (*MEMBER_TYPES, "user")
-# Invisible code points whose category is a letter, a mark or a symbol: default-ignorable ones and blanks.
+# Invisible code points of visible categories: default-ignorable characters and blanks.
 _BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0\U00016fe4") | frozenset(
     map(chr, (*range(0xFE00, 0xFE10), *range(0xE0100, 0xE01F0)))
 )
-# Letters that NFKD does not decompose into an ASCII letter and marks.
+# Letters that NFKD does not decompose into ASCII letters.
 _FOLDED = str.maketrans(
     {"ß": "ss", "æ": "ae", "œ": "oe", "ø": "o", "đ": "d", "ð": "d", "þ": "th", "ł": "l", "ħ": "h", "ı": "i", "ŋ": "n"}
 )
@@ -38,7 +38,7 @@ _LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?", re.ASCII)
 
 
 def display_name(text: str, member: str = "displayName") -> str:
-    """Return a name in NFC and trimmed, 1 to 128 characters. `member` is its member in the request.
+    """Return a name of 1 to 128 characters in NFC, trimmed. `member` is its member in the request.
 
     Raises:
         ApiError: 400 INVALID_INPUT with details {reason, min, max}; reason is `too_short`, `too_long` or `character`.
@@ -50,11 +50,7 @@ def display_name(text: str, member: str = "displayName") -> str:
 
 
 def stored_name(text: str, member: str = "name") -> str:
-    """Return a name for a lookup. Unlike `display_name` it may be invisible, as names of earlier versions may be.
-
-    Raises:
-        ApiError: as `display_name`.
-    """
+    """Return a name for a lookup, like `display_name`. It may be invisible, because earlier versions allowed that."""
     name = unicodedata.normalize("NFC", text).strip()
     if has_control(name):
         raise _invalid_name(member, "character", "must not hold control or formatting characters")
@@ -66,7 +62,7 @@ def stored_name(text: str, member: str = "name") -> str:
 
 
 def visible(text: str) -> str:
-    """Return a text without invisible characters and surrounding blanks."""
+    """Return a text in NFC without invisible characters, trimmed."""
     characters = (c for c in text if c not in _BLANK and unicodedata.category(c) not in CONTROL)
     return unicodedata.normalize("NFC", "".join(characters)).strip()
 
@@ -76,9 +72,9 @@ def _invalid_name(member: str, reason: str, message: str) -> ApiError:
 
 
 def slug(name: str) -> str:
-    """Return a slug of lower-case ASCII letters, digits and single hyphens: `Web Shop` becomes `web-shop`.
+    """Return a slug of 1 to 48 lower-case ASCII letters, digits and single hyphens: `Web Shop` becomes `web-shop`.
 
-    It has 1 to 48 characters. A name without any ASCII letter or digit (`東京`) becomes `tenant`.
+    A name without such characters (`東京`) becomes `tenant`.
     """
     decomposed = unicodedata.normalize("NFKD", name.lower().translate(_FOLDED))
     plain = "".join(character for character in decomposed if not unicodedata.combining(character))
@@ -87,7 +83,7 @@ def slug(name: str) -> str:
 
 
 def free_slug(base: str, taken: frozenset[str]) -> str:
-    """Return the first of `base`, `base-2`, `base-3`, … that is free, shortened so that the number fits."""
+    """Return the first free slug of `base`, `base-2`, `base-3`, …, shortened to fit."""
     candidate, number = base, 1
     while candidate in taken:
         number += 1
@@ -97,11 +93,7 @@ def free_slug(base: str, taken: frozenset[str]) -> str:
 
 
 def description(text: str) -> str:
-    """Return a description in NFC, at most 1,024 characters.
-
-    Raises:
-        ApiError: 400 INVALID_INPUT.
-    """
+    """Return a description of at most 1,024 characters in NFC, or raise 400 INVALID_INPUT."""
     normalized = unicodedata.normalize("NFC", text)
     if len(normalized) > MAX_DESCRIPTION_LENGTH:
         raise errors.invalid_input(
@@ -118,11 +110,7 @@ def description(text: str) -> str:
 
 
 def require_choice(member: str, value: str, choices: Sequence[str]) -> str:
-    """Return a value if it is one of the choices.
-
-    Raises:
-        ApiError: 400 INVALID_INPUT with the choices.
-    """
+    """Return the value, or raise 400 INVALID_INPUT if it is not a choice."""
     if value not in choices:
         raise errors.invalid_input(f"{member} must be one of {', '.join(choices)}", member=member, known=list(choices))
     return value
@@ -131,12 +119,12 @@ def require_choice(member: str, value: str, choices: Sequence[str]) -> str:
 def paired_filter(
     type_parameter: tuple[str, str | None], id_parameter: tuple[str, str | None], types: Sequence[str]
 ) -> tuple[str, str] | None:
-    """Return the type and id of a filter whose two parameters, each a name and a value, are used together.
+    """Return type and id of a filter by two parameters, each a name and a value; None if both are missing.
 
-    None if both are missing. The id is "", which matches no row, if it is not an id: PostgreSQL rejects some texts.
+    An invalid id becomes "", which matches no row, because PostgreSQL rejects some texts.
 
     Raises:
-        ApiError: 400 INVALID_INPUT.
+        ApiError: 400 INVALID_INPUT for a single parameter or an unknown type.
     """
     (type_name, type_), (id_name, identifier) = type_parameter, id_parameter
     if type_ is None and identifier is None:
@@ -148,10 +136,10 @@ def paired_filter(
 
 
 def expected_version(header: str | None) -> int | None:
-    """Return the version of an `If-Match` header; None without the header and for `*`.
+    """Return the version of an `If-Match` header; None without the header or for `*`.
 
     Raises:
-        ApiError: 400 INVALID_INPUT if the header is not a single entity tag as the platform issues them.
+        ApiError: 400 INVALID_INPUT if it is not a single entity tag of the platform.
     """
     if header is None:
         return None
@@ -162,11 +150,7 @@ def expected_version(header: str | None) -> int | None:
 
 
 def require_version(expected: int | None, current: int, details: Mapping[str, Any]) -> None:
-    """Reject a change that is based on an older version. `details` says what has changed since.
-
-    Raises:
-        ApiError: 412 STALE_VERSION.
-    """
+    """Raise 412 STALE_VERSION with `details` if the versions differ."""
     if expected is not None and expected != current:
         raise ApiError(
             412,
@@ -179,15 +163,12 @@ def require_version(expected: int | None, current: int, details: Mapping[str, An
 
 
 def canonical_id(text: str, noun: str) -> str:
-    """Return an id in canonical form: lower case, with hyphens. RFC 9562, 4
+    """Return a UUID in canonical form: lower case, with hyphens (RFC 9562 4).
 
     Upper case, braces, the prefix `urn:uuid:` and missing hyphens are accepted.
 
-    Args:
-        noun: what the id is of, for the message (`tenant`).
-
     Raises:
-        ApiError: 400 INVALID_INPUT, "invalid tenant ID".
+        ApiError: 400 INVALID_INPUT with the noun, such as `tenant`.
     """
     canonical = _canonical(text)
     if canonical is None:
@@ -196,7 +177,7 @@ def canonical_id(text: str, noun: str) -> str:
 
 
 def is_id(text: str) -> bool:
-    """Return whether a text is an id in canonical form. Other texts are the id of nothing, so a lookup is a 404."""
+    """Return whether a text is a UUID in canonical form."""
     return _canonical(text) == text
 
 
@@ -206,7 +187,7 @@ def _canonical(text: str) -> str | None:
 
 
 def scopes(names: Sequence[str]) -> list[str]:
-    """Return the scopes of a workload identity in their order.
+    """Validate the scopes of a workload identity.
 
     Raises:
         ApiError: 400 for a duplicate, a wildcard, or a scope that no service enforces.
@@ -234,11 +215,7 @@ def scopes(names: Sequence[str]) -> list[str]:
 
 
 def require_distinct(scopes: Sequence[str]) -> None:
-    """Reject duplicate scopes. If they were dropped silently, Terraform would report drift.
-
-    Raises:
-        ApiError: 400 INVALID_INPUT with the scope.
-    """
+    """Raise 400 INVALID_INPUT for a duplicate scope. If duplicates were dropped, Terraform would report drift."""
     for scope, number in Counter(scopes).items():
         if number > 1:
             raise errors.invalid_input(
@@ -250,14 +227,14 @@ def require_distinct(scopes: Sequence[str]) -> None:
 
 
 def dns_label(member: str, text: str) -> str:
-    """Return a text if it is a DNS-1123 label: 1 to 63 of a-z, 0-9 and -, without - at the ends."""
+    """Return a DNS label (RFC 1123), or raise 400: 1 to 63 of a-z, 0-9 and -, without - at the ends."""
     if _LABEL.fullmatch(text) is None:
         raise errors.invalid_input(f"{member} must be a DNS label (a-z, 0-9, -)", member=member, reason="dns_label")
     return text
 
 
 def dns_subdomain(member: str, text: str) -> str:
-    """Return a text if it is a DNS-1123 subdomain: labels joined by dots, at most 253 characters."""
+    """Return a DNS subdomain (RFC 1123), or raise 400: labels joined by dots, at most 253 characters."""
     if len(text) > 253 or not all(map(_LABEL.fullmatch, text.split("."))):
         raise errors.invalid_input(
             f"{member} must be a DNS subdomain (labels of a-z, 0-9, - with dots between)",

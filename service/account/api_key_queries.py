@@ -1,15 +1,17 @@
-"""SQL of API keys, and their JSON. Of the secret only the prefix is ever read."""
+"""SQL and JSON of API keys. Hashes of secrets are not read here."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, delete, insert, select, update
 
-from service.authn import api_keys as authn_api_keys
+from service.authn import secret_format
 from service.clock import wire_time
 from service.db.dialect import upsert_insert
 from service.db.engine import Record
+from service.db.prepared import prepared
+from service.db.statements import records
 from service.db.tables import (
     api_keys,
     group_members,
@@ -33,33 +35,36 @@ _KEY = (
     .join(tenants, tenants.c.id == api_keys.c.tenant_id)
     .join(users, users.c.id == api_keys.c.user_id)
 )
+_ONE = prepared(
+    _KEY.where(
+        api_keys.c.tenant_id == bindparam("tenant"),
+        api_keys.c.user_id == bindparam("person"),
+        api_keys.c.id == bindparam("key"),
+    )
+)
 _NEWEST_FIRST = (api_keys.c.created_at.desc(), api_keys.c.id)
 
 
-def of_tenant(connection: Connection, tenant_id: str) -> Sequence[Record]:
-    """Return the keys of a tenant, newest first."""
-    return connection.execute(_KEY.where(api_keys.c.tenant_id == tenant_id).order_by(*_NEWEST_FIRST)).all()
+def of_tenant(connection: Connection, tenant_id: str) -> Iterator[Record]:
+    return records(connection, _KEY.where(api_keys.c.tenant_id == tenant_id).order_by(*_NEWEST_FIRST))
 
 
-def of_person(connection: Connection, user_id: str | None, enterable: ColumnElement[bool]) -> Sequence[Record]:
-    """Return the keys that a person created in the tenants they may enter, newest first."""
+def of_person(connection: Connection, user_id: str | None, enterable: ColumnElement[bool]) -> Iterator[Record]:
+    """Return the keys of a person in the tenants they may enter, newest first."""
     query = _KEY.join(memberships, memberships.c.organization_id == tenants.c.organization_id)
-    return connection.execute(query.where(api_keys.c.user_id == user_id, enterable).order_by(*_NEWEST_FIRST)).all()
+    return records(connection, query.where(api_keys.c.user_id == user_id, enterable).order_by(*_NEWEST_FIRST))
 
 
 def one(connection: Connection, tenant_id: str, user_id: str | None, key_id: str) -> Record | None:
-    """Return a key that a person created in a tenant."""
-    return connection.execute(
-        _KEY.where(api_keys.c.tenant_id == tenant_id, api_keys.c.user_id == user_id, api_keys.c.id == key_id)
-    ).one_or_none()
+    return connection.execute(_ONE, {"tenant": tenant_id, "person": user_id, "key": key_id}).one_or_none()
 
 
 def add(connection: Connection, platform_secret: bytes, values: dict[str, Any]) -> str:
-    """Insert a key and return its secret, of which only a hash is stored."""
+    """Insert a key; return its secret, of which only prefix and hash are stored."""
     while True:
-        secret = authn_api_keys.mint()
-        prefix, digest = authn_api_keys.prefix(secret), authn_api_keys.digest(platform_secret, secret)
-        # The prefix may exist, also in a concurrent transaction: then try another secret.
+        secret = secret_format.mint()
+        prefix, digest = secret_format.lookup_prefix(secret), secret_format.digest(platform_secret, secret)
+        # If the prefix exists, try another secret.
         statement = upsert_insert(connection, api_keys).values(**values, key_prefix=prefix, key_hash=digest)
         if connection.scalar(statement.on_conflict_do_nothing(index_elements=["key_prefix"]).returning(api_keys.c.id)):
             return secret
@@ -72,14 +77,14 @@ def change(connection: Connection, tenant_id: str, key_id: str, values: dict[str
 
 
 def remove(connection: Connection, tenant_id: str, key_id: str) -> None:
-    """Delete a key, with its group memberships, attachments and rate-limit counters."""
+    """Delete a key with its group memberships, attachments and rate limit."""
     queries.forget(connection, tenant_id, KIND, key_id)
     connection.execute(delete(rate_limits).where(rate_limits.c.key_id == key_id))
     connection.execute(delete(api_keys).where(api_keys.c.tenant_id == tenant_id, api_keys.c.id == key_id))
 
 
 def copy_grants(connection: Connection, tenant_id: str, old: str, new: str, by: str | None, at: datetime) -> int:
-    """Copy the group memberships and policy attachments of a key to another; return their number."""
+    """Copy group memberships and policy attachments to another key; return their number."""
     copied = 0
     for table, kind, identifier, actor_column, time_column in (
         (group_members, "member_type", "member_id", "added_by", "added_at"),
@@ -96,14 +101,13 @@ def copy_grants(connection: Connection, tenant_id: str, old: str, new: str, by: 
 
 
 def status(row: Record, at: datetime) -> str:
-    """Return `active`, `revoked` or `expired`. A revoked key is `revoked` also after its expiry."""
+    """Return `revoked` (also after expiry), `active` or `expired`."""
     if row.revoked_at is not None:
         return "revoked"
     return "active" if at < row.expires_at else "expired"
 
 
 def wire(row: Record, at: datetime) -> dict[str, Any]:
-    """Return a key as JSON."""
     return {
         "id": row.id,
         "tenantId": row.tenant_id,

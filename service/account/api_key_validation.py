@@ -6,7 +6,7 @@ from difflib import get_close_matches
 
 from service import errors, validation
 from service.authz.decisions import CatalogueSnapshot
-from service.authz.scopes import holding, listed
+from service.authz.grantable_scopes import holding, listed
 from service.clock import parse_instant, wire_time
 from service.errors import ApiError
 from service.validation import require_distinct
@@ -19,7 +19,7 @@ MAX_SCOPES = 100
 
 
 def name(text: str) -> str:
-    """Validate and normalize a name: NFC, without invisible characters, trimmed, 2 to 100 characters.
+    """Return a name of 2 to 100 characters, in NFC, without invisible characters, trimmed.
 
     Raises:
         ApiError: 400 INVALID_API_KEY_NAME with details {reason, min, max}.
@@ -41,10 +41,10 @@ def name(text: str) -> str:
 
 
 def scopes(values: Sequence[str], catalogue: CatalogueSnapshot) -> list[str]:
-    """Validate the scopes of a key: listed scopes, or operations of the catalogue.
+    """Validate scopes: 1 to 100 listed scopes or operations of the catalogue.
 
     Raises:
-        ApiError: 400 for no scope, a duplicate, a wildcard over all services, or an unknown scope.
+        ApiError: 400, also for duplicates and wildcards over all services.
     """
     if not values:
         raise errors.invalid_input("at least one scope is required", member="scopes", reason="too_few", min=1)
@@ -78,10 +78,10 @@ def scopes(values: Sequence[str], catalogue: CatalogueSnapshot) -> list[str]:
 def require_permitted_scopes(
     role: str | None, tenant_id: str, scopes: Sequence[str], catalogue: CatalogueSnapshot
 ) -> None:
-    """Check that a role in the tenant permits each scope.
+    """Check that a role permits each scope.
 
     Raises:
-        ApiError: 403 SCOPE_EXCEEDS_AUTHOR naming the first scope that it does not permit, and the operations it lacks.
+        ApiError: 403 SCOPE_EXCEEDS_AUTHOR with the first scope it does not permit and the missing operations.
     """
     for scope in scopes:
         granted = holding(role, scope, tenant_id, catalogue)
@@ -96,15 +96,13 @@ def require_permitted_scopes(
 
 
 def expiry(text: str | None, now: datetime, member: str = "expiresAt") -> datetime:
-    """Return the expiry of a new key: the requested instant, at most two calendar years ahead, or 365 days ahead.
-
-    Fractions of a second are truncated to microseconds.
+    """Parse an expiry (RFC 3339), by default 365 days from now.
 
     Args:
-        member: Member of the body, for the error.
+        member: of the body, for the error.
 
     Raises:
-        ApiError: 400 for no full RFC 3339 timestamp, an instant in the past, and API_KEY_LIFETIME_EXCEEDS_MAX.
+        ApiError: 400 for an invalid timestamp, an instant in the past, or more than two calendar years from now.
     """
     if text is None:
         return now + DEFAULT_LIFETIME
@@ -134,7 +132,7 @@ def expiry(text: str | None, now: datetime, member: str = "expiresAt") -> dateti
 
 
 def latest_expiry(now: datetime) -> datetime:
-    """Return the same day and time two calendar years ahead; 28 February for the 29th."""
+    """Return the same time two calendar years from now; 28 February for the 29th."""
     try:
         return now.replace(year=now.year + MAX_YEARS)
     except ValueError:
@@ -142,11 +140,7 @@ def latest_expiry(now: datetime) -> datetime:
 
 
 def rate_limit(value: int | None) -> int:
-    """Validate a rate limit in requests per minute; return the default for None.
-
-    Raises:
-        ApiError: 400 INVALID_INPUT.
-    """
+    """Return a rate limit in requests per minute, by default 600, or raise 400 INVALID_INPUT."""
     if value is None:
         return DEFAULT_RATE_LIMIT
     if not 1 <= value <= MAX_RATE_LIMIT:

@@ -1,7 +1,7 @@
 """Routes of API keys.
 
-People manage their own keys. The list of a tenant shows the keys of everyone, because policies and groups refer to
-them; a single key of another person is not found.
+People manage their own keys. The list of a tenant has the keys of all people, because policies and groups refer to
+them.
 """
 
 from typing import Any
@@ -9,7 +9,7 @@ from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from service import errors, validation
 from service.account import api_key_queries, api_key_validation
@@ -21,21 +21,22 @@ from service.api.responses import CHANGED, audit_in_tenant, no_content
 from service.audit.events import AuditEvent
 from service.authz.context import TenantContext
 from service.authz.decisions import CatalogueSnapshot
+from service.authz.grantable_scopes import holding, verbs
 from service.authz.paths import API_KEY, API_KEYS, TENANT
-from service.authz.scopes import holding, verbs
-from service.catalogue.operations import scopes
+from service.catalogue.scopes import scopes
 from service.clock import wire_time
 from service.context import Platform
 from service.db.engine import Record
 from service.errors import ApiError
-from service.principals.conditions import may_enter
+from service.json_response import JSONResponse
+from service.principals.enterable_tenants import may_enter
 from service.principals.grants import role_in
 
 router = protected_router("API keys")
 
 
 class NewKey(BaseModel):
-    """Body that creates a key."""
+    """An API key to create."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -47,7 +48,7 @@ class NewKey(BaseModel):
 
 
 class KeyChange(BaseModel):
-    """Body that changes a key. Missing members keep their value; the expiry never changes."""
+    """Changes of an API key. Missing members keep their value."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -58,7 +59,7 @@ class KeyChange(BaseModel):
 
 
 class Rotation(BaseModel):
-    """Body that rotates a key: the expiry of the new key and of the old one."""
+    """The expiry of the new key and of the old key."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -72,21 +73,23 @@ def list_keys(context: TenantContextDep, platform: PlatformDep) -> JSONResponse:
     now = platform.clock.now()
     with platform.database.read() as connection:
         rows = api_key_queries.of_tenant(connection, context.tenant_id)
-    return JSONResponse({"apiKeys": [api_key_queries.wire(row, now) for row in rows]})
+        keys = [api_key_queries.wire(row, now) for row in rows]
+    return JSONResponse({"apiKeys": keys})
 
 
 @router.get("/api/v1/me/api-keys", operation_id="listMyKeys")
 def list_my_keys(context: ContextDep, platform: PlatformDep) -> JSONResponse:
-    """List the keys that the principal created, in every tenant that they may enter."""
+    """List the principal's keys in all tenants that they may enter, newest first."""
     now = platform.clock.now()
     with platform.database.read() as connection:
         rows = api_key_queries.of_person(connection, context.principal.user_id, may_enter(context.principal))
-    return JSONResponse({"apiKeys": [api_key_queries.wire(row, now) for row in rows]})
+        keys = [api_key_queries.wire(row, now) for row in rows]
+    return JSONResponse({"apiKeys": keys})
 
 
 @router.get(f"{TENANT}/scopes", operation_id="listGrantableScopes")
 def list_grantable_scopes(context: TenantContextDep, platform: PlatformDep) -> JSONResponse:
-    """List the scopes of API keys, and the operations of each that the principal's role lacks."""
+    """List the scopes of API keys, with the operations that the principal's role lacks."""
     with platform.database.read() as connection:
         catalogue = platform.decisions.catalogue(connection)
     return JSONResponse(
@@ -113,8 +116,7 @@ def create_key(
 ) -> JSONResponse:
     """Create a key. Only this response has its secret.
 
-    A repeated request with the same `Idempotency-Key` is refused with the id of the key, because the secret cannot be
-    returned again.
+    A request with a used `Idempotency-Key` is refused with the id of its key.
     """
     now, key_id = platform.clock.now(), str(uuid4())
     with change(platform, context) as (connection, context):
@@ -147,7 +149,7 @@ def create_key(
 
 @router.get(API_KEY, operation_id="getKey")
 def get_key(context: TenantContextDep, platform: PlatformDep, key_id: str) -> JSONResponse:
-    """Return a key of the principal. An API key can read only its own record."""
+    """Return a key of the principal. API keys can only read their own record."""
     with platform.database.read() as connection:
         row = get_key_or_404(connection, context, key_id)
     return JSONResponse(api_key_queries.wire(row, platform.clock.now()))
@@ -155,7 +157,7 @@ def get_key(context: TenantContextDep, platform: PlatformDep, key_id: str) -> JS
 
 @router.patch(API_KEY, operation_id="updateKey")
 def update_key(context: TenantContextDep, platform: PlatformDep, key_id: str, body: KeyChange) -> JSONResponse:
-    """Change the members in the body. The principal's role must permit added scopes."""
+    """Change a key. The principal's role must permit added scopes."""
     now = platform.clock.now()
     if not body.model_fields_set or all(value is None for value in body.model_dump().values()):
         raise errors.invalid_input("nothing to change: give name, description, scopes or rateLimit", reason="nothing")
@@ -181,7 +183,7 @@ def update_key(context: TenantContextDep, platform: PlatformDep, key_id: str, bo
 
 @router.post(f"{API_KEY}/revoke", operation_id="revokeKey")
 def revoke_key(context: TenantContextDep, platform: PlatformDep, key_id: str) -> JSONResponse:
-    """Revoke a key permanently, from the next request on. Idempotent."""
+    """Revoke a key immediately and permanently. Idempotent."""
     now = platform.clock.now()
     with change(platform, context) as (connection, context):
         before = get_key_or_404(connection, context, key_id)
@@ -195,10 +197,9 @@ def revoke_key(context: TenantContextDep, platform: PlatformDep, key_id: str) ->
 
 @router.post(f"{API_KEY}/rotate", operation_id="rotateKey", status_code=201)
 def rotate_key(context: TenantContextDep, platform: PlatformDep, key_id: str, body: Rotation) -> JSONResponse:
-    """Create a key with the name, scopes, rate limit, groups and policies of an active one.
+    """Create a key with the name, description, scopes, rate limit, groups and policies of an active key.
 
-    With `retireAt` the old key expires at that time, and both work until then; without it, the old key
-    works until it is revoked.
+    The old key expires at `retireAt`, by default at its own expiry.
     """
     now, new_id, tenant_id = platform.clock.now(), str(uuid4()), context.tenant_id
     with change(platform, context) as (connection, context):
@@ -230,7 +231,7 @@ def rotate_key(context: TenantContextDep, platform: PlatformDep, key_id: str, bo
 
 @router.delete(API_KEY, operation_id="deleteKey", status_code=204)
 def delete_key(context: TenantContextDep, platform: PlatformDep, key_id: str) -> Response:
-    """Delete a key in any state, with its group memberships and attachments."""
+    """Delete a key of any status, with its group memberships and attachments."""
     now = platform.clock.now()
     with change(platform, context) as (connection, context):
         row = get_key_or_404(connection, context, key_id)
@@ -241,11 +242,7 @@ def delete_key(context: TenantContextDep, platform: PlatformDep, key_id: str) ->
 
 
 def get_key_or_404(connection: Connection, context: TenantContext, key_id: str) -> Record:
-    """Return a key of the principal in the tenant of the path.
-
-    Raises:
-        ApiError: 404.
-    """
+    """Return a key of the principal, or raise 404."""
     principal = context.principal
     row = api_key_queries.one(connection, context.tenant_id, principal.user_id, key_id)
     if row is None or (principal.kind == "api_key" and row.id != principal.key_id):
@@ -256,7 +253,6 @@ def get_key_or_404(connection: Connection, context: TenantContext, key_id: str) 
 def key_response(
     connection: Connection, context: TenantContext, platform: Platform, key_id: str, *, changed: bool
 ) -> JSONResponse:
-    """Return the key after a write."""
     row = get_key_or_404(connection, context, key_id)
     headers = {CHANGED: "true" if changed else "false"}
     return JSONResponse(api_key_queries.wire(row, platform.clock.now()), headers=headers)
@@ -269,7 +265,7 @@ def check_scopes(
     catalogue: CatalogueSnapshot,
     before: list[str] | None = None,
 ) -> list[str]:
-    """Validate the new scopes of a key. The principal's role must permit those that are not in `before`."""
+    """Validate the scopes of a key. The principal's role must permit those that are not in `before`."""
     key_scopes = api_key_validation.scopes(values, catalogue)
     tenant_id = context.tenant_id
     added = [scope for scope in key_scopes if scope not in (before or ())]
@@ -279,11 +275,7 @@ def check_scopes(
 
 
 def require_first(claimed_id: str, key_id: str) -> None:
-    """Refuse a request whose key was created by an earlier one with the same idempotency key.
-
-    Raises:
-        ApiError: 409 SECRET_ALREADY_SHOWN with the id of that key.
-    """
+    """Raise 409 SECRET_ALREADY_SHOWN if an earlier request with the idempotency key created an API key."""
     if claimed_id == key_id:
         return
     raise ApiError(

@@ -1,7 +1,6 @@
 """Deletion of an account by its person, and restoration by an operator within 30 days.
 
-The row is marked as deleted. Sessions and API keys end in the same transaction, and a restoration does not revive them.
-Memberships are kept, so a restored person has the roles that still exist.
+Deletion marks the row, and ends sessions and API keys permanently. Memberships are kept for a restoration.
 """
 
 from collections.abc import Sequence
@@ -11,7 +10,6 @@ from typing import Annotated
 from fastapi import Query
 from pydantic import BaseModel, ConfigDict
 from sqlalchemy import Connection, func, select, update
-from starlette.responses import JSONResponse
 
 from service.account import queries
 from service.api.changes import change
@@ -25,18 +23,18 @@ from service.clock import wire_time
 from service.db.engine import Record
 from service.db.tables import api_keys, memberships, organizations, users
 from service.errors import ApiError
+from service.json_response import JSONResponse
 
 RESTORE_WINDOW = timedelta(days=30)
 OWNER = "owner"
 
 
 def restorable_until(deleted_at: datetime) -> datetime:
-    """Return the end of the period in which the account can be restored."""
     return deleted_at + RESTORE_WINDOW
 
 
 def sole_owner_organizations(connection: Connection, user_id: str) -> Sequence[Record]:
-    """Return the organizations that have other members and this person as their only owner: `id`, `name`."""
+    """Return `id` and `name` of the organizations with other members but no other owner."""
     others = (
         select(
             memberships.c.organization_id,
@@ -58,7 +56,7 @@ def sole_owner_organizations(connection: Connection, user_id: str) -> Sequence[R
 
 
 def delete(connection: Connection, user_id: str, at: datetime) -> dict[str, int]:
-    """Mark a person as deleted, end their sessions and revoke their keys; return the number of each."""
+    """Mark a person as deleted, end sessions and revoke keys; return the number of each."""
     connection.execute(update(users).where(users.c.id == user_id).values(deleted_at=at))
     ended = sessions.end_all(connection, user_id, reason="account_deleted", at=at)
     revoked = connection.execute(
@@ -68,7 +66,7 @@ def delete(connection: Connection, user_id: str, at: datetime) -> dict[str, int]
 
 
 def find_person(connection: Connection, email: str) -> Record | None:
-    """Return a person by e-mail address, deleted or not, with the row locked: `id`, `email`, `name`, `deleted_at`."""
+    """Lock a person, deleted or not; return `id`, `email`, `name` and `deleted_at`."""
     return connection.execute(
         select(users.c.id, users.c.email, users.c.name, users.c.deleted_at)
         .where(users.c.email == email.strip().lower())
@@ -84,7 +82,7 @@ router = protected_router("account")
 
 
 class Restoration(BaseModel):
-    """Body that names the account to restore."""
+    """The account to restore."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -99,7 +97,7 @@ def delete_account(
         str | None, Query(description="typed by the person; another address than theirs is refused")
     ] = None,
 ) -> JSONResponse:
-    """Delete the account of the principal. Its sessions and keys end immediately."""
+    """Delete the account of the principal. Sessions and keys end immediately."""
     user_id, now = str(context.principal.user_id), platform.clock.now()
     with change(platform, context, lock_organization=True) as (connection, context):
         person = queries.person(connection, user_id)
@@ -129,7 +127,7 @@ def delete_account(
 
 @router.post("/api/v1/platform/accounts/restore", operation_id="restoreAccount")
 def restore_account(context: ContextDep, platform: PlatformDep, body: Restoration) -> JSONResponse:
-    """Restore an account within 30 days of its deletion. Sessions and API keys are not restored."""
+    """Restore an account within 30 days, without its sessions and API keys."""
     now = platform.clock.now()
     with platform.database.write() as connection:
         person = or_404(find_person(connection, body.email) if body.email.isprintable() else None)

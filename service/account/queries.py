@@ -6,11 +6,10 @@ from service import errors
 from service.db.engine import Record
 from service.db.tables import memberships, organizations, tenants, users, workload_identities
 from service.principal import Principal
-from service.principals.conditions import may_enter
+from service.principals.enterable_tenants import may_enter
 
 
 def person(connection: Connection, user_id: str | None) -> Record:
-    """Return a person: `id`, `email`, `name`, `created_at`, `default_tenant_id`."""
     return connection.execute(
         select(users.c.id, users.c.email, users.c.name, users.c.created_at, users.c.default_tenant_id).where(
             users.c.id == user_id
@@ -19,11 +18,7 @@ def person(connection: Connection, user_id: str | None) -> Record:
 
 
 def workload(connection: Connection, workload_id: str | None) -> Record:
-    """Return a workload identity.
-
-    Raises:
-        ApiError: 401 if it was deleted since the request was authenticated.
-    """
+    """Return a workload identity, or raise 401 if it was deleted since authentication."""
     row = connection.execute(select(workload_identities).where(workload_identities.c.id == workload_id)).one_or_none()
     if row is None:
         raise errors.authentication_required()
@@ -33,8 +28,8 @@ def workload(connection: Connection, workload_id: str | None) -> Record:
 def organizations_of(connection: Connection, principal: Principal) -> list[Record]:
     """Return the organizations of a principal with its role, by name.
 
-    An API key has the organization of its tenant, while its creator may enter the tenant. A workload has the
-    organization of its tenant, with the role `workload`.
+    API keys and workloads have the organization of their tenant: keys while their creator may enter it, workloads with
+    the role `workload`.
     """
     if principal.kind == "workload":
         query = (

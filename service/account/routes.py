@@ -1,9 +1,8 @@
-"""Routes of the account: profile, organizations, and the configuration for sign-in."""
+"""Routes of the profile, its organizations and the sign-in configuration."""
 
 from typing import Any
 
 from sqlalchemy import Connection
-from starlette.responses import JSONResponse
 
 from service.account import queries
 from service.api.dependencies import ContextDep, PlatformDep
@@ -11,6 +10,7 @@ from service.api.protected_route import protected_router
 from service.clock import wire_time
 from service.db.engine import Record
 from service.errors import ApiError
+from service.json_response import JSONResponse
 from service.principal import Principal
 from service.settings import VERSION
 
@@ -19,9 +19,9 @@ router = protected_router("account")
 
 @router.get("/api/v1/auth/cli-config", operation_id="getCliConfig")
 def get_cli_config(platform: PlatformDep, context: ContextDep) -> JSONResponse:
-    """Return the issuer and the public client with which a person signs in.
+    """Return the issuer and the public client for sign-in.
 
-    `resource` (RFC 8707) is set if the audience is a URL: some providers issue tokens for one resource at a time.
+    `resource` (RFC 8707) is set if the audience is a URI, because some providers issue tokens for a single resource.
     """
     if platform.settings.issuer == "local" and context.principal.peer_uid is None:
         raise ApiError(
@@ -43,7 +43,7 @@ def get_cli_config(platform: PlatformDep, context: ContextDep) -> JSONResponse:
 
 @router.get("/api/v1/me", operation_id="getMe")
 def get_me(platform: PlatformDep, context: ContextDep) -> JSONResponse:
-    """Return the principal's person, credential, default tenant (empty if there is none) and organizations."""
+    """Return the principal's person or workload identity, credential, organizations and default tenant (or "")."""
     principal = context.principal
     with platform.database.read() as connection:
         profile = profile_of(connection, principal)
@@ -67,7 +67,7 @@ def get_me(platform: PlatformDep, context: ContextDep) -> JSONResponse:
 
 
 def profile_of(connection: Connection, principal: Principal) -> dict[str, str]:
-    """Return the person or the workload identity of a principal; an identity has no e-mail address."""
+    """Return the person or workload identity, which has no e-mail address."""
     if principal.kind == "workload":
         identity = queries.workload(connection, principal.workload_id)
         name = f"{identity.namespace}/{identity.service_account}"
@@ -83,7 +83,7 @@ def _profile(row: Record, email: str, name: str, tenant_id: str) -> dict[str, st
 
 @router.get("/api/v1/organizations", operation_id="listOrganizations")
 def list_organizations(platform: PlatformDep, context: ContextDep) -> JSONResponse:
-    """List the organizations of the principal, by name, with its role in each."""
+    """List the organizations of the principal with its role, by name."""
     with platform.database.read() as connection:
         memberships = queries.organizations_of(connection, context.principal)
     return JSONResponse(

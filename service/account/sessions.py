@@ -1,6 +1,6 @@
 """Routes of the sessions of the principal."""
 
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from service.api.changes import change
 from service.api.dependencies import ContextDep, PlatformDep
@@ -10,13 +10,14 @@ from service.audit.events import AuditEvent
 from service.authn import sessions
 from service.clock import wire_time
 from service.errors import session_required
+from service.json_response import JSONResponse
 
 router = protected_router("sessions")
 
 
 @router.get("/api/v1/sessions", operation_id="listSessions")
 def list_sessions(platform: PlatformDep, context: ContextDep) -> JSONResponse:
-    """List the principal's active sessions on every device, last used first."""
+    """List the principal's active sessions, last used first."""
     with platform.database.read() as connection:
         rows = sessions.list_active(connection, str(context.principal.user_id), platform.clock.now())
     return JSONResponse(
@@ -39,7 +40,7 @@ def list_sessions(platform: PlatformDep, context: ContextDep) -> JSONResponse:
 
 @router.post("/api/v1/sessions/revoke-all", operation_id="revokeAllSessions")
 def revoke_all_sessions(platform: PlatformDep, context: ContextDep) -> JSONResponse:
-    """End every session on every device, of every issuer, including this one. API keys remain valid."""
+    """End all sessions of the principal, including this session. API keys remain valid."""
     user_id, now = str(context.principal.user_id), platform.clock.now()
     with change(platform, context) as (connection, context):
         ended = sessions.end_all(connection, user_id, reason="revoked_all", at=now)
@@ -56,7 +57,7 @@ def revoke_all_sessions(platform: PlatformDep, context: ContextDep) -> JSONRespo
 
 @router.post("/api/v1/sessions/current/end", operation_id="endCurrentSession", status_code=204)
 def end_current_session(platform: PlatformDep, context: ContextDep) -> Response:
-    """Sign out: the session, its access tokens and its refresh tokens end immediately."""
+    """End the session with its access and refresh tokens immediately."""
     session_id = context.principal.session_id
     if session_id is None:
         raise session_required()

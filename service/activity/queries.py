@@ -1,7 +1,4 @@
-"""SQL that reads the audit log, and the targets of its entries.
-
-Every query is limited to a tenant or an organization, also those for names.
-"""
+"""Queries for the audit log and the names of its targets, limited to a tenant or an organization."""
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -11,7 +8,7 @@ from typing import NamedTuple
 from sqlalchemy import Column, ColumnElement, Connection, or_, select
 
 from service.db.engine import Record
-from service.db.statements import KeysetKey, after_key
+from service.db.statements import KeysetKey, after_key, records
 from service.db.tables import (
     api_keys,
     audit_log,
@@ -41,7 +38,7 @@ _PATHS = {kind: path for path, kind in _COLLECTIONS.items()}
 
 
 class Target(NamedTuple):
-    """Kind (`policy`, `api_key`, `tenant`, `instance`, …) and id of the object of an audit entry."""
+    """Kind (`policy`, `api_key`, `tenant`, `instance`, …) and id of an audited object."""
 
     kind: str
     id: str
@@ -53,8 +50,7 @@ class Target(NamedTuple):
 def target_of(text: str) -> Target | None:
     """Parse the `target` of an entry; None if it has no id (`platform`, an unknown path).
 
-    The target of a change is `<kind>:<id>`, that of a refused change the path of the request. A path stands for the
-    object that it names, else for its tenant or organization.
+    It is `<kind>:<id>`, or the path of a refused request, which belongs to an object, tenant or organization.
     """
     text = text.lower()
     if named := _NAMED.fullmatch(text):
@@ -69,7 +65,6 @@ def target_of(text: str) -> Target | None:
 
 
 def _in_tenant(rest: str) -> Target | None:
-    """Return the target that a path below a tenant names."""
     if resource := _RESOURCE.fullmatch(rest):
         return Target(*resource.groups())
     for collection, kind in _COLLECTIONS.items():
@@ -80,7 +75,7 @@ def _in_tenant(rest: str) -> Target | None:
 
 
 def spellings(target: Target, tenant_id: str | None) -> tuple[str, str]:
-    """Return the texts for a target in entries: that of changes, and the path prefix of refused changes."""
+    """Return the two forms of a target in entries: `<kind>:<id>` and the path prefix."""
     if target.kind in ("tenant", "organization"):
         return str(target), f"/api/v1/{target.kind}s/{target.id}"
     tenant = f"/api/v1/tenants/{tenant_id}"
@@ -100,15 +95,14 @@ _ENTRY = select(
     audit_log.c.outcome,
     audit_log.c.details,
 )
-# Special characters of LIKE.
 _ESCAPED = str.maketrans({"\\": r"\\", "%": r"\%", "_": r"\_"})
 
 
 class ActivityFilter(NamedTuple):
     """Conditions on entries; None does not restrict.
 
-    `operation` is an audit event (`policy.create`) or its prefix (`policy`). `actor` is the id of a person, an API key
-    or a workload identity, or a person's e-mail address.
+    `operation` is an audit event (`policy.create`) or its prefix (`policy`). `actor` is the id of a person, API key or
+    workload identity, or an e-mail address.
     """
 
     operation: str | None = None
@@ -126,7 +120,7 @@ def of_tenant(
     after: KeysetKey | None,
     limit: int,
 ) -> Sequence[Record]:
-    """Return the entries of a tenant, newest first, one more than `limit`."""
+    """Return up to `limit` + 1 entries of a tenant, newest first."""
     conditions = (audit_log.c.tenant_id == tenant_id, *_conditions(where, organization_id, tenant_id))
     return _page(connection, conditions, after, limit)
 
@@ -134,7 +128,7 @@ def of_tenant(
 def of_organization(
     connection: Connection, organization_id: str, where: ActivityFilter, after: KeysetKey | None, limit: int
 ) -> Sequence[Record]:
-    """Return the entries of an organization outside of its tenants, newest first, one more than `limit`."""
+    """Return up to `limit` + 1 entries of an organization without those of its tenants, newest first."""
     conditions = (
         audit_log.c.organization_id == organization_id,
         audit_log.c.tenant_id.is_(None),
@@ -149,7 +143,7 @@ def _page(
     query = _ENTRY.where(*conditions)
     if after is not None:
         query = query.where(after_key(_ORDER, after, newest_first=True))
-    return connection.execute(query.order_by(*(column.desc() for column in _ORDER)).limit(limit + 1)).all()
+    return list(records(connection, query.order_by(*(column.desc() for column in _ORDER)).limit(limit + 1)))
 
 
 def _conditions(where: ActivityFilter, organization_id: str, tenant_id: str | None) -> Iterable[ColumnElement[bool]]:
@@ -174,15 +168,12 @@ def _conditions(where: ActivityFilter, organization_id: str, tenant_id: str | No
 
 
 def _within(column: Column[str], word: str, separator: str) -> ColumnElement[bool]:
-    """Match a word, or a text that begins with it and a separator."""
+    """Match a word, or a text that begins with the word and a separator."""
     return or_(column == word, column.like(f"{word.translate(_ESCAPED)}{separator}%", escape="\\"))
 
 
 def members_among(connection: Connection, organization_id: str, ids: Collection[str]) -> dict[str, tuple[str, str]]:
-    """Return name and e-mail address of the people who are members of the organization, by id.
-
-    Other people are returned as ids only, because the organization must not learn their names.
-    """
+    """Return names and e-mail addresses by id, only of members: the organization must not learn others' names."""
     if not ids:
         return {}
     rows = connection.execute(
@@ -194,10 +185,7 @@ def members_among(connection: Connection, organization_id: str, ids: Collection[
 
 
 def authors_among(connection: Connection, organization_id: str, ids: Collection[str]) -> dict[str, str]:
-    """Return the names of the people who are authors of a policy in the organization, by id.
-
-    They may have left the organization; its policies contain their names.
-    """
+    """Return the names of authors of the organization's policies by id, including former members."""
     if not ids:
         return {}
     rows = connection.execute(
@@ -224,7 +212,7 @@ _NAMED_IN_TENANT = {
 def names(
     connection: Connection, organization_id: str, tenant_id: str | None, targets: Collection[Target]
 ) -> Mapping[Target, str]:
-    """Return the names of the targets that still exist, except people (see `members_among`)."""
+    """Return the names of existing targets, except people (`members_among`)."""
     ids_by_kind: dict[str, set[str]] = {}
     for target in targets:
         ids_by_kind.setdefault(target.kind, set()).add(target.id)

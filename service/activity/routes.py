@@ -1,7 +1,4 @@
-"""Routes of the audit log of a tenant and of an organization.
-
-Only owners and admins of the organization of an entry may read it; API keys and workloads never, whatever their scopes.
-"""
+"""Audit log routes, only for owners and admins of the organization. No scope gives API keys or workloads access."""
 
 import re
 from collections.abc import Sequence
@@ -9,7 +6,6 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Query
 from sqlalchemy import Connection
-from starlette.responses import JSONResponse
 
 from service import errors
 from service.activity import queries
@@ -22,6 +18,7 @@ from service.authz.paths import ORGANIZATION, TENANT
 from service.clock import parse_instant, wire_time
 from service.context import Platform
 from service.db.engine import Record
+from service.json_response import JSONResponse
 
 router = protected_router("activity")
 OUTCOMES = ("done", "refused", "failed")
@@ -40,7 +37,7 @@ async def parse_filter(
     since: Annotated[str | None, Query(description="an RFC 3339 timestamp: entries from then on")] = None,
     target: Annotated[str | None, Query(description="what it was done to, `<kind>:<id>`, e.g. `policy:…`")] = None,
 ) -> ActivityFilter:
-    """Validate the filter of a request.
+    """Validate the filter.
 
     Raises:
         ApiError: 400 INVALID_INPUT, naming the member.
@@ -124,7 +121,7 @@ def _credential(row: Record) -> Target:
 def _entry(
     row: Record, target: Target | None, members: dict[str, tuple[str, str | None]], names: dict[Target, str]
 ) -> dict[str, Any]:
-    """Return an entry as JSON. For API keys and workloads, `credentialName` is set and the actor is the person."""
+    """Return an entry as JSON. The actor of an API key is its creator, that of a workload the workload identity."""
     name, email = members.get(row.actor_id, (None, None))
     credential = names.get(_credential(row)) if row.actor_kind in ("api_key", "workload") else None
     return {

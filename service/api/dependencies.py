@@ -1,10 +1,11 @@
-"""The parameters that routes share, as FastAPI dependencies."""
+"""Parameters that routes share, as FastAPI dependencies."""
 
 from typing import Annotated, TypeVar
 
 from fastapi import Depends, Header
 from starlette.requests import Request
 
+from service.api.direct_call import immediate
 from service.api.pagination import PageParams, page_params
 from service.authz.context import AuthorizationContext, OrganizationContext, TenantContext
 from service.context import Platform, platform_of
@@ -12,18 +13,19 @@ from service.context import Platform, platform_of
 C = TypeVar("C", bound=AuthorizationContext)
 
 
+@immediate
 async def get_context(request: Request) -> AuthorizationContext:
-    """Return the context that `ProtectedRoute` stored before the body was read."""
+    """Return the context that `ProtectedRoute` stored."""
     return _context(request, AuthorizationContext)
 
 
+@immediate
 async def get_tenant_context(request: Request) -> TenantContext:
-    """Return the context of a route that acts on a tenant."""
     return _context(request, TenantContext)
 
 
+@immediate
 async def get_organization_context(request: Request) -> OrganizationContext:
-    """Return the context of a route that acts on an organization."""
     return _context(request, OrganizationContext)
 
 
@@ -37,7 +39,7 @@ def _context(request: Request, kind: type[C]) -> C:
 ContextDep = Annotated[AuthorizationContext, Depends(get_context)]
 TenantContextDep = Annotated[TenantContext, Depends(get_tenant_context)]
 OrganizationContextDep = Annotated[OrganizationContext, Depends(get_organization_context)]
-PlatformDep = Annotated[Platform, Depends(platform_of)]
+PlatformDep = Annotated[Platform, Depends(immediate(platform_of))]
 PageParamsDep = Annotated[PageParams, Depends(page_params)]
 IfMatch = Annotated[str | None, Header(alias="If-Match", description="The version this write was made from")]
 IdempotencyKey = Annotated[str | None, Header(alias="Idempotency-Key", pattern=r"^[A-Za-z0-9._:-]{8,128}$")]

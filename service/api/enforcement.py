@@ -1,68 +1,76 @@
 """Enforces roles and policies on the platform's own routes.
 
-A decision uses the operation of the route policy, checked ids from the path, the connection and stored resources. It
-ignores the query, and reads from a body only the members of a resource to create or change.
+A decision uses the operation of the route policy, ids from the path, the client address, the time and stored resources.
+It ignores the query, and uses a body only for the members of a resource to create or change.
 """
-
-from collections.abc import Mapping
-from dataclasses import replace
-from typing import TypeVar
 
 from sqlalchemy import Connection
 from starlette.requests import Request
 
 from client.policy.coverage import operation_bounds
 from client.policy.matching import parse_operation
-from client.policy.model import PrincipalType, RequestContext, parse_address
+from client.policy.model import RequestContext, parse_address
 from service import errors
 from service.authz.context import AuthorizationContext, TenantContext
 from service.authz.decisions import CompiledGrants, Decision
+from service.authz.entitlements import KINDS, Entitlements
+from service.authz.grantable_scopes import possible
 from service.authz.route_policies import RoutePolicy
-from service.authz.scopes import possible
 from service.context import Platform
 from service.db.engine import Record
 from service.http_server.client_address import address_of
-from service.principals.grants import PrincipalGrants, membership_in, organization_id_of
-
-C = TypeVar("C", bound=AuthorizationContext)
-KINDS: Mapping[str, PrincipalType] = {"session": "user", "api_key": "api_key", "workload": "workload_identity"}
+from service.principals.grants import PrincipalGrants
 
 
-def enforce(platform: Platform, connection: Connection, rule: RoutePolicy, context: C) -> C:
-    """Refuse a principal whose role or policies do not allow the operation of a route.
-
-    If the role of people applies too, the target is unknown here: refuse a principal whose role allows the
-    operation on no target in the tenant, and the route decides about the target with `require`.
-
-    Returns:
-        The context with the grants that the decision used.
+def enforce(
+    rule: RoutePolicy, entitlements: Entitlements, context: AuthorizationContext, facts: RequestContext
+) -> CompiledGrants | None:
+    """Require that role and policies allow the operation of a route; return the grants used, if any.
 
     Raises:
-        ApiError: 403 INSUFFICIENT_PERMISSIONS naming the operation.
+        ApiError: 403 INSUFFICIENT_PERMISSIONS with the operation.
+        NotLoaded: the entitlements lack the grants.
     """
-    kind = context.principal.kind
-    if context.action is None or (kind == "session" and not rule.enforced_for_users):
-        return context
-    grants = load_grants(platform, connection, context)
+    if context.action is None or (context.principal.kind == "session" and not rule.enforced_for_users):
+        return None
+    grants = grants_of(entitlements, context)
+    require_operation(rule, context, grants, facts)
+    return grants
+
+
+def require_operation(
+    rule: RoutePolicy, context: AuthorizationContext, grants: CompiledGrants, facts: RequestContext
+) -> None:
+    """Require that grants allow the operation of a route under the facts of a request.
+
+    If the policy is `enforced_for_users`, the target is not known yet: require a role that allows the operation on some
+    target. The route then decides about its target with `require`.
+
+    Raises:
+        ApiError: 403 INSUFFICIENT_PERMISSIONS with the operation.
+    """
+    action = str(context.action)
     if not rule.enforced_for_users:
-        decision = decide_for_machine_principal(grants, rule, context.action, context.facts)
+        decision = decide_for_machine_principal(grants, rule, action, facts)
         if decision is not None and not decision.allowed:
-            raise errors.insufficient_permissions(context.action, decision.part, decision.reason)
-    elif kind != "workload" and context.action not in possible(
+            raise errors.insufficient_permissions(action, decision.part, decision.reason)
+    elif context.principal.kind != "workload" and action not in possible(
         context.role, grants.principal.tenant_id, grants.catalogue
     ):
-        raise errors.insufficient_permissions(context.action, "role", "no_match")
-    return replace(context, grants=grants)
+        raise errors.insufficient_permissions(action, "role", "no_match")
 
 
 def decide_for_machine_principal(
     grants: CompiledGrants, rule: RoutePolicy, action: str, facts: RequestContext
 ) -> Decision | None:
-    """Return the decision for a key or workload on its own tenant or organization; None if no policy denies it."""
+    """Decide about an operation of a key or workload on its own tenant or organization.
+
+    Returns:
+        None for a route without a scope, unless a policy denies the operation or cannot be read.
+    """
     target = target_of(action, grants.principal)
     if rule.scope is not None:
         return grants.decide(action, target, facts)
-    # A route without a scope is open to every credential of the tenant, but a policy can deny it.
     decision = grants.by_policies(action, target, facts)
     return None if decision is None or decision.reason in ("allowed", "no_match") else decision
 
@@ -70,21 +78,15 @@ def decide_for_machine_principal(
 def require(
     platform: Platform, connection: Connection, context: TenantContext, target: str, facts: RequestContext
 ) -> None:
-    """Refuse the operation of a route on one target.
-
-    Raises:
-        ApiError: 403 INSUFFICIENT_PERMISSIONS naming the operation.
-    """
-    grants = load_grants(platform, connection, context)
-    _require(grants, replace(context, facts=facts), target)
+    """Raise 403 INSUFFICIENT_PERMISSIONS unless the grants allow the operation of the route on a target."""
+    grants, action = load_grants(platform, connection, context), str(context.action)
+    decision = grants.decide(action, target, facts)
+    if not decision.allowed:
+        raise errors.insufficient_permissions(action, decision.part, decision.reason)
 
 
 def require_somewhere(grants: CompiledGrants, context: AuthorizationContext) -> None:
-    """Refuse a principal whose policies allow the operation of a route on no target at all.
-
-    Raises:
-        ApiError: 403 INSUFFICIENT_PERMISSIONS naming the operation.
-    """
+    """Raise 403 INSUFFICIENT_PERMISSIONS unless the policies allow the operation of the route on some target."""
     action, masks = str(context.action), grants.catalogue.operations.masks
     if grants.unreadable:
         raise errors.insufficient_permissions(action, "policies", "unreadable_policy")
@@ -94,52 +96,43 @@ def require_somewhere(grants: CompiledGrants, context: AuthorizationContext) -> 
             raise errors.insufficient_permissions(action, "policies", "no_match")
 
 
-def _require(compiled: CompiledGrants, context: AuthorizationContext, target: str) -> None:
-    action = str(context.action)
-    decision = compiled.decide(action, target, context.facts)
-    if not decision.allowed:
-        raise errors.insufficient_permissions(action, decision.part, decision.reason)
-
-
 def load_grants(platform: Platform, connection: Connection, context: AuthorizationContext) -> CompiledGrants:
-    """Return the grants of the principal in the tenant of the route, else in the tenant of its key or workload.
+    """Return the grants of the principal in the tenant of the route, or of its key or workload.
 
-    The context has them if its authorization needed them: those of a read are of the moment of its authorization, those
-    of `change` are read in the transaction of the change.
+    Grants that the authorization loaded are reused; `change` loads them in its transaction.
     """
     if context.grants is not None:
         return context.grants
-    principal = context.principal
-    kind = KINDS[principal.kind]
+    return grants_of(Entitlements(context.principal, platform.decisions, connection), context)
+
+
+def grants_of(entitlements: Entitlements, context: AuthorizationContext) -> CompiledGrants:
+    """Return the grants of the principal in the tenant of the route, or of its key or workload."""
     if isinstance(context, TenantContext):
-        tenant_id, organization_id, role = context.tenant_id, context.organization_id, context.role
-    else:
-        tenant_id = str(principal.tenant_id)
-        membership = membership_in(connection, tenant_id, principal.user_id)
-        role = membership.role if membership else None
-        organization_id = membership.organization_id if membership else organization_id_of(connection, tenant_id)
-    principal_id = str(principal.key_id or principal.workload_id or principal.user_id)
-    grants = PrincipalGrants.load(connection, kind, principal_id, tenant_id, organization_id, role, principal.scopes)
-    return platform.decisions.compiled(connection, grants)
+        return entitlements.grants(context.tenant_id, context.organization_id, context.role)
+    tenant_id = str(entitlements.principal.tenant_id)
+    membership = entitlements.membership_in(tenant_id)
+    organization_id = membership.organization_id if membership else entitlements.own_organization()
+    return entitlements.grants(tenant_id, organization_id, membership.role if membership else None)
 
 
 def target_of(action: str, grants: PrincipalGrants) -> str:
-    """Return the target of a route on the principal's own tenant or organization; `*` for one to be created."""
+    """Return the full name of the principal's tenant or organization; with id `*` for a create operation."""
     service, kind, verb = action.split(":")
-    # A resource that each tenant has once, such as its default tags, has the id of the tenant.
+    # Singletons of a tenant, such as its default tags, have the id of the tenant.
     name = grants.organization_id if kind == "organizations" else grants.tenant_id
     return f"frn:{service}:*:{grants.tenant_id}:{kind}/{'*' if verb == 'create' else name}"
 
 
 def target_in(context: TenantContext, row: Record | None, region: str = "*") -> str:
-    """Return the target of a route on a resource of the tenant; `*` without a row, for one to be created."""
+    """Return the full name of a resource; with id `*` without a row, for a resource to be created."""
     service, kind, _ = str(context.action).split(":")
     target_region = region if row is None else row.region
     return f"frn:{service}:{target_region}:{context.tenant_id}:{kind}/{'*' if row is None else row.id}"
 
 
 def request_context(platform: Platform, request: Request, context: AuthorizationContext) -> RequestContext:
-    """Return the request context. Tenants have no region and no tags; over the socket there is no address."""
+    """Return the request context, without region and tags. Over the unix socket, it has no address."""
     principal = context.principal
     address = address_of(request.scope, platform.settings.proxies)
     return RequestContext(

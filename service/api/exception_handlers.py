@@ -1,16 +1,16 @@
-"""Responses for the exceptions that end a request inside the application."""
+"""Exception handlers of the application."""
 
 from typing import Any
 
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import JSONResponse
 
 from service import errors
 from service.authz.route_policies import ROUTE_POLICIES
 from service.errors import ApiError
 from service.http_server.client_address import peer_uid
+from service.json_response import JSONResponse
 
 
 async def handle_api_error(request: Request, error: Exception) -> JSONResponse:
@@ -19,7 +19,7 @@ async def handle_api_error(request: Request, error: Exception) -> JSONResponse:
 
 
 async def handle_http_exception(request: Request, error: Exception) -> JSONResponse:
-    """Replace the errors of the framework: unknown paths, wrong methods, unreadable bodies."""
+    """Convert errors of the framework, such as unknown paths and wrong methods."""
     assert isinstance(error, HTTPException)
     methods = allowed_methods(request) if error.status_code == 405 else []
     if error.status_code == 404 or (error.status_code == 405 and not methods):
@@ -32,7 +32,7 @@ async def handle_http_exception(request: Request, error: Exception) -> JSONRespo
 
 
 def allowed_methods(request: Request) -> list[str]:
-    """Return the methods of all routes of a path. The framework reports those of the first route only."""
+    """Return the methods of all routes of a path. The framework reports only those of the first route."""
     over_socket = peer_uid(request.scope) is not None
     methods = {
         method
@@ -41,12 +41,12 @@ def allowed_methods(request: Request) -> list[str]:
         for method in route.methods
         if over_socket or not ROUTE_POLICIES[method, route.path_format].local
     }
-    # `HeadMiddleware` answers HEAD wherever there is a GET.
+    # `HeadMiddleware` handles HEAD for every GET route.
     return sorted(methods | {"HEAD"} if "GET" in methods else methods)
 
 
 async def handle_validation_error(request: Request, error: Exception) -> JSONResponse:
-    """Answer 400 INVALID_INPUT with the first invalid member."""
+    """Return 400 INVALID_INPUT with the first invalid member."""
     assert isinstance(error, RequestValidationError)
     return errors.validation_error(error).response()
 

@@ -1,20 +1,27 @@
-"""Handles `Idempotency-Key`: a repeated request returns the resource that the first one created.
+"""Handles `Idempotency-Key`: a repeated request creates nothing and finds the resource of the first request.
 
-A client without an answer (a time-out, a lost connection) may repeat the request. A key is kept for a day.
+The route decides about the response: usually the resource as it is now; for an API key a refusal, because its secret
+is returned only once. Keys expire after a day.
 """
 
 import json
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, case
 
 from service.audit.events import AuditEvent
 from service.authz.context import AuthorizationContext
-from service.db.idempotency_keys import claim
+from service.db.dialect import upsert_insert
+from service.db.engine import Record
+from service.db.tables import idempotency_keys
 from service.errors import ApiError
+
+LIFETIME = timedelta(days=1)
+"""How long a key is kept."""
+_PRIMARY_KEY = (idempotency_keys.c.actor_id, idempotency_keys.c.operation, idempotency_keys.c.key)
 
 
 def resolve_idempotency_key(
@@ -26,13 +33,13 @@ def resolve_idempotency_key(
     new: str,
     at: datetime,
 ) -> str:
-    """Return the id for a resource to create: `new`, or the id that an earlier request under the same key got.
+    """Return the id of the resource to create: `new`, or the id from an earlier request with the same key.
 
     Args:
-        request: the parent and all members of the request as JSON values; one key requires the same values.
+        request: the parent and all members as JSON values, which must be equal for the same key.
 
     Raises:
-        ApiError: 409 IDEMPOTENCY_KEY_REUSED for another request, with the `id` of the resource.
+        ApiError: 409 IDEMPOTENCY_KEY_REUSED for different values, with the `id` of the resource.
     """
     if key is None:
         return new
@@ -45,19 +52,11 @@ def resolve_idempotency_key(
 
 
 def request_hash(*request: Any) -> str:
-    """Return the digest by which two requests under one idempotency key are compared."""
     return sha256(json.dumps(request).encode()).hexdigest()
 
 
 def check_same_request(stored: str, now: str, **details: str) -> None:
-    """Refuse another request under a used idempotency key.
-
-    Args:
-        details: members of the error that identify the resource of the first request.
-
-    Raises:
-        ApiError: 409 IDEMPOTENCY_KEY_REUSED.
-    """
+    """Raise 409 IDEMPOTENCY_KEY_REUSED with `details` if the digests of two requests differ."""
     if stored != now:
         raise ApiError(
             409,
@@ -66,3 +65,22 @@ def check_same_request(stored: str, now: str, **details: str) -> None:
             details=details or None,
             hint="send the request under a new key",
         )
+
+
+def claim(connection: Connection, values: Mapping[str, Any], at: datetime) -> Record:
+    """Insert an idempotency key or replace an expired key; return its stored `request_hash` and `resource_id`.
+
+    A single statement, so that concurrent requests wait for the first and get its values.
+    """
+    insert = upsert_insert(connection, idempotency_keys).values(**values, created_at=at)
+    expired = idempotency_keys.c.created_at < at - LIFETIME
+    values_now = {
+        # Unchanged columns are set as well, because RETURNING only returns rows that were written.
+        name: case((expired, insert.excluded[name]), else_=idempotency_keys.c[name])
+        for name in ("request_hash", "resource_id", "created_at")
+    }
+    return connection.execute(
+        insert.on_conflict_do_update(index_elements=_PRIMARY_KEY, set_=values_now).returning(
+            idempotency_keys.c.request_hash, idempotency_keys.c.resource_id
+        )
+    ).one()

@@ -1,8 +1,14 @@
-"""The outermost middleware: request id, canonical path, body limits, admission, access log, last exception handler.
+"""The outermost middleware: request ids, limits, access log and handling of unexpected exceptions.
 
-Every response gets `X-Request-Id`, `X-Frost-Version` and a documented envelope. The body is read here, before the
-request takes a slot among the running requests and before its credential is checked: a slow client occupies no slot,
-and cannot use a credential that was revoked while its body was arriving.
+It applies these limits:
+
+- path: canonical form (404)
+- body: 1 MiB (413), no content coding (415), time (408) and memory (503)
+- running and waiting requests: in total and per address (503)
+- running and waiting requests by class of work and credential (503): `work_queues`
+
+The body is read before the request takes a slot and before authentication. So a slow client occupies no slot, and
+cannot use a credential that was revoked while its body arrived.
 """
 
 import asyncio
@@ -20,11 +26,13 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service import errors
-from service.authn import api_keys
+from service.authn import secret_format
 from service.db.errors import is_read_only_or_full, is_transient
 from service.errors import ApiError
-from service.http_server.admission import Admission, IncomingBody, thread_budget_of
+from service.http_server.admission import Admission
+from service.http_server.bodies import IncomingBody
 from service.http_server.protocol import HEALTH_PATHS, READINESS_PATH
+from service.http_server.request_client import client_of
 from service.request_metrics import route_of
 from service.settings import VERSION
 
@@ -37,7 +45,7 @@ _UNCLEAN_BYTES = re.compile(rb"[\x00-\x1f\x7f/\\]")
 
 
 class IdleTracker:
-    """Measures how long the server has been idle, for the idle stop."""
+    """Measures how long the server has been idle."""
 
     def __init__(self) -> None:
         self._running = 0
@@ -51,17 +59,15 @@ class IdleTracker:
         self._last_end = time.monotonic()
 
     def idle_seconds(self) -> float:
-        """Return the seconds since the last request ended; 0 while one is running."""
+        """Return the seconds since the last request ended; 0 during a request."""
         return 0.0 if self._running else time.monotonic() - self._last_end
 
 
 def _release_nothing() -> None:
-    """Stand in for the release of a slot before one is acquired."""
+    """Release no slot, before one is acquired."""
 
 
 class RequestMiddleware:
-    """ASGI middleware around the whole application."""
-
     def __init__(self, app: ASGIApp, idle_tracker: IdleTracker, admission: Admission) -> None:
         self.app = app
         self.idle_tracker = idle_tracker
@@ -86,7 +92,7 @@ class RequestMiddleware:
                 headers["X-Frost-Version"] = VERSION
                 headers.setdefault("Cache-Control", "no-store")
                 headers.setdefault("X-Content-Type-Options", "nosniff")
-                # The rest needs no thread: an open event stream is not a running request.
+                # An open event stream occupies no slot.
                 release_slot()
                 if (principal := scope.get("frost.caller")) is not None and principal.credential_id:
                     self.admission.record_accepted_credential(scope)
@@ -100,17 +106,17 @@ class RequestMiddleware:
             receive = await buffer_body(receive, scope)
             if scope["path"] not in HEALTH_PATHS:
                 release_slot = self.acquire_slot(scope)
-            with thread_budget_of(self.client_key(scope), changes=may_change(scope)):
+            with client_of(self.client_key(scope), scope):
                 await self.app(scope, limit_body(receive, scope), send_with_headers)
         except ApiError as error:
-            # Raised above; the application handles its own errors.
+            # The application handles its own errors.
             await self.refuse(error, scope, receive, send_with_headers)
         except ClientDisconnect:
-            pass  # The client disconnected while it was sending the body.
+            pass  # The client disconnected before the end of the body.
         except Exception as error:
             log_exception(scope, error)
             if status:
-                raise  # The response has begun, so the connection can only be closed.
+                raise  # The response has begun: close the connection.
             api_error = unexpected_error(scope, error)
             response = api_error.plain() if is_authzen_path(scope) else api_error.response()
             await response(scope, receive, send_with_headers)
@@ -122,28 +128,24 @@ class RequestMiddleware:
             log_request(scope, status, seconds)
 
     def acquire_slot(self, scope: Scope) -> Callable[[], None]:
-        """Acquire a slot among the running requests; return the function that releases it.
-
-        Raises:
-            ApiError: 503 if too many requests are running.
-        """
+        """Acquire a request slot, or raise 503; return the function that releases it."""
         try:
             return self.admission.requests.enter(self.admission.address_of(scope))
         except ApiError:
-            self.admission.record_rejection("requests")
+            self.admission.rejections.record("requests")
             scope["frost.shed"] = True
             raise
 
     def client_key(self, scope: Scope) -> Hashable:
-        """Return the unit of fair thread use: an address, or a connection over the unix socket."""
+        """Return the address, or the peer process over the unix socket."""
         return self.admission.address_of(scope) or tuple(scope.get("client") or ())
 
     async def refuse(self, error: ApiError, scope: Scope, receive: Receive, send: Send) -> None:
         incoming: IncomingBody | None = scope.get("frost.body")
         if incoming is not None and error is incoming.rejection:
-            self.admission.record_rejection("late_bodies" if error.status_code == 408 else "bodies")
+            self.admission.rejections.record("late_bodies" if error.status_code == 408 else "bodies")
         if is_authzen_path(scope):
-            # AuthZEN has no 415: another content coding is a bad request.
+            # AuthZEN does not define 415.
             response: Response = error.plain(400 if error.status_code == 415 else None)
         else:
             response = error.response()
@@ -151,7 +153,7 @@ class RequestMiddleware:
 
 
 def request_id_of(scope: Scope) -> str:
-    """Return the request id of the client if it is well formed, else a new one."""
+    """Return the `X-Request-Id` of the client if it is valid, otherwise a new id."""
     ids = [value for name, value in scope["headers"] if name == b"x-request-id"]
     if len(ids) == 1 and _REQUEST_ID.fullmatch(ids[0]):
         return str(ids[0], "ascii")
@@ -159,17 +161,12 @@ def request_id_of(scope: Scope) -> str:
 
 
 def is_authzen_path(scope: Scope) -> bool:
-    """Return whether a path belongs to the AuthZEN Authorization API, which has its own error format."""
+    """Return whether a path belongs to the AuthZEN API, which has errors in plain text."""
     return str(scope["path"]).startswith("/access/")
 
 
-def may_change(scope: Scope) -> bool:
-    """Return whether a request may change something; AuthZEN requests never do."""
-    return scope["method"] not in ("GET", "HEAD", "OPTIONS") and not is_authzen_path(scope)
-
-
 def echoed_request_id(scope: Scope) -> str | None:
-    """Return the request id of an AuthZEN client, which is echoed in any form; None for other requests."""
+    """Return the request id of an AuthZEN client, which may have any form; None for other requests."""
     ids = [value for name, value in scope["headers"] if name == b"x-request-id" and value]
     return ids[0].decode("latin-1") if len(ids) == 1 and is_authzen_path(scope) else None
 
@@ -177,7 +174,7 @@ def echoed_request_id(scope: Scope) -> str | None:
 def is_canonical_path(raw_path: bytes) -> bool:
     """Return whether a path has no empty, `.` or `..` segment and no escaped separator or control character.
 
-    Other paths are not routed, so that a resource has one path only.
+    So each resource has a single path.
     """
     for segment in raw_path.split(b"/")[1:]:
         text = unquote_to_bytes(segment)
@@ -191,7 +188,6 @@ def is_canonical_path(raw_path: bytes) -> bool:
 
 
 def has_body(scope: Scope) -> bool:
-    """Return whether the head of a request announces a body."""
     return any(
         name == b"transfer-encoding" or (name == b"content-length" and value.strip(b"0") != b"")
         for name, value in scope["headers"]
@@ -199,21 +195,17 @@ def has_body(scope: Scope) -> bool:
 
 
 def require_plain_body(scope: Scope) -> None:
-    """Refuse a body with a content coding.
-
-    Raises:
-        ApiError: 415.
-    """
+    """Raise 415 for a body with a content coding."""
     codings = [value.strip().lower() for name, value in scope["headers"] if name == b"content-encoding"]
     if has_body(scope) and any(coding not in (b"", b"identity") for coding in codings):
         raise errors.body_encoded()
 
 
 async def buffer_body(receive: Receive, scope: Scope) -> Receive:
-    """Read the body of a request up to the size limit; return a `receive` that replays it.
+    """Read the body up to the size limit; return a `receive` that replays it.
 
     Raises:
-        ApiError: 408 if the body arrives too slowly, 503 if the memory for bodies is used up.
+        ApiError: 408 if the body arrives too slowly, 503 without memory for it.
         ClientDisconnect: the connection was lost.
     """
     if scope["method"] in ("GET", "HEAD") or not has_body(scope) or is_announced_too_large(scope):
@@ -247,7 +239,7 @@ def is_announced_too_large(scope: Scope) -> bool:
 
 
 def limit_body(receive: Receive, scope: Scope) -> Receive:
-    """Return a `receive` that refuses a body over the size limit, by its announced length or as it arrives."""
+    """Return a `receive` that raises 413 for a body over the size limit."""
     size = 0
     too_large = is_announced_too_large(scope)
 
@@ -265,17 +257,15 @@ def limit_body(receive: Receive, scope: Scope) -> Receive:
 
 
 def log_exception(scope: Scope, error: Exception) -> None:
-    """Log an exception that the application did not handle."""
     extra = {"request_id": scope["frost.request_id"]}
     if is_transient(error):
-        # Without message and traceback: every request fails alike, and the message names the server.
+        # Without traceback, because every request fails; without message, because it names the server.
         logger.warning("the database did not answer: %s", type(error).__name__, extra=extra)
     else:
         logger.exception("request failed", extra=extra)
 
 
 def unexpected_error(scope: Scope, error: Exception) -> ApiError:
-    """Return the error that answers an exception that the application did not handle."""
     read_only = isinstance(error, DBAPIError) and is_read_only_or_full(error)
     if read_only:
         scope["app"].state.platform.request_metrics.record_read_only()
@@ -286,7 +276,7 @@ def unexpected_error(scope: Scope, error: Exception) -> ApiError:
 
 
 def log_request(scope: Scope, status: int, seconds: float) -> None:
-    """Log a request, with a shortened path and without the query, which may contain secrets."""
+    """Log a request without its query, which may contain secrets."""
     principal, context = scope.get("frost.caller"), scope.get("frost.access")
     logger.log(
         log_level(scope, status),
@@ -297,7 +287,7 @@ def log_request(scope: Scope, status: int, seconds: float) -> None:
         extra={
             "request_id": scope["frost.request_id"],
             "method": scope["method"],
-            "path": api_keys.mask_secrets(scope["path"])[:MAX_LOGGED_PATH_LENGTH],
+            "path": secret_format.mask_secrets(scope["path"])[:MAX_LOGGED_PATH_LENGTH],
             "route": route_of(scope),
             "status": status,
             "milliseconds": round(seconds * 1000, 1),
@@ -310,7 +300,7 @@ def log_request(scope: Scope, status: int, seconds: float) -> None:
 
 
 def log_level(scope: Scope, status: int) -> int:
-    """Return ERROR for status 500 and above, except for overload and for `/readyz` while the platform drains."""
+    """Return ERROR for 5xx, except for overload and for `/readyz` while the platform drains."""
     if status < 500:
         return logging.INFO
     stopping = status == 503 and route_of(scope) == READINESS_PATH and scope["app"].state.platform.draining.is_set()
@@ -318,7 +308,7 @@ def log_level(scope: Scope, status: int) -> int:
 
 
 class HeadMiddleware:
-    """Answers HEAD like GET, without a body (RFC 9110, section 9.3.2), so that routes and policies know GET only."""
+    """Handles HEAD as GET without a body (RFC 9110, 9.3.2), so that routes and policies need only GET."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -336,11 +326,11 @@ class HeadMiddleware:
                 response_started.set()
 
         async def receive_disconnect() -> Message:
-            # Ends an event stream, which runs until its client disconnects.
+            # Ends an event stream.
             await response_started.wait()
             return {"type": "http.disconnect"}
 
-        # A copy: the server reads the method of its own scope, and writes no body for HEAD.
+        # A copy, because the server omits the body by the method in its scope.
         get_scope = {**scope, "method": "GET"}
         try:
             await self.app(get_scope, receive_disconnect, send_head)

@@ -1,40 +1,41 @@
-"""The OpenAPI document of the platform, built at the first request for it.
+"""The OpenAPI document of the platform, built on the first request for it.
 
-Each route names its operation id; the summary follows from it. The document lists every status of an operation
-without a catch-all, so that tests detect a missing status.
+Except for AuthZEN and the issuer, it lists every status of an operation, so that tests detect a missing status.
 """
 
 import re
+import threading
 from functools import cache
 from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 from starlette.requests import Request
-from starlette.responses import JSONResponse
 
 from service.api.protected_route import protected_router
 from service.authz.route_policies import HOME_PATHS, ROUTE_POLICIES, RoutePolicy
+from service.json_response import JSONResponse
 from service.settings import VERSION
 
 router = protected_router("description")
+_lock = threading.Lock()
 
 OWN_TENANT_SUFFIX = "InOwnTenant"
-"""The end of the operation ids of `HOME_PATHS`."""
+"""The suffix of operation ids of `HOME_PATHS`."""
 
 ENVELOPE = "#/components/schemas/Error"
 GONE = "#/components/schemas/Gone"
 TOO_MANY = "#/components/schemas/TooMany"
 CONFLICT = "#/components/schemas/Conflict"
 _MEMBERS = {
-    "code": {"type": "string", "description": "An upper-case word a program can switch on."},
+    "code": {"type": "string", "description": "The reason, for programs."},
     "message": {"type": "string"},
     "details": {"type": "object", "additionalProperties": True},
 }
 SCHEMAS: dict[str, Any] = {
     "Error": {
         "type": "object",
-        "description": "Most refusals.",
+        "description": "The error of most refusals.",
         "required": ["error"],
         "properties": {
             "error": {
@@ -51,19 +52,19 @@ SCHEMAS: dict[str, Any] = {
     },
     "Gone": {
         "type": "object",
-        "description": "This resource does not exist, or not for this caller.",
+        "description": "The resource does not exist, or the principal may not see it.",
         "required": ["code", "message"],
         "properties": _MEMBERS,
     },
     "Conflict": {
         "type": "object",
-        "description": "A resource is in no state for this.",
+        "description": "The state of the resource does not allow the request.",
         "required": ["code", "message"],
         "properties": _MEMBERS,
     },
     "TooMany": {
         "type": "object",
-        "description": "Refused by the gateway before anything was looked at: too many requests of a key, or guesses.",
+        "description": "Too many requests of a credential, or too many failed logins.",
         "required": ["error", "message", "retry_after"],
         "properties": {
             "error": {"type": "string"},
@@ -73,21 +74,21 @@ SCHEMAS: dict[str, Any] = {
     },
 }
 REFUSALS = {
-    "400": "The request is wrong",
-    "401": "No credential, or none that is good",
-    "403": "Not for this caller",
-    "404": "Not there, or not for this caller",
-    "408": "The body did not arrive in time",
-    "409": "Not as things are now",
-    "412": "Changed since the version the write was made from",
-    "413": "The body is too large",
-    "415": "The body is of another type",
-    "422": "What is stored does not keep today's rules",
-    "429": "Too many; `Retry-After` says when again",
-    "503": "Not at the moment, or not here",
+    "400": "The request is not valid",
+    "401": "The credential is missing or not valid",
+    "403": "Permission denied",
+    "404": "The resource does not exist, or the principal may not see it",
+    "408": "The request body did not arrive in time",
+    "409": "The request conflicts with the current state of the resource",
+    "412": "The version in `If-Match` is not the current version",
+    "413": "The request body is too large",
+    "415": "The content type or content encoding is not supported",
+    "422": "The stored default tags are not valid under the current rules",
+    "429": "Too many requests or failed logins; retry after the seconds in `Retry-After`",
+    "503": "The service is temporarily unavailable, or not available over this connection",
 }
 OTHER_ENVELOPES = {"404": GONE, "409": CONFLICT, "429": TOO_MANY}
-# Further refusals, by operation id.
+# Further statuses by operation id.
 SPECIAL_REFUSALS = {
     "getCliConfig": ("503",),
     "applyDefaultTags": ("422",),
@@ -102,12 +103,14 @@ SECURITY = {
 @router.get("/api/openapi.json", operation_id="getDescription")
 def get_description(request: Request) -> JSONResponse:
     """Return the OpenAPI description of the platform."""
-    return JSONResponse(document(request.app))
+    # Concurrent first requests wait for one document.
+    with _lock:
+        description = document(request.app)
+    return JSONResponse(description)
 
 
 @cache
 def document(app: FastAPI) -> dict[str, Any]:
-    """Return the OpenAPI document of the application."""
     from service.api import response_schemas
 
     description = get_openapi(title="frost", version=VERSION, routes=app.routes)
@@ -132,7 +135,7 @@ def document(app: FastAPI) -> dict[str, Any]:
 
 
 def _base_id(operation: dict[str, Any]) -> str:
-    """Return the operation id of the same operation with a tenant in its path."""
+    """Return the operation id without the suffix of `HOME_PATHS`."""
     return str(operation["operationId"]).removesuffix(OWN_TENANT_SUFFIX)
 
 
@@ -175,11 +178,10 @@ def _add_security_and_refusals(operation: dict[str, Any], path: str, policy: Rou
 
 
 def _refusals(operation: dict[str, Any], path: str, policy: RoutePolicy) -> set[str]:
-    """Return the error statuses of an operation."""
     parameters = operation.get("parameters", ())
     statuses = {*SPECIAL_REFUSALS.get(_base_id(operation), ())}
     if policy.who != "anyone":
-        # 503: the keys of the identity provider are unavailable, or the event streams are used up.
+        # 503: no keys of the identity provider, or too many event streams.
         statuses |= {"401", "403", "429", "503"}
     if parameters or "requestBody" in operation:
         statuses.add("400")
@@ -202,7 +204,7 @@ def _security(policy: RoutePolicy) -> list[dict[str, list[str]]]:
 
 
 def _add_path_parameters(operation: dict[str, Any], path: str) -> None:
-    """Add the ids in the path that `ProtectedRoute` reads: the endpoint does not declare them."""
+    """Add the path parameters that the endpoint does not declare."""
     parameters = operation.setdefault("parameters", [])
     declared = {parameter["name"] for parameter in parameters if parameter["in"] == "path"}
     for name in re.findall(r"{(\w+)}", path):

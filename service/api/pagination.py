@@ -1,7 +1,4 @@
-"""Keyset pagination: a cursor is the signed key of the last row.
-
-Its signature covers the tenant, the route and the filter, so it is refused elsewhere. The service stores no cursors.
-"""
+"""Keyset pagination. A cursor is the key of the last row, signed for the route, tenant and filter of its list."""
 
 import hmac
 import json
@@ -17,6 +14,7 @@ from typing import Annotated, Any
 from fastapi import Query
 
 from service import errors
+from service.api.direct_call import immediate
 from service.context import Platform
 from service.db.engine import Record
 from service.db.statements import KeysetKey
@@ -31,47 +29,46 @@ _SIGNATURE_BYTES = 16
 
 @dataclass(frozen=True, slots=True)
 class PageParams:
-    """The paging parameters of a request, unchecked."""
+    """The unvalidated paging parameters of a request."""
 
     limit: str | None
     cursor: str | None
 
 
+@immediate
 async def page_params(
     limit: Annotated[
         str | None, Query(description=f"items on a page, 1 to {MAX_LIMIT}; default {DEFAULT_LIMIT}")
     ] = None,
     cursor: Annotated[str | None, Query(description="`nextCursor` of the page before")] = None,
 ) -> PageParams:
-    """Return the paging parameters; the dependency of every paged route."""
     return PageParams(limit, cursor)
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page to read: at most `limit` rows after the key `after`."""
+    """A requested page: at most `limit` rows after the key `after`."""
 
     limit: int
     after: KeysetKey | None
     signing: bytes
 
     def cut(self, rows: Sequence[Record], *key: str) -> tuple[Sequence[Record], str]:
-        """Return the rows of this page and the cursor of the next, "" without one. `rows` may have one more row."""
+        """Return the rows of this page and the cursor of the next page ("" if last), from up to `limit + 1` rows."""
         if len(rows) <= self.limit:
             return rows, ""
         last = rows[self.limit - 1]
         return rows[: self.limit], self.cursor(*(getattr(last, name) for name in key))
 
     def cursor(self, *key: Any) -> str:
-        """Return the cursor of the rows after a key."""
         return _cursor(self.signing, key)
 
 
 def page_of(platform: Platform, params: PageParams, *list_key: str) -> Page:
-    """Return the requested page of a list, which `list_key` identifies by route, tenant and filter.
+    """Return the requested page of the list with the key `list_key`: route, tenant and filter.
 
     Raises:
-        ApiError: 400 INVALID_INPUT for the limit, INVALID_CURSOR for the cursor of another list or an invalid one.
+        ApiError: 400 INVALID_INPUT for the limit, INVALID_CURSOR for an invalid cursor or that of another list.
     """
     limit = DEFAULT_LIMIT
     if params.limit is not None:
@@ -102,10 +99,9 @@ def _key(signing: bytes, cursor: str) -> KeysetKey:
     except (NotBase64, ValueError):
         raise refused from None
     signature, text = data[:_SIGNATURE_BYTES], data[_SIGNATURE_BYTES:]
-    # The decoder ignores characters outside of its alphabet.
+    # The decoder skips invalid characters.
     if _text(data) != cursor or not hmac.compare_digest(signature, _signature(signing, text)):
         raise refused
-    # Only cursors with a valid signature are parsed.
     values = json.loads(text)
     return tuple(EPOCH + timedelta(microseconds=value[0]) if isinstance(value, list) else value for value in values)
 

@@ -1,4 +1,4 @@
-"""JSON schemas of the responses, generated from the client's models for the API description."""
+"""JSON schemas of the responses, generated from the client's models."""
 
 import importlib
 from functools import cache
@@ -16,8 +16,8 @@ RESOURCE = {
 }
 INTERACTIVE_SESSION = dict.fromkeys(("decision", "operation", "resourceId", "resourceKind"), "string")
 
-# By operation id: a model (`module:name`) or the required members of an object. `[]` marks an array, `?` a nullable
-# value; a name without a colon is a JSON type.
+# By operation id: a model (`module:name`), a JSON type, or the required members of an object. `[]` marks an array,
+# `?` a nullable value.
 SCHEMAS_BY_OPERATION: dict[str, str | dict[str, str]] = {
     "alive": {"status": "string"},
     "ready": {"status": "string", "checks": "object"},
@@ -65,6 +65,9 @@ SCHEMAS_BY_OPERATION: dict[str, str | dict[str, str]] = {
     "searchActions": {"page": "object", "results": "object[]"},
     "listPlatformOperations": {"operations": "operations:Operation[]"},
     "verifyAuditLog": "platform:AuditVerdict",
+    "exportAuditLog": "platform:AuditExport",
+    "dropAuditSegment": "platform:SegmentState",
+    "verifyAuditSegment": "platform:SegmentState",
     "createGroup": "groups:Group",
     "listGroups": {"groups": "groups:Group[]", "nextCursor": "string"},
     "getGroup": "groups:Group",
@@ -100,10 +103,10 @@ SCHEMAS_BY_OPERATION: dict[str, str | dict[str, str]] = {
         "examined": "integer",
     },
     "previewChange": {"principals": "object[]", "refused": "object?"},
-    "createBinding": "principals:Binding",
-    "listBindings": {"bindings": "principals:Binding[]", "nextCursor": "string"},
-    "getBinding": "principals:Binding",
-    "updateBinding": "principals:Binding",
+    "createBinding": "groups:Binding",
+    "listBindings": {"bindings": "groups:Binding[]", "nextCursor": "string"},
+    "getBinding": "groups:Binding",
+    "updateBinding": "groups:Binding",
     "setIssuer": {"clusterId": "string", "issuer": "string", "audience": "string", "keyIds": "string[]"},
     "getIssuer": {"clusterId": "string", "issuer": "string", "audience": "string", "keyIds": "string[]"},
     "listResources": {"resources": "object[]", "nextCursor": "string"},
@@ -130,19 +133,19 @@ SCHEMAS_BY_OPERATION: dict[str, str | dict[str, str]] = {
     "platformStatus": "platform:PlatformStatus",
     "stopPlatform": "platform:Stopping",
 }
-# Further responses: status, description and schema.
+# By operation id: status, description and schema.
 FURTHER_RESPONSES: dict[str, tuple[tuple[str, str, str], ...]] = {
-    "ready": (("503", "Something is amiss", "object"),),
-    "undoDefaultTagRun": (("200", "What it would do", "default_tags:ApplyResult"),),
-    "requestTenantQuota": (("200", "That is the limit already", "quotas:RequestAnswer"),),
-    "requestOrganizationQuota": (("200", "That is the limit already", "quotas:RequestAnswer"),),
+    "ready": (("503", "A check failed; the body names it", "object"),),
+    "undoDefaultTagRun": (("200", "The effect of the undo (`dryRun`)", "default_tags:ApplyResult"),),
+    "requestTenantQuota": (("200", "The limit is unchanged; no request was stored", "quotas:RequestAnswer"),),
+    "requestOrganizationQuota": (("200", "The limit is unchanged; no request was stored", "quotas:RequestAnswer"),),
 }
 MEDIA_TYPES = {"streamEvents": "text/event-stream"}
 
 
 @cache
 def component_schemas() -> dict[str, Any]:
-    """Return the schemas of all models in the tables above and of the models that they contain, by name."""
+    """Return the schemas of the models in the tables above and of nested models, by name."""
     further = [schema for responses in FURTHER_RESPONSES.values() for *_, schema in responses]
     types = [
         name
@@ -158,7 +161,7 @@ def component_schemas() -> dict[str, Any]:
 
 
 def response_schema(operation_id: str) -> dict[str, Any] | None:
-    """Return the schema of the successful response, None if it has no described body."""
+    """Return the schema of the successful response; None without a JSON body."""
     schema = SCHEMAS_BY_OPERATION.get(operation_id)
     if isinstance(schema, dict):
         members = {name: _type_schema(type_name) for name, type_name in schema.items()}
@@ -167,7 +170,6 @@ def response_schema(operation_id: str) -> dict[str, Any] | None:
 
 
 def further_responses(operation_id: str) -> list[tuple[str, str, dict[str, Any]]]:
-    """Return status, description and schema of the further responses."""
     return [
         (status, description, _type_schema(type_name))
         for status, description, type_name in FURTHER_RESPONSES.get(operation_id, ())

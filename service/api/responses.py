@@ -1,29 +1,29 @@
-"""Builds the responses and audit entries that routes share."""
+"""Responses and audit entries that routes share."""
 
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from service import errors
 from service.audit import entries
 from service.audit.events import AuditEvent
 from service.authz.context import AuthorizationContext
+from service.json_response import JSONResponse
 
 T = TypeVar("T")
 CHANGED = "X-Frost-Changed"
 
 
 def with_etag(document: dict[str, Any], status: int = 200, *, changed: bool | None = None) -> JSONResponse:
-    """Return a record with its entity tag; `changed` is whether a write changed anything."""
+    """Return a document with its version as `ETag`; `changed` is the result of a write."""
     headers = {"ETag": f'"{document["version"]}"'}
     return JSONResponse(document, status, headers | ({} if changed is None else _changed(changed)))
 
 
 def no_content(*, changed: bool = True) -> Response:
-    """Return 204 with whether a write changed anything."""
     return Response(status_code=204, headers=_changed(changed))
 
 
@@ -32,11 +32,7 @@ def _changed(changed: bool) -> dict[str, str]:
 
 
 def or_404(row: T | None) -> T:
-    """Return the row.
-
-    Raises:
-        ApiError: flat 404 without a row, with the same message for every reason.
-    """
+    """Return the row, or raise a flat 404 for None."""
     if row is None:
         raise errors.not_found()
     return row
@@ -50,7 +46,6 @@ def audit_in_tenant(
     at: datetime,
     details: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write the audit entry of a change in the tenant of the path, on the connection of the change."""
     entries.record(
         connection,
         context.principal,

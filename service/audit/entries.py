@@ -1,7 +1,4 @@
-"""The audit log: who changed what, and which changes were refused or failed.
-
-An entry is written in the transaction of its change: if the entry cannot be written, the change is rolled back.
-"""
+"""Entries of the audit log, written in the transaction of their change, which is rolled back if this fails."""
 
 import json
 from collections.abc import Mapping
@@ -13,6 +10,8 @@ from sqlalchemy import Connection
 from service.audit.chain import PENDING
 from service.audit.events import AuditEvent
 from service.principal import Principal
+
+MAX_TARGET_LENGTH = 300
 
 
 def record(
@@ -27,16 +26,16 @@ def record(
     details: Mapping[str, Any] | None = None,
     at: datetime,
 ) -> None:
-    """Add an entry, which is written when the transaction commits.
+    """Add an entry, to be written at commit.
 
     Args:
         connection: the transaction of the change.
-        target: the changed object, `<type>:<id>`; cut after 300 characters.
+        target: the object, `<type>:<id>`; cut after MAX_TARGET_LENGTH characters.
         outcome: `done`, `refused` or `failed`.
-        details: JSON values, never a secret.
+        details: JSON values without secrets.
 
     Raises:
-        LookupError: the audit hooks are not installed on the database (`install_audit_hooks`).
+        LookupError: the database lacks the hooks of `install_audit_hooks`.
     """
     entries = connection.info.get(PENDING)
     if entries is None:
@@ -51,9 +50,9 @@ def record(
             "organization_id": organization_id,
             "tenant_id": tenant_id,
             "operation": event.value,
-            "target": target[:300],
+            "target": target[:MAX_TARGET_LENGTH],
             "outcome": outcome,
-            # As the database returns them, because the digest contains them.
+            # As the database returns them, for the digest.
             "details": json.loads(json.dumps(dict(details or {}), allow_nan=False)),
         }
     )

@@ -1,13 +1,10 @@
-"""The names of changes in the audit log."""
+"""Names of audit events."""
 
 from enum import StrEnum
 
 
 class AuditEvent(StrEnum):
-    """A change that the audit log records, as `<subject>.<verb>` or `<subject>.<part>.<verb>`.
-
-    The values are stored and never change: tenants filter their activity by them. Names are in alphabetical order.
-    """
+    """An audited change, `<subject>.<verb>` or `<subject>.<part>.<verb>`. Stored values must not change."""
 
     ACCOUNT_DELETE = "account.delete"
     ACCOUNT_RESTORE = "account.restore"
@@ -16,6 +13,7 @@ class AuditEvent(StrEnum):
     API_KEY_REVOKE = "api_key.revoke"
     API_KEY_ROTATE = "api_key.rotate"
     API_KEY_UPDATE = "api_key.update"
+    AUDIT_DROP = "audit.drop"
     DEFAULT_TAGS_APPLY = "default_tags.apply"
     DEFAULT_TAGS_APPLY_COMPLETE = "default_tags.apply.complete"
     DEFAULT_TAGS_UNDO = "default_tags.undo"

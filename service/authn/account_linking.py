@@ -1,12 +1,11 @@
 """Links subjects of an external issuer to accounts, and starts the sessions of their sign-ins.
 
-The account exists before the first sign-in, which finds it by an e-mail address that the issuer has verified, and
-links the subject to it (`identities`). Later sign-ins only use the subject: an address that the issuer assigns to
-another person gives no access, and an account with a subject cannot be taken over by another one.
+The first sign-in finds the account by its verified e-mail address and links the subject (`identities`). Later
+sign-ins use only the subject, so an address that the issuer reassigns gives no access. An account has a single subject
+per issuer.
 
-A session is one sign-in: `sid` and `auth_time`, or `sub` and `auth_time` without a `sid`. A provider may keep its
-session, and the `sid`, after a sign-out here. `auth_time` (RFC 9068 2.2.1) is required: a token without it could be
-refreshed from a sign-in before `revoke-all` that the platform never saw.
+A sign-in is identified by `auth_time` and `sid`, or `sub`: a provider may keep its `sid` after a sign-out here.
+`auth_time` (RFC 9068 2.2.1) is required, because a refreshed token without it could predate `revoke-all`.
 """
 
 import logging
@@ -29,13 +28,13 @@ from service.principal import Principal
 
 logger = logging.getLogger(__name__)
 
-# The lengths of the columns; a subject has at most 255 characters (OpenID Connect Core 2).
+# Column lengths. A subject has at most 255 characters (OpenID Connect Core 2).
 MAX_SUBJECT_LENGTH = 255
 MAX_KEY_LENGTH = 200
 
 
 def sign_in_key(claims: Mapping[str, Any]) -> str | None:
-    """Return the key of the sign-in of a token; None if its claims do not identify one."""
+    """Return the key of a token's sign-in; None if the claims do not identify it."""
     auth_time, subject, sid = claims.get("auth_time"), claims["sub"], claims.get("sid")
     if not isinstance(auth_time, int) or isinstance(auth_time, bool) or not 0 < auth_time < 1 << 40:
         logger.info("a token is refused: it has no auth_time, so its sign-in is unknown")
@@ -63,16 +62,15 @@ def start_session_for_new_sign_in(
     location: str,
     at: datetime,
 ) -> Session | None:
-    """Create the session of a new sign-in and link its subject to an account; None if no account matches.
+    """Create the session of a new sign-in and link its subject; return None if no account matches.
 
     Args:
-        sign_in_key: the result of `sign_in_key`.
         claims: of a verified token.
-        signed_in_at: the latest time of the sign-in by our clock, in seconds since 1970.
+        signed_in_at: the latest possible time of the sign-in, in seconds since 1970.
         principal: the anonymous principal of the request.
 
     Raises:
-        ApiError: 401 REAUTHENTICATION_REQUIRED for a sign-in from before the user ended all sessions.
+        ApiError: 401 REAUTHENTICATION_REQUIRED for a sign-in before the user ended all sessions.
     """
     user_id = _link_account(connection, issuer, claims, principal, at)
     if user_id is None:
@@ -80,7 +78,7 @@ def start_session_for_new_sign_in(
     user = connection.execute(
         select(users.c.email, users.c.sessions_revoked_at)
         .where(users.c.id == user_id, users.c.deleted_at.is_(None))
-        # `end_all` has either finished, or will end this session.
+        # Serializes with `sessions.end_all`.
         .with_for_update(read=True)
     ).one_or_none()
     if user is None:
@@ -94,14 +92,14 @@ def start_session_for_new_sign_in(
         actor = replace(principal, kind="session", user_id=user_id, email=user.email, session_id=session_id)
         entries.record(connection, actor, event=AuditEvent.SESSION_START, target=f"session:{session_id}", at=at)
     session = sessions.find(connection, issuer=issuer, subject=sign_in_key)
-    # If an issuer gives one `sid` to two users, neither gets the session of the other.
+    # An issuer may use the same `sid` for two users.
     return session if session and session.user_id == user_id else None
 
 
 def _link_account(
     connection: Connection, issuer: str, claims: Mapping[str, Any], principal: Principal, at: datetime
 ) -> str | None:
-    """Return the account of a subject; link a new subject by its verified e-mail address."""
+    """Return the account of a subject; link a new subject by its verified address."""
     subject = claims["sub"]
     if (account := get_linked_account(connection, issuer=issuer, subject=subject)) is not None:
         return account
@@ -124,7 +122,7 @@ def _link_account(
             connection, actor, event=AuditEvent.IDENTITY_LINK, target=f"user:{user_id}", details=details, at=at
         )
         return str(user_id)
-    # Another request has linked the same subject, or the account belongs to another subject, which remains.
+    # A concurrent request linked the subject, or the account has another.
     account = get_linked_account(connection, issuer=issuer, subject=subject)
     if account is None:
         logger.warning(
@@ -136,7 +134,7 @@ def _link_account(
 
 
 def verified_email(claims: Mapping[str, Any]) -> str | None:
-    """Return the e-mail claim, only if `email_verified` is exactly `true`."""
+    """Return the e-mail address if `email_verified` is exactly `true`."""
     email = claims.get("email")
     if claims.get("email_verified") is not True or not isinstance(email, str):
         return None

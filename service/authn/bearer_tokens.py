@@ -1,15 +1,14 @@
 """Authenticates bearer tokens (JWT access tokens, RFC 9068).
 
-A token is valid if the key of its `kid` signed it with an algorithm of its issuer, for our audience, and the time is
-between `nbf` and `exp`. The response never tells why a token is rejected. Verified signatures are cached; the times
-and the session are checked on every request.
+Verified signatures are cached; the times and the session are checked on every request. Responses do not reveal why a
+token is rejected.
 """
 
 import logging
 import threading
 from collections.abc import Mapping, Sequence, Set
+from dataclasses import replace
 from datetime import datetime
-from functools import partial
 from hashlib import sha256
 from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeGuard
@@ -17,7 +16,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeGuard
 from sqlalchemy import Connection
 
 from service.authn import account_linking, sessions
-from service.authn.request_limit import RequestLimit
 from service.authn.sessions import Session
 from service.clock import Clock
 from service.db.engine import Database
@@ -32,17 +30,14 @@ logger = logging.getLogger(__name__)
 
 MAX_TOKEN_LENGTH = 8 * 1024
 MAX_VERIFIED_TOKENS = 2048
-# For `nbf` and `iat`, if the clock of the issuer is ahead. `exp` has no leeway.
+# For `nbf` and `iat`, if the issuer's clock is ahead; `exp` has no leeway.
 LEEWAY_SECONDS = 30
-# The period over which the skew of an issuer's clock is remembered.
 SKEW_PERIOD_SECONDS = 3_600
 ACCESS_TOKEN_TYPE = "at+jwt"  # noqa: S105 - RFC 9068
 ID_TOKEN_CLAIMS = frozenset({"nonce", "at_hash", "c_hash", "s_hash"})
 
 
 class TrustedIssuer(Protocol):
-    """An issuer of access tokens that the platform accepts."""
-
     @property
     def issuer(self) -> str: ...
     @property
@@ -55,17 +50,19 @@ class TrustedIssuer(Protocol):
     def algorithms(self) -> Sequence[str]: ...
     @property
     def token_type(self) -> str | None:
-        """The required `typ` of its access tokens; None if it is not known."""
+        """The required `typ` of access tokens; None if unknown."""
 
     @property
     def starts_sessions(self) -> bool:
-        """True for external issuers: a valid token of a new sign-in starts a session."""
+        """Whether tokens of a new sign-in start a session (external issuers)."""
 
     @property
     def assumed_claims(self) -> Set[str]:
-        """Claims that hold although its tokens do not assert them: `email_verified`, `auth_time`."""
+        """Claims that hold without being asserted: `email_verified`, `auth_time`."""
 
     def key(self, kid: str) -> "Key | None": ...
+    def cached_key(self, kid: str) -> "Key | None":
+        """Return a key without fetching; None if keys should be fetched."""
 
 
 class BearerTokens:
@@ -74,11 +71,9 @@ class BearerTokens:
         database: Database,
         clock: Clock,
         issuer: TrustedIssuer,
-        limit: RequestLimit | None = None,
         *,
         max_verified: int = MAX_VERIFIED_TOKENS,
     ) -> None:
-        self._limit = limit or RequestLimit(database)
         self._database = database
         self._clock = clock
         self._issuer = issuer
@@ -86,46 +81,56 @@ class BearerTokens:
         self._skew = ClockSkew()
 
     def authenticate(self, token: str, *, request_id: str, peer_uid: int | None, location: str = "") -> Principal:
-        """Return the principal of a token, and count the request.
+        """Return the principal of a token.
 
         Args:
-            location: where the request came from; stored with a new session.
+            location: the request's origin, stored with a new session.
 
         Raises:
-            ApiError: 401 AUTHENTICATION_REQUIRED, the same for every invalid token, or 401 REAUTHENTICATION_REQUIRED
-                for a valid token of a known user. 429 for a session with too many requests.
+            ApiError: 401 AUTHENTICATION_REQUIRED, identical for every invalid token; 401 REAUTHENTICATION_REQUIRED for
+                a sign-in before the user ended all sessions.
         """
         now = self._clock.now()
-        verified = self._verify(token, now)
-        subject = verified and self._session_subject(verified, now)
+        verified, subject = self._verified_subject(token, now)
         if verified is None or subject is None:
             raise authentication_required()
         with self._database.read_committed() as connection:
             session, is_new = self._find_session(connection, verified.claims, subject)
-            if session is not None and session.is_active_at(now):
-                is_due = now - session.last_seen_at >= sessions.LAST_SEEN_INTERVAL
-                record_use = partial(sessions.record_last_seen, session=session, at=now) if is_due else None
-                self._limit.require(connection, session.id, record_use)
         if is_new:
             anonymous = Principal(kind="anonymous", request_id=request_id, peer_uid=peer_uid)
             session = self._start_session(verified.claims, subject, anonymous, location, now)
         if session is None or not session.is_active_at(now):
             raise authentication_required()
-        return Principal(
-            kind="session",
-            request_id=request_id,
-            user_id=session.user_id,
-            email=session.email,
-            session_id=session.id,
-            peer_uid=peer_uid,
-            expires_at=session.expires_at,
-            token_ends_at=verified.claims["exp"],
+        return replace(_principal_of(session, verified), request_id=request_id, peer_uid=peer_uid)
+
+    def find(self, connection: Connection, token: str) -> Principal | None:
+        """Return the principal of a valid token with an active session, without a request. Starts no session."""
+        now = self._clock.now()
+        verified, subject = self._verified_subject(token, now)
+        if verified is None or subject is None:
+            return None
+        session, _ = self._find_session(connection, verified.claims, subject)
+        return _principal_of(session, verified) if session is not None and session.is_active_at(now) else None
+
+    def is_known(self, token: str) -> bool:
+        """Return whether a token that was verified before is valid now, whatever its session. Fetches no keys."""
+        now = self._clock.now()
+        verified = self._verified.get(_digest(token))
+        return (
+            verified is not None
+            and self._issuer.cached_key(verified.kid) is verified.key
+            and is_within_lifetime(verified.claims, now)
+            and self._session_subject(verified, now) is not None
         )
+
+    def _verified_subject(self, token: str, now: datetime) -> "tuple[VerifiedToken | None, str | None]":
+        verified = self._verify(token, now)
+        return verified, None if verified is None else self._session_subject(verified, now)
 
     def _verify(self, token: str, now: datetime) -> "VerifiedToken | None":
         if not 0 < len(token) <= MAX_TOKEN_LENGTH or not token.isascii():
             return None
-        digest = sha256(token.encode("ascii")).digest()
+        digest = _digest(token)
         verified = self._verified.get(digest)
         if verified is not None and self._issuer.key(verified.kid) is verified.key:
             return verified if is_within_lifetime(verified.claims, now) else None
@@ -139,7 +144,7 @@ class BearerTokens:
         return verified
 
     def _session_subject(self, verified: "VerifiedToken", now: datetime) -> str | None:
-        """Return the issuer's name of the token's session; None if the token has no valid one."""
+        """Return the session's id at the issuer; None if invalid."""
         if not self._issuer.starts_sessions:
             sid = verified.claims.get("sid")
             return sid if isinstance(sid, str) and sid.isprintable() else None
@@ -152,7 +157,7 @@ class BearerTokens:
     def _find_session(
         self, connection: Connection, claims: Mapping[str, Any], session_subject: str
     ) -> tuple[Session | None, bool]:
-        """Return the session if it belongs to the token's subject, and whether a new one may be started."""
+        """Return the session if it belongs to the subject, and whether a session may be started."""
         issuer, subject = self._issuer.issuer, claims["sub"]
         session = sessions.find(connection, issuer=issuer, subject=session_subject)
         account = subject
@@ -180,7 +185,7 @@ class BearerTokens:
             )
 
     def _was_issued(self, claims: Mapping[str, Any], now: datetime) -> bool:
-        """Return whether a token was not issued in the future, and record the skew of the issuer's clock.
+        """Refuse a future `iat`, and record the skew of the issuer's clock.
 
         The skew is subtracted from `auth_time`: a clock that is ahead must not move a sign-in past a `revoke-all`.
         """
@@ -192,10 +197,27 @@ class BearerTokens:
         return True
 
 
-class ClockSkew:
-    """The largest time by which tokens were issued ahead of our clock, in this and the previous period.
+def _digest(token: str) -> bytes:
+    return sha256(token.encode()).digest()
 
-    A period is longer than the lifetime of access tokens, so that the skew outlasts the tokens that showed it.
+
+def _principal_of(session: Session, verified: "VerifiedToken") -> Principal:
+    return Principal(
+        kind="session",
+        request_id="",
+        user_id=session.user_id,
+        email=session.email,
+        session_id=session.id,
+        expires_at=session.expires_at,
+        token_ends_at=verified.claims["exp"],
+        last_used_at=session.last_seen_at,
+    )
+
+
+class ClockSkew:
+    """The largest lead of the issuer's clock in the current and the previous period.
+
+    A period exceeds the lifetime of access tokens, so the skew outlasts the tokens that revealed it.
     """
 
     def __init__(self) -> None:
@@ -209,7 +231,6 @@ class ClockSkew:
             self._current = max(self._current, lead)
 
     def seconds(self, now: datetime) -> float:
-        """Return the skew; 0 if the clock was not ahead."""
         with self._lock:
             self._advance(now)
             return max(self._previous, self._current)
@@ -222,9 +243,9 @@ class ClockSkew:
 
 
 class VerifiedToken(NamedTuple):
-    """The claims of a token and the key that signed it. It is valid as long as the issuer has this key.
+    """The claims of a token and the key that signed it; valid while the issuer has this key.
 
-    `is_rfc9068` is true if its `typ` is `at+jwt`, so that its claims have the meaning of RFC 9068.
+    `is_rfc9068`: `typ` is `at+jwt`, so the claims have the meaning of RFC 9068.
     """
 
     kid: str
@@ -234,9 +255,9 @@ class VerifiedToken(NamedTuple):
 
 
 def verify(token: str, issuer: TrustedIssuer) -> VerifiedToken | None:
-    """Verify signature, issuer and audience; None if invalid. `is_within_lifetime` checks the times.
+    """Verify signature, issuer, audience and type, but not the times; return None if invalid.
 
-    The reason for rejecting a correctly signed token is only logged, for the operator who configures the issuer.
+    For correctly signed tokens, the reason is logged.
     """
     from joserfc import jws, jwt
     from joserfc.errors import JoseError
@@ -249,9 +270,9 @@ def verify(token: str, issuer: TrustedIssuer) -> VerifiedToken | None:
             return None
         claims = jwt.decode(token, key, issuer.algorithms).claims
     except (JoseError, ValueError, TypeError, KeyError):
-        # Errors of joserfc (which limits a header to 512 bytes), and Python errors for malformed parts.
+        # joserfc rejects headers over 512 bytes; malformed parts raise Python errors.
         return None
-    # joserfc would accept a list of issuers that contains ours.
+    # joserfc would also accept a list of issuers.
     audience = claims.get("aud")
     is_for_us = audience == issuer.audience or (isinstance(audience, list) and issuer.audience in audience)
     if claims.get("iss") != issuer.issuer:
@@ -271,8 +292,7 @@ def verify(token: str, issuer: TrustedIssuer) -> VerifiedToken | None:
 def is_access_token(header: Mapping[str, Any], claims: Mapping[str, Any], required: str | None) -> bool:
     """Return whether a token is an access token, not an ID token signed with the same key (RFC 9068, RFC 8725 3.12).
 
-    If no `typ` is required, `at+jwt` is sufficient; a token without a specific `typ` must not have the claims of an ID
-    token (`nonce`, the hashes, `typ: ID`).
+    Without a required `typ`, `at+jwt` is sufficient; a token with an unspecific `typ` must not have ID-token claims.
     """
     media_type = _media_type(header)
     if required is not None or media_type == ACCESS_TOKEN_TYPE:
@@ -285,7 +305,7 @@ def _media_type(header: Mapping[str, Any]) -> str:
 
 
 def is_within_lifetime(claims: Mapping[str, Any], now: datetime) -> bool:
-    """Check `nbf` and `exp`; a token without `exp` is invalid."""
+    """Check `nbf` and `exp`; `exp` is required."""
     instant = now.timestamp()
     expiry, start = claims.get("exp"), claims.get("nbf", 0)
     if not _is_number(expiry) or not _is_number(start):
@@ -294,5 +314,5 @@ def is_within_lifetime(claims: Mapping[str, Any], now: datetime) -> bool:
 
 
 def _is_number(value: object) -> TypeGuard[float]:
-    # `isfinite` fails for integers that are too large for a float.
+    # `isfinite` raises for huge integers.
     return (isinstance(value, int) and not isinstance(value, bool)) or (isinstance(value, float) and isfinite(value))

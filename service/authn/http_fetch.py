@@ -1,8 +1,7 @@
 """Fetches a JSON document over HTTP with protection against server-side request forgery (SSRF).
 
-A name is resolved once, every address is checked, and the connection goes to a checked address, so that DNS rebinding
-has no effect. The host that the operator configured may be in a private network; every other host must have global
-addresses. Redirects are not followed. Size and time are limited.
+A name is resolved once and the connection goes to a checked address, so DNS rebinding has no effect. Only the host
+that the operator configured may have private addresses. Redirects are not followed.
 """
 
 import json
@@ -27,7 +26,7 @@ def fetch(url: str, *, trusted_host: str) -> dict[str, Any]:
     """Fetch a JSON object.
 
     Args:
-        trusted_host: the host that the operator configured, which may have private addresses.
+        trusted_host: the configured host, which may have private addresses.
 
     Raises:
         OSError: the host cannot be reached in time.
@@ -57,7 +56,7 @@ def fetch(url: str, *, trusted_host: str) -> dict[str, Any]:
         raise ValueError(f"{url} returned status {response.status} and {len(body)} bytes")
     document = json.loads(body)
     if not isinstance(document, dict):
-        raise ValueError(f"{url} is not a JSON object")  # noqa: TRY004 - one type of error for every invalid response
+        raise ValueError(f"{url} is not a JSON object")  # noqa: TRY004 - the same error for every invalid response
     return document
 
 
@@ -66,7 +65,7 @@ class Deadline:
         self._at = time.monotonic() + seconds
 
     def remaining(self) -> float:
-        """Return the remaining seconds. Raises TimeoutError if none are left."""
+        """Return the remaining seconds. Raises TimeoutError."""
         remaining = self._at - time.monotonic()
         if remaining <= 0:
             raise TimeoutError("the fetch did not end in time")
@@ -102,7 +101,7 @@ def resolve_allowed(host: str, port: int, *, trusted: bool, deadline: Deadline |
 
     Raises:
         OSError: the host has no address, or was not resolved in time.
-        ValueError: one of the addresses is not allowed.
+        ValueError: an address is not allowed.
     """
     addresses = resolve(host, port, deadline or Deadline(FETCH_TIMEOUT_SECONDS))
     for text in addresses:
@@ -120,7 +119,7 @@ def _is_allowed(address: IPv4Address | IPv6Address, trusted: bool) -> bool:
 
 
 class _PinnedConnection(HTTPConnection):
-    """A connection to one of the checked addresses, with the name of the host for TLS and the Host header."""
+    """A connection to a checked address, with the host's name for TLS and the Host header."""
 
     def __init__(self, host: str, port: int, addresses: list[str], deadline: Deadline, *, secure: bool) -> None:
         self.default_port = 443 if secure else 80
@@ -136,7 +135,7 @@ class _PinnedConnection(HTTPConnection):
             self.sock = tls
             tls.settimeout(self._deadline.step_timeout())
             tls.do_handshake()
-        # The deadline may have passed between two steps, when there was no socket to shut down.
+        # The deadline may have passed between two steps, without a socket to shut down.
         self.sock.settimeout(self._deadline.step_timeout())
 
     def _open_socket(self) -> socket.socket:
@@ -158,7 +157,7 @@ def _tls_context() -> "SSLContext":
 
 
 def require_safe_url(url: str) -> None:
-    """Raise ValueError unless a URL has only scheme, host and path, and is https or http to a loopback address."""
+    """Raise ValueError unless a URL is https, or http to a loopback address, without user, query and fragment."""
     parts = urlsplit(url)
     if not parts.hostname or parts.username is not None or parts.query or parts.fragment:
         raise ValueError(f"{url!r} must be a URL of scheme, host and path")

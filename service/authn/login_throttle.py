@@ -1,11 +1,10 @@
 """Throttles failed logins per client address and per API-key prefix.
 
-It only delays. An address that has used up its failures is refused before any lookup, except with a credential that
-was accepted here recently. A prefix only turns a 401 into a 429, so that a key cannot be locked out by its prefix.
-Connections over the unix socket have no address and are not throttled.
+An address with too many failures is refused before any lookup, except with a recently accepted credential. A prefix
+only turns a 401 into a 429, so it cannot lock out a key.
 
-Each process counts in memory. With PostgreSQL, failures after a database lookup are counted there too, so that all
-replicas share one limit. Failures without a lookup, such as a wrong checksum, are not worth a database write.
+Limits are in memory. With PostgreSQL, replicas also share the limit of failures after a database lookup; other
+failures, such as a wrong checksum, are not worth a database write.
 """
 
 import itertools
@@ -21,7 +20,7 @@ from service.db.errors import ignore_if_read_only
 from service.http_server.client_address import network_of
 from service.lru_cache import LruCache
 
-# All failures become available again within a minute, which is the period of the database's limit.
+# Failures are forgotten within a minute, the period of the database's limit.
 MAX_FAILURES_PER_ADDRESS, ADDRESS_INTERVAL_SECONDS = 300, 0.2
 MAX_FAILURES_PER_PREFIX, PREFIX_INTERVAL_SECONDS = 30, 2.0
 MAX_ACCEPTED_CREDENTIALS = 10_000
@@ -29,8 +28,6 @@ SWEEP_INTERVAL_FAILURES = 1_000
 
 
 class LoginThrottle:
-    """The failures of this process, and with a shared database those of all replicas."""
-
     def __init__(self, clock: Callable[[], float] = time.monotonic, shared: Database | None = None) -> None:
         self._shared = shared if shared is not None and shared.kind == "postgresql" else None
         self._lock = threading.Lock()
@@ -40,7 +37,7 @@ class LoginThrottle:
         self._failures = itertools.count()
 
     def check(self, address: str | None, secret: str) -> None:
-        """Refuse a credential from an address with too many failures, unless it was accepted recently.
+        """Refuse an address with too many failures.
 
         Raises:
             ApiError: 429 with `Retry-After`.
@@ -53,12 +50,12 @@ class LoginThrottle:
             raise _too_many(wait)
 
     def record_failure(self, address: str | None, prefix: str | None = None, *, looked_up: bool = False) -> None:
-        """Count a wrong credential.
+        """Record a wrong credential.
 
         Args:
-            address: the client's address; None over the unix socket.
+            address: None over the unix socket, which is not throttled.
             prefix: of an API key.
-            looked_up: whether the credential was looked up in the database.
+            looked_up: whether the database was queried.
 
         Raises:
             ApiError: 429 if the address or the prefix has too many failures.
@@ -82,7 +79,7 @@ class LoginThrottle:
             raise _too_many(max_wait)
 
     def _count_in_database(self, database: Database, counted: list[tuple[TokenBucket, str, int]]) -> float:
-        """Count for all replicas; return the seconds to wait, 0 within the limits."""
+        """Record failures for all replicas; return the seconds to wait."""
         max_wait = 0.0
         with (
             ignore_if_read_only("a failed login could not be counted"),
@@ -94,7 +91,7 @@ class LoginThrottle:
                     with self._lock:
                         bucket.block(key, wait)
                     max_wait = max(max_wait, wait)
-            # Last: locking swept rows before the rows of these keys could deadlock with another request.
+            # Last: locking other rows before the rows of these keys could deadlock.
             if next(self._failures) % SWEEP_INTERVAL_FAILURES == 0:
                 rate_limit.delete_expired(connection)
         return max_wait

@@ -1,7 +1,7 @@
 """An external OpenID Connect provider (`--issuer URL`) and the cache of its signing keys.
 
-The discovery document and the keys are fetched for the first token, every ten minutes, and for a token with an unknown
-`kid`, at most every 30 seconds. If the provider is unavailable, cached keys stay valid for an hour.
+A token causes a fetch if the keys are older than ten minutes or lack its `kid`, at most every 30 seconds for each
+reason. If the provider is unavailable, cached keys remain valid for an hour.
 """
 
 import logging
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 KEYS_MAX_AGE_SECONDS = 600
-# How long cached keys are used if the provider is unavailable: it may have revoked one meanwhile.
+# Limits the use of a key that an unavailable provider has revoked.
 MAX_STALE_SECONDS = 3600
-# Between two fetches for the same reason, so that tokens with invented key ids do not cause more.
+# Limits fetches for tokens with invented key ids.
 MIN_FETCH_INTERVAL_SECONDS = 30
 NEVER = float("-inf")
-# Requests with an unknown key that wait for a fetch: each occupies a thread, and anyone can invent a key id.
+# Requests waiting for a fetch. Each occupies a thread, and anyone can invent a key id.
 MAX_WAITING = 16
 
 
@@ -34,13 +34,12 @@ class ExternalIssuer:
     """A trusted issuer at a URL.
 
     Args:
-        url: the issuer, exactly as in its discovery document and its tokens.
+        url: exactly as in the discovery document and tokens.
         client_id: the public client that users sign in with.
-        audience: the required `aud` of its access tokens.
+        audience: the required `aud` of access tokens.
         assumed_claims: claims that the operator vouches for. `email_verified`: addresses are verified unless a token
-            denies it. `auth_time`: the claim is the time of the sign-in, also in refreshed tokens. RFC 9068 (2.2.1)
-            guarantees that; some providers of other JWTs put the issue time there (canaille), so that a refresh would
-            look like a sign-in.
+            denies it. `auth_time`: the claim is the time of the sign-in, as RFC 9068 (2.2.1) guarantees. Some providers
+            of other JWTs (canaille) use the issue time, so a refresh would look like a sign-in.
 
     Raises:
         ValueError: the URL is neither https nor http to a loopback address, or has more than host, port and path.
@@ -65,7 +64,7 @@ class ExternalIssuer:
         self._fetched_at = self._attempted_at = self._unknown_key_at = NEVER
 
     def key(self, kid: str) -> "Key | None":
-        """Return the key of that id; None if the provider has no such key.
+        """Return the key with an id, if the provider has it.
 
         Raises:
             ApiError: 503 if no keys are cached and they cannot be fetched.
@@ -81,10 +80,14 @@ class ExternalIssuer:
             raise _unavailable()
         return keys.get(kid)
 
-    def _acquire_refresh_lock(self, kid: str) -> bool:
-        """Try to take the refresh lock.
+    def cached_key(self, kid: str) -> "Key | None":
+        return None if self._refresh_due(kid) else self._keys.get(kid)
 
-        Requests whose key is cached do not wait; at most MAX_WAITING others do.
+    def _acquire_refresh_lock(self, kid: str) -> bool:
+        """Take the refresh lock, without waiting if the key is cached; return whether it was taken.
+
+        Raises:
+            ApiError: 503 if MAX_WAITING requests wait already.
         """
         if kid in self._keys:
             return self._lock.acquire(blocking=False)
@@ -98,7 +101,7 @@ class ExternalIssuer:
     def _refresh_due(self, kid: str) -> bool:
         now = time.monotonic()
         if not self._keys or now - self._fetched_at > KEYS_MAX_AGE_SECONDS:
-            # A failed fetch counts too, so that an unavailable provider is not flooded.
+            # Failed fetches are limited too.
             return now - self._attempted_at > MIN_FETCH_INTERVAL_SECONDS
         return kid not in self._keys and now - self._unknown_key_at > MIN_FETCH_INTERVAL_SECONDS
 

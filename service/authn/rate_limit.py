@@ -1,15 +1,15 @@
-"""Rate limits by the generic cell rate algorithm (GCRA): in the database, or in the memory of one process.
+"""Rate limits by the generic cell rate algorithm (GCRA).
 
-A key has the requests of a minute at once, and each becomes available again after its share of a minute, so there is
-no edge of a window at which twice as many pass. One instant is stored per key: when its allowance is whole again.
+A key may use its requests of a minute at once; each is restored after its share of a minute, the interval. Only the
+instant at which the allowance is fully restored is stored.
 
-It exists twice: shared counts need one SQL statement, which is exact for concurrent requests and uses the clock of the
-database; `TokenBucket` counts failed logins, and sessions on SQLite, without a database write.
+The database of several processes gives requests in leases (`take_lease`): a single statement, exact for concurrent
+processes. `TokenBucket` limits failed logins in the memory of a process.
 """
 
-import time
 from collections.abc import Callable
 from hashlib import sha256
+from typing import NamedTuple
 
 from sqlalchemy import Connection, text
 
@@ -19,31 +19,37 @@ from service.lru_cache import LruCache
 
 MINUTE = 60_000_000  # microseconds
 MAX_KEYS = 10_000
+LEASE_SHARE = 16
+"""A lease for expected requests takes at most this part of the free allowance: near the limit, a single request."""
+HELD_MICROSECONDS = MINUTE * 3 // 200
+"""While less than this part of an allowance is in use, 1.5 %, a lease takes all of it in advance."""
 
-# An instant more than a minute ahead means that the clock was set back: it is ignored.
-_CONSUME_SQL = """
-INSERT INTO rate_limits (key_id, full_at) VALUES (:key, {now} + :step)
-ON CONFLICT (key_id) DO UPDATE SET full_at = {step_from} + :step
-WHERE {step_from} - {now} <= :minute - :step
-RETURNING full_at
-"""
-_STEP_FROM = "CASE WHEN rate_limits.full_at BETWEEN {now} AND {now} + :minute THEN rate_limits.full_at ELSE {now} END"
-_NOW_OR_PARAMETER = f"coalesce(CAST(:now AS bigint), {dialect.POSTGRESQL_NOW})"
-
-
-def _statement(now: str) -> str:
-    return _CONSUME_SQL.format(now=now, step_from=_STEP_FROM.format(now=now))
+_NOW = f"coalesce(CAST(:now AS bigint), {dialect.POSTGRESQL_NOW})"
+_MINUTE, _INTERVAL, _NEEDED = (f"CAST(:{name} AS bigint)" for name in ("minute", "interval", "needed"))
+# A row more than two minutes ahead is ignored: the server's clock was set back.
+_IS_USED = f"rate_limits.full_at BETWEEN {_NOW} AND {_NOW} + 2 * {_MINUTE}"
+_START = f"CASE WHEN {_IS_USED} THEN rate_limits.full_at ELSE {_NOW} END"
+_AHEAD = f"CASE WHEN {_IS_USED} THEN rate_limits.full_at - {_NOW} ELSE 0 END"
 
 
-_CONSUME = {
-    # The clock of SQLite has no microseconds; its file is on this machine.
-    "sqlite": (text(_statement(":now")), text("SELECT full_at - :now FROM rate_limits WHERE key_id = :key")),
-    "postgresql": (
-        text(_statement(_NOW_OR_PARAMETER)),
-        text(f"SELECT full_at - {_NOW_OR_PARAMETER} FROM rate_limits WHERE key_id = :key"),  # noqa: S608 - a constant
-    ),
-}
+def _size(ahead: str) -> str:
+    """Return SQL for the requests of a lease."""
+    return (
+        f"greatest({_NEEDED},"
+        f" least(CAST(:wanted AS bigint), ({_MINUTE} - {ahead}) / {_INTERVAL} / {LEASE_SHARE}),"
+        f" (CAST(:held AS bigint) - {ahead}) / {_INTERVAL})"
+    )
 
+
+_LEASE = text(f"""
+    INSERT INTO rate_limits (key_id, full_at, leased)
+    VALUES (:key, {_NOW} + {_size("0")} * {_INTERVAL}, {_size("0")})
+    ON CONFLICT (key_id) DO UPDATE
+    SET full_at = {_START} + {_size(_AHEAD)} * {_INTERVAL}, leased = {_size(_AHEAD)}
+    WHERE {_AHEAD} <= {_MINUTE} - {_NEEDED} * {_INTERVAL}
+    RETURNING leased, full_at - {_NOW}
+""")  # noqa: S608 - constants
+_AHEAD_OF_KEY = text(f"SELECT full_at - {_NOW} FROM rate_limits WHERE key_id = :key")  # noqa: S608 - a constant
 _FAILURE_PREFIX = "guess:"
 _DELETE_EXPIRED = text(
     "DELETE FROM rate_limits WHERE key_id IN (SELECT key_id FROM rate_limits"  # noqa: S608 - a constant
@@ -51,41 +57,78 @@ _DELETE_EXPIRED = text(
 )
 
 
-def consume(
-    connection: Connection, key_id: str, per_minute: int, requests: int = 1, *, now: int | None = None
-) -> int | None:
-    """Count a request of a key; return None, or the seconds to wait if it exceeds the limit.
+class Grant(NamedTuple):
+    """The result of a lease.
+
+    `requests`: 0 if refused. `ahead`: microseconds until the allowance is full, if no other request is counted.
+    """
+
+    requests: int
+    ahead: int
+
+
+def interval_of(per_minute: int) -> int:
+    """Return the microseconds after which a request is restored."""
+    return max(1, MINUTE // per_minute)
+
+
+def interval_and_count(per_minute: int, requests: int) -> tuple[int, int]:
+    """Return the interval, and the number of requests to count: at most a minute's allowance."""
+    interval = interval_of(per_minute)
+    return interval, min(requests, MINUTE // interval)
+
+
+def take_lease(
+    connection: Connection,
+    key: str,
+    interval: int,
+    needed: int,
+    wanted: int = 0,
+    held: int = 0,
+    *,
+    now: int | None = None,
+) -> Grant:
+    """Count requests of a key in advance (PostgreSQL only).
 
     Args:
-        requests: how many requests it counts as; at most those of a whole minute.
-        now: microseconds since 1970; by default the server's clock on PostgreSQL and this machine's on SQLite.
+        interval: microseconds after which a request is restored.
+        needed: the least number of requests, at most those of a minute.
+        wanted: the number of requests that are expected soon, of which a part is granted.
+        held: grant all requests up to this number of microseconds of the allowance.
+        now: microseconds since 1970; by default the server's clock.
     """
-    kind, step = connection.dialect.name, min(MINUTE, MINUTE // per_minute * requests)
-    statement, remaining = _CONSUME[kind]
-    values: dict[str, int | str | None] = {"key": key_id, "step": step, "minute": MINUTE}
-    clock = {"now": time.time_ns() // 1_000 if now is None and kind == "sqlite" else now}
-    if connection.execute(statement, values | clock).scalar() is not None:
-        return None
-    ahead = connection.execute(remaining, {"key": key_id} | clock).scalar() or 0
-    return whole_seconds(int(ahead) - (MINUTE - step))
+    row = {"key": key, "minute": MINUTE, "interval": interval, "needed": needed, "wanted": wanted, "held": held}
+    granted = connection.execute(_LEASE, row | {"now": now}).one_or_none()
+    if granted is not None:
+        return Grant(*granted)
+    ahead = connection.scalar(_AHEAD_OF_KEY, {"key": key, "now": now})
+    # No row if it was deleted meanwhile.
+    return Grant(0, ahead or 0)
+
+
+def consume(connection: Connection, key: str, per_minute: int, *, now: int | None = None) -> int | None:
+    """Count a single request of a key (PostgreSQL only); return None, or the seconds to wait beyond the limit."""
+    interval = interval_of(per_minute)
+    grant = take_lease(connection, key, interval, 1, now=now)
+    return None if grant.requests else whole_seconds(grant.ahead - (MINUTE - interval))
 
 
 def throttle_key(name: str) -> str:
-    """Return the key of a failure counter: `guess:` and a hash, 36 characters, never the id of an API key."""
+    """Return the key of a failure counter: 36 characters, distinct from ids of API keys."""
     return f"{_FAILURE_PREFIX}{sha256(name.encode()).hexdigest()[: 36 - len(_FAILURE_PREFIX)]}"
 
 
 def delete_expired(connection: Connection) -> None:
-    """Delete the rows whose allowance is whole again (PostgreSQL only; skips locked rows)."""
+    """Delete rows with a full allowance (PostgreSQL only; skips locked rows)."""
     connection.execute(_DELETE_EXPIRED)
 
 
 class TokenBucket:
-    """Counts in memory, for each of at most `max_keys` keys. Not thread-safe.
+    """Rate limits in memory for at most `max_keys` keys. Not thread-safe.
 
     Args:
-        burst: requests that a key has at once.
-        interval: seconds after which one becomes available again.
+        burst: requests available at once.
+        interval: seconds after which a request is restored.
         clock: a monotonic clock, in seconds.
     """
 
@@ -96,28 +139,27 @@ class TokenBucket:
         self._full_at: LruCache[str, float] = LruCache(max_keys)
 
     def wait_seconds(self, key: str) -> float:
-        """Return the seconds until another request of this key fits; 0 if it fits now."""
+        """Return the seconds until another request fits."""
         return max(0.0, (self._full_at.get(key) or 0.0) - self._clock() - self._allowance)
 
     def take(self, key: str) -> float:
-        """Count a request if it fits; return the seconds to wait otherwise."""
+        """Count a request if it fits; otherwise return the seconds to wait."""
         wait = self.wait_seconds(key)
         if not wait:
             self._full_at[key] = max(self._full_at.get(key) or 0.0, self._clock()) + self._interval
         return wait
 
     def block(self, key: str, seconds: float) -> None:
-        """Let no request of this key fit for so long."""
         self._full_at[key] = max(self._full_at.get(key) or 0.0, self._clock() + self._allowance + seconds)
 
 
 def whole_seconds(microseconds: int) -> int:
-    """Round up to whole seconds, at least one."""
+    """Round up to whole seconds, at least 1."""
     return max(1, -(-microseconds // 1_000_000))
 
 
 class RateLimited(ApiError):
-    """A 429 with the body of the API gateway, in which `error` is a string."""
+    """A 429 with the API gateway's body, in which `error` is a string."""
 
     def __init__(self, wait: int) -> None:
         message = f"Too many requests. Please retry after {wait} seconds."

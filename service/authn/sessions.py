@@ -1,8 +1,7 @@
-"""Sessions of users: started by a sign-in, read on every request, ended once.
+"""Sessions of users.
 
-A session is identified by the `sid` claim of the local issuer, or by the sign-in at an external issuer
-(`service/authn/account_linking.py`). Every request reads its row, so ending it takes effect immediately. It expires 30
-days after the sign-in and is never extended.
+The local issuer identifies a session by the `sid` claim, an external issuer by the sign-in (`account_linking`). Every
+request compares a revision, so ending it takes effect immediately. It expires 30 days after the sign-in.
 """
 
 import uuid
@@ -19,11 +18,9 @@ from service.db.dialect import upsert_insert
 from service.db.engine import Record
 from service.db.tables import authorization_codes, device_codes, sessions, users
 from service.principal import Principal
-from service.principals.conditions import LIVE_SESSION, OPEN_SESSION
+from service.principals.live_credentials import LIVE_SESSION, OPEN_SESSION
 
 LIFETIME = timedelta(days=30)
-# `last_seen_at` is only displayed, so it is not written on every request.
-LAST_SEEN_INTERVAL = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +48,14 @@ def start(
     session_id: str,
     subject: str | None = None,
 ) -> None:
-    """Insert a session; `subject` is the issuer's name for it, by default `session_id`."""
+    """Insert a session; `subject` is its id at the issuer, by default `session_id`."""
     connection.execute(insert(sessions).values(_row(issuer, user_id, device, location, at, session_id, subject)))
 
 
 def start_once(
     connection: Connection, *, issuer: str, subject: str, user_id: str, location: str, at: datetime
 ) -> str | None:
-    """Insert the session of a sign-in at an external issuer; return its id, None if the session exists."""
+    """Insert the session of an external sign-in; return its id, None if it exists."""
     row = _row(issuer, user_id, "", location, at, str(uuid.uuid4()), subject)
     # RETURNING, because psycopg has no row count for an insert.
     statement = upsert_insert(connection, sessions).values(row).on_conflict_do_nothing()
@@ -104,7 +101,7 @@ def get(connection: Connection, session_id: str) -> Session | None:
 
 
 def confirm(connection: Connection, principal: Principal, at: datetime) -> Principal | None:
-    """Check in the transaction of a change that session and token are still valid, and lock the session's row."""
+    """Lock a session; return None unless session and token are valid."""
     if principal.token_ends_at is not None and at.timestamp() >= principal.token_ends_at:
         return None
     active = (
@@ -116,16 +113,8 @@ def confirm(connection: Connection, principal: Principal, at: datetime) -> Princ
     return None if connection.scalar(active, {"now": at}) is None else principal
 
 
-def record_last_seen(connection: Connection, session: Session, *, at: datetime) -> None:
-    connection.execute(
-        update(sessions)
-        .where(sessions.c.id == session.id, sessions.c.last_seen_at <= at - LAST_SEEN_INTERVAL)
-        .values(last_seen_at=at)
-    )
-
-
 def end(connection: Connection, session_id: str, *, reason: str, at: datetime) -> bool:
-    """End a session with its access and refresh tokens; return False if it had ended before."""
+    """End a session with its access and refresh tokens; return False if it had already ended."""
     ended = connection.execute(
         update(sessions)
         .where(sessions.c.id == session_id, sessions.c.ended_at.is_(None))
@@ -135,12 +124,10 @@ def end(connection: Connection, session_id: str, *, reason: str, at: datetime) -
 
 
 def end_all(connection: Connection, user_id: str, *, reason: str, at: datetime) -> int:
-    """End every session of a user and every sign-in that could still become one; return the number of sessions.
+    """End every session and pending sign-in of a user; return the number of sessions.
 
-    Codes that are approved but not used yet are invalidated. `sessions_revoked_at` rejects earlier sign-ins at an
-    external issuer (`account_linking.start_session_for_new_sign_in`).
-
-    The sessions are updated last: waiting for the other rows may have let another session start (PostgreSQL).
+    Unused approved codes are invalidated, and `sessions_revoked_at` rejects earlier sign-ins at an external issuer. The
+    sessions are updated last, because another may start while the other updates wait for locks (PostgreSQL).
     """
     connection.execute(update(users).where(users.c.id == user_id).values(sessions_revoked_at=at))
     connection.execute(
@@ -161,7 +148,6 @@ def end_all(connection: Connection, user_id: str, *, reason: str, at: datetime) 
 
 
 def list_active(connection: Connection, user_id: str, at: datetime) -> Sequence[Record]:
-    """Return the active sessions of a user, last seen first."""
     return connection.execute(
         select(sessions)
         .where(sessions.c.user_id == user_id, OPEN_SESSION)

@@ -1,36 +1,32 @@
-"""Authorizes a request: applies the route policy to the authenticated principal.
-
-A decision uses the route policy, the credential, the ids in the path and the database, never a body or a query.
-"""
+"""Applies a route policy to the credential and the ids in the path, but not to the body or the query."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, select
+from sqlalchemy import Connection, select
 
 from service import errors
 from service.authz.context import AuthorizationContext, OrganizationContext, TenantContext
-from service.authz.decisions import covers, has_enforced_scope
+from service.authz.entitlements import Entitlements
 from service.authz.route_policies import RoutePolicy
-from service.catalogue.operations import access_levels, scope_of
+from service.catalogue.operations import access_levels
 from service.catalogue.resource_types import kinds
-from service.db.tables import memberships, tenants, users
+from service.catalogue.scopes import covers, has_enforced_scope, scope_of
+from service.db.tables import memberships, tenants
 from service.errors import ApiError
 from service.principal import Principal
-from service.principals.conditions import may_enter, membership_covers_tenant
-from service.principals.grants import membership_in
+from service.principals.enterable_tenants import membership_covers_tenant
 from service.validation import canonical_id
 
 
-def authorize(
-    rule: RoutePolicy, principal: Principal, connection: Connection | None, path: Mapping[str, Any]
-) -> AuthorizationContext:
-    """Apply a route policy to an authenticated principal. A policy that reads no database needs no connection.
+def authorize(rule: RoutePolicy, entitlements: Entitlements, path: Mapping[str, Any]) -> AuthorizationContext:
+    """Apply a route policy to a principal.
 
     Raises:
-        ApiError: 400 for an invalid id, 403 without the right credential, entitlement, role or scope.
+        ApiError: 400 for an invalid id, 403 without the required credential, entitlement, role or scope.
+        NotLoaded: an entitlement is not in memory.
     """
+    principal = entitlements.principal
     if rule.who == "person" and principal.kind != "session":
         raise errors.session_required()
     if rule.who == "person_or_key" and principal.kind not in ("session", "api_key"):
@@ -40,18 +36,11 @@ def authorize(
     action, scope = requested_target(rule, path)
     if principal.kind == "api_key" or (principal.kind == "workload" and principal.scopes):
         require_scope(principal, scope)
-    # Only a route policy that reads no database may be applied without a connection.
-    assert connection is not None or not rule.needs_database
-    context = (
-        AuthorizationContext(principal)
-        if connection is None
-        else _resolve_membership(rule, principal, connection, path)
-    )
-    return context if action is None else replace(context, action=action)
+    return _resolve_membership(rule, entitlements, path, action)
 
 
 def requested_target(rule: RoutePolicy, path: Mapping[str, Any]) -> tuple[str | None, str | None]:
-    """Return the operation and the scope that a route policy needs, for the resource type in the path if there is one.
+    """Return the required operation and scope, completed by a resource type in the path.
 
     Raises:
         ApiError: flat 404 for an unknown resource type, 400 for an operation that it does not support.
@@ -74,28 +63,19 @@ def requested_target(rule: RoutePolicy, path: Mapping[str, Any]) -> tuple[str | 
 
 
 def _resolve_membership(
-    rule: RoutePolicy, principal: Principal, connection: Connection, path: Mapping[str, Any]
+    rule: RoutePolicy, entitlements: Entitlements, path: Mapping[str, Any], action: str | None
 ) -> AuthorizationContext:
     if rule.tenancy == "tenant":
-        tenant = _named_tenant(rule, principal, connection, path)
-        return _in_tenant(rule, principal, connection, canonical_id(tenant, "tenant"))
+        return _in_tenant(rule, entitlements, canonical_id(_named_tenant(rule, entitlements, path), "tenant"), action)
     if rule.tenancy == "organization":
-        return _in_organization(rule, principal, connection, canonical_id(path["organization_id"], "organization"))
-    return AuthorizationContext(principal)
+        return _in_organization(rule, entitlements, canonical_id(path["organization_id"], "organization"), action)
+    return AuthorizationContext(entitlements.principal, action=action)
 
 
-def home_tenant(connection: Connection, principal: Principal) -> str | None:
-    """Return the credential's own tenant: that of a key or workload, or a person's default tenant, None without one."""
-    if principal.tenant_id:
-        return principal.tenant_id
-    return connection.scalar(select(users.c.default_tenant_id).where(users.c.id == principal.user_id))
-
-
-def _named_tenant(rule: RoutePolicy, principal: Principal, connection: Connection, path: Mapping[str, Any]) -> str:
-    """Return the tenant that a route acts on, as the path or the credential names it."""
+def _named_tenant(rule: RoutePolicy, entitlements: Entitlements, path: Mapping[str, Any]) -> str:
     if not rule.home:
         return str(path["tenant_id"])
-    tenant_id = home_tenant(connection, principal)
+    tenant_id = entitlements.home_tenant()
     if tenant_id is None:
         raise errors.no_home_tenant()
     return tenant_id
@@ -110,10 +90,9 @@ def _role_refused(rule: RoutePolicy) -> ApiError:
 def belongs_to(
     connection: Connection, principal: Principal, organization_id: str | None, tenant_id: str | None
 ) -> tuple[str | None, str | None]:
-    """Narrow the organization and the tenant of a request to those that its principal belongs to now.
+    """Return the organization and the tenant of a request, each only if the principal belongs to it now.
 
-    A key and a workload belong to their tenant and its organization. A person without entitlement to the tenant
-    belongs to its organization only.
+    Keys and workloads belong to their tenant and its organization. People may belong only to the organization.
     """
     if principal.tenant_id:
         own = connection.scalar(select(tenants.c.organization_id).where(tenants.c.id == principal.tenant_id))
@@ -131,55 +110,44 @@ def belongs_to(
     return connection.scalar(own), None
 
 
-def _workload_in(
-    rule: RoutePolicy, principal: Principal, connection: Connection, condition: ColumnElement[bool]
-) -> str | None:
-    """Return the organization of a workload's tenant if `condition` matches it. A workload has no role."""
-    query = select(tenants.c.organization_id).where(tenants.c.id == principal.tenant_id, condition)
-    organization_id = connection.scalar(query)
-    if organization_id is not None and rule.roles is not None:
-        raise _role_refused(rule)
-    return organization_id
-
-
-def _in_tenant(rule: RoutePolicy, principal: Principal, connection: Connection, tenant_id: str) -> TenantContext:
+def _in_tenant(rule: RoutePolicy, entitlements: Entitlements, tenant_id: str, action: str | None) -> TenantContext:
+    principal = entitlements.principal
+    if principal.tenant_id and principal.tenant_id != tenant_id:
+        raise errors.tenant_access_denied()
     if principal.kind == "workload":
-        organization_id = _workload_in(rule, principal, connection, tenants.c.id == tenant_id)
-        if organization_id is None:
-            raise errors.tenant_access_denied()
-        return TenantContext(principal, organization_id, tenant_id)
-    membership = membership_in(connection, tenant_id, principal.user_id)
-    # A key may only enter its own tenant.
-    if membership is None or (principal.tenant_id and principal.tenant_id != tenant_id):
+        _require_no_role(rule)
+        return TenantContext(principal, entitlements.own_organization(), tenant_id, action=action)
+    membership = entitlements.membership_in(tenant_id)
+    if membership is None:
         raise errors.tenant_access_denied()
     if rule.roles is not None and membership.role not in rule.roles:
         raise _role_refused(rule)
-    return TenantContext(principal, membership.organization_id, tenant_id, membership.role)
+    return TenantContext(principal, membership.organization_id, tenant_id, membership.role, action)
 
 
 def _in_organization(
-    rule: RoutePolicy, principal: Principal, connection: Connection, organization_id: str
+    rule: RoutePolicy, entitlements: Entitlements, organization_id: str, action: str | None
 ) -> OrganizationContext:
+    principal = entitlements.principal
     if principal.kind == "workload":
-        if _workload_in(rule, principal, connection, tenants.c.organization_id == organization_id) is None:
+        if entitlements.own_organization() != organization_id:
             raise errors.permission_denied("organization")
-        return OrganizationContext(principal, organization_id)
-    membership = select(memberships.c.role).where(
-        memberships.c.organization_id == organization_id, memberships.c.user_id == principal.user_id
-    )
-    if principal.tenant_id:
-        # A key is entitled to the organization through its own tenant, while its creator may enter that.
-        membership = membership.join(tenants, tenants.c.organization_id == memberships.c.organization_id).where(
-            may_enter(principal)
-        )
-    role = connection.scalar(membership)
+        _require_no_role(rule)
+        return OrganizationContext(principal, organization_id, action=action)
+    role = entitlements.role_in_organization(organization_id)
     if role is None or (rule.roles is not None and role not in rule.roles):
         raise errors.permission_denied("organization")
-    return OrganizationContext(principal, organization_id, None, role)
+    return OrganizationContext(principal, organization_id, None, role, action)
+
+
+def _require_no_role(rule: RoutePolicy) -> None:
+    """Refuse a workload, which has no role, on a route that requires one."""
+    if rule.roles is not None:
+        raise _role_refused(rule)
 
 
 def require_scope(principal: Principal, needed: str | None) -> None:
-    """Refuse a principal without the scope; without a needed one, a principal that has no enforced scope.
+    """Require a scope; without `needed`, require any enforced scope.
 
     Raises:
         ApiError: 403 INSUFFICIENT_SCOPE.

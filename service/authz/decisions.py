@@ -1,17 +1,17 @@
-"""Decides about principals by their grants, and caches compiled policies.
+"""Decides about operations by the grants of a principal, and caches compiled policies.
 
-Every part of the grants must allow an operation: the scopes of a key, the current role of its creator and its policies
-if it has any; the scopes of a workload identity if it has any, and its policies. So a deny in any part wins. A policy
-is limited to the current role of its author; the compiled engine contains that limit.
+Every part of the grants must allow an operation, so a deny in any part wins: the scopes of a key, its creator's
+current role and its policies, if any; for a workload identity its scopes, if any, and its policies. A policy is
+limited to the current role of its author.
 """
 
 import json
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from sqlalchemy import Connection, func, select
 
@@ -20,26 +20,25 @@ from client.policy.document import InvalidDocument, parse_document
 from client.policy.engine import Engine, GrantedRule, Source, granted_rules
 from client.policy.model import Document, RequestContext
 from service.catalogue import operations as shipped
-from service.catalogue.operations import roles, scope_of
+from service.catalogue.operations import roles
+from service.catalogue.scopes import covers, scope_of
 from service.db.tables import catalogue_operations
 from service.principals import grants as stored
 from service.principals.grants import AppliedPolicy, PrincipalGrants
 
 MAX_ENGINES = 1_000
-# In all cached engines: a rule takes some 1.3 KB, and one search may need five hundred engines.
+# In all cached engines. A rule takes about 1.3 KB; a search may need 500 engines.
 MAX_RULES = 50_000
 Part = Literal["scopes", "role", "policies"]
 
 _LAST = select(func.max(catalogue_operations.c.position))
 DENY_ALL = Engine(())
-"""For a role or an author without any right in the tenant."""
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """Whether an operation is allowed, and the deciding part of the grants.
+class Decision(NamedTuple):
+    """A decision about an operation.
 
-    If denied, `part` is the first part that does not allow it. `source` is the deciding rule, None if none matched.
+    If denied, `part` is the first that does not allow it. `source` is the deciding rule, if any.
     """
 
     allowed: bool
@@ -60,20 +59,20 @@ class Decision:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CatalogueSnapshot:
-    """The operations of a database at one time. Snapshots are compared by identity."""
+    """The operations of a database at a point in time, compared by identity."""
 
     operations: Catalogue
     levels: dict[str, str]
 
     def scope_of(self, operation: str) -> str | None:
-        """Return the scope that an operation needs; None for an unknown operation."""
+        """Return the scope that an operation requires; None if unknown."""
         level = self.levels.get(operation)
         return None if level is None else scope_of(operation, level)
 
 
 @dataclass(frozen=True, slots=True)
 class CompiledGrants:
-    """Compiled, immutable grants. `role` and `policies` are None if that part does not limit the principal."""
+    """Compiled grants. `role` and `policies` are None if they do not limit the principal."""
 
     principal: PrincipalGrants
     catalogue: CatalogueSnapshot
@@ -82,7 +81,7 @@ class CompiledGrants:
     unreadable: tuple[str, ...] = ()
 
     def decide(self, operation: str, target: str, facts: RequestContext) -> Decision:
-        """Decide about an operation. `target` is a full name; its `*` parts are unknown."""
+        """Decide about an operation on `target`, a full name in which `*` parts are unknown."""
         last = Decision(False, "policies")
         if self.principal.scopes is not None:
             last = Decision(covers(self.principal.scopes, self.catalogue.scope_of(operation)), "scopes")
@@ -95,7 +94,6 @@ class CompiledGrants:
         return self.by_policies(operation, target, facts) or last
 
     def by_policies(self, operation: str, target: str, facts: RequestContext) -> Decision | None:
-        """Return the decision of the policies alone; None without policies."""
         if self.unreadable:
             return Decision(False, "policies", unreadable=True)
         return None if self.policies is None else _answer("policies", self.policies, operation, target, facts)
@@ -106,34 +104,19 @@ def _answer(part: Part, engine: Engine, operation: str, target: str, facts: Requ
     return Decision(verdict > 0, part, verdict, engine.source(verdict))
 
 
-def covers(scopes: Iterable[str], needed: str | None) -> bool:
-    """Return whether scopes cover a needed one: that scope itself or the wildcard of its service.
-
-    `write` does not cover `read`. A scope that no service enforces is never covered.
-    """
-    if needed is None or needed not in shipped.enforced_scopes():
-        return False
-    return any(scope in (needed, f"{needed.partition(':')[0]}:*") for scope in scopes)
-
-
-def has_enforced_scope(scopes: Iterable[str]) -> bool:
-    """Return whether any of the scopes is one that a service enforces; the others allow no operation."""
-    return not shipped.enforced_scopes().keys().isdisjoint(scopes)
-
-
 @dataclass(frozen=True, slots=True)
 class Policies:
-    """The policies of a principal compiled to one engine, and the ids of those that cannot be read."""
+    """Compiled policies, and the ids of unreadable policies."""
 
     engine: Engine
     unreadable: tuple[str, ...] = ()
 
 
 class PolicyEngineCache:
-    """The compiled policies of this process, cached by their tenant, versions and authors.
+    """The compiled policies of this process.
 
-    The key (tenant, policies by version, authors by current role) is read with every request, so a change by any
-    process takes effect on the next request. Principals with the same policies share one engine.
+    The cache key has the policies by version and the authors by current role, so an entry is never outdated. Principals
+    with the same policies share an engine.
     """
 
     def __init__(self) -> None:
@@ -143,7 +126,7 @@ class PolicyEngineCache:
         self._rules = 0
 
     def catalogue(self, connection: Connection) -> CatalogueSnapshot:
-        """Return the catalogue of this database. It only grows, so its last position identifies its state."""
+        """Return the catalogue. It only grows, so its last position identifies its state."""
         last = connection.scalar(_LAST) or 0
         cached = self._catalogue
         if cached is not None and cached[0] == last:
@@ -153,14 +136,15 @@ class PolicyEngineCache:
         self._catalogue = (last, catalogue)
         return catalogue
 
-    def compiled(self, connection: Connection, grants: PrincipalGrants) -> CompiledGrants:
-        """Compile grants that were read on this connection."""
-        catalogue = self.catalogue(connection)
+    def compiled(
+        self, connection: Connection, grants: PrincipalGrants, catalogue: CatalogueSnapshot | None = None
+    ) -> CompiledGrants:
+        catalogue = catalogue or self.catalogue(connection)
         role = None if grants.kind == "workload_identity" else role_engine(grants.role)
         if grants.policies:
             policies = self._policies(connection, grants.tenant_id, grants.policies, catalogue)
             return CompiledGrants(grants, catalogue, role, policies.engine, policies.unreadable)
-        # Without scopes and without policies an identity has no grant at all.
+        # An identity without scopes and policies has no grants.
         ungranted = grants.kind == "workload_identity" and grants.scopes is None
         return CompiledGrants(grants, catalogue, role, DENY_ALL if ungranted else None)
 
@@ -187,13 +171,13 @@ class PolicyEngineCache:
 def compile_policies(
     connection: Connection, tenant_id: str, policies: Sequence[AppliedPolicy], catalogue: CatalogueSnapshot
 ) -> Policies:
-    """Compile the documents of policies to one engine, each rule limited by the current role of its author."""
+    """Compile policies; the current role of its author limits each rule."""
     texts = stored.policy_documents(connection, tenant_id, [policy.policy_id for policy in policies])
     rules: list[GrantedRule] = []
     unreadable = []
     for policy in policies:
         if policy.policy_id not in texts:
-            continue  # Deleted since the grants were read. Without any policy left, the engine denies.
+            continue  # deleted since the grants were read; an empty engine denies
         name, text = texts[policy.policy_id]
         try:
             document = parse_document(text, catalogue.operations).document
@@ -206,7 +190,6 @@ def compile_policies(
 
 @cache
 def role_document(role: str) -> Document:
-    """Return the rules of a role."""
     return parse_document(
         json.dumps(roles()[role].document), Catalogue(operation.name for operation in shipped.operations())
     ).document
@@ -214,12 +197,11 @@ def role_document(role: str) -> Document:
 
 @cache
 def role_engine(role: str | None) -> Engine:
-    """Return the compiled rules of a role, cached; no role and an unknown role allow no operation."""
+    """Return the compiled rules of a role; None and unknown roles allow no operation."""
     return Engine(role_rules(role)) if role in roles() else DENY_ALL
 
 
 def role_rules(role: str | None) -> list[GrantedRule]:
-    """Return the rules of a role as granted rules named `role:<name>`."""
     if role is None or role not in roles():
         return []
     return granted_rules(role_document(role), f"role:{role}", roles()[role].title)

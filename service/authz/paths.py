@@ -1,4 +1,4 @@
-"""Paths that the table of route policies and the routes share."""
+"""Paths shared by route policies and routes."""
 
 TENANTS = "/api/v1/tenants"
 TENANT = f"{TENANTS}/{{tenant_id}}"

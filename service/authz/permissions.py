@@ -1,13 +1,12 @@
-"""The operations that routes require of their principals."""
+"""The operations that routes require."""
 
 from enum import StrEnum
 
 
 class Permission(StrEnum):
-    """An operation of the catalogue that a route policy names, as `<service>:<resource type>:<verb>`.
+    """An operation of the catalogue, as `<service>:<resource type>:<verb>`, in alphabetical order.
 
-    Routes of resources are not here: the resource type of their path completes their operation. Names are in
-    alphabetical order.
+    Operations on resources are not included: the resource type in the path completes them.
     """
 
     IAM_POLICIES_SIMULATE = "iam:policies:simulate"

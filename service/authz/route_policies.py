@@ -2,13 +2,15 @@
 
 who          the credential: `anyone` (none), `principal` (any), `person` (a session), `person_or_key`, `key`
              (an API key), `operator` (the owner of the unix socket)
-tenancy      the route acts on a tenant or an organization; the principal must be entitled to it
-roles        the roles in that organization that may call the route; None for any membership
-scope        the scope that an API key needs; None if any enforced scope is enough
-permission   the operation that policies must allow a key or a workload, and the role its creator
-audit_event  the name of the change in the audit log; None for reads
+tenancy      the route acts on a tenant or an organization and requires entitlement to it
+roles        the required role; None for any
+scope        the scope that keys and workloads with scopes need; None for any enforced scope
+permission   the operation that policies of keys and workloads, and the role of a key's creator, must allow
+audit_event  the event in the audit log; None for reads
+work         the class of work, whose queue bounds the requests
 """
 
+from collections.abc import Iterator, Set
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -41,52 +43,70 @@ from service.authz.paths import (
 )
 from service.authz.permissions import Permission
 from service.catalogue.operations import roles
+from service.http_server.work_queues import Work
+
+
+class AuthorRoles(Set[str]):
+    """The roles that may write policies. Their file is read on first use, because no first answer needs it."""
+
+    def __contains__(self, name: object) -> bool:
+        return any(name == author for author in self)
+
+    def __iter__(self) -> Iterator[str]:
+        return (role.name for role in roles().values() if role.authors_policies)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
 
 MANAGERS = frozenset({"owner", "admin"})
-AUTHORS = frozenset(role.name for role in roles().values() if role.authors_policies)
+AUTHORS = AuthorRoles()
 
 
 @dataclass(frozen=True, slots=True)
 class RoutePolicy:
-    """A line of the table; the module docstring explains the other fields."""
+    """An entry of the table; see the module docstring."""
 
     who: Literal["anyone", "principal", "person", "person_or_key", "key", "operator"]
     tenancy: Literal["tenant", "organization"] | None = None
-    roles: frozenset[str] | None = None
+    roles: Set[str] | None = None
     scope: str | None = None
     permission: Permission | None = None
     audit_event: AuditEvent | None = None
     resource_action: str | None = None
-    """The verb of the operation. The resource type in the path completes it, and determines the scope."""
+    """The verb of an operation; the resource type in the path completes it and determines the scope."""
     enforced_for_users: bool = False
-    """The role of a person must allow the operation as well."""
+    """A person's role must also allow the operation."""
     dry_run: bool = False
-    """The route is a POST that changes nothing."""
+    """A POST route without changes."""
     home: bool = False
-    """The path names no tenant: the route acts on the tenant of the credential."""
+    """The route acts on the tenant of the credential; its path has none."""
     local: bool = False
-    """The route exists only on the unix socket."""
-    cpu_intensive: bool = False
-    """The route compares policy documents or reads many resources; each credential may run only a few at a time."""
+    """Served only on the unix socket."""
+    work: Work = Work.READ
+    """The queue of the requests. A route with changes has `Work.WRITE`, or
+    `Work.SIGN_IN` without a credential, unless its entry names another class."""
+    quick: bool = False
+    """A read by id, of prepared statements only: it runs on the event loop (`service/db/loop_reads.py`)."""
     forbidden_message: str | None = None
-    """The message if the role is missing; the code is then FORBIDDEN instead of PERMISSION_DENIED."""
+    """Replaces the message and the code PERMISSION_DENIED (by FORBIDDEN) for a missing role."""
 
     @property
     def needs_database(self) -> bool:
-        """Return whether authorization reads the database, after authentication."""
+        """Return whether authorization reads the database."""
         return self.tenancy is not None or self.permission is not None
 
 
 APPLY_FORBIDDEN_MESSAGE = (
     "you must be an owner or admin of the organization that owns this tenant to apply its default tags"
 )
-# Policies, groups and keys are managed in an interactive session, never with an API key or a workload token.
+# Policies, groups and keys are managed only in sessions, not with a key or workload token.
 TENANT_READ = RoutePolicy("person", tenancy="tenant")
-TENANT_DRY_RUN = RoutePolicy("person", tenancy="tenant", dry_run=True, cpu_intensive=True)
+TENANT_DRY_RUN = RoutePolicy("person", tenancy="tenant", dry_run=True, work=Work.CPU_INTENSIVE)
 
 
 def _iam_change(event: AuditEvent) -> RoutePolicy:
-    return RoutePolicy("person", tenancy="tenant", roles=AUTHORS, audit_event=event, cpu_intensive=True)
+    return RoutePolicy("person", tenancy="tenant", roles=AUTHORS, audit_event=event, work=Work.CPU_INTENSIVE)
 
 
 def _key_change(event: AuditEvent) -> RoutePolicy:
@@ -94,10 +114,10 @@ def _key_change(event: AuditEvent) -> RoutePolicy:
 
 
 def _binding(permission: Permission, event: AuditEvent | None = None) -> RoutePolicy:
-    """Return the policy of a route of workload identity bindings, for people and API keys.
+    """Return the policy of a binding route, for people and API keys.
 
-    Reading needs the scope of writing, because a client reads back its change. A change is CPU-intensive: it compares
-    the rights of the binding with those of its author.
+    Reads need the scope for writing, because clients read back their changes. A change is CPU-intensive, because it
+    compares the rights of binding and author.
     """
     return RoutePolicy(
         "person_or_key",
@@ -106,7 +126,7 @@ def _binding(permission: Permission, event: AuditEvent | None = None) -> RoutePo
         scope="organizations:write",
         permission=permission,
         audit_event=event,
-        cpu_intensive=event is not None,
+        work=Work.READ if event is None else Work.CPU_INTENSIVE,
     )
 
 
@@ -123,7 +143,7 @@ def _default_tags(
     dry_run: bool = False,
     forbidden_message: str | None = None,
 ) -> RoutePolicy:
-    """Return the policy of a route of default tags: members read them, owners and admins change them."""
+    """Return a policy for default tags: members read, owners and admins change."""
     reads = permission is Permission.ORGANIZATIONS_DEFAULT_TAGS_READ
     return RoutePolicy(
         "principal",
@@ -133,13 +153,13 @@ def _default_tags(
         permission=permission,
         audit_event=event,
         dry_run=dry_run,
-        cpu_intensive=dry_run,
+        work=Work.CPU_INTENSIVE if dry_run else Work.READ,
         forbidden_message=forbidden_message,
     )
 
 
 def _quota_list(permission: Permission) -> RoutePolicy:
-    """Return the policy of a list of quotas: no scope is needed, but policies of a key or workload may deny it."""
+    """Return the policy of a list of quotas: no scope, but policies may deny it."""
     return RoutePolicy("principal", tenancy="tenant", permission=permission)
 
 
@@ -154,13 +174,13 @@ def _interactive(permission: Permission, scope: str) -> RoutePolicy:
     )
 
 
-# Services that enforce the platform's decisions send an API key of the tenant. Evaluations are read-only.
+# Services that enforce the platform's decisions use an API key.
 AUTHZEN = RoutePolicy("key", scope="decisions:evaluate", permission=Permission.IAM_POLICIES_SIMULATE, dry_run=True)
-AUTHZEN_SEARCH = replace(AUTHZEN, cpu_intensive=True)
+AUTHZEN_SEARCH = replace(AUTHZEN, work=Work.CPU_INTENSIVE)
 
 ROUTE_POLICIES: dict[tuple[str, str], RoutePolicy] = {
-    ("GET", "/healthz"): RoutePolicy("anyone"),
-    ("GET", "/readyz"): RoutePolicy("anyone"),
+    ("GET", "/healthz"): RoutePolicy("anyone", work=Work.HEALTH),
+    ("GET", "/readyz"): RoutePolicy("anyone", work=Work.HEALTH),
     ("GET", "/metrics"): RoutePolicy("operator", local=True),
     ("GET", "/api/openapi.json"): RoutePolicy("anyone"),
     ("GET", "/api/v1/auth/cli-config"): RoutePolicy("anyone"),
@@ -196,7 +216,7 @@ ROUTE_POLICIES: dict[tuple[str, str], RoutePolicy] = {
         permission=Permission.ORGANIZATIONS_TENANTS_UPDATE,
         audit_event=AuditEvent.TENANT_RENAME,
     ),
-    ("GET", DEFAULT_TAGS): _default_tags(Permission.ORGANIZATIONS_DEFAULT_TAGS_READ),
+    ("GET", DEFAULT_TAGS): replace(_default_tags(Permission.ORGANIZATIONS_DEFAULT_TAGS_READ), quick=True),
     ("PUT", DEFAULT_TAGS): _default_tags(Permission.ORGANIZATIONS_DEFAULT_TAGS_UPDATE, AuditEvent.DEFAULT_TAGS_UPDATE),
     ("GET", f"{DEFAULT_TAGS}/history"): _default_tags(Permission.ORGANIZATIONS_DEFAULT_TAGS_READ),
     ("POST", f"{DEFAULT_TAGS}/apply"): _default_tags(
@@ -211,8 +231,8 @@ ROUTE_POLICIES: dict[tuple[str, str], RoutePolicy] = {
     ),
     ("GET", OPERATIONS): RoutePolicy("principal", tenancy="tenant"),
     ("GET", OPERATIONS + "/{operation_id}"): RoutePolicy("principal", tenancy="tenant"),
-    ("GET", f"{TENANT}/events"): RoutePolicy("principal", tenancy="tenant"),
-    # Only owners and admins see the activity of others; keys and workloads never do.
+    ("GET", f"{TENANT}/events"): RoutePolicy("principal", tenancy="tenant", work=Work.EVENT_STREAM),
+    # Keys and workloads do not see activities.
     ("GET", f"{TENANT}/activity"): RoutePolicy("person", tenancy="tenant", roles=MANAGERS),
     ("GET", f"{ORGANIZATION}/activity"): RoutePolicy("person", tenancy="organization", roles=MANAGERS),
     ("GET", "/api/v1/scopes"): RoutePolicy("principal"),
@@ -221,8 +241,8 @@ ROUTE_POLICIES: dict[tuple[str, str], RoutePolicy] = {
     ("GET", f"{TENANT}/scopes"): TENANT_READ,
     ("GET", API_KEYS): TENANT_READ,
     ("POST", API_KEYS): _key_change(AuditEvent.API_KEY_CREATE),
-    # A key may read itself (the route checks the id). Only people create and revoke keys.
-    ("GET", API_KEY): RoutePolicy("principal", tenancy="tenant"),
+    # A key may read only its own entry (the route checks the id).
+    ("GET", API_KEY): RoutePolicy("principal", tenancy="tenant", quick=True),
     ("PATCH", API_KEY): _key_change(AuditEvent.API_KEY_UPDATE),
     ("POST", f"{API_KEY}/revoke"): _key_change(AuditEvent.API_KEY_REVOKE),
     ("POST", f"{API_KEY}/rotate"): _key_change(AuditEvent.API_KEY_ROTATE),
@@ -237,7 +257,7 @@ ROUTE_POLICIES: dict[tuple[str, str], RoutePolicy] = {
     ("DELETE", f"{GROUP}/members"): _iam_change(AuditEvent.GROUP_MEMBER_REMOVE),
     ("POST", POLICIES): _iam_change(AuditEvent.POLICY_CREATE),
     ("GET", POLICIES): TENANT_READ,
-    ("GET", POLICY): TENANT_READ,
+    ("GET", POLICY): replace(TENANT_READ, quick=True),
     ("PATCH", POLICY): _iam_change(AuditEvent.POLICY_UPDATE),
     ("DELETE", POLICY): _iam_change(AuditEvent.POLICY_DELETE),
     ("GET", f"{POLICY}/versions"): TENANT_READ,
@@ -267,7 +287,7 @@ ROUTE_POLICIES: dict[tuple[str, str], RoutePolicy] = {
     ("POST", "/api/v1/auth/workload-token"): RoutePolicy("anyone", audit_event=AuditEvent.WORKLOAD_IDENTITY_EXCHANGE),
     ("GET", RESOURCES): _resource("list"),
     ("POST", RESOURCES): _resource("create", AuditEvent.RESOURCE_CREATE),
-    ("GET", RESOURCE): _resource("read"),
+    ("GET", RESOURCE): replace(_resource("read"), quick=True),
     ("PATCH", RESOURCE): _resource("update", AuditEvent.RESOURCE_UPDATE),
     ("DELETE", RESOURCE): _resource("delete", AuditEvent.RESOURCE_DELETE),
     ("POST", f"{RESOURCE}/start"): _resource("start", AuditEvent.RESOURCE_START),
@@ -279,7 +299,7 @@ ROUTE_POLICIES: dict[tuple[str, str], RoutePolicy] = {
     ("POST", "/access/v1/search/subject"): AUTHZEN_SEARCH,
     ("POST", "/access/v1/search/resource"): AUTHZEN_SEARCH,
     ("POST", "/access/v1/search/action"): AUTHZEN_SEARCH,
-    # Interactive scopes replace no other scope, and none replaces them.
+    # Interactive scopes do not include other scopes.
     ("POST", f"{INTERACTIVE}/port-forwards"): _interactive(Permission.SESSIONS_PORT_FORWARDS_OPEN, "sessions:forward"),
     ("POST", f"{INTERACTIVE}/database-consoles"): _interactive(
         Permission.SESSIONS_DATABASE_CONSOLES_OPEN, "sessions:forward"
@@ -288,7 +308,7 @@ ROUTE_POLICIES: dict[tuple[str, str], RoutePolicy] = {
     ("POST", f"{INTERACTIVE}/cluster-proxies"): _interactive(
         Permission.SESSIONS_CLUSTER_PROXIES_OPEN, "sessions:write"
     ),
-    # Keys and workloads see the quotas of their tenant, people also those of the organization.
+    # Only people see the quotas of the organization.
     ("GET", f"{TENANT}/quotas-report"): _quota_list(Permission.QUOTAS_LIMITS_LIST),
     ("GET", QUOTAS): _quota_list(Permission.QUOTAS_LIMITS_LIST),
     ("GET", f"{QUOTAS}/usage"): _quota_list(Permission.QUOTAS_LIMITS_LIST),
@@ -322,6 +342,9 @@ ROUTE_POLICIES: dict[tuple[str, str], RoutePolicy] = {
         "operator", audit_event=AuditEvent.OPERATION_CANCEL, local=True
     ),
     ("GET", "/api/v1/platform/audit/verify"): RoutePolicy("operator", local=True),
+    ("GET", "/api/v1/platform/audit/export"): RoutePolicy("operator", local=True),
+    ("POST", "/api/v1/platform/audit/drop"): RoutePolicy("operator", audit_event=AuditEvent.AUDIT_DROP, local=True),
+    ("POST", "/api/v1/platform/audit/verify-segment"): RoutePolicy("operator", dry_run=True, local=True),
     ("POST", "/api/v1/platform/stop"): RoutePolicy("operator", audit_event=AuditEvent.PLATFORM_STOP, local=True),
     ("POST", "/api/v1/sessions/current/end"): RoutePolicy("person", audit_event=AuditEvent.SESSION_END),
     ("GET", "/issuer/.well-known/openid-configuration"): RoutePolicy("anyone", local=True),
@@ -333,7 +356,14 @@ ROUTE_POLICIES: dict[tuple[str, str], RoutePolicy] = {
     ("POST", "/issuer/revoke"): RoutePolicy("anyone", local=True),
 }
 
-# Paths without a tenant, for clients older than the tenant in the path. They act on the tenant of the credential.
+READS = frozenset({"GET"})
+ROUTE_POLICIES |= {
+    (method, path): replace(policy, work=Work.SIGN_IN if policy.who == "anyone" else Work.WRITE)
+    for (method, path), policy in ROUTE_POLICIES.items()
+    if method not in READS and not policy.dry_run and policy.work is Work.READ
+}
+
+# Paths for older clients, which act on the tenant of the credential.
 HOME_PATHS: dict[str, str] = {
     path.replace("/tenants/{tenant_id}", ""): path
     for path in (API_KEYS, API_KEY, POLICIES, POLICY, ATTACHMENTS, BINDINGS, BINDING)

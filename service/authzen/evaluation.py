@@ -1,7 +1,7 @@
-"""Decides AuthZEN evaluations by the rules of the platform's own routes."""
+"""AuthZEN evaluations, decided as for the platform's routes."""
 
-from collections.abc import Iterable
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection
@@ -9,128 +9,222 @@ from sqlalchemy import Connection
 from client.policy.matching import STAR
 from client.policy.model import RequestContext
 from service.api.enforcement import decide_for_machine_principal
-from service.authn import rate_limit
-from service.authz.decisions import CompiledGrants, covers, has_enforced_scope
+from service.authz.decisions import CompiledGrants
+from service.authz.entitlements import NotLoaded
+from service.authz.subject_cache import SubjectGrants, TenantSnapshot, domains_of
 from service.authzen import decision_requests, subjects
 from service.authzen.decision_requests import CREATE, TENANCY_TYPES, DecisionRequest
-from service.authzen.schemas import (
-    Action,
-    Evaluation,
-    Resource,
-    Semantic,
-    Subject,
-)
+from service.authzen.evaluation_requests import EvaluationRequest, EvaluationsRequest
+from service.authzen.schemas import Semantic
+from service.authzen.stored_state import ResourceName, StoredResource, read_state
 from service.catalogue.resource_types import kinds
+from service.catalogue.scopes import covers, has_enforced_scope
 from service.context import Platform
-from service.db.engine import Record
-from service.db.errors import ignore_if_read_only
-from service.principal import Principal
 from service.principals.grants import PrincipalGrants, organization_id_of
 
 MAX_ID_LENGTH = 2_048
 EVALUATIONS_PER_REQUEST = 10
 REQUESTS_PER_SEARCH = 5
+MAX_SHORT_EVALUATIONS = 50
+MAX_SHORT_COMPARISONS = 2_000
+"""Rules that the evaluations of a request on the event loop may compare, in at most some milliseconds."""
+PERMITTED = {"decision": True}
+# All denials are equal, to conceal which objects exist.
+DENIED = {"decision": False, "context": {"reason": "not permitted"}}
 
 
 class EvaluationContext:
-    """Subjects and resources of one request, each read once, in one transaction."""
+    """The subjects and resources of a request in the snapshot of a connection.
 
-    def __init__(self, platform: Platform, connection: Connection, tenant_id: str) -> None:
+    Args:
+        resources: types and ids of resources, read in one statement with the revisions of the cached subjects.
+        load: read what is not cached, otherwise raise `NotLoaded`.
+    """
+
+    def __init__(
+        self,
+        platform: Platform,
+        connection: Connection,
+        tenant_id: str,
+        resources: Iterable[tuple[str, str]] = (),
+        *,
+        load: bool = True,
+    ) -> None:
         self.platform = platform
         self.connection = connection
         self.tenant_id = tenant_id
         self.now = platform.clock.now()
-        self.catalogue = platform.decisions.catalogue(connection)
+        self._timestamp = self.now.timestamp()
+        self._load = load
         self._subjects: dict[tuple[str, str], CompiledGrants] = {}
-        self._resources: dict[tuple[str, str], Record | None] = {}
+        self._request_contexts: dict[tuple[str, int], RequestContext] = {}
+        names = {(type_, id): self._resource_name(type_, id) for type_, id in resources}
+        self._names = {key: name for key, name in names.items() if name is not None}
+        self.tenant, self._resources = self._read(set(self._names.values()))
+        self.catalogue = self.tenant.catalogue
 
-    def load_subject(self, subject: Subject) -> CompiledGrants | None:
-        """Return the compiled grants of a subject; None for an unknown type."""
-        if not subjects.is_subject_type(subject.type):
+    def _resource_name(self, type_: str, id: str) -> ResourceName | None:
+        kind = kinds().get(type_)
+        if kind is None:
             return None
-        name = (subject.type, safe_lookup_value(subject.id))
-        if name not in self._subjects:
-            subject_grants = subjects.load_grants(self.connection, self.tenant_id, *name, self.now)
-            self._subjects[name] = self.compile(subject_grants)
-        return self._subjects[name]
+        return type_, safe_lookup_value(decision_requests.parse_resource_id(id, kind, self.tenant_id))
+
+    def _read(self, names: set[ResourceName]) -> tuple[TenantSnapshot, Mapping[ResourceName, StoredResource]]:
+        """Return the tenant, from the cache under the stored revisions, and resources.
+
+        Raises:
+            NotLoaded: the cached tenant is outdated.
+        """
+        tenant = self.platform.subjects.tenants.get(self.tenant_id)
+        if tenant is not None:
+            domains = domains_of(self.tenant_id, tenant.organization_id)
+            revisions, resources = read_state(self.connection, domains, self.tenant_id, names)
+            if revisions == tenant.revisions:
+                return tenant, resources
+        if not self._load:
+            raise NotLoaded
+        organization_id = organization_id_of(self.connection, self.tenant_id)
+        domains = domains_of(self.tenant_id, organization_id)
+        revisions, resources = read_state(self.connection, domains, self.tenant_id, names)
+        catalogue = self.platform.decisions.catalogue(self.connection)
+        tenant = TenantSnapshot(self.tenant_id, organization_id, catalogue, revisions)
+        self.platform.subjects.tenants[self.tenant_id] = tenant
+        return tenant, resources
+
+    def load_subject(self, type_: str, id: str) -> CompiledGrants | None:
+        """Return a subject's compiled grants; None for an unknown type.
+
+        Raises:
+            NotLoaded: the subject is not cached.
+        """
+        grants = self._subjects.get((type_, id))
+        if grants is None and subjects.is_subject_type(type_):
+            grants = self._subjects[type_, id] = self._find_subject(type_, safe_lookup_value(id))
+        return grants
+
+    def _find_subject(self, type_: str, name: str) -> CompiledGrants:
+        cache, key = self.platform.subjects.subjects, (self.tenant_id, type_, name)
+        cached = cache.get(key)
+        if cached is not None and cached.is_current(self.tenant.revisions, self.now):
+            return cached.grants
+        if not self._load:
+            raise NotLoaded
+        stored, expires_at = subjects.load_grants(
+            self.connection, self.tenant_id, self.tenant.organization_id, type_, name, self.now
+        )
+        subject = cache[key] = SubjectGrants(self.compile(stored), expires_at, self.tenant.revisions)
+        return subject.grants
 
     def compile(self, grants: PrincipalGrants) -> CompiledGrants:
-        return self.platform.decisions.compiled(self.connection, grants)
+        return self.platform.decisions.compiled(self.connection, grants, self.catalogue)
 
-    def load_resources(self, resources: Iterable[Resource]) -> None:
-        """Load resources with one statement for each kind."""
-        missing: dict[str, set[str]] = {}
-        for resource in resources:
-            if kind := kinds().get(resource.type):
-                name = safe_lookup_value(decision_requests.parse_resource_id(resource.id, kind, self.tenant_id))
-                if (kind.name, name) not in self._resources:
-                    missing.setdefault(kind.name, set()).add(name)
-        for kind_name, names in missing.items():
-            rows = subjects.find_resources(self.connection, self.tenant_id, kind_name, sorted(names))
-            self._resources |= {(kind_name, name): rows.get(name) for name in names}
+    def request_context(
+        self, subject_type: str, context: Mapping[str, Any] | None, properties: Mapping[str, Any] | None = None
+    ) -> RequestContext:
+        """Return the context of a request of a subject, from members of an evaluation and properties of its action."""
+        if properties:
+            return decision_requests.parse_request_context(context, properties, self._timestamp, subject_type)
+        # Most evaluations of a request have the same context. It exists as long as the request, so its id is unique.
+        key = subject_type, id(context)
+        parsed = self._request_contexts.get(key)
+        if parsed is None:
+            parsed = decision_requests.parse_request_context(context, None, self._timestamp, subject_type)
+            self._request_contexts[key] = parsed
+        return parsed
 
-    def request_context(self, context: dict[str, Any] | None, action: Action | None = None) -> RequestContext:
-        """Return what the client says about a request."""
-        return decision_requests.parse_request_context(
-            context, action.properties if action else None, self.now.timestamp()
-        )
-
-    def resolve_request(self, name: str, resource: Resource, request_context: RequestContext) -> DecisionRequest | None:
-        """Return the request to decide; None if there is no such action or resource."""
-        operation = decision_requests.find_operation(name, resource.type, self.catalogue)
-        if resource.type in TENANCY_TYPES:
-            tenancy_id = (
-                self.tenant_id if resource.type == "tenant" else organization_id_of(self.connection, self.tenant_id)
-            )
-            if operation is None or resource.id != tenancy_id:
+    def resolve_request(
+        self,
+        action: str,
+        resource_type: str,
+        resource_id: str,
+        properties: Mapping[str, Any] | None,
+        request_context: RequestContext,
+    ) -> DecisionRequest | None:
+        """Return the request to decide; None if the action or resource does not exist."""
+        operation = decision_requests.find_operation(action, resource_type, self.catalogue)
+        if operation is None:
+            return None
+        if resource_type in TENANCY_TYPES:
+            tenancy_id = self.tenant_id if resource_type == "tenant" else self.tenant.organization_id
+            if resource_id != tenancy_id:
                 return None
             return decision_requests.request_on_tenancy(operation, self.tenant_id, request_context)
-        self.load_resources([resource])
-        kind = kinds().get(resource.type)
-        if operation is None or kind is None:
-            return None
-        if operation == kind.operation(CREATE):
-            is_new = resource.id == STAR
+        if operation == kinds()[resource_type].operation(CREATE):
+            is_new = resource_id == STAR
             return (
-                decision_requests.request_to_create(operation, resource.properties, self.tenant_id, request_context)
+                decision_requests.request_to_create(operation, properties, self.tenant_id, request_context)
                 if is_new
                 else None
             )
-        row = self._resources[
-            kind.name, safe_lookup_value(decision_requests.parse_resource_id(resource.id, kind, self.tenant_id))
-        ]
+        row = self._resources.get(self._names[resource_type, resource_id])
         return (
             None
             if row is None
             else decision_requests.request_on_resource(operation, row, self.tenant_id, request_context)
         )
 
-    def decide(self, evaluation: Evaluation) -> bool:
-        """Return whether the subject may perform the action on the resource."""
-        grants = self.load_subject(evaluation.subject)
+    def decide(self, evaluation: EvaluationRequest) -> bool:
+        type_ = evaluation.subject_type
+        grants = self.load_subject(type_, evaluation.subject_id)
         request = self.resolve_request(
-            evaluation.action.name, evaluation.resource, self.request_context(evaluation.context, evaluation.action)
+            evaluation.action,
+            evaluation.resource_type,
+            evaluation.resource_id,
+            evaluation.properties,
+            self.request_context(type_, evaluation.context, evaluation.action_properties),
         )
         return grants is not None and request is not None and is_allowed(grants, request)
 
 
+def is_cached(platform: Platform, tenant_id: str, request: EvaluationsRequest) -> bool:
+    """Return whether the subjects of a request are cached, with few rules. They may have changed since."""
+    now = platform.clock.now()
+    names = Counter((each[0], each[1]) for each in request.evaluations if isinstance(each, EvaluationRequest))
+    comparisons = 0
+    for (type_, id), evaluations in names.items():
+        if subjects.is_subject_type(type_):
+            rules = platform.subjects.rules_of_current(tenant_id, type_, safe_lookup_value(id), now)
+            if rules is None:
+                return False
+            comparisons += rules * evaluations
+    return comparisons <= MAX_SHORT_COMPARISONS
+
+
+def decide_evaluations(
+    platform: Platform, connection: Connection, tenant_id: str, request: EvaluationsRequest, *, load: bool = True
+) -> dict[str, Any]:
+    """Decide evaluations in the snapshot of a connection; return the answer.
+
+    Args:
+        load: read subjects that are not cached. Without it, this executes a single statement.
+
+    Raises:
+        NotLoaded: a subject is not cached, or not current.
+    """
+    evaluations = request.evaluations
+    resources = [(each.resource_type, each.resource_id) for each in evaluations if isinstance(each, EvaluationRequest)]
+    context = EvaluationContext(platform, connection, tenant_id, resources, load=load)
+    decisions = (context.decide(each) if isinstance(each, EvaluationRequest) else each for each in evaluations)
+    results = apply_semantic(decisions, request.semantic)
+    return {"evaluations": results} if request.is_list else results[0]
+
+
 def is_allowed(grants: CompiledGrants, request: DecisionRequest) -> bool:
-    """Return whether a principal may perform a request, as if it called the platform itself."""
-    context = replace(request.context, principal_type=grants.principal.kind)
+    """Return whether a principal may perform a request on the platform."""
     if request.policy is None:
-        return grants.decide(request.operation, request.target, context).allowed
+        return grants.decide(request.operation, request.target, request.context).allowed
     if not passes_route_policy(grants.principal, request):
         return False
     decision = (
         None
         if grants.principal.kind == "user"
-        else decide_for_machine_principal(grants, request.policy, request.operation, context)
+        else decide_for_machine_principal(grants, request.policy, request.operation, request.context)
     )
     return decision is None or decision.allowed
 
 
 def passes_route_policy(grants: PrincipalGrants, request: DecisionRequest) -> bool:
-    """Return whether a principal satisfies a route policy: membership in the tenant, role, and scope."""
+    """Check membership, role and scope."""
     assert request.policy is not None
     roles, scope = request.policy.roles, request.policy.scope
     if grants.kind == "workload_identity":
@@ -143,8 +237,8 @@ def passes_route_policy(grants: PrincipalGrants, request: DecisionRequest) -> bo
     return covers(grants.scopes, scope) if scope else has_enforced_scope(grants.scopes)
 
 
-def apply_semantic(decisions: Iterable[bool | str], semantic: Semantic) -> list[dict[str, Any]]:
-    """Return decisions in wire form, up to where the semantic stops; a text is the error of an evaluation."""
+def apply_semantic(decisions: Iterable[bool | str], semantic: Semantic) -> Sequence[dict[str, Any]]:
+    """Return decisions or error texts in wire form, up to where the semantic stops."""
     stop = {"deny_on_first_deny": False, "permit_on_first_permit": True}.get(semantic)
     results = []
     for decision in decisions:
@@ -156,32 +250,17 @@ def apply_semantic(decisions: Iterable[bool | str], semantic: Semantic) -> list[
 
 
 def decision_wire(decision: bool | str) -> dict[str, Any]:
-    """Return a decision in wire form. All denials are equal, so that they do not reveal what exists."""
+    """Return a decision or an error text in wire form."""
     if isinstance(decision, str):
         return {"decision": False, "context": {"error": {"status": 400, "message": decision}}}
-    return {"decision": True} if decision else {"decision": False, "context": {"reason": "not permitted"}}
+    return PERMITTED if decision else DENIED
 
 
 def safe_lookup_value(name: str) -> str:
-    """Return an id to look up; "" for values that no id can have (too long, NUL byte)."""
+    """Return an id to look up; "" for impossible ids (too long, NUL byte)."""
     return name if len(name) <= MAX_ID_LENGTH and "\0" not in name else ""
 
 
 def requests_for_evaluations(count: int) -> int:
-    """Return how many requests of the rate limit a number of evaluations counts as."""
+    """Return the number of requests to charge for evaluations."""
     return -(-count // EVALUATIONS_PER_REQUEST)
-
-
-def charge_rate_limit(platform: Platform, caller: Principal, requests: int) -> None:
-    """Count a request as several; the first was counted when it arrived.
-
-    Raises:
-        ApiError: 429 if the key has not enough requests left.
-    """
-    if requests <= 1:
-        return
-    wait, key_id = None, str(caller.key_id)
-    with ignore_if_read_only("a request of an API key could not be counted"), platform.database.write() as connection:
-        wait = rate_limit.consume(connection, key_id, subjects.rate_limit_of_key(connection, key_id), requests - 1)
-    if wait is not None:
-        raise rate_limit.rate_limited(wait)

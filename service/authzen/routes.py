@@ -1,41 +1,57 @@
-"""HTTP routes of the AuthZEN Authorization API 1.0: evaluation, evaluations, searches, metadata.
+"""Routes of the AuthZEN Authorization API 1.0.
 
-Errors are plain text, and every invalid request is a 400. Denials have status 200. The only write is that of the key's
-rate limit; a request with many decisions counts as several.
+Errors are plain text, with status 400 for every invalid request; denials have status 200. A request with many decisions
+is charged as several to the key's rate limit.
 """
 
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from fastapi import APIRouter
 from fastapi.exceptions import RequestValidationError
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
-from service import errors
+from service.api.authentication import count_request, wait_and_count_request
 from service.api.dependencies import ContextDep, PlatformDep
+from service.api.direct_call import DirectCall
 from service.api.protected_route import ProtectedRoute, protected_router
 from service.authz.context import AuthorizationContext
-from service.authzen import evaluation, search
+from service.authz.entitlements import NotLoaded
+from service.authzen import search
+from service.authzen.body import json_body, read_json
 from service.authzen.evaluation import (
+    MAX_SHORT_EVALUATIONS,
     REQUESTS_PER_SEARCH,
     EvaluationContext,
-    charge_rate_limit,
+    decide_evaluations,
+    is_cached,
     requests_for_evaluations,
+)
+from service.authzen.evaluation_requests import (
+    EvaluationsRequest,
+    count_evaluations,
+    parse_evaluation,
+    parse_evaluations,
 )
 from service.authzen.schemas import (
     ActionSearch,
     Evaluation,
     Evaluations,
-    Options,
+    Resource,
     ResourceSearch,
     Search,
     SubjectSearch,
-    merge_evaluation,
 )
 from service.authzen.search import Candidate
 from service.context import Platform
+from service.db.prepared import NotPreparedError
 from service.errors import ApiError, validation_error
+from service.json_response import JSONResponse
+from service.principal import Principal
 
 ENDPOINTS = {
     "access_evaluation_endpoint": "/access/v1/evaluation",
@@ -45,26 +61,21 @@ ENDPOINTS = {
     "search_action_endpoint": "/access/v1/search/action",
 }
 
-MAX_EVALUATIONS = 200
-
 
 class DecisionRoute(ProtectedRoute):
-    """A protected route with plain-text errors."""
+    """A route with plain-text errors."""
 
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        handler = super().get_route_handler()
-
-        async def plain_text(request: Request) -> Response:
-            try:
-                return await handler(request)
-            except RequestValidationError as error:
-                api_error = validation_error(error)
-            except ApiError as error:
-                api_error = error
-            # The HTTP binding of AuthZEN has no 415: other content types are a bad request.
-            return api_error.plain(400 if api_error.status_code == 415 else None)
-
-        return plain_text
+    async def respond(
+        self, request: Request, answer: Callable[[Request], Awaitable[Response]], quick: DirectCall | None = None
+    ) -> Response:
+        try:
+            return await super().respond(request, answer, quick)
+        except RequestValidationError as error:
+            api_error = validation_error(error)
+        except ApiError as error:
+            api_error = error
+        # The HTTP binding of AuthZEN has no 415.
+        return api_error.plain(400 if api_error.status_code == 415 else None)
 
 
 discovery = protected_router("decision point")
@@ -75,71 +86,70 @@ decisions = APIRouter(route_class=DecisionRoute, tags=["decision point"])
 def describe_decision_point(request: Request, platform: PlatformDep) -> JSONResponse:
     """Return the endpoints of the decision point under the platform's public address (`--public-url`).
 
-    Without one, use the address that the connection arrived at (`http://localhost` for the unix socket). The `Host`
-    header is not used: any client can forge it.
+    By default, it is the local address of the connection (`http://localhost` for the unix socket). The `Host` header is
+    not used, because clients can forge it.
     """
     base = platform.settings.public_url or f"{request.scope['scheme']}://{listening_address(request)}"
     return JSONResponse({"policy_decision_point": base} | {name: base + path for name, path in ENDPOINTS.items()})
 
 
 def listening_address(request: Request) -> str:
-    """Return host and port of the accepting socket; `localhost` for the unix socket."""
+    """Return the local address of the connection: host and port, or `localhost` for the unix socket."""
     host, port = request.scope.get("server") or ("localhost", None)
     if port is None:
         return "localhost"
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-@decisions.post("/access/v1/evaluation", operation_id="evaluate")
-def evaluate(context: ContextDep, platform: PlatformDep, body: Evaluation) -> JSONResponse:
+@decisions.post("/access/v1/evaluation", operation_id="evaluate", openapi_extra=json_body(Evaluation))
+async def evaluate(request: Request) -> JSONResponse:
     """Decide whether a subject may perform an action on a resource."""
-    with platform.database.read() as connection:
-        return JSONResponse(
-            evaluation.decision_wire(get_evaluation_context(platform, connection, context).decide(body))
-        )
+    return await _evaluate(request, parse_evaluation)
 
 
-@decisions.post("/access/v1/evaluations", operation_id="evaluateMany")
-def evaluate_many(context: ContextDep, platform: PlatformDep, body: Evaluations) -> JSONResponse:
-    """Decide several evaluations, in their order. Every ten count as one request of the key."""
-    if not body.evaluations:
-        return evaluate(context, platform, merge_evaluation(body.defaults()))
-    if len(body.evaluations) > MAX_EVALUATIONS:
-        raise errors.invalid_input(f"evaluations: at most {MAX_EVALUATIONS} in one request")
-    charge_rate_limit(platform, context.principal, requests_for_evaluations(len(body.evaluations)))
-    semantic = (body.options or Options()).evaluations_semantic
-    defaults = body.defaults()
-    evaluations = [_merge(defaults, members) for members in body.evaluations]
-    with platform.database.read() as connection:
-        evaluation_context = get_evaluation_context(platform, connection, context)
-        evaluation_context.load_resources(each.resource for each in evaluations if isinstance(each, Evaluation))
-        results = (evaluation_context.decide(each) if isinstance(each, Evaluation) else each for each in evaluations)
-        return JSONResponse({"evaluations": evaluation.apply_semantic(results, semantic)})
+@decisions.post("/access/v1/evaluations", operation_id="evaluateMany", openapi_extra=json_body(Evaluations))
+async def evaluate_many(request: Request) -> JSONResponse:
+    """Decide several evaluations in their order. Ten are charged as a single request."""
+    return await _evaluate(request, parse_evaluations)
 
 
-def _merge(defaults: Mapping[str, Any], members: Any) -> Evaluation | str:
-    """Return an evaluation, or its error."""
-    try:
-        return merge_evaluation(defaults, members)
-    except RequestValidationError as error:
-        return validation_error(error).message
+async def _evaluate(request: Request, parse: Callable[[Any], EvaluationsRequest]) -> JSONResponse:
+    """Decide evaluations, on the event loop if that takes less than a millisecond, otherwise in a worker thread."""
+    platform: Platform = request.app.state.platform
+    principal: Principal = request.scope["frost.access"].principal
+    body, is_short = await read_json(request)
+    is_short = is_short and count_evaluations(body) <= MAX_SHORT_EVALUATIONS
+    evaluations = parse(body) if is_short else await run_in_threadpool(parse, body)
+    further = requests_for_evaluations(len(evaluations.evaluations)) - 1
+    if further and not count_request(platform, principal, further):
+        await run_in_threadpool(wait_and_count_request, platform, principal, further)
+    tenant_id = str(principal.tenant_id)
+
+    def decide(load: bool) -> JSONResponse:
+        with platform.database.read() as connection:
+            return JSONResponse(decide_evaluations(platform, connection, tenant_id, evaluations, load=load))
+
+    if is_short and is_cached(platform, tenant_id, evaluations):
+        with suppress(NotLoaded, NotPreparedError):
+            return await platform.database.loop_reads.run(partial(decide, load=False))
+    return await run_in_threadpool(decide, load=True)
 
 
 @decisions.post("/access/v1/search/subject", operation_id="searchSubjects")
 def search_subjects(context: ContextDep, platform: PlatformDep, body: SubjectSearch) -> JSONResponse:
-    """List the subjects that may perform an action on a resource. Counts as five requests of the key."""
+    """List the subjects that may perform an action on a resource. Charged as five requests."""
     return _search(context, platform, body, lambda context, after: search.search_subjects(context, body, after))
 
 
 @decisions.post("/access/v1/search/resource", operation_id="searchResources")
 def search_resources(context: ContextDep, platform: PlatformDep, body: ResourceSearch) -> JSONResponse:
-    """List the resources of a type that a subject may perform an action on. Counts as five requests of the key."""
+    """List the resources of a type on which a subject may perform an action. Charged as five requests."""
     return _search(context, platform, body, lambda context, after: search.search_resources(context, body, after))
 
 
 @decisions.post("/access/v1/search/action", operation_id="searchActions")
 def search_actions(context: ContextDep, platform: PlatformDep, body: ActionSearch) -> JSONResponse:
-    """List the actions that a subject may perform on a resource. Counts as five requests of the key."""
+    """List the actions that a subject may perform on a resource. Charged as five requests."""
     return _search(context, platform, body, lambda context, after: search.search_actions(context, body, after))
 
 
@@ -149,18 +159,14 @@ def _search(
     body: Search,
     examine: Callable[[EvaluationContext, str], Iterator[Candidate]],
 ) -> JSONResponse:
-    charge_rate_limit(platform, context.principal, REQUESTS_PER_SEARCH)
+    # The first was counted on arrival.
+    wait_and_count_request(platform, context.principal, REQUESTS_PER_SEARCH - 1)
+    tenant_id = str(context.principal.tenant_id)
+    resources = [(body.resource.type, body.resource.id)] if isinstance(body.resource, Resource) else []
     with platform.database.read() as connection:
-        evaluation_context = get_evaluation_context(platform, connection, context)
-        page = search.search_page(
-            platform, evaluation_context.tenant_id, body, lambda after: examine(evaluation_context, after)
-        )
+        evaluation_context = EvaluationContext(platform, connection, tenant_id, resources)
+        page = search.search_page(platform, tenant_id, body, lambda after: examine(evaluation_context, after))
         return JSONResponse(page)
-
-
-def get_evaluation_context(platform: Platform, connection: Any, context: AuthorizationContext) -> EvaluationContext:
-    """Return the context for decisions in the tenant of the key."""
-    return EvaluationContext(platform, connection, str(context.principal.tenant_id))
 
 
 router = APIRouter()

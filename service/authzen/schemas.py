@@ -1,21 +1,15 @@
-"""Request bodies of the Authorization API. Unknown members are ignored, as the specification requires.
+"""Request bodies of the Authorization API. Unknown members are ignored, as the specification requires."""
 
-Evaluations in one request are validated one by one: an invalid one is an error of its own.
-"""
-
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
-from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 Properties = dict[str, Any] | None
 Semantic = Literal["execute_all", "deny_on_first_deny", "permit_on_first_permit"]
 
 
 class AuthzenModel(BaseModel):
-    """Base of the API's objects."""
+    """Base of the API's models."""
 
     model_config = ConfigDict(extra="ignore", strict=True, frozen=True)
 
@@ -25,7 +19,7 @@ class Subject(AuthzenModel):
 
     type: str
     id: str
-    properties: Properties = Field(None, description="Ignored: what is held of the subject counts")
+    properties: Properties = Field(None, description="Ignored: the stored properties of the subject apply")
 
 
 class Action(AuthzenModel):
@@ -40,7 +34,7 @@ class Resource(AuthzenModel):
 
     type: str
     id: str
-    properties: Properties = Field(None, description="`region` of what does not exist yet; else ignored")
+    properties: Properties = Field(None, description="`region` of a resource to create; ignored for an existing one")
 
 
 class OfType(AuthzenModel):
@@ -51,7 +45,7 @@ class OfType(AuthzenModel):
 
 
 class Part(AuthzenModel):
-    """A default subject, action or resource; evaluations supply the missing members."""
+    """A default subject, action or resource, completed by evaluations."""
 
     type: str | None = None
     id: str | None = None
@@ -60,7 +54,7 @@ class Part(AuthzenModel):
 
 
 class Evaluation(AuthzenModel):
-    """One access evaluation."""
+    """An access evaluation."""
 
     subject: Subject
     action: Action
@@ -75,24 +69,20 @@ class Options(AuthzenModel):
 
 
 class Evaluations(AuthzenModel):
-    """Several evaluations and the defaults of their members. Without `evaluations`, a single evaluation."""
+    """Several evaluations with defaults of their members; without `evaluations`, a single evaluation."""
 
     subject: Part | None = None
     action: Part | None = None
     resource: Part | None = None
     context: Properties = None
-    evaluations: list[Any] | None = Field(None, description="Each as in an evaluation of its own")
+    evaluations: list[Any] | None = Field(None, description="Each as in a single evaluation")
     options: Options | None = None
-
-    def defaults(self) -> dict[str, Any]:
-        """Return the members that apply to all evaluations."""
-        return self.model_dump(include={"subject", "action", "resource", "context"}, exclude_unset=True)
 
 
 class Paging(AuthzenModel):
     """The page of results to return."""
 
-    token: Annotated[str | None, Field(description="`page.next_token` of the page before")] = None
+    token: Annotated[str | None, Field(description="`page.next_token` of the previous page")] = None
     limit: Annotated[int | None, Field(ge=0, description="Results on a page, at most 200; default 50")] = None
     properties: Properties = None
 
@@ -127,31 +117,3 @@ class ActionSearch(AuthzenModel):
 
 
 Search = SubjectSearch | ResourceSearch | ActionSearch
-
-
-NO_MEMBERS: Mapping[str, Any] = MappingProxyType({})
-
-
-def merge_evaluation(defaults: Mapping[str, Any], members: Any = NO_MEMBERS) -> Evaluation:
-    """Return one of several evaluations: its members, with the defaults for those that are missing.
-
-    A member replaces its default, but keeps the default's `type`, `id` and `name` if it lacks them.
-
-    Raises:
-        RequestValidationError: the result is not a valid evaluation.
-    """
-    members = members
-    if isinstance(members, Mapping):
-        members = {**defaults, **{name: _merge_member(value, defaults.get(name)) for name, value in members.items()}}
-    try:
-        return Evaluation.model_validate(members)
-    except ValidationError as error:
-        raise RequestValidationError(
-            [{**detail, "loc": ("body", *detail["loc"])} for detail in error.errors()]
-        ) from None
-
-
-def _merge_member(value: Any, default: Any) -> Any:
-    if not isinstance(value, dict) or not isinstance(default, dict):
-        return value
-    return {name: default[name] for name in ("type", "id", "name") if name in default} | value

@@ -1,8 +1,7 @@
-"""AuthZEN searches: pages of the candidates that are allowed.
+"""AuthZEN searches: pages of allowed candidates.
 
-A request examines up to `MAX_CANDIDATES` in the order of their ids, and starts none after `MAX_SECONDS`: policies may
-have to be read and compiled first. A page may thus have fewer results than the limit, even none, and a `next_token`.
-A token is valid only for the same query.
+A request examines candidates by id, up to `MAX_CANDIDATES` or `MAX_SECONDS` (policies may have to be compiled). A page
+with a `next_token` may thus have fewer results than the limit, even none.
 """
 
 import json
@@ -16,7 +15,7 @@ from service.api.pagination import DEFAULT_LIMIT, MAX_LIMIT, PageParams, page_of
 from service.authzen import decision_requests, subjects
 from service.authzen.decision_requests import CREATE, TENANCY_TYPES
 from service.authzen.evaluation import EvaluationContext, is_allowed
-from service.authzen.schemas import ActionSearch, Paging, Resource, ResourceSearch, Search, SubjectSearch
+from service.authzen.schemas import ActionSearch, Paging, ResourceSearch, Search, SubjectSearch
 from service.catalogue.resource_types import kinds
 from service.context import Platform
 
@@ -24,14 +23,14 @@ MAX_CANDIDATES = 500
 MAX_SECONDS = 2.0
 
 Candidate = tuple[str, dict[str, str] | None]
-"""The key of an examined candidate, and its result; None if it is denied."""
+"""The key of a candidate, and its result; None if denied."""
 
 
 def search_page(platform: Platform, tenant_id: str, body: Search, examine: Callable[[str], Iterator[Candidate]]) -> Any:
     """Return a page of results. `examine` yields up to `MAX_CANDIDATES` after a key, in order.
 
     Raises:
-        ApiError: 400 for a token of another query, or a limit other than that of the first page.
+        ApiError: 400 for a token of another query or another limit.
     """
     paging = body.page or Paging()
     query = [type(body).__name__, body.model_dump(exclude={"page"}), paging.properties]
@@ -60,9 +59,12 @@ def search_page(platform: Platform, tenant_id: str, body: Search, examine: Calla
 
 
 def search_subjects(context: EvaluationContext, body: SubjectSearch, after: str) -> Iterator[Candidate]:
-    """Decide for each subject of a type; subjects with equal grants are decided once."""
-    request_context = context.request_context(body.context, body.action)
-    request = context.resolve_request(body.action.name, body.resource, request_context)
+    """Decide for each subject of a type, once for equal grants."""
+    request_context = context.request_context(body.subject.type, body.context, body.action.properties)
+    resource = body.resource
+    request = context.resolve_request(
+        body.action.name, resource.type, resource.id, resource.properties, request_context
+    )
     if request is None or not subjects.is_subject_type(body.subject.type):
         return
     decisions: dict[object, bool] = {}
@@ -76,9 +78,8 @@ def search_subjects(context: EvaluationContext, body: SubjectSearch, after: str)
 
 
 def search_resources(context: EvaluationContext, body: ResourceSearch, after: str) -> Iterator[Candidate]:
-    """Decide for each resource of a type."""
-    grants = context.load_subject(body.subject)
-    request_context = context.request_context(body.context, body.action)
+    grants = context.load_subject(body.subject.type, body.subject.id)
+    request_context = context.request_context(body.subject.type, body.context, body.action.properties)
     resource_type, tenant_id = body.resource.type, context.tenant_id
     operation = decision_requests.find_operation(body.action.name, resource_type, context.catalogue)
     if grants is None or operation is None:
@@ -98,11 +99,11 @@ def search_resources(context: EvaluationContext, body: ResourceSearch, after: st
 
 def search_actions(context: EvaluationContext, body: ActionSearch, after: str) -> Iterator[Candidate]:
     """Decide for each action on a resource, without request tags."""
-    grants = context.load_subject(body.subject)
-    request_context = context.request_context(body.context)
-    resource: Resource = body.resource
+    grants = context.load_subject(body.subject.type, body.subject.id)
+    request_context = context.request_context(body.subject.type, body.context)
+    resource = body.resource
     for name in sorted(decision_requests.list_actions(resource.type, context.catalogue)):
         if name > after:
-            request = context.resolve_request(name, resource, request_context)
+            request = context.resolve_request(name, resource.type, resource.id, resource.properties, request_context)
             allowed = grants is not None and request is not None and is_allowed(grants, request)
             yield name, {"name": name} if allowed else None

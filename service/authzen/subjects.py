@@ -1,7 +1,4 @@
-"""Queries for the subjects and resources of AuthZEN requests, and the grants of subjects.
-
-An unknown subject has no grants, and is looked up with the same statements as a known one.
-"""
+"""Queries for the subjects and resources of AuthZEN requests, and the grants of subjects."""
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
@@ -9,10 +6,10 @@ from typing import Any, cast
 
 from sqlalchemy import Connection, Select, or_, select
 
+from service.authzen.stored_state import StoredResource
 from service.db.engine import Record
-from service.db.statements import chunks
 from service.db.tables import api_keys, memberships, resources, tenants, users, workload_identities
-from service.principals.conditions import LIVE_KEY, entitled_membership
+from service.principals.enterable_tenants import entitled_membership
 from service.principals.grants import (
     PrincipalGrants,
     PrincipalType,
@@ -20,10 +17,10 @@ from service.principals.grants import (
     role_in,
     roles_in,
 )
+from service.principals.live_credentials import LIVE_KEY
 
 SUBJECT_TYPES: tuple[PrincipalType, ...] = ("user", "api_key", "workload_identity")
 
-# Columns are accessed by name: each type of subject has its own.
 _PEOPLE = (
     select(users.c.id, users.c.email, memberships.c.role)
     .select_from(users)
@@ -43,7 +40,7 @@ def find_user(connection: Connection, tenant_id: str, name: str) -> Record | Non
 
 
 def find_api_key(connection: Connection, tenant_id: str, key_id: str, at: datetime) -> Record | None:
-    """Return an active key of the tenant: `user_id`, `scopes`."""
+    """Return an active key of the tenant: `user_id`, `scopes`, `expires_at`."""
     return connection.execute(_live_keys(tenant_id).where(api_keys.c.id == key_id), {"now": at}).one_or_none()
 
 
@@ -53,38 +50,26 @@ def find_workload_identity(connection: Connection, tenant_id: str, identity_id: 
 
 
 def next_users(connection: Connection, tenant_id: str, after: str, limit: int) -> Sequence[Record]:
-    """Return the next members of the tenant."""
     query = _PEOPLE.where(tenants.c.id == tenant_id, users.c.id > after)
     return connection.execute(query.order_by(users.c.id).limit(limit)).all()
 
 
 def next_api_keys(connection: Connection, tenant_id: str, after: str, limit: int, at: datetime) -> Sequence[Record]:
-    """Return the next active keys of the tenant."""
     query = _live_keys(tenant_id).where(api_keys.c.id > after)
     return connection.execute(query.order_by(api_keys.c.id).limit(limit), {"now": at}).all()
 
 
 def next_workload_identities(connection: Connection, tenant_id: str, after: str, limit: int) -> Sequence[Record]:
-    """Return the next workload identities of the tenant."""
     query = _identities(tenant_id).where(workload_identities.c.id > after)
     return connection.execute(query.order_by(workload_identities.c.id).limit(limit)).all()
 
 
-def next_resources(connection: Connection, tenant_id: str, kind: str, after: str, limit: int) -> Sequence[Record]:
-    """Return the next resources of a kind: `id`, `region`, `tags`."""
+def next_resources(
+    connection: Connection, tenant_id: str, kind: str, after: str, limit: int
+) -> Sequence[StoredResource]:
+    """Return the next resources of a kind."""
     query = _RESOURCES.where(resources.c.tenant_id == tenant_id, resources.c.kind == kind, resources.c.id > after)
-    return connection.execute(query.order_by(resources.c.id).limit(limit)).all()
-
-
-def find_resources(connection: Connection, tenant_id: str, kind: str, ids: Sequence[str]) -> dict[str, Record]:
-    """Return the resources of a kind with one of these ids, by id."""
-    query = _RESOURCES.where(resources.c.tenant_id == tenant_id, resources.c.kind == kind)
-    return {row.id: row for batch in chunks(ids) for row in connection.execute(query.where(resources.c.id.in_(batch)))}
-
-
-def rate_limit_of_key(connection: Connection, key_id: str) -> int:
-    """Return how many requests a minute a key may make."""
-    return int(connection.scalars(select(api_keys.c.rate_limit).where(api_keys.c.id == key_id)).one())
+    return [StoredResource(*row) for row in connection.execute(query.order_by(resources.c.id).limit(limit))]
 
 
 def _live_keys(tenant_id: str) -> Select[Any]:
@@ -100,9 +85,13 @@ def is_subject_type(text: str) -> bool:
     return text in SUBJECT_TYPES
 
 
-def load_grants(connection: Connection, tenant_id: str, kind: str, identifier: str, at: datetime) -> PrincipalGrants:
-    """Return the grants of a subject; a missing one takes the same statements and has nothing."""
-    organization_id = organization_id_of(connection, tenant_id)
+def load_grants(
+    connection: Connection, tenant_id: str, organization_id: str, kind: str, identifier: str, at: datetime
+) -> tuple[PrincipalGrants, datetime | None]:
+    """Return the grants of a subject, and when its key expires.
+
+    An unknown subject takes the same statements and has no grants.
+    """
     principal_type, role, row = cast(PrincipalType, kind), None, None
     if kind == "user":
         row = find_user(connection, tenant_id, identifier)
@@ -115,13 +104,15 @@ def load_grants(connection: Connection, tenant_id: str, kind: str, identifier: s
     name = row.id if row else identifier
     scopes = row.scopes if row and kind != "user" else ()
     grants = PrincipalGrants.load(connection, principal_type, name, tenant_id, organization_id, role, scopes)
-    return grants if row else PrincipalGrants.empty(principal_type, identifier, tenant_id, organization_id)
+    if row is None:
+        return PrincipalGrants.empty(principal_type, identifier, tenant_id, organization_id), None
+    return grants, row.expires_at if kind == "api_key" else None
 
 
 def next_grants(
     connection: Connection, tenant_id: str, kind: str, after: str, limit: int, at: datetime
 ) -> Iterator[PrincipalGrants]:
-    """Yield the grants of the subjects of a type whose ids come after `after`."""
+    """Yield the grants of the subjects of a type with ids after `after`."""
     organization_id = organization_id_of(connection, tenant_id)
     principals: list[tuple[str, str | None, Sequence[str]]]
     if kind == "user":

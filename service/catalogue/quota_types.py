@@ -1,4 +1,4 @@
-"""Quota types: unit, default limits of tenants and organizations, and the measured usage."""
+"""Quota types with unit, default limits and usage."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,18 +18,18 @@ class QuotaType:
     unit: str
     """`count`, `gb`, or `mb` (only ram)."""
     limit: int
-    """The default limit of a new tenant."""
+    """The default limit of a tenant."""
     organization: int | None
-    """The default limit of an organization; None if only support can change limits of this type."""
+    """The default limit of an organization; None if only support can change limits."""
     kind: str
     attribute: str | None
     unless_said: int = 0
-    """The default of `attribute` for a new resource."""
+    """The default of `attribute`."""
 
 
 @cache
 def quota_types() -> Mapping[str, QuotaType]:
-    """Return all quota types by resource type, in the order of reports."""
+    """Return the quota types by resource type, in the order of reports."""
     return MappingProxyType(
         {
             name: QuotaType(
@@ -48,5 +48,4 @@ def quota_types() -> Mapping[str, QuotaType]:
 
 
 def default_limits() -> dict[str, int]:
-    """Return the default limits of a new tenant."""
     return {name: quota.limit for name, quota in quota_types().items()}

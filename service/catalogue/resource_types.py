@@ -1,4 +1,4 @@
-"""Resource kinds, with their states, tag rules and catalogue names, and the regions of the platform."""
+"""Resource kinds and regions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from service.files import load_yaml
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A resource kind. `kinds.yaml` explains the fields."""
+    """A resource kind; `kinds.yaml` describes the fields."""
 
     name: str
     title: str
@@ -28,13 +28,13 @@ class Kind:
     parent: str | None
 
     def operation(self, action: str) -> str:
-        """Return the operation of an action on this kind: `compute:instances:start`."""
+        """Return the operation of an action, such as `compute:instances:start`."""
         return f"{self.service}:{self.resource}:{action}"
 
 
 @cache
 def kinds() -> Mapping[str, Kind]:
-    """Return all kinds by wire name. An apply processes them in this order."""
+    """Return the kinds by wire name, in the order of an apply."""
     text = load_yaml(DATA_DIR / "kinds.yaml")
     return MappingProxyType(
         {
@@ -58,4 +58,4 @@ def kinds() -> Mapping[str, Kind]:
 
 
 REGIONS = ("se-sto-1", "fi-hel-1", "de-fra-1")
-"""The most used first: examples use the first suitable one."""
+"""In the order of use; examples use the first suitable region."""

@@ -1,8 +1,4 @@
-"""Copy all tables of a PostgreSQL database to files and back, with COPY in one transaction.
-
-Unlike pg_dump, this needs no installed client of the server's version or newer. A backup is one snapshot, and a restore
-is one transaction.
-"""
+"""Export and import of all PostgreSQL tables with COPY. Unlike pg_dump, it needs no client of the server's version."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,10 +13,10 @@ CHUNK_BYTES = 1024 * 1024
 
 
 def export_tables(connection: Connection, folder: Path) -> dict[str, list[str]]:
-    """Write each table to a file of its name.
+    """Write each table to a file of the same name.
 
     Args:
-        connection: one snapshot (`Database.read`).
+        connection: a snapshot (`Database.read`).
 
     Returns:
         The columns of each table, in the order of its file.
@@ -42,7 +38,7 @@ def export_tables(connection: Connection, folder: Path) -> dict[str, list[str]]:
 
 
 def import_tables(connection: Connection, folder: Path, columns: Mapping[str, Sequence[str]], revision: str) -> None:
-    """Replace all tables by those of the files, with the schema of their revision.
+    """Replace all tables with those of the files, in the schema of their revision.
 
     Raises:
         ValueError: the schema lacks a table of the files.
@@ -59,10 +55,13 @@ def import_tables(connection: Connection, folder: Path, columns: Mapping[str, Se
             continue
         if table.name not in existing:
             raise ValueError(f"revision {revision} has no table {table.name}")
+        # The revisions are restored like the other tables.
+        connection.exec_driver_sql(f'ALTER TABLE "{table.name}" DISABLE TRIGGER USER')
         statement = f"COPY {_quoted(table.name, columns[table.name])} FROM STDIN"
         with (folder / table.name).open("rb") as file, _cursor(connection) as cursor, cursor.copy(statement) as copy:
             while chunk := file.read(CHUNK_BYTES):
                 copy.write(chunk)
+        connection.exec_driver_sql(f'ALTER TABLE "{table.name}" ENABLE TRIGGER USER')
     connection.exec_driver_sql(
         "SELECT setval(pg_get_serial_sequence('audit_log', 'id'), coalesce(max(id), 0) + 1, false) FROM audit_log"
     )
@@ -78,6 +77,5 @@ def _cursor(connection: Connection) -> Any:
 
 
 def _quoted(table: str, columns: Sequence[str]) -> str:
-    """Return a table and its columns as COPY names them."""
     names = ", ".join(f'"{column}"' for column in columns)
     return f'"{table}" ({names})'

@@ -1,4 +1,4 @@
-"""SQL that differs between SQLite and PostgreSQL, and the ids of PostgreSQL's advisory locks."""
+"""SQL that differs between SQLite and PostgreSQL. A dialect is imported only where it is used."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
@@ -10,16 +10,17 @@ from service.db.tables import Document
 if TYPE_CHECKING:
     from sqlalchemy.dialects import postgresql, sqlite
 
-# Each purpose has its own id; nothing else on the server may use them. Earlier releases use the same ids.
+# Ids of advisory locks, unique on the server and equal in all releases.
 MIGRATION_LOCK = 0x66726F7374
 RECOVERY_LOCK = 0x66726F7375
+SEALER_LOCK = 0x66726F7376
 
 POSTGRESQL_NOW = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
-"""The clock of the PostgreSQL server in microseconds since 1970. SQLite has no clock finer than a millisecond."""
+"""The PostgreSQL server's clock in microseconds since 1970."""
 
 
 def upsert_insert(connection: Connection, table: Table) -> "postgresql.Insert | sqlite.Insert":
-    """Return an INSERT with `on_conflict_do_update` and `on_conflict_do_nothing`. Only its dialect is imported."""
+    """Return an INSERT with `on_conflict_do_update` and `on_conflict_do_nothing`."""
     if _is_postgresql(connection):
         from sqlalchemy.dialects.postgresql import insert
 
@@ -30,12 +31,12 @@ def upsert_insert(connection: Connection, table: Table) -> "postgresql.Insert | 
 
 
 def merge_json(connection: Connection, defaults: Any, values: Any) -> ColumnElement[Any]:
-    """Return the members of two JSON objects; `values` wins. The texts in them must not be null."""
+    """Merge two JSON objects; `values` wins, and must have no null members, which SQLite would remove."""
     return defaults.op("||")(values) if _is_postgresql(connection) else func.json_patch(defaults, values)
 
 
 def without_json_keys(connection: Connection, column: ColumnElement[Any], keys: Sequence[str]) -> ColumnElement[Any]:
-    """Return a JSON object without some keys. They must not contain a double quote or a backslash."""
+    """Remove keys from a JSON object. They must not contain a double quote or a backslash."""
     if not _is_postgresql(connection):
         return func.json_remove(column, *(f'$."{key}"' for key in keys))
     from sqlalchemy.dialects.postgresql import ARRAY
@@ -44,13 +45,13 @@ def without_json_keys(connection: Connection, column: ColumnElement[Any], keys: 
 
 
 def values_of(connection: Connection, texts: Sequence[str]) -> Select[Any]:
-    """Return a subquery of texts. They are one parameter of the statement, however many there are."""
+    """Return a subquery of texts, passed as a single parameter."""
     elements = func.jsonb_array_elements_text if _is_postgresql(connection) else func.json_each
     return select(elements(literal(list(texts), Document)).table_valued("value").c.value)
 
 
 def pairs_of(connection: Connection, pairs: Sequence[tuple[str, Any]]) -> Select[Any]:
-    """Return a subquery of pairs, a text `first` and a JSON value `second`. They are one parameter of the statement."""
+    """Return a subquery of texts `first` and JSON values `second`, passed as a single parameter."""
     rows = literal([list(pair) for pair in pairs], Document)
     if _is_postgresql(connection):
         row = func.jsonb_array_elements(rows).table_valued("value").c.value
@@ -63,18 +64,23 @@ def pairs_of(connection: Connection, pairs: Sequence[tuple[str, Any]]) -> Select
 
 
 def lock_for_migration(connection: Connection) -> None:
-    """Wait until no other replica migrates the database. SQLite has one writer anyway."""
+    """Wait for migrations by other replicas. SQLite has a single writer."""
     if _is_postgresql(connection):
         connection.execute(select(func.pg_advisory_xact_lock(MIGRATION_LOCK)))
 
 
 def try_recovery_lock(connection: Connection) -> bool:
-    """Try to take the recovery lock for this transaction. PostgreSQL only."""
+    """Try to take the recovery lock for this transaction (PostgreSQL only)."""
     return bool(connection.execute(select(func.pg_try_advisory_xact_lock(RECOVERY_LOCK))).scalar_one())
 
 
+def try_sealer_lock(connection: Connection) -> bool:
+    """Try to take the lock of the audit log's sealer for this transaction (PostgreSQL only)."""
+    return bool(connection.execute(select(func.pg_try_advisory_xact_lock(SEALER_LOCK))).scalar_one())
+
+
 def lock_table(connection: Connection, table: Table) -> None:
-    """Block other writers of a table until the transaction ends. SQLite has one writer anyway."""
+    """Block other writers of a table until the transaction ends. SQLite has a single writer."""
     if _is_postgresql(connection):
         connection.exec_driver_sql(f'LOCK TABLE "{table.name}" IN SHARE ROW EXCLUSIVE MODE')
 
@@ -84,16 +90,13 @@ def set_timeout(
     name: Literal["lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout"],
     milliseconds: int,
 ) -> None:
-    """Set a timeout of this transaction; 0 disables it. SQLite has none of them."""
+    """Set a timeout of this transaction (PostgreSQL); 0 disables it."""
     if _is_postgresql(connection):
         connection.exec_driver_sql(f"SET LOCAL {name} = '{milliseconds}ms'")
 
 
 def analyze(connection: Connection) -> None:
-    """Update the statistics of PostgreSQL's planner. Call it after a bulk load, in the same transaction.
-
-    Without statistics the planner scans all resources of a kind for each batch of an apply, until autovacuum has run.
-    """
+    """Update the planner's statistics after a bulk load (PostgreSQL), or each batch of an apply scans a whole kind."""
     if _is_postgresql(connection):
         for name in inspect(connection).get_table_names():
             connection.exec_driver_sql(f'ANALYZE "{name}"')

@@ -1,11 +1,10 @@
-"""Database access: SQLite or PostgreSQL, chosen by the URL."""
+"""Connections and transactions on SQLite or PostgreSQL."""
 
-import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 from sqlalchemy import URL, Connection, Dialect, Engine, Row, create_engine, event
 from sqlalchemy.engine import make_url
@@ -14,18 +13,21 @@ from sqlalchemy.pool import ConnectionPoolEntry
 
 from service.db import dialect, sqlite
 from service.db.errors import Busy, is_lock_timeout
-from service.db.tables import complete_for_postgresql
+from service.db.group_commit import GroupCommit
+from service.db.loop_reads import READER, LoopReads, PostgresqlLoopReads, SqliteLoopReads
+from service.db.prepared import NotPreparedError, PreparedConnection, PreparedStatements
+from service.db.tables import complete_for_postgresql, read_json
 
-# `application_name` of the connections. A restore waits until no connection of this name is left.
+# `application_name` of connections. A restore waits until none is open.
 APPLICATION = "frost platform"
-# Pinging on every checkout makes a request a third slower, so only idle connections are pinged.
+# Only idle connections are pinged: a ping at every checkout makes requests a third slower.
 IDLE_PING_SECONDS = 5
-# PostgreSQL allows 100 connections by default. Each replica uses at most 24, and 8 more for durable work. Further
-# requests wait 10 seconds for a connection, then fail.
+# PostgreSQL allows 100 connections by default. A replica uses up to 24, 8 more for reads on the event loop, and 8 for
+# jobs. Further requests wait 10 seconds, then fail.
 POOL_SIZE, MAX_CONNECTIONS, POOL_TIMEOUT_SECONDS = 8, 24, 10
-# A transaction that must not wait for others still waits this long for the lock of a single statement.
+# How long `write_without_waiting` waits for the lock of a statement.
 NO_WAIT_MILLISECONDS = 50
-# Defaults of the connection. Keepalives and tcp_user_timeout detect a server that vanished.
+# Keepalives and tcp_user_timeout detect an unreachable server.
 CONNECTION = {
     "connect_timeout": "5",
     "keepalives_idle": "20",
@@ -33,15 +35,15 @@ CONNECTION = {
     "keepalives_count": "3",
     "tcp_user_timeout": "30000",
 }
-# Defaults of the session. The idle timeout releases the locks of a replica that vanished.
+# The idle timeout releases the locks of an unreachable replica.
 SESSION = "-c statement_timeout=60s -c idle_in_transaction_session_timeout=60s"
 
 Record: TypeAlias = Row[*tuple[Any, ...]]
-"""A row whose columns are read by name."""
+"""A row with columns as attributes."""
 
 
 class Database:
-    """Transactions on one database. Errors of statements never show the parameters, which may be secret.
+    """Transactions on a database. Errors do not show statement parameters, which may be secret.
 
     Args:
         url: `sqlite:///path` or `postgresql://…`, which uses psycopg 3.
@@ -52,8 +54,8 @@ class Database:
 
     kind: Literal["sqlite", "postgresql"]
     engine: Engine
-    lock_waits: int
-    """How often a write waited for another one of this process; always 0 on PostgreSQL."""
+    group_commit: GroupCommit | None
+    """The writers of this process; None on PostgreSQL, where changes commit in parallel."""
 
     def __init__(self, url: str) -> None:
         parsed = make_url(url)
@@ -61,15 +63,17 @@ class Database:
         if backend == "sqlite":
             self.kind = "sqlite"
             self.engine = sqlite.create_sqlite_engine(parsed)
+            self.loop_reads: LoopReads = SqliteLoopReads(self.engine)
         elif backend == "postgresql":
             self.kind = "postgresql"
             self.engine = _create_postgresql_engine(parsed)
+            self.loop_reads = PostgresqlLoopReads(with_psycopg_defaults(parsed), APPLICATION)
         else:
             raise ValueError(f"the database must be sqlite or postgresql, not {backend}")
-        self.lock_waits = 0
-        self._writer_lock = threading.RLock()
-        self._immediate = sqlite.immediate(self.engine)
-        # A transaction of SQLite is a snapshot; PostgreSQL's default one sees what others commit in between.
+        self._statements = PreparedStatements(self.engine.dialect)
+        self.group_commit = GroupCommit(self.engine, self._statements) if self.kind == "sqlite" else None
+        # A SQLite transaction is a snapshot. PostgreSQL's default, READ COMMITTED, is not.
+        self._autocommit = self.engine.execution_options(isolation_level="AUTOCOMMIT")
         self._snapshot = (
             self.engine.execution_options(isolation_level="REPEATABLE READ")
             if self.kind == "postgresql"
@@ -78,54 +82,68 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """Read one consistent snapshot, as of the first statement. Writes in it are rolled back."""
-        with self._snapshot.connect() as connection:
+        """Read a consistent snapshot as of the first statement. Writes are rolled back.
+
+        In a function that runs on the event loop, this is a `Reader`, for prepared statements only.
+        """
+        reader = READER.get()
+        if reader is not None:
+            with reader.snapshot():
+                yield cast(Connection, reader)
+            return
+        with PreparedConnection(self._snapshot, self._statements) as connection:
+            connection.begin()
+            yield connection
+
+    @property
+    def lock_waits(self) -> int:
+        """How often a write waited for another of this process; 0 on PostgreSQL."""
+        return self.group_commit.waits if self.group_commit else 0
+
+    def write(self) -> AbstractContextManager[Connection]:
+        """Run a transaction, rolled back on any error. The context ends after the commit is durable.
+
+        On SQLite it may share its commit with others, which wait for it: use `bulk_write` for long transactions.
+
+        Raises:
+            NotPreparedError: on the event loop, which a change would block.
+            RuntimeError: this thread is in a write transaction (SQLite).
+        """
+        _require_thread()
+        return self.group_commit.transaction() if self.group_commit else self._begin()
+
+    @contextmanager
+    def _begin(self) -> Iterator[Connection]:
+        with PreparedConnection(self.engine, self._statements) as connection, connection.begin():
             yield connection
 
     @contextmanager
-    def write(self) -> Iterator[Connection]:
-        """Run one transaction: committed at the end, rolled back on any error."""
-        if self.kind == "sqlite":
-            with self._locked(), self._immediate.begin() as connection:
-                yield connection
-        else:
-            with self.engine.begin() as connection:
-                yield connection
-
-    @contextmanager
     def bulk_write(self) -> Iterator[Connection]:
-        """Run one transaction that changes rows all over a table: on SQLite with a larger page cache."""
-        with self.write() as connection:
-            if self.kind == "sqlite":
-                with sqlite.large_cache(connection):
-                    yield connection
-            else:
+        """Run a transaction that changes many rows; on SQLite without others, and with a larger page cache."""
+        _require_thread()
+        if self.group_commit is None:
+            with self._begin() as connection:
                 yield connection
+            return
+        with self.group_commit.transaction(alone=True) as connection, sqlite.large_cache(connection):
+            yield connection
 
     @contextmanager
     def write_without_waiting(self) -> Iterator[Connection]:
-        """Run one transaction that does not wait for others.
+        """Run a transaction that does not wait for others.
 
         Raises:
-            Busy: another transaction holds a lock that this one needs.
+            Busy: another transaction holds a required lock.
         """
+        _require_thread()
         try:
-            if self.kind == "postgresql":
-                with self.engine.begin() as connection:
-                    dialect.set_timeout(connection, "lock_timeout", NO_WAIT_MILLISECONDS)
+            if self.group_commit is not None:
+                with self.group_commit.transaction(alone=True, timeout_milliseconds=NO_WAIT_MILLISECONDS) as connection:
                     yield connection
                 return
-            if not self._writer_lock.acquire(timeout=NO_WAIT_MILLISECONDS / 1000):
-                raise Busy
-            try:
-                with (
-                    self._immediate.connect() as connection,
-                    sqlite.short_lock_timeout(connection, NO_WAIT_MILLISECONDS),
-                    connection.begin(),
-                ):
-                    yield connection
-            finally:
-                self._writer_lock.release()
+            with self._begin() as connection:
+                dialect.set_timeout(connection, "lock_timeout", NO_WAIT_MILLISECONDS)
+                yield connection
         except DBAPIError as error:
             if is_lock_timeout(error):
                 raise Busy from error
@@ -133,33 +151,29 @@ class Database:
 
     @contextmanager
     def read_committed(self) -> Iterator[Connection]:
-        """Read what is committed at each statement; `write_on` may follow.
-
-        In a snapshot, PostgreSQL refuses to change a row that another transaction has changed since.
-        """
-        with self.engine.connect() as connection:
+        """Read committed data, each statement the latest. For a single statement, cheaper than a snapshot."""
+        reader = READER.get()
+        if reader is not None:
+            yield cast(Connection, reader)
+            return
+        with PreparedConnection(self.engine, self._statements) as connection:
+            connection.begin()
             yield connection
 
     @contextmanager
-    def write_on(self, connection: Connection) -> Iterator[Connection]:
-        """Write after a `read_committed`: on PostgreSQL in the same transaction, committed at the end.
-
-        SQLite cannot turn a reader into a writer safely, so it gets a transaction of its own.
-        """
-        if self.kind == "sqlite":
-            with self.write() as writer:
-                yield writer
-        else:
+    def autocommit(self) -> Iterator[Connection]:
+        """Run each statement in its own transaction (PostgreSQL only): a single round trip."""
+        _require_thread()
+        with self._autocommit.connect() as connection:
             yield connection
-            connection.commit()
 
     def is_writable(self) -> bool:
-        """Return whether the database takes changes, now or after the transactions that hold its locks."""
+        """Return whether the database accepts changes, now or after a wait for locks."""
         try:
             with self.write_without_waiting() as connection:
                 if self.kind == "postgresql":
                     return connection.exec_driver_sql("SHOW transaction_read_only").scalar() == "off"
-                # BEGIN IMMEDIATE has succeeded, so the file is writable.
+                # BEGIN IMMEDIATE has succeeded.
                 return True
         except Busy:
             return True
@@ -169,23 +183,18 @@ class Database:
     def close(self) -> None:
         self.engine.dispose()
 
-    @contextmanager
-    def _locked(self) -> Iterator[None]:
-        """Serialize the writers of this process: SQLite has one writer, and polls for its lock."""
-        if not self._writer_lock.acquire(blocking=False):
-            self.lock_waits += 1
-            self._writer_lock.acquire()
-        try:
-            yield
-        finally:
-            self._writer_lock.release()
+
+def _require_thread() -> None:
+    """Raise NotPreparedError on the event loop, which a change would block."""
+    if READER.get() is not None:
+        raise NotPreparedError
 
 
 def with_psycopg_defaults(url: URL) -> URL:
-    """Add the driver, and `CONNECTION` and `SESSION` where a URL of PostgreSQL does not set them."""
+    """Add the driver and the defaults `CONNECTION` and `SESSION` to a PostgreSQL URL."""
     query = dict(url.query)
     options = query.get("options", "")
-    # Of two options that set the same parameter, PostgreSQL takes the later one.
+    # PostgreSQL uses the last setting of a parameter.
     session = " ".join([SESSION, *([options] if isinstance(options, str) else options)]).strip()
     return url.set(drivername="postgresql+psycopg", query={**CONNECTION, **query, "options": session})
 
@@ -198,6 +207,7 @@ def _create_postgresql_engine(url: URL) -> Engine:
         pool_size=POOL_SIZE,
         max_overflow=MAX_CONNECTIONS - POOL_SIZE,
         pool_timeout=POOL_TIMEOUT_SECONDS,
+        json_deserializer=read_json,
         hide_parameters=True,
     )
     event.listen(engine, "checkin", _record_checkin)
@@ -210,7 +220,7 @@ def _record_checkin(driver_connection: Any, record: ConnectionPoolEntry) -> None
 
 
 def _ping_if_idle(dialect: Dialect, driver_connection: Any, record: ConnectionPoolEntry, proxy: object) -> None:
-    """Replace a connection that died while it was idle in the pool."""
+    """Replace a connection that was lost while idle."""
     if time.monotonic() - record.info.get("returned", time.monotonic()) > IDLE_PING_SECONDS:
         try:
             dialect.do_ping(driver_connection)

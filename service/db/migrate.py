@@ -1,21 +1,21 @@
-"""Migrate a database to the schema of this program. Alembic is imported only if there is something to migrate.
+"""Schema migrations. Alembic is imported only if the schema is outdated.
 
-Migrations only go forward: no revision has a `downgrade`. An older program refuses to start on a newer database and
-does not change it (`upgrade`). To go back, restore the backup made before.
+Revisions have no `downgrade`: to go back, restore a backup. Programs refuse to start on a newer database.
 
-Replicas of the previous release keep serving during a migration and after it; they check the revision only when they
-start. A revision must therefore follow these rules:
+Replicas of the previous release serve requests during and after a migration, because they check the revision only at
+start. Rules for a revision:
 
-- It only adds. A new column is nullable or has a server default, because older programs insert rows without it.
-- It keeps what older programs read or write: no column or table is dropped, renamed or given another type before the
-  release after the one that stopped using it, and no new constraint rejects what older programs write.
-- It may move data in the same transaction, if the new program also reads what older programs write to the old place.
-- It holds its locks briefly. It is one transaction that waits at most `LOCK_MILLISECONDS` for each lock, because later
-  requests for the table queue behind it; then it rolls back and starts again. So it changes tables in the order in
-  which requests lock them (referenced tables first, the audit log last), or it would deadlock with them repeatedly.
-  Building an index and updating every row block writers of the table until the end: for a large table, do it in
-  batches at the start of the next release, or by hand with CONCURRENTLY beforehand.
-- It is tested from every older revision with data (`tests/service/test_migrations.py`), and during requests.
+- It only adds. New columns are nullable or have a server default, because older programs insert rows without them.
+- A column or table may be dropped, renamed or change its type a release after the program stopped using it, at the
+  earliest. No new constraint may reject rows that older programs write.
+- It may move data, if the new program also reads the rows that older programs write to the old place.
+- It holds locks briefly. It waits at most `LOCK_MILLISECONDS` for a lock, because requests queue behind it, then rolls
+  back and retries. It changes tables in the lock order of requests (referenced tables first, the audit log last), or it
+  would deadlock repeatedly. Index builds and updates of all rows block writers: for a large table, do them in batches
+  at the start of the next release, or beforehand by hand with CONCURRENTLY.
+- It drops the triggers of 0013 and 0015 before it copies a table (a batch operation on SQLite), drops one of their
+  columns or changes its type, and creates them again. Triggers of one table refer to others, so it drops all of them.
+- It is tested with data from every older revision (`tests/service/test_migrations.py`), and during requests.
 """
 
 import logging
@@ -29,9 +29,9 @@ from service.db import dialect
 from service.db.engine import Database
 from service.db.errors import DEADLOCK_DETECTED, LOCK_NOT_AVAILABLE, sqlstate
 
-HEAD = "0012"
+HEAD = "0017"
 MIGRATIONS = Path(__file__).parent / "migrations"
-# Less than PostgreSQL's deadlock_timeout of one second, after which it may abort the other transaction.
+# Less than PostgreSQL's deadlock_timeout (1 s), after which it may abort the other transaction.
 LOCK_MILLISECONDS = 400
 MAX_RETRY_SECONDS = 120
 
@@ -39,13 +39,13 @@ logger = logging.getLogger(__name__)
 
 
 def upgrade(database: Database) -> str | None:
-    """Migrate to `HEAD` in one transaction. Replicas that start together wait for each other.
+    """Migrate to `HEAD` in a single transaction. Concurrent replicas wait for each other.
 
     Returns:
-        The revision before: `HEAD` if there was nothing to do, None for a new database.
+        The previous revision; None for a new database.
 
     Raises:
-        ValueError: a newer version of the program wrote the database, or its tables stayed locked.
+        ValueError: a newer program wrote the database, or its tables remained locked.
     """
     stored = stored_revision(database)
     if stored == HEAD:
@@ -63,12 +63,11 @@ def upgrade(database: Database) -> str | None:
 
 
 def is_behind(stored: str | None) -> bool:
-    """Return whether a database lacks tables or columns that this program needs."""
     return stored is None or stored < HEAD
 
 
 def stored_revision(database: Database) -> str | None:
-    """Return the revision of a database; None for a new one."""
+    """Return the current revision; None for a new database."""
     try:
         with database.read() as connection:
             revision: str | None = connection.scalar(
@@ -82,20 +81,19 @@ def stored_revision(database: Database) -> str | None:
 
 
 def is_known_revision(revision: str) -> bool:
-    """Return whether this program has a revision."""
     return revision in {path.name.partition("_")[0] for path in (MIGRATIONS / "versions").glob("0*.py")}
 
 
 def create(connection: Connection, revision: str) -> None:
-    """Create the schema of a revision in an empty database, in the transaction of the connection."""
+    """Create the schema of a revision in an empty database."""
     _run_alembic(connection, revision)
 
 
 def _try_upgrade(database: Database) -> bool:
-    """Migrate in one transaction; return False, with nothing changed, if a table stayed locked."""
+    """Migrate in a single transaction; roll back and return False if a table remains locked."""
     try:
         with database.write() as connection:
-            # Neither the migration nor the wait for another replica's may time out.
+            # No timeout for this migration or the wait for another replica's.
             dialect.set_timeout(connection, "statement_timeout", 0)
             dialect.lock_for_migration(connection)
             dialect.set_timeout(connection, "lock_timeout", LOCK_MILLISECONDS)

@@ -1,7 +1,8 @@
-"""SQLite: pragmas of its connections and explicit transactions.
+"""SQLite engines: pragmas and explicit transactions.
 
-The driver's own transaction handling is off: its legacy mode begins no transaction before a SELECT or DDL. Writers use
-BEGIN IMMEDIATE, so that they never get SQLITE_BUSY in the middle of a transaction.
+The driver's transaction handling is off, because it begins no transaction before a SELECT or DDL. Writers use BEGIN
+IMMEDIATE, so that they do not fail with SQLITE_BUSY in the middle of a transaction. With `synchronous=FULL`, COMMIT
+syncs the log: without that, a power loss could undo a revocation that was already answered.
 """
 
 import sqlite3
@@ -13,21 +14,23 @@ from typing import Any
 from sqlalchemy import Connection, Engine, create_engine, event
 from sqlalchemy.engine import URL
 
+from service.db.tables import read_json
+
 BUSY_SECONDS = 10
-# Pages of 4 KB before an automatic checkpoint; pages that change several times in between are written back once.
+# In pages of 4 KB. A checkpoint writes pages that have changed several times only once.
 WAL_AUTOCHECKPOINT_PAGES = 4_000
-# Page cache of a transaction that changes many rows; the default is 2 MB a connection.
+# Page cache of bulk transactions; the default is 2 MB.
 BULK_CACHE_KIB = 32_000
 WAL_RETRY_SECONDS = 0.01
 
 
 def create_sqlite_engine(url: URL) -> Engine:
-    """Create an engine whose connections use WAL mode, foreign keys and explicit transactions."""
     engine = create_engine(
         url,
         connect_args={"timeout": BUSY_SECONDS, "isolation_level": None},
         pool_size=8,
         max_overflow=40,
+        json_deserializer=read_json,
         hide_parameters=True,
     )
     event.listen(engine, "connect", _prepare_connection)
@@ -35,14 +38,14 @@ def create_sqlite_engine(url: URL) -> Engine:
     return engine
 
 
-def immediate(engine: Engine) -> Engine:
-    """Return the engine with transactions that take the write lock at their begin."""
-    return engine.execution_options(frost_immediate=True)
+def begin_with(engine: Engine, statement: str) -> Engine:
+    """Return an engine whose transactions begin with a statement other than BEGIN."""
+    return engine.execution_options(frost_begin=statement)
 
 
 @contextmanager
 def large_cache(connection: Connection) -> Iterator[None]:
-    """Enlarge the page cache of a connection, so that changed pages need not be read twice."""
+    """Enlarge the page cache, so that changed pages are not read twice."""
     default = connection.exec_driver_sql("PRAGMA cache_size").scalar_one()
     connection.exec_driver_sql(f"PRAGMA cache_size={-BULK_CACHE_KIB}")
     try:
@@ -51,22 +54,16 @@ def large_cache(connection: Connection) -> Iterator[None]:
         connection.exec_driver_sql(f"PRAGMA cache_size={default}")
 
 
-@contextmanager
-def short_lock_timeout(connection: Connection, milliseconds: int) -> Iterator[None]:
-    """Limit how long a connection waits for writers of other processes. It must not have begun a transaction."""
-    driver: Any = connection.connection.driver_connection
+def set_lock_timeout(driver: sqlite3.Connection, milliseconds: int = BUSY_SECONDS * 1000) -> None:
+    """Limit the wait for writers of other processes."""
     driver.execute(f"PRAGMA busy_timeout={milliseconds}")
-    try:
-        yield
-    finally:
-        driver.execute(f"PRAGMA busy_timeout={BUSY_SECONDS * 1000}")
 
 
 def _prepare_connection(driver_connection: Any, record: object) -> None:
     cursor = driver_connection.cursor()
     _enable_wal(cursor)
     for pragma in (
-        "synchronous=NORMAL",
+        "synchronous=FULL",
         "foreign_keys=ON",
         f"busy_timeout={BUSY_SECONDS * 1000}",
         f"wal_autocheckpoint={WAL_AUTOCHECKPOINT_PAGES}",
@@ -76,7 +73,7 @@ def _prepare_connection(driver_connection: Any, record: object) -> None:
 
 
 def _enable_wal(cursor: sqlite3.Cursor) -> None:
-    """Switch to WAL mode. Retry by hand: SQLite ignores the busy timeout if two processes switch a new file at once."""
+    """Switch to WAL mode. SQLite ignores the busy timeout if two processes switch a new file at once, so retry."""
     deadline = time.monotonic() + BUSY_SECONDS
     while True:
         try:
@@ -89,5 +86,4 @@ def _enable_wal(cursor: sqlite3.Cursor) -> None:
 
 
 def _begin(connection: Connection) -> None:
-    is_immediate = connection.get_execution_options().get("frost_immediate", False)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if is_immediate else "BEGIN")
+    connection.exec_driver_sql(connection.get_execution_options().get("frost_begin", "BEGIN"))

@@ -1,51 +1,114 @@
-"""Statements that several features share: row locks, keyset pages, ids in chunks."""
+"""Shared statements: row locks (ignored by SQLite, which has a single writer), keyset pages, ids in chunks."""
 
-from collections.abc import Iterator, Sequence
+from collections import namedtuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
+from itertools import chain
 from typing import Any
 
-from sqlalchemy import Column, ColumnElement, Connection, select, tuple_
+from sqlalchemy import (
+    BindParameter,
+    Column,
+    ColumnElement,
+    Connection,
+    Select,
+    Table,
+    bindparam,
+    insert,
+    select,
+    tuple_,
+    update,
+)
+from sqlalchemy.sql.dml import ReturningInsert, ReturningUpdate
 
+from service.db.engine import Record
+from service.db.prepared import prepared
 from service.db.tables import organizations, resources, tenants
 
 MAX_PARAMETERS = 500
-"""Ids in one statement. Databases limit the number of parameters."""
+"""Maximum number of ids in a statement; databases limit parameters."""
 
 
 def chunks(ids: Sequence[str]) -> Iterator[Sequence[str]]:
-    """Yield slices of at most `MAX_PARAMETERS` ids."""
     for start in range(0, len(ids), MAX_PARAMETERS):
         yield ids[start : start + MAX_PARAMETERS]
 
 
 def lock_tenant(connection: Connection, tenant_id: str, *, shared: bool = False) -> None:
-    """Serialize changes of access in a tenant. SQLite has one writer anyway.
+    """Serialize changes of access in a tenant.
 
     Args:
-        shared: for a change that depends on the access in the tenant but does not change it. Several may hold the lock.
+        shared: for transactions that depend on access but do not change it; several may hold the lock.
     """
     query = select(tenants.c.id).where(tenants.c.id == tenant_id)
     connection.execute(query.with_for_update(read=shared, key_share=not shared))
 
 
 def lock_organization(connection: Connection, organization_id: str) -> None:
-    """Serialize the choice of tenant slugs in an organization. SQLite has one writer anyway."""
+    """Serialize the choice of tenant slugs in an organization."""
     connection.execute(select(organizations.c.id).where(organizations.c.id == organization_id).with_for_update())
 
 
 KeysetKey = tuple[Any, ...]
-"""The values of a row that the list is ordered by: instants, texts and whole numbers."""
+"""The values of the columns that a list is ordered by: instants, texts, integers."""
 
 
 def after_key(columns: Sequence[Column[Any]], key: KeysetKey, *, newest_first: bool = False) -> ColumnElement[bool]:
-    """Return the condition for rows after a key, in ascending or (`newest_first`) descending order of the columns.
+    """Return the condition for rows after a key in the ascending or (`newest_first`) descending order of the columns.
 
-    It compares whole rows, because for a chain of ORs a database reads every row before the key despite the index.
+    Compares whole rows: with a chain of ORs, databases read all rows before the key despite the index.
     """
     row, last = tuple_(*columns), tuple_(*key, types=[column.type for column in columns])
     return row < last if newest_first else row > last
 
 
 def has_region(connection: Connection, tenant_id: str, region: str) -> bool:
-    """Return whether the tenant has a resource in a region."""
     query = select(resources.c.id).where(resources.c.tenant_id == tenant_id, resources.c.region == region)
     return connection.execute(query.limit(1)).first() is not None
+
+
+def insert_row(connection: Connection, table: Table, values: Mapping[str, Any]) -> Record:
+    """Insert a row; return it with its defaults."""
+    return connection.execute(_insert(table, tuple(values)), dict(values)).one()
+
+
+def update_row(
+    connection: Connection, table: Table, key: Mapping[str, Any], values: Mapping[str, Any]
+) -> Record | None:
+    """Update the row with a key, which may also limit it to a tenant; return the row, None if there is none."""
+    parameters = {**values, **{f"key_{name}": value for name, value in key.items()}}
+    return connection.execute(_update(table, tuple(key), tuple(values)), parameters).one_or_none()
+
+
+def named_parameters(table: Table, columns: Iterable[str]) -> dict[str, BindParameter[Any]]:
+    """Return a parameter for each of some columns, with its name and type."""
+    return {name: bindparam(name, type_=table.c[name].type) for name in columns}
+
+
+@lru_cache(maxsize=256)
+def _insert(table: Table, columns: tuple[str, ...]) -> ReturningInsert[Any]:
+    return prepared(insert(table).values(named_parameters(table, columns)).returning(table))
+
+
+@lru_cache(maxsize=256)
+def _update(table: Table, key: tuple[str, ...], columns: tuple[str, ...]) -> ReturningUpdate[Any]:
+    conditions = [table.c[name] == bindparam(f"key_{name}", type_=table.c[name].type) for name in key]
+    return prepared(update(table).where(*conditions).values(named_parameters(table, columns)).returning(table))
+
+
+PORTION = 200
+"""Rows fetched at once. The garbage collector would visit the rows of a whole list again and again."""
+
+
+def records(connection: Connection, query: Select[Any]) -> Iterator[Record]:
+    """Return the rows of a list as named tuples, to be read before the transaction ends."""
+    result = connection.execute(query)
+    make = _record_maker(tuple(result.keys()))
+    return chain.from_iterable(map(make, rows) for rows in result.partitions(PORTION))
+
+
+@lru_cache(maxsize=256)
+def _record_maker(columns: tuple[str, ...]) -> Callable[[Iterable[Any]], Any]:
+    record: Any = namedtuple("Record", columns)  # type: ignore[misc]
+    make: Callable[[Iterable[Any]], Any] = record._make
+    return make

@@ -1,8 +1,4 @@
-"""Plans and writes a batch of tag changes, for an apply, its preview and its undo.
-
-`plan_batch` decides and counts without writing, which is all that a preview needs. `write_batch` then writes the
-decisions in the same transaction.
-"""
+"""Plans and writes a batch of tag changes, for an apply, its preview or its undo."""
 
 import json
 from collections import Counter, defaultdict
@@ -14,14 +10,14 @@ from sqlalchemy import Connection
 
 from service.catalogue.resource_types import Kind
 from service.db.platform_state import failing_listings
-from service.default_tags import apply_queries as store
+from service.default_tags import apply_queries, undo_log
 from service.default_tags.apply_result import Tally
 from service.default_tags.outcome import GONE, Outcome, plan_add, plan_remove
 
 
 @dataclass(frozen=True, slots=True)
 class TagChange:
-    """The tags to add to a tenant's resources. With `undoes`, the tags that this run added are removed instead."""
+    """Tags to add to a tenant's resources, or to remove where the run `undoes` added them."""
 
     tenant_id: str
     tags: Mapping[str, str]
@@ -30,9 +26,9 @@ class TagChange:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Decisions about the resources of a kind after the id `after`, up to and including `last`.
+    """Decisions by resource id, for `after < id <= last`.
 
-    `last` is None if there are no more resources. `outcomes` is by resource id.
+    `last` is None if there are no more resources.
     """
 
     kind: Kind
@@ -42,25 +38,25 @@ class Batch:
 
     @property
     def updated(self) -> list[tuple[str, tuple[str, ...]]]:
-        """The resources that change, each with the keys that are added or removed, in the order of the ids."""
+        """The resources to change, ordered by id, with the keys to add or remove."""
         return [(resource_id, outcome.keys) for resource_id, outcome in self.outcomes.items() if outcome.keys]
 
 
 def out_of_reach(connection: Connection, job: TagChange) -> set[str]:
-    """Return the kinds whose backend cannot list now; of an undo only those that it would change."""
+    """Return the kinds that cannot be listed now; for an undo only kinds in its undo log."""
     kinds = {kind for tenant_id, kind in failing_listings(connection) if tenant_id == job.tenant_id}
     if job.undoes is None:
         return kinds
-    return {kind for kind in kinds if store.undo_batch(connection, job.tenant_id, job.undoes, kind, "", 1)}
+    return {kind for kind in kinds if undo_log.batch(connection, job.tenant_id, job.undoes, kind, "", 1)}
 
 
 def plan_batch(
     connection: Connection, job: TagChange, kind: Kind, after: str, size: int, tally: Tally, *, lock: bool = False
 ) -> Batch:
-    """Decide about the next resources of a kind and count the outcomes in the tally.
+    """Decide about the next resources of a kind without writing; add the outcomes to the tally.
 
     Args:
-        after: The last resource id of the previous batch, "" for the first batch.
+        after: The last resource id of the previous batch, "" for the first.
         lock: Lock the rows, for a `write_batch` in this transaction.
     """
     plan = _plan_add if job.undoes is None else _plan_remove
@@ -82,17 +78,17 @@ def write_batch(connection: Connection, job: TagChange, run_id: str, batch: Batc
         _remove(connection, job, job.undoes, batch, at)
     elif updated := batch.updated:
         kind = batch.kind.name
-        store.add_to_undo_log(connection, job.tenant_id, run_id, kind, updated)
-        store.add_tags(connection, job.tenant_id, run_id, kind, (batch.after, batch.last), job.tags, at)
+        undo_log.add(connection, job.tenant_id, run_id, kind, updated)
+        apply_queries.add_tags(connection, job.tenant_id, run_id, kind, (batch.after, batch.last), job.tags, at)
 
 
 def _plan_add(
     connection: Connection, job: TagChange, kind: Kind, after: str, size: int, lock: bool
 ) -> Sequence[tuple[str, str, Outcome]]:
-    # Many resources of a kind have the same state, tags and relations: each combination is decided once.
+    # Many resources share state, tags and relations: each combination is decided once.
     cache: dict[tuple[str, str, str], Outcome] = {}
     outcomes = []
-    for resource_id, name, *facts in store.batch(connection, job.tenant_id, kind.name, after, size, lock=lock):
+    for resource_id, name, *facts in apply_queries.batch(connection, job.tenant_id, kind.name, after, size, lock=lock):
         state, tags, relations = key = tuple(facts)
         outcome = cache.get(key)
         if outcome is None:
@@ -104,8 +100,8 @@ def _plan_add(
 def _plan_remove(
     connection: Connection, job: TagChange, kind: Kind, after: str, size: int, lock: bool
 ) -> Sequence[tuple[str, str, Outcome]]:
-    added = store.undo_batch(connection, job.tenant_id, str(job.undoes), kind.name, after, size)
-    rows = store.by_ids(connection, job.tenant_id, kind.name, list(added), lock=lock)
+    added = undo_log.batch(connection, job.tenant_id, str(job.undoes), kind.name, after, size)
+    rows = apply_queries.by_ids(connection, job.tenant_id, kind.name, list(added), lock=lock)
     outcomes = []
     for resource_id, keys in added.items():
         row = rows.get(resource_id)
@@ -122,7 +118,7 @@ def _remove(connection: Connection, job: TagChange, undone: str, batch: Batch, a
     for resource_id, keys in batch.updated:
         ids_by_keys[keys].append(resource_id)
     for keys, ids in ids_by_keys.items():
-        store.remove_tags(connection, job.tenant_id, batch.kind.name, ids, keys, at)
-    # Failures stay in the undo log, so that the undo can be repeated.
+        apply_queries.remove_tags(connection, job.tenant_id, batch.kind.name, ids, keys, at)
+    # Failures remain in the log, so that the undo can be repeated.
     done = [resource_id for resource_id, outcome in batch.outcomes.items() if outcome.what != "failed"]
-    store.delete_from_undo_log(connection, job.tenant_id, undone, batch.kind.name, done)
+    undo_log.remove(connection, job.tenant_id, undone, batch.kind.name, done)

@@ -1,9 +1,8 @@
 """The job that applies a tenant's default tags to its resources, or undoes an earlier apply, in batches.
 
-The operations row holds the whole state. One transaction plans, writes and counts a batch and moves `cursor` and
-`seq`, so a kill loses nothing and repeats nothing. The tags are those at the time of the request. A batch that fails
-is retried with growing waits, and after `max_tries` the run fails; waiting for an unreachable or read-only database
-does not count. A run ends early if the person who started it loses the right to.
+The transaction of a batch stores the progress on the operations row, so a kill neither loses nor repeats work. The
+tags are those at the time of the request. `service/jobs/job.py` limits the attempts. A run ends early if its person
+is no longer an owner or admin, or its API key is revoked.
 """
 
 import asyncio
@@ -24,14 +23,13 @@ from service.authz.route_policies import MANAGERS
 from service.catalogue.resource_types import kinds
 from service.clock import Clock
 from service.db.engine import Database
-from service.db.errors import is_unreachable
-from service.default_tags import apply_queries
+from service.default_tags import apply_queries, undo_log
 from service.default_tags.apply_batch import TagChange, out_of_reach, plan_batch, write_batch
 from service.default_tags.apply_result import Tally
 from service.default_tags.outcome import examined_kinds
 from service.jobs import job as jobs
 from service.jobs import queries
-from service.jobs.job import WORKFLOW_ERROR, retry_delay
+from service.jobs.job import WORKFLOW_ERROR, Attempts
 from service.principal import PLATFORM
 from service.principals import grants
 from service.settings import DEFAULT_OPERATION_TRIES
@@ -45,7 +43,7 @@ KEY_REVOKED = "the API key that started this was revoked or deleted"
 
 
 def operation_id(tenant_id: str, undoes: str | None = None) -> str:
-    """Return the operation id, which all runs of a tenant share."""
+    """Return the operation id, shared by a tenant's applies, or by its undos."""
     return f"{'apply' if undoes is None else 'undo'}-default-tags-{tenant_id}"
 
 
@@ -55,10 +53,8 @@ def plan(
     """Insert the operation of a run; return the run id.
 
     Args:
-        connection: The transaction of the request.
         started_by: The person, or the creator of the API key.
-        at: Time of the request.
-        key_id: The API key of the request, if it had one.
+        key_id: The API key of the request, if any.
 
     Raises:
         IntegrityError: The tenant has an open run.
@@ -88,7 +84,7 @@ def plan(
 
 
 def preview(connection: Connection, job: TagChange) -> dict[str, Any]:
-    """Return the result that a run would have now, and in `affected` how many resources lack each key, by kind."""
+    """Return the result of a run now; `affected` is the number of resources to change, by kind and key."""
     tally = Tally.of(kind.name for kind in examined_kinds())
     affected: dict[str, dict[str, int]] = {}
     failing = out_of_reach(connection, job)
@@ -111,8 +107,7 @@ def preview(connection: Connection, job: TagChange) -> dict[str, Any]:
 class ApplyJob:
     """Runs operations of the kind `apply_default_tags`.
 
-    `pace` is the minimum time between two batches in seconds; `least` and `most` bound the resources of a batch.
-    `max_tries` is how often a batch may fail in a row.
+    `pace` is the minimum pause between batches in seconds; `least` and `most` bound the resources of a batch.
     """
 
     database: Database
@@ -123,12 +118,12 @@ class ApplyJob:
     max_tries: int = DEFAULT_OPERATION_TRIES
 
     async def run(self, run_id: str) -> None:
-        """Take a run from its stored state to its end. It may be cancelled at any await.
+        """Run to the end from the stored state.
 
-        Under write contention (SQLite has one writer) batches shrink, and the run pauses as long as it worked;
-        otherwise they grow.
+        Under write contention (SQLite has a single writer) batches shrink, and the run pauses as long as it worked;
+        otherwise batches grow.
         """
-        attempts, failures, size, going, ending = 0, 0, self.least, True, False
+        attempts, size, going, ending = Attempts(self.max_tries, self.pace), self.least, True, False
         step: Callable[[], bool] = partial(self.start, run_id)
         while going:
             waits, began = self.database.lock_waits, time.monotonic()
@@ -136,23 +131,21 @@ class ApplyJob:
                 going = await asyncio.to_thread(step)
             except Exception as error:
                 logger.exception("run %s could not go on", run_id)
-                attempts += 1
-                if not is_unreachable(error):
-                    failures += 1
-                    if failures >= self.max_tries and not ending:
-                        # A step like the others: if it fails, it is retried and the count of tries stays.
-                        ending, step = True, partial(self.give_up, run_id, error)
-                await asyncio.sleep(retry_delay(attempts, self.pace))
+                if attempts.record(error) and not ending:
+                    # Retried like any other step.
+                    ending, step = True, partial(self.give_up, run_id, error)
+                await asyncio.sleep(attempts.delay())
                 continue
             contended = self.database.lock_waits != waits
             size = max(self.least, size // 2) if contended else min(self.most, size * 2)
-            attempts, failures, step = 0, 0, partial(self.run_batch, run_id, size)
+            step = partial(self.run_batch, run_id, size)
+            attempts.reset()
             await asyncio.sleep(max(self.pace, time.monotonic() - began if contended else 0))
         await asyncio.to_thread(self.prune_undo_log, run_id)
 
     def start(self, run_id: str) -> bool:
-        """Mark a pending run as running; return False if it has ended or its person may not apply any more."""
-        with self.database.write() as connection:
+        """Mark a pending run as running; return False if the run has ended."""
+        with self.database.bulk_write() as connection:
             row = queries.locked(connection, run_id)
             if row is None or row["status"] not in queries.OPEN:
                 return False
@@ -164,7 +157,7 @@ class ApplyJob:
             if job.undoes is None:
                 numbers = apply_queries.totals(connection, job.tenant_id)
             else:
-                numbers = apply_queries.undo_totals(connection, job.tenant_id, job.undoes)
+                numbers = undo_log.totals(connection, job.tenant_id, job.undoes)
             totals = {kind.name: numbers[kind.name] for kind in examined_kinds() if kind.name in numbers}
             queries.advance(
                 connection,
@@ -177,10 +170,7 @@ class ApplyJob:
             return True
 
     def run_batch(self, run_id: str, size: int) -> bool:
-        """Do the next batch of at most `size` resources and store the progress; return False at the end of the run.
-
-        Kinds without resources, and those that cannot be listed now, are skipped on the way.
-        """
+        """Process at most `size` resources and store the progress; return False at the end."""
         with self.database.bulk_write() as connection:
             row = queries.locked(connection, run_id)
             if row is None or row["status"] not in queries.OPEN:
@@ -189,7 +179,7 @@ class ApplyJob:
             if _stop_without_right(connection, row, now):
                 return False
             failing = out_of_reach(connection, job)
-            # Those at the start of the run; a newer version may examine others.
+            # The kinds at its start; a newer version may examine others.
             examined = [kinds()[name] for name in tally.by_type]
             position, after = _position(row["cursor"], list(tally.by_type))
             while position < len(examined):
@@ -226,7 +216,7 @@ class ApplyJob:
             return False
 
     def give_up(self, run_id: str, error: Exception) -> bool:
-        """End an open run as failed, so that the tenant can start another one; return False."""
+        """End an open run as failed; return False."""
         with self.database.write() as connection:
             row = queries.locked(connection, run_id)
             if row is not None and row["status"] in queries.OPEN:
@@ -235,19 +225,13 @@ class ApplyJob:
         return False
 
     def prune_undo_log(self, run_id: str) -> None:
-        """Delete the undo log of all but the tenant's latest runs, in batches."""
         with self.database.read() as connection:
             tenant_id = queries.tenant_of(connection, run_id)
-            older_runs = apply_queries.prunable_runs(connection, tenant_id, KIND)
-        for older in older_runs:
-            more = True
-            while more:
-                with self.database.write() as connection:
-                    more = apply_queries.delete_undo_batch(connection, tenant_id, older, self.least)
+        undo_log.prune(self.database, tenant_id, KIND, batch_size=self.least)
 
 
 def _stop_without_right(connection: Connection, row: RowMapping, at: datetime) -> bool:
-    """End a run whose person may not apply any more or whose API key was revoked; return whether it was ended."""
+    """End the run if the role was lost or the API key revoked; return whether it was ended."""
     key_id = (row["snapshot"] or {}).get("key")
     if grants.role_in(connection, row["tenant_id"], row["started_by"]) not in MANAGERS:
         reason = NOT_ALLOWED
@@ -268,12 +252,12 @@ def _end_early(connection: Connection, row: RowMapping, at: datetime, reason: st
 
 def _job(row: RowMapping) -> TagChange:
     snapshot: Mapping[str, Any] = row["snapshot"]
-    # Sorted, because JSON columns do not keep the order of the keys.
+    # JSON columns do not keep the order of keys.
     return TagChange(row["tenant_id"], dict(sorted(snapshot["tags"].items())), snapshot["undoes"])
 
 
 def _position(cursor: str | None, kinds: list[str]) -> tuple[int, str]:
-    """Return the index of the kind and the resource id after which a run continues."""
+    """Return the index of the kind and the last resource id of a cursor."""
     if cursor is None:
         return 0, ""
     kind, _, after = cursor.partition(" ")
@@ -281,7 +265,7 @@ def _position(cursor: str | None, kinds: list[str]) -> tuple[int, str]:
 
 
 def _percent(tally: Tally, total: int) -> int:
-    """Return the progress in percent, at most 99 before the end; resources may be added during a run."""
+    """Return at most 99: resources may be added during a run."""
     return min(99, tally.summary()["examined"] * 100 // max(1, total))
 
 

@@ -1,4 +1,4 @@
-"""The result of applying default tags: counts by kind, and the first 200 failures and skips in detail."""
+"""The result of applying default tags: totals by kind, with details of the first 200 failures and skips."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -18,7 +18,7 @@ MESSAGES = {
 
 @dataclass
 class Tally:
-    """Counts by kind, in the order of the apply, and details of failures and skips."""
+    """Totals by kind, in the order of the apply."""
 
     by_type: dict[str, dict[str, int]]
     failures: list[dict[str, Any]] = field(default_factory=list)
@@ -26,12 +26,10 @@ class Tally:
 
     @classmethod
     def of(cls, kinds: Iterable[str]) -> "Tally":
-        """Return an empty tally of these kinds."""
         return cls({kind: dict.fromkeys(COUNTS, 0) for kind in kinds})
 
     @classmethod
     def from_json(cls, counts: Mapping[str, Any]) -> "Tally":
-        """Return the tally stored with a run."""
         return cls(
             {kind: dict(counts["byType"][kind]) for kind in counts["order"]},
             list(counts["failures"]),
@@ -39,7 +37,7 @@ class Tally:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Return the tally for storage with the run. `order` is needed because JSON columns do not keep key order."""
+        """Return the tally for storage, with the `order` of kinds, which JSON columns do not keep."""
         return {
             "summary": self.summary(),
             "byType": self.by_type,
@@ -49,14 +47,13 @@ class Tally:
         }
 
     def count(self, kind: str, outcomes: Counter[str]) -> None:
-        """Add outcomes of resources of a kind."""
         counts = self.by_type[kind]
         for what, number in outcomes.items():
             counts[what] += number
         counts["examined"] += outcomes.total()
 
     def add_detail(self, kind: str, resource_id: str, resource_name: str, outcome: Outcome) -> None:
-        """Add a failure or a skip in detail, up to MAX_DETAILS of each."""
+        """Add a failure or a skip, up to MAX_DETAILS of each."""
         detail = {
             "resourceType": kind,
             "resourceId": resource_id,
@@ -70,7 +67,7 @@ class Tally:
             self.skipped.append(detail)
 
     def record_listing_failure(self, kind: str) -> None:
-        """Count a kind that cannot be listed as one failure without a resource; nothing of it is examined."""
+        """Add a failure without a resource for a kind that cannot be listed."""
         self.by_type[kind]["failed"] += 1
         self.add_detail(kind, "", "", Outcome("failed", "backend_unavailable"))
 
@@ -78,7 +75,6 @@ class Tally:
         return {what: sum(counts[what] for counts in self.by_type.values()) for what in COUNTS}
 
     def result(self, applied: Mapping[str, str]) -> dict[str, Any]:
-        """Return the result of a completed run or a preview."""
         summary = self.summary()
         return {
             "appliedTags": dict(applied),

@@ -1,4 +1,4 @@
-"""Routes that apply default tags to existing resources, preview, list and undo applies. Jobs do the work."""
+"""Routes that apply default tags to existing resources; preview, list and undo applies."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,7 +7,6 @@ from fastapi import Depends
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection, RowMapping
 from starlette.requests import Request
-from starlette.responses import JSONResponse
 
 from client.models import strict_json
 from service import errors
@@ -21,7 +20,7 @@ from service.authz.context import TenantContext
 from service.authz.paths import DEFAULT_TAGS
 from service.clock import wire_time
 from service.context import Platform
-from service.default_tags import apply_job, apply_queries
+from service.default_tags import apply_job, undo_log
 from service.default_tags import queries as store
 from service.default_tags import validation as rules
 from service.default_tags.apply_batch import TagChange
@@ -29,6 +28,7 @@ from service.default_tags.routes import OBJECT_OF_TEXTS
 from service.errors import ApiError
 from service.jobs.queries import OPEN, open_run
 from service.jobs.worker import WorkerDep
+from service.json_response import JSONResponse
 
 router = protected_router("default tags")
 
@@ -42,7 +42,7 @@ NO_MEMBERS = {
 
 
 class TagPreview(BaseModel):
-    """The body of a preview; without `tags`, of the stored tags."""
+    """The body of a preview; `tags` defaults to the stored tags."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -51,8 +51,6 @@ class TagPreview(BaseModel):
 
 
 class Undo(BaseModel):
-    """The body of an undo."""
-
     model_config = ConfigDict(extra="forbid", strict=True)
 
     preview: bool = Field(description="Only say what it would do")
@@ -62,7 +60,7 @@ async def no_members(request: Request) -> None:
     """Check that the body is empty or `{}`.
 
     Raises:
-        ApiError: 400 INVALID_INPUT for any other body.
+        ApiError: 400 INVALID_INPUT.
     """
     try:
         value = await parse_body(request, lambda body: strict_json.loads(body) if body.strip() else {})
@@ -87,12 +85,11 @@ async def no_members(request: Request) -> None:
     openapi_extra=NO_MEMBERS,
 )
 def apply_default_tags(context: TenantContextDep, platform: PlatformDep, worker: WorkerDep) -> JSONResponse:
-    """Start to add the current default tags to every resource that lacks them. The request takes no body, or `{}`.
+    """Start to add the current default tags to every resource that lacks them. The body is empty or `{}`.
 
-    In the result, `examined` is the sum of `updated`, `unchanged`, `skipped` and the resources that `failed`. A type
-    whose resources could not be listed has nothing `examined`; it adds 1 to `failed`, and an entry with an empty
-    `resourceId` to `failures`. So `failed` may exceed the failures among the examined resources. The same holds in
-    `byType` and in a preview.
+    In the result, `examined` is the sum of `updated`, `unchanged`, `skipped` and failed resources. A type whose
+    resources could not be listed adds 1 to `failed` but 0 to `examined`, and to `failures` an entry with an empty
+    `resourceId`. The same holds in `byType` and in previews.
     """
     tenant_id = context.tenant_id
     with change(platform, context) as (connection, context):
@@ -109,10 +106,7 @@ def apply_default_tags(context: TenantContextDep, platform: PlatformDep, worker:
 
 @router.post(f"{DEFAULT_TAGS}/preview", operation_id="previewDefaultTags")
 def preview_default_tags(context: TenantContextDep, platform: PlatformDep, body: TagPreview) -> JSONResponse:
-    """Return what an apply would do now, with these tags or the stored ones, and write nothing.
-
-    The counts add up as those of an apply: a type that cannot be listed counts 1 in `failed` and 0 in `examined`.
-    """
+    """Return the result that an apply of these tags, or of the stored tags, would have now."""
     tenant_id = context.tenant_id
     tags = rules.read_set(body.tags) if "tags" in body.model_fields_set else None
     with platform.database.read() as connection:
@@ -126,7 +120,7 @@ def preview_default_tags(context: TenantContextDep, platform: PlatformDep, body:
 def list_default_tag_runs(context: TenantContextDep, platform: PlatformDep) -> JSONResponse:
     """List the tenant's latest ten applies and undos, newest first."""
     with platform.database.read() as connection:
-        rows = apply_queries.runs(connection, context.tenant_id, apply_job.KIND)
+        rows = undo_log.list_latest_runs(connection, context.tenant_id, apply_job.KIND)
     return JSONResponse({"runs": [run(row, rows) for row in rows]})
 
 
@@ -134,7 +128,7 @@ def list_default_tag_runs(context: TenantContextDep, platform: PlatformDep) -> J
 def undo_default_tag_run(
     context: TenantContextDep, platform: PlatformDep, worker: WorkerDep, run_id: str, body: Undo
 ) -> JSONResponse:
-    """Start to remove the tags that a run added, unless changed since; with `preview`, return what that would do."""
+    """Start to remove the tags that a run added, unless changed since. With `preview`, only return the result."""
     tenant_id = context.tenant_id
     if body.preview:
         with platform.database.read() as connection:
@@ -159,7 +153,7 @@ def plan_run(
     event: AuditEvent,
     details: Mapping[str, Any],
 ) -> tuple[str, dict[str, Any]]:
-    """Plan a run, with its audit entry; return its id and the answer to the request.
+    """Plan a run, with its audit entry; return its id and the response.
 
     Raises:
         ApiError: 409 APPLY_IN_PROGRESS.
@@ -183,7 +177,7 @@ def require_none_open(connection: Connection, tenant_id: str) -> None:
     """Check that the tenant has no open run. Call with the tenant locked.
 
     Raises:
-        ApiError: 409 APPLY_IN_PROGRESS naming the run.
+        ApiError: 409 APPLY_IN_PROGRESS with the run id.
     """
     if row := open_run(connection, tenant_id, apply_job.KIND):
         raise ApiError(
@@ -199,9 +193,9 @@ def undo_of(connection: Connection, tenant_id: str, run_id: str) -> TagChange:
     """Return the job that undoes a run.
 
     Raises:
-        ApiError: 404 if the run is not among the tenant's latest ten, 409 NOTHING_TO_UNDO.
+        ApiError: 404 if the run is not among the latest, 409 NOTHING_TO_UNDO without a log.
     """
-    rows = apply_queries.runs(connection, tenant_id, apply_job.KIND)
+    rows = undo_log.list_latest_runs(connection, tenant_id, apply_job.KIND)
     row = next((row for row in rows if row["run_id"] == run_id), None)
     if row is None:
         raise errors.not_found()
@@ -216,7 +210,6 @@ def undo_of(connection: Connection, tenant_id: str, run_id: str) -> TagChange:
 
 
 def run(row: RowMapping, rows: Sequence[RowMapping]) -> dict[str, Any]:
-    """Return a run as JSON."""
     undoes = row["snapshot"]["undoes"]
     return {
         "runId": row["run_id"],
@@ -227,7 +220,7 @@ def run(row: RowMapping, rows: Sequence[RowMapping]) -> dict[str, Any]:
         "appliedTags": rules.in_order(row["snapshot"]["tags"]),
         "summary": row["counts"]["summary"],
         "startedBy": store.person(row, row["started_by"]),
-        # A run that ended early keeps the changes that it made.
+        # A run that ended early keeps its changes.
         "undoable": row["has_undo_log"] and row["status"] not in OPEN,
         "undoneBy": undone_by(row, rows),
         "undoes": undoes,
@@ -235,7 +228,7 @@ def run(row: RowMapping, rows: Sequence[RowMapping]) -> dict[str, Any]:
 
 
 def undone_by(row: RowMapping, rows: Sequence[RowMapping]) -> str | None:
-    """Return the id of the newest run that undoes this one. It is newer, so it is among the rows too."""
+    """Return the newest undo of a run, unless failed or cancelled; it is newer, so `rows` includes it."""
     for other in rows:
         if other["snapshot"]["undoes"] == row["run_id"] and other["status"] not in ("failed", "cancelled"):
             return str(other["run_id"])

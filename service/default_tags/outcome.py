@@ -1,17 +1,17 @@
-"""The rules by which default tags change a resource: on apply, preview, undo and creation."""
+"""Rules by which default tags change a resource."""
 
 from collections.abc import Collection, Mapping
 from typing import Any, Literal, NamedTuple
 
 from service.catalogue.resource_types import Kind, kinds
 
-# Frontends that a managed service creates belong to the platform; its other resources are internal to the service.
+# The platform manages these kinds of a managed service; its other resources are internal.
 MANAGED_FRONTENDS = frozenset({"load_balancer", "public_ip", "security_group"})
 INCLUDED_KINDS = ("covered", "skipped")
 
 
 class Outcome(NamedTuple):
-    """The outcome for one resource: `keys` are added (or removed) if it is updated, else `reason` says why not."""
+    """`keys` to add or remove if updated, or the `reason` of a skip or failure."""
 
     what: Literal["updated", "unchanged", "skipped", "failed"]
     reason: str = ""
@@ -29,16 +29,16 @@ GONE = Outcome("skipped", "gone")
 
 
 def examined_kinds() -> list[Kind]:
-    """Return the kinds that an apply examines and reports, in its order."""
+    """Return the kinds that an apply examines, in order."""
     return [kind for kind in kinds().values() if kind.apply in INCLUDED_KINDS]
 
 
 def plan_add(
     kind: Kind, state: str, tags: Mapping[str, str], relations: Mapping[str, Any], defaults: Mapping[str, str]
 ) -> Outcome:
-    """Decide what an apply does with a resource: it adds all missing keys, or none.
+    """Decide how an apply changes a resource: it adds all missing keys, or none.
 
-    The state is checked last, and only if keys are missing: it is temporary, while the other reasons are permanent.
+    The state is checked last, because no other reason is temporary.
     """
     if kind.apply == "skipped":
         return Outcome("skipped", str(kind.skip_reason))
@@ -62,7 +62,7 @@ def plan_remove(
     added: Collection[str],
     values: Mapping[str, str],
 ) -> Outcome:
-    """Decide what an undo does with a resource: it removes the added keys that still have the added value."""
+    """Decide how an undo changes a resource: it removes added keys with an unchanged value."""
     if relations and (exclusion := _excluded(kind, relations)):
         return exclusion
     unchanged = tuple(key for key in added if key in tags and tags[key] == values[key])
@@ -74,13 +74,13 @@ def plan_remove(
 
 
 def with_defaults(kind: Kind, own: Mapping[str, str], defaults: Mapping[str, str]) -> dict[str, str]:
-    """Return the tags of a new resource. Its own tags win; if not all missing defaults fit, none is added."""
+    """Return the tags of a new resource. Its own tags win; defaults are added all or none."""
     merged = {**defaults, **own}
     return merged if len(merged) <= kind.tag_limit else dict(own)
 
 
 def _excluded(kind: Kind, relations: Mapping[str, Any]) -> Outcome | None:
-    """Return why a resource is excluded: the platform or a managed service owns it, or it is a boot volume."""
+    """Return the outcome for managed resources and boot volumes; None for others."""
     if relations.get("managed"):
         return _PLATFORM_MANAGED
     if relations.get("owner"):

@@ -1,27 +1,32 @@
-"""SQL of default tags and their versions. Every query is limited to a tenant."""
+"""SQL of default tags and their versions."""
 
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, bindparam, insert, select, update
 
 from service.db.engine import Record
+from service.db.prepared import prepared
+from service.db.statements import records
 from service.db.tables import default_tag_versions, tenants, users
+
+_CURRENT = prepared(
+    select(
+        tenants.c.default_tags.label("tags"), tenants.c.default_tags_version.label("version"), tenants.c.status
+    ).where(tenants.c.id == bindparam("tenant"))
+)
 
 
 def get(connection: Connection, tenant_id: str) -> Record:
-    """Return the default tags of a tenant: `tags`, `version`, and the tenant's `status`."""
-    query = select(
-        tenants.c.default_tags.label("tags"), tenants.c.default_tags_version.label("version"), tenants.c.status
-    ).where(tenants.c.id == tenant_id)
-    return connection.execute(query).one()
+    """Return `tags`, `version` and the tenant's `status`."""
+    return connection.execute(_CURRENT, {"tenant": tenant_id}).one()
 
 
 def change(
     connection: Connection, tenant_id: str, number: int, tags: dict[str, str], changed_by: str | None, at: datetime
 ) -> None:
-    """Store the tags as version `number`, with an entry in the history."""
+    """Store the tags as version `number`, also in the history."""
     connection.execute(
         update(tenants)
         .where(tenants.c.id == tenant_id)
@@ -35,7 +40,7 @@ def change(
 
 
 def version_page(connection: Connection, tenant_id: str, before: int | None, limit: int) -> Sequence[Record]:
-    """Return the versions before a version, newest first, and one row more than `limit`."""
+    """Return at most `limit` + 1 versions before `before`, newest first."""
     query = (
         select(default_tag_versions, users.c.name, users.c.email)
         .outerjoin(users, users.c.id == default_tag_versions.c.changed_by)
@@ -43,11 +48,11 @@ def version_page(connection: Connection, tenant_id: str, before: int | None, lim
     )
     if before is not None:
         query = query.where(default_tag_versions.c.version < before)
-    return connection.execute(query.order_by(default_tag_versions.c.version.desc()).limit(limit + 1)).all()
+    return list(records(connection, query.order_by(default_tag_versions.c.version.desc()).limit(limit + 1)))
 
 
 def propagated(connection: Connection, tenant_id: str, since: datetime) -> dict[str, str]:
-    """Return the tags for new resources: the newest version at an instant, else the oldest version."""
+    """Return the tags for new resources: the newest version at `since`, or the oldest if all are newer."""
     versions = select(default_tag_versions.c.tags).where(default_tag_versions.c.tenant_id == tenant_id)
     newest = versions.where(default_tag_versions.c.changed_at <= since).order_by(default_tag_versions.c.version.desc())
     tags: dict[str, str] | None = connection.scalar(newest.limit(1))
@@ -57,5 +62,4 @@ def propagated(connection: Connection, tenant_id: str, since: datetime) -> dict[
 
 
 def person(row: Any, identifier: str | None) -> dict[str, Any] | None:
-    """Return a person as JSON; None without an id."""
     return None if identifier is None else {"id": identifier, "name": row.name, "email": row.email}

@@ -1,10 +1,9 @@
-"""Routes of the default tags of a tenant and their history."""
+"""Routes of a tenant's default tags and their history."""
 
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.config import JsonDict
-from starlette.responses import JSONResponse
 
 from service.api.changes import change
 from service.api.dependencies import IfMatch, PageParamsDep, PlatformDep, TenantContextDep
@@ -17,6 +16,7 @@ from service.clock import wire_time
 from service.db.engine import Record
 from service.default_tags import queries as store
 from service.default_tags import validation as rules
+from service.json_response import JSONResponse
 from service.validation import expected_version, require_version
 
 router = protected_router("default tags")
@@ -24,7 +24,7 @@ OBJECT_OF_TEXTS: JsonDict = {"type": "object", "additionalProperties": {"type": 
 
 
 class TagSet(BaseModel):
-    """The body that replaces the tags. `tags` is required, so that a misspelt member does not clear them."""
+    """`tags` is required, so that a misspelt member does not clear them."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -61,7 +61,7 @@ def put_default_tags(
 
 @router.get(f"{DEFAULT_TAGS}/history", operation_id="listDefaultTagVersions")
 def list_default_tag_versions(context: TenantContextDep, platform: PlatformDep, paging: PageParamsDep) -> JSONResponse:
-    """List the versions of the default tags, newest first, with the person who changed them."""
+    """List the versions of the default tags, newest first, with their authors."""
     tenant_id = context.tenant_id
     page = page_of(platform, paging, "default-tag-versions", tenant_id)
     with platform.database.read() as connection:
@@ -72,7 +72,6 @@ def list_default_tag_versions(context: TenantContextDep, platform: PlatformDep, 
 
 
 def version(row: Record, current: int) -> dict[str, Any]:
-    """Return a version as JSON."""
     return {
         "version": row.version,
         "tags": rules.in_order(row.tags),

@@ -8,7 +8,7 @@ from client.models import tags
 from service import errors
 from service.errors import ApiError
 
-# The first version of the infrastructure-as-code provider that supports default tags.
+# First version of the infrastructure-as-code provider with default tags.
 MIN_PROVIDER = (0, 62, 0)
 _VERSION = re.compile(r"v?([0-9]{1,9})\.([0-9]{1,9})\.([0-9]{1,9})(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?")
 
@@ -17,7 +17,7 @@ def read_set(value: Any) -> dict[str, str]:
     """Validate the tags of a request; return them sorted by key.
 
     Raises:
-        ApiError: 400 INVALID_INPUT if the value is not an object of strings, or for the first invalid tag.
+        ApiError: 400 INVALID_INPUT for the first problem.
     """
     if isinstance(value, dict):
         for key, text in value.items():
@@ -43,10 +43,10 @@ def in_order(stored: Mapping[str, str]) -> dict[str, str]:
 
 
 def require_good(stored: Mapping[str, str]) -> None:
-    """Check stored tags before an apply; an older version may have allowed others.
+    """Check stored tags; an older version may have allowed others.
 
     Raises:
-        ApiError: 422 INVALID_DEFAULT_TAGS, or 400 NOTHING_TO_APPLY if there are none.
+        ApiError: 422 INVALID_DEFAULT_TAGS, or 400 NOTHING_TO_APPLY without tags.
     """
     if not stored:
         raise ApiError(400, "NOTHING_TO_APPLY", "this tenant has no default tags", hint="set some first")
@@ -76,7 +76,7 @@ def require_provisioned(status: str) -> None:
 
 
 def require_new_provider(version: str | None) -> None:
-    """Refuse a provider that does not know default tags and would remove them. A version that is no number passes.
+    """Refuse a provider that would remove default tags. A version that cannot be parsed passes.
 
     Raises:
         ApiError: 400 PROVIDER_TOO_OLD.
@@ -85,7 +85,7 @@ def require_new_provider(version: str | None) -> None:
     if match is None:
         return
     number = tuple(int(part) for part in match.groups()[:3])
-    # A pre-release comes before its version.
+    # A pre-release precedes its version.
     if number < MIN_PROVIDER or (number == MIN_PROVIDER and match[4]):
         oldest = ".".join(map(str, MIN_PROVIDER))
         raise ApiError(

@@ -1,14 +1,19 @@
-"""The client address of a request: the peer of the connection, or a header of a trusted proxy."""
+"""The client address of a request: its peer, or `X-Forwarded-For` of a trusted proxy."""
 
 from collections.abc import Collection, Mapping
+from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
 from typing import Any
 
+MAX_LENGTH = 45
+"""Of an IP address as text."""
+MAX_CACHED = 4_096
+
 
 def address_of(scope: Mapping[str, Any], proxies: Collection[str]) -> str | None:
-    """Return the client address of a request; None over the unix socket.
+    """Return the client address; None over the unix socket.
 
-    `X-Forwarded-For` is only read from a trusted proxy: its last address that is not a trusted proxy.
+    From a trusted proxy, it is the last address in `X-Forwarded-For` that is not a trusted proxy.
     """
     client = scope.get("client")
     if not client or peer_uid(scope) is not None:
@@ -27,7 +32,12 @@ def address_of(scope: Mapping[str, Any], proxies: Collection[str]) -> str | None
 
 
 def canonical_address(text: str) -> str | None:
-    """Return an IP address in canonical form, IPv4-mapped IPv6 as IPv4; None for other text."""
+    """Return an IP address in canonical form, IPv4-mapped IPv6 as IPv4; None if invalid."""
+    return _canonical_address(text) if len(text) <= MAX_LENGTH else None
+
+
+@lru_cache(MAX_CACHED)
+def _canonical_address(text: str) -> str | None:
     try:
         address = ip_address(text)
     except ValueError:
@@ -36,7 +46,12 @@ def canonical_address(text: str) -> str | None:
 
 
 def network_of(address: str) -> str:
-    """Return the IPv4 address, or the /64 prefix of an IPv6 address, which identifies a customer."""
+    """Return an IPv4 address unchanged, or the /64 prefix of an IPv6 address."""
+    return _network_of(address) if len(address) <= MAX_LENGTH else address
+
+
+@lru_cache(MAX_CACHED)
+def _network_of(address: str) -> str:
     try:
         number = ip_address(address)
     except ValueError:
@@ -45,6 +60,6 @@ def network_of(address: str) -> str:
 
 
 def peer_uid(scope: Mapping[str, Any]) -> int | None:
-    """Return the user id of the peer of the unix socket; None over TCP."""
+    """Return the user id of a unix socket peer; None over TCP."""
     host, _ = scope.get("client") or ("", 0)
     return int(host.removeprefix("uid:")) if host.startswith("uid:") else None

@@ -1,7 +1,6 @@
 """Accepts connections in batches.
 
-uvloop's server accepts one connection per iteration of the event loop: during a flood a health check would wait in the
-backlog behind all connections of the flood.
+uvloop accepts a single connection per iteration of the event loop, which delays health checks during a flood.
 """
 
 import asyncio
@@ -10,26 +9,27 @@ import socket
 from collections.abc import Callable
 from contextlib import suppress
 
-from service.http_server.admission import LOCAL, Admission, Source
+from service.http_server.admission import Admission
+from service.http_server.connections import LOCAL, Source
 from service.http_server.protocol import HEALTH_PATHS, TOO_MANY_CONNECTIONS, HttpProtocol, error_response_bytes
 
 logger = logging.getLogger(__name__)
 
 MAX_ACCEPTS = 64
-# Without free file descriptors, accepting fails again immediately.
+# Before accepting again after an error, such as too many open files.
 PAUSE_SECONDS = 0.1
-# Connections beyond the limits that wait for their first bytes or for their rejection.
+# Connections beyond the limits that wait for data or for their rejection.
 MAX_DELAYED = 512
 MAX_SILENT_SECONDS = 2.0
 REJECTION_DELAY_SECONDS = 1.0
 HEALTH_REQUEST_LINES = tuple(f"{method} {path} ".encode() for method in ("GET", "HEAD") for path in HEALTH_PATHS)
 MAX_LINE_BYTES = max(map(len, HEALTH_REQUEST_LINES))
-# Data of a rejected client is read before closing: closing with unread data resets the connection.
+# Closing with unread data would reset the connection.
 MAX_DISCARDED_BYTES = 64 * 1024
 
 
 class Listener:
-    """Accepts the connections of one listening socket. Has the part of `asyncio.Server` that uvicorn uses."""
+    """Implements the part of `asyncio.Server` that uvicorn uses."""
 
     def __init__(
         self, listening: socket.socket, create_protocol: Callable[[], HttpProtocol], admission: Admission
@@ -75,9 +75,9 @@ class Listener:
                 self._serve_health_or_reject(connection, source)
 
     def _serve_health_or_reject(self, connection: socket.socket, source: Source) -> None:
-        """Serve a connection beyond the limits if it sends a health check, else reject it.
+        """Serve a health check beyond the connection limits; reject other requests.
 
-        Rejections are delayed, so that a flood that reconnects immediately costs less.
+        The delay of rejections slows clients that reconnect immediately.
         """
         self._stop_waiting(connection)
         try:
@@ -107,7 +107,7 @@ class Listener:
 
     def _reject(self, connection: socket.socket) -> None:
         self._stop_waiting(connection)
-        self._admission.record_rejection("connections")
+        self._admission.rejections.record("connections")
         reject(connection)
 
     def _serve(self, connection: socket.socket, source: Source, *, only_health: bool = False) -> None:
@@ -127,13 +127,12 @@ class Listener:
         except BaseException as error:
             self._admission.connections.remove(protocol)
             connection.close()
-            # OSError: the connection was lost before it was used.
+            # OSError: the client has disconnected.
             if not isinstance(error, OSError):
                 raise
 
 
 def reject(connection: socket.socket) -> None:
-    """Send a 503 and close."""
     with connection, suppress(OSError):
         with suppress(BlockingIOError):
             connection.recv(MAX_DISCARDED_BYTES)

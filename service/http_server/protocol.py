@@ -1,7 +1,13 @@
-"""The server's HTTP/1.1 protocol: limits what a connection may send, and identifies the peer of the unix socket.
+"""The HTTP/1.1 protocol of the server. `scope["client"]` is `("uid:<user id>", process id)` over the unix socket.
 
-`scope["client"]` is `("uid:<user id>", process id)` on the unix socket, and the address over TCP. Only the protocol
-sees every byte of header sections, bodies and trailers, so it enforces their limits.
+Only the protocol sees every byte, so it applies these limits:
+
+- header section: 64 KiB (431), 10 seconds (408)
+- pipelined requests: 32 (400)
+- trailers and chunk extensions: 8 KiB between two bytes of a body (431)
+- body: memory in total and per address (503), and time (408); see `settings.Limits`
+- connections beyond the limits of `Admission`: health checks only (503)
+- during a flood of rejections: no data for one to two seconds after a request was rejected
 """
 
 import asyncio
@@ -16,32 +22,35 @@ from uuid import uuid4
 import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
+from service.http_server.rejections import spread
 from service.settings import VERSION
 
 if TYPE_CHECKING:
-    from service.http_server.admission import Admission, IncomingBody, Source
+    from service.http_server.admission import Admission
+    from service.http_server.bodies import IncomingBody
+    from service.http_server.connections import Source
 
 MAX_HEADER_BYTES = 64 * 1024
-# From the connection, or from the first byte of a later request.
+# Since the connection or the first byte of a later request.
 HEADER_TIMEOUT_SECONDS = 10.0
-# Chunk sizes with extensions, and trailers, between two bytes of a body.
 MAX_TRAILER_BYTES = 8 * 1024
 MAX_PIPELINED = 32
-# The parser buffers unfinished lines, so the limits are checked after each piece of this size.
+# The parser buffers incomplete lines, so the limits are checked after each piece.
 MAX_READ_BYTES = 16 * 1024
+# The shortest `Retry-After`.
+FLOOD_PAUSE_SECONDS = 1.0
 READINESS_PATH = "/readyz"
 HEALTH_PATHS = ("/healthz", READINESS_PATH)
-"""Paths that are served beyond the connection limits."""
 TOO_MANY_CONNECTIONS = (503, "SERVICE_UNAVAILABLE", "too many connections")
 RETRY_AFTER_SECONDS = 1
 _UCRED = struct.Struct("3i")  # Linux, struct ucred: pid, uid, gid
 _XUCRED = struct.Struct("=IIh2x16I")  # macOS, struct xucred: version, uid, number of groups, groups
-# From macOS's <sys/un.h>; Python does not export them.
+# <sys/un.h> of macOS; not in the socket module.
 _SOL_LOCAL, _LOCAL_PEERCRED = 0, 1
 
 
 class HttpProtocol(HttpToolsProtocol):
-    """HTTP/1.1 within the limits of `Admission`. Without one, only sizes and times are limited."""
+    """HTTP/1.1 with limits. Without `admission`, only headers, trailers and pipelining are limited."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -52,13 +61,14 @@ class HttpProtocol(HttpToolsProtocol):
         self._in_body = False
         self._body_timer: asyncio.TimerHandle | None = None
         self._bodies: deque[IncomingBody] = deque()
-        """Of the requests without a complete response; the last one is being received."""
+        """Bodies of unanswered requests; the last is in transit."""
         self._trailers = 0
         self._only_health = False
         self._parse_error: tuple[int, str, str] | None = None
         self._queued_rejection: tuple[int, str, str] | None = None
-        """Sent after the responses to earlier requests. Nothing more is read then."""
+        """Sent after the responses to earlier requests; reading has ended."""
         self._closed_early = False
+        self._flood_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -79,10 +89,12 @@ class HttpProtocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._cancel_header_timer()
         self._cancel_body_timer()
+        if self._flood_timer is not None:
+            self._flood_timer.cancel()
         if self.admission is not None:
             self.admission.connections.remove(self)
         for body in self._bodies:
-            body.release()
+            body.abandon()
         self._bodies.clear()
         super().connection_lost(exc)
 
@@ -98,7 +110,7 @@ class HttpProtocol(HttpToolsProtocol):
             self.admission.connections.set_busy(self)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        # After the header section these are trailers, which must not be taken for headers.
+        # Later fields are trailers, not headers.
         if self._in_headers:
             super().on_header(name, value)
 
@@ -125,7 +137,7 @@ class HttpProtocol(HttpToolsProtocol):
             self._reject(*TOO_MANY_CONNECTIONS)
 
     def _reject(self, status: int, code: str, message: str) -> NoReturn:
-        """Stop parsing, from within a callback of the parser, and reject the request."""
+        """Reject the request from a callback of the parser."""
         self._parse_error = (status, code, message)
         raise ValueError(message)
 
@@ -141,7 +153,6 @@ class HttpProtocol(HttpToolsProtocol):
         self._cancel_body_timer()
         super().on_message_complete()
         if self.cycle.response_complete and not self.transport.is_closing():
-            # The response was complete before the body; keep-alive starts now.
             self._unset_keepalive_if_required()
             self.timeout_keep_alive_task = self.loop.call_later(
                 self.timeout_keep_alive, self.timeout_keep_alive_handler
@@ -157,9 +168,25 @@ class HttpProtocol(HttpToolsProtocol):
             return
         super().on_response_complete()
         self._set_idle_if_unused()
+        self._pause_in_flood()
+
+    def _pause_in_flood(self) -> None:
+        """Stop reading for a while after a rejected request.
+
+        Otherwise, clients that repeat it at once would cost more than the requests that are served.
+        """
+        if self.admission is None or not self.admission.rejections.is_flood():
+            return
+        if self.cycle.scope.get("frost.shed") and not self.pipeline and not self.transport.is_closing():
+            self.flow.pause_reading()
+            self._flood_timer = self.loop.call_later(spread(FLOOD_PAUSE_SECONDS), self._resume_after_flood)
+
+    def _resume_after_flood(self) -> None:
+        self._flood_timer = None
+        if not self.transport.is_closing():
+            self.flow.resume_reading()
 
     def _set_idle_if_unused(self) -> None:
-        """Mark this connection as idle if no request is in progress or has begun to arrive."""
         in_use = self._in_headers or self._in_body or self.pipeline or not self.cycle.response_complete
         if self.admission is not None and not in_use:
             self.admission.connections.set_idle(self)
@@ -176,7 +203,7 @@ class HttpProtocol(HttpToolsProtocol):
 
     def _header_timeout(self) -> None:
         if self.cycle is not None and not self.cycle.response_complete:
-            # The previous response is still being written and must not be interrupted.
+            # Do not interrupt the previous response.
             self._start_header_timer()
         elif not self.transport.is_closing():
             self.send_error(
@@ -198,13 +225,12 @@ class HttpProtocol(HttpToolsProtocol):
     def _body_timeout(self, due: float) -> None:
         self._body_timer = None
         if not self._bodies:
-            # The response is complete; the rest of the body would be discarded.
             self.transport.close()
             return
         assert self.admission is not None
         limits, body = self.admission.limits, self._bodies[-1]
         if self.flow.read_paused:
-            # The server has paused reading: this time does not count for the client.
+            # Do not charge the client for time in which the server does not read.
             body.started += 1.0
         if due < body.started + limits.body_seconds + body.received / limits.body_bytes_per_second:
             self._start_body_timer()
@@ -215,7 +241,7 @@ class HttpProtocol(HttpToolsProtocol):
             self._wake_application()
 
     def _wake_application(self) -> None:
-        """Let the application reject the body; the connection is closed after its response."""
+        """Let the application reject the body and close the connection."""
         self.cycle.keep_alive = False
         self.cycle.message_event.set()
 
@@ -233,11 +259,11 @@ class HttpProtocol(HttpToolsProtocol):
         try:
             self.parser.feed_data(piece)
         except httptools.HttpParserUpgrade:
-            pass  # No other protocol is supported: the request is handled as HTTP/1.1.
+            pass  # Handle the request as HTTP/1.1.
         except httptools.HttpParserError:
             self.send_error(*(self._parse_error or (400, "INVALID_REQUEST", "the request is not valid HTTP")))
         if self._trailers < 0:
-            # The data contained neither bytes of a body nor a header section.
+            # Neither body nor header section.
             self._trailers = trailers + len(piece)
         if self.transport.is_closing() or self._queued_rejection is not None:
             return
@@ -255,7 +281,7 @@ class HttpProtocol(HttpToolsProtocol):
             and self.timeout_keep_alive_task is None
             and (self.cycle is None or self.cycle.response_complete)
         ):
-            # Empty lines before a request must not keep the connection open forever.
+            # Limit the time for empty lines before a request.
             self._start_header_timer()
 
     # Rejections without the application
@@ -266,10 +292,9 @@ class HttpProtocol(HttpToolsProtocol):
             transport.close()
 
     def send_error(self, status: int, code: str, message: str) -> None:
-        """Reject a request without the application, after the responses before it, and close."""
+        """Send an error after pending responses and close, bypassing the application."""
         if self._in_body and not (self.pipeline and self.pipeline[0][0] is self.cycle):
             if self.cycle.response_started:
-                # The response has already started.
                 self.transport.close()
             else:
                 self._send_rejection(status, code, message)
@@ -286,13 +311,12 @@ class HttpProtocol(HttpToolsProtocol):
 
     def _send_rejection(self, status: int, code: str, message: str) -> None:
         if status == 503 and self.admission is not None:
-            self.admission.record_rejection("connections")
+            self.admission.rejections.record("connections")
         self.transport.write(error_response_bytes(status, code, message, self.server_state.default_headers))
         self.transport.close()
 
 
 def error_response_bytes(status: int, code: str, message: str, headers: Iterable[tuple[bytes, bytes]] = ()) -> bytes:
-    """Return a response with the headers that the application would send."""
     body = json.dumps({"error": {"code": code, "message": message}}).encode()
     lines = [
         *headers,
@@ -310,7 +334,7 @@ def error_response_bytes(status: int, code: str, message: str, headers: Iterable
 
 
 def peer_credentials(connection: socket.socket) -> tuple[int, int]:
-    """Return user id and process id of the peer of a unix socket; process id 0 on macOS, which does not report it."""
+    """Return user id and process id of the peer of a unix socket; macOS has no process id (0)."""
     if hasattr(socket, "SO_PEERCRED"):
         pid, uid, _ = _UCRED.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size))
         return uid, pid

@@ -1,4 +1,4 @@
-"""Data folder, lock file and listening sockets of the platform. Does not import the web framework."""
+"""Data folder, lock file and listening sockets. Does not import the web framework."""
 
 import fcntl
 import os
@@ -10,13 +10,12 @@ from pathlib import Path
 
 BACKLOG = 2048
 LOCK_FILE = "platform.lock"
-"""In the data folder; locked while a platform runs."""
-# EX_TEMPFAIL of sysexits.
+# EX_TEMPFAIL of sysexits.h.
 EXIT_ALREADY_RUNNING = 75
 
 
 class StartError(Exception):
-    """The platform cannot start; the text is one line for the operator."""
+    """The platform cannot start. The message is a single line; `status` is the exit status."""
 
     def __init__(self, message: str, status: int = 1) -> None:
         super().__init__(message)
@@ -24,7 +23,7 @@ class StartError(Exception):
 
 
 def ensure_private_directory(folder: Path) -> None:
-    """Create a folder with mode 0700, or give an existing folder of this user that mode.
+    """Create a folder with mode 0700, or set the mode of an existing folder.
 
     Raises:
         StartError: the folder belongs to another user, or is not a folder.
@@ -43,7 +42,7 @@ def ensure_private_directory(folder: Path) -> None:
 
 
 def require_not_symlink(path: Path) -> None:
-    """Raise StartError for a symbolic link in place of a file of the platform: its target would be overwritten."""
+    """Raise StartError for a symbolic link, because its target would be overwritten."""
     if path.is_symlink():
         raise StartError(
             f"{path} is a link, which the platform does not follow; remove it: rm {shlex.quote(str(path))}"
@@ -51,13 +50,10 @@ def require_not_symlink(path: Path) -> None:
 
 
 def acquire_lock(folder: Path) -> int:
-    """Lock `platform.lock` until the process ends, and write the process id to it.
-
-    Returns:
-        The file descriptor, which must stay open.
+    """Lock `platform.lock`, and write the process id to it; return the file descriptor, which holds the lock.
 
     Raises:
-        StartError: status 75 if another process has the lock, 1 if it is not a plain file of this user.
+        StartError: status 75 if another process has the lock, 1 if it is not a regular file or not writable.
     """
     path = folder / LOCK_FILE
     require_not_symlink(path)
@@ -79,10 +75,10 @@ def acquire_lock(folder: Path) -> int:
 
 
 def unix_socket(path: Path) -> socket.socket:
-    """Listen on a unix socket that only this user can open. Requires the lock: a socket at `path` is replaced.
+    """Listen on a unix socket with mode 0600. An existing socket is replaced, so call this with the lock.
 
     Raises:
-        StartError: the folder belongs to another user or is writable by others, or `path` is not a socket.
+        StartError: the folder is not private, `path` is not a socket, or it cannot be bound.
     """
     if not path.parent.exists():
         ensure_private_directory(path.parent)
@@ -104,7 +100,7 @@ def unix_socket(path: Path) -> socket.socket:
 
 
 def tcp_socket(host: str, port: int) -> socket.socket:
-    """Listen on an address. Raises StartError if it is in use or not of this machine."""
+    """Listen on an address. Raises StartError if it is in use or not local."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

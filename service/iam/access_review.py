@@ -1,11 +1,10 @@
-"""Reviews the access of principals, and previews the effect of a change on it."""
+"""Lists the access of principals, and previews the effect of a change on it."""
 
 from typing import Annotated, Any, Literal
 
 from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
-from starlette.responses import JSONResponse
 
 from service import errors, validation
 from service.api.dependencies import PlatformDep, TenantContextDep
@@ -30,17 +29,16 @@ from service.iam.simulation_requests import (
     require_region,
     target_for,
 )
+from service.json_response import JSONResponse
 from service.principals import grants as stored
 from service.principals import lookup, queries
 
 router = protected_router("access")
 MAX_PRINCIPALS = 1_000
-"""Principals in one response; the totals count all of them."""
+"""Limit on principals in a response; the totals have no limit."""
 
 
 class WhoCanRequest(BaseModel):
-    """Body of a request for the principals that may do an operation on a target."""
-
     model_config = ConfigDict(extra="forbid", strict=True)
 
     operation: str
@@ -49,8 +47,6 @@ class WhoCanRequest(BaseModel):
 
 
 class PreviewRequest(BaseModel):
-    """Body of a preview: a planned change of policies or groups."""
-
     model_config = ConfigDict(extra="forbid", strict=True)
 
     change: Literal["attach", "detach", "addMember", "removeMember", "deleteGroup", "deletePolicy", "updatePolicy"]
@@ -104,8 +100,8 @@ def get_access(
 def list_allowed_principals(context: TenantContextDep, platform: PlatformDep, body: WhoCanRequest) -> JSONResponse:
     """List the people, API keys and workload identities that may do an operation on a target, with the grants.
 
-    `principals` has the first 1,000 by type and name, and `total` their number. `conditional` lists those with access
-    that depends on unknown facts of the request.
+    `principals` has the first 1,000 by type, `total` their number. `conditional` lists those with access that depends
+    on unknown facts of the request.
     """
     tenant_id, now = context.tenant_id, platform.clock.now()
     may: dict[str, list[dict[str, Any]]] = {"allowed": [], "conditional": []}
@@ -116,7 +112,7 @@ def list_allowed_principals(context: TenantContextDep, platform: PlatformDep, bo
         require_region(connection, tenant_id, body.facts)
         operation = operation_of(body.operation, catalogue)
         target = full_target(target_for(operation, body.target), operation, body.facts.region)
-        # Many principals share few sets of scopes and policies, so each set is decided once.
+        # Many principals share a few sets of grants, so each set is decided once.
         decisions: dict[object, dict[str, Any] | None] = {}
         for principal in lookup.list_principals(connection, tenant_id, now):
             examined += 1
@@ -161,7 +157,7 @@ def _with_paths(
     principal: tuple[str, str],
     ways: dict[str, dict[tuple[str, str], list[Record | None]]],
 ) -> dict[str, Any]:
-    """Return a grant with the paths of its policy to a principal; `ways` caches the paths by policy."""
+    """Add the paths of a grant's policy to a principal; `ways` caches the paths by policy."""
     policy_id = grant.get("policyId")
     if policy_id is None:
         return grant
@@ -174,8 +170,8 @@ def _with_paths(
 def preview_change(context: TenantContextDep, platform: PlatformDep, body: PreviewRequest) -> JSONResponse:
     """Preview a change of policies or groups without applying it.
 
-    The response lists the operations that each API key and workload identity would gain or lose, and the error with
-    which the change would be refused to the principal.
+    Lists the operations that each API key and workload identity would gain or lose, and the error if the principal may
+    not make the change.
     """
     tenant_id = context.tenant_id
     with platform.database.read() as connection:
@@ -191,10 +187,10 @@ def preview_change(context: TenantContextDep, platform: PlatformDep, body: Previ
 
 
 def _change(connection: Connection, platform: Platform, context: TenantContext, body: PreviewRequest) -> Change:
-    """Return the change of a body after checking that all objects in it exist.
+    """Return the change of a body.
 
     Raises:
-        ApiError: 400 for a missing member, flat 404 for a missing group, policy or principal.
+        ApiError: 400 for a missing or superfluous member, flat 404 for a missing object.
     """
     tenant_id = context.tenant_id
     needs = change_preview.NEEDS[body.change]

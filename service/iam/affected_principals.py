@@ -1,4 +1,7 @@
-"""Checks whether an author may change groups or policies, for the change itself and for its preview."""
+"""Checks whether an author may change groups or policies, for the change and for its preview.
+
+The checks raise `ApiError`: 403 POLICY_EXCEEDS_AUTHOR or PRINCIPAL_EXCEEDS_AUTHOR.
+"""
 
 from collections.abc import Sequence
 
@@ -11,21 +14,13 @@ from service.iam.policy_documents import Draft
 
 
 def check_attach(connection: Connection, author: Author, policy: Record, kind: str, attachee_id: str) -> None:
-    """Refuse to attach a policy beyond the author's rights, or to a principal with more rights than the author.
-
-    Raises:
-        ApiError: 403 POLICY_EXCEEDS_AUTHOR or PRINCIPAL_EXCEEDS_AUTHOR.
-    """
+    """Refuse a policy beyond the author's rights, or an attachee with more rights than the author."""
     author_check.require_within(author, Draft.stored(policy.document), policyId=policy.id, policyName=policy.name)
     author_check.require_authority_over(connection, author, affected_by_attachment(connection, kind, attachee_id))
 
 
 def check_add_member(connection: Connection, author: Author, group_id: str, kind: str, member_id: str) -> None:
-    """Refuse to add a member to a group whose policies exceed the author's rights.
-
-    Raises:
-        ApiError: 403 POLICY_EXCEEDS_AUTHOR or PRINCIPAL_EXCEEDS_AUTHOR.
-    """
+    """Refuse group policies beyond the author's rights, or a member with more rights than the author."""
     for row in policy_queries.attached_to(connection, author.tenant_id, "group", group_id):
         author_check.require_within(author, Draft.stored(row.document), policyId=row.id, policyName=row.name)
     author_check.require_authority_over(connection, author, [(kind, member_id)])
@@ -34,48 +29,34 @@ def check_add_member(connection: Connection, author: Author, group_id: str, kind
 def check_remove_members(
     connection: Connection, author: Author, group: Record, members: Sequence[tuple[str, str]]
 ) -> None:
-    """Refuse to remove members from a group with policies, or to delete it, without authority over the members.
-
-    Raises:
-        ApiError: 403 PRINCIPAL_EXCEEDS_AUTHOR.
-    """
+    """Require authority over the removed members of a group with policies."""
     if group.policy_count:
         author_check.require_authority_over(connection, author, members)
 
 
 def check_update(connection: Connection, author: Author, before: Record, draft: Draft) -> None:
-    """Refuse a new version of a policy beyond the author's rights, whether or not its document changes.
-
-    Raises:
-        ApiError: 403 POLICY_EXCEEDS_AUTHOR or PRINCIPAL_EXCEEDS_AUTHOR.
-    """
+    """Refuse a new version of a policy beyond the author's rights, even with the same document."""
     if draft.canonical_text == before.document:
         author_check.require_within_unchanged(author, draft)
     else:
         author_check.require_within(author, draft)
     if _has_denies(Draft.stored(before.document)) or _has_denies(draft):
-        # Removing a deny may allow operations and adding one may deny them: both need authority over the principals.
+        # Removing a deny may allow operations, adding a deny may disable a principal.
         check_affected_principals(connection, author, before.id)
 
 
 def check_affected_principals(connection: Connection, author: Author, policy_id: str) -> None:
-    """Refuse an author without authority over all principals of a policy.
-
-    Raises:
-        ApiError: 403 PRINCIPAL_EXCEEDS_AUTHOR.
-    """
     author_check.require_authority_over(
         connection, author, policy_queries.affected_principals(connection, author.tenant_id, policy_id)
     )
 
 
 def affected_by_attachment(connection: Connection, kind: str, attachee_id: str) -> list[tuple[str, str]]:
-    """Return the keys and identities that an attachment affects."""
     return group_queries.members(connection, attachee_id) if kind == "group" else [(kind, attachee_id)]
 
 
 def _has_denies(draft: Draft) -> bool:
-    """Return whether a document denies anything; a stored one that cannot be read denies everything."""
+    """Return whether a document has denies; an unreadable document denies everything."""
     if draft.document is not None:
         return not draft.document.rules or any(rule.effect != "allow" for rule in draft.document.rules)
     rules = representations.document(draft.canonical_text).get("rules")

@@ -1,7 +1,7 @@
 """Policy attachments over HTTP.
 
-A detach, or a change of scopes, may not remove the last grant of a workload identity. Removing it from a group,
-deleting a group or deleting a policy may: the identity is inert then.
+A detach or a change of scopes must not remove the last grant of a workload identity. Other changes may: the identity
+is then inert.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from typing import Annotated
 from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from service import errors, validation
 from service.api.changes import change
@@ -29,14 +29,13 @@ from service.iam.policies import (
     get_policy_or_404,
     lock_policy_or_404,
 )
+from service.json_response import JSONResponse
 from service.principals import queries
 
 router = protected_router("policies")
 
 
 class NewAttachment(BaseModel):
-    """Body that attaches a policy."""
-
     model_config = ConfigDict(extra="forbid", strict=True)
 
     attachee_type: str = Field(alias="attacheeType", description="api_key, workload_identity or group")
@@ -45,7 +44,7 @@ class NewAttachment(BaseModel):
 
 @router.post(ATTACHMENTS, operation_id="attachPolicy", status_code=204)
 def attach_policy(context: TenantContextDep, platform: PlatformDep, policy_id: str, body: NewAttachment) -> Response:
-    """Attach a policy to an API key, a workload identity or a group. It applies from their next request on."""
+    """Attach a policy to an API key, a workload identity or a group. It applies from the next request."""
     tenant_id, now = context.tenant_id, platform.clock.now()
     kind, attachee_id = (
         validation.require_choice("attacheeType", body.attachee_type, validation.ATTACHEE_TYPES),
@@ -59,7 +58,7 @@ def attach_policy(context: TenantContextDep, platform: PlatformDep, policy_id: s
             connection, author_check.author_of(connection, platform, context), policy, kind, attachee_id
         )
 
-    # Checked before the write transaction to fill the cache, so that the check inside it is fast.
+    # Cache the check for the write transaction.
     with platform.database.read() as connection:
         require_authority(connection)
     with change(platform, context) as (connection, context):
@@ -92,7 +91,7 @@ def list_policy_attachments(
     attachee_type: AttacheeType = None,
     attachee_id: AttacheeId = None,
 ) -> JSONResponse:
-    """List the attachments of a policy in the order of creation, optionally only that of one attachee."""
+    """List the attachments of a policy in order of creation, optionally only that of one attachee."""
     tenant_id = context.tenant_id
     attachee = attachee_of(attachee_type, attachee_id)
     page = page_of(platform, paging, "attachments", tenant_id, policy_id, *(attachee or ()))
@@ -111,7 +110,7 @@ def detach_policy(
     attachee_type: Annotated[str, Query(alias="attacheeType")],
     attachee_id: Annotated[str, Query(alias="attacheeId")],
 ) -> Response:
-    """Detach a policy. Refused if it is the last grant of a workload identity."""
+    """Detach a policy, unless it is the last grant of a workload identity."""
     tenant_id, now = context.tenant_id, platform.clock.now()
     kind = validation.require_choice("attacheeType", attachee_type, validation.ATTACHEE_TYPES)
     with change(platform, context) as (connection, context):
@@ -134,22 +133,18 @@ def detach_policy(
 
 
 def granted_identities(connection: Connection, tenant_id: str, bindings: Sequence[str]) -> set[str]:
-    """Return which of the identities have a grant: scopes, or a policy, directly or through a group."""
+    """Return the identities with scopes or a policy, direct or through a group."""
     scoped = {row.id for row in queries.identities_among(connection, tenant_id, bindings) if row.scopes}
     return scoped | queries.granted_policies(connection, tenant_id, bindings)
 
 
 def require_remaining_grants(connection: Connection, tenant_id: str, before: set[str]) -> None:
-    """Refuse the change made on this connection if it removed the last grant of an identity.
-
-    Raises:
-        ApiError: 400 BINDING_WOULD_HAVE_NO_GRANT naming the identities.
-    """
+    """Refuse a change on this connection that removed the last grant of an identity, with `last_grant_error`."""
     last_grant_error(sorted(before - granted_identities(connection, tenant_id, sorted(before))))
 
 
 def last_grant_error(left: Sequence[str]) -> None:
-    """Refuse a change that leaves identities without any grant.
+    """Refuse a change that leaves identities without grants.
 
     Raises:
         ApiError: 400 BINDING_WOULD_HAVE_NO_GRANT naming the identities.
@@ -165,10 +160,10 @@ def last_grant_error(left: Sequence[str]) -> None:
 
 
 def require_principal(connection: Connection, tenant_id: str, kind: str, identifier: str) -> None:
-    """Require that an id is that of a key, identity or group of the tenant.
+    """Require that a key, identity or group of the tenant has this id.
 
     Raises:
-        ApiError: flat 404, also for deleted ones and those of another tenant.
+        ApiError: flat 404, also for deleted objects and other tenants.
     """
     if not validation.is_id(identifier):
         raise errors.not_found()

@@ -1,8 +1,7 @@
 """Checks that authors grant only rights that they have, and change only principals with no more rights than theirs.
 
-Three questions, each decided by exact containment: does a document stay within its author's rights; do the author's
-rights cover those of a key or identity; may the author grant a scope. An undecided check fails. The answers depend only
-on their arguments, so they are cached.
+Compares a document, the rights of a key or identity, or a scope with the author's rights by exact containment. An
+undecided check fails. Results are cached, because they depend only on the arguments.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,10 +20,11 @@ from client.policy.model import Document, Rule
 from service import errors
 from service.api.enforcement import load_grants
 from service.authz.context import TenantContext
-from service.authz.decisions import DENY_ALL, CatalogueSnapshot, covers, role_document, role_rules
+from service.authz.decisions import DENY_ALL, CatalogueSnapshot, role_document, role_rules
 from service.authz.route_policies import AUTHORS
 from service.catalogue.operations import roles
 from service.catalogue.resource_types import REGIONS
+from service.catalogue.scopes import covers
 from service.context import Platform
 from service.db.engine import Record
 from service.errors import ApiError
@@ -35,9 +35,9 @@ from service.principals import grants as stored
 from service.principals import queries
 
 MAX_CACHED_CHECKS = 512
-# A document has at most a quarter of a megabyte.
+# A document has at most 256 KiB.
 MAX_CACHED_DOCUMENTS = 64
-# As many as the policies of one group may be, so that each check runs once. Only digests are stored.
+# Large enough for the policies of a group, so that each check runs once. Only digests are stored.
 MAX_PASSED = 10_000
 MAX_NAMED = 20
 NOTHING: frozenset[str] = frozenset()
@@ -49,8 +49,7 @@ ALLOW_ALL = Document((Rule("", "allow", (parse_operation_pattern("*"),), ("*",),
 class Author:
     """A principal that manages access in a tenant: a person, or an API key for its creator.
 
-    `role` is the current role of the person or creator. `scopes` and `policies` limit a key further: None for a person,
-    and `policies` None for a key without policies.
+    `role` is the current role of the person or creator. `scopes` and `policies` limit a key further; None is no limit.
     """
 
     user_id: str
@@ -61,13 +60,10 @@ class Author:
     policies: Engine | None = None
 
 
-def author_of(
-    connection: Connection, platform: Platform, context: TenantContext, catalogue: CatalogueSnapshot | None = None
-) -> Author:
-    """Return the principal of a request as an author, with the role and grants of its context.
+def author_of(connection: Connection, platform: Platform, context: TenantContext) -> Author:
+    """Return the principal of a request as an author.
 
-    Inside `change` they are those of the transaction of the change. `catalogue` is that of the request, if it was read
-    before.
+    Inside `change`, role and grants are those of its transaction.
 
     Raises:
         ApiError: 403 if the role may not write policies.
@@ -78,26 +74,24 @@ def author_of(
     if role not in AUTHORS:
         raise errors.permission_denied("tenant")
     if context.principal.kind == "session":
-        return Author(user_id, tenant_id, role, catalogue or platform.decisions.catalogue(connection))
+        return Author(user_id, tenant_id, role, context.catalogue or platform.decisions.catalogue(connection))
     key = load_grants(platform, connection, context)
     policies = DENY_ALL if key.unreadable else key.policies
     return Author(user_id, tenant_id, role, key.catalogue, context.principal.scopes, policies)
 
 
 def check_document(author: Author, draft: Draft) -> CheckResult:
-    """Check whether a document stays within the author's rights."""
-    check = _examine_role(author, draft)
+    check = _compare_draft_with_role_once(author, draft)
     if check.answer is not Answer.WITHIN or author.scopes is None:
         return check
-    return _within_key(author, author.scopes, understood(draft, author.catalogue))
+    return _compare_with_key(author, author.scopes, read_or_allow_all(draft, author.catalogue))
 
 
-def _examine_role(author: Author, draft: Draft) -> CheckResult:
-    """Check a document against the author's role only."""
+def _compare_draft_with_role_once(author: Author, draft: Draft) -> CheckResult:
     key = (draft.digest, author.role, author.tenant_id, author.catalogue)
     if _PASSED.get(key):
         return WITHIN
-    check = _examined(draft, author.role, author.tenant_id, author.catalogue)
+    check = _compare_draft_with_role(draft, author.role, author.tenant_id, author.catalogue)
     if check.answer is Answer.WITHIN:
         _PASSED[key] = True
     return check
@@ -108,73 +102,74 @@ _PASSED: LruCache[object, bool] = LruCache(MAX_PASSED)
 
 
 @lru_cache(maxsize=MAX_CACHED_DOCUMENTS)
-def _examined(draft: Draft, role: str | None, tenant_id: str, catalogue: CatalogueSnapshot) -> CheckResult:
+def _compare_draft_with_role(
+    draft: Draft, role: str | None, tenant_id: str, catalogue: CatalogueSnapshot
+) -> CheckResult:
     try:
         document = draft.read(catalogue)
     except InvalidDocument:
-        # An invalid stored document grants no rights now, but its intended rights are unknown.
+        # An invalid stored document grants no rights, but its intended rights are unknown.
         return CheckResult(Answer.UNDECIDED)
-    return _contained(document, role, tenant_id, catalogue)
+    return _compare_with_role(document, role, tenant_id, catalogue)
 
 
-def understood(draft: Draft, catalogue: CatalogueSnapshot) -> Document:
-    """Return the document of a draft; of a stored one that is not valid any more, the most it could mean."""
+def read_or_allow_all(draft: Draft, catalogue: CatalogueSnapshot) -> Document:
+    """Return the document of a draft; for an invalid stored document, the most it could mean."""
     try:
         return draft.read(catalogue)
     except InvalidDocument:
         return ALLOW_ALL
 
 
-def _contained(document: Document, role: str | None, tenant_id: str, catalogue: CatalogueSnapshot) -> CheckResult:
-    return _check(document, role_rules(role), tenant_id, catalogue)
+def _compare_with_role(
+    document: Document, role: str | None, tenant_id: str, catalogue: CatalogueSnapshot
+) -> CheckResult:
+    return _compare(document, role_rules(role), tenant_id, catalogue)
 
 
-def _check(
+def _compare(
     document: Document, rules: Sequence[GrantedRule], tenant_id: str, catalogue: CatalogueSnapshot
 ) -> CheckResult:
-    """Compare a document with the rules of its author, in the catalogue and the regions of the platform."""
     return containment.check(document, rules, tenant=tenant_id, catalogue=catalogue.operations.names, regions=REGIONS)
 
 
-def _check_rights(author: Author, document: Document) -> CheckResult:
-    """Check whether rights stay within the author's."""
-    check = _contained_rights(document, author.role, author.tenant_id, author.catalogue)
+def check_rights(author: Author, document: Document) -> CheckResult:
+    check = _compare_rights_with_role(document, author.role, author.tenant_id, author.catalogue)
     if check.answer is not Answer.WITHIN or author.scopes is None:
         return check
-    return _within_key(author, author.scopes, document)
+    return _compare_with_key(author, author.scopes, document)
 
 
-def _within_key(author: Author, scopes: tuple[str, ...], document: Document) -> CheckResult:
-    """Check rights against the scopes and policies of an API key."""
-    check = _contained_scopes(document, scopes, author.tenant_id, author.catalogue)
+def _compare_with_key(author: Author, scopes: tuple[str, ...], document: Document) -> CheckResult:
+    check = _compare_with_scopes(document, scopes, author.tenant_id, author.catalogue)
     if check.answer is not Answer.WITHIN or author.policies is None:
         return check
-    return _contained_policies(document, author.policies, author.tenant_id, author.catalogue)
+    return _compare_with_policies(document, author.policies, author.tenant_id, author.catalogue)
 
 
 @lru_cache(maxsize=MAX_CACHED_CHECKS)
-def _contained_scopes(
+def _compare_with_scopes(
     document: Document, scopes: tuple[str, ...], tenant_id: str, catalogue: CatalogueSnapshot
 ) -> CheckResult:
     rules = granted_rules(_scope_rights(scopes, catalogue), "scopes", "scopes")
-    return _check(document, rules, tenant_id, catalogue)
+    return _compare(document, rules, tenant_id, catalogue)
 
 
 @lru_cache(maxsize=MAX_CACHED_CHECKS)
-def _contained_policies(
+def _compare_with_policies(
     document: Document, policies: Engine, tenant_id: str, catalogue: CatalogueSnapshot
 ) -> CheckResult:
-    """Check rights against compiled policies. An allow applies only if its author's role covers the document."""
+    """Check rights against policies. An allow applies only if its author's role covers the document."""
     covering: dict[Engine | None, bool] = {None: True}
     for cap in {granted.cap for granted in policies.rules if granted.cap is not None}:
-        check = _check(document, cap.rules, tenant_id, catalogue)
+        check = _compare(document, cap.rules, tenant_id, catalogue)
         covering[cap] = check.answer is Answer.WITHIN
     rules = [granted for granted in policies.rules if granted.rule.denies or covering[granted.cap]]
-    return _check(document, rules, tenant_id, catalogue)
+    return _compare(document, rules, tenant_id, catalogue)
 
 
 def require_within(author: Author, draft: Draft, **named: Any) -> None:
-    """Refuse a document that allows more than its author may do; `named` identifies a policy other than the draft.
+    """Refuse a document beyond the author's rights; `named` identifies a policy other than the draft.
 
     Raises:
         ApiError: 403 POLICY_EXCEEDS_AUTHOR with at most five counterexamples.
@@ -182,7 +177,7 @@ def require_within(author: Author, draft: Draft, **named: Any) -> None:
     check = check_document(author, draft)
     if check.answer is Answer.WITHIN:
         return
-    document = understood(draft, author.catalogue)
+    document = read_or_allow_all(draft, author.catalogue)
     raise ApiError(
         403,
         "POLICY_EXCEEDS_AUTHOR",
@@ -201,16 +196,16 @@ def require_within(author: Author, draft: Draft, **named: Any) -> None:
 
 
 def require_within_unchanged(author: Author, draft: Draft) -> None:
-    """Refuse to change the name or description of a policy whose document allows more than the author may do.
+    """Refuse to rename or describe a policy with a document beyond the author's rights.
 
-    A stored document that cannot be read may allow anything; only an author with all rights may rename its policy.
+    An unreadable document may allow anything, so its policy requires an author with all rights.
 
     Raises:
         ApiError: 403 POLICY_EXCEEDS_AUTHOR.
     """
-    if understood(draft, author.catalogue) is not ALLOW_ALL:
+    if read_or_allow_all(draft, author.catalogue) is not ALLOW_ALL:
         require_within(author, draft)
-    elif _compared(author, ALLOW_ALL, {}) is not None:
+    elif _find_excess_of_rights(author, ALLOW_ALL, {}) is not None:
         raise ApiError(
             403,
             "POLICY_EXCEEDS_AUTHOR",
@@ -223,15 +218,15 @@ def require_within_unchanged(author: Author, draft: Draft) -> None:
 def require_authority_over(connection: Connection, author: Author, principals: Sequence[tuple[str, str]]) -> None:
     """Refuse to change the rights of keys and identities that the author neither created nor covers in rights.
 
-    Adding a deny or removing a policy harms a stronger key as much as an allow lifts a weaker one. An API key must
-    cover the rights of its creator's principals, too: it acts within its own scopes only.
+    A new deny or a removed policy may disable a stronger principal. An API key has only its own scopes, so it must
+    also cover the principals that its creator created.
 
     Raises:
         ApiError: 403 PRINCIPAL_EXCEEDS_AUTHOR naming the principals.
     """
     beyond: list[dict[str, str]] = []
     examples: list[dict[str, Any]] = []
-    for principal, excess in _excess(connection, author, principals):
+    for principal, excess in _find_principals_beyond(connection, author, principals):
         beyond.append(principal)
         examples += [
             representations.counterexample(one, excess.document) | excess.source for one in excess.check.examples
@@ -253,34 +248,34 @@ def require_authority_over(connection: Connection, author: Author, principals: S
 
 
 class _Excess(NamedTuple):
-    """Rights that exceed the author's, with the check that found them."""
+    """Rights that exceed the author's."""
 
     check: CheckResult
     document: Document
     source: dict[str, Any]
-    """Where the rights come from: `role` or `scopes`, whose rules nobody wrote, or the policy."""
+    """Origin of the rights: `role`, `scopes` or the policy."""
 
 
-def _excess(
+def _find_principals_beyond(
     connection: Connection, author: Author, principals: Sequence[tuple[str, str]]
 ) -> Iterator[tuple[dict[str, str], _Excess]]:
-    """Yield the principals with more rights than the author. A person's own are skipped, a key's are not."""
-    if _compared(author, ALLOW_ALL, {}) is None:
+    """Yield the principals with more rights than the author. Skips the author's own, except for API keys."""
+    if _find_excess_of_rights(author, ALLOW_ALL, {}) is None:
         return
     ids: dict[str, list[str]] = {"api_key": [], "workload_identity": []}
     for kind, identifier in principals:
         ids[kind].append(identifier)
     creator_roles = stored.roles_in(connection, author.tenant_id) if ids["api_key"] else {}
-    # Many principals have few different scopes and policies, so each set is compared once.
+    # Many principals share a few sets of scopes and policies, so each set is compared once.
     of_keys: dict[tuple[tuple[str, ...], str | None], _Excess | None] = {}
     for key in queries.keys_among(connection, author.tenant_id, ids["api_key"]):
         if author.scopes is None and key.user_id == author.user_id:
             continue
-        # Its policies are ignored: they limit the key now and may be removed later.
+        # Its policies are ignored: they only limit the key and may be removed later.
         rests_on = (tuple(key.scopes), creator_roles.get(key.user_id))
         if rests_on not in of_keys:
             rights = key_rights(*rests_on, author.catalogue)
-            of_keys[rests_on] = _compared(author, rights, {"role": creator_roles.get(key.user_id)})
+            of_keys[rests_on] = _find_excess_of_rights(author, rights, {"role": creator_roles.get(key.user_id)})
         if excess := of_keys[rests_on]:
             yield {"type": "api_key", "id": key.id, "name": key.name}, excess
     others = [
@@ -289,13 +284,13 @@ def _excess(
         if author.scopes is not None or row.created_by != author.user_id
     ]
     of_scopes = {
-        scopes: _compared(author, _scope_rights(scopes, author.catalogue), {"scopes": list(scopes)})
+        scopes: _find_excess_of_rights(author, _scope_rights(scopes, author.catalogue), {"scopes": list(scopes)})
         for scopes in set(map(_scopes, others))
     }
     policies = queries.policies_by_identity(connection, author.tenant_id, [row.id for row in others if not row.scopes])
     texts = stored.policy_documents(connection, author.tenant_id, sorted(set().union(*policies.values())))
     of_policies = {
-        policy_id: _compared_text(author, Draft.stored(text), {"policyId": policy_id, "policyName": name})
+        policy_id: _find_excess_of_draft(author, Draft.stored(text), {"policyId": policy_id, "policyName": name})
         for policy_id, (name, text) in texts.items()
     }
     of_sets = {each: next(filter(None, map(of_policies.get, sorted(each))), None) for each in set(policies.values())}
@@ -309,31 +304,31 @@ def _scopes(identity: Record) -> tuple[str, ...]:
     return tuple(identity.scopes)
 
 
-def _compared(author: Author, document: Document, source: dict[str, Any]) -> _Excess | None:
-    """Return how rights exceed the author's; None if they do not."""
-    check = _check_rights(author, document)
+def _find_excess_of_rights(author: Author, document: Document, source: dict[str, Any]) -> _Excess | None:
+    check = check_rights(author, document)
     return None if check.answer is Answer.WITHIN else _Excess(check, document, source)
 
 
-def _compared_text(author: Author, draft: Draft, source: dict[str, Any]) -> _Excess | None:
-    """Return how a stored document exceeds the author's rights; None if it does not."""
+def _find_excess_of_draft(author: Author, draft: Draft, source: dict[str, Any]) -> _Excess | None:
     check = check_document(author, draft)
     if check.answer is Answer.WITHIN:
         return None
-    document = understood(draft, author.catalogue)
-    return _compared(author, ALLOW_ALL, source) if document is ALLOW_ALL else _Excess(check, document, source)
+    document = read_or_allow_all(draft, author.catalogue)
+    return (
+        _find_excess_of_rights(author, ALLOW_ALL, source) if document is ALLOW_ALL else _Excess(check, document, source)
+    )
 
 
 @lru_cache(maxsize=MAX_CACHED_CHECKS)
-def _contained_rights(
+def _compare_rights_with_role(
     document: Document, role: str | None, tenant_id: str, catalogue: CatalogueSnapshot
 ) -> CheckResult:
-    return _contained(document, role, tenant_id, catalogue) if document.rules else WITHIN
+    return _compare_with_role(document, role, tenant_id, catalogue) if document.rules else WITHIN
 
 
 @lru_cache(maxsize=MAX_CACHED_CHECKS)
 def key_rights(scopes: tuple[str, ...], role: str | None, catalogue: CatalogueSnapshot) -> Document:
-    """Return the rights that the scopes of a key and the role of its creator allow together, for current operations."""
+    """Return the current rights that both the scopes of a key and the role of its creator allow."""
     if role not in roles():
         return Document(())
     covered = set(_operations(scopes, catalogue))
@@ -355,7 +350,6 @@ def _operations(scopes: tuple[str, ...], catalogue: CatalogueSnapshot) -> list[s
 
 @lru_cache(maxsize=MAX_CACHED_CHECKS)
 def _scope_rights(scopes: tuple[str, ...], catalogue: CatalogueSnapshot) -> Document:
-    """Return the rights that scopes allow without a role."""
     patterns: tuple[OperationPattern, ...] = tuple(map(parse_operation_pattern, _operations(scopes, catalogue)))
     if not patterns:
         return Document(())
@@ -363,13 +357,13 @@ def _scope_rights(scopes: tuple[str, ...], catalogue: CatalogueSnapshot) -> Docu
 
 
 def require_scope(author: Author, scope: str) -> None:
-    """Refuse to grant an identity a scope that covers more than the author has.
+    """Refuse to grant an identity a scope beyond the author's rights.
 
     Raises:
         ApiError: 403 SCOPE_EXCEEDS_AUTHOR naming the scope, with counterexamples.
     """
     document = _scope_rights((scope,), author.catalogue)
-    check = _check_rights(author, document)
+    check = check_rights(author, document)
     if check.answer is not Answer.WITHIN:
         holder = "you hold" if author.scopes is None else "the API key holds"
         raise ApiError(

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import Connection, Row, select
-from starlette.responses import JSONResponse
 
 from service.api.dependencies import ContextDep, PlatformDep
 from service.api.protected_route import protected_router
-from service.catalogue.operations import scopes
+from service.catalogue.scopes import scopes
 from service.db.tables import catalogue_operations
+from service.json_response import JSONResponse
 
 router = protected_router("iam")
 
@@ -38,7 +38,7 @@ def list_catalogue(
     _: ContextDep,
     filter: str = "",
 ) -> JSONResponse:
-    """List the operations whose name contains a text, ignoring its case, sorted by name."""
+    """List the operations with a text in their name, ignoring case, sorted by name."""
     text = filter.casefold()
     with platform.database.read() as connection:
         rows = operations(connection)
@@ -55,5 +55,5 @@ def list_catalogue(
 
 
 def operations(connection: Connection) -> Sequence[Row[Any]]:
-    """Return every operation of the catalogue in the order of addition: `name`, `access_level`, `description`."""
+    """Return all operations of the catalogue in order of addition: `name`, `access_level`, `description`."""
     return connection.execute(select(catalogue_operations).order_by(catalogue_operations.c.position)).all()

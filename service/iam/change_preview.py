@@ -33,7 +33,7 @@ NEEDS: Mapping[str, frozenset[str]] = {
 }
 
 Reached = set[str | None]
-"""How a policy reaches a principal: None directly, else by the group's id."""
+"""Paths of a policy to a principal: a group's id, or None for a direct attachment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +52,10 @@ class Change:
 def effects_of(
     connection: Connection, decisions: PolicyEngineCache, tenant_id: str, change: Change, at: datetime
 ) -> dict[str, Any]:
-    """Return the operations that every affected key and identity gains and loses.
+    """Return the operations that each affected key and identity gains and loses.
 
     Raises:
-        ApiError: 400 if the change affects more than 500.
+        ApiError: 400 TOO_MANY_PRINCIPALS for more than 500 keys and identities.
     """
     affected = _affected_principals(connection, tenant_id, change)
     if len(affected) > MAX_PRINCIPALS:
@@ -86,14 +86,7 @@ def effects_of(
 def require_permitted(
     connection: Connection, author: Author, change: Change, effect: Sequence[Mapping[str, Any]]
 ) -> None:
-    """Refuse a planned change as the change itself would be refused.
-
-    Args:
-        effect: the effect on each affected principal, from `effects_of`.
-
-    Raises:
-        ApiError: 403 or 400, that of the change itself.
-    """
+    """Refuse a planned change with the error of the change; `effect` is from `effects_of`."""
     tenant_id, touched = author.tenant_id, [(str(one["type"]), str(one["id"])) for one in effect]
     policy = policy_queries.get(connection, tenant_id, change.policy_id) if change.policy_id else None
     if change.kind in ("removeMember", "deleteGroup"):
@@ -132,7 +125,6 @@ def _affected_principals(connection: Connection, tenant_id: str, change: Change)
 
 
 def _after(connection: Connection, tenant_id: str, before: Mapping[str, Reached], change: Change) -> dict[str, Reached]:
-    """Return the policies of a principal after the change."""
     after = {policy: set(reached) for policy, reached in before.items()}
     by = change.principal_id if change.principal_type == "group" else None
     if change.kind == "attach":
@@ -151,7 +143,7 @@ def _after(connection: Connection, tenant_id: str, before: Mapping[str, Reached]
 
 
 class _PolicyRules:
-    """The rules of stored policies, each read once, and of the policy that the change updates."""
+    """The rules of stored policies after the change, each read once."""
 
     def __init__(self, connection: Connection, tenant_id: str, catalogue: CatalogueSnapshot, change: Change) -> None:
         self.connection = connection
@@ -161,7 +153,6 @@ class _PolicyRules:
         self.read: dict[str, list[GrantedRule] | None] = {}
 
     def parts(self, principal: TenantPrincipal, now: GrantParts, policies: Mapping[str, Reached]) -> GrantParts:
-        """Return the parts of a principal's grants with other policies."""
         if not policies:
             ungranted = principal.kind == "workload_identity" and principal.grants.scopes is None
             return GrantParts(now.scopes, now.role, () if ungranted else None)
@@ -174,7 +165,7 @@ class _PolicyRules:
         return GrantParts(now.scopes, now.role, tuple(rules), unreadable)
 
     def rules(self, policy_id: str) -> list[GrantedRule] | None:
-        """Return the rules of a policy limited by its author's role; None if it cannot be read."""
+        """Return rules limited by their author's role; None if the policy is unreadable."""
         if policy_id not in self.read:
             row: Record | None = policy_queries.get(self.connection, self.tenant_id, policy_id)
             assert row is not None

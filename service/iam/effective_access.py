@@ -19,21 +19,22 @@ from client.policy.engine import GrantedRule
 from client.policy.matching import ANY_TARGET
 from client.policy.model import RequestContext
 from client.policy.partial import undetermined_rules
-from service.authz.decisions import CatalogueSnapshot, CompiledGrants, covers
+from service.authz.decisions import CatalogueSnapshot, CompiledGrants
 from service.catalogue.operations import roles
+from service.catalogue.scopes import covers
 from service.db.engine import Record
 from service.iam import representations
 
 MAX_VALUES = 20
-"""Of what may be very many (rules for one operation, targets and values of one rule): the first, and how many."""
+"""Limit on rules of an operation and on targets and values of a rule; the response has their totals."""
 
 Paths = Mapping[str, list[Record | None]]
-"""By policy id: how it reaches the principal; None is directly, a record the group with `id` and `name`."""
+"""Paths to the principal by policy id: None for a direct attachment, else the group with `id` and `name`."""
 
 
 @dataclass(frozen=True, slots=True)
 class GrantParts:
-    """The parts of compiled grants; each must allow an operation. A part that is None does not limit the principal."""
+    """The parts of compiled grants; each must allow an operation. None is no limit."""
 
     scopes: tuple[str, ...] | None
     role: tuple[GrantedRule, ...] | None
@@ -41,7 +42,7 @@ class GrantParts:
     unreadable: bool = False
 
     def reach(self, catalogue: CatalogueSnapshot, tenant: str) -> OperationBounds:
-        """Return the operations that all parts together allow."""
+        """Return the operations that all parts allow."""
         masks = catalogue.operations.masks
         bounds = unlimited_bounds(masks)
         if self.scopes is not None:
@@ -49,18 +50,16 @@ class GrantParts:
         if self.role is not None:
             bounds = bounds.within(operation_bounds(masks, self.role, tenant))
         if self.unreadable:
-            # The rules of an unreadable policy are unknown, so every operation is reported as denied.
+            # The rules of an unreadable policy are unknown, so report denials.
             return replace(bounds, always_denied=masks.all, possible=0, always_allowed=0)
         return bounds if self.policies is None else bounds.within(operation_bounds(masks, self.policies, tenant))
 
     def conditions(self, masks: CatalogueMasks, tenant: str, operations: int) -> dict[Condition, int]:
-        """Return the conditions of the policies on some operations in a tenant."""
         target = ANY_TARGET._replace(tenant=tenant)
         return conditions_by_target(masks, self.policies or (), [(target, operations)], RequestContext())[0]
 
 
 def load_parts(compiled: CompiledGrants) -> GrantParts:
-    """Return the parts of compiled grants."""
     grants = compiled.principal
     return GrantParts(
         scopes=grants.scopes,
@@ -71,7 +70,6 @@ def load_parts(compiled: CompiledGrants) -> GrantParts:
 
 
 def scope_mask(scopes: Iterable[str], catalogue: CatalogueSnapshot) -> int:
-    """Return the operations that scopes cover."""
     scope_names = tuple(scopes)
     mask = 0
     for index, name in enumerate(catalogue.operations.names):
@@ -81,7 +79,7 @@ def scope_mask(scopes: Iterable[str], catalogue: CatalogueSnapshot) -> int:
 
 
 def operations(compiled: CompiledGrants, paths: Paths) -> list[dict[str, Any]]:
-    """Return every operation that a rule allows, with the rules that allow it and those that deny it."""
+    """Return the operations that rules allow, each with the rules that allow or deny it."""
     tenant, catalogue = compiled.principal.tenant_id, compiled.catalogue
     masks = catalogue.operations.masks
     parts = load_parts(compiled)
@@ -113,8 +111,7 @@ def operations(compiled: CompiledGrants, paths: Paths) -> list[dict[str, Any]]:
 class _Grants:
     """The first grants of each operation, by its index in the catalogue, and their number.
 
-    All operations are counted at once: plane n contains bit n of each count, so that a rule for every operation costs
-    as little as a rule for one.
+    Plane n contains bit n of each operation's number, so that all are incremented at once.
     """
 
     def __init__(self) -> None:
@@ -123,7 +120,7 @@ class _Grants:
         self._full = 0
 
     def add(self, mask: int, grant: Callable[[], dict[str, Any]]) -> None:
-        """Count a grant for the operations of a mask; call `grant` only if one of them has room for it."""
+        """Add a grant to the operations of a mask; call `grant` only if it is among the first of an operation."""
         unfilled = mask & ~self._full
         entry = grant() if unfilled else {}
         for index in indices(unfilled):
@@ -151,7 +148,6 @@ def _scopes_for(scopes: Iterable[str], operation: str, catalogue: CatalogueSnaps
 
 
 def grant(granted: GrantedRule, paths: Paths) -> dict[str, Any]:
-    """Return the source of a rule for the wire."""
     source, rule = granted.source, granted.rule
     entry: dict[str, Any] = {"kind": "policy", "ruleIndex": source.index, "ruleName": rule.name}
     if source.policy_id.startswith("role:"):
@@ -177,17 +173,15 @@ def grant(granted: GrantedRule, paths: Paths) -> dict[str, Any]:
 
 
 def wire_paths(groups: Sequence[Record | None]) -> list[dict[str, Any]]:
-    """Return the first paths through which a policy reaches a principal."""
     return [_path(one) for one in groups[:MAX_VALUES]]
 
 
 def _path(group: Record | None) -> dict[str, Any]:
-    """Return one path of a policy to a principal for the wire."""
     return {"type": "direct"} if group is None else {"type": "group", "id": group.id, "name": group.name}
 
 
 def limits(compiled: CompiledGrants) -> list[dict[str, str]]:
-    """Return the limits of a principal other than its policies."""
+    """Return the scopes and role that limit a principal."""
     entries = []
     if compiled.principal.scopes is not None:
         entries.append({"kind": "scopes", "detail": ", ".join(compiled.principal.scopes)})
@@ -202,8 +196,7 @@ def explain_access(
 ) -> dict[str, Any] | None:
     """Return whether a request is allowed or conditional, with its grants; None if it is denied.
 
-    Each part contributes its deciding rule; without one, the first rules that may allow the request and the first that
-    may deny it.
+    Each part contributes its deciding rule or, without one, the first rules that may allow or deny the request.
     """
     scopes = compiled.principal.scopes
     covering = [] if scopes is None else _scopes_for(scopes, operation, compiled.catalogue)[:1]
@@ -231,9 +224,9 @@ def explain_access(
 def difference(catalogue: CatalogueSnapshot, tenant: str, before: GrantParts, after: GrantParts) -> dict[str, Any]:
     """Return the operations that a principal gains and loses by a change.
 
-    `gained` and `lost` are certain: allowed on every request afterwards, or before. `conditionalGained` and
-    `conditionalLost` become possible, or impossible, on some requests. `narrowed` and `widened` remain possible under
-    more or fewer conditions; `conditionsChanged` under others.
+    `gained` and `lost`: from no request to every request, and the reverse. `conditionalGained` and `conditionalLost`:
+    from no request to some, and the reverse. `widened` and `narrowed`: from some requests to every request, and the
+    reverse. `conditionsChanged`: some requests, under other conditions.
     """
     masks = catalogue.operations.masks
     then, now = before.reach(catalogue, tenant), after.reach(catalogue, tenant)

@@ -1,4 +1,4 @@
-"""Reads and writes groups and their members. Every query names the tenant or a group of it."""
+"""Reads and writes groups and their members. Queries are limited to a tenant or its group."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -8,12 +8,12 @@ from sqlalchemy import Connection, Select, delete, func, insert, select, update
 
 from service.audit.events import AuditEvent
 from service.db.engine import Record
-from service.db.statements import KeysetKey, after_key
+from service.db.statements import KeysetKey, after_key, records
 from service.db.tables import api_keys, audit_log, group_members, groups, policy_attachments, workload_identities
 
 MAX_MEMBERS = 200
-"""Members that the answer of a single group holds; all of them are in the pages of its members."""
-"""What the audit log calls a new version of a group."""
+"""Limit on members in a response with a whole group."""
+
 
 _MEMBERS = (
     select(func.count()).select_from(group_members).where(group_members.c.group_id == groups.c.id).scalar_subquery()
@@ -21,7 +21,12 @@ _MEMBERS = (
 _POLICIES = (
     select(func.count())
     .select_from(policy_attachments)
-    .where(policy_attachments.c.attachee_type == "group", policy_attachments.c.attachee_id == groups.c.id)
+    .where(
+        # Without the tenant, databases read all attachments for each group.
+        policy_attachments.c.tenant_id == groups.c.tenant_id,
+        policy_attachments.c.attachee_type == "group",
+        policy_attachments.c.attachee_id == groups.c.id,
+    )
     .scalar_subquery()
 )
 _GROUP = select(groups, _MEMBERS.label("member_count"), _POLICIES.label("policy_count"))
@@ -35,7 +40,7 @@ def get(connection: Connection, tenant_id: str, group_id: str) -> Record | None:
 def page(
     connection: Connection, tenant_id: str, member: tuple[str, str] | None, after: KeysetKey | None, limit: int
 ) -> Sequence[Record]:
-    """Return groups in the order of creation, optionally only those with a member; one row more than `limit`."""
+    """Return groups in order of creation, optionally only those with a member; up to `limit` + 1 rows."""
     query = _GROUP.where(groups.c.tenant_id == tenant_id)
     if member is not None:
         query = query.where(
@@ -50,7 +55,7 @@ def page(
     order = (groups.c.created_at, groups.c.id)
     if after is not None:
         query = query.where(after_key(order, after))
-    return connection.execute(query.order_by(*order).limit(limit + 1)).all()
+    return list(records(connection, query.order_by(*order).limit(limit + 1)))
 
 
 def named(connection: Connection, tenant_id: str, name: str) -> str | None:
@@ -63,7 +68,6 @@ def add(connection: Connection, values: dict[str, Any]) -> None:
 
 
 def change(connection: Connection, group_id: str, values: dict[str, Any], at: datetime) -> None:
-    """Change some members of a group, as a new version."""
     connection.execute(
         update(groups).where(groups.c.id == group_id).values(**values, version=groups.c.version + 1, updated_at=at)
     )
@@ -72,14 +76,14 @@ def change(connection: Connection, group_id: str, values: dict[str, Any], at: da
 def texts_at(connection: Connection, group: Record, version: int) -> dict[str, str]:
     """Return the former `name` and `description` of a group if they changed since a version.
 
-    A group has no history: the audit log has an entry for each version with the former members.
+    Groups have no history, but the audit log has the former values for each version.
     """
     entries = connection.scalars(
         select(audit_log.c.details)
         .where(
             audit_log.c.tenant_id == group.tenant_id,
             audit_log.c.target == f"group:{group.id}",
-            audit_log.c.operation == AuditEvent.GROUP_UPDATE,
+            audit_log.c.operation == AuditEvent.GROUP_UPDATE.value,
             audit_log.c.outcome == "done",
         )
         .order_by(audit_log.c.id.desc())
@@ -89,7 +93,6 @@ def texts_at(connection: Connection, group: Record, version: int) -> dict[str, s
 
 
 def remove(connection: Connection, tenant_id: str, group_id: str) -> None:
-    """Remove a group with its membership and its attachments, but not the members and policies."""
     connection.execute(delete(group_members).where(group_members.c.group_id == group_id))
     connection.execute(
         delete(policy_attachments).where(
@@ -102,7 +105,7 @@ def remove(connection: Connection, tenant_id: str, group_id: str) -> None:
 
 
 def members(connection: Connection, group_id: str) -> list[tuple[str, str]]:
-    """Return every member of a group as (type, id)."""
+    """Return all members as (type, id)."""
     rows = connection.execute(
         select(group_members.c.member_type, group_members.c.member_id).where(group_members.c.group_id == group_id)
     )
@@ -110,7 +113,7 @@ def members(connection: Connection, group_id: str) -> list[tuple[str, str]]:
 
 
 def first_members(connection: Connection, tenant_id: str, group_id: str) -> list[tuple[str, str]]:
-    """Return the first MAX_MEMBERS members of a group as (type, id), in the order of addition."""
+    """Return the first `MAX_MEMBERS` members as (type, id), in order of addition."""
     table = group_members.c
     rows = connection.execute(
         select(table.member_type, table.member_id)
@@ -122,7 +125,6 @@ def first_members(connection: Connection, tenant_id: str, group_id: str) -> list
 
 
 def is_member(connection: Connection, group_id: str, kind: str, member_id: str) -> bool:
-    """Return whether a key or an identity is a member of a group."""
     return (
         connection.scalar(
             select(group_members.c.member_id).where(
@@ -138,18 +140,18 @@ def is_member(connection: Connection, group_id: str, kind: str, member_id: str) 
 def member_page(
     connection: Connection, tenant_id: str, group_id: str, after: KeysetKey | None, limit: int
 ) -> Sequence[Record]:
-    """Return members in the order of addition, one row more than `limit`."""
+    """Return members in order of addition, up to `limit` + 1 rows."""
     query = with_names(
         select(group_members), group_members.c.tenant_id, group_members.c.member_type, group_members.c.member_id
     ).where(group_members.c.tenant_id == tenant_id, group_members.c.group_id == group_id)
     order = (group_members.c.added_at, group_members.c.member_type, group_members.c.member_id)
     if after is not None:
         query = query.where(after_key(order, after))
-    return connection.execute(query.order_by(*order).limit(limit + 1)).all()
+    return list(records(connection, query.order_by(*order).limit(limit + 1)))
 
 
 def add_member(connection: Connection, values: dict[str, Any]) -> bool:
-    """Add a member; return False if it is already in the group. The tenant is locked against concurrent changes."""
+    """Return False for an existing member. The caller holds the lock of the tenant."""
     is_old = is_member(connection, values["group_id"], values["member_type"], values["member_id"])
     if not is_old:
         connection.execute(insert(group_members).values(**values))
@@ -168,7 +170,7 @@ def remove_member(connection: Connection, tenant_id: str, group_id: str, kind: s
 
 
 def with_names(query: Select[Any], tenant: Any, kind: Any, identifier: Any) -> Select[Any]:
-    """Add `principal_name` to rows about principals: the name of a key, a group or an identity."""
+    """Add `principal_name` to rows about keys, groups and identities."""
     identity = workload_identities.c.namespace + "/" + workload_identities.c.service_account
     return query.add_columns(
         func.coalesce(

@@ -6,7 +6,7 @@ from uuid import uuid4
 from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from service import errors, validation
 from service.api.changes import change
@@ -22,13 +22,12 @@ from service.db.engine import Record
 from service.errors import ApiError
 from service.iam import affected_principals, author_check, group_queries, representations
 from service.iam.attachments import require_principal
+from service.json_response import JSONResponse
 
 router = protected_router("groups")
 
 
 class NewGroup(BaseModel):
-    """Body that creates a group."""
-
     model_config = ConfigDict(extra="forbid", strict=True)
 
     name: str = Field(description="1 to 128 characters, unique in the tenant")
@@ -45,8 +44,6 @@ class GroupChange(BaseModel):
 
 
 class NewMember(BaseModel):
-    """Body that adds a member."""
-
     model_config = ConfigDict(extra="forbid", strict=True)
 
     member_type: str = Field(alias="memberType", description="api_key or workload_identity")
@@ -90,7 +87,7 @@ def list_groups(
     member_type: Annotated[str | None, Query(alias="memberType")] = None,
     member_id: Annotated[str | None, Query(alias="memberId")] = None,
 ) -> JSONResponse:
-    """List the groups of a tenant in the order of creation, optionally only those of one member."""
+    """List the groups of a tenant in order of creation, optionally only those of one member."""
     tenant_id = context.tenant_id
     member = validation.paired_filter(("memberType", member_type), ("memberId", member_id), validation.MEMBER_TYPES)
     page = page_of(platform, paging, "groups", tenant_id, *(member or ()))
@@ -135,7 +132,7 @@ def update_group(
 
 @router.delete(GROUP, operation_id="deleteGroup", status_code=204)
 def delete_group(context: TenantContextDep, platform: PlatformDep, group_id: str, if_match: IfMatch = None) -> Response:
-    """Delete a group with its memberships and attachments. Its members and policies are not deleted."""
+    """Delete a group with its memberships and attachments, but not its members and policies."""
     tenant_id, now = context.tenant_id, platform.clock.now()
     with change(platform, context) as (connection, context):
         group = get_group_or_404(connection, context, group_id)
@@ -152,7 +149,7 @@ def delete_group(context: TenantContextDep, platform: PlatformDep, group_id: str
 
 @router.post(f"{GROUP}/members", operation_id="addGroupMember", status_code=204)
 def add_group_member(context: TenantContextDep, platform: PlatformDep, group_id: str, body: NewMember) -> Response:
-    """Add an API key or workload identity. The policies of the group apply from its next request on."""
+    """Add an API key or workload identity. The policies of the group apply from its next request."""
     tenant_id, now = context.tenant_id, platform.clock.now()
     kind, member_id = validation.require_choice("memberType", body.member_type, validation.MEMBER_TYPES), body.member_id
 
@@ -163,7 +160,7 @@ def add_group_member(context: TenantContextDep, platform: PlatformDep, group_id:
             connection, author_check.author_of(connection, platform, context), group_id, kind, member_id
         )
 
-    # Checked before the write transaction to fill the cache, so that the check inside it is fast.
+    # Cache the check for the write transaction.
     with platform.database.read() as connection:
         require_authority(connection)
     with change(platform, context) as (connection, context):
@@ -182,7 +179,7 @@ def add_group_member(context: TenantContextDep, platform: PlatformDep, group_id:
 def list_group_members(
     context: TenantContextDep, platform: PlatformDep, paging: PageParamsDep, group_id: str
 ) -> JSONResponse:
-    """List the members of a group in the order of addition."""
+    """List the members of a group in order of addition."""
     tenant_id = context.tenant_id
     page = page_of(platform, paging, "members", tenant_id, group_id)
     with platform.database.read() as connection:
@@ -200,7 +197,7 @@ def remove_group_member(
     member_type: Annotated[str, Query(alias="memberType")],
     member_id: Annotated[str, Query(alias="memberId")],
 ) -> Response:
-    """Remove a principal from a group. A workload identity without any other grant is inert then."""
+    """Remove a principal from a group. A workload identity without other grants is then inert."""
     tenant_id, now = context.tenant_id, platform.clock.now()
     kind = validation.require_choice("memberType", member_type, validation.MEMBER_TYPES)
     with change(platform, context) as (connection, context):
@@ -221,12 +218,12 @@ def _whole(connection: Connection, group: Record) -> dict[str, Any]:
 
 
 def get_group_or_404(connection: Connection, context: TenantContext, group_id: str) -> Record:
-    """Return the group of the path in the tenant of the path, or refuse with the flat 404."""
+    """Return the group of the path, or raise the flat 404."""
     return or_404(group_queries.get(connection, context.tenant_id, group_id) if validation.is_id(group_id) else None)
 
 
 def require_free(connection: Connection, tenant_id: str, name: str, except_for: str | None) -> None:
-    """Refuse the name of another group of the tenant, and name that group.
+    """Refuse the name of another group of the tenant, with the id of that group.
 
     Raises:
         ApiError: 409 GROUP_NAME_TAKEN.
@@ -243,7 +240,7 @@ def require_free(connection: Connection, tenant_id: str, name: str, except_for: 
 
 
 def require_fresh(connection: Connection, group: Record, if_match: str | None) -> None:
-    """Refuse a write from an older version, with the current group and the members that changed since."""
+    """Refuse a write from an older version, with the current group and the members changed since."""
     expected = validation.expected_version(if_match)
     if expected is not None and expected != group.version:
         then = group_queries.texts_at(connection, group, expected)

@@ -7,7 +7,7 @@ from uuid import uuid4
 from fastapi import Depends, Query
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from service import errors, validation
 from service.api.changes import change
@@ -18,7 +18,6 @@ from service.api.protected_route import protected_router
 from service.api.responses import audit_in_tenant, no_content, or_404, with_etag
 from service.audit.events import AuditEvent
 from service.authz.context import TenantContext
-from service.authz.decisions import CatalogueSnapshot
 from service.authz.paths import POLICIES, POLICY
 from service.context import Platform
 from service.db.engine import Record
@@ -26,6 +25,7 @@ from service.iam import affected_principals, author_check, policy_queries, repre
 from service.iam.author_check import Author
 from service.iam.policy_body import PolicyBody, policy_body
 from service.iam.policy_documents import Draft, read_document, required
+from service.json_response import JSONResponse
 
 router = protected_router("policies")
 
@@ -38,15 +38,12 @@ TEXT = {"type": "string"}
 
 
 def _body(*needed: str) -> dict[str, Any]:
-    """Return the OpenAPI description of a body that is read from its bytes."""
     members = {"name": TEXT, "description": TEXT, "document": {"type": "object"}}
     schema = {"type": "object", "properties": members, "required": list(needed), "additionalProperties": False}
     return {"requestBody": {"required": True, "content": {"application/json": {"schema": schema}}}}
 
 
 class Rollback(BaseModel):
-    """Body that restores the document of an earlier version."""
-
     model_config = ConfigDict(extra="forbid", strict=True)
 
     version: int = Field(ge=1, le=2**31 - 1)
@@ -64,14 +61,14 @@ def create_policy(
     if body.name is None:
         raise errors.invalid_input('"name" is required', member="name", reason="missing")
     name, description = validation.display_name(body.name, "name"), validation.description(body.description or "")
-    draft, catalogue = read_draft(platform, context, required(body.document))
+    draft = read_draft(platform, context, required(body.document))
     with change(platform, context) as (connection, context):
         request = (tenant_id, name, description, draft.canonical_text)
         policy_id = resolve_idempotency_key(
             connection, context, idempotency_key, AuditEvent.POLICY_CREATE, request, new_id, now
         )
         if policy_id == new_id:
-            author_check.require_within(author_check.author_of(connection, platform, context, catalogue), draft)
+            author_check.require_within(author_check.author_of(connection, platform, context), draft)
             content = {
                 "name": name,
                 "description": description,
@@ -97,7 +94,7 @@ def list_policies(
     attachee_id: AttacheeId = None,
     name: Name = None,
 ) -> JSONResponse:
-    """List the policies of a tenant in the order of creation, optionally filtered by attachee and name.
+    """List the policies of a tenant in order of creation, optionally filtered by attachee and name.
 
     Names are not unique.
     """
@@ -124,26 +121,25 @@ def get_policy(context: TenantContextDep, platform: PlatformDep, policy_id: str)
 def update_policy(
     context: TenantContextDep, platform: PlatformDep, policy_id: str, body: Sent, if_match: IfMatch = None
 ) -> JSONResponse:
-    """Change the members in the body. A changed document gets the principal as its author."""
+    """Change the members in the body. The principal becomes the author of a changed document."""
     members, draft = {}, None
     if body.name is not None:
         members["name"] = validation.display_name(body.name, "name")
     if body.description is not None:
         members["description"] = validation.description(body.description)
     if body.document is not None:
-        draft, catalogue = read_draft(platform, context, body.document)
+        draft = read_draft(platform, context, body.document)
     elif not members:
         raise errors.invalid_input("nothing to change: give name, description or document", reason="nothing_to_change")
     else:
         with platform.database.read() as connection:
             document = get_policy_or_404(connection, context, policy_id).document
             author = author_check.author_of(connection, platform, context)
-        # The check is cached, so that it is fast in the write transaction.
+        # Cache the check for the write transaction.
         author_check.check_document(author, Draft.stored(document))
-        catalogue = author.catalogue
     with change(platform, context) as (connection, context):
         before = lock_policy_or_404(connection, context, policy_id, if_match)
-        author = author_check.author_of(connection, platform, context, catalogue)
+        author = author_check.author_of(connection, platform, context)
         row = write(connection, platform, context, author, before, members, draft, "update")
         return with_etag(representations.policy(row), changed=row is not before)
 
@@ -152,7 +148,7 @@ def update_policy(
 def delete_policy(
     context: TenantContextDep, platform: PlatformDep, policy_id: str, if_match: IfMatch = None
 ) -> Response:
-    """Delete a policy with its attachments and its history."""
+    """Delete a policy with its attachments and history."""
     tenant_id, now = context.tenant_id, platform.clock.now()
     with change(platform, context) as (connection, context):
         policy = lock_policy_or_404(connection, context, policy_id, if_match)
@@ -198,24 +194,24 @@ def roll_back_policy(
         earlier = get_version_or_404(connection, context, policy_id, str(body.version))
         author = author_check.author_of(connection, platform, context)
     draft = Draft.stored(earlier.document)
-    # The check is cached, so that it is fast in the write transaction.
+    # Cache the check for the write transaction.
     author_check.check_document(author, draft)
     with change(platform, context) as (connection, context):
         before = lock_policy_or_404(connection, context, policy_id, if_match)
-        # The policy may have been deleted meanwhile, and its versions with it.
+        # The policy may have been deleted meanwhile.
         get_version_or_404(connection, context, policy_id, str(body.version))
-        author = author_check.author_of(connection, platform, context, author.catalogue)
+        author = author_check.author_of(connection, platform, context)
         row = write(connection, platform, context, author, before, {}, draft, "rollback", body.version)
         return with_etag(representations.policy(row), changed=row is not before)
 
 
-def read_draft(platform: Platform, context: TenantContext, text: str) -> tuple[Draft, CatalogueSnapshot]:
-    """Parse a document and check it against its author, outside the write transaction; the check is cached."""
+def read_draft(platform: Platform, context: TenantContext, text: str) -> Draft:
+    """Parse a document and cache its author check for the write transaction."""
     with platform.database.read() as connection:
         author = author_check.author_of(connection, platform, context)
     draft = Draft.of(read_document(platform, author.catalogue, text).document)
     author_check.check_document(author, draft)
-    return draft, author.catalogue
+    return draft
 
 
 def write(
@@ -229,13 +225,13 @@ def write(
     change: str,
     rolled_back_to: int | None = None,
 ) -> Record:
-    """Write the next version of a policy and return it; without any change return `before`."""
+    """Write the next version of a policy and return it; return `before` without changes."""
     now = platform.clock.now()
     values = dict(members) if draft is None else {**members, "document": draft.canonical_text}
     changes = {name: value for name, value in values.items() if getattr(before, name) != value}
     if not changes:
         return before
-    # A change of the name or the description alone needs the right to write the document, too.
+    # A new name or description also requires the right to write the document.
     new = draft if draft is not None and "document" in changes else Draft.stored(before.document)
     affected_principals.check_update(connection, author, before, new)
     author_id = author.user_id if "document" in changes else before.authored_by
@@ -256,14 +252,13 @@ def write(
 
 
 def _entry(context: TenantContext, at: Any, change: str, changed: list[str]) -> dict[str, Any]:
-    """Return the history columns of a change, except the content of the policy."""
     return {"changed_by": context.principal.user_id, "changed_at": at, "change": change, "changed": changed}
 
 
 def lock_policy_or_404(
     connection: Connection, context: TenantContext, policy_id: str, if_match: str | None = None
 ) -> Record:
-    """Return the policy of the path in the version that `If-Match` names; call it inside `change`."""
+    """Return the policy of the path in the version of `If-Match`. Call it inside `change`."""
     tenant_id = context.tenant_id
     expected = validation.expected_version(if_match)
     policy = get_policy_or_404(connection, context, policy_id)
@@ -276,16 +271,14 @@ def lock_policy_or_404(
 
 
 def get_policy_or_404(connection: Connection, context: TenantContext, policy_id: str) -> Record:
-    """Return the policy of the path in the tenant of the path, or refuse with the flat 404."""
+    """Return the policy of the path, or raise the flat 404."""
     return or_404(policy_queries.get(connection, context.tenant_id, policy_id) if validation.is_id(policy_id) else None)
 
 
 def get_version_or_404(connection: Connection, context: TenantContext, policy_id: str, version: str) -> Record:
-    """Return a version of the policy of the path, or refuse with the flat 404."""
     number = int(version) if version.isascii() and version.isdigit() and len(version) < 10 else 0
     return or_404(policy_queries.version(connection, context.tenant_id, policy_id, number))
 
 
 def attachee_of(kind: str | None, identifier: str | None) -> tuple[str, str] | None:
-    """Return the filter of a list by attachee: both parameters of the pair, or None."""
     return validation.paired_filter(("attacheeType", kind), ("attacheeId", identifier), validation.ATTACHEE_TYPES)

@@ -1,7 +1,6 @@
 """Reads bodies that contain a policy document, and extracts the document as text.
 
-Parsing the whole body first would drop repeated members of the document before the strict parser sees them, and would
-report lines and columns of the body instead of the document.
+Parsing the whole body would drop repeated members of the document, and would report lines and columns of the body.
 """
 
 import json
@@ -20,13 +19,13 @@ from service.api.request_body import parse_body, require_few_values, require_jso
 
 DOCUMENT = "document"
 MAX_MEMBERS = 100
-"""Members among which the document is searched for."""
+"""Limit on members that are searched for `document`."""
 _SPACE = re.compile(r"[ \t\n\r]*")
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyBody:
-    """The members that a body has; `document` is text that is not parsed yet."""
+    """The members of a body; `document` is unparsed text."""
 
     name: str | None = None
     description: str | None = None
@@ -65,10 +64,10 @@ def _texts(members: Mapping[str, Any]) -> dict[str, str]:
 def split(text: str) -> tuple[dict[str, Any], str | None]:
     """Return the members of a strict JSON object without `document`, and the text of `document`.
 
-    The text of a document that is not JSON extends to the end of the body; the document parser reports its error.
+    The text of an invalid document extends to the end of the body; the document parser reports its error.
 
     Raises:
-        StrictJsonError: the text around the document is not one strict JSON object.
+        StrictJsonError: the text around the document is not a strict JSON object.
         ApiError: 400 INVALID_INPUT for too many values around the document.
     """
     span = _find_document(text)
@@ -77,7 +76,7 @@ def split(text: str) -> tuple[dict[str, Any], str | None]:
         document = None
     else:
         begin, end = span
-        # The end of a document that is not JSON is unknown; the members before it are still checked.
+        # The end of an invalid document is unknown.
         rest, document = ("}", text[begin:]) if end is None else (text[end:], text[begin:end])
         around = f"{text[:begin]}null{rest}"
     members = strict_json.loads(around)
@@ -90,10 +89,7 @@ def split(text: str) -> tuple[dict[str, Any], str | None]:
 
 
 def _find_document(text: str) -> tuple[int, int | None] | None:
-    """Return where the value of `document` begins and ends; the end is None if it cannot be parsed.
-
-    Every other error is left to the strict parser, and so is an object with more members than any request has.
-    """
+    """Return the start and end of the value of `document`; the end is None if it is invalid JSON."""
     span: tuple[int, int] | None = None
     decoder = json.JSONDecoder()
     at = _space(text, 0)

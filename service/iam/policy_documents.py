@@ -1,4 +1,4 @@
-"""Parses policy documents strictly; a refusal lists every problem with its position."""
+"""Parses policy documents strictly; errors list the problems with their positions."""
 
 import threading
 from collections import OrderedDict
@@ -22,7 +22,7 @@ from service.context import Platform
 from service.errors import ApiError
 
 MAX_CACHED_CHARACTERS = 2 * 1024 * 1024
-"""Of all documents in the cache; read, a document takes up to ten times its text."""
+"""Limit on the text of all cached documents; a parsed document takes up to ten times its text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,32 +35,23 @@ class Draft:
 
     @classmethod
     def of(cls, document: Document) -> Self:
-        """Return the draft of a parsed document."""
         text = canonical_text(document)
         encoded = text.encode()
-        # The canonical form may be longer than the text of the request. One that is too long cannot be read later.
+        # The canonical form may be longer than the request. Beyond the limit it cannot be read later.
         return cls(document if len(encoded) <= MAX_BYTES else None, text, sha256(encoded).digest())
 
     @classmethod
     def stored(cls, text: str) -> Self:
-        """Return the draft of a stored document, which is parsed when it is needed."""
+        """Return the draft of a document that is parsed on demand."""
         return cls(None, text, sha256(text.encode()).digest())
 
     def read(self, catalogue: CatalogueSnapshot) -> Document:
-        """Return the parsed document.
-
-        Raises:
-            InvalidDocument: a stored document is not valid any more.
-        """
+        """Parse the document on demand. Raises `InvalidDocument` if a stored document is no longer valid."""
         return self.document or read_stored(self.canonical_text, catalogue)
 
 
 def read_document(platform: Platform, catalogue: CatalogueSnapshot, text: str) -> ParsedDocument:
-    """Return the parsed document of a text.
-
-    Raises:
-        ApiError: 400 INVALID_POLICY_DOCUMENT with the problems in the order of the text.
-    """
+    """Parse a document. Raises `ApiError`: 400 INVALID_POLICY_DOCUMENT with the problems in text order."""
     try:
         return _CACHE.read(text, catalogue, platform.settings.region_targets)
     except InvalidDocument as refused:
@@ -74,11 +65,7 @@ def read_document(platform: Platform, catalogue: CatalogueSnapshot, text: str) -
 
 
 def read_stored(text: str, catalogue: CatalogueSnapshot) -> Document:
-    """Return the document of a canonical text.
-
-    Raises:
-        InvalidDocument: the document is not valid any more.
-    """
+    """Parse a canonical text. Raises `InvalidDocument` if the document is no longer valid."""
     return _CACHE.read(text, catalogue, "accept").document
 
 
@@ -92,7 +79,7 @@ class ReadingCache:
         self._readings: OrderedDict[tuple[str, CatalogueSnapshot, RegionTargets], ParsedDocument] = OrderedDict()
 
     def read(self, text: str, catalogue: CatalogueSnapshot, region_targets: RegionTargets) -> ParsedDocument:
-        """Return the reading of a text. Raises `InvalidDocument`; a refused text is read again the next time."""
+        """Return the parsed document of a text. Raises `InvalidDocument`; errors are not cached."""
         key = (text, catalogue, region_targets)
         with self._lock:
             reading = self._readings.get(key)
@@ -106,7 +93,6 @@ class ReadingCache:
     def add(
         self, text: str, catalogue: CatalogueSnapshot, region_targets: RegionTargets, reading: ParsedDocument
     ) -> None:
-        """Cache a parsed document; the least recently used ones are removed."""
         key = (text, catalogue, region_targets)
         with self._lock:
             if key not in self._readings:
@@ -121,7 +107,6 @@ _CACHE = ReadingCache()
 
 
 def problem(entry: Problem) -> dict[str, Any]:
-    """Return a problem for the wire."""
     return {
         "path": entry.path,
         "line": entry.line,
@@ -132,7 +117,6 @@ def problem(entry: Problem) -> dict[str, Any]:
 
 
 def required(text: str | None) -> str:
-    """Return the document of a body that must have one."""
     if text is None:
         raise errors.invalid_input('"document" is required', member="document", reason="missing")
     return text

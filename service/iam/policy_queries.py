@@ -1,4 +1,4 @@
-"""Reads and writes policies, their history and their attachments. Every query names the tenant or a policy of it."""
+"""Reads and writes policies, their history and attachments. Queries are limited to a tenant or its policy."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,10 +6,11 @@ from typing import Any
 from sqlalchemy import Connection, String, bindparam, delete, func, insert, literal, select, update
 
 from service.db.engine import Record
-from service.db.statements import KeysetKey, after_key, chunks
+from service.db.prepared import prepared
+from service.db.statements import KeysetKey, after_key, chunks, records
 from service.db.tables import group_members, memberships, policies, policy_attachments, policy_versions, tenants, users
 from service.iam.group_queries import with_names
-from service.principals.conditions import entitled_membership
+from service.principals.enterable_tenants import entitled_membership
 
 _ATTACHMENTS = (
     select(func.count())
@@ -17,7 +18,7 @@ _ATTACHMENTS = (
     .where(policy_attachments.c.policy_id == policies.c.id)
     .scalar_subquery()
 )
-# A policy with its author, and the current role of the author in the tenant; without a role the policy is orphaned.
+# A policy with its author and the author's current role in the tenant; without a role the policy is orphaned.
 _POLICY = (
     select(
         policies,
@@ -32,18 +33,16 @@ _POLICY = (
     .outerjoin(memberships, entitled_membership())
 )
 
+_ONE = prepared(_POLICY.where(policies.c.tenant_id == bindparam("tenant"), policies.c.id == bindparam("policy")))
+
 
 def get(connection: Connection, tenant_id: str, policy_id: str) -> Record | None:
     """Return a policy with its author and `attachment_count`."""
-    return connection.execute(
-        _POLICY.where(policies.c.tenant_id == tenant_id, policies.c.id == policy_id)
-    ).one_or_none()
+    return connection.execute(_ONE, {"tenant": tenant_id, "policy": policy_id}).one_or_none()
 
 
 def summaries(connection: Connection, tenant_id: str, ids: Sequence[str]) -> list[Record]:
-    """Return policies in the order of their ids, without documents: `id`, `name`, `version`, `authored_by`,
-    `author_role`.
-    """
+    """Return policies in order of id: `id`, `name`, `version`, `authored_by`, `author_role`."""
     query = _POLICY.where(policies.c.tenant_id == tenant_id).with_only_columns(
         policies.c.id,
         policies.c.name,
@@ -65,7 +64,7 @@ def page(
     after: KeysetKey | None,
     limit: int,
 ) -> Sequence[Record]:
-    """Return policies in the order of creation, optionally filtered by attachee and name; one row more than `limit`."""
+    """Return policies in order of creation, optionally filtered by attachee and name; up to `limit` + 1 rows."""
     query = _POLICY.where(policies.c.tenant_id == tenant_id)
     if name is not None:
         query = query.where(policies.c.name == name)
@@ -82,21 +81,17 @@ def page(
     order = (policies.c.created_at, policies.c.id)
     if after is not None:
         query = query.where(after_key(order, after))
-    return connection.execute(query.order_by(*order).limit(limit + 1)).all()
+    return list(records(connection, query.order_by(*order).limit(limit + 1)))
 
 
 def add(connection: Connection, values: dict[str, Any], version: dict[str, Any]) -> None:
-    """Write a new policy and the first entry of its history."""
+    """Write a new policy with the first entry of its history."""
     connection.execute(insert(policies).values(**values, version=1))
     _remember(connection, values["tenant_id"], values["id"], 1, version)
 
 
 def change(connection: Connection, before: Record, values: dict[str, Any], version: dict[str, Any]) -> Record:
-    """Write the next version of a policy, with its history, and return the policy like `get`.
-
-    Args:
-        before: the policy as `get` returned it in this transaction.
-    """
+    """Write the next version of a policy with its history. `before` and the result are rows of `get`."""
     number, author_id = before.version + 1, values["authored_by"]
     author: Any = before
     if author_id != before.authored_by:
@@ -136,7 +131,6 @@ def _remember(connection: Connection, tenant_id: str, policy_id: str, number: in
 
 
 def remove(connection: Connection, tenant_id: str, policy_id: str) -> None:
-    """Remove a policy with its attachments and its history."""
     mine = {policy_attachments: policy_attachments.c.policy_id, policy_versions: policy_versions.c.policy_id}
     for table, column in mine.items():
         connection.execute(delete(table).where(column == policy_id))
@@ -152,7 +146,6 @@ _ENTRY = tuple(policy_versions.c[name] for name in ("version", "changed_by", "ch
 
 
 def version(connection: Connection, tenant_id: str, policy_id: str, number: int) -> Record | None:
-    """Return one entry of a policy's history."""
     return connection.execute(
         _VERSION.where(
             policy_versions.c.tenant_id == tenant_id,
@@ -165,15 +158,15 @@ def version(connection: Connection, tenant_id: str, policy_id: str, number: int)
 def version_page(
     connection: Connection, tenant_id: str, policy_id: str, before: int | None, limit: int
 ) -> Sequence[Record]:
-    """Return the history of a policy before a version, newest first, one row more than `limit`."""
+    """Return the history of a policy before a version, newest first, up to `limit` + 1 rows."""
     query = _VERSION.where(policy_versions.c.tenant_id == tenant_id, policy_versions.c.policy_id == policy_id)
     if before is not None:
         query = query.where(policy_versions.c.version < before)
-    return connection.execute(query.order_by(policy_versions.c.version.desc()).limit(limit + 1)).all()
+    return list(records(connection, query.order_by(policy_versions.c.version.desc()).limit(limit + 1)))
 
 
 def versions_after(connection: Connection, tenant_id: str, policy_id: str, number: int) -> Sequence[Record]:
-    """Return the changes of a policy since a version without documents, oldest first, at most 50."""
+    """Return up to 50 changes of a policy since a version, oldest first, without documents."""
     entries = _VERSION.with_only_columns(*_ENTRY, users.c.name.label("changed_by_name"))
     return connection.execute(
         entries.where(
@@ -194,7 +187,7 @@ def attachment_page(
     after: KeysetKey | None,
     limit: int,
 ) -> Sequence[Record]:
-    """Return the attachments of a policy in the order of creation, one row more than `limit`."""
+    """Return the attachments of a policy in order of creation, up to `limit` + 1 rows."""
     query = with_names(
         select(policy_attachments),
         policy_attachments.c.tenant_id,
@@ -208,11 +201,10 @@ def attachment_page(
     order = (policy_attachments.c.attached_at, policy_attachments.c.attachee_type, policy_attachments.c.attachee_id)
     if after is not None:
         query = query.where(after_key(order, after))
-    return connection.execute(query.order_by(*order).limit(limit + 1)).all()
+    return list(records(connection, query.order_by(*order).limit(limit + 1)))
 
 
 def attached(connection: Connection, tenant_id: str, policy_id: str, kind: str, attachee_id: str) -> bool:
-    """Return whether a policy is attached to an attachee directly."""
     return (
         connection.scalar(
             select(policy_attachments.c.policy_id).where(
@@ -242,7 +234,7 @@ def detach(connection: Connection, tenant_id: str, policy_id: str, kind: str, at
 
 
 def attached_to(connection: Connection, tenant_id: str, kind: str, attachee_id: str) -> Sequence[Record]:
-    """Return the policies attached to an attachee directly: `id`, `name`, `document`."""
+    """Return the policies attached directly: `id`, `name`, `document`."""
     return connection.execute(
         select(policies.c.id, policies.c.name, policies.c.document)
         .join(policy_attachments, policy_attachments.c.policy_id == policies.c.id)
@@ -256,7 +248,7 @@ def attached_to(connection: Connection, tenant_id: str, kind: str, attachee_id: 
 
 
 def affected_principals(connection: Connection, tenant_id: str, policy_id: str) -> list[tuple[str, str]]:
-    """Return every key and identity of a policy, directly or through a group, as (type, id), each once."""
+    """Return the distinct keys and identities of a policy, direct or through a group, as (type, id)."""
     mine = (policy_attachments.c.tenant_id == tenant_id, policy_attachments.c.policy_id == policy_id)
     direct = select(policy_attachments.c.attachee_type, policy_attachments.c.attachee_id).where(
         *mine, policy_attachments.c.attachee_type != "group"

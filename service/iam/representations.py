@@ -28,7 +28,7 @@ def group(row: Record) -> dict[str, Any]:
 
 
 def whole_group(row: Record, members: Sequence[tuple[str, str]]) -> dict[str, Any]:
-    """Return a group with its members as (type, id), or the first of them."""
+    """Return a group with its first members as (type, id)."""
     return {
         **group(row),
         "members": [{"type": kind, "id": identifier} for kind, identifier in members],
@@ -47,12 +47,12 @@ def member(row: Record) -> dict[str, Any]:
 
 
 def document(text: str) -> dict[str, Any]:
-    """Return a stored document; empty if it is unreadable, which this service never writes.
+    """Return a stored document; empty if it is unreadable.
 
     The standard parser accepts more than JSON (NaN, numbers of any length, lone surrogates), which cannot be sent.
     """
     try:
-        value = json.loads(text, parse_constant=_refused, parse_float=_finite)
+        value = _decode(text)
         if "\\ud" in text.lower():
             json.dumps(value, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
@@ -67,6 +67,10 @@ def _refused(text: str) -> NoReturn:
 def _finite(text: str) -> float:
     value = float(text)
     return value if isfinite(value) else _refused(text)
+
+
+# `json.loads` would make a decoder for each document of a page.
+_decode = json.JSONDecoder(parse_constant=_refused, parse_float=_finite).decode
 
 
 def policy(row: Record) -> dict[str, Any]:
@@ -138,8 +142,8 @@ def binding(row: Record, granted: bool) -> dict[str, Any]:
 def counterexample(example: Counterexample, document: Document) -> dict[str, Any]:
     """Return a request that the draft would allow and its author may not make.
 
-    Sent to simulate as it is, it is allowed by the draft and denied by the author's rules. Only one whose operation
-    does not exist yet cannot be sent: it is `future`, which `why` explains, and is returned only if there is no other.
+    Sent to simulate, it is allowed by the draft and denied by the author's rules. An operation that does not exist
+    yet cannot be sent: the example is `future`, and is returned only if there is no other.
     """
     denied = example.author_deny
     if example.future:
@@ -168,13 +172,13 @@ def counterexample(example: Counterexample, document: Document) -> dict[str, Any
 
 
 def facts(facts: RequestContext) -> dict[str, Any]:
-    """Return a request context without its unknown members, as simulate reads it."""
+    """Return a request context without unknown members, as simulate reads it."""
     members: dict[str, Any] = {}
     if facts.source_ip is not None:
         family, number = facts.source_ip
         members["sourceIp"] = str(IPv4Address(number) if family == 4 else IPv6Address(number))
     if facts.current_time is not None:
-        # With microseconds: a truncated instant may be on the other side of a limit.
+        # With microseconds: a truncated time may be on the other side of a limit.
         instant = datetime.fromtimestamp(facts.current_time, UTC)
         members["currentTime"] = instant.isoformat().removesuffix("+00:00") + "Z"
     texts = {"region": facts.region, "principalType": facts.principal_type, "tenant": facts.tenant}

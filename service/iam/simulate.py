@@ -5,7 +5,6 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
-from starlette.responses import JSONResponse
 
 from client.policy.coverage import Coverage, compute_coverage
 from client.policy.document import ParsedDocument
@@ -34,14 +33,13 @@ from service.iam.simulation_requests import (
     require_region,
     target_of,
 )
+from service.json_response import JSONResponse
 
 router = protected_router("trials")
 MAX_TARGETS = 50
 
 
 class SimulateRequest(BaseModel):
-    """Body of a simulation: a document and one request."""
-
     model_config = ConfigDict(extra="forbid", strict=True)
 
     document_text: str = Field(alias="documentText", description="The document as text")
@@ -52,7 +50,7 @@ class SimulateRequest(BaseModel):
 
 
 class CompareTo(BaseModel):
-    """The other document of a comparison: a text, or a stored policy in some version."""
+    """The other document of a comparison: a text, or a version of a stored policy."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -62,8 +60,6 @@ class CompareTo(BaseModel):
 
 
 class CoverageRequest(BaseModel):
-    """Body of a coverage request: a document and some targets."""
-
     model_config = ConfigDict(extra="forbid", strict=True)
 
     document_text: str = Field(alias="documentText")
@@ -74,8 +70,6 @@ class CoverageRequest(BaseModel):
 
 
 class CheckRequest(BaseModel):
-    """Body of a check of a document against the rights of the principal."""
-
     model_config = ConfigDict(extra="forbid", strict=True)
 
     document_text: str = Field(alias="documentText")
@@ -83,9 +77,9 @@ class CheckRequest(BaseModel):
 
 @router.post(f"{IAM}/simulate", operation_id="simulate")
 def simulate(context: TenantContextDep, platform: PlatformDep, body: SimulateRequest) -> JSONResponse:
-    """Evaluate a document for one request, and explain the result rule by rule.
+    """Evaluate a document for one request, and explain the result for each rule.
 
-    An operation applies only to targets of its own service. On any other target the decision is denied, and `because`
+    An operation applies only to targets of its own service. On other targets the decision is denied, and `because`
     has the reason.
     """
     target = target_of(body.target)
@@ -143,7 +137,7 @@ def map_coverage(context: TenantContextDep, platform: PlatformDep, body: Coverag
 
 @router.post(f"{IAM}/check", operation_id="checkDocument")
 def check_document(context: TenantContextDep, platform: PlatformDep, body: CheckRequest) -> JSONResponse:
-    """Check whether a document stays within the rights of the principal, with counterexamples if it does not."""
+    """Check a document against the rights of the principal, with counterexamples if it exceeds them."""
     _, reading = _read(context, platform, body.document_text)
     with platform.database.read() as connection:
         author = author_check.author_of(connection, platform, context)
@@ -173,7 +167,7 @@ def _read(
 def _covered(
     catalogue: CatalogueSnapshot, reading: ParsedDocument, targets: Sequence[Target], facts: RequestContext
 ) -> list[Coverage]:
-    """Return the coverage of a document; on the targets of one service, only by operations of that service."""
+    """Return the coverage of a document, limited to operations of the targets' services."""
     masks = catalogue.operations.masks
     return [
         one.within(masks.for_pattern(OperationPattern(one.target.service, STAR, STAR)))
@@ -188,7 +182,7 @@ def _changes(
     covered: Sequence[Coverage],
     facts: RequestContext,
 ) -> list[dict[str, int]]:
-    """Return the changes on each target from one document to another, by kind of change."""
+    """Return the changes on each target, by kind of change."""
     old = _covered(catalogue, before, [one.target for one in covered], facts)
     both = [(now.target, then.conditional & now.conditional) for then, now in zip(old, covered, strict=True)]
     open_then, open_now = (
@@ -202,7 +196,6 @@ def _changes(
 
 
 def _compared(context: TenantContext, platform: Platform, body: CompareTo) -> str:
-    """Return the text of the other document."""
     if (body.document_text is None) is (body.policy_id is None):
         raise errors.invalid_input("compare takes documentText or policyId, one of them", member="compare")
     if body.document_text is not None:

@@ -46,13 +46,12 @@ NO_FACTS = FactsBody.model_validate({})
 
 
 def require_region(connection: Connection, tenant_id: str, body: FactsBody, target: Target | None = None) -> None:
-    """Refuse a region that neither the platform nor a resource of the tenant has.
+    """Refuse a region that neither the platform nor a resource of the tenant has, because it is probably misspelt.
 
-    A misspelt region would give a result that applies to no real request. The region of the target is accepted, so that
-    a counterexample in a future region can be simulated.
+    The region of the target is accepted, so that a counterexample in a future region can be simulated.
 
     Raises:
-        ApiError: 400 INVALID_INPUT with the regions that exist.
+        ApiError: 400 INVALID_INPUT with the existing regions.
     """
     region = body.region
     if region is None or region in REGIONS or not is_region(region):
@@ -71,7 +70,7 @@ def facts_of(body: FactsBody, clock: Clock, **defaults: Any) -> RequestContext:
     """Return the request context of a body; `defaults` replace its missing members.
 
     Raises:
-        ApiError: 400 INVALID_INPUT for an invalid address, instant or region.
+        ApiError: 400 INVALID_INPUT for an invalid address, time or region.
     """
     address = instant = None
     if body.source_ip is not None:
@@ -126,11 +125,7 @@ def operation_of(text: str, catalogue: CatalogueSnapshot) -> str:
 
 
 def target_of(text: str, member: str = "target") -> Target:
-    """Return a complete target.
-
-    Raises:
-        ApiError: 400 INVALID_INPUT.
-    """
+    """Parse a target. Raises `ApiError`: 400 INVALID_INPUT."""
     try:
         return parse_target(text)
     except InvalidPattern as refused:
@@ -138,10 +133,10 @@ def target_of(text: str, member: str = "target") -> Target:
 
 
 def target_for(operation: str, text: str) -> Target:
-    """Return the target of a request for one operation; its service must be that of the operation, or open.
+    """Parse the target of an operation.
 
     Raises:
-        ApiError: 400 INVALID_INPUT naming the expected service.
+        ApiError: 400 INVALID_INPUT, with the expected service for another service.
     """
     target = target_of(text)
     if because := other_service(operation, target):
@@ -150,7 +145,7 @@ def target_for(operation: str, text: str) -> Target:
 
 
 def other_service(operation: str, target: Target) -> str | None:
-    """Return why no request can do an operation on a target of another service; None for its own service."""
+    """Return the error for a target of another service; None for the same service."""
     service = operation.partition(":")[0]
     if target.service in (STAR, service):
         return None
@@ -158,10 +153,9 @@ def other_service(operation: str, target: Target) -> str | None:
 
 
 def region_of(target: Target) -> str | None:
-    """Return the region of a target, which is also that of the request; None if it is open."""
     return None if target.region == STAR else target.region
 
 
 def full_target(target: Target, operation: str, region: str | None) -> str:
-    """Return the target of a decision: an open service becomes the operation's, an open region the request's."""
+    """Return a target with the operation's service and the request's region in place of `*`."""
     return str(resolve_target(target, operation.partition(":")[0], region))

@@ -1,23 +1,15 @@
 """The queue of durable work, on DBOS. The only module that imports DBOS, and only on launch.
 
-DBOS stores the queue, starts at most RUNS_AT_A_TIME runs per process, drops duplicates (the workflow id is the run
-id), re-queues at launch the runs that this executor left, and removes cancelled runs. There is one workflow,
-`operation`, without checkpoints: the operations row records the progress, and a second record could differ from it.
+DBOS stores the queue, limits concurrent runs, drops duplicates (the workflow id is the run id), re-queues the runs of
+this executor at launch, and removes cancelled runs. Its workflow has no checkpoints: the operations row records the
+progress. This package adds:
 
-What this package adds, and the case that DBOS leaves open:
-
-- `worker`: launches DBOS only for open operations and shuts it down when idle. A process without work saves the
-  import (over half a second), the threads and four polls a second.
-- `recovery.sweep`: queues open rows without a workflow. A kill between the commit of a row and its enqueueing, a
-  restored backup or a lost workflow file leaves one. DBOS can enqueue in the transaction of the row only if both are
-  in one database, which they are not on SQLite. DBOS also never runs again a workflow that has ended with an error.
-- `Worker._orphaned`: DBOS keeps a workflow as PENDING if it was broken off and its outcome could not be stored.
-- `recovery.heartbeat` and `recover_dead`: DBOS recovers only the runs of its own executor id at launch, and has no
-  way to detect that another executor died.
-- Retries (`job.retry_delay`, `Job.give_up`): retries of a DBOS step are not shown on the operation, count an
-  unreachable database as a failure, and end the workflow but not the operation. `max_recovery_attempts` counts kills
-  of the process, which are not the fault of a run, so there is no limit.
-- One open run per tenant and kind: a unique index on operations, because the request has to answer 409.
+- `worker`: launches DBOS only for open operations, because its import takes over half a second and it polls.
+- `recovery`: queues runs without a live workflow. DBOS cannot enqueue in the transaction of a row on SQLite, does not
+  repeat a workflow that ended with an error, and does not detect dead executors.
+- `job.Attempts`: retries of DBOS are not shown on the operation, treat an unreachable database as a failure, and end
+  only the workflow. `max_recovery_attempts` is None: a kill of the process is no failure of the run.
+- A unique index allows an open run per tenant and kind, because the request must answer 409.
 """
 
 import logging
@@ -25,6 +17,7 @@ import sqlite3
 import threading
 from collections.abc import Awaitable, Callable, Collection
 from contextlib import closing
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from sqlalchemy.engine import make_url
@@ -33,24 +26,26 @@ if TYPE_CHECKING:
     from dbos import DBOSConfig
 
 QUEUE = "operations"
-# Constant, so that a newer version of the platform recovers the runs of an older one.
+# Constant, so that a newer platform recovers the runs of older versions.
 APPLICATION_VERSION = "1"
 THREADS = 8
 SCHEMA = "workflows"
-# A run mostly waits, and holds no thread while it does.
+# Runs mostly wait, without a thread.
 RUNS_AT_A_TIME = 200
 POLL_SECONDS = 0.25
+ENDED = ["SUCCESS", "ERROR", "CANCELLED"]
+MAX_DELETED = 500
 
 _one_engine = threading.Lock()
 
 
 class DbosQueue:
-    """The DBOS instance of this process. DBOS allows one per process.
+    """The DBOS instance of this process.
 
     Args:
-        url: SQLAlchemy URL of the tables of DBOS; on PostgreSQL they are in the schema `workflows`.
-        executor: Id of this process, stored with each run that it starts.
-        body: Runs an operation, by its run id, to its end.
+        url: SQLAlchemy URL of the tables of DBOS, on PostgreSQL in the schema `workflows`.
+        executor: Id of this process, stored with its runs.
+        body: Runs an operation by its run id.
     """
 
     def __init__(self, url: str, executor: str, body: Callable[[str], Awaitable[None]]) -> None:
@@ -60,10 +55,10 @@ class DbosQueue:
         self.launched = False
 
     def launch(self) -> None:
-        """Import and start DBOS, which re-queues the runs that this executor left unfinished. Idempotent.
+        """Import and start DBOS. Idempotent.
 
         Raises:
-            RuntimeError: Another instance runs in this process.
+            RuntimeError: Another instance runs in this process, and DBOS allows a single instance.
         """
         if self.launched:
             return
@@ -77,14 +72,14 @@ class DbosQueue:
         self.launched = True
 
     def _launch(self) -> None:
-        # Before the import: DBOS gives a logger without a handler one that writes to the console.
+        # Before the import: DBOS adds a console handler to a logger without handlers.
         engine_log = logging.getLogger("dbos")
         if not engine_log.handlers:
             engine_log.addHandler(logging.NullHandler())
         from dbos import DBOS, DBOSPortableJSONSerializer
 
         if file := sqlite_file(self._url):
-            # Stored in the file. WAL is twice as fast with many runs, and readers do not wait for writers.
+            # Stored in the file. WAL is twice as fast with many runs; readers do not wait.
             with closing(sqlite3.connect(file)) as connection:
                 connection.execute("PRAGMA journal_mode=WAL")
         config: DBOSConfig = {
@@ -97,7 +92,7 @@ class DbosQueue:
             "max_executor_threads": THREADS,
             "serializer": DBOSPortableJSONSerializer(),
             "use_listen_notify": False,
-            # Nothing uses notifications; this only bounds how long a shutdown takes.
+            # Unused; this only bounds the time of a shutdown.
             "notification_listener_polling_interval_sec": 0.2,
             "enable_otlp": False,
             "log_level": "WARNING",
@@ -117,21 +112,21 @@ class DbosQueue:
             raise
 
     def enqueue(self, run_id: str) -> None:
-        """Queue a run. DBOS ignores a run that it has already."""
+        """Queue a run. DBOS ignores a known run."""
         from dbos import DBOS, SetWorkflowID
 
         with SetWorkflowID(run_id):
             DBOS.enqueue_workflow(QUEUE, self._workflow, run_id)
 
     def start_over(self, run_id: str) -> None:
-        """Queue a run whose workflow has ended although the operation is open."""
+        """Queue an open operation after its workflow has ended."""
         from dbos import DBOS
 
         DBOS.delete_workflow(run_id)
         self.enqueue(run_id)
 
     def take_over(self, run_id: str) -> None:
-        """Queue a run that is marked as running on a dead executor, or on this one by mistake."""
+        """Queue a run marked as running on a dead executor, or wrongly on this executor."""
         from dbos import DBOS
 
         DBOS.resume_workflow(run_id, queue_name=QUEUE)
@@ -143,7 +138,7 @@ class DbosQueue:
         DBOS.cancel_workflow(run_id)
 
     def workflows(self, run_ids: Collection[str]) -> dict[str, tuple[str, str]]:
-        """Return status and executor of the runs that DBOS has, by run id.
+        """Return status and executor of known runs, by run id.
 
         The status is ENQUEUED, DELAYED, PENDING (running), SUCCESS, ERROR or CANCELLED.
         """
@@ -152,8 +147,19 @@ class DbosQueue:
         workflows = DBOS.list_workflows(workflow_ids=list(run_ids), load_input=False, load_output=False)
         return {workflow.workflow_id: (workflow.status, workflow.executor_id or "") for workflow in workflows}
 
+    def delete_ended(self, before: datetime) -> int:
+        """Delete the workflows that ended before an instant, at most MAX_DELETED; return their number."""
+        from dbos import DBOS
+
+        workflows = DBOS.list_workflows(
+            status=ENDED, completed_before=before.isoformat(), limit=MAX_DELETED, load_input=False, load_output=False
+        )
+        if workflows:
+            DBOS.delete_workflows([workflow.workflow_id for workflow in workflows])
+        return len(workflows)
+
     def close(self) -> None:
-        """Cancel what runs, at its next await, and stop DBOS. Takes about a second."""
+        """Cancel jobs at their next await, and stop DBOS. Takes about a second."""
         if not self.launched:
             return
         from dbos import DBOS
@@ -166,6 +172,6 @@ class DbosQueue:
 
 
 def sqlite_file(url: str) -> str | None:
-    """Return the file of a SQLite URL; None for another database."""
+    """Return the file of a SQLite URL; None for other databases."""
     parsed = make_url(url)
     return parsed.database if parsed.get_backend_name() == "sqlite" else None

@@ -1,17 +1,16 @@
-"""Event streams: signals that something in a tenant has changed.
+"""Event streams: signals, without data, that something in a tenant has changed.
 
-A signal carries no data; its reader reads again. So a signal may be sent too often, never too rarely: the first one
-of a stream is `resync`, sent after the first poll of its tenant, and a reader that falls behind gets a `resync` in
-place of the signals it missed.
+A signal may be redundant but must not be missing: a stream starts with `resync` after its first poll, and a reader
+that falls behind gets `resync` in place of missed signals.
 
-While streams are open, one task per process polls the database for all of them, four times a second: for changes, and
-for ended sessions, revoked keys and lost memberships. So it does not matter which process made a change.
+While streams are open, a task per process polls the database for changes by any process, ended sessions, revoked keys
+and lost memberships.
 """
 
 import asyncio
 import json
 import logging
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -23,15 +22,15 @@ from service.clock import Clock, wire_time
 from service.db.engine import Database
 from service.jobs import queries
 from service.principal import Principal
-from service.principals.conditions import still_entitled
+from service.principals import live_credentials
+from service.principals.enterable_tenants import still_entitled
 
 logger = logging.getLogger(__name__)
 
 MAX_STREAMS = 200
 MAX_PER_PRINCIPAL = 40
 POLL_SECONDS = 0.25
-# While an operation is open: progress must reach a screen within 300 ms, of which the reader uses 100 to combine
-# signals.
+# While an operation is open: progress must reach a screen in 300 ms, of which the reader uses 100 ms.
 BUSY_POLL_SECONDS = 0.1
 MAX_PENDING = 100
 RESYNC = "event: resync\ndata: {}\n\n"
@@ -42,21 +41,21 @@ class TooManyStreams(Exception):
 
 
 class TooManyOfPrincipal(Exception):
-    """This person and their API keys have the maximum of open streams of one person."""
+    """This person (with their API keys) or workload has the maximum of open streams."""
 
 
 @dataclass(frozen=True)
 class TenantState:
-    """State of a tenant at a poll; a difference between two polls is signalled."""
+    """State of a tenant at a poll."""
 
     state: tuple[str, str, datetime] | None
-    movement: tuple[int, int] | None
+    movement: tuple[int, int, datetime] | None
     operations: Mapping[str, RowMapping]
 
 
 @dataclass(frozen=True)
 class Poll:
-    """Result of one poll, for every open stream."""
+    """Result of a poll."""
 
     credentials: frozenset[str]
     entitled: frozenset[tuple[str, str]]
@@ -64,14 +63,14 @@ class Poll:
     changes: queries.Changes
 
     def is_authorized(self, stream: "Stream") -> bool:
-        """Whether the credential is live and its person may enter the tenant; a workload is bound to its tenant."""
+        """Return whether the credential is live and, unless it is a workload, its person may enter the tenant."""
         entered = stream.workload_id is not None or (stream.user_id, stream.tenant_id) in self.entitled
         return entered and stream.credential_id in self.credentials
 
 
 @dataclass(eq=False)
 class Stream:
-    """Pending signals of one reader, as text in the event stream format.
+    """Pending signals of a reader, as text in the event stream format.
 
     `synced` is set after the first `resync`, `ended` when the connection must be closed.
     """
@@ -91,7 +90,7 @@ class Stream:
         return self.session_id or self.key_id or self.workload_id
 
     async def next(self, seconds: float) -> str | None:
-        """Return the pending signals, waiting for at most `seconds`; None if there were none."""
+        """Return the pending signals, after at most `seconds`; None if there are none."""
         try:
             async with asyncio.timeout(seconds):
                 await self._ready.wait()
@@ -115,15 +114,17 @@ class Stream:
 
 
 class EventHub:
-    """The open event streams of this process and the task that polls for them."""
+    """The open event streams of this process."""
 
-    def __init__(self, database: Database, clock: Clock) -> None:
+    def __init__(self, database: Database, clock: Clock, max_streams: int = MAX_STREAMS) -> None:
         self._database = database
         self._clock = clock
-        self._streams: set[Stream] = set()
+        self._max_streams = max_streams
+        self._streams: dict[Stream, None] = {}
+        """Oldest first."""
         self._states: dict[str, TenantState] = {}
         self._last_entry: int | None = None
-        """The newest audit entry at the last poll; None before the first."""
+        """Newest audit entry at the last poll."""
         self._opened = asyncio.Event()
         self._poller: asyncio.Task[None] | None = None
         self._closed = False
@@ -133,29 +134,42 @@ class EventHub:
         return len(self._streams)
 
     def open(self, principal: Principal, tenant_id: str) -> Stream:
-        """Open a stream for a credential. Call on the event loop, and `leave` the stream in the end.
+        """Open a stream. Call on the event loop, and `leave` the stream at the end.
+
+        If all streams are open, a principal with fewer streams ends the oldest stream of the one with the most.
 
         Raises:
             TooManyStreams: The process has no stream left, or is stopping.
-            TooManyOfPrincipal: The person has none left.
+            TooManyOfPrincipal: The principal has no stream left.
         """
         user_id = str(principal.user_id or principal.workload_id)
-        if sum(stream.user_id == user_id for stream in self._streams) >= MAX_PER_PRINCIPAL:
+        counts = Counter(stream.user_id for stream in self._streams)
+        if counts[user_id] >= MAX_PER_PRINCIPAL:
             raise TooManyOfPrincipal
-        if self._closed or len(self._streams) >= MAX_STREAMS:
+        if self._closed or (len(self._streams) >= self._max_streams and not self._end_one_for(user_id, counts)):
             raise TooManyStreams
         stream = Stream(tenant_id, user_id, principal.session_id, principal.key_id, principal.workload_id)
-        self._streams.add(stream)
+        self._streams[stream] = None
         self._opened.set()
         if self._poller is None or self._poller.done():
             self._poller = asyncio.create_task(self._poll_loop(), name="event-streams")
         return stream
 
+    def _end_one_for(self, user_id: str, counts: Counter[str]) -> bool:
+        """End a stream of the principal with the most, if the other has fewer even with another one."""
+        largest = max(counts, key=lambda name: counts[name], default=user_id)
+        if counts[largest] <= counts[user_id] + 1:
+            return False
+        stream = next(stream for stream in self._streams if stream.user_id == largest)
+        self.leave(stream)
+        stream.end()
+        return True
+
     def leave(self, stream: Stream) -> None:
-        self._streams.discard(stream)
+        self._streams.pop(stream, None)
 
     def close(self) -> None:
-        """End every stream at the next poll and refuse new ones. Thread-safe."""
+        """End every stream at the next poll and refuse new streams. Thread-safe."""
         self._closed = True
 
     async def _poll_loop(self) -> None:
@@ -165,7 +179,7 @@ class EventHub:
             try:
                 await self._serve(streams)
             except Exception:
-                logger.exception("event streams: the database could not be read")
+                logger.exception("event streams: a poll failed; it is repeated")
             try:
                 async with asyncio.timeout(BUSY_POLL_SECONDS if self._busy() else POLL_SECONDS):
                     await self._opened.wait()
@@ -192,7 +206,7 @@ class EventHub:
         }
         for tenant_id, kinds in poll.changes.kinds.items():
             if tenant_id in signals:
-                # Without the id: readers of a stream need no permission to list policies or keys.
+                # Without the id: readers may lack the permission to list policies or keys.
                 signals[tenant_id] += [_signal(f"{kind}.updated", kind, None, "", now) for kind in sorted(kinds)]
         if poll.changes.truncated:
             signals = {tenant_id: [RESYNC] for tenant_id in signals}
@@ -210,13 +224,13 @@ class EventHub:
 
     def _poll(self, streams: list[Stream]) -> Poll:
         tenant_ids = {stream.tenant_id for stream in streams}
-        credentials = queries.Credentials(
+        credentials = live_credentials.CredentialIds(
             frozenset(stream.session_id for stream in streams if stream.session_id),
             frozenset(stream.key_id for stream in streams if stream.key_id),
             frozenset(stream.workload_id for stream in streams if stream.workload_id),
         )
         with self._database.read() as connection:
-            live = queries.live_credentials(connection, credentials, self._clock.now())
+            live = live_credentials.select_live(connection, credentials, self._clock.now())
             entitled = still_entitled(connection, {stream.user_id for stream in streams}, tenant_ids)
             tenants = queries.tenant_states(connection, tenant_ids)
             movement = queries.movement(connection, tenant_ids)
@@ -234,7 +248,6 @@ class EventHub:
 
 
 def signals_between(before: TenantState, after: TenantState, tenant_id: str, now: datetime) -> list[str]:
-    """Return the signals for the differences between two states of a tenant."""
     signals = []
     for run_id, row in after.operations.items():
         earlier = before.operations.get(run_id)

@@ -1,4 +1,9 @@
-"""A kind of durable work: its interface, and the rules that all kinds share."""
+"""A kind of durable work (job), and the rules of all jobs: attempts, failure and cancellation.
+
+A job fails after `max_tries` failed attempts in a row (the setting FROST_PLATFORM_OPERATION_TRIES). The waits between
+attempts double up to 60 seconds (`retry_delay`). `Attempts` records them, except in provisioning, which stores the
+attempts of each step.
+"""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -9,6 +14,7 @@ from sqlalchemy import (
     RowMapping,
 )
 
+from service.db.errors import is_unreachable
 from service.errors import ApiError
 from service.jobs import queries
 from service.jobs.queries import OPEN
@@ -21,30 +27,56 @@ MIN_RETRY_SECONDS = 0.05
 
 
 class Job(Protocol):
-    """One kind of durable work. The operations row holds the whole state of a run."""
+    """The operations row holds the whole state of a run."""
 
     async def run(self, run_id: str) -> None:
-        """Take a run from its stored state to its end. It may be cancelled at any await, and run again."""
+        """Run from the stored state to the end. May be cancelled at any await, and repeated."""
 
     def give_up(self, run_id: str, error: Exception) -> object:
-        """End an open run as failed, with an audit entry: `run` has failed too often."""
+        """End an open run as failed, with an audit entry, after too many attempts."""
 
 
 Jobs = Mapping[str, Job]
-"""Jobs by the kind of their operations."""
+"""Jobs by operation kind."""
 
 
 def retry_delay(attempts: int, pace: float = 0.0) -> float:
-    """Return the seconds to wait after a number of attempts: doubled each time, at most a minute.
+    """Return the seconds to wait after failed attempts: doubled each time, at most MAX_RETRY_SECONDS.
 
     Args:
-        pace: Seconds between two steps of the job, from which the wait grows.
+        pace: Seconds between two steps of the job; the first wait is twice as long.
     """
     return min(MAX_RETRY_SECONDS, max(pace, MIN_RETRY_SECONDS) * 2.0 ** min(attempts, 30))
 
 
+class Attempts:
+    """Failed attempts of a job in a row, at most `max_tries`.
+
+    An attempt that fails because the database is unreachable lengthens the wait but does not count, because no failure
+    could be stored either.
+    """
+
+    def __init__(self, max_tries: int, pace: float = 0.0) -> None:
+        self.max_tries = max_tries
+        self.pace = pace
+        self.reset()
+
+    def reset(self) -> None:
+        self.waits = 0
+        self.failures = 0
+
+    def record(self, error: Exception) -> bool:
+        """Record a failure; return whether to give up the job."""
+        self.waits += 1
+        self.failures += not is_unreachable(error)
+        return self.failures >= self.max_tries
+
+    def delay(self) -> float:
+        return retry_delay(self.waits, self.pace)
+
+
 def internal_error(row: RowMapping, tries: int, error: Exception) -> str:
-    """Return the text for a run that failed unexpectedly; it shows no internals of the platform."""
+    """Return the error text of an unexpected failure, without internals."""
     step = f" at {row['current_step']}" if row["current_step"] else ""
     return (
         f"gave up after {tries} tries{step}: internal error ({type(error).__name__}); "
@@ -62,10 +94,10 @@ def end(
     code: str,
     step_error: str | None = None,
 ) -> None:
-    """End an open run early as `failed` or `cancelled`, its running step as failed. Call with the row locked.
+    """End an open run early, its running step as failed. Call with the row locked.
 
     Args:
-        step_error: Error of the step, if it is another than that of the run.
+        step_error: Error of the step, if it differs from that of the run.
     """
     steps: list[dict[str, Any]] = [
         step | {"status": "failed", "error": step_error or error} if step["status"] in ("running", "retrying") else step

@@ -1,7 +1,4 @@
-"""SQL of durable work: the operations table, executors, and what the event stream compares.
-
-Cancels an open operation for an operator of the platform.
-"""
+"""SQL of jobs: operations, executors, and the states that the event stream compares."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,9 +19,7 @@ from sqlalchemy import (
     update,
 )
 
-from service.audit.chain import MIN_ID
 from service.audit.events import AuditEvent
-from service.authn.workload_tokens import has_grant
 from service.db import dialect
 from service.db.dialect import upsert_insert
 from service.db.tables import (
@@ -32,24 +27,19 @@ from service.db.tables import (
     audit_log,
     executors,
     operations,
-    sessions,
     tenants,
-    users,
-    workload_identities,
-    workload_tokens,
 )
-from service.principals.conditions import LIVE_KEY, LIVE_SESSION
 
 OPEN = ("pending", "running")
 MAX_LISTED = 50
 STALLED_AFTER = timedelta(minutes=1)
-"""Without progress for so long, an open operation is flagged as stalled."""
+"""Time without progress after which an open operation is stalled."""
 SIGNALLED = frozenset(("policy", "group", "api_key", "workload_identity", "default_tags", "quota_request", "resource"))
-"""The kinds of audit targets that are signalled. Tenants and operations have their own signals."""
-NOT_SIGNALLED = (AuditEvent.WORKLOAD_IDENTITY_EXCHANGE,)
-"""Audit operations on such a target that change nothing a reader displays."""
+"""Prefixes of signalled audit events. Tenants and operations have their own signals."""
+NOT_SIGNALLED = (AuditEvent.WORKLOAD_IDENTITY_EXCHANGE.value,)
+"""Audit events that change no displayed data."""
 MAX_ENTRIES = 1000
-"""Changes between two polls beyond which readers get a `resync`."""
+"""Audit entries between two polls above which readers get a `resync`."""
 
 
 def is_open() -> ColumnElement[bool]:
@@ -61,13 +51,13 @@ def add(connection: Connection, row: Mapping[str, Any]) -> None:
 
 
 def locked(connection: Connection, run_id: str) -> RowMapping | None:
-    """Return the row of a run, locked until the end of the transaction. SQLite has a single writer anyway."""
+    """Return the row of a run, locked until the transaction ends (SQLite has a single writer)."""
     statement = select(operations).where(operations.c.run_id == run_id).with_for_update()
     return connection.execute(statement).mappings().one_or_none()
 
 
 def advance(connection: Connection, run_id: str, *, at: datetime, **changes: Any) -> None:
-    """Update the row of a run and increment `seq`, by which others detect the change."""
+    """Update the row of a run and increment `seq`, which readers compare."""
     connection.execute(
         update(operations)
         .where(operations.c.run_id == run_id)
@@ -76,25 +66,24 @@ def advance(connection: Connection, run_id: str, *, at: datetime, **changes: Any
 
 
 def kind_of(connection: Connection, run_id: str) -> str | None:
-    """Return the kind of an open run; None if it has ended or does not exist."""
+    """Return the kind of an open run; None for other runs."""
     return connection.execute(
         select(operations.c.kind).where(operations.c.run_id == run_id, is_open())
     ).scalar_one_or_none()
 
 
 def tenant_of(connection: Connection, run_id: str) -> str:
-    """Return the tenant of an existing run."""
     return str(connection.scalar(select(operations.c.tenant_id).where(operations.c.run_id == run_id)))
 
 
 def open_run(connection: Connection, tenant_id: str, kind: str) -> RowMapping | None:
-    """Return the tenant's pending or running operation of a kind; a unique index allows one."""
+    """Return the tenant's open run of a kind; a unique index allows only one."""
     query = select(operations).where(operations.c.tenant_id == tenant_id, operations.c.kind == kind, is_open())
     return connection.execute(query).mappings().one_or_none()
 
 
 def tenants_without_run(connection: Connection, kind: str) -> Sequence[str]:
-    """Return the tenants in status `provisioning` without an open run of a kind, oldest first."""
+    """Return the provisioning tenants without an open run of a kind, oldest first."""
     run = select(operations.c.run_id).where(
         operations.c.tenant_id == tenants.c.id, operations.c.kind == kind, is_open()
     )
@@ -103,12 +92,11 @@ def tenants_without_run(connection: Connection, kind: str) -> Sequence[str]:
 
 
 def is_provisioning(connection: Connection, tenant_id: str) -> bool:
-
     return connection.scalar(select(tenants.c.status).where(tenants.c.id == tenant_id)) == "provisioning"
 
 
 def open_runs(connection: Connection, run_ids: Collection[str] | None = None) -> list[str]:
-    """Return the run ids of open operations, oldest first; only those in `run_ids`, if set."""
+    """Return the ids of open runs, oldest first; only those in `run_ids`, if set."""
     statement = select(operations.c.run_id).where(is_open()).order_by(operations.c.created_at, operations.c.run_id)
     if run_ids is not None:
         statement = statement.where(operations.c.run_id.in_(run_ids))
@@ -120,14 +108,12 @@ def open_count(connection: Connection) -> int:
 
 
 def stalled_count(connection: Connection, now: datetime) -> int:
-    """Return the number of open operations without progress for a minute."""
     return connection.execute(
         select(func.count()).select_from(operations).where(is_open(), operations.c.updated_at <= now - STALLED_AFTER)
     ).scalar_one()
 
 
 def of_tenant(connection: Connection, tenant_id: str) -> Sequence[RowMapping]:
-    """Return the newest 50 operations of a tenant, newest first."""
     return (
         connection.execute(
             select(operations)
@@ -141,7 +127,7 @@ def of_tenant(connection: Connection, tenant_id: str) -> Sequence[RowMapping]:
 
 
 def find(connection: Connection, tenant_id: str, identifier: str) -> RowMapping | None:
-    """Return an operation of the tenant by run id, else the latest run of an operation id."""
+    """Return an operation of the tenant by run id, or the latest run of an operation id."""
     return (
         connection.execute(
             select(operations)
@@ -158,7 +144,7 @@ def find(connection: Connection, tenant_id: str, identifier: str) -> RowMapping 
 
 
 def find_anywhere(connection: Connection, identifier: str) -> RowMapping | None:
-    """Return an operation of any tenant by run id, else the latest run of an operation id; its row is locked."""
+    """Find an operation of any tenant, as `find`, and lock its row."""
     query = (
         select(operations.c.run_id)
         .where(or_(operations.c.run_id == identifier, operations.c.operation_id == identifier))
@@ -170,13 +156,13 @@ def find_anywhere(connection: Connection, identifier: str) -> RowMapping | None:
 
 
 def key_is_revoked(connection: Connection, key_id: str) -> bool:
-    """Whether an API key was revoked or deleted."""
+    """Return whether an API key was revoked or deleted."""
     query = select(api_keys.c.id).where(api_keys.c.id == key_id, api_keys.c.revoked_at.is_(None))
     return connection.scalar(query) is None
 
 
 def of_platform(connection: Connection) -> Sequence[RowMapping]:
-    """Return the open operations, oldest first, then the newest 50 ended ones, each with its tenant's name."""
+    """Return the open operations, oldest first, then the newest ended ones, with their tenants' names."""
     columns = select(operations, tenants.c.display_name.label("tenant_name")).join(tenants)
     running = columns.where(is_open()).order_by(operations.c.created_at, operations.c.run_id)
     ended = columns.where(~is_open()).order_by(operations.c.created_at.desc(), operations.c.run_id).limit(MAX_LISTED)
@@ -189,7 +175,7 @@ DATABASE_NOW = text(dialect.POSTGRESQL_NOW)
 
 
 def seen(connection: Connection, executor: str) -> None:
-    """Record that an executor is alive, by the clock of the database."""
+    """Record a heartbeat, by the clock of the database."""
     statement = upsert_insert(connection, executors).values(id=executor, seen_at=DATABASE_NOW)
     connection.execute(statement.on_conflict_do_update(index_elements=["id"], set_={"seen_at": DATABASE_NOW}))
 
@@ -199,7 +185,7 @@ def forget(connection: Connection, executor: str) -> None:
 
 
 def delete_expired(connection: Connection, seconds: int) -> None:
-    """Delete the executors without a heartbeat for so long."""
+    """Delete the executors without a heartbeat for `seconds`."""
     limit = text(f"{dialect.POSTGRESQL_NOW} - :silence").bindparams(silence=seconds * 1_000_000)
     connection.execute(delete(executors).where(executors.c.seen_at < limit))
 
@@ -208,21 +194,24 @@ def live_executors(connection: Connection) -> set[str]:
     return set(connection.execute(select(executors.c.id)).scalars())
 
 
-# What the event stream compares from one poll to the next.
+# States that the event stream compares between polls.
 
 
-def movement(connection: Connection, tenant_ids: Collection[str]) -> dict[str, tuple[int, int]]:
-    """Return, by tenant, the number of operations and the sum of their `seq`: any progress changes the pair."""
+def movement(connection: Connection, tenant_ids: Collection[str]) -> dict[str, tuple[int, int, datetime]]:
+    """Return number, sum of `seq` and last update of operations, by tenant; progress changes them.
+
+    The last update differs also if an old operation is removed at the moment of the progress.
+    """
     rows = connection.execute(
-        select(operations.c.tenant_id, func.count(), func.sum(operations.c.seq))
+        select(operations.c.tenant_id, func.count(), func.sum(operations.c.seq), func.max(operations.c.updated_at))
         .where(operations.c.tenant_id.in_(tenant_ids))
         .group_by(operations.c.tenant_id)
     )
-    return {tenant_id: (int(count), int(total)) for tenant_id, count, total in rows}
+    return {tenant_id: (int(count), int(total), updated_at) for tenant_id, count, total, updated_at in rows}
 
 
 def latest(connection: Connection, tenant_id: str) -> Sequence[RowMapping]:
-    """Return the tenant's open and newest operations, with the columns that a signal needs."""
+    """Return at most MAX_LISTED operations of a tenant: open first, then the newest."""
     return (
         connection.execute(
             select(
@@ -253,30 +242,30 @@ def tenant_states(connection: Connection, tenant_ids: Collection[str]) -> dict[s
 
 @dataclass(frozen=True)
 class Changes:
-    """The changes in the audit log between two polls."""
+    """Changes in the audit log between two polls."""
 
     last: int
-    """The newest entry."""
+    """The number of the newest entry in the chain."""
     kinds: Mapping[str, set[str]]
-    """Members of `SIGNALLED` that were changed, by tenant."""
+    """Changed members of `SIGNALLED` by tenant."""
     truncated: bool = False
     """Whether there were more than MAX_ENTRIES."""
 
 
 def changes_since(connection: Connection, last: int | None, tenant_ids: Collection[str]) -> Changes:
-    """Return the changes in these tenants after the audit entry `last`; none if `last` is None.
+    """Return the changes in these tenants after entry `last` of the audit log's chain; none if it is None.
 
-    Transactions that write audit entries run one after the other, so no entry with a lower id can appear later.
+    No lower number can appear later. On PostgreSQL an id can, and an entry gets its number within 100 ms.
     """
-    newest = connection.scalar(select(func.max(audit_log.c.id)))
-    newest = MIN_ID if newest is None else newest
+    # Lower than before if all entries were dropped.
+    newest = max(connection.scalar(select(func.max(audit_log.c.sequence))) or 0, last or 0)
     if last is None or newest <= last:
         return Changes(newest, {})
     rows = connection.execute(
         select(audit_log.c.tenant_id, audit_log.c.operation)
         .where(
-            audit_log.c.id > last,
-            audit_log.c.id <= newest,
+            audit_log.c.sequence > last,
+            audit_log.c.sequence <= newest,
             audit_log.c.tenant_id.in_(tenant_ids),
             audit_log.c.outcome == "done",
             audit_log.c.operation.not_in(NOT_SIGNALLED),
@@ -291,46 +280,3 @@ def changes_since(connection: Connection, last: int | None, tenant_ids: Collecti
         if kind in SIGNALLED:
             kinds.setdefault(tenant_id, set()).add(kind)
     return Changes(newest, kinds)
-
-
-@dataclass(frozen=True)
-class Credentials:
-    """Ids of sessions, API keys and workload identities."""
-
-    sessions: frozenset[str]
-    keys: frozenset[str]
-    workloads: frozenset[str]
-
-
-def live_credentials(connection: Connection, credentials: Credentials, now: datetime) -> Credentials:
-    """Return those that are not ended, revoked or expired and whose person or grant still exists."""
-    live_sessions = (
-        connection.execute(
-            select(sessions.c.id).join(users).where(sessions.c.id.in_(credentials.sessions), LIVE_SESSION), {"now": now}
-        ).scalars()
-        if credentials.sessions
-        else ()
-    )
-    live_keys = (
-        connection.execute(
-            select(api_keys.c.id).join(users).where(api_keys.c.id.in_(credentials.keys), LIVE_KEY), {"now": now}
-        ).scalars()
-        if credentials.keys
-        else ()
-    )
-    # All tokens of an identity have the same rights, so any live token counts.
-    bound = (
-        connection.execute(
-            select(workload_identities.c.tenant_id, workload_identities.c.id, workload_identities.c.scopes).where(
-                workload_identities.c.id.in_(
-                    select(workload_tokens.c.identity_id).where(
-                        workload_tokens.c.identity_id.in_(credentials.workloads), workload_tokens.c.expires_at > now
-                    )
-                )
-            )
-        ).all()
-        if credentials.workloads
-        else ()
-    )
-    live_workloads = (row.id for row in bound if has_grant(connection, row.tenant_id, row.id, row.scopes))
-    return Credentials(frozenset(live_sessions), frozenset(live_keys), frozenset(live_workloads))

@@ -1,26 +1,23 @@
-"""Re-queues open operations that no live worker owns, and deletes expired rows.
+"""Re-queues open operations that no live worker owns.
 
-A row is left behind when a process dies between its commit and the enqueueing, when the tables of DBOS are lost or
-older than the rows, when a workflow ended with an error, or when another replica died. Running a run twice does no
-harm, because its row records each step that is done. So recovery must only forget no row.
+Such operations remain if a process dies, the tables of DBOS are lost or older than the rows, or a workflow ended with
+an error. Repeating a run is harmless, because its row records each completed step.
 """
 
-from datetime import datetime
 from itertools import islice
 
-from service.db import dialect, idempotency_keys
+from service.db import dialect
 from service.db.engine import Database
 from service.jobs import queries
 from service.jobs.dbos_queue import DbosQueue
 
 MAX_RUNS = 500
-MAX_EXPIRED_KEYS = 1_000
 DEAD_AFTER_SECONDS = 20
 WAITING = ("ENQUEUED", "DELAYED")
 
 
 def sweep(database: Database, queue: DbosQueue, executor: str) -> set[str]:
-    """Queue every open run without a live workflow; return the runs that DBOS counts as running on this executor."""
+    """Queue every open run without a live workflow; return the runs marked as running on this executor."""
     running: set[str] = set()
     with database.read() as connection:
         run_ids = iter(queries.open_runs(connection))
@@ -31,7 +28,7 @@ def sweep(database: Database, queue: DbosQueue, executor: str) -> set[str]:
                 queue.enqueue(run_id)
         running |= {run_id for run_id, workflow in workflows.items() if workflow == ("PENDING", executor)}
         ended = [run_id for run_id, (status, _) in workflows.items() if status not in (*WAITING, "PENDING")]
-        # Most operations have ended since the first query, together with their workflow.
+        # Most of these ended with their workflow after the first query.
         with database.read() as connection:
             left_open = queries.open_runs(connection, ended)
         for run_id in left_open:
@@ -40,7 +37,7 @@ def sweep(database: Database, queue: DbosQueue, executor: str) -> set[str]:
 
 
 def recover_dead(database: Database, queue: DbosQueue) -> None:
-    """Re-queue the runs of dead replicas. PostgreSQL only: a SQLite file has a single process."""
+    """Re-queue the runs of dead executors. PostgreSQL only: a SQLite file has a single process."""
     with database.write() as connection:
         if not dialect.try_recovery_lock(connection):
             return
@@ -52,15 +49,7 @@ def recover_dead(database: Database, queue: DbosQueue) -> None:
                 queue.take_over(run_id)
 
 
-def delete_expired_keys(database: Database, at: datetime, size: int = MAX_EXPIRED_KEYS) -> None:
-    """Delete expired idempotency keys, at most `size` of them per transaction."""
-    more = True
-    while more:
-        with database.write() as connection:
-            more = idempotency_keys.delete_expired(connection, at, size)
-
-
 def heartbeat(database: Database, executor: str) -> None:
-    """Record that this process is alive. PostgreSQL only."""
+    """Record a heartbeat. PostgreSQL only."""
     with database.write() as connection:
         queries.seen(connection, executor)

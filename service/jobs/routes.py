@@ -1,4 +1,4 @@
-"""Routes of operations, of a tenant and of the platform, and of the event stream."""
+"""Routes of operations and of the event stream."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, RowMapping
-from starlette.responses import JSONResponse, StreamingResponse
+from starlette.responses import StreamingResponse
 
 from service.api.dependencies import ContextDep, PlatformDep, TenantContextDep
 from service.api.enforcement import load_grants, target_of
@@ -19,17 +19,20 @@ from service.authz.permissions import Permission
 from service.clock import wire_time
 from service.context import Platform
 from service.errors import ApiError, operation_not_found
+from service.http_server.rejections import spread
+from service.http_server.work_queues import reject_request
 from service.jobs import queries
 from service.jobs.event_stream import MAX_PER_PRINCIPAL, EventHub, Stream, TooManyOfPrincipal, TooManyStreams
 from service.jobs.job import cancel
 from service.jobs.queries import OPEN, STALLED_AFTER
 from service.jobs.worker import WorkerDep
+from service.json_response import JSONResponse
 from service.principals import grants
 
 KEEPALIVE_SECONDS = 15.0
 MAX_STREAM_SECONDS = 300.0
 RETRY_AFTER_SECONDS = 10
-# Each of these permits reading the results of applies.
+# Either permits reading the results of applies.
 RESULT_PERMISSIONS = (Permission.ORGANIZATIONS_DEFAULT_TAGS_READ, Permission.ORGANIZATIONS_DEFAULT_TAGS_APPLY)
 
 router = protected_router("operations")
@@ -37,7 +40,7 @@ router = protected_router("operations")
 
 @router.get(OPERATIONS, operation_id="listOperations")
 def list_operations(context: TenantContextDep, platform: PlatformDep) -> JSONResponse:
-    """List the newest 50 operations of the tenant, newest first."""
+    """List the tenant's newest 50 operations, newest first."""
     now = platform.clock.now()
     with platform.database.read() as connection:
         rows = queries.of_tenant(connection, context.tenant_id)
@@ -47,7 +50,7 @@ def list_operations(context: TenantContextDep, platform: PlatformDep) -> JSONRes
 
 @router.get(OPERATIONS + "/{operation_id}", operation_id="getOperation")
 def get_operation(operation_id: str, context: TenantContextDep, platform: PlatformDep) -> JSONResponse:
-    """Return an operation of the tenant by its run id, or the latest run of an operation id."""
+    """Return an operation by its run id, or the latest run of an operation id."""
     with platform.database.read() as connection:
         row = queries.find(connection, context.tenant_id, operation_id)
         if row is None:
@@ -57,9 +60,9 @@ def get_operation(operation_id: str, context: TenantContextDep, platform: Platfo
 
 
 def can_read_results(platform: Platform, connection: Connection, context: TenantContext) -> bool:
-    """Whether the principal may read the results of applies: people always, machines with a permission.
+    """Return whether the principal may read results of applies: people always, machines with a permission.
 
-    Progress is visible to everyone in the tenant.
+    Progress needs no permission.
     """
     if context.principal.kind == "session":
         return True
@@ -71,7 +74,7 @@ def can_read_results(platform: Platform, connection: Connection, context: Tenant
 
 @router.get("/api/v1/platform/operations", operation_id="listPlatformOperations")
 def list_platform_operations(platform: PlatformDep) -> JSONResponse:
-    """List every open operation, oldest first, then the newest 50 that have ended."""
+    """List all open operations, oldest first, then the newest 50 ended ones."""
     with platform.database.read() as connection:
         rows = queries.of_platform(connection)
     return JSONResponse({"operations": [operation_of_platform(row, platform.clock.now()) for row in rows]})
@@ -114,9 +117,9 @@ async def stream_events(
     platform: PlatformDep,
     worker: WorkerDep,
 ) -> StreamingResponse:
-    """Stream the signals of the tenant for at most five minutes; then the client opens another stream.
+    """Stream the signals of the tenant for at most five minutes; then the client reconnects.
 
-    The stream ends earlier if the credential expires or is revoked, the person may no longer enter the tenant, or the
+    The stream ends earlier if the credential expires or is revoked, the person loses access to the tenant, or the
     platform stops.
     """
     principal = context.principal
@@ -141,12 +144,13 @@ async def stream_events(
             headers={"Retry-After": str(RETRY_AFTER_SECONDS)},
         ) from None
     except TooManyStreams:
+        reject_request(platform.request_metrics.rejections, "event_streams")
         raise ApiError(
             503,
             "SERVICE_UNAVAILABLE",
             "no event stream is free at the moment",
             hint="read the operation now and then instead",
-            headers={"Retry-After": str(RETRY_AFTER_SECONDS)},
+            headers={"Retry-After": str(round(spread(RETRY_AFTER_SECONDS)))},
         ) from None
     return StreamingResponse(
         _events(hub, stream, seconds),
@@ -156,7 +160,7 @@ async def stream_events(
 
 
 async def _events(hub: EventHub, stream: Stream, seconds: float) -> AsyncIterator[str]:
-    """Yield the text of a stream, with a comment after 15 s of silence, so that dead connections are detected."""
+    """Yield the text of a stream, and comments that reveal dead connections."""
     loop = asyncio.get_running_loop()
     end = loop.time() + seconds
     try:
@@ -171,13 +175,13 @@ async def _events(hub: EventHub, stream: Stream, seconds: float) -> AsyncIterato
 
 
 def operation(row: RowMapping, now: datetime, *, with_result: bool = True) -> dict[str, Any]:
-    """Return an operation as JSON. `error`, `errorCode`, `result` and `counts` are left out if there is none.
+    """Return an operation as JSON. `error`, `errorCode`, `result` and `counts` may be absent.
 
-    `counts` of an apply holds its progress by type, and in `totals` the numbers at its start. `stalled` marks an open
-    operation without progress for a minute.
+    `counts` is the progress of an apply by type, with `totals` at its start. `stalled` marks an open operation without
+    progress for a minute.
 
     Args:
-        with_result: False leaves out the result, which names tags and resources.
+        with_result: False omits the result, which names tags and resources.
     """
     document: dict[str, Any] = {
         "operationId": row["operation_id"],
@@ -210,13 +214,12 @@ def operation(row: RowMapping, now: datetime, *, with_result: bool = True) -> di
 
 
 def _in_order(counts: Mapping[str, Any], row: RowMapping) -> dict[str, Any]:
-    """Return the counts of an apply with its types in the order of the run; JSON columns do not keep it."""
+    """Return progress with types in the order of the run, which JSON columns lose."""
     by_type = {kind: counts["byType"][kind] for kind in row["counts"]["order"] if kind in counts["byType"]}
     return {"summary": counts["summary"], "byType": by_type}
 
 
 def operation_of_platform(row: RowMapping, now: datetime) -> dict[str, Any]:
-    """Return an operation as JSON for operators, with the name of its tenant."""
     return operation(row, now) | {"tenantName": row["tenant_name"]}
 
 

@@ -1,8 +1,7 @@
-"""Runs jobs: what a request hands over is completed, even if processes are killed.
+"""Runs jobs to their end, even if processes are killed.
 
-The operations row is authoritative. A request commits the row and calls `submit`, which wakes one thread of this
-process. The thread queues the run, sweeps for rows left behind (at start, and every few seconds while operations are
-open), and deletes expired idempotency keys once an hour. `dbos_queue` lists what DBOS does and what is added to it.
+A request commits the operations row, which is authoritative, and calls `submit`. A thread queues the run, sweeps for
+lost runs every few seconds while operations are open. Another thread does the periodic work of the platform.
 """
 
 import asyncio
@@ -10,7 +9,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Annotated
 from uuid import uuid4
 
@@ -23,17 +22,19 @@ from service.db.errors import is_unreachable
 from service.jobs import queries, recovery
 from service.jobs.dbos_queue import DbosQueue
 from service.jobs.event_stream import EventHub
-from service.jobs.job import Jobs, retry_delay
+from service.jobs.job import Attempts, Jobs
 from service.settings import Settings, sqlite_url
 
 logger = logging.getLogger(__name__)
 
-# The first requests of a new process come before the import of DBOS.
+# Serve the first requests before the import of DBOS.
 START_DELAY = 0.3
 SWEEP_SECONDS = 5.0
 IDLE_SECONDS = 30.0
-EXPIRY_SECONDS = 3_600.0
-"""Between two deletions of expired rows."""
+WORKFLOWS_SECONDS = 3_600.0
+"""Interval of the deletion of old workflows, which are read only while operations are open."""
+RETRY_SECONDS = 3_600.0
+"""Wait after a failure of the periodic work."""
 UNREACHABLE_SECONDS = 1.0
 STOP_SECONDS = 10.0
 
@@ -41,13 +42,19 @@ PlanAgain = Callable[[Database, datetime], Iterable[str]]
 """Plans runs at the start of the worker; returns their ids."""
 
 
+PeriodicWork = Callable[[], float]
+"""Does a short portion of periodic work; returns the seconds until the next portion."""
+
+
 def no_runs(database: Database, at: datetime) -> Iterable[str]:
     return ()
 
 
-class Worker:
-    """Runs the jobs of this process."""
+def no_work() -> float:
+    return RETRY_SECONDS
 
+
+class Worker:
     def __init__(
         self,
         database: Database,
@@ -55,11 +62,12 @@ class Worker:
         settings: Settings,
         jobs: Jobs,
         plan_again: PlanAgain = no_runs,
+        periodic_work: PeriodicWork = no_work,
     ) -> None:
         shared = database.kind == "postgresql"
         self._database = database
         self._shared = shared
-        # A data folder has one process: under a constant name it recovers its own runs after a kill.
+        # A data folder has a single process; its constant id recovers its runs after a kill.
         self._executor = uuid4().hex if shared else "local"
         platform_url = database.engine.url.render_as_string(hide_password=False)
         url = platform_url if shared else sqlite_url(settings.data_dir / "workflows.db")
@@ -67,6 +75,7 @@ class Worker:
         self._jobs = jobs
         self._max_tries = settings.operation_tries
         self._plan_again = plan_again
+        self._periodic_work = periodic_work
         self._submitted: set[str] = set()
         self._cancelled: set[str] = set()
         self._running: set[str] = set()
@@ -74,21 +83,25 @@ class Worker:
         self._wake = threading.Event()
         self._stopping = False
         self._thread: threading.Thread | None = None
+        self._periodic_thread: threading.Thread | None = None
+        self._stopped = threading.Event()
         self._quiet_since = time.monotonic()
         self._swept_at = float("-inf")
         self._clock = clock
-        self._expiry_at = time.monotonic()
-        self.events = EventHub(database, clock)
+        self._retention_days = settings.retention.operation_days
+        self._workflows_at = float("-inf")
+        self.events = EventHub(database, clock, settings.limits.max_event_streams)
 
     @property
     def kinds(self) -> Iterable[str]:
-        """The kinds of operations that this worker can run."""
         return self._jobs.keys()
 
     def start(self) -> None:
-        """Start the thread that runs operations, those of an earlier process first. Does not block."""
+        """Start the threads: of operations, including those of an earlier process, and of the periodic work."""
         self._thread = threading.Thread(target=self._loop, name="operations", daemon=True)
         self._thread.start()
+        self._periodic_thread = threading.Thread(target=self._loop_periodic_work, name="periodic work", daemon=True)
+        self._periodic_thread.start()
 
     def submit(self, run_id: str) -> None:
         """Schedule a run. Call after the commit of its row. Idempotent."""
@@ -96,15 +109,15 @@ class Worker:
         self._wake.set()
 
     def cancel(self, run_id: str) -> None:
-        """Remove a cancelled run from the queue. Call after the commit that cancelled its row.
+        """Remove a run from the queue. Call after the commit that cancelled it.
 
-        A job that is running it, here or in another process, reads the row before each step and stops.
+        A running job, in any process, reads its row before each step and stops.
         """
         self._cancelled.add(run_id)
         self._wake.set()
 
     def open_count(self) -> int:
-        """Return the number of pending and running operations of this database."""
+        """Return the number of open operations of all processes."""
         with self._database.read() as connection:
             return queries.open_count(connection)
 
@@ -113,10 +126,12 @@ class Worker:
         self.events.close()
         self._stopping = True
         self._wake.set()
-        if self._thread is not None:
-            # A hanging database must not block the exit; the thread is a daemon.
-            self._thread.join(STOP_SECONDS)
-            self._thread = None
+        self._stopped.set()
+        # A hanging database must not block the exit; the threads are daemons.
+        for thread in (self._thread, self._periodic_thread):
+            if thread is not None:
+                thread.join(STOP_SECONDS)
+        self._thread = self._periodic_thread = None
 
     def _loop(self) -> None:
         self._wake.wait(START_DELAY)
@@ -124,31 +139,28 @@ class Worker:
         try:
             while not self._stopping:
                 self._wake.clear()
-                wait = self._tick()
-                self._delete_expired()
-                until = max(0.0, self._expiry_at - time.monotonic())
-                self._wake.wait(until if wait is None else min(wait, until))
+                self._wake.wait(self._tick())
         finally:
             self._shut_down_idle()
 
     def _replan(self) -> None:
-        """Submit the runs that `plan_again` plans, once per start."""
         try:
             self._submitted.update(self._plan_again(self._database, self._clock.now()))
         except Exception:
             logger.exception("runs could not be planned at the start; restart the platform to retry")
 
     def _tick(self) -> float | None:
-        """Do what is due; return the seconds until the next tick, None to wait for `submit`."""
+        """Do due work; return the seconds until the next tick, None to wait for `submit`."""
         try:
             busy = self.open_count() > 0
             if busy:
                 self._quiet_since = time.monotonic()
             if self._shared and (busy or self._queue.launched):
-                # Before the launch: runs that it takes at once must not look like those of a dead executor.
+                # Before the launch: its runs must not look like those of a dead executor.
                 recovery.heartbeat(self._database, self._executor)
             if busy:
                 self._queue.launch()
+                self._delete_ended_workflows()
             elif time.monotonic() - self._quiet_since > IDLE_SECONDS:
                 self._shut_down_idle()
             while self._cancelled and self._queue.launched:
@@ -160,15 +172,21 @@ class Worker:
             return SWEEP_SECONDS
         return SWEEP_SECONDS if self._queue.launched or self._shared else None
 
-    def _delete_expired(self) -> None:
-        """Delete expired rows, once an hour. A failure can wait: expired rows do no harm."""
-        if time.monotonic() < self._expiry_at:
-            return
-        self._expiry_at = time.monotonic() + EXPIRY_SECONDS
-        try:
-            recovery.delete_expired_keys(self._database, self._clock.now())
-        except Exception:
-            logger.exception("expired idempotency keys could not be deleted; trying again in an hour")
+    def _loop_periodic_work(self) -> None:
+        # Its own thread: a slow statement must not delay the heartbeat, or another process would take over the runs.
+        delay = START_DELAY
+        while not self._stopped.wait(delay):
+            try:
+                delay = self._periodic_work()
+            except Exception:
+                logger.exception("the periodic work failed; trying again in an hour")
+                delay = RETRY_SECONDS
+
+    def _delete_ended_workflows(self) -> None:
+        """Delete old workflows, hourly while operations are open. Their rows are removed by `PeriodicWork`."""
+        if self._retention_days and time.monotonic() >= self._workflows_at:
+            deleted = self._queue.delete_ended(self._clock.now() - timedelta(days=self._retention_days))
+            self._workflows_at = time.monotonic() + (SWEEP_SECONDS if deleted else WORKFLOWS_SECONDS)
 
     def _run_open(self) -> None:
         while self._submitted:
@@ -177,7 +195,7 @@ class Worker:
             return
         self._swept_at = time.monotonic()
         orphaned = recovery.sweep(self._database, self._queue, self._executor) - self._running
-        # Their outcome could not be stored. Only those seen twice: a run that was just taken starts in a moment.
+        # Their outcome could not be stored. Only runs seen twice: a run just taken starts in a moment.
         for run_id in orphaned & self._orphaned:
             self._queue.take_over(run_id)
         self._orphaned = orphaned
@@ -192,13 +210,12 @@ class Worker:
                     queries.forget(connection, self._executor)
 
     async def _run(self, run_id: str) -> None:
-        """Run a job to its end.
+        """Run a job to its end; retry errors that it does not handle, as `Attempts` allows.
 
-        Errors of a job that its own rules do not cover are retried, and after the maximum of tries the run fails.
-        An unreachable database is waited for without a limit, as no failure could be stored either.
+        While the database is unreachable, repeat without a limit, because no failure could be stored either.
         """
         self._running.add(run_id)
-        failures = 0
+        attempts = Attempts(self._max_tries)
         cause: Exception | None = None
         try:
             while True:
@@ -208,7 +225,7 @@ class Worker:
                     if job is None:
                         if kind is not None:
                             logger.error("run %s is of the unknown kind %s; upgrade frost or cancel it", run_id, kind)
-                    elif cause is not None and failures >= self._max_tries:
+                    elif cause is not None:
                         await asyncio.to_thread(job.give_up, run_id, cause)
                     else:
                         await job.run(run_id)
@@ -219,9 +236,9 @@ class Worker:
                         await asyncio.sleep(UNREACHABLE_SECONDS)
                         continue
                     logger.exception("run %s failed", run_id)
-                    if failures < self._max_tries:
-                        failures, cause = failures + 1, error
-                    await asyncio.sleep(retry_delay(failures))
+                    if cause is None and attempts.record(error):
+                        cause = error
+                    await asyncio.sleep(attempts.delay())
         finally:
             self._running.discard(run_id)
 
@@ -231,7 +248,6 @@ class Worker:
 
 
 async def get_worker(request: Request) -> Worker:
-    """Return the worker of this process."""
     worker: Worker = request.app.state.worker
     return worker
 

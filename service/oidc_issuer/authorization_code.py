@@ -21,11 +21,7 @@ MAX_NONCE_LENGTH = 200
 
 
 class S256Required(CodeChallenge):
-    """Mandatory PKCE.
-
-    Authlib accepts an authorization request without a challenge, and takes a missing method for `plain`. Both are
-    refused here.
-    """
+    """Requires PKCE with S256. Authlib accepts requests without a challenge, and a missing method as `plain`."""
 
     SUPPORTED_CODE_CHALLENGE_METHOD = ("S256",)
 
@@ -52,7 +48,7 @@ class AuthorizationCode:
 
 
 class CodeGrant(AuthorizationCodeGrant):
-    """Codes are valid for a minute and once; a second use ends the session of the first."""
+    """Codes are single-use and expire after a minute; reuse ends the session (RFC 6749 4.1.2)."""
 
     TOKEN_ENDPOINT_AUTH_METHODS = ("none",)
     request: IssuerRequest
@@ -119,11 +115,11 @@ class CodeGrant(AuthorizationCodeGrant):
         )
 
     def delete_authorization_code(self, authorization_code: AuthorizationCode) -> None:
-        """Keep a used code, so that its replay is detected."""
+        """Keep a used code, to detect its reuse."""
 
 
 def authorize(server: Server, request: IssuerRequest) -> Response:
-    """Authorization endpoint: 302 to the redirect URI with a code or an error; 400 for an invalid redirect URI."""
+    """Return 302 to the redirect URI with a code or an error, or 400 for an invalid redirect URI."""
     try:
         grant = server.get_authorization_grant(request)
     except OAuth2Error as error:

@@ -1,4 +1,4 @@
-"""The device authorization grant (RFC 8628): codes, their approval over the unix socket, and polling."""
+"""The device authorization grant (RFC 8628): codes, approval and polling."""
 
 from datetime import timedelta
 from typing import Any
@@ -21,19 +21,18 @@ from service.oidc_issuer.queries import Person
 from service.oidc_issuer.server import CLIENT, IssuerRequest
 
 CODE_LIFETIME = timedelta(minutes=10)
-# Between polls. Short, because the platform is on the same machine; `slow_down` adds five seconds.
+# Short, because the platform is on the same machine.
 POLL_INTERVAL_SECONDS = 2
 SLOW_DOWN_SECONDS = 5
-# A client that waits exactly the interval may be early by our clock.
+# A client that waits exactly the interval may arrive early.
 POLL_TOLERANCE = timedelta(milliseconds=250)
 EndpointResponse = tuple[int, dict[str, Any], list[tuple[str, str]]]
 
 
 class DeviceAuthorization(DeviceAuthorizationEndpoint):
-    """Issues a device code with its user code.
+    """Issues a device code and a user code.
 
-    Replaces the response of Authlib's endpoint, whose `verification_uri` is its own address and whose
-    `save_device_credential` has neither the request nor its transaction.
+    Replaces Authlib's response, because its hooks have neither the request nor its transaction.
     """
 
     CLIENT_AUTH_METHODS = ("none",)
@@ -78,7 +77,7 @@ class DeviceCode(DeviceCredentialMixin):
 
 
 class DeviceGrant(DeviceCodeGrant):
-    """Responds to polls: pending, slow down, expired, denied, or the tokens, once."""
+    """Handles polls: pending, slow down, expired, denied, or (once) the tokens."""
 
     TOKEN_ENDPOINT_AUTH_METHODS = ("none",)
     request: IssuerRequest
@@ -124,12 +123,10 @@ class DeviceGrant(DeviceCodeGrant):
 
 
 def approve(request: IssuerRequest) -> dict[str, Any]:
-    """Approve a user code for the person with the address `email`, by default the first person of the platform.
-
-    An unknown person denies the code, so that polling ends.
+    """Approve a user code for the person `email`, by default the first person of the platform.
 
     Raises:
-        OAuth2Error: the code cannot be approved, or the person is unknown.
+        OAuth2Error: the code cannot be approved, or the person is unknown. The latter denies the code, to end polling.
     """
     if not request.form.get("user_code"):
         raise InvalidRequestError("Missing 'user_code' in request.")
@@ -158,10 +155,7 @@ def approve(request: IssuerRequest) -> dict[str, Any]:
 
 
 def record_refused_approval(request: IssuerRequest, error: OAuth2Error) -> None:
-    """Audit a refused approval: the error of the code, never the code.
-
-    `AccessDeniedError` is already audited as a refused sign-in.
-    """
+    """Audit a refused approval. `AccessDeniedError` is already audited as a refused sign-in."""
     if not isinstance(error, AccessDeniedError):
         entries.record(
             request.connection,

@@ -1,4 +1,4 @@
-"""Handles requests to the issuer: parses the parameters, opens the transaction and calls the OAuth endpoint."""
+"""Handles requests to the issuer: parameters, transaction and OAuth endpoint."""
 
 import re
 from collections.abc import Callable
@@ -17,14 +17,13 @@ from service.principal import Principal
 Endpoint = Literal["device_authorization", "approve", "authorize", "token", "revoke"]
 
 MAX_PARAMETERS = 40
-# Free text; other parameters have only the characters that an OAuth error may repeat (RFC 6749 5.2).
+# Other parameters have only the characters of `error_description` (RFC 6749 5.2).
 FREE_TEXT = frozenset({"device", "email", "login_hint", "nonce", "state"})
 _PLAIN = re.compile(r"[\x20\x21\x23-\x5b\x5d-\x7e]*")
 
 
 @cache
 def authorization_server() -> Server:
-    """Return the server with every grant and endpoint of the discovery metadata."""
     server = Server(scopes_supported=list(SCOPES))
     server.register_grant(authorization_code.CodeGrant, [authorization_code.S256Required(required=True)])
     server.register_grant(device_flow.DeviceGrant)
@@ -35,11 +34,8 @@ def authorization_server() -> Server:
 
 
 def handle(issuer: LocalIssuer, principal: Principal, endpoint: Endpoint, method: str, encoded: bytes) -> Response:
-    """Handle a request to the issuer; `encoded` is its form or its query.
-
-    The transaction is committed for errors too, because some of them change state.
-    """
-    # Before the transaction: the first request creates the key.
+    """Handle a request; `encoded` is its form or query. The transaction is committed also for errors."""
+    # Before the transaction, because the first request creates the key.
     issuer.load_key()
     server = authorization_server()
     try:
@@ -64,7 +60,7 @@ def parse_parameters(encoded: bytes) -> dict[str, str]:
     """Return the parameters that have a value (RFC 6749 3.1).
 
     Raises:
-        InvalidRequestError: not a form, a repeated parameter, or a character that is not allowed.
+        InvalidRequestError: an invalid form, repeated parameter or invalid character.
     """
     try:
         pairs = parse_qsl(

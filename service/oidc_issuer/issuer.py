@@ -1,6 +1,6 @@
-"""The local OpenID Connect issuer: signing keys and discovery metadata (OpenID Connect Discovery 1.0, RFC 8414).
+"""The local OpenID Connect issuer and its discovery metadata (OpenID Connect Discovery 1.0, RFC 8414).
 
-It is served over the unix socket only, which only the owner of the machine can open.
+It is served only over the unix socket, which only the user of the platform process can open.
 """
 
 from collections.abc import Sequence, Set
@@ -22,11 +22,11 @@ KEY_FILE = "issuer.jwk"
 
 
 class LocalIssuer:
-    """Signs users of this platform in.
+    """Issues tokens to people of this platform.
 
     Args:
-        data_dir: the folder of `issuer.jwk`, which is created if missing.
-        secret: the secret key of the platform, for the digests of codes and refresh tokens.
+        data_dir: the folder of `issuer.jwk`.
+        secret: the platform's secret, for the digests of codes and refresh tokens.
     """
 
     issuer = ISSUER
@@ -34,7 +34,7 @@ class LocalIssuer:
     audience = AUDIENCE
     algorithms: Sequence[str] = (ALGORITHM,)
     token_type: str | None = ACCESS_TOKEN_TYPE
-    # A sign-in starts the session, before its first token exists.
+    # The sign-in starts the session, before its first token.
     starts_sessions = False
     assumed_claims: Set[str] = frozenset()
 
@@ -45,7 +45,7 @@ class LocalIssuer:
         self._key = SigningKey(data_dir / KEY_FILE)
 
     def load_key(self) -> None:
-        """Load or create the signing key, before a transaction begins."""
+        """Load or create the signing key."""
         _ = self._key.public
 
     def public_jwks(self) -> dict[str, Any]:
@@ -55,8 +55,9 @@ class LocalIssuer:
         return self._key.sign(claims, token_type)
 
     def key(self, kid: str) -> "Key | None":
-        """Return the public key if it has this id."""
         return self._key.public if kid == self._key.public.kid else None
+
+    cached_key = key
 
 
 DEVICE_CODE_GRANT = "urn:ietf:params:oauth:grant-type:device_code"

@@ -1,25 +1,19 @@
-"""Queries for device codes, authorization codes and refresh tokens, and the generation and digests of these secrets.
+"""Generation, digests and SQL of device codes, authorization codes and refresh tokens.
 
-A code is consumed by one UPDATE whose condition is its valid state; the row count tells which of several concurrent
-requests was first.
-
-Only an HMAC-SHA256 with the secret key of the platform is stored. It includes the kind of the secret, so that digests
-of different kinds never match.
+A conditional UPDATE consumes a code or token, so that only the first of concurrent requests succeeds. The database has
+only their HMAC-SHA256, keyed with the platform's secret and including their kind, so that kinds are not confused.
 """
 
 import hmac
 import secrets
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from hashlib import sha256
 from typing import Any, Literal
 
-from sqlalchemy import Connection, Row, delete, insert, select, update
+from sqlalchemy import Connection, Row, insert, select, update
 
 from service.db.tables import authorization_codes, device_codes, refresh_tokens, sessions, users
-
-# Expired rows are kept for a while, so that a replay is detected.
-RETENTION_AFTER_EXPIRY = timedelta(days=1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +52,11 @@ def get_device_code(connection: Connection, device_code_hash: str) -> Row[Any] |
 
 
 def get_device_code_by_user_code(connection: Connection, user_code_hash: str) -> Row[Any] | None:
-    """Return the row of a user code. The column `user_code` holds the digest."""
     return connection.execute(select(device_codes).where(device_codes.c.user_code == user_code_hash)).one_or_none()
 
 
 def decide_device_code(connection: Connection, device_code_hash: str, *, user_id: str | None) -> bool:
-    """Approve a code for a user, or deny it with None; return False if it was approved or denied before."""
+    """Approve a code for a user, or deny it for None; return False if it is not pending."""
     status = "approved" if user_id else "denied"
     return _updates_one_row(
         connection,
@@ -104,7 +97,7 @@ def get_authorization_code(connection: Connection, code_hash: str) -> Row[Any] |
 
 
 def consume_authorization_code(connection: Connection, code_hash: str, *, session_id: str, at: datetime) -> bool:
-    """Consume a code for a session; return False if it is already consumed, or all sessions were ended."""
+    """Consume a code for a session; return False if it is consumed or expired."""
     return _updates_one_row(
         connection,
         update(authorization_codes)
@@ -125,7 +118,7 @@ def add_refresh_token(connection: Connection, **values: Any) -> None:
 
 
 def get_refresh_token(connection: Connection, token_hash: str) -> Row[Any] | None:
-    """Return a token with its session: the columns of `refresh_tokens`, user_id, ended_at and session_expires_at."""
+    """Return the columns of `refresh_tokens`, and user_id, ended_at and session_expires_at of the session."""
     return connection.execute(
         select(
             refresh_tokens,
@@ -147,37 +140,30 @@ def consume_refresh_token(connection: Connection, token_hash: str, *, at: dateti
     )
 
 
-def delete_expired(connection: Connection, *, at: datetime) -> None:
-    """Delete codes and tokens that expired more than a day ago."""
-    limit = at - RETENTION_AFTER_EXPIRY
-    for table in (device_codes, authorization_codes, refresh_tokens):
-        connection.execute(delete(table).where(table.c.expires_at < limit))
-
-
 def _updates_one_row(connection: Connection, statement: Any) -> bool:
     return connection.execute(statement).rowcount == 1
 
 
 CodeKind = Literal["device", "user", "code", "refresh"]
 
-# Without vowels, which could form words, and without letters that look like another.
+# RFC 8628 6.1: without vowels, to avoid words.
 USER_CODE_LETTERS = "BCDFGHJKLMNPQRSTVWXZ"
 USER_CODE_HALF = 4
 
 
 def mint() -> str:
-    """Generate a secret of 43 URL-safe characters (256 random bits)."""
+    """Generate a secret of 43 URL-safe characters (256 bits)."""
     return secrets.token_urlsafe(32)
 
 
 def mint_user_code() -> str:
-    """Generate a code such as `BCDF-GHJK` (34 random bits)."""
+    """Generate a code such as `BCDF-GHJK` (34 bits)."""
     halves = ("".join(secrets.choice(USER_CODE_LETTERS) for _ in range(USER_CODE_HALF)) for _ in range(2))
     return "-".join(halves)
 
 
 def normalize_user_code(typed: str) -> str:
-    """Normalize a typed user code: case, spaces and the dash are ignored (RFC 8628 6.1)."""
+    """Normalize a typed user code: ignore case and other characters (RFC 8628 6.1)."""
     letters = "".join(letter for letter in typed.upper() if letter in USER_CODE_LETTERS)
     return f"{letters[:USER_CODE_HALF]}-{letters[USER_CODE_HALF:]}"
 
@@ -187,5 +173,5 @@ def digest(secret: bytes, kind: CodeKind, code: str) -> str:
 
 
 def user_code_digest(secret: bytes, user_code: str) -> str:
-    """Return the stored digest of a user code: 16 hex digits, more bits than the code has."""
+    """Return the stored digest of a user code, 16 hex digits."""
     return digest(secret, "user", user_code)[:16]

@@ -1,6 +1,6 @@
 """Refresh token rotation, and token revocation (RFC 7009).
 
-A refresh token is valid once; a second use ends its session. Revoking a token ends its session too.
+Refresh tokens are single-use. Reuse or revocation of a token ends its session.
 """
 
 from dataclasses import replace
@@ -29,10 +29,9 @@ class RefreshToken:
 
 
 class RefreshGrant(RefreshTokenGrant):
-    """Rotation that consumes the old token *before* it issues a new one.
+    """Consumes the old token before it issues a new one.
 
-    Authlib revokes the old token after it has saved the new one, so two concurrent requests would both succeed. Here
-    one UPDATE decides, and the second request is treated as the use of a stolen copy.
+    Authlib revokes the old token last, so that two concurrent requests would succeed. Here the second fails as reuse.
     """
 
     TOKEN_ENDPOINT_AUTH_METHODS = ("none",)
@@ -73,19 +72,16 @@ class RefreshGrant(RefreshTokenGrant):
         raise InvalidGrantError("The refresh token was used before; its session has been ended.")
 
     def revoke_old_credential(self, refresh_token: RefreshToken) -> None:
-        """Do nothing: `issue_token` has consumed the token."""
+        """Do nothing: `issue_token` has marked the token as used."""
 
 
 class Revocation(RevocationEndpoint):
-    """Token revocation. The response is 200 also for unknown, used and expired tokens.
-
-    Revoking an access token ends its session, because the token itself cannot be revoked.
-    """
+    """Ends the session of a refresh or access token. The response is 200 also for invalid tokens (RFC 7009 2.2)."""
 
     CLIENT_AUTH_METHODS = ("none",)
 
     def authenticate_token(self, request: IssuerRequest, client: object) -> str | None:
-        """Return the id of the token's session. `token_type_hint` is not needed."""
+        """Return the id of the token's session, without `token_type_hint`."""
         token = request.form.get("token")
         if not token:
             raise InvalidRequestError("Missing 'token' in request.")

@@ -1,19 +1,17 @@
-"""Routes of the local issuer, on the unix socket only (`local` in the route policies), with OAuth responses.
-
-Authlib is imported by the first request that needs it.
-"""
+"""Routes of the local issuer, served only on the unix socket. The first request that needs Authlib imports it."""
 
 from typing import TYPE_CHECKING, Annotated
 
 from fastapi import Depends
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from service import errors
 from service.api.dependencies import ContextDep
 from service.api.protected_route import protected_router
 from service.authz.context import AuthorizationContext
 from service.context import platform_of
+from service.json_response import JSONResponse
 from service.oidc_issuer import issuer as oidc_issuer_issuer
 from service.oidc_issuer.issuer import LocalIssuer
 
@@ -26,7 +24,7 @@ router = protected_router("issuer")
 
 
 async def local_issuer(request: Request) -> LocalIssuer:
-    """Return the local issuer; 404 if an external one is configured."""
+    """Return the local issuer, or raise 404 for an external issuer."""
     issuer = (await platform_of(request)).issuer
     if not isinstance(issuer, LocalIssuer):
         raise errors.not_routed(request.url.path)
@@ -45,31 +43,34 @@ Form = Annotated[bytes | None, Depends(form_body)]
 
 @router.get("/issuer/.well-known/openid-configuration", operation_id="discoveryDocument")
 def discovery_document(issuer: Issuer) -> JSONResponse:
-    """OpenID Connect Discovery."""
+    """Return the metadata of OpenID Connect Discovery."""
     return JSONResponse(oidc_issuer_issuer.discovery_metadata(issuer.issuer))
 
 
 @router.get("/issuer/jwks", operation_id="keySet")
 def key_set(issuer: Issuer) -> JSONResponse:
-    """The public signing key."""
+    """Return the public signing key."""
     return JSONResponse(issuer.public_jwks())
 
 
 @router.post("/issuer/device_authorization", operation_id="deviceAuthorization")
 def device_authorization(issuer: Issuer, form: Form, peer: ContextDep) -> Response:
-    """Start a device flow: client_id, scope, device."""
+    """Start a device flow. Parameters: client_id, scope, device."""
     return _answer(issuer, peer, "device_authorization", form)
 
 
 @router.post("/issuer/device/approve", operation_id="approveDevice")
 def approve_device(issuer: Issuer, form: Form, peer: ContextDep) -> Response:
-    """Approve a user code as the person at the socket: user_code, email."""
+    """Approve a user code. Parameters: user_code, email."""
     return _answer(issuer, peer, "approve", form)
 
 
 @router.get("/issuer/authorize", operation_id="authorization")
 def authorization(issuer: Issuer, request: Request, peer: ContextDep) -> Response:
-    """Code + PKCE: response_type, client_id, redirect_uri, scope, state, nonce, code_challenge(_method), login_hint."""
+    """Redirect with an authorization code.
+
+    Parameters: response_type, client_id, redirect_uri, scope, state, nonce, code_challenge(_method), login_hint.
+    """
     return _answer(issuer, peer, "authorize", request.scope["query_string"], method="GET")
 
 

@@ -1,8 +1,8 @@
-"""The client, request and response types for Authlib's framework-neutral OAuth core.
+"""Request, client and server for Authlib's OAuth core.
 
-One request is one database transaction, which is committed also for an OAuth error, because errors change state too
-(a longer poll interval, a session ended after the reuse of a token). Authlib is only imported by this module,
-`device_flow`, `authorization_code`, `refresh_tokens` and `endpoints`, not at the start of the platform.
+A request is a database transaction. OAuth errors commit it, because they change state, such as a poll interval or a
+session that ends. Authlib is imported only by this module, `device_flow`, `authorization_code`, `refresh_tokens` and
+`endpoints`, to keep the start fast.
 """
 
 import re
@@ -13,25 +13,26 @@ from typing import Any
 from authlib.oauth2.rfc6749 import AuthorizationServer, ClientMixin, OAuth2Request
 from authlib.oauth2.rfc6749.requests import BasicOAuth2Payload
 from sqlalchemy import Connection
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
+from service.json_response import JSONResponse
 from service.oidc_issuer.issuer import GRANT_TYPES, SCOPES, LocalIssuer
 from service.principal import Principal
 from service.settings import CLIENT_ID
 
-# RFC 8252 7.3: a numeric loopback address, not `localhost`, which may resolve to another host.
+# RFC 8252 7.3. `localhost` may resolve to another host.
 LOOPBACK_REDIRECT_URI = re.compile(r"http://(?:127\.0\.0\.1|\[::1\]):([1-9][0-9]{0,4})/callback")
 MAX_PORT = 65535
 
 
 class IssuerRequest(OAuth2Request):
-    """A request to the issuer, with its transaction.
+    """A request to the issuer.
 
     Args:
-        parameters: of the form or the query.
+        parameters: of the form or query.
         connection: the write transaction.
         principal: the peer of the unix socket.
-        at: the time of the request on the platform's clock.
+        at: the platform's time.
     """
 
     def __init__(
@@ -66,7 +67,7 @@ class CommandLineClient(ClientMixin):
         return None
 
     def get_allowed_scope(self, scope: str | None) -> str:
-        """Return the requested scopes in canonical order; all scopes if none is requested."""
+        """Return the requested scopes, by default all, in canonical order."""
         requested = set(scope.split()) if scope else SCOPES
         return " ".join(name for name in SCOPES if name in requested)
 
@@ -95,14 +96,13 @@ class Server(AuthorizationServer):
         return request
 
     def handle_response(self, status: int, body: Any, headers: Sequence[tuple[str, str]]) -> Response:
-        """Convert a response of Authlib, and forbid caching."""
         response_headers = {name: value for name, value in headers if name.lower() != "content-type"}
         response_headers["Cache-Control"] = "no-store"
         response_type = JSONResponse if isinstance(body, dict) else Response
         return response_type(body, status, response_headers)
 
     def save_token(self, token: dict[str, Any], request: IssuerRequest) -> None:
-        """Do nothing: `tokens` has already stored the refresh token with the session."""
+        """Do nothing: `tokens` has stored the refresh token."""
 
     def send_signal(self, name: str, *args: Any, **kwargs: Any) -> None:
         """Do nothing: signals are not used."""

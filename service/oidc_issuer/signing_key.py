@@ -1,6 +1,6 @@
-"""The local issuer's signing key: one P-256 key in `issuer.jwk`, created on first use.
+"""The local issuer's signing key.
 
-It is loaded when the first token is signed or verified, because importing cryptography takes about 40 ms.
+It is loaded on first use, because importing cryptography takes about 40 ms.
 """
 
 import contextlib
@@ -19,7 +19,7 @@ ALGORITHM = "ES256"
 
 
 class SigningKey:
-    """The key in the file `path`.
+    """The P-256 key in the file `path`, created on first use.
 
     Raises:
         RuntimeError: on first use, if the file is not a private P-256 key.
@@ -63,7 +63,7 @@ class SigningKey:
 
 
 def _create(path: Path) -> None:
-    """Create a key atomically, with mode 0600; an existing file of another process stays."""
+    """Create a key file with mode 0600, unless another process has created it."""
     from joserfc.jwk import ECKey
 
     document = json.dumps(ECKey.generate_key("P-256", auto_kid=True).as_dict(private=True))

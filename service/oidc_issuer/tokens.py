@@ -1,8 +1,4 @@
-"""Starts sessions and issues their access, refresh and ID tokens.
-
-A token never outlives its session, whose expiry is fixed when it starts. The person who signs in is the first person
-of the platform, or another one by e-mail address (`--as EMAIL`).
-"""
+"""Starts sessions and issues their access, refresh and ID tokens, which expire with the session at the latest."""
 
 import uuid
 from dataclasses import replace
@@ -26,7 +22,7 @@ MAX_DEVICE_NAME_LENGTH = 200
 
 
 def device_name(text: str | None) -> str:
-    """Return the printable characters of a device name, at most 200."""
+    """Return at most 200 printable characters."""
     return "".join(letter for letter in text or "" if letter.isprintable()).strip()[:MAX_DEVICE_NAME_LENGTH]
 
 
@@ -44,7 +40,7 @@ def sign_in(
     auth_time: datetime,
     nonce: str | None = None,
 ) -> dict[str, Any]:
-    """Start a session and return its first tokens as a response of the token endpoint."""
+    """Start a session; return the response of the token endpoint."""
     issuer, connection, at = request.issuer, request.connection, request.at
     sessions.start(
         connection,
@@ -55,7 +51,6 @@ def sign_in(
         at=at,
         session_id=session_id,
     )
-    queries.delete_expired(connection, at=at)
     actor = replace(request.principal, kind="session", user_id=person.id, email=person.email, session_id=session_id)
     entries.record(
         connection,
@@ -75,7 +70,7 @@ def sign_in(
 def issue_tokens(
     request: IssuerRequest, person: Person, *, session_id: str, scope: str, refresh_scope: str, ends_at: datetime
 ) -> dict[str, Any]:
-    """Issue an access token for `scope` and a refresh token for `refresh_scope`, both limited by `ends_at`."""
+    """Issue an access token for `scope` and a refresh token for `refresh_scope`. The session expires at `ends_at`."""
     at = request.at
     issued_at, expires_at = int(at.timestamp()), int(min(at + ACCESS_TOKEN_LIFETIME, ends_at).timestamp())
     claims = {
@@ -120,7 +115,7 @@ def _id_token(
     auth_time: datetime,
     nonce: str | None,
 ) -> str:
-    """Sign an ID token. Authlib's OpenIDCode uses the clock of the machine, not of the platform."""
+    """Sign an ID token. Authlib's OpenIDCode uses the system clock instead of the platform's."""
     claims = {
         "iss": issuer.issuer,
         "sub": person.id,
@@ -136,10 +131,10 @@ def _id_token(
 
 
 def end_session_for_replay(request: IssuerRequest, session_id: str | None, credential: str) -> None:
-    """End the session of a code or refresh token that was used twice, so one of its two users has stolen it.
+    """End the session of a code or refresh token that was used twice, which indicates theft.
 
     Args:
-        credential: `refresh_token` or `authorization_code`, for the audit entry.
+        credential: `refresh_token` or `authorization_code`.
     """
     reason = f"{credential}_reuse"
     if session_id and sessions.end(request.connection, session_id, reason=reason, at=request.at):
@@ -157,13 +152,12 @@ UNKNOWN_PERSON = "There is no such person on this platform."
 
 
 def find_person(connection: Connection, email: str | None) -> Person | None:
-    """Return the person of an address, by default the first person of the platform; None if unknown or deleted."""
+    """Return a person by address, by default the first person of the platform; None if unknown or deleted."""
     address = email or get_value(connection, "first_person")
     return queries.get_person_by_email(connection, address) if address else None
 
 
 def record_refused_sign_in(request: IssuerRequest, email: str | None) -> None:
-    """Audit a sign-in as a person who does not exist."""
     printable = "".join(letter for letter in email or "" if letter.isprintable())
     entries.record(
         request.connection,

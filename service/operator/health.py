@@ -1,4 +1,4 @@
-"""Liveness and readiness checks for supervisors, without a credential and outside `/api`."""
+"""Liveness and readiness checks, without a credential and outside `/api`."""
 
 import logging
 import os
@@ -7,25 +7,26 @@ from datetime import timedelta
 
 from sqlalchemy import text
 from sqlalchemy.exc import SQLAlchemyError
-from starlette.responses import JSONResponse
 
 from service.api.dependencies import PlatformDep
 from service.api.protected_route import protected_router
 from service.audit import chain
+from service.audit.head import ChainBroken
 from service.clock import SystemClock
 from service.context import Platform
 from service.db import migrate
 from service.db.errors import Busy
 from service.jobs import queries
+from service.json_response import JSONResponse
 
 logger = logging.getLogger(__name__)
 router = protected_router("health")
 
 NO_ANSWER = {"database": "no_answer"}
-"""The result while the checks hang."""
+"""The result if the checks do not end."""
 MAX_CLOCK_LAG = timedelta(seconds=5)
 MIN_FREE_BYTES = 16 * 1024 * 1024
-"""Free space that the log and the SQLite database in the data folder need."""
+"""For the log and the SQLite database in the data folder."""
 
 
 @router.get("/healthz", operation_id="alive")
@@ -38,7 +39,7 @@ async def alive() -> JSONResponse:
 async def ready(platform: PlatformDep) -> JSONResponse:
     """Answer 200 if requests can be served, otherwise 503 with the status `stopping` or `degraded`.
 
-    Each check is `ok` or one word. While the database is slow, the checks may be ten seconds old.
+    Each check is `ok` or another word. Results are about a second old, and up to ten while the database is slow.
     """
     results = with_draining(platform, await platform.readiness.get_soon(lambda: _run_checks(platform)) or NO_ANSWER)
     healthy = all(is_good(result) for result in results.values())
@@ -47,17 +48,22 @@ async def ready(platform: PlatformDep) -> JSONResponse:
 
 
 def checks(platform: Platform) -> Mapping[str, str]:
-    """Return the readiness checks, each `ok` or one word. They are at most a second old."""
+    """Return the readiness checks, at most a second old."""
     return with_draining(platform, platform.readiness.get(lambda: _run_checks(platform)))
 
 
 def start_checks(platform: Platform) -> None:
-    """Start the readiness checks, so that the first request does not wait for them."""
+    """Start the checks before the first request."""
     platform.readiness.refresh(lambda: _run_checks(platform))
 
 
+def repeat_checks(platform: Platform, *, is_in_use: bool) -> None:
+    """Start the checks again if their result is old; see `ReadinessCache.repeat`."""
+    platform.readiness.repeat(lambda: _run_checks(platform), is_in_use=is_in_use)
+
+
 def is_good(result: str) -> bool:
-    """Return whether requests can be served despite the result of a check. `busy` only means concurrent writes."""
+    """Return whether requests can be served; `busy` only means concurrent writes."""
     return result in ("ok", "busy")
 
 
@@ -76,7 +82,7 @@ def _run_checks(platform: Platform) -> dict[str, str]:
     }
     if results["database"] != "unreachable":
         try:
-            # A revision ahead is fine: a newer replica has migrated the database, which older ones can still use.
+            # A revision ahead is fine: a newer replica has migrated the database.
             results["migrations"] = "behind" if migrate.is_behind(migrate.stored_revision(platform.database)) else "ok"
             with platform.database.read() as connection:
                 queries.open_count(connection)
@@ -88,7 +94,7 @@ def _run_checks(platform: Platform) -> dict[str, str]:
 
 
 def database_check(platform: Platform) -> str:
-    """Return `ok`, `read_only`, `full` (a change failed recently because the disk is full), or `unreachable`."""
+    """Return `ok`, `unreachable`, `read_only` or `full` (a recent change failed)."""
     try:
         with platform.database.read() as connection:
             connection.execute(text("SELECT 1"))
@@ -101,29 +107,25 @@ def database_check(platform: Platform) -> str:
 
 
 def audit_check(platform: Platform) -> str:
-    """Return `ok`, `busy` (concurrent writes), `broken` (the head of the chain is not valid), or `unwritable`.
+    """Return `ok`, `busy` (concurrent writes), `broken` (the chain's head is invalid) or `unwritable`.
 
-    With the last two no entry can be added, so every change fails.
+    With the last two, every change fails.
     """
     try:
         return "ok" if chain.can_append(platform.database, platform.secret) else "unwritable"
     except Busy:
         return "busy"
-    except chain.ChainBroken as error:
+    except ChainBroken as error:
         logger.error("%s", error)
         return "broken"
 
 
 def clock_check(platform: Platform) -> str:
-    """Return `ok`, or `went_back` if the system clock was set back.
-
-    The platform ignores that until it restarts, so that no credential lives longer.
-    """
+    """Return `ok`, or `went_back` if the system clock was set back, which the platform ignores until it restarts."""
     clock = platform.clock
     return "went_back" if isinstance(clock, SystemClock) and clock.lag() > MAX_CLOCK_LAG else "ok"
 
 
 def disk_check(platform: Platform) -> str:
-    """Return `ok`, or `full` if the disk of the data folder has almost no free space."""
     disk = os.statvfs(platform.settings.data_dir)
     return "ok" if disk.f_bavail * disk.f_frsize >= MIN_FREE_BYTES else "full"

@@ -1,8 +1,7 @@
 """The platform's metrics in Prometheus' text format.
 
-The Prometheus library is imported by the first scrape, because its import takes a fifth of the start-up time.
-`/metrics` is for the owner of the unix socket. FROST_PLATFORM_METRICS=HOST:PORT serves the metrics on a port of their
-own, never on the port of the API.
+`/metrics` is only for the owner of the unix socket. FROST_PLATFORM_METRICS=HOST:PORT serves them on a separate port.
+The Prometheus library is imported on demand, because its import takes a fifth of the start-up time.
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,9 +14,10 @@ from starlette.responses import Response
 
 from service.api.dependencies import PlatformDep
 from service.api.protected_route import protected_router
+from service.audit.unsealed import is_unsealed
 from service.context import Platform
-from service.db.tables import audit_head, operations
-from service.http_server.admission import REJECTION_REASONS
+from service.db.tables import audit_head, audit_log, operations
+from service.http_server.rejections import ADVICE
 from service.jobs.queries import OPEN, is_open, stalled_count
 from service.jobs.worker import WorkerDep
 from service.operator import health
@@ -39,7 +39,7 @@ def read_metrics(platform: PlatformDep, worker: WorkerDep) -> Response:
 
 
 def listen(platform: Platform, kinds: Iterable[str], host: str, port: int) -> tuple[str, int]:
-    """Serve the metrics on an address of their own, in a thread; return the address with its actual port.
+    """Serve the metrics from a thread; return the actual address.
 
     Raises:
         OSError: the address is not local or is in use.
@@ -61,8 +61,6 @@ def registry(platform: Platform, kinds: Iterable[str]) -> "CollectorRegistry":
 
 
 class Collector:
-    """The platform's metrics as Prometheus metric families."""
-
     def __init__(self, platform: Platform, kinds: Iterable[str]) -> None:
         self.platform = platform
         self.kinds = tuple(kinds)
@@ -97,7 +95,7 @@ class Collector:
             health.logger.exception("the numbers of the database cannot be read")
 
     def _requests(self) -> Iterator["Metric"]:
-        from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 
         metrics = self.platform.request_metrics
         requests = CounterMetricFamily("frost_requests", "Requests answered", labels=["method", "route", "status"])
@@ -105,9 +103,14 @@ class Collector:
             requests.add_metric([method, route, str(status)], count)
         yield requests
         refused = CounterMetricFamily("frost_refused", "Requests and connections beyond a limit", labels=["limit"])
-        for reason in REJECTION_REASONS:
-            refused.add_metric([reason], metrics.rejections[reason])
+        for limit in ADVICE:
+            refused.add_metric([limit], metrics.rejections.counts[limit])
         yield refused
+        for state in ("running", "waiting"):
+            gauge = GaugeMetricFamily(f"frost_requests_{state}", f"Requests {state} in the queues", labels=["work"])
+            for work, queue in self.platform.work.queues.items():
+                gauge.add_metric([work.value], getattr(queue, state))
+            yield gauge
         seconds = HistogramMetricFamily("frost_request_seconds", "Time to the whole answer", labels=["route"])
         for route, (total, counts) in list(metrics.seconds.items()):
             cumulative, buckets = 0, []
@@ -128,11 +131,13 @@ class Collector:
             ).all()
             stalled = stalled_count(connection, self.platform.clock.now())
             entries = connection.scalar(select(audit_head.c.entries)) or 0
+            unsealed = connection.scalar(select(func.count()).select_from(audit_log).where(is_unsealed())) or 0
         running = GaugeMetricFamily("frost_operations_open", "Operations under way", labels=["kind", "status"])
-        # Zeros are written as well, because an alert on absent series would fire otherwise.
+        # Zeros are included, because absent series could trigger alerts.
         zeros = {(kind, status): 0 for kind in self.kinds for status in OPEN}
         for (kind, status), count in {**zeros, **{(kind, status): count for kind, status, count in counts}}.items():
             running.add_metric([kind, status], count)
         yield running
         yield GaugeMetricFamily("frost_operations_stalled", "Open operations without a move for a minute", stalled)
-        yield GaugeMetricFamily("frost_audit_entries", "Entries in the audit log's chain", entries)
+        yield GaugeMetricFamily("frost_audit_entries", "Entries in the audit log's chain, with dropped ones", entries)
+        yield GaugeMetricFamily("frost_audit_unsealed", "Entries that wait for their seal", unsealed)

@@ -2,9 +2,9 @@
 
 `python -m service.operator.restore FILE --data-dir DIR [--database URL] [--secret-file PATH]`
 
-The backup is unpacked and checked in `restore.staged`, with the platform's lock held. Then one step commits the
-restore: the folder is renamed to `restore.ready` or, on PostgreSQL, a transaction stores the folder's mark. After a
-crash the next start (`finish_interrupted_restore`) discards an uncommitted restore and finishes a committed one.
+The backup is unpacked and checked in `restore.staged`. A single step commits it: a rename to `restore.ready` or, on
+PostgreSQL, a transaction that stores the folder's mark. After a crash, the next start discards an uncommitted restore
+and finishes a committed restore (`finish_interrupted_restore`).
 """
 
 import contextlib
@@ -23,15 +23,15 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError
 
 from service import files
-from service.audit import chain
-from service.audit.chain import verify
+from service.audit.digests import key_of
+from service.audit.verification import verify
 from service.db import copy_tables, dialect, migrate
 from service.db.engine import APPLICATION, Database
 from service.db.tables import executors, platform_state
 from service.http_server import sockets
 from service.jobs.dbos_queue import SCHEMA
-from service.operator import archive
-from service.operator.archive import InvalidBackup
+from service.operator import backup_archive
+from service.operator.backup_archive import InvalidBackup
 from service.settings import Settings, sqlite_url
 
 STAGED, READY, MARK = "restore.staged", "restore.ready", "restored"
@@ -43,16 +43,14 @@ _SQLITE_SUFFIXES = ("-wal", "-shm", "-journal")
 def restore_backup(
     settings: Settings, path: Path, *, trust: bool = False, verify_with: Path | None = None
 ) -> dict[str, Any]:
-    """Restore a backup into a platform that is not running; return the facts about it.
+    """Restore a backup into a stopped platform; return its facts.
 
     Args:
-        settings: the platform's settings.
-        path: the backup.
-        trust: restore a backup whose seal cannot be verified. A wrong seal is still refused.
-        verify_with: a copy of the secret that verifies the seal; by default the installed secret.
+        trust: accept a seal that is missing or cannot be verified, but not a wrong seal.
+        verify_with: a copy of the secret for the seal; by default the installed secret.
 
     Raises:
-        InvalidBackup: the file cannot be restored here; nothing was changed.
+        InvalidBackup: the file cannot be restored here; no data was changed.
         StartError: the platform is running.
     """
     sockets.ensure_private_directory(settings.data_dir)
@@ -71,16 +69,15 @@ def _restore(settings: Settings, path: Path, trust: bool, verify_with: Path | No
     staged.mkdir(mode=0o700)
     try:
         manifest = _unpack_verified(settings, path, staged, trust, verify_with)
-        secret = (staged / archive.SECRET).read_bytes()
+        secret = (staged / backup_archive.SECRET).read_bytes()
         if manifest["database"] == "sqlite":
-            audit_ok = _is_audit_intact(sqlite_url(staged / archive.DATABASE), secret, manifest)
+            audit_ok = _is_audit_intact(sqlite_url(staged / backup_archive.DATABASE), secret, manifest)
             files.fsync_directory(staged)
             staged.rename(folder / READY)
             files.fsync_directory(folder)
         else:
             audit_ok = _replace_tables(settings.database_url, staged, manifest, secret)
     finally:
-        # Finish the restore if it is committed, otherwise discard it.
         finish_interrupted_restore(settings)
     return manifest, audit_ok
 
@@ -88,7 +85,7 @@ def _restore(settings: Settings, path: Path, trust: bool, verify_with: Path | No
 def check_backup(
     settings: Settings, path: Path, *, trust: bool = False, verify_with: Path | None = None
 ) -> dict[str, Any]:
-    """Verify a backup as `restore_backup` does, without changes. The platform may be running.
+    """Verify a backup without changes, even while the platform runs.
 
     Raises:
         InvalidBackup: the file cannot be restored here.
@@ -106,16 +103,18 @@ def _facts(path: Path, manifest: dict[str, Any]) -> dict[str, Any]:
 def _unpack_verified(
     settings: Settings, path: Path, staged: Path, trust: bool, verify_with: Path | None
 ) -> dict[str, Any]:
-    backup = archive.unpack(path, staged)
+    backup = backup_archive.unpack(path, staged)
     manifest = backup.manifest
     kind = make_url(settings.database_url).get_backend_name()
     if not migrate.is_known_revision(manifest["revision"]):
         raise InvalidBackup(f"it was made by a newer frost ({manifest.get('version')})")
     if manifest["database"] != kind:
         raise InvalidBackup(f"it holds a {manifest['database']} database, and this platform's is {kind}")
-    if archive.has_shared_secret(settings) and not settings.secret_file.exists():
-        raise archive.missing_secret(settings)
-    if archive.has_shared_secret(settings) and not _has_same_content(settings.secret_file, staged / archive.SECRET):
+    if backup_archive.has_shared_secret(settings) and not settings.secret_file.exists():
+        raise backup_archive.missing_secret(settings)
+    if backup_archive.has_shared_secret(settings) and not _has_same_content(
+        settings.secret_file, staged / backup_archive.SECRET
+    ):
         raise InvalidBackup(f"it was made with another secret than {settings.secret_file} holds")
     _verify_seal(verify_with or settings.secret_file, backup, staged, trust)
     if kind == "sqlite":
@@ -125,11 +124,11 @@ def _unpack_verified(
     return manifest
 
 
-def _verify_seal(secret_file: Path, backup: archive.Backup, staged: Path, trust: bool) -> None:
-    """Require a valid seal or, with `trust`, accept one that cannot be verified.
+def _verify_seal(secret_file: Path, backup: backup_archive.Backup, staged: Path, trust: bool) -> None:
+    """Require a valid seal; `trust` accepts a seal that is missing or cannot be verified.
 
     Raises:
-        InvalidBackup: the seal is wrong, or cannot be verified.
+        InvalidBackup: the seal is wrong or unverified.
     """
     if backup.seal is None:
         if not trust:
@@ -141,15 +140,15 @@ def _verify_seal(secret_file: Path, backup: archive.Backup, staged: Path, trust:
     try:
         secret = secret_file.read_bytes()
     except FileNotFoundError:
-        # The secret in the backup does not prove who made it, but detects accidental changes.
-        archive.require_seal(backup, (staged / archive.SECRET).read_bytes(), "its content")
+        # The backup's own secret only detects accidental changes.
+        backup_archive.require_seal(backup, (staged / backup_archive.SECRET).read_bytes(), "its content")
         if not trust:
             raise InvalidBackup(
                 f"its seal cannot be verified: there is no secret in {secret_file}; give the secret that it "
                 "was made with (--secret-file FILE), or restore it without verification (--trust)"
             ) from None
         return
-    archive.require_seal(backup, secret, f"the secret in {secret_file}")
+    backup_archive.require_seal(backup, secret, f"the secret in {secret_file}")
 
 
 def _has_same_content(file: Path, other: Path) -> bool:
@@ -160,7 +159,7 @@ def _has_same_content(file: Path, other: Path) -> bool:
 
 
 def finish_interrupted_restore(settings: Settings) -> None:
-    """Finish a committed restore and discard an uncommitted one. Call it under the lock, before the data is opened."""
+    """Finish a committed restore and discard any other. Requires the lock and closed databases."""
     folder = settings.data_dir
     staged, ready = folder / STAGED, folder / READY
     if staged.exists():
@@ -172,21 +171,21 @@ def finish_interrupted_restore(settings: Settings) -> None:
         return
     for suffix in ("", *_SQLITE_SUFFIXES):
         (folder / f"{WORKFLOWS}{suffix}").unlink(missing_ok=True)
-    if (ready / archive.DATABASE).exists():
+    if (ready / backup_archive.DATABASE).exists():
         database = Path(str(make_url(settings.database_url).database))
         for suffix in _SQLITE_SUFFIXES:
             database.with_name(database.name + suffix).unlink(missing_ok=True)
-        _move_into_place(ready / archive.DATABASE, database)
-    for name in ("world-keys.json",) if archive.has_shared_secret(settings) else archive.FILES:
+        _move_into_place(ready / backup_archive.DATABASE, database)
+    for name in ("world-keys.json",) if backup_archive.has_shared_secret(settings) else backup_archive.FILES:
         # Missing files were moved before a crash, or are not in the backup.
         with contextlib.suppress(FileNotFoundError):
-            (ready / name).replace(archive.installed_path(settings, name))
+            (ready / name).replace(backup_archive.installed_path(settings, name))
     files.fsync_directory(folder)
     shutil.rmtree(ready)
 
 
 def _move_into_place(restored: Path, target: Path) -> None:
-    """Replace the target, also on another disk, where the file is copied first."""
+    """Replace the target, even on another disk."""
     try:
         restored.replace(target)
     except OSError as error:
@@ -202,8 +201,8 @@ def _move_into_place(restored: Path, target: Path) -> None:
 
 
 def _check_sqlite(staged: Path, manifest: dict[str, Any]) -> None:
-    """Raise InvalidBackup unless the database is intact and of the manifest's revision."""
-    file = staged / archive.DATABASE
+    """Raise InvalidBackup unless the database is intact and has the manifest's revision."""
+    file = staged / backup_archive.DATABASE
     if not file.exists():
         raise InvalidBackup("it holds no database")
     try:
@@ -217,19 +216,21 @@ def _check_sqlite(staged: Path, manifest: dict[str, Any]) -> None:
 
 
 def _is_audit_intact(url: str, secret: bytes, manifest: dict[str, Any]) -> bool:
-    """Return whether the chain of the restored audit log is intact; True for a release without chains."""
+    """Verify the restored audit chain; True for a release without chains, False if it cannot be verified."""
     if not manifest.get("audit"):
         return True
     database = Database(url)
     try:
         with database.read() as connection:
-            return verify(connection, chain.key_of(secret)).fault is None
+            return verify(connection, key_of(secret)).fault is None
+    except (DBAPIError, ValueError):
+        return False
     finally:
         database.close()
 
 
 def _replace_tables(url: str, staged: Path, manifest: dict[str, Any], secret: bytes) -> bool:
-    """Replace the tables of a PostgreSQL database in one transaction that also stores the mark of `staged`."""
+    """Replace the tables and store the mark of `staged` in a single PostgreSQL transaction."""
     mark = secrets.token_hex(16)
     (staged / MARK).write_text(mark)
     files.fsync_directory(staged)
@@ -243,16 +244,16 @@ def _replace_tables(url: str, staged: Path, manifest: dict[str, Any], secret: by
             connection.execute(insert(platform_state).values(name=MARK, value=mark))
             connection.execute(delete(executors))
             dialect.analyze(connection)
-        return _is_audit_intact(url, secret, manifest)
     except (DBAPIError, ValueError) as error:
         reason = error.orig if isinstance(error, DBAPIError) else error
         raise InvalidBackup(f"the database does not take it: {' '.join(str(reason).split())[:200]}") from None
     finally:
         database.close()
+    return _is_audit_intact(url, secret, manifest)
 
 
 def _require_no_replicas(database: Database) -> None:
-    """Raise InvalidBackup if replicas stay connected to the database for `DISCONNECT_SECONDS`."""
+    """Raise InvalidBackup if replicas remain connected for `DISCONNECT_SECONDS`."""
     count = text(
         "SELECT count(*) FROM pg_stat_activity"
         " WHERE datname = current_database() AND application_name = :name AND pid <> pg_backend_pid()"
@@ -268,7 +269,6 @@ def _require_no_replicas(database: Database) -> None:
 
 
 def _was_committed(settings: Settings, staged: Path) -> bool:
-    """Return whether the transaction that stored the mark of this folder was committed."""
     try:
         mark = (staged / MARK).read_text()
     except OSError:
@@ -284,6 +284,6 @@ def _was_committed(settings: Settings, staged: Path) -> bool:
 
 
 if __name__ == "__main__":
-    from service.operator.archive import run
+    from service.operator.backup_archive import run
 
     run("restore", restore_backup, check_backup)

@@ -1,10 +1,9 @@
-"""Routes for operators: the owner of the unix socket. They are not served over TCP."""
+"""Routes for operators, served only on the unix socket."""
 
 import os
 
 from sqlalchemy import func, select
 from sqlalchemy.engine import make_url
-from starlette.responses import JSONResponse
 
 from service.api.dependencies import ContextDep, PlatformDep
 from service.api.protected_route import protected_router
@@ -14,6 +13,7 @@ from service.clock import wire_time
 from service.db import migrate
 from service.db.tables import platform_state, resources, tenants
 from service.jobs import queries as operations
+from service.json_response import JSONResponse
 from service.settings import VERSION
 
 router = protected_router("platform")
@@ -21,7 +21,7 @@ router = protected_router("platform")
 
 @router.get("/api/v1/platform/status", operation_id="platformStatus")
 def platform_status(platform: PlatformDep, context: ContextDep) -> JSONResponse:
-    """Return version, process, seed and database of the platform, and the number of rows in it."""
+    """Return the platform's version, process, seed, database and numbers of rows."""
     with platform.database.read() as connection:
         stalled = operations.stalled_count(connection, platform.clock.now())
         open_count = operations.open_count(connection)

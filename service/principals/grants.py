@@ -1,7 +1,7 @@
-"""The grants of principals: role, scopes and policies, read from the database in one transaction.
+"""The grants of principals: role, scopes and policies.
 
-They identify policies by version and authors by current role, so the cache of compiled policies uses them as keys
-and needs no invalidation.
+Grants identify policies by version and authors by current role, so the cache of compiled policies needs no
+invalidation.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -19,14 +19,14 @@ from service.db.tables import (
     tenants,
     users,
 )
-from service.principals.conditions import entitled_membership
+from service.principals.enterable_tenants import entitled_membership
 
 PrincipalType = Literal["api_key", "workload_identity", "user"]
 
 
 @dataclass(frozen=True, slots=True)
 class AppliedPolicy:
-    """A policy of a principal in its current version, and the current role of its author in the tenant."""
+    """The current version of a principal's policy, with its author's current role in the tenant."""
 
     policy_id: str
     version: int
@@ -35,10 +35,10 @@ class AppliedPolicy:
 
 @dataclass(frozen=True, slots=True)
 class PrincipalGrants:
-    """The role, scopes and policies that a decision about one principal depends on.
+    """The grants that decide about a principal.
 
-    `role` is that of the person or of a key's creator. Without a role, only a workload identity has rights. `scopes` is
-    None if scopes do not limit the principal: a person, or a workload identity without scopes.
+    `role` is that of the person or the key's creator; without a role, only a workload identity has rights. `scopes` is
+    None for a person and for a workload identity without scopes.
     """
 
     kind: PrincipalType
@@ -72,7 +72,7 @@ class PrincipalGrants:
 
     @classmethod
     def empty(cls, kind: PrincipalType, id: str, tenant_id: str, organization_id: str) -> Self:
-        """Return the grants of a principal that does not exist or whose credential is not live."""
+        """Return the grants of a principal without a live credential."""
         return cls(kind, id, tenant_id, organization_id, None, ())
 
     @classmethod
@@ -86,7 +86,6 @@ class PrincipalGrants:
         role: str | None,
         scopes: Iterable[str],
     ) -> Self:
-        """Return the grants of one principal with its policies."""
         policies = () if kind == "user" else policies_for_principal(connection, tenant_id, kind, id)
         return cls.of(kind, id, tenant_id, organization_id, role, scopes, policies)
 
@@ -99,7 +98,7 @@ class PrincipalGrants:
         organization_id: str,
         principals: Sequence[tuple[str, str | None, Iterable[str]]],
     ) -> Iterator[Self]:
-        """Yield the grants of principals of one type with their policies, from id, role and scopes of each."""
+        """Yield the grants of principals of a type, from id, role and scopes of each."""
         ids = [id for id, _, _ in principals]
         policies = {} if kind == "user" else policies_for(connection, tenant_id, kind, ids)
         for id, role, scopes in principals:
@@ -108,45 +107,43 @@ class PrincipalGrants:
 
 @dataclass(frozen=True, slots=True)
 class Membership:
-    """A person's membership in the organization of a tenant that it entitles them to."""
+    """A membership that entitles a person to a tenant."""
 
     organization_id: str
     role: str
 
 
 def roles_in(connection: Connection, tenant_id: str) -> dict[str, str]:
-    """Return the role of every person who is entitled to a tenant, by user id."""
+    """Return the roles of all people entitled to a tenant, by user id."""
     rows = connection.execute(_ROLES.where(tenants.c.id == tenant_id))
     return {row.user_id: row.role for row in rows}
 
 
 def membership_in(connection: Connection, tenant_id: str, user_id: str | None) -> Membership | None:
-    """Return the membership that entitles a person to a tenant; None without one."""
     row = connection.execute(_MEMBERSHIP, {"tenant": tenant_id, "user": user_id}).one_or_none()
     return None if row is None else Membership(row.organization_id, row.role)
 
 
 def role_in(connection: Connection, tenant_id: str, user_id: str | None) -> str | None:
-    """Return the current role of a person in a tenant; None if they are not entitled to it."""
+    """Return a person's current role in a tenant; None without entitlement."""
     membership = membership_in(connection, tenant_id, user_id)
     return None if membership is None else membership.role
 
 
 def organization_id_of(connection: Connection, tenant_id: str) -> str:
-    """Return the organization that owns a tenant."""
     return str(connection.scalar(_ORGANIZATION, {"tenant": tenant_id}))
 
 
 def policies_for_principal(
     connection: Connection, tenant_id: str, kind: str, principal_id: str
 ) -> tuple[AppliedPolicy, ...]:
-    """Return the policies attached to a principal directly or through a group, each once."""
+    """Return the distinct policies attached directly or through a group."""
     rows = connection.execute(_POLICIES_OF_PRINCIPAL, {"tenant": tenant_id, "kind": kind, "principal": principal_id})
     return tuple(AppliedPolicy(row.id, row.version, row.role) for row in rows)
 
 
 def policies_for_all(connection: Connection, tenant_id: str) -> Mapping[tuple[str, str], tuple[AppliedPolicy, ...]]:
-    """Return the policies of every key and identity of a tenant that has any, in three statements."""
+    """Return the policies of all keys and identities of a tenant, in three statements."""
     applied = {
         row.id: AppliedPolicy(row.id, row.version, row.role)
         for row in connection.execute(_APPLIED.where(policies.c.tenant_id == tenant_id))
@@ -166,7 +163,7 @@ def policies_for_all(connection: Connection, tenant_id: str) -> Mapping[tuple[st
 def policies_for(
     connection: Connection, tenant_id: str, kind: str, ids: Sequence[str]
 ) -> Mapping[str, tuple[AppliedPolicy, ...]]:
-    """Return the policies of principals of one type by id; a principal without policies is left out."""
+    """Return the policies of principals of a type by id, without principals that have none."""
     policy_ids: dict[str, set[str]] = {}
     for batch in chunks(ids):
         direct = _attached(kind).add_columns(policy_attachments.c.attachee_id.label("principal_id"))
@@ -189,7 +186,7 @@ def policies_for(
 
 
 def policy_documents(connection: Connection, tenant_id: str, ids: Sequence[str]) -> dict[str, tuple[str, str]]:
-    """Return the name and the canonical text of policies by id."""
+    """Return name and canonical text of policies by id."""
     query = select(policies.c.id, policies.c.name, policies.c.document).where(policies.c.tenant_id == tenant_id)
     return {
         row.id: (row.name, row.document)
@@ -205,7 +202,7 @@ _ROLES = (
     .join(tenants, entitled_membership())
 )
 
-# A policy with the current role of its author in its tenant; NULL if the author is not entitled to the tenant.
+# The author's role is NULL without entitlement to the tenant.
 _APPLIED = (
     select(policies.c.id, policies.c.version, memberships.c.role)
     .select_from(policies)

@@ -1,4 +1,4 @@
-"""Principals of a tenant with their names and grants."""
+"""Principals of a tenant, with names and grants."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ from service.principals.grants import (
 
 @dataclass(frozen=True, slots=True)
 class TenantPrincipal:
-    """A person, key or workload identity of a tenant; `works` is false for a revoked or expired key."""
+    """A principal of a tenant; `works` is false for a revoked or expired key."""
 
     grants: PrincipalGrants
     name: str
@@ -43,7 +43,7 @@ def get_principal(connection: Connection, tenant_id: str, kind: str, identifier:
     """Return a principal of the tenant.
 
     Raises:
-        ApiError: flat 404 for an id of no principal of the tenant.
+        ApiError: flat 404 for an unknown id.
     """
     organization_id = organization_id_of(connection, tenant_id)
     row = _row(connection, tenant_id, kind, identifier)
@@ -66,7 +66,7 @@ def _row(connection: Connection, tenant_id: str, kind: str, identifier: str) -> 
 
 
 def list_principals(connection: Connection, tenant_id: str, at: datetime) -> Iterator[TenantPrincipal]:
-    """Yield every person, live key and identity of a tenant, with few statements."""
+    """Yield every person, live key and identity of a tenant."""
     organization_id = organization_id_of(connection, tenant_id)
     people = queries.people(connection, tenant_id)
     roles = {row.id: row.role for row in people}

@@ -1,4 +1,4 @@
-"""Reads and writes keys, workload identities and people as principals of a tenant."""
+"""Queries for the principals of a tenant: keys, workload identities and people."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Column, Connection, Select, delete, insert, select, update
 
 from service.db.engine import Record
-from service.db.statements import MAX_PARAMETERS, KeysetKey, after_key
+from service.db.statements import MAX_PARAMETERS, KeysetKey, after_key, records
 from service.db.tables import (
     api_keys,
     group_members,
@@ -21,7 +21,8 @@ from service.db.tables import (
     workload_identities,
     workload_tokens,
 )
-from service.principals.conditions import LIVE_KEY, entitled_membership
+from service.principals.enterable_tenants import entitled_membership
+from service.principals.live_credentials import LIVE_KEY
 
 CLUSTER = "kubernetes_cluster"
 
@@ -32,18 +33,16 @@ def key(connection: Connection, tenant_id: str, key_id: str) -> Record | None:
 
 
 def keys_among(connection: Connection, tenant_id: str, ids: Sequence[str]) -> list[Record]:
-    """Return the keys of the tenant with one of these ids."""
     return _among(connection, _KEY.where(api_keys.c.tenant_id == tenant_id), api_keys.c.id, ids)
 
 
 def identities_among(connection: Connection, tenant_id: str, ids: Sequence[str]) -> list[Record]:
-    """Return the workload identities of the tenant with one of these ids."""
     mine = select(workload_identities).where(workload_identities.c.tenant_id == tenant_id)
     return _among(connection, mine, workload_identities.c.id, ids)
 
 
 def _among(connection: Connection, query: Select[Any], column: Column[str], ids: Sequence[str]) -> list[Record]:
-    """Return the rows of a query with one of these ids; with very many ids, filter the whole result."""
+    """Return the rows with these ids; filter the whole result if there are too many for parameters."""
     if not ids:
         return []
     if len(ids) <= MAX_PARAMETERS:
@@ -73,7 +72,6 @@ _KEY = select(
 
 
 def identity(connection: Connection, tenant_id: str, binding_id: str) -> Record | None:
-    """Return a workload identity of the tenant."""
     return connection.execute(
         select(workload_identities).where(
             workload_identities.c.tenant_id == tenant_id, workload_identities.c.id == binding_id
@@ -82,7 +80,6 @@ def identity(connection: Connection, tenant_id: str, binding_id: str) -> Record 
 
 
 def identities(connection: Connection, tenant_id: str) -> Sequence[Record]:
-    """Return every workload identity of a tenant."""
     return connection.execute(
         select(workload_identities)
         .where(workload_identities.c.tenant_id == tenant_id)
@@ -91,16 +88,16 @@ def identities(connection: Connection, tenant_id: str) -> Sequence[Record]:
 
 
 def identity_page(connection: Connection, tenant_id: str, after: KeysetKey | None, limit: int) -> Sequence[Record]:
-    """Return workload identities in the order of creation, one row more than `limit`."""
+    """Return workload identities in the order of creation, up to `limit` + 1 rows."""
     query = select(workload_identities).where(workload_identities.c.tenant_id == tenant_id)
     order = (workload_identities.c.created_at, workload_identities.c.id)
     if after is not None:
         query = query.where(after_key(order, after))
-    return connection.execute(query.order_by(*order).limit(limit + 1)).all()
+    return list(records(connection, query.order_by(*order).limit(limit + 1)))
 
 
 def bound(connection: Connection, tenant_id: str, subject: dict[str, str]) -> str | None:
-    """Return the id of the binding of a service account."""
+    """Return the id of a service account's binding."""
     conditions = [workload_identities.c[name] == value for name, value in subject.items()]
     return connection.scalar(
         select(workload_identities.c.id).where(workload_identities.c.tenant_id == tenant_id, *conditions)
@@ -120,7 +117,7 @@ def change_scopes(connection: Connection, tenant_id: str, binding_id: str, scope
 
 
 def remove_identity(connection: Connection, tenant_id: str, binding_id: str) -> None:
-    """Remove a workload identity, its tokens, its memberships and its attachments."""
+    """Remove a workload identity, its tokens, memberships and attachments."""
     forget(connection, tenant_id, "workload_identity", binding_id)
     connection.execute(delete(workload_tokens).where(workload_tokens.c.identity_id == binding_id))
     connection.execute(
@@ -131,7 +128,7 @@ def remove_identity(connection: Connection, tenant_id: str, binding_id: str) -> 
 
 
 def forget(connection: Connection, tenant_id: str, kind: str, principal_id: str) -> None:
-    """Remove a deleted principal from every group and every policy."""
+    """Remove a deleted principal from all groups and policies."""
     connection.execute(
         delete(group_members).where(
             group_members.c.tenant_id == tenant_id,
@@ -149,7 +146,6 @@ def forget(connection: Connection, tenant_id: str, kind: str, principal_id: str)
 
 
 def cluster_exists(connection: Connection, tenant_id: str, cluster_id: str) -> bool:
-    """Return whether the tenant has a cluster."""
     query = select(resources.c.id).where(
         resources.c.tenant_id == tenant_id, resources.c.id == cluster_id, resources.c.kind == CLUSTER
     )
@@ -157,7 +153,7 @@ def cluster_exists(connection: Connection, tenant_id: str, cluster_id: str) -> b
 
 
 def people(connection: Connection, tenant_id: str) -> Sequence[Record]:
-    """Return every person who may enter a tenant: `id`, `name`, `email`, `role`."""
+    """Return all people with access to a tenant: `id`, `name`, `email`, `role`."""
     return connection.execute(
         select(users.c.id, users.c.name, users.c.email, memberships.c.role)
         .select_from(users)
@@ -169,7 +165,7 @@ def people(connection: Connection, tenant_id: str) -> Sequence[Record]:
 
 
 def granted_policies(connection: Connection, tenant_id: str, binding_ids: Sequence[str]) -> set[str]:
-    """Return which of the identities have a policy, directly or through a group."""
+    """Return the identities that have a policy, directly or through a group."""
     direct = select(policy_attachments.c.attachee_id.label("id")).where(
         policy_attachments.c.tenant_id == tenant_id, policy_attachments.c.attachee_type == "workload_identity"
     )
@@ -190,7 +186,7 @@ def granted_policies(connection: Connection, tenant_id: str, binding_ids: Sequen
 def policies_by_identity(
     connection: Connection, tenant_id: str, binding_ids: Sequence[str]
 ) -> dict[str, frozenset[str]]:
-    """Return the policies of identities, attached directly or to one of their groups, by identity id."""
+    """Return the policies of identities, direct or through groups, by identity id."""
     if not binding_ids:
         return {}
     attached = select(policy_attachments.c.attachee_id.label("id"), policy_attachments.c.policy_id).where(
@@ -209,7 +205,7 @@ def policies_by_identity(
     of_groups: dict[str, set[str]] = {}
     for row in connection.execute(attached.where(policy_attachments.c.attachee_type == "group")):
         of_groups.setdefault(row.id, set()).add(row.policy_id)
-    # Identities in the same groups share one set.
+    # Identities in the same groups share a set.
     sets: dict[tuple[tuple[str, str], ...], frozenset[str]] = {}
     by_identity = {}
     for identity_id, named in ways.items():
@@ -221,7 +217,7 @@ def policies_by_identity(
 
 
 def paths(connection: Connection, tenant_id: str, kind: str, principal_id: str) -> dict[str, list[Record | None]]:
-    """Return how each policy reaches a principal, by policy id: None for directly, else the group (`id`, `name`)."""
+    """Return how policies reach a principal, by policy id: None for direct, otherwise the group (`id`, `name`)."""
     by_policy: dict[str, list[Record | None]] = {}
     direct = select(policy_attachments.c.policy_id).where(
         policy_attachments.c.tenant_id == tenant_id,
@@ -249,7 +245,7 @@ def paths(connection: Connection, tenant_id: str, kind: str, principal_id: str) 
 
 
 def ways_of(connection: Connection, tenant_id: str, policy_id: str) -> dict[tuple[str, str], list[Record | None]]:
-    """Return how a policy reaches each of its keys and identities: None for directly, else the group (`id`, `name`)."""
+    """Return how a policy reaches keys and identities: None for direct, otherwise the group (`id`, `name`)."""
     conditions = (policy_attachments.c.tenant_id == tenant_id, policy_attachments.c.policy_id == policy_id)
     by_principal: dict[tuple[str, str], list[Record | None]] = {}
     direct = select(policy_attachments.c.attachee_type, policy_attachments.c.attachee_id).where(

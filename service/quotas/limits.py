@@ -1,4 +1,4 @@
-"""Rules of quota limits and their use, and the quota of a tenant that is nearest to its limit."""
+"""Rules of quota limits and their use."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from fractions import Fraction
 from service.catalogue.quota_types import QuotaType
 from service.errors import ApiError
 
-# Resource types by the names that the compute API uses for them.
+# Resource types by their names in the compute API.
 COMPUTE_NAMES: Mapping[str, str] = {
     "instances": "instance",
     "vcpus": "vcpu",
@@ -23,37 +23,27 @@ IMAGES = frozenset({"image", "image_storage"})
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """Use of a quota in its unit: `total`, of which `creating` is being created."""
+    """Use of a quota in its unit; `total` includes `creating`, the part being created."""
 
     total: int
     creating: int
 
 
-def requestable(limit: int, organization_limit: int, allocated: int) -> int:
-    """Return the highest limit that a tenant may get without review: its own plus the rest of its organization's.
-
-    Args:
-        limit: Limit of the tenant.
-        allocated: Sum of the limits of all tenants of the organization.
-    """
-    return limit + max(0, organization_limit - allocated)
-
-
 def sum_uses(uses: Sequence[Use | None]) -> Use | None:
-    """Return the use of several tenants together; None if that of any is unknown."""
+    """Return the sum; None if any use is unknown."""
     counted = [use for use in uses if use is not None]
     if len(counted) < len(uses):
         return None
     return Use(sum(use.total for use in counted), sum(use.creating for use in counted))
 
 
-def require_room(quota: QuotaType, limit: int, used: int, amount: int, *, known: bool = True) -> None:
-    """Check that a creation stays within a limit.
+def require_within_limit(quota: QuotaType, limit: int, used: int, amount: int, *, known: bool = True) -> None:
+    """Check that a new resource fits within a limit.
 
     Args:
-        used: Use by existing resources and those being created.
+        used: Use, including resources being created.
         amount: Use by the new resource.
-        known: False if the backend of the kind cannot be read: the limit applies, but the use is not shown.
+        known: False if the backend cannot be read; then the use is not shown.
 
     Raises:
         ApiError: 403 QUOTA_EXCEEDED.
@@ -82,7 +72,7 @@ def require_room(quota: QuotaType, limit: int, used: int, amount: int, *, known:
 
 @dataclass(frozen=True, slots=True)
 class Tightest:
-    """The quota nearest to its limit. `used` and `limit` are in `unit`; `used` is None if unknown."""
+    """The quota nearest to its limit; `used` is None if unknown."""
 
     resource_type: str
     used: int | None
@@ -96,16 +86,13 @@ def tightest(
     types: Mapping[str, QuotaType],
     unknown: Collection[str] = (),
 ) -> Tightest | None:
-    """Return the quota with the largest share in use, among equals the first in the order of the reports.
+    """Return the quota with the largest share in use; None without limits and use.
 
     Args:
-        limits: Limit by resource type. A limit of 0 counts only if something is in use.
+        limits: By resource type. A limit of 0 is ignored unless in use.
         counted: Use by kind and attribute; attribute None is the number of resources.
-        types: Quota types by resource type.
-        unknown: Kinds that cannot be counted now; such a quota is returned only if there is no other.
-
-    Returns:
-        None if the tenant has no limit above 0 and no use.
+        types: Quota types by resource type; the first of equals is returned.
+        unknown: Kinds with unknown use, returned only if there is no other.
     """
     best: tuple[Fraction, Tightest] | None = None
     first_unknown: Tightest | None = None

@@ -1,4 +1,4 @@
-"""SQL of quota limits. Every query is limited to tenants or an organization."""
+"""SQL of quota limits."""
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
@@ -10,7 +10,7 @@ from service.catalogue.quota_types import default_limits, quota_types
 from service.db.dialect import upsert_insert
 from service.db.tables import organization_quotas, tenant_quotas, tenants
 from service.principal import Principal
-from service.principals.conditions import enterable_tenant_ids
+from service.principals.enterable_tenants import enterable_tenant_ids
 
 Tenants = Collection[str] | Select[Any]
 """Ids of tenants, or a query for them."""
@@ -26,7 +26,7 @@ def limits(connection: Connection, tenant_ids: Tenants) -> Mapping[str, Mapping[
 
 
 def limits_of(connection: Connection, tenant_id: str) -> dict[str, int]:
-    """Return the limits of a tenant by resource type; the default of the platform if none is stored."""
+    """Return a tenant's limits, stored or default, by resource type."""
     return {**default_limits(), **limits(connection, [tenant_id]).get(tenant_id, {})}
 
 
@@ -37,7 +37,7 @@ def tenant_ids_of(connection: Connection, organization_id: str) -> list[str]:
 
 
 def tenant_names(connection: Connection, principal: Principal, organization_id: str) -> dict[str, str]:
-    """Return the display names of an organization's tenants that a principal may enter, by tenant id."""
+    """Return the display names, by id, of the tenants that a principal may enter."""
     query = select(tenants.c.id, tenants.c.display_name).where(
         tenants.c.organization_id == organization_id, tenants.c.id.in_(enterable_tenant_ids(principal))
     )
@@ -45,10 +45,7 @@ def tenant_names(connection: Connection, principal: Principal, organization_id: 
 
 
 def allocated(connection: Connection, organization_id: str) -> dict[str, int]:
-    """Return the sum of the limits of an organization's tenants by resource type.
-
-    A tenant that is being provisioned counts with the defaults.
-    """
+    """Return the sums of the tenants' limits, stored or default, by resource type."""
     in_organization = tenants.c.organization_id == organization_id
     number = connection.scalar(select(func.count()).select_from(tenants).where(in_organization)) or 0
     query = (
@@ -66,7 +63,7 @@ def allocated(connection: Connection, organization_id: str) -> dict[str, int]:
 
 
 def organization_limits(connection: Connection, organization_id: str) -> dict[str, int | None]:
-    """Return the limits of an organization by resource type; None for types that cannot be requested."""
+    """Return the limits by resource type; None if the type cannot be requested."""
     query = select(organization_quotas).where(organization_quotas.c.organization_id == organization_id)
     stored = {resource_type: limit for _, resource_type, limit in connection.execute(query)}
     return {name: stored.get(name, quota.organization) for name, quota in quota_types().items()}
@@ -78,7 +75,6 @@ def set_limit(connection: Connection, tenant_id: str, resource_type: str, limit:
 
 
 def set_organization_limit(connection: Connection, organization_id: str, resource_type: str, limit: int) -> None:
-    """Set a limit of an organization."""
     row = {"organization_id": organization_id, "resource_type": resource_type, "limit": limit}
     _put(connection, organization_quotas, row)
 

@@ -1,4 +1,4 @@
-"""SQL of quota requests, and their JSON. Queries are limited to a tenant or an organization, except for operators."""
+"""SQL of quota requests, and their JSON."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -9,14 +9,13 @@ from sqlalchemy import ColumnElement, Connection, and_, insert, or_, select, upd
 from service.catalogue.quota_types import quota_types
 from service.clock import wire_time
 from service.db.engine import Record
-from service.db.statements import KeysetKey, after_key
+from service.db.statements import KeysetKey, after_key, records
 from service.db.tables import organizations, quota_requests, users
 
 PENDING = "pending"
 OF_TENANT, OF_ORGANIZATION = "tenant", "organization"
 _ORDER = (quota_requests.c.created_at, quota_requests.c.id)
 
-# A request with its person and its organization.
 _REQUEST = (
     select(
         quota_requests,
@@ -34,12 +33,11 @@ def add(connection: Connection, values: Mapping[str, Any]) -> None:
 
 
 def one(connection: Connection, request_id: str) -> Record | None:
-    """Return a request by id. The calling function must check its tenant."""
+    """Return a request by id. The caller must check its tenant or organization."""
     return connection.execute(_REQUEST.where(quota_requests.c.id == request_id)).one_or_none()
 
 
 def pending(connection: Connection, organization_id: str, resource_type: str) -> Record | None:
-    """Return the pending request of an organization for a resource type."""
     return connection.execute(
         _REQUEST.where(
             quota_requests.c.organization_id == organization_id,
@@ -52,7 +50,7 @@ def pending(connection: Connection, organization_id: str, resource_type: str) ->
 def of_tenant(
     connection: Connection, tenant_id: str, organization_id: str | None, after: KeysetKey | None, limit: int
 ) -> Sequence[Record]:
-    """Return a tenant's requests and, if set, an organization's pending ones; newest first, one more than `limit`."""
+    """Return the requests of a tenant and, if set, the pending requests of an organization."""
     condition: ColumnElement[bool] = quota_requests.c.tenant_id == tenant_id
     if organization_id is not None:
         pending = and_(quota_requests.c.organization_id == organization_id, quota_requests.c.status == PENDING)
@@ -63,13 +61,11 @@ def of_tenant(
 def of_organization(
     connection: Connection, organization_id: str, after: KeysetKey | None, limit: int
 ) -> Sequence[Record]:
-    """Return the requests for an organization, newest first, one more than `limit`."""
     condition = and_(quota_requests.c.scope == OF_ORGANIZATION, quota_requests.c.organization_id == organization_id)
     return _page(connection, condition, after, limit)
 
 
 def for_review(connection: Connection, status: str | None, after: KeysetKey | None, limit: int) -> Sequence[Record]:
-    """Return the requests of all organizations, newest first, one more than `limit`."""
     condition = quota_requests.c.scope == OF_ORGANIZATION
     return _page(
         connection, condition if status is None else and_(condition, quota_requests.c.status == status), after, limit
@@ -79,15 +75,16 @@ def for_review(connection: Connection, status: str | None, after: KeysetKey | No
 def _page(
     connection: Connection, condition: ColumnElement[bool], after: KeysetKey | None, limit: int
 ) -> Sequence[Record]:
+    """Return at most `limit` + 1 requests, newest first."""
     query = _REQUEST.where(condition)
     if after is not None:
         query = query.where(after_key(_ORDER, after, newest_first=True))
     newest_first = (column.desc() for column in _ORDER)
-    return connection.execute(query.order_by(*newest_first).limit(limit + 1)).all()
+    return list(records(connection, query.order_by(*newest_first).limit(limit + 1)))
 
 
 def next_allowed_at(connection: Connection, tenant_id: str, maximum: int, now: datetime) -> datetime | None:
-    """Return when a tenant with `maximum` requests in the last hour may make the next; None if it may now."""
+    """Return when a tenant may make its next request, at most `maximum` per hour; None for now."""
     hour = timedelta(hours=1)
     earliest = connection.scalar(
         select(quota_requests.c.created_at)
@@ -104,7 +101,7 @@ def decide(connection: Connection, request_id: str, values: Mapping[str, Any]) -
 
 
 def request(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a request with its decision as JSON; `from` is the limit at the time of the request."""
+    """Return a request as JSON; `from` is the limit before the request."""
     return {
         "id": row["id"],
         "scope": row["scope"],

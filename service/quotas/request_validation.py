@@ -1,55 +1,23 @@
-"""Validation of quota requests, and the decision on a tenant's request."""
+"""Validation of quota requests."""
 
 import unicodedata
-from collections.abc import Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any, Literal
 
 from service import errors, validation
 from service.catalogue.quota_types import QuotaType, quota_types
 from service.errors import ApiError
-from service.quotas.limits import Use
 
 MAX_REASON_LENGTH = 500
 MAX_LIMIT = 2**53
 # Per tenant, so that its history cannot be flooded.
 MAX_REQUESTS_PER_HOUR = 100
 
-Status = Literal["approved", "denied", "pending", "rejected"]
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """The decision on a request: `decision` is the reason as text, `details` the figures."""
-
-    status: Status
-    decision: str
-    details: Mapping[str, Any] | None = None
-
-
-def decide(current: int, limit: int, use: Use | None) -> Decision:
-    """Decide on a new limit of a tenant that needs no review.
-
-    Args:
-        use: Use by the tenant, including resources being created; None if unknown.
-    """
-    if limit >= current:
-        return Decision("approved", "within what this tenant may be raised to without review")
-    if use is None:
-        return Decision("denied", "what is in use is not known at the moment", {"reason": "usage_unknown"})
-    if use.total > limit:
-        creating = f" ({use.creating} being created)" if use.creating else ""
-        figures = {"used": use.total, "creating": use.creating, "limit": limit}
-        return Decision("denied", f"{use.total} in use{creating}: more than {limit}", figures)
-    return Decision("approved", "nothing in use is above the new limit")
-
 
 def requested_type(name: str) -> QuotaType:
     """Return a quota type by its exact name.
 
     Raises:
-        ApiError: 400 UNKNOWN_RESOURCE_TYPE with the types that exist, QUOTA_NOT_REQUESTABLE.
+        ApiError: 400 UNKNOWN_RESOURCE_TYPE with the known types, QUOTA_NOT_REQUESTABLE.
     """
     names = [quota.resource_type for quota in quota_types().values()]
     if name not in names:
@@ -73,7 +41,7 @@ def requested_type(name: str) -> QuotaType:
 
 
 def requested_limit(limit: int) -> int:
-    """Check the range of a limit: JSON numbers above 2^53 lose precision.
+    """Check the range of a limit; JSON numbers above 2^53 lose precision.
 
     Raises:
         ApiError: 400 INVALID_INPUT.
@@ -108,40 +76,8 @@ def reason(text: str, member: str = "reason") -> str:
     return normalized
 
 
-def require_within_bound(quota: QuotaType, current: int, limit: int, bound: int) -> None:
-    """Check that a tenant may get a limit without a review of its organization's limit.
-
-    Raises:
-        ApiError: 409 QUOTA_BOUND_EXCEEDED.
-    """
-    if limit > bound:
-        raise ApiError(
-            409,
-            "QUOTA_BOUND_EXCEEDED",
-            f"without review this tenant may be raised to {bound}, not to {limit}",
-            details={
-                "resourceType": quota.resource_type,
-                "limit": limit,
-                "requestable": bound,
-                "current": current,
-            },
-            hint="request it for the organization: --org",
-        )
-
-
-def already_pending(request_id: str, limit: int) -> ApiError:
-    """Return the error for a second request of an organization for a resource type."""
-    return ApiError(
-        409,
-        "QUOTA_REQUEST_PENDING",
-        "a request of this organization for this resource type is waiting for review",
-        details={"requestId": request_id, "limit": limit},
-        hint="wait for its review",
-    )
-
-
 def too_many(wait: int) -> ApiError:
-    """Return the error for a request above the rate limit, which `wait` seconds later would pass."""
+    """Return the error for the rate limit; `wait` is in seconds."""
     return ApiError(
         429,
         "QUOTA_REQUESTS_LIMITED",

@@ -1,8 +1,4 @@
-"""Routes of quota requests.
-
-A request of a tenant is decided at once, within the rest of its organization's limit. A request of an organization
-waits for an operator (`review`).
-"""
+"""Routes of quota requests. A tenant's request is decided at once; an organization's waits for review."""
 
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -11,7 +7,6 @@ from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
-from starlette.responses import JSONResponse
 
 from service.account.queries import person
 from service.api.changes import change
@@ -33,18 +28,16 @@ from service.authz.context import AuthorizationContext
 from service.authz.paths import ORGANIZATION_QUOTA_REQUESTS, TENANT_QUOTA_REQUESTS
 from service.catalogue.quota_types import QuotaType
 from service.db.tables import MICROSECOND
-from service.quotas import limits, queries, request_queries, request_validation, usage
+from service.json_response import JSONResponse
+from service.quotas import queries, request_decision, request_queries, request_validation, usage
+from service.quotas.request_decision import UNCHANGED, WAITING, Decision
 from service.quotas.request_queries import OF_ORGANIZATION, OF_TENANT, request
-from service.quotas.request_validation import MAX_REQUESTS_PER_HOUR, Decision
+from service.quotas.request_validation import MAX_REQUESTS_PER_HOUR
 
 router = protected_router("quotas")
-WAITING = Decision("pending", "waits for review by the platform's staff")
-UNCHANGED = Decision("approved", "that is the limit already")
 
 
 class NewRequest(BaseModel):
-    """The body that requests another limit."""
-
     model_config = ConfigDict(extra="forbid", strict=True)
 
     resource_type: str = Field(alias="resourceType")
@@ -54,8 +47,6 @@ class NewRequest(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class LimitChange:
-    """A validated request for a new limit."""
-
     id: str
     quota: QuotaType
     limit: int
@@ -71,9 +62,9 @@ class LimitChange:
 def request_tenant_quota(
     context: TenantContextDep, platform: PlatformDep, body: NewRequest, idempotency_key: IdempotencyKey = None
 ) -> JSONResponse:
-    """Request another limit for the tenant. It is decided at once and, if approved, in force at once.
+    """Request another limit for the tenant. An approved limit is in force at once.
 
-    A request for the current limit is answered with 200 and not stored.
+    A request for the current limit returns 200 and is not stored.
     """
     tenant_id, organization_id = context.tenant_id, context.organization_id
     draft = parse_request(body, platform.clock.now())
@@ -89,12 +80,12 @@ def request_tenant_quota(
         require_rate(connection, tenant_id, draft.at)
         maximum = or_404(queries.organization_limits(connection, organization_id)[draft.resource_type])
         allocated = queries.allocated(connection, organization_id)[draft.resource_type]
-        bound = limits.requestable(current, maximum, allocated)
-        request_validation.require_within_bound(draft.quota, current, draft.limit, bound)
-        # A raise does not depend on the use, and counting is slow.
+        bound = request_decision.requestable(current, maximum, allocated)
+        request_decision.require_within_bound(draft.quota, current, draft.limit, bound)
+        # Only a lower limit depends on the use; reading it is slow.
         lowers = draft.limit < current
         use = usage.uses(connection, [tenant_id], [draft.quota])[tenant_id][draft.resource_type] if lowers else None
-        decision = request_validation.decide(current, draft.limit, use)
+        decision = request_decision.decide(current, draft.limit, use)
         if decision.status == "approved":
             queries.set_limit(connection, tenant_id, draft.resource_type, draft.limit)
         return add_request(connection, context, AuditEvent.QUOTA_REQUEST_CREATE, draft, current, decision)
@@ -102,7 +93,7 @@ def request_tenant_quota(
 
 @router.get(TENANT_QUOTA_REQUESTS, operation_id="listTenantQuotaRequests")
 def list_tenant_quota_requests(context: TenantContextDep, platform: PlatformDep, paging: PageParamsDep) -> JSONResponse:
-    """List the tenant's requests, newest first; for people also the pending ones of the organization."""
+    """List the tenant's requests, newest first; for people also the organization's pending requests."""
     tenant_id = context.tenant_id
     organization_id = context.organization_id if context.principal.kind == "session" else None
     page = page_of(platform, paging, "quota-requests", tenant_id, organization_id or "")
@@ -116,7 +107,7 @@ def list_tenant_quota_requests(context: TenantContextDep, platform: PlatformDep,
 def request_organization_quota(
     context: OrganizationContextDep, platform: PlatformDep, body: NewRequest, idempotency_key: IdempotencyKey = None
 ) -> JSONResponse:
-    """Request another limit for the organization. It waits for review; one request per resource type may wait."""
+    """Request another limit for the organization, for review. Each resource type may have a single pending request."""
     organization_id = context.organization_id
     draft = parse_request(body, platform.clock.now())
     with change(platform, context, lock_organization=True) as (connection, context):
@@ -130,7 +121,7 @@ def request_organization_quota(
             return unchanged(connection, context, draft)
         pending = request_queries.pending(connection, organization_id, draft.resource_type)
         if pending:
-            raise request_validation.already_pending(pending.id, pending.limit)
+            raise request_decision.already_pending(pending.id, pending.limit)
         return add_request(connection, context, AuditEvent.QUOTA_REQUEST_CREATE_ORGANIZATION, draft, current, WAITING)
 
 
@@ -161,7 +152,7 @@ def parse_request(body: NewRequest, now: datetime) -> LimitChange:
 def resolve_idempotent(
     connection: Connection, context: AuthorizationContext, event: AuditEvent, draft: LimitChange, key: str | None
 ) -> tuple[LimitChange, JSONResponse | None]:
-    """Return the draft with its final id, and the answer to an earlier request with the same key, if there is one."""
+    """Return the draft with its final id, and the response to an earlier request with the same key."""
     content = (
         str(context.tenant_id or context.organization_id),
         draft.resource_type,
@@ -177,7 +168,7 @@ def resolve_idempotent(
 
 
 def require_rate(connection: Connection, tenant_id: str, now: datetime) -> None:
-    """Check that the tenant has a request left in this hour.
+    """Check the rate of the tenant's requests.
 
     Raises:
         ApiError: 429 QUOTA_REQUESTS_LIMITED.
@@ -188,7 +179,6 @@ def require_rate(connection: Connection, tenant_id: str, now: datetime) -> None:
 
 
 def row_of(context: AuthorizationContext, draft: LimitChange, current: int, decision: Decision) -> dict[str, Any]:
-    """Return the database row of a request."""
     pending = decision.status == "pending"
     return {
         "id": draft.id,
@@ -210,7 +200,7 @@ def row_of(context: AuthorizationContext, draft: LimitChange, current: int, deci
 
 
 def unchanged(connection: Connection, context: AuthorizationContext, draft: LimitChange) -> JSONResponse:
-    """Return the answer to a request for the current limit; it is not stored and has no id."""
+    """Return the response to a request for the current limit; it is not stored."""
     row = row_of(context, replace(draft, id=""), draft.limit, UNCHANGED)
     requester = person(connection, context.principal.user_id)
     names = {"requester_name": requester.name, "requester_email": requester.email}
@@ -225,7 +215,7 @@ def add_request(
     current: int,
     decision: Decision,
 ) -> JSONResponse:
-    """Store a request with its audit entry and return the answer. A denied request is audited as `refused`."""
+    """Store a request with its audit entry. A denial is audited as `refused`."""
     request_queries.add(connection, row_of(context, draft, current, decision))
     entries.record(
         connection,

@@ -5,7 +5,6 @@ from typing import Annotated, Any, Literal
 from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
-from starlette.responses import JSONResponse
 
 from service.api.dependencies import ContextDep, PageParamsDep, PlatformDep
 from service.api.pagination import page_of
@@ -17,6 +16,7 @@ from service.authz.paths import PLATFORM_QUOTA_REQUESTS
 from service.db.engine import Record
 from service.db.statements import lock_organization
 from service.errors import ApiError
+from service.json_response import JSONResponse
 from service.quotas import queries, request_queries, request_validation
 from service.quotas.request_queries import OF_ORGANIZATION, PENDING, request
 from service.validation import is_id
@@ -28,8 +28,6 @@ Status = Annotated[Literal["pending", "approved", "rejected"] | None, Query(desc
 
 
 class Review(BaseModel):
-    """The body that decides a request."""
-
     model_config = ConfigDict(extra="forbid", strict=True)
 
     decision: Literal["approve", "reject"]
@@ -50,7 +48,7 @@ def list_quota_requests_for_review(
 
 @router.post(PLATFORM_QUOTA_REQUESTS + "/{request_id}/review", operation_id="reviewQuotaRequest")
 def review_quota_request(context: ContextDep, platform: PlatformDep, request_id: str, body: Review) -> JSONResponse:
-    """Approve or reject a request, once. An approved limit is in force at once."""
+    """Approve or reject a pending request. An approved limit is in force at once."""
     now, status = platform.clock.now(), STATUS_BY_DECISION[body.decision]
     note = None if body.note is None else request_validation.reason(body.note, "note")
     with platform.database.write() as connection:
@@ -83,12 +81,11 @@ def get_request_or_404(connection: Connection, request_id: str) -> Record:
     """Return a request of an organization.
 
     Raises:
-        ApiError: 404, also for a request of a tenant, which needs no review.
+        ApiError: 404, also for a tenant's request.
     """
     row = or_404(request_queries.one(connection, request_id) if is_id(request_id) else None)
     return or_404(row if row.scope == OF_ORGANIZATION else None)
 
 
 def to_json(row: Record) -> dict[str, Any]:
-    """Return a request as JSON, with the name of its organization."""
     return request(row._asdict()) | {"organizationName": row.organization_name}

@@ -1,19 +1,18 @@
 """Routes of quotas: limits and use of a tenant or an organization.
 
-Any credential that may enter the tenant reads its quotas, whatever its scopes, unless a policy denies it. Only people
-read those of an organization.
+Principals of a tenant need no scope to read its quotas, but a policy may deny it. Only people read those of an
+organization.
 """
 
 from typing import Any
-
-from starlette.responses import JSONResponse
 
 from service.api.dependencies import OrganizationContextDep, PlatformDep, TenantContextDep
 from service.api.protected_route import protected_router
 from service.authz.paths import ORGANIZATION, QUOTAS, TENANT
 from service.catalogue.quota_types import QuotaType, quota_types
+from service.json_response import JSONResponse
 from service.quotas import limits as quotas_limits
-from service.quotas import queries, usage
+from service.quotas import queries, request_decision, usage
 from service.quotas.limits import COMPUTE_NAMES, IMAGES, Use
 
 router = protected_router("quotas")
@@ -35,7 +34,7 @@ def report_tenant_quotas(context: TenantContextDep, platform: PlatformDep) -> JS
         entry = to_json(quota, limits[name], used[name])
         bound = maximums[name]
         if bound is not None:
-            entry["requestable"] = quotas_limits.requestable(limits[name], bound, allocated[name])
+            entry["requestable"] = request_decision.requestable(limits[name], bound, allocated[name])
         quotas.append(entry)
     return JSONResponse({"report": {"scope": "tenant", "quotas": quotas}})
 
@@ -60,9 +59,9 @@ def list_compute_usage(context: TenantContextDep, platform: PlatformDep) -> JSON
 
 @router.get(f"{ORGANIZATION}/quotas-report", operation_id="reportOrganizationQuotas")
 def report_organization_quotas(context: OrganizationContextDep, platform: PlatformDep) -> JSONResponse:
-    """Report the limits of an organization, the limits of its tenants, and their use together.
+    """Report the limits of an organization and of all its tenants, and their total use.
 
-    Every tenant counts. Of tenants that the caller may not enter only the limit is shown.
+    Of tenants that the principal may not enter only the limit is shown.
     """
     organization_id, types = context.organization_id, quota_types()
     with platform.database.read() as connection:
@@ -76,7 +75,7 @@ def report_organization_quotas(context: OrganizationContextDep, platform: Platfo
         shares = {tenant_id: limits.get(tenant_id, {}).get(name, quota.limit) for tenant_id in tenant_ids}
         allocated, bound = sum(shares.values()), maximums[name]
         use = quotas_limits.sum_uses([used[tenant_id][name] for tenant_id in tenant_ids])
-        # Types that cannot be requested have no limit of the organization: it is the sum of its tenants'.
+        # Without a limit of the organization, the sum of its tenants' limits is reported.
         entry = to_json(quota, allocated if bound is None else bound, use)
         entry["allocated"] = allocated
         entry["tenants"] = [
@@ -93,7 +92,6 @@ def report_organization_quotas(context: OrganizationContextDep, platform: Platfo
 
 
 def to_json(quota: QuotaType, limit: int, use: Use | None) -> dict[str, Any]:
-    """Return a quota as JSON. Unknown use is null, never 0."""
     return {
         "resourceType": quota.resource_type,
         "title": quota.title,

@@ -1,7 +1,4 @@
-"""Use of quotas, counted from the inventory, and the check for a new resource.
-
-Resources that are being created count. Every query is limited to tenants.
-"""
+"""Use of quotas, including resources being created, and the check for a new resource."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -19,13 +16,12 @@ from service.quotas.limits import Use
 from service.quotas.queries import Tenants
 
 Counting = tuple[str, str | None]
-"""A kind and the attribute that is summed; None counts the resources."""
+"""A kind and the attribute to sum; None for the number of resources."""
 Counted = Mapping[str, Mapping[Counting, int]]
-"""Use by tenant and by kind and attribute."""
+"""Use by tenant, then by kind and attribute."""
 
 
 def counted(connection: Connection, tenant_ids: Tenants, types: Iterable[QuotaType]) -> Counted:
-    """Count the use of quota types, by tenant."""
     by_tenant = _counted(connection, tenant_ids, types, [true()])
     return {
         tenant_id: {counting: total for counting, (total,) in totals.items()} for tenant_id, totals in by_tenant.items()
@@ -35,7 +31,7 @@ def counted(connection: Connection, tenant_ids: Tenants, types: Iterable[QuotaTy
 def uses(
     connection: Connection, tenant_ids: Collection[str], types: Collection[QuotaType]
 ) -> dict[str, dict[str, Use | None]]:
-    """Return the use by tenant and resource type; None while the backend of the kind cannot be read."""
+    """Return the use by tenant and resource type; None if the backend cannot be read."""
     by_tenant = _counted(connection, tenant_ids, types, [true(), _is_being_created({quota.kind for quota in types})])
     failing = failing_listings(connection)
 
@@ -50,7 +46,7 @@ def uses(
 def _counted(
     connection: Connection, tenant_ids: Tenants, types: Iterable[QuotaType], conditions: Sequence[ColumnElement[bool]]
 ) -> Mapping[str, Mapping[Counting, tuple[int, ...]]]:
-    """Return one number per condition, by tenant and counting, in one query that reads each resource once."""
+    """Return a number per condition. Reads each resource once."""
     counting: set[str] = set()
     kinds_with: dict[str | None, list[str]] = defaultdict(list)
     for quota in types:
@@ -80,25 +76,25 @@ def _counted(
 
 
 def _is_being_created(counting: Collection[str]) -> ColumnElement[bool]:
-    """Whether a resource is being created. The name of that state depends on the kind; some kinds have none."""
+    """Match resources being created; the name of the state depends on the kind."""
     states = {name: state for name in counting if (state := kinds()[name].creating)}
     of_kind = or_(
         false(), *(and_(resources.c.kind == kind, resources.c.state == state) for kind, state in states.items())
     )
-    # Excludes most resources with one comparison.
+    # Excludes most resources with a single comparison.
     return and_(resources.c.state.in_(set(states.values())), of_kind)
 
 
 def counted_attributes(kind: Kind) -> dict[str, int]:
-    """Return the attributes of a kind that quotas count, with their defaults for a new resource."""
+    """Return the attributes that quotas sum, with their defaults."""
     return {quota.attribute: quota.unless_said for quota in _types(kind) if quota.attribute}
 
 
-def require_room(connection: Connection, tenant_id: str, kind: Kind, attributes: Mapping[str, int]) -> None:
-    """Check that a new resource stays within the limits of the tenant.
+def require_quota(connection: Connection, tenant_id: str, kind: Kind, attributes: Mapping[str, int]) -> None:
+    """Check that a new resource keeps within the limits of the tenant.
 
-    Locks the tenant until the end of the transaction, in which the resource must be written, so that concurrent
-    creations are counted. If the backend cannot be read, the stored rows decide, and the use is not shown.
+    Locks the tenant until the end of the transaction, which must write the resource, so that concurrent creations are
+    included. If the backend cannot be read, the stored use decides but is not shown.
 
     Raises:
         ApiError: 403 QUOTA_EXCEEDED.
@@ -113,7 +109,7 @@ def require_room(connection: Connection, tenant_id: str, kind: Kind, attributes:
     known = (tenant_id, kind.name) not in failing_listings(connection)
     for quota in types:
         used = usage.get((quota.kind, quota.attribute), 0)
-        quotas_limits.require_room(quota, limits[quota.resource_type], used, amounts[quota], known=known)
+        quotas_limits.require_within_limit(quota, limits[quota.resource_type], used, amounts[quota], known=known)
 
 
 def _types(kind: Kind) -> list[QuotaType]:

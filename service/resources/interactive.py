@@ -1,12 +1,8 @@
-"""Interactive sessions: port forwards, database consoles, shells, cluster proxies.
-
-There is no backend: a route decides whether the principal may open a session to a resource, and audits it.
-"""
+"""Routes that authorize and audit interactive sessions. There is no backend."""
 
 from dataclasses import replace
 
 from pydantic import BaseModel, ConfigDict, Field
-from starlette.responses import JSONResponse
 
 from service import errors
 from service.api.changes import change
@@ -19,6 +15,7 @@ from service.authz.context import TenantContext
 from service.authz.paths import INTERACTIVE
 from service.authz.permissions import Permission
 from service.context import Platform
+from service.json_response import JSONResponse
 from service.resources import queries
 from service.validation import is_id
 
@@ -40,11 +37,10 @@ KINDS_BY_OPERATION: dict[str, tuple[str, ...]] = {
     Permission.SESSIONS_SHELLS_OPEN: ("instance",),
     Permission.SESSIONS_CLUSTER_PROXIES_OPEN: ("kubernetes_cluster",),
 }
-"""The resource kinds that each operation applies to."""
 
 
 class Opening(BaseModel):
-    """The body that says to what."""
+    """The resource to open a session to."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -76,7 +72,7 @@ def open_cluster_proxy(context: TenantContextDep, platform: PlatformDep, body: O
 
 
 def open_session(context: TenantContext, platform: Platform, resource_id: str) -> JSONResponse:
-    """Authorize a session to a resource of one of the operation's kinds.
+    """Authorize and audit a session to a resource of the operation's kinds.
 
     Raises:
         ApiError: flat 404, 403 INSUFFICIENT_PERMISSIONS.

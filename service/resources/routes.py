@@ -1,7 +1,7 @@
-"""Resource routes: the same for every kind. Each operation is authorized on the resource itself.
+"""Resource routes, the same for every kind.
 
-The scope is that of the kind's service (`compute:write` for every change, start, stop and restart included). The role
-and, for machine principals, the policies are evaluated for the resource with its region and tags.
+Each operation is authorized by the scope of the kind's service (`compute:write` for every change, also start, stop and
+restart), and by role and, for machine principals, policies with the region and tags of the resource.
 """
 
 from dataclasses import replace
@@ -12,13 +12,14 @@ from uuid import uuid4
 from fastapi import Depends, Header, Path
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 from sqlalchemy import Connection
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from client.policy.model import RequestContext
 from service import errors
 from service import validation as service_validation
 from service.api.changes import change
 from service.api.dependencies import PageParamsDep, PlatformDep, TenantContextDep
+from service.api.direct_call import immediate
 from service.api.enforcement import load_grants, require, require_somewhere, target_in
 from service.api.pagination import page_of
 from service.api.protected_route import protected_router
@@ -33,8 +34,9 @@ from service.default_tags.outcome import with_defaults
 from service.default_tags.queries import propagated
 from service.default_tags.validation import require_new_provider
 from service.errors import ApiError
+from service.json_response import JSONResponse
 from service.principals.queries import CLUSTER
-from service.quotas.usage import counted_attributes, require_room
+from service.quotas.usage import counted_attributes, require_quota
 from service.resources import queries
 from service.resources import validation as resources_validation
 from service.resources.search import MAX_DECISIONS, ListFilter
@@ -43,7 +45,7 @@ from service.workloads import queries as workload_queries
 
 router = protected_router("resources")
 SEARCH_BATCH = 1_000
-"""Resources read at a time until the principal may list one."""
+"""Resources to read at a time while the caller may list none of them."""
 REGION = r"^[a-z]{2}-[a-z]{3}-[0-9]{1,2}$"
 
 Provider = Annotated[
@@ -52,10 +54,10 @@ Provider = Annotated[
 Tags = dict[str, str]
 
 
+@immediate
 async def get_kind_or_404(
     kind: Annotated[str, Path(description="such as instance, volume, kubernetes_cluster")],
 ) -> Kind:
-    """Return the kind of the path."""
     return or_404(kinds().get(kind))
 
 
@@ -63,7 +65,7 @@ OfKind = Annotated[Kind, Depends(get_kind_or_404)]
 
 
 class NewResource(BaseModel):
-    """The body that makes a resource."""
+    """A new resource."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -74,7 +76,7 @@ class NewResource(BaseModel):
 
 
 class ResourceChange(BaseModel):
-    """The body that changes a resource; a member left out stays, tags are replaced as a whole."""
+    """A change of a resource. Omitted members remain; tags are replaced as a whole."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -88,9 +90,8 @@ def list_resources(
 ) -> JSONResponse:
     """List the resources of a kind that the caller may list, in the order of creation.
 
-    A page may have fewer resources than its limit, but at least one, and a `nextCursor`, because the caller may not
-    list the others. A caller who may list none gets 403, and so does one whose policies name single resources if none
-    of the next 5,000 may be listed.
+    A page with a `nextCursor` has at least one resource, but may have fewer than its limit. The status is 403 if the
+    caller may list no resource or, with policies that name single resources, none of the next 5,000.
     """
     tenant_id = context.tenant_id
     page = page_of(platform, paging, "resources", tenant_id, kind.name)
@@ -129,7 +130,7 @@ def list_resources(
 
 
 def search_limit_error(context: TenantContext) -> ApiError:
-    """Return the 403 for a listing that decided as many resources as one request may, without finding any."""
+    """Return the 403 for a listing in which none of `MAX_DECISIONS` resources was allowed."""
     return ApiError(
         403,
         "INSUFFICIENT_PERMISSIONS",
@@ -146,8 +147,7 @@ def create_resource(
 ) -> JSONResponse:
     """Create a resource, with the tenant's default tags in addition to its own.
 
-    Authorization uses the region and tags of the request. Default tags reach new resources with a delay, and
-    permissions must not depend on that.
+    Authorization uses the region and tags of the request, not the default tags, which take effect with a delay.
     """
     now, resource_id, tenant_id = platform.clock.now(), str(uuid4()), context.tenant_id
     tags = resources_validation.validate_tags(body.tags, kind)
@@ -171,13 +171,11 @@ def create_resource(
         require(platform, connection, context, target_in(context, None, body.region), request_context)
         if defaults:
             require_new_provider(provider)
-        require_room(connection, tenant_id, kind, attributes)
-        queries.add(connection, values)
+        require_quota(connection, tenant_id, kind, attributes)
+        row = queries.add(connection, values)
         details = {"name": values["name"], "region": body.region}
         audit_in_tenant(connection, context, AuditEvent.RESOURCE_CREATE, f"{kind.name}:{resource_id}", now, details)
-        return JSONResponse(
-            resources_validation.wire(or_404(queries.find(connection, tenant_id, kind.name, resource_id)), kind), 201
-        )
+        return JSONResponse(resources_validation.wire(row, kind), 201)
 
 
 @router.get(RESOURCE, operation_id="readResource")
@@ -193,7 +191,7 @@ def read_resource(context: TenantContextDep, platform: PlatformDep, kind: OfKind
 def update_resource(
     context: TenantContextDep, platform: PlatformDep, kind: OfKind, resource_id: str, body: ResourceChange
 ) -> JSONResponse:
-    """Change the name or tags. Authorization uses both the current and the new tags."""
+    """Change the name or tags. Authorization uses the current and the new tags."""
     now = platform.clock.now()
     if body.name is None and body.tags is None:
         raise errors.invalid_input("nothing to change: give name or tags", reason="nothing")
@@ -211,7 +209,7 @@ def update_resource(
 
 @router.delete(RESOURCE, operation_id="deleteResource", status_code=204)
 def delete_resource(context: TenantContextDep, platform: PlatformDep, kind: OfKind, resource_id: str) -> Response:
-    """Delete a resource; for a cluster, also its issuer and the tokens issued to its workloads."""
+    """Delete a resource; for a cluster, also its issuer and the tokens of its workloads."""
     now, tenant_id = platform.clock.now(), context.tenant_id
     with change(platform, context) as (connection, context):
         row = get_resource_or_404(connection, platform, context, kind, resource_id, lock=True)
@@ -246,7 +244,6 @@ def restart_resource(context: TenantContextDep, platform: PlatformDep, kind: OfK
 def change_power_state(
     context: TenantContext, platform: Platform, kind: Kind, resource_id: str, verb: str
 ) -> JSONResponse:
-    """Start, stop or restart a resource."""
     now = platform.clock.now()
     with change(platform, context) as (connection, context):
         row = get_resource_or_404(connection, platform, context, kind, resource_id, lock=True)
@@ -265,11 +262,11 @@ def update_and_audit(
     now: datetime,
     details: dict[str, Any],
 ) -> JSONResponse:
-    """Update a resource with an audit entry, and return it."""
+    """Update and audit a resource; return the response."""
     tenant_id = context.tenant_id
-    queries.change(connection, tenant_id, row.id, values | {"updated_at": now})
+    changed = or_404(queries.change(connection, tenant_id, row.id, values | {"updated_at": now}))
     audit_in_tenant(connection, context, AuditEvent(f"resource.{verb}"), f"{kind.name}:{row.id}", now, details)
-    return JSONResponse(resources_validation.wire(or_404(queries.find(connection, tenant_id, kind.name, row.id)), kind))
+    return JSONResponse(resources_validation.wire(changed, kind))
 
 
 def get_resource_or_404(
@@ -281,7 +278,7 @@ def get_resource_or_404(
     *,
     lock: bool = False,
 ) -> Record:
-    """Return the resource of the path if the principal may perform the route's operation on it.
+    """Return a resource on which the principal may perform the route's operation.
 
     Raises:
         ApiError: flat 404, 403 INSUFFICIENT_PERMISSIONS.
@@ -296,5 +293,4 @@ def get_resource_or_404(
 
 
 def request_context_of(context: TenantContext, row: Record) -> RequestContext:
-    """Return the request context for a stored resource."""
     return replace(context.facts, region=row.region, resource_tags=row.tags)

@@ -1,7 +1,6 @@
-"""Filters the resources that a principal may list, at a bounded cost.
+"""The filter of a resource listing, with bounded cost.
 
-The regions and ids that rules name limit the query. The rest is decided once for each region and set of tags, or for
-each resource if rules name ids.
+Regions and ids in policy rules limit the query. Decisions are cached by region and tags, unless rules name ids.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,21 +16,21 @@ from service.authz.decisions import CompiledGrants, Decision
 from service.db.engine import Record
 
 MAX_IDS = 5_000
-"""Ids in one query; if rules name more, resources are decided one by one."""
+"""Maximum number of ids in a query. If rules name more, the query is not limited by id."""
 MAX_PATTERNS = 20
 MAX_DECISIONS = 5_000
-"""Resources that one request may decide one by one."""
+"""Maximum number of uncached decisions in a request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Regions and ids outside which no resource is allowed; None for any. An id may be a pattern with `*`."""
+    """Regions and ids outside which no resource is allowed; None for any. Ids may contain `*`."""
 
     regions: frozenset[str] | None = None
     ids: frozenset[str] | None = None
 
     def intersection(self, other: "Bounds") -> "Bounds":
-        """Return the narrower bounds of both. Of two sets of ids the first is used, because they may have patterns."""
+        """Intersect the regions. Sets of ids may have patterns, so the first is used."""
         regions = [bounds.regions for bounds in (self, other) if bounds.regions is not None]
         return Bounds(
             frozenset.intersection(*regions) if regions else None, other.ids if self.ids is None else self.ids
@@ -39,10 +38,7 @@ class Bounds:
 
 
 class ListFilter:
-    """Decides on the resources of one listing.
-
-    `bounds` limits what to read. `exhausted` is true after `MAX_DECISIONS` resources were decided one by one.
-    """
+    """Decides which resources a listing includes, within `bounds`; `exhausted` after `MAX_DECISIONS`."""
 
     def __init__(self, grants: CompiledGrants, context: TenantContext) -> None:
         self._grants = grants
@@ -61,7 +57,6 @@ class ListFilter:
         return self._remaining <= 0
 
     def decide(self, row: Record) -> Decision:
-        """Decide whether the principal may list a resource."""
         if self._by_id:
             self._remaining -= 1
             return self._decide(row)
@@ -91,7 +86,7 @@ def _is_any(pattern: str) -> bool:
 
 
 def _bounds(engine: Engine, action: str, requested: Target) -> Bounds:
-    """Return the bounds of an engine's allows."""
+    """Return the bounds of an engine's allow rules."""
     targets = [
         pattern for rule, _ in _rules(engine, action) if not rule.denies for pattern in _targets(rule, requested)
     ]

@@ -1,4 +1,4 @@
-"""Validation, states and wire form of resources."""
+"""Validation, state transitions and wire form of resources."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +11,7 @@ from service.errors import ApiError
 
 MAX_TAG_KEY_BYTES, MAX_TAG_VALUE_BYTES = 128, 255
 MAX_ATTRIBUTE = 2**53
-# For each operation, the required states and the state after it.
+# The required states and the resulting state of each operation.
 POWER_TRANSITIONS: dict[str, tuple[tuple[str, ...], str]] = {
     "start": (("stopped",), "running"),
     "stop": (("running",), "stopped"),
@@ -21,7 +21,7 @@ _SERVICE_STATES = {"running": "active"}
 
 
 def validate_tags(values: Mapping[str, str], kind: Kind) -> dict[str, str]:
-    """Return the tags of a resource.
+    """Return the tags if they are valid.
 
     Raises:
         ApiError: 400 INVALID_INPUT.
@@ -46,10 +46,10 @@ def validate_attributes(values: Mapping[str, int], counted: Mapping[str, int]) -
     """Return the attributes of a new resource.
 
     Args:
-        counted: Attributes of the kind that quotas count, with their defaults.
+        counted: Default values of the attributes that quotas measure.
 
     Raises:
-        ApiError: 400 INVALID_INPUT for other attributes, and for values outside 0 to 2^53.
+        ApiError: 400 INVALID_INPUT for other attributes or values outside 0 to 2^53.
     """
     for name, value in values.items():
         if name not in counted:
@@ -71,7 +71,7 @@ def validate_attributes(values: Mapping[str, int], counted: Mapping[str, int]) -
 
 
 def initial_state(kind: Kind) -> str:
-    """Return the state of a new resource; without a backend, creation is immediate."""
+    """Return the state of a new resource. Without a backend, creation is immediate."""
     return next(state for state in kind.states if state != kind.creating)
 
 
@@ -83,7 +83,7 @@ def next_state(verb: str, kind: Kind, state: str) -> str:
     """
     allowed_states, new_state = POWER_TRANSITIONS[verb]
     if "running" not in kind.states:
-        # Managed services use `active` in place of `running`.
+        # Managed services are `active` instead of `running`.
         allowed_states, new_state = (
             tuple(_SERVICE_STATES.get(name, name) for name in allowed_states),
             _SERVICE_STATES.get(new_state, new_state),
@@ -94,7 +94,7 @@ def next_state(verb: str, kind: Kind, state: str) -> str:
 
 
 def require_changeable(row: Record, kind: Kind, *, retags: bool) -> None:
-    """Refuse changes to resources managed by the platform, and new tags while their state forbids them.
+    """Reject changes of platform-managed resources, and of tags in states that forbid them.
 
     Raises:
         ApiError: flat 409.
@@ -110,7 +110,6 @@ def _conflict(code: str, message: str, **details: Any) -> ApiError:
 
 
 def wire(row: Record, kind: Kind) -> dict[str, Any]:
-    """Return a resource in wire form."""
     return {
         "id": row.id,
         "tenantId": row.tenant_id,

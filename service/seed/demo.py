@@ -1,4 +1,4 @@
-"""Rows of the YAML seeds `demo` and `empty`, and of the demo's inventory."""
+"""Rows of the YAML seeds `demo` and `empty`."""
 
 import json
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ STEP_TOOK = timedelta(seconds=2)
 
 
 def fill(connection: Connection, name: str, now: datetime, minting: KeyMinter) -> None:
-    """Insert all rows of the seed `name` except the catalogue."""
+    """Insert the rows of a seed, without the catalogue."""
     seed = SeedFile(name, now)
     insert_rows(connection, tables.platform_state, facts(seed))
     insert_rows(connection, tables.organizations, organizations(seed))
@@ -50,7 +50,7 @@ def fill(connection: Connection, name: str, now: datetime, minting: KeyMinter) -
 
 
 def facts(seed: SeedFile) -> Iterator[Row]:
-    """Yield the facts of the seed for `platform_state`, without its name."""
+    """Yield the rows of `platform_state`, except the name of the seed."""
     yield {"name": "loaded_at", "value": wire_time(seed.now)}
     yield {"name": "first_person", "value": seed.file["first_person"]}
     failing = [
@@ -117,14 +117,14 @@ def tenants(seed: SeedFile) -> Iterator[Row]:
 
 
 def changed_quotas(seed: SeedFile) -> Iterator[Row]:
-    """Yield the limits that differ from the platform defaults."""
+    """Yield the limits that differ from the defaults."""
     for entry in seed.file["tenants"].values():
         for resource_type, limit in entry.get("quotas", {}).items():
             yield {"tenant_id": entry["id"], "resource_type": resource_type, "limit": limit}
 
 
 def provisioning(seed: SeedFile) -> Iterator[Row]:
-    """Yield the provisioning job of each tenant. It is open for a tenant that is not provisioned yet."""
+    """Yield the provisioning job of each tenant, pending if it has `provisioning`."""
     for entry in seed.file["tenants"].values():
         created = seed.at(entry["created"])
         pending = entry.get("provisioning")
@@ -214,7 +214,7 @@ def sessions(seed: SeedFile) -> Iterator[Row]:
 
 
 def audit(seed: SeedFile) -> Iterator[Row]:
-    """Yield the audit entries of the changes that led to the seed's state, oldest first."""
+    """Yield audit entries for the seed's contents, oldest first."""
     people = {email: entry["id"] for email, entry in seed.file["people"].items()}
     tenants = seed.file["tenants"]
     entries: list[Row] = []

@@ -1,17 +1,14 @@
-"""Rows of a YAML seed: groups, workload identities, policies and attachments."""
+"""Rows of groups, workload identities and policies in a YAML seed."""
 
 import json
 from collections.abc import Iterator
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from client.policy.catalogue import Catalogue
 from client.policy.document import canonical_text, parse_document
 from service.catalogue.operations import operations
 from service.seed.insert import Row, SeedFile
-
-if TYPE_CHECKING:
-    pass
 
 PRINCIPALS = {"api_key": "keys", "workload_identity": "identities", "group": "groups"}
 
@@ -83,11 +80,11 @@ def versions(seed: SeedFile) -> Iterator[Row]:
 
 
 def history(seed: SeedFile, entry: dict[str, Any]) -> list[Row]:
-    """Return the versions of a policy, oldest first: its `earlier` documents, then the current one."""
+    """Return the versions of a policy, oldest first: the `earlier` documents, then the current."""
     documents = [*entry.get("earlier", ()), {"document": entry["document"], "at": entry.get("updated")}]
     rows = []
-    for number, told in enumerate(documents, start=1):
-        by = seed.id("people", told.get("by", entry["by"]))
+    for number, version in enumerate(documents, start=1):
+        by = seed.id("people", version.get("by", entry["by"]))
         first = number == 1
         rows.append(
             {
@@ -96,10 +93,10 @@ def history(seed: SeedFile, entry: dict[str, Any]) -> list[Row]:
                 "tenant_id": seed.id("tenants", entry["tenant"]),
                 "name": entry["name"],
                 "description": entry.get("description", ""),
-                "document": canonical_document(told["document"]),
+                "document": canonical_document(version["document"]),
                 "authored_by": by,
                 "changed_by": by,
-                "changed_at": seed.at(entry["created"] if first else told["at"]),
+                "changed_at": seed.at(entry["created"] if first else version["at"]),
                 "change": "create" if first else "update",
                 "changed": ["description", "document", "name"] if first else ["document"],
             }
@@ -122,17 +119,16 @@ def attachments(seed: SeedFile) -> Iterator[Row]:
 
 
 def principal(seed: SeedFile, named: dict[str, str]) -> tuple[str, str]:
-    """Return the type and id of a principal such as `{group: deployers}`."""
+    """Return the type and id of a reference such as `{group: deployers}`."""
     ((kind, handle),) = named.items()
     return kind, seed.id(PRINCIPALS[kind], handle)
 
 
 def canonical_document(document: dict[str, Any]) -> str:
-    """Return the canonical text of a document. Raise InvalidDocument for an invalid one."""
+    """Return the canonical text of a document; raise InvalidDocument if it is not valid."""
     return canonical_text(parse_document(json.dumps(document), shipped_catalogue()).document)
 
 
 @cache
 def shipped_catalogue() -> Catalogue:
-    """Return the catalogue of this version."""
     return Catalogue(operation.name for operation in operations())

@@ -1,7 +1,4 @@
-"""Shared parts of the seed loaders: bulk inserts, provisioned tenants, API-key secrets.
-
-Times in a seed are relative to the instant at which it is loaded.
-"""
+"""Shared parts of the seeds. Times are relative to the load."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -14,7 +11,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Table, insert
 
-from service.authn import api_keys
+from service.authn import secret_format
 from service.files import load_yaml
 from service.tenants.provisioning import WORK
 
@@ -26,39 +23,38 @@ BATCH_ROWS = 5_000
 
 
 def insert_rows(connection: Connection, table: Table, rows: Iterable[Row]) -> None:
-    """Insert rows in batches. All rows have the same columns."""
+    """Insert rows with equal columns in batches."""
     rest = iter(rows)
     while batch := list(islice(rest, BATCH_ROWS)):
         connection.execute(insert(table), batch)
 
 
 def provision(connection: Connection, tenants: Iterable[tuple[str, datetime]]) -> None:
-    """Run all provisioning steps for tenants, given as id and creation time."""
+    """Run all provisioning steps for tenants (id, creation time)."""
     for tenant_id, created in tenants:
         for work in WORK.values():
             work(connection, tenant_id, created)
 
 
 def first_tag_versions(tenants: Iterable[Row]) -> Iterator[Row]:
-    """Yield the first version of each tenant's default tags."""
     for row in tenants:
         yield {"tenant_id": row["id"], "version": 1, "tags": row["default_tags"], "changed_at": row["updated_at"]}
 
 
 @dataclass
 class KeyMinter:
-    """Creates the secrets of a seed's API keys and collects them for the key file."""
+    """Creates API-key secrets and collects them for the key file."""
 
     secret: bytes
     minted: dict[str, dict[str, str]] = field(default_factory=dict)
 
     def mint(self, name: str, key_id: str) -> Row:
-        """Return the columns of a key that depend on its secret. Raise ValueError for a duplicate name."""
+        """Return the columns that depend on the secret; raise ValueError for a duplicate name."""
         if name in self.minted:
             raise ValueError(f"two keys of this world are named {name!r}")
-        plain = api_keys.mint()
+        plain = secret_format.mint()
         self.minted[name] = {"id": key_id, "secret": plain}
-        return {"key_prefix": api_keys.prefix(plain), "key_hash": api_keys.digest(self.secret, plain)}
+        return {"key_prefix": secret_format.lookup_prefix(plain), "key_hash": secret_format.digest(self.secret, plain)}
 
 
 OFFSET_PATTERN = re.compile(r"([+-])(?=\d)(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?", re.ASCII)
@@ -66,11 +62,7 @@ OFFSET_PATTERN = re.compile(r"([+-])(?=\d)(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\
 
 @cache
 def parse_offset(text: str) -> timedelta:
-    """Parse an offset such as `-40d`, `-2h30m` or `+300d`; `now` is zero.
-
-    Raises:
-        ValueError: the text is not an offset, or is out of range.
-    """
+    """Parse an offset such as `-40d`, `-2h30m`, `+300d` or `now`; raise ValueError for other texts."""
     if text == "now":
         return timedelta()
     match = OFFSET_PATTERN.fullmatch(text)
@@ -85,7 +77,7 @@ def parse_offset(text: str) -> timedelta:
 
 
 class SeedFile:
-    """A seed's file. Resolves handles (`web-shop`, `owner@aurora.example`) to ids and offsets to instants."""
+    """A seed file. Resolves handles (`web-shop`, `owner@aurora.example`) to ids, and offsets to instants."""
 
     def __init__(self, name: str, now: datetime) -> None:
         self.now = now

@@ -1,4 +1,4 @@
-"""The `large` seed for tests at scale, generated deterministically from `large.yaml`."""
+"""The `large` seed, generated deterministically from `large.yaml`."""
 
 import json
 from collections.abc import Iterator
@@ -21,13 +21,13 @@ RATE_LIMIT = 600
 
 
 class LargeSeed:
-    """The file, and the ids generated from it in a fixed order."""
+    """The file and the ids generated from it."""
 
     def __init__(self, now: datetime) -> None:
         self.file: dict[str, Any] = load_yaml(SEEDS_DIR / "large.yaml")
         self.now = now
         self.created = now + parse_offset(self.file["created"])
-        self.random = Random(self.file["seed"])  # noqa: S311 - names rows, guards nothing
+        self.random = Random(self.file["seed"])  # noqa: S311 - not for secrets
         self.organizations = [self.id() for _ in self.file["organizations"]["names"]]
         self.people = {email: self.id() for email in self.file["people"]}
         each = self.file["organizations"]["tenants"]
@@ -38,7 +38,7 @@ class LargeSeed:
 
 
 def fill(connection: Connection, now: datetime, minting: KeyMinter) -> None:
-    """Insert all rows of the large seed except the catalogue."""
+    """Insert the rows of the seed, without the catalogue."""
     seed = LargeSeed(now)
     insert_rows(connection, tables.platform_state, facts(seed))
     insert_rows(connection, tables.organizations, organizations(seed))
@@ -107,13 +107,13 @@ def tenants(seed: LargeSeed) -> Iterator[Row]:
 
 
 def changed_quotas(seed: LargeSeed) -> Iterator[Row]:
-    """Yield the limits of the large tenant that differ from the platform defaults."""
+    """Yield the limits that differ from the defaults."""
     for resource_type, limit in seed.file["tenants"]["large"]["quotas"].items():
         yield {"tenant_id": seed.tenants[0][0], "resource_type": resource_type, "limit": limit}
 
 
 def organization_quotas(seed: LargeSeed) -> Iterator[Row]:
-    """Yield limits that cover the tenants of each organization, with a margin for increases."""
+    """Yield limits that cover the tenants of each organization, with a margin."""
     changed = seed.file["tenants"]["large"]["quotas"]
     tenants, room = seed.file["organizations"]["tenants"], seed.file["organizations"]["room"]
     for position, organization in enumerate(seed.organizations):

@@ -1,4 +1,4 @@
-"""Load the catalogue and a seed into a new database, in one transaction. `platform_state` records which seed it is."""
+"""Loads the catalogue and a seed into a new database, in a single transaction."""
 
 import json
 from dataclasses import asdict
@@ -22,14 +22,13 @@ KEY_FILE = "world-keys.json"
 
 
 def load(database: Database, clock: Clock, name: str, secret: bytes, data_dir: Path) -> bool:
-    """Load the seed `name` into a database without one; return False if it has one.
+    """Load a seed into a database without any; otherwise add new catalogue entries and return False.
 
-    A database with a seed only gets the catalogue entries that are new in this version. `platform_state.is_current`
-    tells whether anything is missing, without an import of this module. The API keys of the seed get random secrets:
-    the database stores their digests under `secret`, and `world-keys.json` in `data_dir` (mode 0600) the secrets.
+    The secrets of the seed's API keys are random. The database stores digests keyed with `secret`; `world-keys.json` in
+    `data_dir` (mode 0600) has the secrets.
 
     Raises:
-        ValueError: there is no such seed.
+        ValueError: the seed does not exist.
     """
     if name not in WORLDS:
         raise ValueError(f"no world {name!r}; there are {', '.join(WORLDS)}")
@@ -42,7 +41,7 @@ def load(database: Database, clock: Clock, name: str, secret: bytes, data_dir: P
                 _append(connection)
                 _fill(connection, name, clock.now(), minting)
                 dialect.analyze(connection)
-                # Inside the transaction: if the keys cannot be written, the seed is not loaded.
+                # In the transaction, so that the seed is not loaded without its keys.
                 plain = json.dumps(minting.minted, indent=1, ensure_ascii=False)
                 files.write_atomically(data_dir / KEY_FILE, plain.encode())
                 return True
@@ -51,7 +50,7 @@ def load(database: Database, clock: Clock, name: str, secret: bytes, data_dir: P
 
 
 def append_catalogue(database: Database) -> int:
-    """Insert the catalogue entries that the database lacks; return their number. The catalogue is append-only."""
+    """Insert the catalogue entries that the database lacks; return their number."""
     with database.read() as connection:
         if not _missing(connection) and is_current(connection):
             return 0
@@ -60,9 +59,9 @@ def append_catalogue(database: Database) -> int:
 
 
 def _claim(connection: Connection, name: str) -> bool:
-    """Return whether this process loads the seed. Of replicas that start together, the others wait here."""
+    """Return whether this process loads the seed. Other replicas wait here."""
     claim = upsert_insert(connection, tables.platform_state).values(name="world", value=name).on_conflict_do_nothing()
-    # RETURNING tells whether a row was inserted; the PostgreSQL driver does not count the rows.
+    # RETURNING shows whether a row was inserted.
     return connection.scalar(claim.returning(tables.platform_state.c.name)) is not None
 
 

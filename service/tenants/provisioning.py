@@ -1,9 +1,7 @@
-"""The job that provisions a new tenant in four idempotent steps.
+"""The job that provisions a new tenant in four idempotent steps. The operations row has its whole state.
 
-The operations row holds the whole state. One transaction marks a step as running; another does its work and stores
-its result, after a pause that lets people follow the progress. A failed attempt is stored and retried with growing
-waits; after `max_tries` of one step the run fails and the tenant stays `provisioning`, until the next start of the
-platform plans another run.
+A transaction marks a step as running, and after a pause another does its work and stores the result. Failed steps are
+retried with growing delays. After `max_tries` of a step, the run fails; the next start of the platform plans a new run.
 """
 
 import asyncio
@@ -48,14 +46,14 @@ UNEXPECTED = "the step failed unexpectedly"
 
 
 class BackendUnavailable(Exception):
-    """A backend that a step needs is unreachable. The message is shown to the customer."""
+    """A backend of a step is unreachable. The message is public."""
 
 
 def plan(connection: Connection, *, tenant_id: str, started_by: str | None, at: datetime) -> str:
     """Insert the operation that provisions a tenant; return its run id.
 
     Raises:
-        IntegrityError: The tenant has an open one.
+        IntegrityError: the tenant has an open run.
     """
     run_id = str(uuid4())
     queries.add(
@@ -85,7 +83,6 @@ def operation_id(tenant_id: str) -> str:
 
 
 def pending_steps() -> list[dict[str, Any]]:
-    """Return the steps of a new operation."""
     return [
         {"name": name, "status": "pending", "attempts": 0, "startedAt": None, "completedAt": None, "error": None}
         for name in STEPS
@@ -94,7 +91,7 @@ def pending_steps() -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class ProvisioningJob:
-    """Runs operations of the kind `provision_tenant`. `pace` is the minimum time of a step in seconds."""
+    """Runs operations of the kind `provision_tenant`. `pace` is the minimum duration of a step in seconds."""
 
     database: Database
     clock: Clock
@@ -102,7 +99,7 @@ class ProvisioningJob:
     max_tries: int = DEFAULT_OPERATION_TRIES
 
     async def run(self, run_id: str) -> None:
-        """Take a run from its stored state to its end. It may be cancelled at any await."""
+        """Continue a run to its end. It may be cancelled at any await."""
         while (name := await asyncio.to_thread(self.start_step, run_id)) is not None:
             await asyncio.sleep(self.pace)
             try:
@@ -117,9 +114,9 @@ class ProvisioningJob:
                 await asyncio.sleep(retry_delay(attempts, self.pace))
 
     def start_step(self, run_id: str) -> str | None:
-        """Mark the next step as running and return its name; None if the run has ended.
+        """Mark the next step as running; return its name, None if the run has ended.
 
-        A step that is running already was interrupted by a kill or a stop: its attempt is not counted again.
+        A step that is already running was interrupted, and continues the same attempt.
         """
         with self.database.write() as connection:
             row = queries.locked(connection, run_id)
@@ -145,10 +142,10 @@ class ProvisioningJob:
             return str(step["name"])
 
     def run_step(self, run_id: str, name: str) -> None:
-        """Do a step and store its result, and after the last step the end of the run, in one transaction.
+        """Run a step and store its result in one transaction; the last step completes the run.
 
         Raises:
-            BackendUnavailable: A backend of the step is unreachable.
+            BackendUnavailable: a backend of the step is unreachable.
         """
         with self.database.write() as connection:
             row = queries.locked(connection, run_id)
@@ -167,12 +164,10 @@ class ProvisioningJob:
             queries.advance(connection, run_id, at=now, **changes)
 
     def record_failure(self, run_id: str, name: str, error: str, *, count: bool = True) -> int:
-        """Store the failure of a step, and end the run as failed after `max_tries`; return the attempts of the step.
-
-        The attempts are stored with the step, so a restart does not reset them.
+        """Store the failure of a step, and fail the run after `max_tries`; return the attempts of the step.
 
         Args:
-            count: False if the database was unreachable, which is no fault of the step.
+            count: False to ignore the attempt, because the database was unreachable.
         """
         with self.database.write() as connection:
             row = queries.locked(connection, run_id)
@@ -191,7 +186,7 @@ class ProvisioningJob:
             return attempts
 
     def give_up(self, run_id: str, error: Exception) -> None:
-        """End an open run as failed; its tenant stays `provisioning`."""
+        """Fail an open run; its tenant remains `provisioning`."""
         with self.database.write() as connection:
             row = queries.locked(connection, run_id)
             if row is not None and row["status"] in queries.OPEN:
@@ -204,7 +199,7 @@ def _end(connection: Connection, row: RowMapping, at: datetime, error: str, step
 
 
 def _open_step(row: RowMapping | None, name: str) -> dict[str, Any] | None:
-    """Return a step by name, None if it or its run has ended (another process may have been faster)."""
+    """Return a step by name; None if another process has ended it or its run."""
     if row is None or row["status"] not in queries.OPEN:
         return None
     return next((step for step in row["steps"] if step["name"] == name and step["status"] != "completed"), None)
@@ -215,14 +210,14 @@ def _with_step(row: RowMapping, changed: dict[str, Any]) -> list[dict[str, Any]]
 
 
 def _inject_fault(row: RowMapping, step: dict[str, Any]) -> None:
-    """Raise a fault that the seed requests: `{"faults": {"billing_account": 2}}` fails two attempts of that step."""
+    """Raise a fault of the seed: `{"faults": {"billing_account": 2}}` fails two attempts of that step."""
     failing = (row["snapshot"] or {}).get("faults", {}).get(step["name"], 0)
     if step["attempts"] <= failing:
         raise BackendUnavailable(f"{BACKENDS[step['name']]} backend unavailable")
 
 
 def _activate(connection: Connection, row: RowMapping, now: datetime) -> None:
-    """Set the tenant to `active`. Nothing else of it changes, `updatedAt` neither."""
+    """Set the tenant to `active`, without a new `updatedAt`."""
     tenant_id = row["tenant_id"]
     connection.execute(update(tenants).where(tenants.c.id == tenant_id).values(status="active"))
     _record(connection, row, now)
@@ -247,27 +242,24 @@ def _record(connection: Connection, row: RowMapping, now: datetime, outcome: str
 
 
 def plan_again(database: Database, at: datetime) -> list[str]:
-    """Plan a run for each tenant whose provisioning failed or was cancelled; return the run ids.
-
-    Completed steps run again, which changes no existing rows.
-    """
+    """Plan a run of all steps for each `provisioning` tenant without an open run; return the run ids."""
     planned = []
     with database.read() as connection:
         waiting = queries.tenants_without_run(connection, KIND)
     for tenant_id in waiting:
-        # Another process may plan one at the same time; a unique index allows one open run per tenant.
+        # IntegrityError: another process has planned a run.
         with suppress(IntegrityError), database.write() as connection:
             if queries.is_provisioning(connection, tenant_id):
                 planned.append(plan(connection, tenant_id=tenant_id, started_by=None, at=at))
     return planned
 
 
-# The column has 120 characters: 62 + 48 for the slugs, 8 of the id that make a truncated name unique, and two dashes.
+# The column has 120 characters: 62 + 48 of the slugs, 8 of the unique id, and 2 hyphens.
 MAX_ORGANIZATION_SLUG = 62
 
 
 def isolation(connection: Connection, tenant_id: str, at: datetime) -> None:
-    """Create the tenant's isolation project: `<organization>-<tenant>-<first 8 characters of the id>`."""
+    """Create the isolation project `<organization slug>-<tenant slug>-<first 8 characters of the id>`."""
     slugs = connection.execute(
         select(organizations.c.slug.label("organization"), tenants.c.slug.label("tenant"))
         .join_from(tenants, organizations)
@@ -278,12 +270,11 @@ def isolation(connection: Connection, tenant_id: str, at: datetime) -> None:
 
 
 def standard_roles(connection: Connection, tenant_id: str, at: datetime) -> None:
-    """Enable every role of the platform in the tenant."""
     _add(connection, tenant_roles, [{"tenant_id": tenant_id, "role": role, "created_at": at} for role in roles()])
 
 
 def default_quotas(connection: Connection, tenant_id: str, at: datetime) -> None:
-    """Set the default limits of the platform, except limits that are set already."""
+    """Set default limits, except limits that are already set."""
     _add(
         connection,
         tenant_quotas,
@@ -292,7 +283,7 @@ def default_quotas(connection: Connection, tenant_id: str, at: datetime) -> None
 
 
 def billing_account(connection: Connection, tenant_id: str, at: datetime) -> None:
-    """Create the billing account of the tenant; its number derives from the tenant id."""
+    """Create the billing account, numbered after the tenant id."""
     number = f"BA-{tenant_id.replace('-', '')[:12].upper()}"
     _add(connection, billing_accounts, [{"tenant_id": tenant_id, "account_number": number, "created_at": at}])
 
@@ -306,7 +297,6 @@ WORK: Mapping[str, Callable[[Connection, str, datetime], None]] = {
 
 
 def _add(connection: Connection, table: Table, rows: list[dict[str, Any]]) -> None:
-    """Insert the rows whose primary key does not exist; any other conflict is an error."""
     statement = upsert_insert(connection, table).on_conflict_do_nothing(index_elements=list(table.primary_key))
     connection.execute(statement, rows)
 

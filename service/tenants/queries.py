@@ -1,4 +1,4 @@
-"""SQL of tenants. Every query is limited to a principal, a tenant or an organization."""
+"""SQL of tenants, limited to a principal, a tenant or an organization."""
 
 from datetime import datetime
 from typing import Any
@@ -6,6 +6,7 @@ from typing import Any
 from sqlalchemy import Connection, Select, and_, insert, literal, or_, select, update
 
 from service.db.engine import Record
+from service.db.statements import records
 from service.db.tables import (
     default_tag_versions,
     memberships,
@@ -16,17 +17,13 @@ from service.db.tables import (
 from service.errors import permission_denied, tenant_access_denied
 from service.jobs.queries import OPEN
 from service.principal import Principal
-from service.principals.conditions import may_enter
+from service.principals.enterable_tenants import may_enter
 from service.tenants import provisioning
 from service.tenants.provisioning import PROVISIONING
 
 
 def get(connection: Connection, principal: Principal, tenant_id: str) -> Record:
-    """Return a tenant that the principal may enter.
-
-    Raises:
-        ApiError: 403 if the principal may not enter it (any more).
-    """
+    """Return a tenant, or raise 403 if the principal may not enter it."""
     row = connection.execute(_enterable(principal).where(tenants.c.id == tenant_id)).one_or_none()
     if row is None:
         raise tenant_access_denied()
@@ -37,7 +34,7 @@ def get_created(connection: Connection, principal: Principal, tenant_id: str) ->
     """Return a tenant created in this transaction, also to an API key, which cannot enter it.
 
     Raises:
-        ApiError: 403 if the person's membership has ended meanwhile; the transaction rolls back.
+        ApiError: 403 without a membership of the person.
     """
     row = connection.execute(
         _TENANT_WITH_ROLE.where(tenants.c.id == tenant_id, memberships.c.user_id == principal.user_id)
@@ -48,7 +45,7 @@ def get_created(connection: Connection, principal: Principal, tenant_id: str) ->
 
 
 def slugs_like(connection: Connection, organization_id: str, slug: str) -> frozenset[str]:
-    """Return the slugs in an organization that could collide with a slug or a numbered form of it."""
+    """Return the slugs in an organization that `free_slug` could return."""
     prefix = slug[:40]
     return frozenset(
         connection.scalars(
@@ -80,13 +77,12 @@ def add(
 
 
 def rename(connection: Connection, tenant_id: str, display_name: str, at: datetime) -> None:
-    """Change the display name."""
     connection.execute(
         update(tenants).where(tenants.c.id == tenant_id).values(display_name=display_name, updated_at=at)
     )
 
 
-# A tenant with its organization and the open operation that provisions it.
+# A tenant with its organization and open provisioning run.
 _TENANT = (
     select(
         tenants.c.id,
@@ -113,7 +109,6 @@ _TENANT = (
 )
 
 
-# For people and their API keys: with their role. For workloads: "workload" in its place.
 _TENANT_WITH_ROLE = _TENANT.join(memberships, memberships.c.organization_id == tenants.c.organization_id).add_columns(
     memberships.c.role
 )
@@ -123,16 +118,18 @@ _TENANT_OF_WORKLOAD = _TENANT.add_columns(literal("workload").label("role"))
 
 
 def _enterable(principal: Principal) -> Select[Any]:
-    """Return a query for the tenants that a principal may enter."""
+    """Select the tenants that a principal may enter, with its role (`workload` for workloads)."""
     if principal.kind == "workload":
         return _TENANT_OF_WORKLOAD.where(tenants.c.id == principal.tenant_id)
     return _TENANT_WITH_ROLE.where(may_enter(principal))
 
 
 def visible(connection: Connection, principal: Principal, organization_id: str | None = None) -> list[Record]:
-    """Return the tenants that a principal may enter, of one organization or all, by organization, name and id."""
+    """Return the tenants that a principal may enter, by organization, name and id."""
     query = _enterable(principal)
     if organization_id is not None:
         query = query.where(tenants.c.organization_id == organization_id)
-    rows = connection.execute(query)
-    return sorted(rows, key=lambda row: (row.organization_name.casefold(), row.display_name.casefold(), row.id))
+    return sorted(
+        records(connection, query),
+        key=lambda row: (row.organization_name.casefold(), row.display_name.casefold(), row.id),
+    )

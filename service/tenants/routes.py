@@ -5,7 +5,6 @@ from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
-from starlette.responses import JSONResponse
 
 from service import validation as service_validation
 from service.api.changes import change
@@ -14,7 +13,7 @@ from service.api.idempotency import resolve_idempotency_key
 from service.api.protected_route import protected_router
 from service.audit import entries
 from service.audit.events import AuditEvent
-from service.authz.authorize import home_tenant
+from service.authz.entitlements import Entitlements
 from service.authz.paths import ORGANIZATION_TENANTS, TENANT, TENANTS
 from service.catalogue.quota_types import quota_types
 from service.clock import wire_time
@@ -22,8 +21,9 @@ from service.context import Platform
 from service.db.engine import Record
 from service.db.platform_state import failing_listings
 from service.jobs.worker import WorkerDep
+from service.json_response import JSONResponse
 from service.principal import Principal
-from service.principals.conditions import enterable_tenant_ids
+from service.principals.enterable_tenants import enterable_tenant_ids
 from service.quotas import limits as tenants_validation
 from service.quotas import queries as quotas
 from service.quotas import usage
@@ -36,7 +36,7 @@ Include = Literal["usage"] | None
 
 
 class TenantName(BaseModel):
-    """The body that creates or renames a tenant."""
+    """The name of a tenant."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -45,7 +45,7 @@ class TenantName(BaseModel):
 
 @router.get(TENANTS, operation_id="listTenants")
 def list_tenants(context: ContextDep, platform: PlatformDep, include: Include = None) -> JSONResponse:
-    """List the tenants that the caller may enter, by organization and name."""
+    """List the tenants that the principal may enter, by organization and name."""
     return tenants_response(platform, context.principal, None, include)
 
 
@@ -53,7 +53,7 @@ def list_tenants(context: ContextDep, platform: PlatformDep, include: Include = 
 def list_organization_tenants(
     context: OrganizationContextDep, platform: PlatformDep, include: Include = None
 ) -> JSONResponse:
-    """List the tenants of an organization that the caller may enter, by name."""
+    """List the tenants of an organization that the principal may enter, by name."""
     return tenants_response(platform, context.principal, context.organization_id, include)
 
 
@@ -65,9 +65,9 @@ def create_tenant(
     body: TenantName,
     idempotency_key: IdempotencyKey = None,
 ) -> JSONResponse:
-    """Create a tenant. The answer comes while it is being provisioned; the operation shows the progress.
+    """Create a tenant and start its provisioning; the operation in the response has the progress.
 
-    The same body under the same `Idempotency-Key` returns the same tenant, another body 409.
+    A repeated request with the same `Idempotency-Key` returns the same tenant; with another body, 409.
     """
     principal, organization_id, now = context.principal, context.organization_id, platform.clock.now()
     name = service_validation.display_name(body.display_name)
@@ -114,7 +114,7 @@ def get_tenant(context: TenantContextDep, platform: PlatformDep) -> JSONResponse
 
 @router.patch(TENANT, operation_id="renameTenant")
 def rename_tenant(context: TenantContextDep, platform: PlatformDep, body: TenantName) -> JSONResponse:
-    """Change the display name, which need not be unique. Id and slug never change."""
+    """Change the display name. Id and slug do not change."""
     tenant_id, now = context.tenant_id, platform.clock.now()
     name = service_validation.display_name(body.display_name)
     with change(platform, context) as (connection, context):
@@ -136,18 +136,18 @@ def rename_tenant(context: TenantContextDep, platform: PlatformDep, body: Tenant
 def tenants_response(
     platform: Platform, principal: Principal, organization_id: str | None, include: Include
 ) -> JSONResponse:
-    """Return a list of tenants. The number of statements does not depend on the number of tenants."""
+    """Return tenants with a fixed number of SQL statements."""
     with platform.database.read() as connection:
         rows = tenants_queries.visible(connection, principal, organization_id)
         documents = [tenant(row) for row in rows]
         if include == "usage":
             add_usage(connection, principal, documents)
-        default = home_tenant(connection, principal)
+        default = Entitlements(principal, platform.decisions, connection).home_tenant()
     return JSONResponse({"tenants": documents, "defaultTenantId": default or ""})
 
 
 def add_usage(connection: Connection, principal: Principal, documents: list[dict[str, Any]]) -> None:
-    """Set `tightestQuota` of each tenant, null if nothing is limited and nothing in use."""
+    """Set `tightestQuota` of each tenant, null without limits and usage."""
     types = quota_types()
     limits = quotas.limits(connection, enterable_tenant_ids(principal))
     counted = usage.counted(connection, enterable_tenant_ids(principal), types.values())
@@ -165,7 +165,7 @@ def add_usage(connection: Connection, principal: Principal, documents: list[dict
 
 
 def tenant(row: Record) -> dict[str, Any]:
-    """Return a tenant as JSON. It names the operation only while the tenant is being provisioned."""
+    """Return a tenant as JSON, with the operation while it is `provisioning`."""
     document = {
         "id": row.id,
         "displayName": row.display_name,

@@ -1,10 +1,10 @@
-"""Workload identity bindings: a service account of a cluster as a principal."""
+"""Routes of workload identity bindings, which make a service account a principal."""
 
 from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
-from starlette.responses import JSONResponse, Response
+from starlette.responses import Response
 
 from service import errors, validation
 from service.api.changes import change
@@ -20,15 +20,15 @@ from service.errors import ApiError
 from service.iam import attachments, author_check, representations
 from service.iam.author_check import Author
 from service.iam.policy_documents import Draft
+from service.json_response import JSONResponse
 from service.principals import queries
 from service.principals.grants import policies_for_principal, policy_documents
 
 router = protected_router("workload identities")
-KIND = "workload_identity"
 
 
 class NewBinding(BaseModel):
-    """Binds a service account. Without scopes, it has the grants of its policies only."""
+    """A service account; without scopes, it has only the grants of its policies."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -39,7 +39,7 @@ class NewBinding(BaseModel):
 
 
 class BindingScopes(BaseModel):
-    """The body that replaces the scopes; left out, there are none."""
+    """The new scopes; empty by default."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -48,7 +48,7 @@ class BindingScopes(BaseModel):
 
 @router.post(BINDINGS, operation_id="createBinding", status_code=201)
 def create_binding(context: TenantContextDep, platform: PlatformDep, body: NewBinding) -> JSONResponse:
-    """Create a binding, with scopes that the caller has."""
+    """Create a binding with scopes that the caller has."""
     tenant_id, now, binding_id = context.tenant_id, platform.clock.now(), str(uuid4())
     subject = {
         "cluster_id": body.cluster_id,
@@ -63,7 +63,7 @@ def create_binding(context: TenantContextDep, platform: PlatformDep, body: NewBi
         require_unbound(connection, tenant_id, subject)
         require_scopes(author_check.author_of(connection, platform, context), scopes)
 
-    # Checked before the transaction to warm the cache, and again under the locks for correctness.
+    # Checked first without locks to warm the cache.
     with platform.database.read() as connection:
         require_authority(connection, context)
     with change(platform, context) as (connection, context):
@@ -105,7 +105,7 @@ def get_binding(context: TenantContextDep, platform: PlatformDep, binding_id: st
 def update_binding(
     context: TenantContextDep, platform: PlatformDep, binding_id: str, body: BindingScopes
 ) -> JSONResponse:
-    """Replace the scopes. Removing the last grant is refused."""
+    """Replace the scopes of a binding. Removing its last grant is refused."""
     tenant_id, now = context.tenant_id, platform.clock.now()
     scopes = validation.scopes(body.scopes or [])
 
@@ -113,13 +113,13 @@ def update_binding(
         binding = get_binding_or_404(connection, context, binding_id)
         if binding.scopes != scopes:
             author = author_check.author_of(connection, platform, context)
-            author_check.require_authority_over(connection, author, [(KIND, binding_id)])
+            author_check.require_authority_over(connection, author, [("workload_identity", binding_id)])
             require_scopes(author, scopes)
             if not scopes:
                 require_policies_within(connection, author, binding_id)
         return binding
 
-    # Checked twice, as in `create_binding`.
+    # Checked twice; see `create_binding`.
     with platform.database.read() as connection:
         require_authority(connection, context)
     with change(platform, context) as (connection, context):
@@ -142,13 +142,13 @@ def update_binding(
 
 @router.delete(BINDING, operation_id="deleteBinding", status_code=204)
 def delete_binding(context: TenantContextDep, platform: PlatformDep, binding_id: str) -> Response:
-    """Delete a binding, its memberships and attachments, regardless of its grants."""
+    """Delete a binding, its memberships and attachments."""
     tenant_id, now = context.tenant_id, platform.clock.now()
 
     def require_authority(connection: Connection, context: TenantContext) -> Record:
         binding = get_binding_or_404(connection, context, binding_id)
         author = author_check.author_of(connection, platform, context)
-        author_check.require_authority_over(connection, author, [(KIND, binding_id)])
+        author_check.require_authority_over(connection, author, [("workload_identity", binding_id)])
         return binding
 
     # Checked twice; see `create_binding`.
@@ -165,19 +165,16 @@ def delete_binding(context: TenantContextDep, platform: PlatformDep, binding_id:
 
 
 def get_binding_or_404(connection: Connection, context: TenantContext, binding_id: str) -> Record:
-    """Return the binding of the path, or raise the flat 404."""
     tenant_id = context.tenant_id
     return or_404(queries.identity(connection, tenant_id, binding_id) if validation.is_id(binding_id) else None)
 
 
 def binding_wire(connection: Connection, row: Record) -> dict[str, object]:
-    """Return a binding in wire form."""
     granted = queries.granted_policies(connection, row.tenant_id, [row.id])
     return representations.binding(row, row.id in granted)
 
 
 def require_unbound(connection: Connection, tenant_id: str, subject: dict[str, str]) -> None:
-    """Require a service account without a binding; the error names the existing one."""
     binding_id = queries.bound(connection, tenant_id, subject)
     if binding_id is not None:
         raise ApiError(
@@ -189,7 +186,6 @@ def require_unbound(connection: Connection, tenant_id: str, subject: dict[str, s
 
 
 def require_scopes(author: Author, scopes: list[str]) -> None:
-    """Require that the author has the scopes."""
     for scope in scopes:
         author_check.require_scope(author, scope)
 
@@ -197,8 +193,11 @@ def require_scopes(author: Author, scopes: list[str]) -> None:
 def require_policies_within(connection: Connection, author: Author, binding_id: str) -> None:
     """Require that the author could attach the binding's policies, before they become its only grants.
 
-    With scopes, policies only narrow; without scopes, they grant all that they allow.
+    With scopes, policies only narrow; without, they grant.
     """
-    policy_ids = [policy.policy_id for policy in policies_for_principal(connection, author.tenant_id, KIND, binding_id)]
+    policy_ids = [
+        policy.policy_id
+        for policy in policies_for_principal(connection, author.tenant_id, "workload_identity", binding_id)
+    ]
     for policy_id, (name, text) in policy_documents(connection, author.tenant_id, policy_ids).items():
         author_check.require_within(author, Draft.stored(text), policyId=policy_id, policyName=name)

@@ -11,7 +11,6 @@ from service.principals.queries import CLUSTER
 
 
 def save_issuer(connection: Connection, tenant_id: str, cluster_id: str, values: dict[str, Any]) -> None:
-    """Insert or replace a cluster's issuer."""
     statement = upsert_insert(connection, cluster_issuers).values(tenant_id=tenant_id, cluster_id=cluster_id, **values)
     connection.execute(statement.on_conflict_do_update(index_elements=["tenant_id", "cluster_id"], set_=values))
 
@@ -25,7 +24,7 @@ def find_issuer(connection: Connection, tenant_id: str, cluster_id: str) -> Reco
 
 
 def delete_issuer(connection: Connection, tenant_id: str, cluster_id: str) -> None:
-    """Delete a cluster's issuer and the tokens issued to its workloads."""
+    """Delete a cluster's issuer and the tokens of its workloads."""
     delete_tokens(connection, tenant_id, cluster_id)
     connection.execute(
         delete(cluster_issuers).where(
@@ -35,7 +34,6 @@ def delete_issuer(connection: Connection, tenant_id: str, cluster_id: str) -> No
 
 
 def delete_tokens(connection: Connection, tenant_id: str, cluster_id: str) -> None:
-    """Delete the tokens of a cluster's identities."""
     identity_ids = select(workload_identities.c.id).where(
         workload_identities.c.tenant_id == tenant_id, workload_identities.c.cluster_id == cluster_id
     )
@@ -57,7 +55,6 @@ def find_issuer_of_cluster(connection: Connection, cluster_id: str) -> Record | 
 def find_identity(
     connection: Connection, tenant_id: str, cluster_id: str, namespace: str, service_account: str
 ) -> Record | None:
-    """Return the identity bound to a service account."""
     return connection.execute(
         select(workload_identities).where(
             workload_identities.c.tenant_id == tenant_id,

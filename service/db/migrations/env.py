@@ -1,4 +1,4 @@
-"""How alembic runs here: on the connection, and in the transaction, that `service.db.migrate` hands over."""
+"""Alembic environment: runs in the transaction of `service.db.migrate`."""
 
 from alembic import context
 

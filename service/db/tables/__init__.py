@@ -1,10 +1,7 @@
-"""The platform's tables, as SQLAlchemy Core, the same on SQLite and PostgreSQL; a module an area.
-
-This one knows them all: whoever asks for a table need not know its area, and `metadata` is whole.
-"""
+"""The platform's tables. Importing the package registers all of them in `metadata`."""
 
 from service.db.tables.access import group_members, groups, policies, policy_attachments, policy_versions
-from service.db.tables.columns import EPOCH, MICROSECOND, Document, metadata
+from service.db.tables.columns import EPOCH, MICROSECOND, Document, metadata, read_json
 from service.db.tables.identity import (
     api_keys,
     authorization_codes,
@@ -24,6 +21,7 @@ from service.db.tables.platform import (
     OF_NO_TENANT,
     OPEN_OPERATION,
     applied_tags,
+    audit_checkpoints,
     audit_head,
     audit_log,
     executors,
@@ -33,6 +31,7 @@ from service.db.tables.platform import (
     organization_entries,
     platform_state,
     rate_limits,
+    revisions,
 )
 from service.db.tables.tenancy import (
     PENDING_REQUEST,
@@ -55,6 +54,7 @@ __all__ = [
     "Document",
     "api_keys",
     "applied_tags",
+    "audit_checkpoints",
     "audit_head",
     "audit_log",
     "authorization_codes",
@@ -82,8 +82,10 @@ __all__ = [
     "policy_versions",
     "quota_requests",
     "rate_limits",
+    "read_json",
     "refresh_tokens",
     "resources",
+    "revisions",
     "sessions",
     "tenant_quotas",
     "tenant_roles",
@@ -95,7 +97,7 @@ __all__ = [
 
 
 def complete_for_postgresql() -> None:
-    """Say what only PostgreSQL is told of the tables; naming an option of a dialect loads it, which costs time."""
+    """Set the PostgreSQL conditions of partial indexes. Not done on SQLite, because it imports the dialect."""
     open_operations.dialect_options["postgresql"]["where"] = OPEN_OPERATION
     pending_requests.dialect_options["postgresql"]["where"] = PENDING_REQUEST
     organization_entries.dialect_options["postgresql"]["where"] = OF_NO_TENANT

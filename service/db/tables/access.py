@@ -1,4 +1,4 @@
-"""Access policies. Every row carries its tenant, so that no query needs a join to stay inside it."""
+"""Tables of groups and access policies. All have `tenant_id`, so that queries for a tenant need no join."""
 
 from sqlalchemy import Column, ForeignKey, Index, Integer, String, Table, Text, UniqueConstraint
 
@@ -39,17 +39,17 @@ policies = Table(
     Column("tenant_id", ForeignKey("tenants.id"), nullable=False),
     Column("name", String(128), nullable=False),
     Column("description", Text, nullable=False, default=""),
-    # Canonical JSON as text: a JSON column would not keep the order of members.
+    # Canonical JSON as text: JSONB would not preserve the order of members.
     Column("document", Text, nullable=False),
     Column("version", Integer, nullable=False, default=1),
-    # Whose present rights bound what it gives: who wrote the document that counts now.
+    # The author of the current document. Their current role limits the policy.
     Column("authored_by", ForeignKey("users.id"), nullable=False),
     Column("created_at", Instant, nullable=False),
     Column("updated_at", Instant, nullable=False),
     Index("ix_policies_tenant_made", "tenant_id", "created_at", "id"),
 )
 
-# What a policy was in each of its versions, the present one among them.
+# Includes the current version.
 policy_versions = Table(
     "policy_versions",
     metadata,
@@ -63,7 +63,7 @@ policy_versions = Table(
     Column("changed_by", ForeignKey("users.id"), nullable=False),
     Column("changed_at", Instant, nullable=False),
     Column("change", String(16), nullable=False),  # create, update, rollback
-    Column("changed", Document, nullable=False),  # the members that differ from the version before
+    Column("changed", Document, nullable=False),  # members that differ from the previous version
     Column("rolled_back_to", Integer),
 )
 

@@ -1,10 +1,9 @@
-"""What the tables of every area are made of: the kinds of their columns, and where all of them are listed.
+"""Column types and the metadata of the tables."""
 
-Instants are stored as whole microseconds since 1970 in UTC (`Instant`), so that they compare and
-index alike on both databases.
-"""
-
+import json
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from json import JSONDecoder
 from typing import Any
 
 from sqlalchemy import JSON, BigInteger, Dialect, Integer, MetaData, TypeDecorator
@@ -16,7 +15,7 @@ MICROSECOND = timedelta(microseconds=1)
 
 
 class Instant(TypeDecorator[datetime]):
-    """An aware UTC datetime, stored as microseconds since 1970."""
+    """An aware UTC datetime, stored as microseconds since 1970 to compare alike on both databases."""
 
     impl = BigInteger
     cache_ok = True
@@ -24,12 +23,28 @@ class Instant(TypeDecorator[datetime]):
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> int | None:
         return None if value is None else (value - EPOCH) // MICROSECOND
 
-    def process_result_value(self, value: Any | None, dialect: Dialect) -> datetime | None:
-        return None if value is None else EPOCH + timedelta(microseconds=value)
+    def result_processor(self, dialect: Dialect, coltype: object) -> Callable[[Any], datetime | None]:
+        # `process_result_value` would be called through another function, for each value of a list.
+        return _read_instant
+
+
+def _read_instant(value: int | None) -> datetime | None:
+    # By position, a timedelta takes half the time.
+    return None if value is None else EPOCH + timedelta(0, 0, value)
+
+
+_decode_json = JSONDecoder().raw_decode
+
+
+def read_json(text: str | bytes) -> Any:
+    """Decode a JSON value from the database, without the checks of `json.loads` around it, in a fifth of the time."""
+    text = text if isinstance(text, str) else text.decode()
+    value, end = _decode_json(text)
+    return value if end == len(text) else json.loads(text)
 
 
 class Document(TypeDecorator[Any]):
-    """A JSON value; JSONB on PostgreSQL, whose dialect is loaded only there."""
+    """A JSON value; JSONB on PostgreSQL."""
 
     impl = JSON
     cache_ok = True
@@ -42,7 +57,7 @@ class Document(TypeDecorator[Any]):
         return dialect.type_descriptor(JSONB())
 
 
-# SQLite numbers rows by itself only for a column declared exactly INTEGER.
+# SQLite generates ids only for a column declared exactly INTEGER.
 RowNumber = BigInteger().with_variant(Integer(), "sqlite")
 
 metadata = MetaData(

@@ -1,9 +1,4 @@
-"""People and their organizations.
-
-API keys, sessions, and the local issuer. Secrets are never stored: a column named `*_hash` holds a keyed digest.
-
-Workload identity: service accounts of clusters as principals, and what their tokens are checked against.
-"""
+"""Tables of users, organizations and credentials. Secrets are stored as keyed digests, in columns named `*_hash`."""
 
 from sqlalchemy import Boolean, Column, ForeignKey, Index, Integer, String, Table, Text, UniqueConstraint
 
@@ -15,16 +10,17 @@ users = Table(
     Column("id", String(36), primary_key=True),
     Column("email", String(320), nullable=False, unique=True),
     Column("name", String(200), nullable=False),
-    # The home tenant of `/v1/me`; empty for somebody who was only invited into an organization.
+    # The tenant of routes without a tenant in the path; null if the user has none.
     Column("default_tenant_id", String(36)),
     Column("created_at", Instant, nullable=False),
     Column("deleted_at", Instant),
-    # When this person last ended all their sessions: an outside issuer's older sign-ins start none here any more.
+    # Sign-ins at an external issuer up to then start no session: the user ended all sessions then, or the session of
+    # such a sign-in was removed (service/retention).
     Column("sessions_revoked_at", Instant),
 )
 
-# Which account somebody of an outside issuer is: pinned at the first sign-in, so that the e-mail address alone, which
-# the issuer may give to somebody else one day, never leads to an account again.
+# Subjects of an external issuer, linked to accounts at the first sign-in. The e-mail address is not used afterwards,
+# because the issuer may reassign it.
 identities = Table(
     "identities",
     metadata,
@@ -50,7 +46,7 @@ memberships = Table(
     Column("user_id", ForeignKey("users.id"), primary_key=True),
     Column("organization_id", ForeignKey("organizations.id"), primary_key=True, index=True),
     Column("role", String(32), nullable=False),
-    # True: only the tenants of `membership_tenants`; owners and admins are never limited.
+    # True: only the tenants in `membership_tenants`; only for roles that are `limitable`.
     Column("limited", Boolean, nullable=False, default=False),
     Column("created_at", Instant, nullable=False),
 )
@@ -81,7 +77,7 @@ api_keys = Table(
     Column("last_used_at", Instant),
 )
 
-# Sign-ins of people, whoever the issuer is. `subject` is the issuer's name for the session (claim sid).
+# `subject` is the `sid` claim of the local issuer, or the key of a sign-in at an external issuer.
 sessions = Table(
     "sessions",
     metadata,
@@ -93,13 +89,13 @@ sessions = Table(
     Column("place", String(200), nullable=False),
     Column("started_at", Instant, nullable=False),
     Column("last_seen_at", Instant, nullable=False),
-    Column("expires_at", Instant, nullable=False),
-    Column("ended_at", Instant),
+    Column("expires_at", Instant, nullable=False, index=True),
+    Column("ended_at", Instant, index=True),
     Column("end_reason", String(32)),
     UniqueConstraint("issuer", "subject"),
 )
 
-# The local issuer. A refresh token works once; a second use of it ends its session.
+# The second use of a refresh token ends its session.
 refresh_tokens = Table(
     "refresh_tokens",
     metadata,
@@ -108,7 +104,7 @@ refresh_tokens = Table(
     Column("client_id", String(64), nullable=False),
     Column("scope", String(200), nullable=False),
     Column("issued_at", Instant, nullable=False),
-    Column("expires_at", Instant, nullable=False),
+    Column("expires_at", Instant, nullable=False, index=True),
     Column("used_at", Instant),
 )
 
@@ -142,12 +138,12 @@ authorization_codes = Table(
     Column("auth_time", Instant, nullable=False),
     Column("expires_at", Instant, nullable=False),
     Column("used_at", Instant),
-    # The session the code was exchanged for: a replayed code ends it.
+    # The session started with the code. A replay of the code ends it.
     Column("session_id", String(36)),
 )
 
 
-# A service account of a cluster of the tenant, as a principal.
+# Service accounts of a tenant's clusters, as principals.
 workload_identities = Table(
     "workload_identities",
     metadata,
@@ -164,7 +160,7 @@ workload_identities = Table(
     Index("ix_workload_identities_tenant_made", "tenant_id", "created_at", "id"),
 )
 
-# The signing keys of a cluster's service accounts, public parts only: what a workload's own token is checked against.
+# Public keys that verify the service account tokens of a cluster.
 cluster_issuers = Table(
     "cluster_issuers",
     metadata,
@@ -176,7 +172,7 @@ cluster_issuers = Table(
     Column("changed_at", Instant, nullable=False),
 )
 
-# What a workload exchanged its own token for.
+# Access tokens issued in exchange for service account tokens.
 workload_tokens = Table(
     "workload_tokens",
     metadata,

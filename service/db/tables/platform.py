@@ -1,15 +1,9 @@
-"""The installation itself, its processes, and what was asked of it once already.
-
-The audit log and its chain.
-
-Durable work.
-"""
+"""Tables of the installation: facts, idempotency keys, rate limits, the audit log and jobs."""
 
 from sqlalchemy import BigInteger, Column, ForeignKey, Index, Integer, String, Table, Text, text
 
 from service.db.tables.columns import Document, Instant, RowNumber, metadata
 
-# One row a fact about the installation itself: which world it holds, and since when.
 platform_state = Table(
     "platform_state",
     metadata,
@@ -17,16 +11,16 @@ platform_state = Table(
     Column("value", Text, nullable=False),
 )
 
-# Processes that run operations, on a database that several share; one not seen for long is dead.
+# Processes that run jobs on a shared database. If not seen for long, they are dead.
 executors = Table(
     "executors",
     metadata,
     Column("id", String(64), primary_key=True),
-    # On the database's clock, so that the processes' own clocks need not agree.
+    # By the clock of the database, because the clocks of processes may differ.
     Column("seen_at", Instant, nullable=False),
 )
 
-# What was made under an `Idempotency-Key`: the same request again answers with the same thing, for a day.
+# Resources created with an `Idempotency-Key`. For a day, the same request returns the same resource.
 idempotency_keys = Table(
     "idempotency_keys",
     metadata,
@@ -39,13 +33,26 @@ idempotency_keys = Table(
     Index("ix_idempotency_keys_created_at", "created_at"),
 )
 
-# Per API key, the instant at which its allowance is whole again, on the database's clock.
-# Unlogged on PostgreSQL: a crash there gives everybody a fresh minute, which is cheaper than a log entry a request.
+# When the allowance of a credential or a failure counter is full again, in microseconds since 1970. Unlogged on
+# PostgreSQL: a reset after a crash costs less than logging every lease.
 rate_limits = Table(
     "rate_limits",
     metadata,
     Column("key_id", String(36), primary_key=True),
     Column("full_at", BigInteger, nullable=False),
+    # The requests of the latest lease (service/authn/rate_limit.py).
+    Column("leased", Integer),
+)
+
+
+# The revision of the data that authorization uses, by domain: an organization, a person, the catalogue, or a tenant for
+# its new keys and workload identities. Triggers increase it in the transaction of each change (migrations 0013 and
+# 0015), so that a process knows whether its cache is current.
+revisions = Table(
+    "revisions",
+    metadata,
+    Column("domain", String(36), primary_key=True),
+    Column("revision", BigInteger, nullable=False),
 )
 
 
@@ -64,11 +71,22 @@ audit_log = Table(
     Column("target", String(300), nullable=False),
     Column("outcome", String(16), nullable=False),  # done, refused, failed
     Column("details", Document, nullable=False),
-    # The chain (service/audit/chain.py): keyed digests, of the entry before and of this one with that.
-    # Empty: written by a version that knew no chain.
+    # Keyed digests (service/audit/chain.py). Null for entries of a version without the chain.
     Column("previous_hash", String(64)),
     Column("hash", String(64)),
+    # The position in the chain, from 1. Null for entries that are not sealed, and for those of the release before.
+    Column("sequence", BigInteger),
+    # The writer's keyed digest of an entry that is not sealed (service/audit/unsealed.py).
+    Column("mac", String(64)),
     Index("ix_audit_log_tenant_at", "tenant_id", "at", "id"),
+    Index("ix_audit_log_sequence", "sequence"),
+)
+
+entries_without_sequence = Index(
+    "ix_audit_log_without_sequence",
+    audit_log.c.id,
+    sqlite_where=text("sequence IS NULL"),
+    postgresql_where=text("sequence IS NULL"),
 )
 
 OF_NO_TENANT = text("tenant_id IS NULL")
@@ -81,7 +99,7 @@ organization_entries = Index(
     sqlite_where=OF_NO_TENANT,
 )
 
-# Where the chain of the audit log ends: one row, so that a removed end is missed too. Who adds entries locks it.
+# The end of the audit log's chain: a single row, locked by transactions that append to the chain.
 audit_head = Table(
     "audit_head",
     metadata,
@@ -89,14 +107,31 @@ audit_head = Table(
     Column("entries", BigInteger, nullable=False),
     Column("hash", String(64), nullable=False),
     Column("began_at", Instant, nullable=False),
-    # While replicas of a version without the chain may still write beside it; empty where there were none.
+    # Until then, replicas of a version without the chain may write entries. Null if there were none.
     Column("unchained_until", Instant),
-    # A keyed digest of the others.
+    # Keyed digest of the columns above, except `id`.
+    Column("seal", String(64), nullable=False),
+)
+
+# Segments of the chain that were exported and dropped. The first begins with entry 1, each other after the one before.
+audit_checkpoints = Table(
+    "audit_checkpoints",
+    metadata,
+    Column("first_sequence", BigInteger, primary_key=True, autoincrement=False),
+    Column("last_sequence", BigInteger, nullable=False),
+    Column("entries", BigInteger, nullable=False),
+    # Of the entry before the first, and of the last one.
+    Column("previous_hash", String(64), nullable=False),
+    Column("hash", String(64), nullable=False),
+    # SHA-256 of the exported lines.
+    Column("export_digest", String(64), nullable=False),
+    Column("dropped_at", Instant, nullable=False),
+    # Keyed digest of the columns above.
     Column("seal", String(64), nullable=False),
 )
 
 
-# Durable work. The row is the truth; the workflow engine only drives it.
+# Jobs. These rows, not those of the workflow engine, are authoritative.
 operations = Table(
     "operations",
     metadata,
@@ -110,7 +145,7 @@ operations = Table(
     Column("resource_id", String(120)),
     Column("progress", Integer, nullable=False, default=0),  # percent
     Column("current_step", String(120)),
-    # One object a step: {"name", "status", "attempts", "startedAt", "completedAt", "error"}
+    # [{"name", "status", "attempts", "startedAt", "completedAt", "error"}, …]
     Column("steps", Document, nullable=False),
     Column("cursor", Text),
     Column("seq", Integer, nullable=False, default=0),
@@ -122,7 +157,7 @@ operations = Table(
     Column("created_at", Instant, nullable=False),
     Column("started_at", Instant),
     Column("updated_at", Instant, nullable=False),
-    Column("completed_at", Instant),
+    Column("completed_at", Instant, index=True),
 )
 
 OPEN_OPERATION = text("status IN ('pending', 'running')")
@@ -135,8 +170,8 @@ open_operations = Index(
     sqlite_where=OPEN_OPERATION,
 )
 
-# What an apply of default tags added to each resource, for its undo; kept for a tenant's last runs.
-# In the order the runs go through, and without foreign keys: a run adds many, and a resource may be gone since.
+# Keys that a tenant's latest runs added to resources, in the order of the run. No foreign keys: a run inserts many
+# rows, and resources may be deleted later.
 applied_tags = Table(
     "applied_tags",
     metadata,

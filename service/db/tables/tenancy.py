@@ -1,9 +1,4 @@
-"""Tenants, their default tags, and what provisioning sets up for them.
-
-Limits, and requests for other ones.
-
-The inventory of resources, and the operations that there are on them.
-"""
+"""Tables of tenants, quotas, resources and the operation catalogue."""
 
 from sqlalchemy import BigInteger, Column, ForeignKey, Index, Integer, String, Table, Text, UniqueConstraint, text
 
@@ -24,19 +19,19 @@ tenants = Table(
     UniqueConstraint("organization_id", "slug"),
 )
 
-# What a tenant's default tags were in each of their versions, the present one among them.
+# Includes the current version.
 default_tag_versions = Table(
     "default_tag_versions",
     metadata,
     Column("tenant_id", ForeignKey("tenants.id"), primary_key=True),
     Column("version", Integer, primary_key=True, autoincrement=False),
     Column("tags", Document, nullable=False),
-    # Nobody: the set the tenant came with.
+    # Null for the first stored version.
     Column("changed_by", ForeignKey("users.id")),
     Column("changed_at", Instant, nullable=False),
 )
 
-# What provisioning sets up for a tenant, one table a step (quotas have their own).
+# Results of tenant provisioning, a table for each step.
 isolation_projects = Table(
     "isolation_projects",
     metadata,
@@ -70,7 +65,7 @@ tenant_quotas = Table(
     Column("limit", BigInteger, nullable=False),
 )
 
-# Only the limits that differ from what an organization starts at.
+# Only limits that differ from the defaults.
 organization_quotas = Table(
     "organization_quotas",
     metadata,
@@ -79,7 +74,7 @@ organization_quotas = Table(
     Column("limit", BigInteger, nullable=False),
 )
 
-# Requests for other limits: of a tenant, decided at once, or of an organization, reviewed by the platform's staff.
+# Requests for tenants are decided immediately, those for organizations by an operator.
 quota_requests = Table(
     "quota_requests",
     metadata,
@@ -91,7 +86,7 @@ quota_requests = Table(
     Column("limit_before", BigInteger, nullable=False),
     Column("limit", BigInteger, nullable=False),
     Column("reason", Text, nullable=False),
-    Column("status", String(16), nullable=False),  # approved, denied; pending, then approved or rejected
+    Column("status", String(16), nullable=False),  # tenant: approved, denied; organization: pending, approved, rejected
     Column("decision", Text),
     Column("details", Document),
     Column("requested_by", ForeignKey("users.id"), nullable=False),
@@ -104,7 +99,6 @@ quota_requests = Table(
 
 PENDING_REQUEST = text("status = 'pending'")
 
-# One at a time for a resource type of an organization.
 pending_requests = Index(
     "uq_quota_requests_pending",
     quota_requests.c.organization_id,
@@ -124,16 +118,16 @@ resources = Table(
     Column("region", String(32), nullable=False),
     Column("state", String(32), nullable=False),
     Column("tags", Document, nullable=False),
-    # The managed service or parent that owns it: {"managed": true}, {"owner": {...}}, {"bootVolume": true} ...
+    # See service/catalogue/data/kinds.yaml.
     Column("relations", Document, nullable=False),
-    # What quotas count: {"vcpu": 2, "ram": 4096} for an instance, {"sizeGb": 50} for a volume.
+    # Measured by quotas: {"vcpu": 2, "ram": 4096} of an instance, {"sizeGb": 50} of a volume.
     Column("attributes", Document, nullable=False),
     Column("created_at", Instant, nullable=False),
     Column("updated_at", Instant, nullable=False),
     Index("ix_resources_tenant_kind", "tenant_id", "kind", "id"),
 )
 
-# Append-only: a row is never changed or removed.
+# Append-only.
 catalogue_operations = Table(
     "catalogue_operations",
     metadata,

@@ -1,4 +1,4 @@
-"""The first schema."""
+"""Initial schema."""
 
 import sqlalchemy as sa
 from alembic import op

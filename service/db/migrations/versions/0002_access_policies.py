@@ -1,4 +1,4 @@
-"""Access policies: groups, policies with their history, attachments, workload identities. Additions only."""
+"""Groups, policies and their versions, attachments, workload identities."""
 
 import sqlalchemy as sa
 from alembic import op

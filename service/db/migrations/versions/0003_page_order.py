@@ -1,4 +1,4 @@
-"""Indexes in the order of the pages of attachments and of members. Additions only."""
+"""Indexes in the page order of attachments and group members."""
 
 from alembic import op
 

@@ -1,4 +1,4 @@
-"""The account: rate limits of keys, sessions ended at once, tokens of workload identities. Additions only."""
+"""Rate limits of keys, revocation of all sessions, cluster issuers, workload tokens."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""Default tags: the history of a tenant's set, and what each apply added. Additions only."""
+"""Versions of default tags, and the undo log of applies."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -24,7 +24,7 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["tenant_id"], ["tenants.id"], name=op.f("fk_default_tag_versions_tenant_id")),
         sa.PrimaryKeyConstraint("tenant_id", "version", name=op.f("pk_default_tag_versions")),
     )
-    # The set each tenant has is where its history begins.
+    # The current tags of each tenant become the first stored version.
     op.execute(
         "INSERT INTO default_tag_versions (tenant_id, version, tags, changed_at) "
         "SELECT id, default_tags_version, default_tags, updated_at FROM tenants"

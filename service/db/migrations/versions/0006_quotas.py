@@ -1,4 +1,4 @@
-"""Quotas: limits of organizations, and requests for other limits. Additions only."""
+"""Limits of organizations, and quota requests."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,7 +1,4 @@
-"""The audit log as a chain. Additions only: replicas of the version before go on writing entries, without a hash.
-
-The entries that are there are chained at the first start, which has the platform's secret.
-"""
+"""Hash chain of the audit log. The first start, which has the platform's secret, chains the existing entries."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -13,7 +10,7 @@ depends_on = None
 
 
 def upgrade() -> None:
-    # Plain additions: the table may be long, and is not copied for them.
+    # Not in batch mode, which would copy the table.
     op.add_column("audit_log", sa.Column("previous_hash", sa.String(length=64), nullable=True))
     op.add_column("audit_log", sa.Column("hash", sa.String(length=64), nullable=True))
     op.create_table(

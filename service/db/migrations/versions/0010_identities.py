@@ -1,4 +1,4 @@
-"""Who somebody of an outside issuer is here: the subject is pinned to an account. Additions only."""
+"""Accounts linked to subjects of external issuers."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""An index by which expired idempotency keys are found. Additions only."""
+"""Index for the deletion of expired idempotency keys."""
 
 from alembic import op
 

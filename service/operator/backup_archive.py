@@ -4,14 +4,10 @@
     platform.db      the SQLite database; or tables/<name>, each PostgreSQL table in the format of COPY
     secret.key  issuer.jwk  world-keys.json    if they exist
     manifest.sha256
-    manifest.seal    a MAC of the manifest under the installation's secret; backups of earlier releases have none
+    manifest.seal    a MAC of the manifest under the installation's secret; missing in backups of earlier releases
 
-The manifest has the digest of each file, so its seal covers all of the content.
-
-Other features of tar (directories, links, other paths, extended headers) are rejected: each member is a regular file
-with one of these names, in this order, of the size in the manifest.
-
-`run` is the command line of `service.operator.backup` and `service.operator.restore`; both print one JSON object.
+The manifest has the size and digest of each file, so its seal covers the content. Members with other names, types or
+sizes, or in another order, are rejected.
 """
 
 import argparse
@@ -39,29 +35,28 @@ MANIFEST, DIGEST, SEAL = "manifest.json", "manifest.sha256", "manifest.seal"
 DATABASE = "platform.db"
 SECRET = "secret.key"  # noqa: S105 - the name of a file
 FILES = (SECRET, "issuer.jwk", "world-keys.json")
-"""The files of a backup besides the database."""
+"""Files besides the database."""
 _NAME = re.compile(r"platform\.db|secret\.key|issuer\.jwk|world-keys\.json|tables/[a-z_]{1,63}")
 _BLOCK = tarfile.BLOCKSIZE
 _SEAL_PURPOSE = b"frost: the seal of a backup"
 _CHUNK_BYTES = 1024 * 1024
 MAX_MANIFEST_BYTES = 1024 * 1024
-# Free space that must remain after unpacking.
+# Required free space after unpacking.
 SPARE_BYTES = 16 * 1024 * 1024
 
 
 class InvalidBackup(Exception):
-    """A file that cannot be restored, with the reason in one line. Nothing was changed."""
+    """A file that cannot be restored. The text is a single line; no data was changed."""
 
 
 def installed_path(settings: Settings, name: str) -> Path:
-    """Return the installed path of one of `FILES`. The issuer's key is in the directory of the secret."""
     if name == SECRET:
         return settings.secret_file
     return (settings.secret_file.parent if name == "issuer.jwk" else settings.data_dir) / name
 
 
 def has_shared_secret(settings: Settings) -> bool:
-    """Return whether the secret and the issuer's key may be shared with other replicas."""
+    """Return whether replicas may share the secret and the issuer's key."""
     return settings.secret_file.parent != settings.data_dir
 
 
@@ -75,25 +70,25 @@ def sha256(path: Path) -> str:
 
 
 class Backup(NamedTuple):
-    """An unpacked backup. Its seal is not verified; `require_seal` does that."""
+    """An unpacked backup, before `require_seal` verifies its seal."""
 
     manifest: dict[str, Any]
     content: bytes
-    """The bytes of the manifest, which the seal signs."""
+    """The bytes of the manifest, for the seal."""
     seal: str | None
 
 
 def seal_of(content: bytes, secret: bytes) -> str:
-    """Return the seal of a manifest under an installation's secret: 64 hex digits."""
+    """Return the seal of a manifest, 64 hex digits."""
     key = hmac.digest(secret, _SEAL_PURPOSE, "sha256")
     return hmac.digest(key, content, "sha256").hex()
 
 
 def require_seal(backup: Backup, secret: bytes, secret_name: str) -> None:
-    """Require a seal that was made with this secret.
+    """Require a seal made with this secret.
 
     Raises:
-        InvalidBackup: the seal is wrong.
+        InvalidBackup: the seal is missing or wrong.
     """
     if backup.seal is None or not hmac.compare_digest(backup.seal, seal_of(backup.content, secret)):
         raise InvalidBackup(
@@ -102,7 +97,7 @@ def require_seal(backup: Backup, secret: bytes, secret_name: str) -> None:
 
 
 def pack(out: IO[bytes], folder: Path, names: list[str], facts: Mapping[str, Any]) -> None:
-    """Write some files of a folder, and the facts about them, as one backup, sealed with its own secret."""
+    """Write files of a folder and the facts as a backup, sealed with the secret in the folder."""
     files: dict[str, dict[str, Any]] = {
         name: {"bytes": (folder / name).stat().st_size, "sha256": sha256(folder / name)} for name in names
     }
@@ -125,7 +120,7 @@ def _add(tar: tarfile.TarFile, name: str, size: int, file: IO[bytes]) -> None:
 
 
 def unpack(path: Path, folder: Path) -> Backup:
-    """Unpack a backup into an empty folder and check everything but its seal.
+    """Unpack a backup into an empty folder and check all but its seal.
 
     Raises:
         InvalidBackup: the file is not a backup, or is damaged or incomplete.
@@ -172,7 +167,7 @@ def _open(path: Path) -> IO[bytes]:
 
 
 def _read_header(file: IO[bytes], name: str, max_size: int) -> int:
-    """Return the size of the next member, which must be the regular file `name`."""
+    """Return the size of the next member, the regular file `name`."""
     block = file.read(_BLOCK)
     if len(block) < _BLOCK:
         raise InvalidBackup("it is no backup of frost" if name == MANIFEST else "it is cut short")
@@ -196,7 +191,7 @@ def _read_content(file: IO[bytes], size: int) -> bytes:
 
 
 def _copy(file: IO[bytes], size: int, out: IO[bytes]) -> str:
-    """Copy the content of a member, up to the next header, and return its digest."""
+    """Copy a member, skip its padding; return its SHA-256."""
     digest, remaining = hashlib.sha256(), size
     while remaining:
         chunk = file.read(min(remaining, _CHUNK_BYTES))
@@ -245,18 +240,18 @@ def _require_room(folder: Path, size: int) -> None:
 
 
 EXIT_INVALID_BACKUP = 3
-"""The exit status for a file that cannot be used; other failures are 1."""
+"""The exit status for InvalidBackup."""
 
 Action = Callable[..., dict[str, Any]]
-"""Called with the settings, the path and, for a restore, `trust` and `verify_with`."""
+"""Takes the settings, the path and, for a restore, `trust` and `verify_with`."""
 
 
 def run(name: str, action: Action, check: Action | None = None) -> None:
-    """Run the action and print its result, or exit with the reason of the failure in one line on stderr.
+    """Run the action and print its result as JSON, or exit with a line on stderr.
 
     Args:
-        name: module of the command, for its usage.
-        check: run instead of `action` if `--check` is given. Only commands with a check verify seals.
+        name: the command's module, for the usage.
+        check: runs instead of `action` with `--check`. Only commands with a check verify seals.
     """
     parser = argparse.ArgumentParser(prog=f"python -m service.operator.{name}", allow_abbrev=False)
     parser.add_argument("file", type=Path)

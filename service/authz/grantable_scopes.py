@@ -1,7 +1,7 @@
 """The operations that a scope covers, and whether a role allows any of them.
 
-Every decision about a key also requires the current role of its creator. This check is coarser and runs when a
-scope is granted: a person can only grant a scope of which their role allows something.
+People can only grant scopes of which their role allows an operation. Each decision about a key checks its creator's
+current role again.
 """
 
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from client.policy.coverage import operation_bounds
 from service.authz.decisions import CatalogueSnapshot, role_rules
-from service.catalogue.operations import scope_of, scopes
+from service.catalogue.scopes import scope_of, scopes
 
 CACHE_SIZE = 2_048
 MAX_OPERATIONS = 5
@@ -17,7 +17,7 @@ MAX_OPERATIONS = 5
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """Whether a role allows an operation of every verb of a scope (`permitted`), and up to five missing operations."""
+    """Whether a role permits a scope, and up to five operations that it lacks."""
 
     permitted: bool
     lacks: tuple[str, ...]
@@ -27,19 +27,20 @@ class Holding:
 def holding(role: str | None, scope: str, tenant_id: str, catalogue: CatalogueSnapshot) -> Holding:
     """Return how much of a scope a role allows in a tenant, under any conditions.
 
-    An operation of another service that the scope also covers (`organizations:write` covers bindings) is not enough.
+    A role permits a scope if it allows an operation of the scope's own service for every verb.
+    `organizations:write` also covers bindings, which are not enough.
     """
     allowed = possible(role, tenant_id, catalogue)
     parts = [part for part in verbs(scope, catalogue) if part]
     lacks = [name for part in parts for name in part if name not in allowed]
-    # Clients print the first operation; one of the scope's own service explains the refusal best.
+    # Clients print the first operation; the scope's own service explains the refusal best.
     lacks.sort(key=lambda name: not _is_own(scope, name))
     permitted = bool(parts) and all(any(name in allowed for name in _own(scope, part)) for part in parts)
     return Holding(permitted, tuple(lacks[:MAX_OPERATIONS]))
 
 
 def _own(scope: str, operations: list[str]) -> list[str]:
-    """Return the operations of the scope's service; all of them for a scope that covers other services only."""
+    """Return the operations of the scope's service, or all without any."""
     return [name for name in operations if _is_own(scope, name)] or operations
 
 
@@ -49,16 +50,15 @@ def _is_own(scope: str, operation: str) -> bool:
 
 @lru_cache(maxsize=CACHE_SIZE)
 def possible(role: str | None, tenant_id: str, catalogue: CatalogueSnapshot) -> frozenset[str]:
-    """Return the operations that a role allows on some target in a tenant, under any conditions."""
+    """Return the operations that a role allows on some target, under any conditions."""
     masks = catalogue.operations.masks
     return frozenset(masks.names(operation_bounds(masks, role_rules(role), tenant_id).possible))
 
 
 def verbs(scope: str, catalogue: CatalogueSnapshot) -> list[list[str]]:
-    """Return the operations of a scope, grouped by the scope that a service enforces.
+    """Return the operations of a scope, grouped by enforced scope: `compute:*` has `compute:read` and `compute:write`.
 
-    `compute:*` has two groups: `compute:read` and `compute:write`. A scope that no service enforces covers the
-    operations with its verb, or else its whole service.
+    A scope that no service enforces covers the operations with its verb or, without any, its service.
     """
     service, _, verb = scope.partition(":")
     if ":" in verb:

@@ -1,0 +1,106 @@
+"""Calls an endpoint with its arguments, without the dependency injection of FastAPI.
+
+FastAPI resolves the parameters of a request in about the time that a whole read takes here. Most endpoints have few
+kinds of parameters: plain text from path, query and headers, a JSON body, and dependencies of these. FastAPI describes
+these routes too, and serves those with other parameters.
+"""
+
+import inspect
+from collections.abc import Callable, Coroutine, Set
+from typing import Annotated, Any, TypeVar, get_args, get_origin
+
+from fastapi import params
+from pydantic import BaseModel
+from starlette.requests import Request
+from starlette.responses import Response
+
+F = TypeVar("F", bound=Callable[..., Coroutine[Any, Any, Any]])
+_IMMEDIATE: set[Callable[..., Any]] = set()
+BODY = "frost.validated_body"
+"""The key of the validated body in the scope."""
+Provider = Callable[[Request], Any]
+
+
+class UnsupportedParameterError(Exception):
+    """Only FastAPI can resolve a parameter."""
+
+
+class DirectCall:
+    """A synchronous endpoint that is called with a request.
+
+    Args:
+        path_parameters: the names in the route's path.
+
+    Raises:
+        UnsupportedParameterError: FastAPI must call the endpoint.
+    """
+
+    def __init__(self, endpoint: Callable[..., Response], path_parameters: Set[str]) -> None:
+        returned = inspect.signature(endpoint).return_annotation
+        if inspect.iscoroutinefunction(endpoint) or not (isinstance(returned, type) and issubclass(returned, Response)):
+            raise UnsupportedParameterError(endpoint)
+        self._endpoint = endpoint
+        self._providers = _providers(endpoint, path_parameters)
+
+    def __call__(self, request: Request) -> Response:
+        return self._endpoint(**{name: provide(request) for name, provide in self._providers})
+
+
+def immediate(dependency: F) -> F:
+    """Mark a dependency that never waits. It is a coroutine function, so that FastAPI does not call it in a thread."""
+    _IMMEDIATE.add(dependency)
+    return dependency
+
+
+def _providers(function: Callable[..., Any], path_parameters: Set[str]) -> list[tuple[str, Provider]]:
+    signature = inspect.signature(function)
+    return [(name, _provider(parameter, path_parameters)) for name, parameter in signature.parameters.items()]
+
+
+def _provider(parameter: inspect.Parameter, path_parameters: Set[str]) -> Provider:
+    name, annotation = parameter.name, parameter.annotation
+    base, *metadata = get_args(annotation) if get_origin(annotation) is Annotated else (annotation,)
+    if base is Request:
+        return lambda request: request
+    if len(metadata) == 1 and isinstance(metadata[0], params.Depends):
+        return _dependency(metadata[0], path_parameters)
+    if name in path_parameters:
+        if base is str and all(isinstance(item, params.Path) and _is_plain(item) for item in metadata):
+            return lambda request: request.path_params[name]
+    elif isinstance(base, type) and issubclass(base, BaseModel) and not metadata and _is_required(parameter):
+        return lambda request: request.scope[BODY]
+    elif base == (str | None) and parameter.default is None and len(metadata) == 1 and _is_plain(metadata[0]):
+        if isinstance(metadata[0], params.Query) and metadata[0].alias is None:
+            return lambda request: request.query_params.get(name)
+        if isinstance(metadata[0], params.Header) and (header := metadata[0].alias) is not None:
+            return lambda request: request.headers.get(header)
+    raise UnsupportedParameterError(name)
+
+
+def _is_required(parameter: inspect.Parameter) -> bool:
+    return parameter.default is inspect.Parameter.empty
+
+
+def _is_plain(item: object) -> bool:
+    """Return whether a parameter has no constraint."""
+    return isinstance(item, params.Param) and not item.metadata
+
+
+def _dependency(depends: params.Depends, path_parameters: Set[str]) -> Provider:
+    function = depends.dependency
+    if function is None or function not in _IMMEDIATE:
+        raise UnsupportedParameterError(function)
+    providers = _providers(function, path_parameters)
+    if len(providers) == 1:
+        ((name, provide),) = providers
+        return lambda request: _result(function(**{name: provide(request)}))
+    return lambda request: _result(function(**{name: provide(request) for name, provide in providers}))
+
+
+def _result(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    try:
+        coroutine.send(None)
+    except StopIteration as stop:
+        return stop.value
+    coroutine.close()
+    raise RuntimeError(f"{coroutine} waits")

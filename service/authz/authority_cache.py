@@ -1,0 +1,121 @@
+"""A cache of entitlements by credential, valid while their revisions are the stored ones.
+
+Triggers increase the revisions of an organization and of a person in the transaction of each change of these data
+(migration 0013). A request compares the revisions of its entitlements with the stored ones in a single statement: after
+a revocation is committed, no request of any process uses the entitlements from before. Times are compared on each
+request: `expires_at` here, those of an access token by `BearerTokens`.
+
+Revisions are read before the data under them or in the same snapshot, so that no data are older than their revision.
+"""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import cache
+
+from sqlalchemy import Connection, Select, String, bindparam, or_, select
+
+from service.authz.decisions import CompiledGrants
+from service.authz.entitlements import Entitlement, Entitlements
+from service.db.prepared import prepared
+from service.db.tables import revisions
+from service.principal import Principal
+
+MAX_ENTRIES = 10_000
+MAX_RULES = 50_000
+Revisions = Mapping[str, int]
+"""Revisions by domain."""
+
+
+def read_revisions(connection: Connection, domains: Iterable[str]) -> Revisions:
+    """Return the revisions of some domains; 0 of a domain in which nothing has changed."""
+    by_domain = dict.fromkeys(domains, 0)
+    parameters = {f"domain_{number}": domain for number, domain in enumerate(by_domain)}
+    by_domain.update((domain, revision) for domain, revision in connection.execute(_select(len(by_domain)), parameters))
+    return by_domain
+
+
+@cache
+def _select(count: int) -> Select[str, int]:
+    # Not an expanding parameter, for which SQLAlchemy would build the text of each statement.
+    domains = [bindparam(f"domain_{number}", type_=String) for number in range(count)]
+    return prepared(
+        select(revisions.c.domain, revisions.c.revision).where(or_(*(revisions.c.domain == one for one in domains)))
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Authority:
+    """A principal and its entitlements, with the revisions of their domains."""
+
+    principal: Principal
+    entitlements: Mapping[Hashable, Entitlement] = field(default_factory=dict)
+    credential_domains: frozenset[str] = frozenset()
+    revisions: Revisions = field(default_factory=dict)
+
+    @property
+    def rules(self) -> int:
+        """The number of rules in compiled policies."""
+        grants = (each.value for each in self.entitlements.values() if isinstance(each.value, CompiledGrants))
+        return sum(len(each.policies.rules) for each in grants if each.policies is not None)
+
+    def refreshed(self, connection: Connection) -> "Authority | None":
+        """Return the authority without outdated entitlements; None if the credential itself may have changed."""
+        stored = read_revisions(connection, self.revisions)
+        if stored == self.revisions:
+            return self
+        changed = {domain for domain, revision in stored.items() if revision != self.revisions[domain]}
+        if not self.credential_domains.isdisjoint(changed):
+            return None
+        valid = {key: each for key, each in self.entitlements.items() if each.domains.isdisjoint(changed)}
+        return replace(self, entitlements=valid, revisions=stored)
+
+
+class AuthorityCache:
+    """The authorities of this process, by digest of the credential, at most `max_entries` and `max_rules`.
+
+    The rules of compiled policies take most of the memory. Shared rules are counted for each authority.
+    """
+
+    def __init__(self, max_entries: int = MAX_ENTRIES, max_rules: int = MAX_RULES) -> None:
+        self._max_entries = max_entries
+        self._max_rules = max_rules
+        self._lock = threading.Lock()
+        self._entries: OrderedDict[bytes, Authority] = OrderedDict()
+        self._rules = 0
+
+    def get(self, digest: bytes, at: datetime) -> Authority | None:
+        """Return the authority of a credential that has not expired. It may be out of date."""
+        with self._lock:
+            authority = self._entries.get(digest)
+            if authority is None:
+                return None
+            self._entries.move_to_end(digest)
+        expires_at = authority.principal.expires_at
+        return authority if expires_at is None or at < expires_at else None
+
+    def put(self, connection: Connection, digest: bytes, entitlements: Entitlements, previous: Revisions) -> Authority:
+        """Keep the entitlements that were read in the snapshot of a connection.
+
+        Args:
+            previous: revisions that were read before.
+        """
+        credential_domains = entitlements.credential_domains()
+        domains = credential_domains.union(*(each.domains for each in entitlements.values.values()))
+        missing = domains - previous.keys()
+        stored = {**previous, **(read_revisions(connection, missing) if missing else {})}
+        authority = Authority(entitlements.principal, entitlements.values, credential_domains, stored)
+        with self._lock:
+            self._remove(digest)
+            self._entries[digest] = authority
+            self._rules += authority.rules
+            while len(self._entries) > self._max_entries or (self._rules > self._max_rules and len(self._entries) > 1):
+                self._remove(next(iter(self._entries)))
+        return authority
+
+    def _remove(self, digest: bytes) -> None:
+        removed = self._entries.pop(digest, None)
+        if removed is not None:
+            self._rules -= removed.rules

@@ -1,0 +1,84 @@
+"""The statement of a decision: the revisions of its tenant and the resources in question, of the same snapshot."""
+
+from collections.abc import Collection, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from sqlalchemy import BindParameter, CompoundSelect, Connection, Select, String, bindparam, null, select
+
+from service.db.prepared import prepared
+from service.db.tables import read_json, resources, revisions
+
+_SIZES = (1, 4, 16, 64, 256)
+"""Numbers of parameters: a few texts of the statement serve all numbers of resources."""
+
+ResourceName = tuple[str, str]
+"""Kind and id of a resource."""
+
+
+class StoredResource(NamedTuple):
+    id: str
+    region: str
+    tags: Mapping[str, str]
+
+
+class StoredState(NamedTuple):
+    """Revisions in the order of their domains, 0 without a change, and the resources that exist."""
+
+    revisions: tuple[int, ...]
+    resources: Mapping[ResourceName, StoredResource]
+
+
+def read_state(
+    connection: Connection, domains: Sequence[str], tenant_id: str, names: Collection[ResourceName]
+) -> StoredState:
+    """Return revisions and resources of a tenant in one statement."""
+    kinds = _padded({kind for kind, _ in names})
+    ids = _padded({id for _, id in names})
+    parameters = {
+        "tenant": tenant_id,
+        **_numbered("domain", domains),
+        **_numbered("kind", kinds),
+        **_numbered("id", ids),
+    }
+    stored: dict[str, int] = {}
+    rows: dict[ResourceName, StoredResource] = {}
+    for id, revision, kind, region, tags in connection.execute(
+        _statement(len(domains), len(kinds), len(ids)), parameters
+    ):
+        if kind is None:
+            stored[id] = revision
+        else:
+            rows[kind, id] = StoredResource(id, region, read_json(tags) if isinstance(tags, str) else tags)
+    return StoredState(tuple(stored.get(domain, 0) for domain in domains), rows)
+
+
+def _padded(values: Collection[str]) -> list[str]:
+    """Return values in order and repetitions of the last, up to one of `_SIZES`."""
+    if not values:
+        return []
+    padded = sorted(values)
+    size = next(size for size in _SIZES if size >= len(padded))
+    return padded + padded[-1:] * (size - len(padded))
+
+
+@lru_cache
+def _statement(domains: int, kinds: int, ids: int) -> Select[Any] | CompoundSelect[Any]:
+    query = select(revisions.c.domain, revisions.c.revision, null(), null(), null())
+    query = query.where(revisions.c.domain.in_(_parameters("domain", domains)))
+    if not ids:
+        return prepared(query)
+    found = select(resources.c.id, null(), resources.c.kind, resources.c.region, resources.c.tags).where(
+        resources.c.tenant_id == bindparam("tenant", type_=String),
+        resources.c.kind.in_(_parameters("kind", kinds)),
+        resources.c.id.in_(_parameters("id", ids)),
+    )
+    return prepared(query.union_all(found))
+
+
+def _parameters(prefix: str, count: int) -> list[BindParameter[str]]:
+    return [bindparam(f"{prefix}_{number}", type_=String) for number in range(count)]
+
+
+def _numbered(prefix: str, values: Sequence[str]) -> dict[str, str]:
+    return {f"{prefix}_{number}": value for number, value in enumerate(values)}

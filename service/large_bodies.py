@@ -1,0 +1,35 @@
+"""Serializes the parsing of large bodies. Event loop only."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from service.http_server.rejections import Rejections
+from service.http_server.work_queues import Bounds, WorkQueue
+
+MAX_WAITING = 256
+MAX_WAITING_PER_SENDER = 15
+
+
+class LargeBodyLimiter:
+    """Parses a large body at a time; the senders take turns.
+
+    Parsing holds the interpreter lock. So it pauses for the same time after each body, in which other requests run.
+    """
+
+    def __init__(self, rejections: Rejections) -> None:
+        self._queue = WorkQueue("large_bodies", Bounds(1, 1, MAX_WAITING, MAX_WAITING_PER_SENDER), rejections)
+        self._free_at = 0.0
+
+    @asynccontextmanager
+    async def slot(self, sender: str) -> AsyncIterator[None]:
+        """Occupy the slot while the context is open, or raise 503 if the queue is full."""
+        async with self._queue.slot(sender):
+            await asyncio.sleep(max(0.0, self._free_at - time.monotonic()))
+            start = time.monotonic()
+            try:
+                yield
+            finally:
+                end = time.monotonic()
+                self._free_at = end + (end - start)
