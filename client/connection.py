@@ -1,7 +1,4 @@
-"""What both drivers need to know of a context: where it is, what signs a request, what to do when nobody listens.
-
-Source: design: The local platform; Identity, contexts, credentials.
-"""
+"""The connection of a context: its endpoint, credential and configuration, and the start of the local platform."""
 
 from __future__ import annotations
 
@@ -11,31 +8,32 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from client import config as files
-from client.config import Config, Context
-from client.credentials import NONE, UNSAVED, Credential, context_changed, load
-from client.endpoint import Endpoint
+from client.auth.credential_store import UNSAVED, Credential, context_changed, load
+from client.config import reader as files
+from client.config.reader import Config, Context
 from client.errors import SESSION_ENDED, Exit, FrostError
-from client.local import default_endpoint, endpoint_in, is_own, was_stopped
+from client.paths import is_own
+from client.platform.control import OperatorConnection, was_stopped
 from client.text import safe
+from client.transport.endpoint import Endpoint
 
 if TYPE_CHECKING:
-    from client.core import Credential as Signing
-    from client.oidc import Provider
+    from client.auth.model import Provider
+    from client.transport.request import Credential as Signing
 
 
 def resolve(
     source: Config | str | None = None, environ: Mapping[str, str] = os.environ, *, context: str | None = None
 ) -> Connection:
-    """The connection of a context.
+    """Return the connection of a context.
 
     Args:
-        source: The file as read, or its path; None is the default file.
-        environ: Where `HOME`, `FROST_CONTEXT` and `FROST_CREDENTIAL_STORE` are read.
-        context: A context by name; None is the one in use.
+        source: A loaded configuration or the path of its file; None is the default file.
+        environ: The environment, with `HOME`, `FROST_CONTEXT` and `FROST_CREDENTIAL_STORE`.
+        context: Name of the context; None selects it by `FROST_CONTEXT`, then by the file.
 
     Raises:
-        FrostError: The file cannot be used (exit 2), or there is no such context (exit 5).
+        FrostError: The file is invalid (exit 2), or the context does not exist (exit 5).
     """
     if not isinstance(source, tuple):
         usual = files.default_path(environ)
@@ -46,15 +44,16 @@ def resolve(
 
 
 class Connection:
-    """One context as a driver works for it; safe to use from several threads.
+    """A context with its credential. Thread-safe.
 
     Attributes:
-        config: The file as it was read.
-        context: The context; `context_source` tells why it is this one (`flag`, `variable`, `file`, `default`).
-        environ: The environment of the call.
-        notices: What the person should be told (where a session was kept, …); a front end takes and shows them.
-        leaves_stopped: Whether a local platform that was stopped on purpose stays so. A command starts it; screens that
-            ask by themselves would undo at once what somebody did.
+        config: The loaded configuration.
+        context: The context.
+        context_source: The source of its selection: `flag`, `variable`, `file` or `default`.
+        environ: The environment.
+        notices: Messages for the user, for example where a session was stored. A front end shows and removes them.
+        leaves_stopped: Whether to leave a local platform stopped that was stopped on purpose. Commands start it;
+            automatic requests of screens must not.
     """
 
     def __init__(self, config: Config, context: Context, context_source: str, environ: Mapping[str, str]) -> None:
@@ -72,28 +71,28 @@ class Connection:
 
     @cached_property
     def endpoint(self) -> Endpoint:
-        """Where requests go. Raises FrostError for one that no credential may be sent to (exit 2)."""
+        """Return the endpoint. Raises FrostError if credentials must not be sent to it (exit 2)."""
         return Endpoint.parse(self.context.api_endpoint)
 
     @property
     def is_local(self) -> bool:
-        """Whether this is the platform of this machine, which is started and signed in to on demand."""
+        """Return whether this is the user's local platform, which starts and signs in on demand."""
         return is_own(self.endpoint, self.environ)
 
     def credential(self) -> Credential:
-        """What signs a request, looked up on first use. The local context signs in by itself when it never did.
+        """Return the credential, loaded on first use. The local context signs in automatically the first time.
 
         Raises:
-            FrostError: Nobody is signed in (exit 3), or the keyring does not answer (exit 3).
+            FrostError: Not signed in, or the keyring is unavailable (exit 3); the endpoint has changed (exit 6).
         """
         with self.lock:
             if self._credential is None:
                 if self.is_local and not self._unattended:
-                    from client.local_process import ensure_same_version
+                    from client.platform.process import ensure_same_version
 
                     ensure_same_version(self.environ)
                 if self._looked_up:
-                    self.reload()  # the keyring gives what is there now, which may be another endpoint's
+                    self.reload()  # the stored credential may belong to another endpoint now
                 self._looked_up = True
                 found = load(self.config, self.context)
                 if found.kind == "none":
@@ -102,52 +101,52 @@ class Connection:
             return self._credential
 
     def refresh(self, used: Signing) -> Credential:
-        """A session newer than `used`, for all threads and processes with one request to the identity provider.
+        """Return a session newer than `used`, with one request to the provider for all threads and processes.
 
         Raises:
-            FrostError: Refreshing failed; with code SESSION_ENDED when the session is over (exit 3).
+            FrostError: The refresh failed; with code SESSION_ENDED if the session has ended (exit 3).
         """
-        from client.refresh import refreshed
+        from client.auth.session import refreshed
 
         return refreshed(self, used)
 
     def start(self) -> bool:
-        """Starts the local platform when this is its socket and nobody answers; False when it is another endpoint."""
+        """Start the local platform if it does not run; return False if this connection must not start it."""
         if self._unattended or not self.is_local or (self.leaves_stopped and was_stopped(self.environ)):
             return False
-        from client.local_process import ensure_running
+        from client.platform.process import ensure_running
 
         ensure_running(self.environ)
         return True
 
     def adopt(self, credential: Credential | None) -> None:
-        """Uses this credential from now on; None looks it up again at the next request."""
+        """Use this credential from now on; None loads it again at the next request."""
         with self.lock:
             self._credential = credential
 
     def look_again(self) -> None:
-        """Looks the credential up again at the next request: another process may have signed in meanwhile.
+        """Load the credential again at the next request: another process may have signed in.
 
-        A renewed session that could not be written stays: what the file has is older.
+        A renewed session that could not be saved is kept, as the stored session is older.
         """
         with self.lock:
             if self._credential is not None and self._credential.source != UNSAVED:
                 self._credential = None
 
     def provider(self) -> Provider:
-        """The identity provider, asked for once."""
+        """Return the identity provider, discovered once."""
         with self.lock:
             if self._provider is None:
-                from client.oidc import discover
+                from client.auth.oidc import discover
 
                 self._provider = discover(self)
             return self._provider
 
     def reload(self) -> None:
-        """Reads the file again: what this process or another one wrote counts from now on.
+        """Read the configuration file again.
 
         Raises:
-            FrostError: The context has another endpoint now (exit 6): its credentials are not for this connection's.
+            FrostError: The context has another endpoint now, and credentials of another platform (exit 6).
         """
         fresh = files.load(self.config.path, environ=self.environ)
         found = fresh.contexts.get(self.context.name)
@@ -158,7 +157,7 @@ class Connection:
         self.config, self.context = fresh, found
 
     def only_if_ready(self) -> Connection:
-        """The same connection for asking in passing (completion): it starts nothing and signs in nowhere."""
+        """Return a connection for completion: it neither starts the platform nor signs in."""
         passing = Connection(self.config, self.context, self.context_source, self.environ)
         passing._unattended = True
         return passing
@@ -179,35 +178,28 @@ class Connection:
                 hint="sign in: frost login",
                 exit_code=Exit.NOT_SIGNED_IN,
             )
-        from client.login import sign_in_unasked
+        from client.auth.sign_in import sign_in_unasked
 
         return sign_in_unasked(self)
 
 
-class Staff:
-    """The local platform for its owner: requests carry no credential, the socket's peer is known by the system.
+class Staff(OperatorConnection):
+    """The operator's connection to the local platform, which can start it.
 
     Args:
-        environ: Where `HOME` and the platform's variables are read.
-        starts: Whether it is started when it does not run; asking about the platform does not start it.
-        folder: Where another platform of this machine has its data; that one is never started. Empty: the local one's.
+        environ: The environment, with `HOME` and the platform's variables.
+        starts: Whether to start the platform if it does not run; status requests do not.
+        folder: Data directory of another platform on this machine, which is never started; empty for the local one.
     """
 
     def __init__(self, environ: Mapping[str, str] = os.environ, *, starts: bool = False, folder: str = "") -> None:
-        self.environ = environ
-        self.endpoint = Endpoint.parse(endpoint_in(folder, environ) if folder else default_endpoint(environ))
+        super().__init__(environ, folder=folder)
         self._starts = starts and is_own(self.endpoint, environ)
-
-    def credential(self) -> Credential:
-        return NONE
-
-    def refresh(self, used: Signing) -> Credential:
-        return NONE
 
     def start(self) -> bool:
         if not self._starts:
             return False
-        from client.local_process import ensure_running
+        from client.platform.process import ensure_running
 
         ensure_running(self.environ)
         return True

@@ -1,18 +1,17 @@
-"""What people change in the configuration: contexts added and chosen, their endpoint and region, the output format.
+"""Changes to the configuration: contexts, endpoint, region and output format.
 
-Every value is checked before the file is touched, so a refusal changes nothing.
-Source: contract: config; checklist F01 to F13.
+All values are validated before the file is written.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from client.config import LOCAL, OUTPUT_FORMATS, Config, Context, Stored, select
-from client.config_edit import Document, edit, quoted, replaced
-from client.endpoint import Endpoint
+from client.config.reader import LOCAL, OUTPUT_FORMATS, Config, Context, Stored, select
+from client.config.writer import Document, edit, quoted, replaced
 from client.errors import Exit, FrostError, usage
 from client.text import safe
+from client.transport.endpoint import Endpoint
 
 LONGEST_NAME = 64
 LONGEST_REGION = 128
@@ -21,10 +20,10 @@ _DEFAULTS = dict.fromkeys(("api_endpoint", "region", "tenant", "read_only"), "de
 
 
 def choose(config: Config, name: str) -> None:
-    """Makes a context the current one.
+    """Make a context the current one.
 
     Raises:
-        FrostError: There is none of that name (exit 5); the known ones are listed (checklist F13).
+        FrostError: The context does not exist (exit 5).
     """
     if not name:
         raise usage("the name of a context is needed, an empty one was given")
@@ -36,13 +35,13 @@ def choose(config: Config, name: str) -> None:
 
 
 def draft(config: Config, name: str, endpoint: str) -> Config:
-    """The configuration as it will be with a context for an endpoint; nothing is written.
+    """Return the configuration with a context for an endpoint, without writing it.
 
-    The same name with the same endpoint is nothing new, and accepted. A context that holds no credential takes the
-    endpoint: what a mistyped one left behind is in nobody's way. The context of the local platform never does.
+    A context that has the endpoint is not changed. A context with another endpoint of its own gets this one if it has
+    no credentials.
 
     Raises:
-        FrostError: The name or the endpoint cannot be used (exit 2), or the name has another endpoint (exit 6).
+        FrostError: The name or the endpoint is invalid (exit 2), or the context has another endpoint (exit 6).
     """
     _check_name(name)
     wanted = str(_endpoint(endpoint))
@@ -64,10 +63,10 @@ def draft(config: Config, name: str, endpoint: str) -> Config:
 
 
 def add(config: Config, name: str, endpoint: str) -> None:
-    """Writes what `draft` describes; the current context stays, and so does a context that has the endpoint.
+    """Write the context of `draft`; the current context does not change.
 
     Raises:
-        FrostError: As `draft` does.
+        FrostError: As `draft`.
     """
     drafted = draft(config, name, endpoint)
     if drafted is config:
@@ -77,10 +76,10 @@ def add(config: Config, name: str, endpoint: str) -> None:
 
 
 def check_new(config: Config, name: str) -> None:
-    """Refuses a name that no new context can have.
+    """Validate the name of a new context.
 
     Raises:
-        FrostError: It cannot be a name (exit 2), or there is a context of that name (exit 6).
+        FrostError: The name is invalid (exit 2), or the context exists (exit 6).
     """
     _check_name(name)
     if name in config.contexts:
@@ -88,10 +87,10 @@ def check_new(config: Config, name: str) -> None:
 
 
 def add_new(config: Config, name: str, endpoint: str, tenant: str) -> None:
-    """Writes a context that is not there yet, for an endpoint and a tenant; the current one stays.
+    """Add a context with an endpoint and a tenant; the current context does not change.
 
     Raises:
-        FrostError: As `check_new` does, also for what another process has written meanwhile.
+        FrostError: As `check_new`, also if another process has just added the context.
     """
     check_new(config, name)
     with edit(config.path) as document:
@@ -118,12 +117,12 @@ def _exists(name: str) -> FrostError:
 
 
 def set_endpoint(config: Config, name: str, endpoint: str) -> list[str]:
-    """Set the endpoint of a context and remove the credentials of its former one.
+    """Set the endpoint of a context and remove the credentials for its former endpoint.
 
-    A credential belongs to the platform that issued it and is never sent to another one.
+    A credential belongs to the platform that issued it and must not be sent to another.
 
     Returns:
-        Notices for the person: which credentials were removed.
+        Notices for the user: the removed credentials.
     """
     wanted = str(_endpoint(endpoint))
     notices = _remove_credentials_of_another(config, name, wanted)
@@ -133,9 +132,9 @@ def set_endpoint(config: Config, name: str, endpoint: str) -> list[str]:
 
 
 def drop_endpoint(config: Config, name: str, default: str) -> list[str]:
-    """Remove the endpoint of a context, so that the `default` one is used: the platform of this machine.
+    """Remove the endpoint of a context, which then uses `default`: the local platform.
 
-    Credentials are treated, and notices returned, as by `set_endpoint`.
+    Removes credentials and returns notices as `set_endpoint` does.
     """
     notices = _remove_credentials_of_another(config, name, default)
     with edit(config.path) as document:
@@ -147,29 +146,29 @@ def _remove_credentials_of_another(config: Config, name: str, endpoint: str) -> 
     known = config.contexts.get(name)
     if known is None or _is_same(known.api_endpoint, endpoint) or not known.credentials.kinds:
         return []
-    from client import credentials
+    from client.auth import credential_store
 
     kinds = " and ".join(_CREDENTIALS[kind] for kind in known.credentials.kinds)
     removed = f"the {kinds} of context {safe(name)} for {safe(known.api_endpoint, 200)} {{}} removed"
     return [
         removed.format("are" if len(known.credentials.kinds) > 1 else "is"),
-        *credentials.forget(config, name, ended=False),
-        *(credentials.forget_api_key(config, name) if "api_key" in known.credentials.kinds else ()),
+        *credential_store.forget(config, name, ended=False),
+        *(credential_store.forget_api_key(config, name) if "api_key" in known.credentials.kinds else ()),
     ]
 
 
 def _is_same(endpoint: str, other: str) -> bool:
     try:
         return str(Endpoint.parse(endpoint)) == str(Endpoint.parse(other))
-    except FrostError:  # what the file holds need not be an endpoint
+    except FrostError:  # the stored text need not be a valid endpoint
         return endpoint == other
 
 
 def remove(config: Config, name: str) -> list[str]:
-    """Takes a context away with its credentials; its session is not ended on the platform. Returns notices.
+    """Remove a context and its credentials; its session on the platform does not end. Return notices.
 
     Raises:
-        FrostError: It is the current one (exit 1), or there is none of that name (exit 5).
+        FrostError: The context is the current one (exit 1), or does not exist (exit 5).
     """
     select(config, {}, name)
     if name == config.current_context:
@@ -178,16 +177,16 @@ def remove(config: Config, name: str) -> list[str]:
             code="CONTEXT_IN_USE",
             hint="choose another one before: frost config use-context NAME",
         )
-    from client import credentials
+    from client.auth import credential_store
 
     with edit(config.path) as document:
-        notices = credentials.forget_in_keyring(document, name)
+        notices = credential_store.forget_in_keyring(document, name)
         document.map("contexts").pop(name, None)
     return notices
 
 
 def set_region(config: Config, name: str, region: str) -> None:
-    """Sets the default region of a context; an empty one takes it away."""
+    """Set the default region of a context; an empty region removes it."""
     if len(region) > LONGEST_REGION or not region.isprintable():
         raise usage(f"region: at most {LONGEST_REGION} printable characters, not {safe(region, 80)!r}")
     with edit(config.path) as document:
@@ -199,7 +198,7 @@ def set_region(config: Config, name: str, region: str) -> None:
 
 
 def set_output_format(config: Config, name: str, output_format: str) -> None:
-    """Sets the output format that counts without `-o`; it belongs to the file, whatever the context (checklist F07)."""
+    """Set the default output format of the file, for all contexts."""
     if output_format not in OUTPUT_FORMATS:
         raise usage(
             f"output_format: {safe(output_format, 60)!r} is not one of {', '.join(OUTPUT_FORMATS)}",
@@ -217,18 +216,18 @@ SETTERS: Mapping[str, Callable[[Config, str, str], list[str] | None]] = {
     "region": set_region,
     "output_format": set_output_format,
 }
-"""Keys of `config set`, without `api_key` -> the function that sets it for a context; it may return notices."""
+"""Setters by key of `config set`, without `api_key`. They may return notices."""
 
 
 def create(path: str, endpoint: str) -> str | None:
-    """Writes a file with defaults: one context `local`, tables. An existing file is kept beside it.
+    """Write a default configuration: one context `local`, output as tables. An existing file becomes a backup.
 
     Args:
         path: The file.
         endpoint: The endpoint of the context `local`.
 
     Returns:
-        Where the former file is kept now; None when there was none.
+        The path of the backup; None if there was no file.
     """
 
     def defaults(document: Document) -> None:
@@ -240,15 +239,15 @@ def create(path: str, endpoint: str) -> str | None:
 
 
 def _endpoint(text: str) -> Endpoint:
-    """The endpoint, if a credential may be sent to it; a socket must be this user's (checklist F08)."""
-    from client.network import check_socket_owner
+    """Parse an endpoint and check that a unix socket belongs to this user."""
+    from client.transport.network import check_socket_owner
 
     endpoint = Endpoint.parse(text)
     if endpoint.kind == "unix":
         try:
             check_socket_owner(endpoint.path)
         except FileNotFoundError:
-            pass  # nothing listens yet
+            pass  # the platform is not running yet
         except OSError as error:
             raise usage(f"api_endpoint: {safe(endpoint.path, 200)} cannot be used: {error.strerror}") from None
     return endpoint

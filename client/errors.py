@@ -1,7 +1,4 @@
-"""Every expected failure of the client, and the exit code it ends a command with.
-
-Source: design: Command line (exit codes), checklist G40, G41; contract: platform facts 1.7.
-"""
+"""Errors of the client, and exit codes of its commands."""
 
 from __future__ import annotations
 
@@ -10,11 +7,11 @@ from enum import IntEnum
 from typing import Any
 
 SESSION_ENDED = "SESSION_ENDED"
-"""The code of a session that cannot be refreshed any more: the only refresh failure that replaces a 401 (facts 1.5)."""
+"""Code of a session that cannot be refreshed. Other refresh errors do not replace the 401 response."""
 
 
 class Exit(IntEnum):
-    """How a command ends (design: Command line)."""
+    """Exit codes of commands."""
 
     DONE = 0
     REFUSED = 1
@@ -28,19 +25,19 @@ class Exit(IntEnum):
 
 
 class FrostError(Exception):
-    """A failure that was foreseen: what happened, what to do next, and how a command ends.
+    """An expected error, with a message for the user and an exit code.
 
     Args:
-        message: One line that names the input at fault; already safe for a terminal.
-        code: The platform's code as sent, or one of the client's own.
-        hint: The next thing to do, often a command; empty when there is none.
-        exit_code: How a command ends with this failure.
-        request_id: `X-Request-Id` of the answer, empty when nothing was answered.
-        details: The `details` object of the answer, as sent: not safe to print.
-        status: HTTP status, 0 when nothing was answered.
-        operation_id: `operationId` beside the code (a conflict with a running operation).
-        run_id: `runId` beside it: the very run, where the operation's id is that of all runs.
-        gone: True only for a flat 404: the platform's word that the resource does not exist (facts 1.7).
+        message: One line that names the invalid input, escaped for a terminal.
+        code: The platform's error code, or one of the client's.
+        hint: The next step for the user, often a command; empty if there is none.
+        exit_code: The exit code of the command.
+        request_id: `X-Request-Id` of the response; empty without a response.
+        details: The `details` object of the response, not escaped for a terminal.
+        status: The HTTP status; 0 without a response.
+        operation_id: `operationId` of the error body: the running operation that conflicts.
+        run_id: `runId` of the error body: the run of that operation.
+        gone: True only for a 404 with a flat error body: the resource does not exist.
     """
 
     def __init__(
@@ -70,7 +67,7 @@ class FrostError(Exception):
         self.gone = gone
 
     def document(self) -> dict[str, Any]:
-        """`{"error": {code, message, hint, requestId, details}}`: what `-o json` prints of it (checklist G40)."""
+        """Return the output for `-o json`: `{"error": {code, message, hint, requestId, details}}`."""
         return {
             "error": {
                 "code": self.code,
@@ -83,5 +80,5 @@ class FrostError(Exception):
 
 
 def usage(message: str, hint: str = "", *, code: str = "INVALID_USAGE") -> FrostError:
-    """A mistake that was found before anything was sent (exit 2)."""
+    """Return an error for invalid input (exit 2), found before a request was sent."""
     return FrostError(message, code=code, hint=hint, exit_code=Exit.USAGE)

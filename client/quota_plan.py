@@ -1,7 +1,4 @@
-"""What a plan would need: which limit breaks first, and what may be asked for at once. Pure.
-
-Source: contract: Quota, tenant quota request; checklist U09, U12.
-"""
+"""Compare a plan with quotas: the first limit it reaches, and the limits to request. No I/O."""
 
 from __future__ import annotations
 
@@ -10,19 +7,19 @@ from typing import Any, NamedTuple
 
 FITS = "fits"
 AT_ONCE = "at_once"
-"""More than the limit, and within what the tenant may be raised to without review."""
+"""Above the limit, within the range that needs no review."""
 REVIEW = "review"
-"""More than that: the organization's limit has to be raised first, by the platform's staff."""
+"""Above that range: the operator must raise the organization's limit first."""
 SUPPORT = "support"
-"""More than the limit, of a type whose limit cannot be requested."""
+"""Above a limit that cannot be requested."""
 UNKNOWN = "unknown"
-"""What is in use is not known; the limit still applies."""
+"""Current use unknown; the limit still applies."""
 
 
 class Need(NamedTuple):
-    """What a plan does to one quota.
+    """Effect of a plan on a quota.
 
-    `after` is the use with the plan, `short` how much of it is above the limit; both are None when the use is unknown.
+    `after` is the use with the plan, `short` the amount above the limit; both are None if the use is unknown.
     """
 
     resource_type: str
@@ -36,7 +33,6 @@ class Need(NamedTuple):
     answer: str
 
     def document(self) -> dict[str, Any]:
-        """As JSON, in the words of the wire."""
         return {
             "resourceType": self.resource_type,
             "unit": self.unit,
@@ -51,10 +47,10 @@ class Need(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """A plan as a whole.
+    """A plan for several quotas.
 
-    `times` is how many times over it fits, `first` the type whose limit would break first when it grows; both are None
-    where nothing known limits it. `fits` is None when only unknown uses stand in the way of saying so.
+    `times` is how often the plan fits, `first` the type whose limit is reached first if the plan is repeated; both are
+    None if no known use limits the plan. `fits` is None if it depends on unknown uses only.
     """
 
     needs: tuple[Need, ...]
@@ -63,25 +59,24 @@ class Plan(NamedTuple):
     first: str | None
 
     def document(self) -> dict[str, Any]:
-        """As JSON."""
         needs = [need.document() for need in self.needs]
         return {"fits": self.fits, "times": self.times, "first": self.first, "quotas": needs}
 
 
 def what_if(quotas: Sequence[Mapping[str, Any]], wanted: Mapping[str, int]) -> Plan:
-    """What adding so many of each type would mean.
+    """Return the effect of adding resources.
 
     Args:
-        quotas: The tenant's quotas as they travel.
-        wanted: By resource type how many more, in the counter's own unit, none negative.
+        quotas: JSON objects of the tenant's quotas.
+        wanted: Amounts to add by resource type, in the quota's unit, not negative.
 
     Raises:
-        KeyError: A type that is not among the quotas.
+        KeyError: A type without a quota.
     """
     by_type = {str(one["resourceType"]): one for one in quotas}
     needs = tuple(_need(by_type[name], number) for name, number in wanted.items())
     known = [need for need in needs if need.wanted and need.used is not None]
-    # Room over what is wanted, compared without division: the one with less of it breaks first.
+    # The smallest ratio of room to amount is reached first; compared without division.
     first: Need | None = None
     for need in known:
         if first is None or _room(need) * first.wanted < _room(first) * need.wanted:

@@ -1,7 +1,4 @@
-"""A request for another limit before it is sent: the number and the reason as typed, and what will become of it. Pure.
-
-Source: contract: tenant quota request; checklist U02, U06, U07, U09, U12 to U18, U21, U24.
-"""
+"""Validate a quota request and predict its outcome before it is sent. No I/O."""
 
 import re
 from collections.abc import Mapping
@@ -9,45 +6,45 @@ from typing import Any, NamedTuple
 from unicodedata import normalize
 
 from client.api.quotas import UNREQUESTABLE
-from client.records_quotas import amount_text
+from client.tables.quotas import amount_text
 
 LARGEST = 2**53
-"""A number above it is not the same in every reader of JSON (checklist U07)."""
+"""Not every JSON reader represents larger numbers exactly."""
 LONGEST_REASON = 500
 
 Quota = Mapping[str, Any]
 
 
 class Foreseen(NamedTuple):
-    """What a request will come to, and why in words for people."""
+    """The predicted outcome of a request, with an explanation for the user."""
 
     outcome: str
     words: str
 
 
 AT_ONCE = "at once"
-"""A raise within what needs no review."""
+"""A raise that needs no review."""
 LOWER = "lower"
-"""A lower limit, at once as well; creating stops at it, so it is asked before it is sent."""
+"""A reduction, effective immediately. It can block new resources, so the user must confirm it."""
 REVIEW = "review"
-"""More than the tenant may be raised to: the organization's limit has to be raised first."""
+"""Above the range without review: the organization's limit must be raised first."""
 WAITS = "waits"
-"""For an organization: the platform's staff decides."""
+"""For organizations: the operator decides."""
 DENIED = "denied"
 SAME = "same"
 PENDING = "pending"
-"""Another request of the organization for the same type waits already."""
+"""The organization has a pending request for this type."""
 SUPPORT = "support"
-"""Only support changes this limit."""
+"""Only support can change this limit."""
 SENT = frozenset({AT_ONCE, LOWER, WAITS})
-"""What is sent; with any other outcome nothing would come of it."""
+"""Outcomes with which a request is sent; with others it would have no effect."""
 
 
 def whole_number(text: str) -> int:
-    """A limit in plain digits, 0 to 2^53.
+    """Parse a limit in decimal digits, 0 to 2^53.
 
     Raises:
-        ValueError: It is none; says what is wanted.
+        ValueError: The text is not such a number; with a message for the user.
     """
     if re.fullmatch("[0-9]+", text, re.ASCII) is None:
         raise ValueError("a whole number in plain digits: the new limit, not how much more")
@@ -58,10 +55,10 @@ def whole_number(text: str) -> int:
 
 
 def kept_reason(text: str) -> str:
-    """A reason as it is stored.
+    """Return a reason as the platform stores it: NFC, without surrounding whitespace.
 
     Raises:
-        ValueError: There is none, or it is too long.
+        ValueError: The reason is empty or too long; with a message for the user.
     """
     kept = normalize("NFC", text).strip()
     if not kept:
@@ -72,7 +69,7 @@ def kept_reason(text: str) -> str:
 
 
 def foreseen(quota: Quota, limit: int) -> Foreseen:
-    """What asking for that limit of a tenant comes to, by what is known of its quota."""
+    """Predict the outcome of a tenant's request for a limit, from its quota."""
     used, now, bound, unit = quota.get("used"), int(quota["limit"]), quota.get("requestable"), quota.get("unit")
     asked = amount_text(limit, unit)
     if not requestable(quota) or bound is None:
@@ -93,7 +90,7 @@ def foreseen(quota: Quota, limit: int) -> Foreseen:
 
 
 def foreseen_of_organization(quota: Quota, limit: int, pending: Mapping[str, Any] | None) -> Foreseen:
-    """What asking for that limit of an organization comes to; `pending` is its request for the type that waits."""
+    """Predict the outcome of an organization's request for a limit; `pending` is its open request for the type."""
     unit, allocated = quota.get("unit"), quota.get("allocated")
     asked = amount_text(limit, unit)
     if not requestable(quota):
@@ -112,11 +109,11 @@ SUPPORTED = Foreseen(SUPPORT, "this limit cannot be requested; contact support")
 
 
 def requestable(quota: Quota) -> bool:
-    """Whether a request can change the limit at all (checklist U12)."""
+    """Return whether a request can change the limit."""
     return quota.get("resourceType") not in UNREQUESTABLE
 
 
 def needed_of_organization(quota: Quota, organization: Quota, limit: int) -> int:
-    """The limit an organization must have so that a tenant may be raised to `limit` without review."""
+    """Return the limit that an organization needs to raise a tenant to `limit` without review."""
     others = int(organization["allocated"]) - int(quota["limit"])
     return max(int(organization["limit"]), others + limit)

@@ -1,4 +1,4 @@
-"""The difference between two sets of tags, and one set laid over another. Source: checklist D05, D31."""
+"""Difference and merge of tag sets."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class TagChanges(NamedTuple):
-    """What turns one set into another, by key in alphabetical order; `changed` has the value before and after."""
+    """Changes between two tag sets by key, in alphabetical order. `changed` has the old and new values."""
 
     added: Mapping[str, str]
     changed: Mapping[str, tuple[str, str]]
@@ -17,14 +17,13 @@ class TagChanges(NamedTuple):
         return bool(self.added or self.changed or self.removed)
 
     def lines(self) -> list[str]:
-        """`+ env=prod`, `~ team=b (was a)`, `- old=1`: sorted by key, as people compare sets."""
+        """Return lines sorted by key: `+ env=prod`, `~ team=b (was a)`, `- old=1`."""
         told = {key: f"+ {key}={value}" for key, value in self.added.items()}
         told |= {key: f"~ {key}={after} (was {before or 'empty'})" for key, (before, after) in self.changed.items()}
         told |= {key: f"- {key}={value}" for key, value in self.removed.items()}
         return [told[key] for key in sorted(told)]
 
     def document(self) -> dict[str, dict[str, object]]:
-        """The same as JSON."""
         return {
             "added": dict(self.added),
             "changed": {key: {"from": before, "to": after} for key, (before, after) in self.changed.items()},
@@ -33,7 +32,6 @@ class TagChanges(NamedTuple):
 
 
 def difference(before: Mapping[str, str], after: Mapping[str, str]) -> TagChanges:
-    """What was added, changed and removed between two sets."""
     return TagChanges(
         {key: after[key] for key in sorted(after) if key not in before},
         {key: (before[key], after[key]) for key in sorted(after) if key in before and before[key] != after[key]},
@@ -42,5 +40,5 @@ def difference(before: Mapping[str, str], after: Mapping[str, str]) -> TagChange
 
 
 def merged(stored: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
-    """The stored set with the given tags in it: a given key takes the given value (contract: --merge)."""
+    """Return the stored tags, updated with the given ones (`--merge`)."""
     return {**stored, **given}

@@ -1,7 +1,4 @@
-"""Which tenant is operated on, and why; finding one by id, name or slug.
-
-Source: contract: Client conventions, tenant use; checklist G20 to G29, T18 to T32.
-"""
+"""Select a tenant, and find tenants by id, name or slug."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from client.errors import Exit, FrostError, usage
 from client.text import safe, width
 
 if TYPE_CHECKING:
-    from client.config import Context
+    from client.config.reader import Context
     from client.connection import Connection
 
 VARIABLE = "FROST_TENANT"
@@ -27,7 +24,7 @@ LONGEST_NAME = 128
 
 
 class Selection(NamedTuple):
-    """The tenant the next command uses, and which of the four places named it."""
+    """The selected tenant and the source of the selection."""
 
     tenant_id: str
     source: Literal["flag", "variable", "context", "default"]
@@ -36,17 +33,17 @@ class Selection(NamedTuple):
 def resolve(
     flag: str | None, environ: Mapping[str, str], context: Context, default: Callable[[], str], path: str = ""
 ) -> Selection:
-    """The order of the contract: `--tenant`, `FROST_TENANT`, the context's selection, the caller's default tenant.
+    """Select a tenant: `--tenant`, `FROST_TENANT`, the tenant of the context, the principal's default tenant.
 
     Args:
-        flag: `--tenant` as given, None when not; given but empty is a mistake (checklist G27).
-        environ: Where the variable is read; an empty one counts as not set (checklist G26).
-        context: The context in use.
-        default: Asks the platform for the caller's default tenant; called only when nothing else names one.
-        path: The config file, for the error about a stored tenant.
+        flag: The value of `--tenant`; None if absent. Empty is an error.
+        environ: The environment; an empty variable is ignored.
+        context: The current context.
+        default: Requests the principal's default tenant; called only if no other source has a tenant.
+        path: The configuration file, for errors about a stored tenant.
 
     Raises:
-        FrostError: A value that is not an id (exit 2; of a context: STORED_INVALID), or no tenant at all (exit 1).
+        FrostError: A value is not an id (exit 2; with code STORED_INVALID for the context), or no tenant (exit 1).
     """
     if flag is not None:
         return Selection(check_id(flag, "--tenant"), "flag")
@@ -75,10 +72,10 @@ def _check_stored(value: str, context: str, path: str) -> str:
 
 
 def check_id(value: str, name: str) -> str:
-    """`value` as a tenant id in its canonical form, lower case with hyphens.
+    """Return a tenant id in canonical form, lower case with hyphens.
 
     Raises:
-        FrostError: It is empty or not an id (exit 2); `name` says where it came from (checklist G24, G25, G27).
+        FrostError: The value is empty or not an id (exit 2); the message has its source, `name`.
     """
     if not value:
         raise usage(f"{name} is empty; it takes a tenant's id", "leave it out to use the selected tenant")
@@ -94,10 +91,10 @@ def check_id(value: str, name: str) -> str:
 
 
 def check_organization_id(value: str) -> str:
-    """`value` as an organization's id in its canonical form.
+    """Return an organization id in canonical form.
 
     Raises:
-        FrostError: It is empty or not an id (exit 2).
+        FrostError: The value is empty or not an id (exit 2).
     """
     if not _UUID.fullmatch(value):
         raise usage(
@@ -110,12 +107,12 @@ def check_organization_id(value: str) -> str:
 
 
 def check_display_name(value: str) -> str:
-    """Return the value of `--name` unless the platform would refuse it.
+    """Validate a display name by the platform's rules and return it unchanged.
 
     Raises:
-        FrostError: Not 1 to 128 characters, or control or formatting characters among them (exit 2).
+        FrostError: Not 1 to 128 characters, or with control or formatting characters (exit 2).
     """
-    from client.models.names import has_control  # not on the path of a read
+    from client.models.names import has_control  # only writes need it
 
     name = unicodedata.normalize("NFC", value).strip()
     if not name:
@@ -128,17 +125,17 @@ def check_display_name(value: str) -> str:
 
 
 def find(tenants: Sequence[Mapping[str, Any]], argument: str) -> dict[str, Any]:
-    """The one tenant that `argument` names: its id, else its display name or slug in any letter case.
+    """Find a tenant by id, or by display name or slug in any letter case.
 
-    Names are compared as canonical caseless text (Unicode), so `É` matches however it was typed, and look-alike
-    letters of another script do not (checklist T21 to T27, T32).
+    Names are compared in canonical caseless form, so that every encoding of `É` matches, but not similar letters of
+    another script.
 
     Args:
-        tenants: Records of the tenants the caller is entitled to.
-        argument: As typed.
+        tenants: JSON objects of the principal's tenants.
+        argument: The user's input.
 
     Raises:
-        FrostError: No such tenant, in the same words whether it exists for others or not (exit 5), or several (exit 1).
+        FrostError: Not found, with the same message for tenants of others (exit 5), or ambiguous (exit 1).
     """
     if _UUID.fullmatch(argument):
         for tenant in tenants:
@@ -159,8 +156,8 @@ def find(tenants: Sequence[Mapping[str, Any]], argument: str) -> dict[str, Any]:
 
 
 def persist(connection: Connection, tenant_id: str) -> None:
-    """Makes the tenant the selection of the connection's context, in the file (checklist T20, T28)."""
-    from client.config_edit import edit
+    """Store the tenant as the selection of the connection's context."""
+    from client.config.writer import edit
 
     with edit(connection.config.path) as document:
         document.context(connection.context.name)["tenant"] = tenant_id
@@ -172,13 +169,15 @@ NO_TENANTS = (
 
 
 def way_out(selection: Selection, context: str, path: str, advice: str = "") -> str:
-    """Which tenant was refused, where its selection is, and what to do: it is never exchanged silently (T30).
+    """Return a message with the refused tenant, the source of its selection and the next step.
+
+    The client never selects another tenant silently.
 
     Args:
-        selection: The tenant and what named it.
-        context: The name of the context in use.
-        path: The config file.
-        advice: What to do, when it is not the usual: `NO_TENANTS` for who has no other one to choose.
+        selection: The refused tenant and its source.
+        context: The name of the current context.
+        path: The configuration file.
+        advice: The next step instead of the usual one, such as `NO_TENANTS`.
     """
     choose = "choose another with: frost tenant use NAME (frost tenant list --all shows them)"
     where, usual = {
@@ -191,7 +190,7 @@ def way_out(selection: Selection, context: str, path: str, advice: str = "") -> 
 
 
 def folded(text: str) -> str:
-    """A name as names are compared: canonical caseless form (Unicode, section 3.13, D145)."""
+    """Return the canonical caseless form of a name (Unicode 3.13, D145)."""
     return unicodedata.normalize("NFC", unicodedata.normalize("NFD", text).casefold())
 
 
@@ -209,7 +208,7 @@ def _ambiguous(found: Sequence[Mapping[str, Any]], argument: str) -> FrostError:
 
 
 def ambiguous_lines(error: FrostError) -> list[str]:
-    """The tenants that an ambiguous name could mean, a line each: id, slug and organization in columns."""
+    """Return a line for each tenant of an ambiguous name, with columns: id, slug, organization."""
     details = error.details or {}
     found = details.get("tenants", [])
     rows = [(safe(one["id"], 40), safe(one["slug"], 80), safe(one["organizationName"], 60)) for one in found]

@@ -1,7 +1,7 @@
-"""The one function that makes foreign text safe for a terminal, and the widths that follow from it.
+"""Escape untrusted text for a terminal, and measure its width.
 
-Source: hostile F01 to F11, F13; design: Screens (rules). Widths are those of the library that draws the screens, so
-that a table of a command and a table of a screen agree; it is imported only when a text needs it.
+Widths are those of rich, which the screens also use, so that all tables agree. It is imported only for text that is not
+printable ASCII.
 """
 
 from __future__ import annotations
@@ -10,23 +10,23 @@ import unicodedata
 from collections.abc import Iterator
 
 MARKS = 4
-"""Combining marks kept on one character; more are counted, not drawn (hostile F05)."""
+"""Combining marks shown on a character; further marks are counted."""
 
 _BLANK_LETTERS = frozenset("\u115f\u1160\u2800\u3164\uffa0\u034f\u17b4\u17b5")
-"""Drawn as nothing although their category says letter, symbol or mark."""
+"""Invisible characters with the category letter, symbol or mark."""
 
 _LOOK_ALIKE = frozenset({"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE", "COPTIC", "FULLWIDTH", "MATHEMATICAL"})
 
 
 def safe(value: object, cells: int | None = None) -> str:
-    """Text from outside as one line that no terminal acts on.
+    """Return untrusted text as one line without control sequences.
 
     Controls, escapes, direction overrides, invisible and unassigned characters become visible symbols (`␛`,
-    `‹U+202E›`), long runs of combining marks are counted (`‹+97 marks›`).
+    `‹U+202E›`). Long runs of combining marks are shortened (`‹+97 marks›`).
 
     Args:
-        value: Any value; what is not text is written with `str`.
-        cells: The most terminal cells the result may take; a longer one is cut with `…`.
+        value: Any value, converted with `str`.
+        cells: Maximum width in terminal cells; longer text is truncated with `…`.
     """
     text = value if isinstance(value, str) else str(value)
     if text.isascii() and text.isprintable():
@@ -35,7 +35,7 @@ def safe(value: object, cells: int | None = None) -> str:
 
 
 def width(text: str) -> int:
-    """Terminal cells that `text` takes."""
+    """Return the width in terminal cells."""
     if text.isascii() and text.isprintable():
         return len(text)
     from rich.cells import cell_len
@@ -44,14 +44,14 @@ def width(text: str) -> int:
 
 
 def cut(text: str, cells: int) -> str:
-    """`text` in at most `cells` terminal cells, ended by `…` when something is missing. Call `safe` on it first."""
+    """Truncate `text` to `cells` terminal cells, ending with `…`. Call `safe` on the text first."""
     if len(text) <= cells and text.isascii() and text.isprintable():
         return text
     return _cut(_clusters(text), cells)
 
 
 def mixed_scripts(text: str) -> bool:
-    """Whether one word of `text` mixes scripts whose letters look alike (`Prоd` with a Cyrillic о; hostile F13)."""
+    """Return whether a word of `text` mixes scripts with similar letters (`Prоd` with a Cyrillic о)."""
     scripts: set[str] = set()
     for character in text:
         if not character.isalnum():
@@ -66,11 +66,11 @@ def mixed_scripts(text: str) -> bool:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """`text` in units that must not be parted: a character with its marks, or a visible symbol."""
+    """Yield the indivisible units of `text`: characters with their marks, and visible symbols."""
     base, marks = "", 0
     for character in text:
         if base and character in "\ufe0e\ufe0f" and unicodedata.category(base[0])[0] in "SPN":
-            continue  # asks for one of two looks of a symbol, which terminals draw in different widths
+            continue  # selects a symbol's text or emoji form, for which terminals differ in width
         if _is_mark(character):
             marks += 1
             if marks <= MARKS:
@@ -97,7 +97,7 @@ def _is_mark(character: str) -> bool:
 
 
 def _is_drawn(character: str) -> bool:
-    """Whether a terminal shows something for it, or a space; a variation selector is a mark that it does not show."""
+    """Return whether the character is visible or a space. Variation selectors are neither."""
     if character in _BLANK_LETTERS or "\ufe00" <= character <= "\ufe0f" or "\U000e0100" <= character <= "\U000e01ef":
         return False
     return character.isprintable() or unicodedata.category(character) == "Zs"
@@ -113,7 +113,7 @@ def _symbol(character: str) -> str:
 
 
 def _clusters(text: str) -> Iterator[str]:
-    """Characters with the zero-width ones that follow them."""
+    """Yield characters with the zero-width characters that follow them."""
     cluster = ""
     for character in text:
         if cluster and width(character) > 0:
@@ -125,7 +125,7 @@ def _clusters(text: str) -> Iterator[str]:
 
 
 def _cut(pieces: Iterator[str], cells: int) -> str:
-    """The pieces that fit in `cells`; when not all do, as many as leave room for `…`."""
+    """Join the pieces that fit in `cells`, ending with `…` if some do not."""
     if cells <= 0:
         return ""
     kept: list[str] = []

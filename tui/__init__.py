@@ -1,7 +1,7 @@
-"""The screens, and the entry point of the program.
+"""The screens and the entry point of the program.
 
-Until the entry point runs, no handler catches a KeyboardInterrupt, so Ctrl-C ends the program at once. This applies to
-the program only: importing this package elsewhere changes nothing.
+Until the entry point runs, no handler catches a KeyboardInterrupt, so Ctrl-C exits immediately. This applies to the
+program only: importing this package elsewhere changes no handler.
 """
 
 import _signal  # type: ignore[import-not-found]  # `signal` loads other modules first, where Ctrl-C prints a traceback
@@ -12,7 +12,7 @@ INTERRUPTED = 130
 
 
 def exit_at_once(*_: object) -> None:
-    """Handle Ctrl-C where a KeyboardInterrupt would not reach its handler: within imports."""
+    """Exit on Ctrl-C during imports, where a KeyboardInterrupt would not reach its handler."""
     os._exit(INTERRUPTED)
 
 

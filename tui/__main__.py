@@ -1,6 +1,6 @@
-"""The entry point: no command word on a terminal opens the screens, anything else is a command.
+"""The entry point: on a terminal, no command opens the screens; anything else runs a command.
 
-A command never loads Textual; the screens start the local platform before they do.
+A command never loads Textual. The screens start the local platform while they load.
 """
 
 import gc
@@ -18,21 +18,21 @@ DUMB = "this terminal (TERM=dumb) cannot show the screens; the commands work her
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run frost and return the exit code. Everything has been printed then, and Ctrl-C changes nothing any more."""
+    """Run frost and return the exit code. All output is flushed then, and Ctrl-C is ignored."""
     try:
         _open_closed_streams()
         code = _run(arguments)
-    except KeyboardInterrupt:  # between two steps that each end by it in their own way
+    except KeyboardInterrupt:  # between two steps that handle it themselves
         code = INTERRUPTED
     _end(code)
     return code
 
 
 def _open_closed_streams() -> None:
-    """Open the standard streams that the process was started without, so that no other file gets their numbers.
+    """Open the standard streams that are closed, so that no other file gets their descriptors.
 
-    Standard input is then empty, and standard error goes nowhere. Standard output stays unwritable: a command whose
-    output is lost must fail.
+    Standard input is then empty, and standard error is discarded. Standard output is opened read-only: a command that
+    loses its output must fail.
     """
     if sys.stdin is None:
         _open_nowhere(0, os.O_RDONLY)
@@ -53,13 +53,13 @@ def _open_nowhere(number: int, flags: int) -> None:
 
 
 def _end(code: int) -> None:
-    """Ignore Ctrl-C and flush. At its own end the interpreter resets the handler, and Ctrl-C would kill it."""
+    """Ignore Ctrl-C, flush the output and wait for threads. At exit, the interpreter would reset the handler."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError):  # the reader is gone
+        with suppress(OSError):  # the reader has closed the pipe
             stream.flush()
     if threading.active_count() > 1:
-        from tui.ending import await_threads
+        from tui.terminal.shutdown import await_threads
 
         await_threads(code)
 
@@ -68,22 +68,22 @@ def _run(arguments: Sequence[str] | None) -> int:
     given = list(sys.argv[1:] if arguments is None else arguments)
     wanted = launch.parse(given)
     if wanted is None:
-        # A command is over before a collection would pay, and at its end nothing needs to be gone through: together
-        # a quarter of its time.
+        # A command ends before a collection would pay off and needs none at exit. Together this saves a quarter of its
+        # time.
         gc.disable()
         with _loading():
             from client.commands import interruption
-            from client.commands.frame import Lazy
+            from client.commands.command import Lazy
             from client.commands.root import main as commands
             from client.commands.root import root
         interruption.install()
 
-        # A command like the others for who types it, but of this package.
+        # Register `frost web` here: it belongs to this package.
         root.lazy["web"] = Lazy("tui.web.command:web", "The screens, in a browser on this machine.", ours=True)
         code = commands(given)
         gc.freeze()
         return code
-    # Standard error as well: it is what Textual paints on.
+    # Textual paints on standard error.
     if not all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
         return _refuse(NOT_A_TERMINAL)
     if os.environ.get("TERM", "") in ("dumb", ""):
@@ -97,19 +97,19 @@ def _refuse(words: str) -> int:
 
 
 def open_screens(wanted: launch.Launch) -> int:
-    """Show the screens on standard input and output until they are left; the exit code."""
-    from tui.ending import Ending
+    """Run the screens on standard input and output. Return the exit code."""
+    from tui.terminal.shutdown import Ending
 
     ending = Ending(sys.stdin.fileno())
     ending.watch()
     with _loading():
         from client.connection import resolve
         from client.errors import FrostError
-        from client.local import answers
+        from client.platform.control import answers
 
     try:
         connection = resolve(wanted.config, os.environ)
-        for line in connection.config.repairs:  # above the screens: it is read when they are left
+        for line in connection.config.repairs:  # visible again after the screens close
             sys.stderr.write(f"frost: warning: {line}\n")
         asleep = connection.is_local and not answers(connection.endpoint.path)
     except FrostError as error:
@@ -117,25 +117,25 @@ def open_screens(wanted: launch.Launch) -> int:
         return int(error.exit_code)
 
     def wake() -> None:
-        # A platform that does not start is told by the first request, with its reason, inside the screens.
+        # If the platform does not start, the first request shows the reason on the screens.
         with suppress(FrostError):
             connection.start()
 
     if asleep:
         threading.Thread(target=wake, daemon=True).start()
-    # A bare Esc waits this long for the rest of a key; a value of the user's own wins.
+    # How long Esc waits for the rest of an escape sequence, in milliseconds. The user's own value has precedence.
     os.environ.setdefault("ESCDELAY", "25")
     _choose_colours(wanted.no_color)
     gc.disable()
     with _loading():
-        from tui.app import start
+        from tui.shell.app import start
 
     return start(connection, wanted, ending)
 
 
 @contextmanager
 def _loading() -> Iterator[None]:
-    """Let Ctrl-C end the program at once: KeyboardInterrupt in an import becomes a traceback, or is swallowed."""
+    """Exit immediately on Ctrl-C: during an import, a KeyboardInterrupt becomes a traceback or is swallowed."""
     if signal.getsignal(signal.SIGINT) not in (signal.default_int_handler, exit_at_once):
         yield
         return
@@ -147,11 +147,11 @@ def _loading() -> Iterator[None]:
 
 
 def _choose_colours(no_color: bool) -> None:
-    """Textual looks at these once, at its import; an empty NO_COLOR means nothing by its convention."""
+    """Set the colour variables that Textual reads at import. An empty NO_COLOR has no effect, by its convention."""
     if no_color:
         os.environ["NO_COLOR"] = "1"
     if os.environ.get("NO_COLOR"):
-        # Its own grey shades go only with a theme of the terminal's colours.
+        # Only a theme of the terminal's colours turns off Textual's own shades of grey.
         os.environ["TEXTUAL_THEME"] = "ansi-dark"
     else:
         os.environ.pop("NO_COLOR", None)
@@ -159,7 +159,7 @@ def _choose_colours(no_color: bool) -> None:
 
 if __name__ == "__main__":
     code = main()
-    # Python 3.11 marks itself when Ctrl-C comes while a class is made from text (a dataclass, in an import), and `-m`
-    # then ends by the signal whatever became of it; the next text that is run takes the mark away.
+    # Python 3.11 sets a flag if Ctrl-C interrupts code run from a string (a dataclass during an import), and `-m` then
+    # exits by the signal. Running another string clears the flag.
     exec("")  # noqa: S102
     sys.exit(code)

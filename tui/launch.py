@@ -1,4 +1,4 @@
-"""Whether a command line asks for the screens, and with what: read before anything heavy is imported."""
+"""Parse the command line of the screens before heavy imports."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -8,7 +8,7 @@ _SWITCHES = {"--read-only": "read_only", "--no-color": "no_color", "-d": "debug"
 
 
 class Launch(NamedTuple):
-    """The global flags that make sense for the screens."""
+    """The global flags that apply to the screens."""
 
     config: str | None = None
     tenant: str | None = None
@@ -16,11 +16,11 @@ class Launch(NamedTuple):
     no_color: bool = False
     debug: bool = False
     browser: bool = False
-    """Whether the terminal is a browser's tab (tui/web)."""
+    """Whether the terminal is a browser tab (tui/web)."""
 
 
 def parse(arguments: Sequence[str]) -> Launch | None:
-    """The launch, or None when the command line is for the commands: a word, or any other flag, stands in it."""
+    """Parse a command line; None if it is for the commands: it has a word or another flag."""
     found: dict[str, str | bool] = {}
     rest = list(arguments)
     while rest:
@@ -32,4 +32,4 @@ def parse(arguments: Sequence[str]) -> Launch | None:
             found[_WORDS[name]] = value if equals else rest.pop(0)
         else:
             return None
-    return Launch(**found)  # type: ignore[arg-type]  # the two tables name its members
+    return Launch(**found)  # type: ignore[arg-type]  # the keys of the two tables are its fields

@@ -1,44 +1,44 @@
-"""Calls about the caller: who it is, its organizations, its session. Source: contract: account; facts 1.3."""
+"""Calls about the principal: identity, organizations, scopes, sessions."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from client.core import Call, Request
+from client.transport.request import Call, Request
 
 if TYPE_CHECKING:
-    from client.http import Http
-    from client.models.account import DeletedAccount, Me, Organization, Scope
+    from client.models.account import DeletedAccount, Me, Organization, Scope, Session
+    from client.transport.async_client import Http
 
 
 def me() -> Call:
-    """Who calls: the person or key, its default tenant, the credential and the organizations."""
+    """Get the principal: person or key, default tenant, credential and organizations."""
     return Call(Request("GET", "/v1/me"), model="account.Me", needs=("id",))
 
 
 def organizations() -> Call:
-    """The caller's organizations with the caller's role in each."""
+    """List the principal's organizations, with its role in each."""
     return Call(Request("GET", "/v1/organizations"), "organizations", "account.Organization")
 
 
 def scopes() -> Call:
-    """What an API key can be allowed: the enforced scopes, and the operations of the catalogue."""
+    """List the scopes for API keys: the enforced ones and the operations of the catalogue."""
     return Call(Request("GET", "/v1/scopes"), "scopes", "account.Scope")
 
 
 def end_session() -> Call:
-    """Ends the session that signs this very request (logout)."""
+    """End the session of this request (logout)."""
     return Call(Request("POST", "/v1/sessions/current/end"))
 
 
 def delete(email: str) -> Call:
-    """Deletes the caller's account, if this is its address; its sessions and keys end at once."""
+    """Delete the principal's account if `email` is its address. Its sessions and keys end immediately."""
     request = Request("DELETE", "/v1/me", (("email", email),))
     return Call(request, model="account.DeletedAccount", needs=("email", "restorableUntil"))
 
 
 class Account:
-    """The same calls for the screens and the library, answered with models."""
+    """The calls of this module with models as results."""
 
     def __init__(self, http: Http) -> None:
         self._http = http
@@ -59,6 +59,32 @@ class Account:
         return found
 
     async def delete(self, email: str) -> DeletedAccount:
-        """`email` is what the person typed; another address than theirs is refused."""
+        """Delete the account. `email` is the user's input; the platform refuses another address."""
         found: DeletedAccount = await self._http.record(delete(email))
         return found
+
+
+def active() -> Call:
+    """List the active sessions, last seen first; `current` marks the session of this request."""
+    return Call(Request("GET", "/v1/sessions"), "sessions", "account.Session")
+
+
+def revoke_all() -> Call:
+    """End every session on every device, including the current one."""
+    return Call(Request("POST", "/v1/sessions/revoke-all"), model="account.EndedSessions", needs=("ended",))
+
+
+class Sessions:
+    """The session calls with models as results."""
+
+    def __init__(self, http: Http) -> None:
+        self._http = http
+
+    async def active(self) -> list[Session]:
+        found: list[Session] = await self._http.records(active())
+        return found
+
+    async def revoke_all(self) -> int:
+        """Return the number of sessions that ended."""
+        answer = await self._http.call(revoke_all())
+        return int(answer["ended"])

@@ -1,4 +1,4 @@
-"""The asynchronous client of screens and library: one object per context, its areas imported on first use."""
+"""The asynchronous client of the screens and the library. Groups of calls are imported on first use."""
 
 from __future__ import annotations
 
@@ -6,36 +6,34 @@ from collections.abc import AsyncIterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
-from client.core import Link, OnReply
+from client.transport.exchange import OnReply
+from client.transport.request import Link
 
 if TYPE_CHECKING:
-    from client.api.account import Account
+    from client.api.account import Account, Sessions
     from client.api.activity import Activity
-    from client.api.catalogue import Catalogue
+    from client.api.analysis import Catalogue, Trials
     from client.api.default_tags import DefaultTagsArea
-    from client.api.groups import Groups
+    from client.api.groups import Groups, Principals
     from client.api.keys import Keys
     from client.api.operations import Operations
     from client.api.platform import Platform
     from client.api.policies import Policies
-    from client.api.principals import Principals
     from client.api.quotas import Quotas
-    from client.api.sessions import Sessions
     from client.api.tenants import Tenants
-    from client.api.trials import Trials
-    from client.events import Listening, Signal
+    from client.transport.events import Listening, Signal
 
 
 class Client:
-    """Everything that can be asked of a platform.
+    """The calls to a platform, for one context.
 
     Args:
-        connection: The context to work for (client/connection.py).
-        on_reply: Called after every exchange and wait, in the event loop.
+        connection: The context (client/connection.py).
+        on_reply: Called on the event loop after each exchange and wait.
     """
 
     def __init__(self, connection: Link, *, on_reply: OnReply | None = None) -> None:
-        from client.http import Http
+        from client.transport.async_client import Http
 
         self._http = Http(connection, on_reply=on_reply)
 
@@ -65,7 +63,7 @@ class Client:
 
     @cached_property
     def catalogue(self) -> Catalogue:
-        from client.api.catalogue import Catalogue
+        from client.api.analysis import Catalogue
 
         return Catalogue(self._http)
 
@@ -83,13 +81,13 @@ class Client:
 
     @cached_property
     def trials(self) -> Trials:
-        from client.api.trials import Trials
+        from client.api.analysis import Trials
 
         return Trials(self._http)
 
     @cached_property
     def principals(self) -> Principals:
-        from client.api.principals import Principals
+        from client.api.groups import Principals
 
         return Principals(self._http)
 
@@ -101,7 +99,7 @@ class Client:
 
     @cached_property
     def sessions(self) -> Sessions:
-        from client.api.sessions import Sessions
+        from client.api.account import Sessions
 
         return Sessions(self._http)
 
@@ -124,14 +122,14 @@ class Client:
         return Activity(self._http)
 
     def events(self, tenant_id: str, listening: Listening = lambda _: None) -> AsyncIterator[Signal]:
-        """Signals to read again what is shown of a tenant; ends only with a FrostError (client/events.py)."""
-        from client.events import signals
+        """Yield signals to read a tenant's data again, until a FrostError (client/transport/events.py)."""
+        from client.transport.events import signals
 
         return signals(self._http, tenant_id, listening)
 
     @property
     def latency_ms(self) -> float | None:
-        """How long the last answer took, in milliseconds; None before the first."""
+        """The duration of the last exchange in milliseconds; None before the first."""
         return self._http.latency_ms
 
     async def aclose(self) -> None:

@@ -1,27 +1,26 @@
-"""Calls about groups and their members. Source: contract: iam group, iam group member; checklist R, M."""
+"""Calls about groups, their members, and principals of a tenant."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from client.core import Call, Request, made_from, new_idempotency_key, path
-from client.pages import MOST, query
+from client.transport.request import MOST, Call, Request, made_from, new_idempotency_key, path, query
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from client.http import Http
-    from client.models.groups import Group, Member
+    from client.models.groups import Binding, Group, Member
+    from client.transport.async_client import Http
 
 MODEL = "groups.Group"
 NEEDS = ("id", "name")
 
 
 def page(tenant_id: str, *, limit: int | None = None, cursor: str = "", member: tuple[str, str] | None = None) -> Call:
-    """A page of the tenant's groups in the order they were made.
+    """List a page of the tenant's groups, oldest first.
 
     Args:
-        member: Type and id; only the groups it is a member of.
+        member: Type and id of a member; only its groups.
     """
     of = (("memberType", member[0]), ("memberId", member[1])) if member else ()
     return Call(Request("GET", _groups(tenant_id), query(limit, cursor, *of)), "groups", MODEL)
@@ -45,10 +44,10 @@ def update(
     description: str | None = None,
     version: int | None = None,
 ) -> Call:
-    """Changes what is not None.
+    """Update the members that are not None.
 
     Args:
-        version: The version this change was made from; the platform refuses it when there is a newer one.
+        version: The version that the change is based on; the platform refuses it if there is a newer one.
     """
     given = {"name": name, "description": description}
     body = {member: value for member, value in given.items() if value is not None}
@@ -57,12 +56,12 @@ def update(
 
 
 def delete(tenant_id: str, group_id: str, version: int | None = None) -> Call:
-    """Removes a group, its membership and what was attached to it."""
+    """Delete a group with its memberships and policy attachments."""
     return Call(Request("DELETE", _group(tenant_id, group_id), headers=made_from(version)))
 
 
 def member_page(tenant_id: str, group_id: str, *, limit: int | None = None, cursor: str = "") -> Call:
-    """A page of a group's members in the order they were added."""
+    """List a page of a group's members in the order they were added."""
     return Call(Request("GET", _members(tenant_id, group_id), query(limit, cursor)), "members", "groups.Member")
 
 
@@ -89,13 +88,12 @@ def _members(tenant_id: str, group_id: str) -> str:
 
 
 class Groups:
-    """The same calls for the screens and the library, answered with models."""
+    """The group calls with models as results."""
 
     def __init__(self, http: Http) -> None:
         self._http = http
 
     def pages(self, tenant_id: str, *, member: tuple[str, str] | None = None) -> AsyncIterator[list[Group]]:
-        """All groups, or those of one member (type, id), page by page."""
         return self._http.pages(lambda cursor: page(tenant_id, limit=MOST, cursor=cursor, member=member))
 
     async def get(self, tenant_id: str, group_id: str) -> Group:
@@ -115,7 +113,7 @@ class Groups:
         description: str | None = None,
         version: int | None = None,
     ) -> Group:
-        """Changes what is not None. Raises FrostError STALE_VERSION when `version` is no longer the newest."""
+        """Update the members that are not None. Raises FrostError STALE_VERSION if `version` is not the newest."""
         call = update(tenant_id, group_id, name=name, description=description, version=version)
         found: Group = await self._http.record(call)
         return found
@@ -124,12 +122,38 @@ class Groups:
         await self._http.call(delete(tenant_id, group_id, version))
 
     def member_pages(self, tenant_id: str, group_id: str) -> AsyncIterator[list[Member]]:
-        """All members of a group, page by page."""
         return self._http.pages(lambda cursor: member_page(tenant_id, group_id, limit=MOST, cursor=cursor))
 
     async def add_member(self, tenant_id: str, group_id: str, member_type: str, member_id: str) -> bool:
-        """Whether it was not a member before."""
+        """Add a member. Return whether it was new."""
         return (await self._http.change(add_member(tenant_id, group_id, member_type, member_id))).changed
 
     async def remove_member(self, tenant_id: str, group_id: str, member_type: str, member_id: str) -> None:
         await self._http.call(remove_member(tenant_id, group_id, member_type, member_id))
+
+
+def keys(tenant_id: str) -> Call:
+    """List the tenant's API keys of all creators, without secrets."""
+    return Call(Request("GET", path("/v1/tenants/{}/api-keys", tenant_id)), "apiKeys", "key")
+
+
+def identity_page(tenant_id: str, *, limit: int | None = None, cursor: str = "") -> Call:
+    """List a page of the tenant's workload identities, oldest first."""
+    route = path("/v1/tenants/{}/workload-identity/bindings", tenant_id)
+    return Call(Request("GET", route, query(limit, cursor)), "bindings", "groups.Binding")
+
+
+class Principals:
+    """The calls about principals, for the screens and the library."""
+
+    def __init__(self, http: Http) -> None:
+        self._http = http
+
+    async def keys(self, tenant_id: str) -> list[dict[str, Any]]:
+        """Return objects with id, name, description, keyPrefix, scopes, status, expiresAt, createdAt, lastUsedAt."""
+        answer = await self._http.call(keys(tenant_id))
+        found: list[dict[str, Any]] = answer["apiKeys"]
+        return found
+
+    def identity_pages(self, tenant_id: str) -> AsyncIterator[list[Binding]]:
+        return self._http.pages(lambda cursor: identity_page(tenant_id, limit=MOST, cursor=cursor))

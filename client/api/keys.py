@@ -1,31 +1,28 @@
-"""Calls about the caller's own API keys. Source: contract: API key; facts 2.1, 2.2; checklist K.
-
-The keys of a whole tenant, whoever made them, are in client/api/principals.py.
-"""
+"""Calls about the principal's own API keys. `client/api/groups.py` has those of a whole tenant."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from client.core import Call, Request, new_idempotency_key, path
+from client.transport.request import Call, Request, new_idempotency_key, path
 
 if TYPE_CHECKING:
-    from client.core import Change
-    from client.http import Http
     from client.models.keys import ApiKey, GrantableScope, NewKey, RotatedKey
+    from client.transport.async_client import Http
+    from client.transport.request import Change
 
 MODEL = "keys.ApiKey"
 NEEDS = ("id", "name", "status")
 
 
 def own() -> Call:
-    """The keys the caller made, in every tenant they may enter, the newest first."""
+    """List the principal's own keys in all its tenants, newest first."""
     return Call(Request("GET", "/v1/me/api-keys"), "apiKeys", MODEL)
 
 
 def get(tenant_id: str, key_id: str) -> Call:
-    """One key: a person's own, or the very key that asks."""
+    """Get a key: one of the person's own, or the key of this request."""
     return Call(Request("GET", _path(tenant_id, key_id)), model=MODEL, needs=NEEDS)
 
 
@@ -38,15 +35,15 @@ def create(
     expires_at: str | None = None,
     rate_limit: int | None = None,
 ) -> Call:
-    """Makes a key; the answer is the only one with its secret.
+    """Create a key. Only this response contains its secret.
 
     Args:
-        tenant_id: The tenant it will be bound to.
+        tenant_id: The tenant of the key.
         name: 2 to 100 characters.
-        scopes: At least one.
-        description: What it is for.
-        expires_at: RFC 3339; None is the platform's default.
-        rate_limit: Requests a minute; None is the platform's default.
+        scopes: At least one scope.
+        description: The purpose of the key.
+        expires_at: RFC 3339; None for the platform's default.
+        rate_limit: Requests per minute; None for the platform's default.
     """
     body: dict[str, Any] = {"name": name, "scopes": list(scopes)}
     given = {"description": description or None, "expiresAt": expires_at, "rateLimit": rate_limit}
@@ -65,7 +62,7 @@ def update(
     scopes: Sequence[str] | None = None,
     rate_limit: int | None = None,
 ) -> Call:
-    """Changes what is given; an empty description clears it, and the expiry never changes."""
+    """Update the members that are not None. An empty description removes it; the expiry cannot change."""
     given = {
         "name": name,
         "description": description,
@@ -77,23 +74,23 @@ def update(
 
 
 def revoke(tenant_id: str, key_id: str) -> Call:
-    """Has the key refused from its next request on, for good; a second time changes nothing."""
+    """Revoke a key permanently, from its next request on. Repeating the call has no effect."""
     return Call(Request("POST", f"{_path(tenant_id, key_id)}/revoke"), model=MODEL, needs=NEEDS)
 
 
 def delete(tenant_id: str, key_id: str) -> Call:
-    """Removes a key for good, with its memberships and attachments."""
+    """Delete a key permanently, with its memberships and policy attachments."""
     return Call(Request("DELETE", _path(tenant_id, key_id)))
 
 
 def rotate(tenant_id: str, key_id: str, *, expires_at: str | None = None, retire_at: str | None = None) -> Call:
-    """Makes a key with everything an active one was given.
+    """Create a key with the settings, memberships and policies of an active key.
 
     Args:
         tenant_id: The tenant of the key.
-        key_id: The key that is to be replaced.
-        expires_at: When the new one expires, RFC 3339; None is the platform's default.
-        retire_at: When the old one expires from now on; None leaves it as it is.
+        key_id: The key to replace.
+        expires_at: Expiry of the new key, RFC 3339; None for the platform's default.
+        retire_at: New expiry of the old key, RFC 3339; None leaves it unchanged.
     """
     given = {"expiresAt": expires_at, "retireAt": retire_at}
     body = {member: value for member, value in given.items() if value is not None}
@@ -102,7 +99,7 @@ def rotate(tenant_id: str, key_id: str, *, expires_at: str | None = None, retire
 
 
 def grantable(tenant_id: str) -> Call:
-    """The scopes, with what the caller's role in the tenant lacks of each."""
+    """List the scopes, with the operations of each that the principal's role in the tenant lacks."""
     return Call(Request("GET", path("/v1/tenants/{}/scopes", tenant_id)), "scopes", "keys.GrantableScope")
 
 
@@ -111,7 +108,7 @@ def _path(tenant_id: str, key_id: str) -> str:
 
 
 class Keys:
-    """The same calls for the screens and the library, answered with models."""
+    """The calls of this module with models as results."""
 
     def __init__(self, http: Http) -> None:
         self._http = http

@@ -1,57 +1,77 @@
-"""Calls of the platform's staff, answered on the platform's own socket only. Source: design: The local platform."""
+"""Calls of the operator, available only on the platform's own socket."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from client.core import Call, Request, path
-from client.pages import MOST, query
+from client.transport.request import MOST, Call, Request, path, query
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Mapping
+    from typing import Any
 
-    from client.http import Http
     from client.models.operations import Operation
     from client.models.platform import AuditVerdict, PlatformStatus
     from client.models.quotas import QuotaRequest
+    from client.transport.async_client import Http
 
 
 def status() -> Call:
-    """The running platform: which program, on what data, with how much to do."""
+    """Get the status of the platform: version, data and load."""
     request = Request("GET", "/v1/platform/status", authenticated=False)
     return Call(request, model="platform.PlatformStatus", needs=("version", "pid"))
 
 
 def operations() -> Call:
-    """Operations of all tenants: open ones first, then the newest 50."""
+    """List operations of all tenants: open ones first, then the newest 50."""
     return Call(Request("GET", "/v1/platform/operations", authenticated=False), "operations", "operations.Operation")
 
 
 def cancel_operation(operation_id: str) -> Call:
-    """Cancels an open operation of any tenant, by its operation id (the latest run) or its run id."""
+    """Cancel an open operation of any tenant by its operation id (the latest run) or its run id."""
     request = Request("POST", path("/v1/platform/operations/{}/cancel", operation_id), authenticated=False)
     return Call(request, model="operations.Operation", needs=("operationId", "status"))
 
 
 def verify_audit() -> Call:
-    """Reads the whole audit log and checks its chain."""
+    """Verify the chain of the whole audit log."""
     request = Request("GET", "/v1/platform/audit/verify", authenticated=False)
     return Call(request, model="platform.AuditVerdict", needs=("entries", "ok", "head"), nullable=("firstBad",))
 
 
+def export_audit(before: str, after: int = 0) -> Call:
+    """Export entries after number `after` and before an instant, as many as fit in a response."""
+    request = Request(
+        "GET", "/v1/platform/audit/export", (("before", before), ("after", str(after))), authenticated=False
+    )
+    return Call(request, model="platform.AuditExport", nullable=("segment", "lines"))
+
+
+def drop_audit(segment: Mapping[str, Any]) -> Call:
+    """Remove the oldest entries from the audit log, with the proof of their export."""
+    request = Request("POST", "/v1/platform/audit/drop", body=dict(segment), authenticated=False)
+    return Call(request, model="platform.SegmentState", needs=("first", "last", "dropped"))
+
+
+def verify_audit_segment(segment: Mapping[str, Any]) -> Call:
+    """Verify the proof of exported entries, and that the audit log continues them."""
+    request = Request("POST", "/v1/platform/audit/verify-segment", body=dict(segment), authenticated=False)
+    return Call(request, model="platform.SegmentState", needs=("first", "last", "dropped"), reads=True)
+
+
 def stop() -> Call:
-    """Asks the platform to stop; running operations park at a step and go on at the next start."""
+    """Stop the platform. Running operations pause at a step and continue after the next start."""
     return Call(Request("POST", "/v1/platform/stop", authenticated=False), model="platform.Stopping", needs=("status",))
 
 
 def restore_account(email: str) -> Call:
-    """Brings a deleted account back, within 30 days; its sessions stay ended and its keys revoked."""
+    """Restore a deleted account within 30 days. Its sessions remain ended, its keys revoked."""
     request = Request("POST", "/v1/platform/accounts/restore", body={"email": email}, authenticated=False)
     return Call(request, model="platform.RestoredAccount", needs=("id", "email"))
 
 
 def quota_request_page(status: str = "", *, limit: int | None = None, cursor: str = "") -> Call:
-    """A page of the organizations' requests for other limits, newest first; of one status, or all of them ("")."""
+    """List a page of the organizations' quota requests, newest first; with one status, or all ("")."""
     chosen = (("status", status),) if status else ()
     asked = query(limit, cursor, *chosen)
     request = Request("GET", "/v1/platform/quota-requests", asked, authenticated=False)
@@ -59,7 +79,7 @@ def quota_request_page(status: str = "", *, limit: int | None = None, cursor: st
 
 
 def review_quota(request_id: str, *, approve: bool, note: str | None = None) -> Call:
-    """Decides a pending request. Approving it sets the organization's limit."""
+    """Decide a pending request. An approval sets the organization's limit."""
     body = {"decision": "approve" if approve else "reject", **({} if note is None else {"note": note})}
     route = path("/v1/platform/quota-requests/{}/review", request_id)
     request = Request("POST", route, body=body, authenticated=False)
@@ -67,7 +87,7 @@ def review_quota(request_id: str, *, approve: bool, note: str | None = None) -> 
 
 
 class Platform:
-    """The same calls for the screens and the library, answered with models."""
+    """The calls of this module with models as results."""
 
     def __init__(self, http: Http) -> None:
         self._http = http
@@ -89,7 +109,6 @@ class Platform:
         return found
 
     def quota_requests(self, status: str = "") -> AsyncIterator[list[QuotaRequest]]:
-        """The organizations' requests, of one status or all of them, newest first, page by page."""
         return self._http.pages(lambda cursor: quota_request_page(status, limit=MOST, cursor=cursor))
 
     async def review_quota(self, request_id: str, *, approve: bool, note: str | None = None) -> QuotaRequest:

@@ -1,7 +1,6 @@
-"""Calls about access policies, their history and their attachments. Source: contract: iam policy; checklist O, H.
+"""Calls about access policies, their versions and attachments.
 
-A document travels as the text its author wrote, so that what is wrong with it is told in that text's own lines and
-columns.
+Documents are sent as the author's text, so that errors have its lines and columns.
 """
 
 from __future__ import annotations
@@ -9,15 +8,14 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from client.core import Call, Request, made_from, new_idempotency_key, path
 from client.errors import Exit, FrostError
-from client.pages import MOST, query
+from client.transport.request import MOST, Call, Request, made_from, new_idempotency_key, path, query
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from client.http import Http
     from client.models.policies import Attachment, Policy, PolicyVersion
+    from client.transport.async_client import Http
 
 MODEL = "policies.Policy"
 VERSION = "policies.PolicyVersion"
@@ -33,11 +31,11 @@ def page(
     attachee: tuple[str, str] | None = None,
     name: str | None = None,
 ) -> Call:
-    """A page of the tenant's policies in the order they were made.
+    """List a page of the tenant's policies, oldest first.
 
     Args:
-        attachee: Type and id; only the policies attached directly to it.
-        name: Only the policies of exactly this name.
+        attachee: Type and id of an attachee; only the policies attached directly to it.
+        name: Only the policy with exactly this name.
     """
     chosen = (*_pair(attachee), *(() if name is None else (("name", name),)))
     return Call(Request("GET", _policies(tenant_id), query(limit, cursor, *chosen)), "policies", MODEL)
@@ -48,10 +46,10 @@ def get(tenant_id: str, policy_id: str) -> Call:
 
 
 def create(tenant_id: str, name: str, description: str, document_text: str, *, idempotency_key: str = "") -> Call:
-    """Creates a policy. Raises FrostError (exit 2) for a document that is not JSON, with line and column.
+    """Create a policy. Raises FrostError (exit 2), with line and column, if the document is not JSON.
 
     Args:
-        idempotency_key: Of whoever may ask for the same creation again; else each call is a creation of its own.
+        idempotency_key: A key to repeat the same creation safely; by default each call creates a policy.
     """
     body = _body({"name": name, "description": description}, document_text)
     key = idempotency_key or new_idempotency_key()
@@ -68,10 +66,10 @@ def update(
     document_text: str | None = None,
     version: int | None = None,
 ) -> Call:
-    """Changes what is not None.
+    """Update the members that are not None.
 
     Args:
-        version: The version this change was made from; the platform refuses it when there is a newer one.
+        version: The version that the change is based on; the platform refuses it if there is a newer one.
     """
     given = {"name": name, "description": description}
     body = _body({member: value for member, value in given.items() if value is not None}, document_text)
@@ -80,12 +78,12 @@ def update(
 
 
 def delete(tenant_id: str, policy_id: str, version: int | None = None) -> Call:
-    """Removes a policy, its attachments and its history."""
+    """Delete a policy with its attachments and versions."""
     return Call(Request("DELETE", _policy(tenant_id, policy_id), headers=made_from(version)))
 
 
 def version_page(tenant_id: str, policy_id: str, *, limit: int | None = None, cursor: str = "") -> Call:
-    """A page of what a policy was, newest first."""
+    """List a page of a policy's versions, newest first."""
     route = path("/v1/tenants/{}/iam/policies/{}/versions", tenant_id, policy_id)
     return Call(Request("GET", route, query(limit, cursor)), "versions", VERSION)
 
@@ -96,7 +94,7 @@ def version(tenant_id: str, policy_id: str, number: int) -> Call:
 
 
 def roll_back(tenant_id: str, policy_id: str, number: int, version: int | None = None) -> Call:
-    """Makes the document of an earlier version the newest one; name and description stay."""
+    """Make the document of an earlier version the newest one; name and description do not change."""
     route = path("/v1/tenants/{}/iam/policies/{}/rollback", tenant_id, policy_id)
     request = Request("POST", route, body={"version": number}, headers=made_from(version))
     return Call(request, model=MODEL, needs=NEEDS)
@@ -110,7 +108,7 @@ def attachment_page(
     cursor: str = "",
     attachee: tuple[str, str] | None = None,
 ) -> Call:
-    """A page of what a policy is attached to; with `attachee` (type, id) that one or nothing."""
+    """List a page of a policy's attachments; with `attachee` (type, id), at most that one."""
     request = Request("GET", _attachments(tenant_id, policy_id), query(limit, cursor, *_pair(attachee)))
     return Call(request, "attachments", "policies.Attachment")
 
@@ -141,7 +139,7 @@ def _pair(attachee: tuple[str, str] | None) -> tuple[tuple[str, str], ...]:
 
 
 def _body(members: dict[str, str], document_text: str | None) -> bytes:
-    """The members, and the document unchanged behind them: nothing in it can reach beyond itself, as it is JSON."""
+    """Return a body with the unchanged document. As it is valid JSON, it cannot change other members."""
     pieces = [f"{json.dumps(name)}:{json.dumps(value)}" for name, value in members.items()]
     if document_text is not None:
         require_json(document_text)
@@ -150,12 +148,12 @@ def _body(members: dict[str, str], document_text: str | None) -> bytes:
 
 
 def require_json(document_text: str) -> None:
-    """Refuse a text that is not JSON, before it is sent, in the platform's words (checklist O37).
+    """Refuse text that is not JSON before it is sent, with the platform's message.
 
-    What is JSON is judged by the platform alone.
+    The platform alone validates the document.
 
     Raises:
-        FrostError: INVALID_POLICY_DOCUMENT (exit 2) with the problem in its details.
+        FrostError: INVALID_POLICY_DOCUMENT (exit 2), with the problem in its details.
     """
     try:
         json.loads(document_text)
@@ -163,7 +161,7 @@ def require_json(document_text: str) -> None:
         return
     except (ValueError, RecursionError):
         pass
-    # Of use only for its words and its places, and slower than json.
+    # The strict reader is slower than json; it gives the message and the position.
     from client.models import strict_json
 
     try:
@@ -182,13 +180,12 @@ def require_json(document_text: str) -> None:
 
 
 class Policies:
-    """The same calls for the screens and the library, answered with models."""
+    """The calls of this module with models as results."""
 
     def __init__(self, http: Http) -> None:
         self._http = http
 
     def pages(self, tenant_id: str, *, attachee: tuple[str, str] | None = None) -> AsyncIterator[list[Policy]]:
-        """All policies, or those attached directly to one (type, id), page by page."""
         return self._http.pages(lambda cursor: page(tenant_id, limit=MOST, cursor=cursor, attachee=attachee))
 
     async def get(self, tenant_id: str, policy_id: str) -> Policy:
@@ -212,7 +209,7 @@ class Policies:
         document_text: str | None = None,
         version: int | None = None,
     ) -> Policy:
-        """Changes what is not None. Raises FrostError STALE_VERSION when `version` is no longer the newest."""
+        """Update the members that are not None. Raises FrostError STALE_VERSION if `version` is not the newest."""
         call = update(
             tenant_id, policy_id, name=name, description=description, document_text=document_text, version=version
         )
@@ -223,7 +220,6 @@ class Policies:
         await self._http.call(delete(tenant_id, policy_id, version))
 
     def version_pages(self, tenant_id: str, policy_id: str) -> AsyncIterator[list[PolicyVersion]]:
-        """All versions of a policy, newest first, page by page."""
         return self._http.pages(lambda cursor: version_page(tenant_id, policy_id, limit=MOST, cursor=cursor))
 
     async def version(self, tenant_id: str, policy_id: str, number: int) -> PolicyVersion:
@@ -237,13 +233,12 @@ class Policies:
     def attachment_pages(
         self, tenant_id: str, policy_id: str, *, attachee: tuple[str, str] | None = None
     ) -> AsyncIterator[list[Attachment]]:
-        """All attachments of a policy, page by page."""
         return self._http.pages(
             lambda cursor: attachment_page(tenant_id, policy_id, limit=MOST, cursor=cursor, attachee=attachee)
         )
 
     async def attach(self, tenant_id: str, policy_id: str, attachee_type: str, attachee_id: str) -> bool:
-        """Whether it was not attached before."""
+        """Attach a policy. Return whether it was not attached before."""
         return (await self._http.change(attach(tenant_id, policy_id, attachee_type, attachee_id))).changed
 
     async def detach(self, tenant_id: str, policy_id: str, attachee_type: str, attachee_id: str) -> None:

@@ -1,4 +1,4 @@
-"""Calls about quotas and requests to change them. Source: contract: Quota; facts 2.11; checklist Q, U."""
+"""Calls about quotas and quota requests."""
 
 from __future__ import annotations
 
@@ -6,43 +6,42 @@ import builtins
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from client.core import Call, Request, new_idempotency_key, path
-from client.pages import MOST, query
+from client.transport.request import MOST, Call, Request, new_idempotency_key, path, query
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from client.http import Http
     from client.models.quotas import OrganizationQuota, Quota, QuotaRequest
+    from client.transport.async_client import Http
 
 REQUEST = "quotas.QuotaRequest"
 BOUND_EXCEEDED = "QUOTA_BOUND_EXCEEDED"
 PENDING = "QUOTA_REQUEST_PENDING"
 IMAGES = (("image", "Custom images", "images", "count"), ("image_storage", "Image storage", "imageStorageGb", "gb"))
-"""Resource types that only the compute service counts: type, title, member of its answers, unit (facts 2.11)."""
+"""Resource types for which only the compute service has figures: type, title, member of its responses, unit."""
 UNREQUESTABLE = frozenset(resource_type for resource_type, *_ in IMAGES)
-"""Their limits are changed by support only (contract: tenant quota request)."""
+"""Types whose limits only support can change."""
 
 
 def report(tenant_id: str) -> Call:
-    """What a tenant uses of what it may, without images; `complete` brings it together with the next two."""
+    """Get a tenant's quotas except images; `complete` merges it with the next two calls."""
     return Call(
         Request("GET", path("/v1/tenants/{}/quotas-report", tenant_id)), model="quotas.Report", needs=("report",)
     )
 
 
 def limits(tenant_id: str) -> Call:
-    """The compute service's limits, flat."""
+    """Get the compute service's limits as a flat object."""
     return Call(Request("GET", path("/v1/tenants/{}/quotas", tenant_id)), model="quotas.Figures")
 
 
 def usage(tenant_id: str) -> Call:
-    """What is used of them, in the same shape; null is unknown."""
+    """Get the use of these limits in the same form; null is unknown."""
     return Call(Request("GET", path("/v1/tenants/{}/quotas/usage", tenant_id)), model="quotas.Figures")
 
 
 def complete(report: Mapping[str, Any], limits: Mapping[str, Any], usage: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The quotas of a tenant out of its three answers: those of the report, then the images (facts 2.11)."""
+    """Merge the three responses into a tenant's quotas: those of the report, then the images."""
     found = quotas_of(report)
     known = {one.get("resourceType") for one in found}
     for resource_type, title, member, unit in IMAGES:
@@ -54,12 +53,12 @@ def complete(report: Mapping[str, Any], limits: Mapping[str, Any], usage: Mappin
 
 
 def quotas_of(answer: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The quotas in a report. Raises FrostError when it is none."""
+    """Return the quotas in a report. Raises FrostError if the report is invalid."""
     inner = answer.get("report")
     found = inner.get("quotas") if isinstance(inner, Mapping) else None
     if not isinstance(found, Sequence) or not all(_is_quota(one) for one in found):
-        from client.answers import BAD_ANSWER
         from client.errors import FrostError
+        from client.transport.responses import BAD_ANSWER
 
         raise FrostError("the answer is no quota report", code=BAD_ANSWER, hint="check api_endpoint: frost config show")
     return [dict(one) for one in found]
@@ -78,29 +77,29 @@ def _is_count(value: object) -> bool:
 
 
 def organization_report(organization_id: str) -> Call:
-    """What an organization and its tenants use of what they may; for people only."""
+    """Get the quotas of an organization and its tenants; for people only."""
     route = path("/v1/organizations/{}/quotas-report", organization_id)
     return Call(Request("GET", route), model="quotas.Report", needs=("report",))
 
 
 def request(tenant_id: str, resource_type: str, limit: int, reason: str) -> Call:
-    """Asks for another limit of a tenant, which is decided at once: approved or denied."""
+    """Request a limit for a tenant. The platform approves or denies it immediately."""
     return _request(path("/v1/tenants/{}/quota-requests", tenant_id), resource_type, limit, reason)
 
 
 def request_page(tenant_id: str, *, limit: int | None = None, cursor: str = "") -> Call:
-    """A page of a tenant's requests, newest first, and of its organization's that wait."""
+    """List a page of a tenant's requests, newest first, and of its organization's pending ones."""
     route = path("/v1/tenants/{}/quota-requests", tenant_id)
     return Call(Request("GET", route, query(limit, cursor)), "requests", REQUEST)
 
 
 def request_organization(organization_id: str, resource_type: str, limit: int, reason: str) -> Call:
-    """Asks for another limit of an organization, which waits for the platform's staff; for people only."""
+    """Request a limit for an organization, which the operator must review; for people only."""
     return _request(path("/v1/organizations/{}/quota-requests", organization_id), resource_type, limit, reason)
 
 
 def organization_request_page(organization_id: str, *, limit: int | None = None, cursor: str = "") -> Call:
-    """A page of an organization's requests, newest first; for people only."""
+    """List a page of an organization's requests, newest first; for people only."""
     route = path("/v1/organizations/{}/quota-requests", organization_id)
     return Call(Request("GET", route, query(limit, cursor)), "requests", REQUEST)
 
@@ -112,43 +111,41 @@ def _request(route: str, resource_type: str, limit: int, reason: str) -> Call:
 
 
 class Quotas:
-    """The same calls for the screens and the library, answered with models."""
+    """The calls of this module with models as results."""
 
     def __init__(self, http: Http) -> None:
         self._http = http
 
     async def of_tenant(self, tenant_id: str) -> builtins.list[Quota]:
-        """Every quota of a tenant, images too, out of three answers that are asked for at the same time."""
+        """Return all quotas of a tenant, including images, from three concurrent requests."""
         import asyncio
 
-        from client.http import modelled
+        from client.transport.async_client import modelled
 
         answers = await asyncio.gather(*(self._http.call(ask(tenant_id)) for ask in (report, limits, usage)))
         return [modelled(one, "quotas.Quota") for one in complete(*answers)]
 
     async def of_organization(self, organization_id: str) -> builtins.list[OrganizationQuota]:
-        from client.http import modelled
+        from client.transport.async_client import modelled
 
         answer = await self._http.call(organization_report(organization_id))
         return [modelled(one, "quotas.OrganizationQuota") for one in quotas_of(answer)]
 
     async def request(self, tenant_id: str, resource_type: str, limit: int, reason: str) -> QuotaRequest:
-        """Decided at once. Raises FrostError BOUND_EXCEEDED above what may be asked without review."""
+        """Request a limit, decided immediately. Raises FrostError BOUND_EXCEEDED if it requires a review."""
         found: QuotaRequest = (await self._http.record(request(tenant_id, resource_type, limit, reason))).request
         return found
 
     def requests(self, tenant_id: str) -> AsyncIterator[builtins.list[QuotaRequest]]:
-        """A tenant's requests, newest first, page by page."""
         return self._http.pages(lambda cursor: request_page(tenant_id, limit=MOST, cursor=cursor))
 
     async def request_organization(
         self, organization_id: str, resource_type: str, limit: int, reason: str
     ) -> QuotaRequest:
-        """Waits for review. Raises FrostError PENDING when one for this type does already."""
+        """Request a limit, which requires a review. Raises FrostError PENDING if the type has a pending request."""
         call = request_organization(organization_id, resource_type, limit, reason)
         found: QuotaRequest = (await self._http.record(call)).request
         return found
 
     def organization_requests(self, organization_id: str) -> AsyncIterator[builtins.list[QuotaRequest]]:
-        """An organization's requests, newest first, page by page."""
         return self._http.pages(lambda cursor: organization_request_page(organization_id, limit=MOST, cursor=cursor))

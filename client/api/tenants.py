@@ -1,30 +1,29 @@
-"""Calls about tenants. Source: contract: tenant; facts 1.6."""
+"""Calls about tenants."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from client.core import Call, Request, new_idempotency_key, path
+from client.transport.request import Call, Request, new_idempotency_key, path
 
 if TYPE_CHECKING:
-    from client.http import Http
     from client.models.tenants import Tenant, TenantList
+    from client.transport.async_client import Http
 
 MODEL = "tenants.Tenant"
 NEEDS = ("id", "displayName", "status")
 
 
 def list_all(usage: bool = False) -> Call:
-    """The tenants of every organization that the caller may use.
+    """List the principal's tenants in all organizations.
 
     Args:
-        usage: Ask for `tightestQuota` too, which costs the platform a sum per tenant.
+        usage: Include `tightestQuota`, for which the platform computes a sum per tenant.
     """
     return Call(Request("GET", "/v1/tenants", _include(usage)), "tenants", MODEL)
 
 
 def list_of(organization_id: str, usage: bool = False) -> Call:
-    """The tenants of one organization that the caller may use."""
     route = path("/v1/organizations/{}/tenants", organization_id)
     return Call(Request("GET", route, _include(usage)), "tenants", MODEL)
 
@@ -34,14 +33,14 @@ def get(tenant_id: str) -> Call:
 
 
 def create(organization_id: str, display_name: str) -> Call:
-    """Creates a tenant; it comes back with status `provisioning` and the ids of the operation that provisions it."""
+    """Create a tenant. The response has status `provisioning` and the ids of the provisioning operation."""
     route = path("/v1/organizations/{}/tenants", organization_id)
     request = Request("POST", route, body={"displayName": display_name}, idempotency_key=new_idempotency_key())
     return Call(request, model=MODEL, needs=NEEDS)
 
 
 def rename(tenant_id: str, display_name: str) -> Call:
-    """Changes the display name only; the slug stays."""
+    """Change the display name; the slug does not change."""
     request = Request("PATCH", path("/v1/tenants/{}", tenant_id), body={"displayName": display_name})
     return Call(request, model=MODEL, needs=NEEDS)
 
@@ -51,18 +50,16 @@ def _include(usage: bool) -> tuple[tuple[str, str], ...]:
 
 
 class Tenants:
-    """The same calls for the screens and the library, answered with models."""
+    """The calls of this module with models as results."""
 
     def __init__(self, http: Http) -> None:
         self._http = http
 
     async def list(self, *, usage: bool = False) -> TenantList:
-        """Every tenant the caller may use in all organizations, and the id of the default one."""
         found: TenantList = await self._http.document(list_all(usage), "tenants.TenantList")
         return found
 
     async def list_of(self, organization_id: str, *, usage: bool = False) -> TenantList:
-        """The same of one organization."""
         found: TenantList = await self._http.document(list_of(organization_id, usage), "tenants.TenantList")
         return found
 

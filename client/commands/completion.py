@@ -1,8 +1,7 @@
-"""`frost completion` and the answers the shells ask for.
+"""`frost completion`, and the candidates that shells request.
 
-A shell hands over the words as typed and gets one candidate a line, `value<TAB>what it is`. The values are data: they
-are quoted for bash here, by the shell itself in zsh and fish, and none is ever evaluated (hostile G09). An error prints
-nothing.
+A shell passes the words as typed and receives one candidate per line, `value<TAB>description`. Values are data: bash
+values are quoted here, zsh and fish quote theirs, and none is evaluated. Errors print no output.
 """
 
 import sys
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from client.commands.frame import Command
+from client.commands.command import Command
 from client.commands.invocation import Invocation
 from client.commands.output import Output
 
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 
 SHELLS = ("bash", "zsh", "fish")
 _SECONDS = 2.0
-"""How long Tab waits for names from the platform."""
+"""Time limit for the candidates, in seconds."""
 
 _BASH = r"""# frost completion for bash: source <(frost completion bash)
 _frost_completion() {
@@ -65,10 +64,7 @@ _SCRIPTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
 
 
 def _print_script(run: Invocation, shell: str) -> None:
-    """Print the completion script of a shell.
-
-    It completes commands, flags, files after `--document @`, and the names and ids there are.
-    """
+    """Print the completion script of a shell."""
     Output().text(_SCRIPTS[shell].rstrip("\n"))
 
 
@@ -90,19 +86,24 @@ completion = Command(
 # --- answering a shell -----------------------------------------------------------------------------------------------
 
 
-def answer(words: list[str]) -> int:
-    """Print the candidates for what stands before the cursor; `words` are the shell's name and what it hands over."""
+def answer(words: list[str], root: click.Group) -> int:
+    """Print the candidates for the word at the cursor. Return 0, or 1 after an error.
+
+    Args:
+        words: The shell's name and its arguments.
+        root: The command line to complete.
+    """
     try:
         _give_up_after(_SECONDS)
         shell, *typed = words
         if shell == "bash":
-            lines = _for_bash(*typed)
+            lines = _for_bash(root, *typed)
         else:
             *before, incomplete = typed
             unquoted = _words(incomplete)[-1].text
-            # These shells put a candidate in place of the whole word, `--flag=` included.
+            # zsh and fish replace the whole word, including `--flag=`.
             flag = unquoted[: unquoted.find("=") + 1] if unquoted.startswith("--") else ""
-            found = _candidates(before, unquoted)
+            found = _candidates(root, before, unquoted)
             lines = [f"{flag}{item.value}\t{item.help or ''}".rstrip("\t") for item in found]
         sys.stdout.write("".join(f"{line}\n" for line in lines))
         sys.stdout.flush()
@@ -112,7 +113,7 @@ def answer(words: list[str]) -> int:
 
 
 class _Late(BaseException):
-    """No handler on the way may take it for a broken connection and try again."""
+    """The time limit has passed. A BaseException, so that no handler treats it as a lost connection and retries."""
 
 
 def _give_up_after(seconds: float) -> None:
@@ -125,16 +126,19 @@ def _give_up_after(seconds: float) -> None:
     signal.setitimer(signal.ITIMER_REAL, seconds)
 
 
-def _for_bash(line: str, replaced: str) -> list[str]:
-    """Quoted words. `replaced` is the part of the last word that bash puts them in place of: it parts words at `:`
-    and `=` too, and leaves an opening quote out."""
+def _for_bash(root: click.Group, line: str, replaced: str) -> list[str]:
+    """Return quoted candidates for bash.
+
+    `replaced` is the part of the last word that bash replaces: bash also splits at `:` and `=`, and omits an opening
+    quote.
+    """
     *before, last = _words(line)
     incomplete = last.text
     tail = _words(replaced)[-1].text
     kept = incomplete.removesuffix(tail) if tail else incomplete
     if "=" not in kept and ":" not in kept:
         kept = ""
-    values = [item.value for item in _candidates([word.text for word in before[1:]], incomplete)]
+    values = [item.value for item in _candidates(root, [word.text for word in before[1:]], incomplete)]
     return [_quoted(value.removeprefix(kept), last.quote) for value in values if "!" not in value or last.quote != '"']
 
 
@@ -146,9 +150,9 @@ class _Word(NamedTuple):
 
 
 def _words(line: str) -> list[_Word]:
-    """The words of a command line as far as it was typed; the last one is empty after a space.
+    """Split the typed part of a command line into words; the last one is empty after a space.
 
-    Quotes and backslashes count as in a shell, nothing else does: what would be expanded stays as it is.
+    Quotes and backslashes work as in a shell. There are no expansions.
     """
     words = [""]
     quote = ""
@@ -176,7 +180,7 @@ _PLAIN_WORD = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz012
 
 
 def _quoted(value: str, quote: str) -> str:
-    """A value as one word of bash, in the quotes that were opened before it, else with backslashes."""
+    """Quote a value as one bash word: for the open quote, else with backslashes."""
     if quote == "'":
         return value.replace("'", "'\\''")
     if quote == '"':
@@ -186,10 +190,8 @@ def _quoted(value: str, quote: str) -> str:
     )
 
 
-def _candidates(before: list[str], incomplete: str) -> "Iterable[CompletionItem[str]]":
+def _candidates(root: click.Group, before: list[str], incomplete: str) -> "Iterable[CompletionItem[str]]":
     from click.shell_completion import ShellComplete
-
-    from client.commands.root import root
 
     run = Invocation(before)
     _remember_flags(run, before)
@@ -198,7 +200,7 @@ def _candidates(before: list[str], incomplete: str) -> "Iterable[CompletionItem[
 
 
 def _remember_flags(run: Invocation, before: list[str]) -> None:
-    """What decides where names come from; click keeps callbacks quiet while it completes."""
+    """Set the flags that select the source of names, as click runs no callbacks during completion."""
     for index, word in enumerate(before):
         name, equals, value = word.partition("=")
         if name in ("--config", "--tenant"):

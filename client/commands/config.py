@@ -1,4 +1,4 @@
-"""`frost config`: init, set, show, get-contexts, use-context (contract: config; checklist F)."""
+"""`frost config`: init, set, show, get-contexts, use-context."""
 
 import os
 import sys
@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from client import records
-from client.commands import asking
-from client.commands.frame import Group
+from client.commands import output
+from client.commands.command import Group
+from client.commands.completers import context_names
 from client.commands.invocation import Invocation
-from client.commands.names import context_names
 from client.commands.output import Fact
 from client.errors import usage
+from client.tables import columns
 
 if TYPE_CHECKING:
-    from client.credentials import Credential
+    from client.auth.credential_store import Credential
 
 KEYS = ("api_endpoint", "region", "api_key", "output_format")
 _LONGEST_INPUT = 64 * 1024
@@ -30,13 +30,14 @@ def init(run: Invocation) -> None:
     The key is typed without echo and may be left out: `frost login` signs in as a person. An existing file is only
     replaced after a question, and kept beside the new one.
     """
-    from client import contexts, credentials
-    from client.local import default_endpoint
+    from client import contexts
+    from client.auth import credential_store
+    from client.paths import default_endpoint
 
     path = run.config_path
     talk = run.talk
     if os.path.lexists(path):
-        asking.confirm(
+        output.confirm(
             talk,
             f"{path} exists. Replace it with defaults? A copy is kept",
             refused=f"{path} exists already",
@@ -47,9 +48,9 @@ def init(run: Invocation) -> None:
         talk.note(f"the file as it was is {former}")
     key = ""
     if sys.stdin.isatty():
-        key = asking.secret("API key (empty to sign in with `frost login` instead): ")
+        key = output.secret("API key (empty to sign in with `frost login` instead): ")
     if key:
-        for notice in credentials.save_api_key(run.config, run.context.name, _key(key)):
+        for notice in credential_store.save_api_key(run.config, run.context.name, _key(key)):
             talk.warn(notice)
     holds = "defaults and an API key" if key else "defaults and no credentials"
     run.output.done(f"{path} holds {holds}", {"file": path, "api_key": masked(key) if key else None})
@@ -74,19 +75,20 @@ def set_(run: Invocation, key: str, value: str) -> None:
     the keyring of the operating system where there is one; an empty one is removed, and the session is used again.
     Another api_endpoint removes the API key and the session of the context: they are for the former one.
     """
-    from client import contexts, credentials
+    from client import contexts
+    from client.auth import credential_store
 
     run.config_may_be_missing = True
     if value == "-":
         value = _from_standard_input(key)
         if key == "api_key":
-            _key(value)  # an empty input is a mistake
+            _key(value)  # empty input is an error
     context = run.context.name
     notices: list[str] | None
     if key == "api_key" and not value:
-        notices = credentials.forget_api_key(run.config, context)
+        notices = credential_store.forget_api_key(run.config, context)
     elif key == "api_key":
-        notices = credentials.save_api_key(run.config, context, _key(value))
+        notices = credential_store.save_api_key(run.config, context, _key(value))
         value = masked(value)
     else:
         notices = contexts.SETTERS[key](run.config, context, value)
@@ -102,11 +104,11 @@ def show(run: Invocation) -> None:
 
     Secrets are shown as their beginning and last four characters.
     """
-    from client import credentials
+    from client.auth import credential_store
 
     selected = run.selected
     context = selected.context
-    credential = credentials.load(run.config, context)
+    credential = credential_store.load(run.config, context)
     key = masked(credential.secret) if credential.kind == "api_key" else ""
     session = credential.kind == "session"
     values: dict[str, tuple[str | bool, str]] = {
@@ -149,7 +151,7 @@ def get_contexts(run: Invocation) -> None:
         }
         for one in run.config.contexts.values()
     ]
-    run.output.records(records.CONTEXT, found, marked=current)
+    run.output.records(columns.CONTEXT, found, marked=current)
 
 
 @config.leaf(
@@ -168,7 +170,7 @@ def use_context(run: Invocation, name: str) -> None:
 
 
 def masked(secret: str) -> str:
-    """A secret as it may be shown: its beginning and last four characters, a short one as nothing (F10)."""
+    """Return the first 8 and last 4 characters of a secret; only `…` for one of less than 24."""
     return f"{secret[:8]}…{secret[-4:]}" if len(secret) >= 24 else "…"
 
 
@@ -178,20 +180,24 @@ def _session(credential: "Credential") -> str:
     from datetime import UTC, datetime
 
     until = datetime.fromtimestamp(credential.expires_at, UTC).isoformat() if credential.expires_at else ""
-    return f"signed in; access token until {records.time_text(until)}"
+    return f"signed in; access token until {columns.time_text(until)}"
 
 
 def _key(text: str) -> str:
-    """A text that can be an API key; which ones are good the platform says."""
+    """Return text with the form of an API key. Raises FrostError (exit 2) otherwise. The platform checks the key."""
     if not text or not text.isascii() or not text.isprintable() or " " in text:
         raise usage("api_key: that is not an API key", "give the key alone, or - to read it from standard input")
     return text
 
 
 def _from_standard_input(key: str) -> str:
-    """The value on standard input, without the line break at its end; typed without echo on a terminal."""
+    """Read a value from standard input, without line breaks at its end; on a terminal, without echo.
+
+    Raises:
+        FrostError: The input is longer than 64 KiB or not UTF-8 (exit 2).
+    """
     if sys.stdin.isatty():
-        return asking.secret(f"{key}: ")
+        return output.secret(f"{key}: ")
     data = sys.stdin.buffer.read(_LONGEST_INPUT + 1)
     if len(data) > _LONGEST_INPUT:
         raise usage(f"{key}: standard input holds more than {_LONGEST_INPUT // 1024} KiB")

@@ -1,7 +1,7 @@
-"""Values as text: JSON, YAML and tables. Pure; nothing here writes (contract: Client conventions, `--output`).
+"""Values as text: JSON, YAML and tables. Pure functions.
 
-JSON and YAML keep every value exactly, and no character in them can act on a terminal: controls, bidirectional and
-other invisible characters and lone surrogates stand as standard escapes, other scripts as themselves (hostile F09).
+JSON and YAML preserve every value. Characters that could affect a terminal (controls, bidirectional and other invisible
+characters, lone surrogates) become standard escapes; other scripts are unchanged.
 """
 
 import json
@@ -14,25 +14,25 @@ from client.text import cut, width
 
 GAP = "  "
 _READABLE = 10
-"""Cells a column keeps when a table is fitted to a terminal, its head too if that is longer."""
+"""Minimum width of a column in cells when a table is fitted to a terminal; a longer heading extends it."""
 _NARROWEST = 6
-"""Cells it keeps where that is not enough."""
+"""Minimum width in cells if the table is still too wide."""
 
 
 def json_text(value: Any, indent: int | None = 2, *, ascii_only: bool = False) -> str:
-    """One JSON document without a final newline; in one line when `indent` is None.
+    """Return a JSON document without a final newline; on one line if `indent` is None.
 
-    `ascii_only` is for a stream that cannot write other characters.
+    `ascii_only` escapes all characters that are not ASCII.
     """
     text = json.dumps(value, ensure_ascii=False, indent=indent)
     return _escaped(text, _json_escape, _not_ascii if ascii_only else _actors)
 
 
 def yaml_text(value: Any, *, ascii_only: bool = False) -> str:
-    """The same value as a YAML 1.1 and 1.2 document in block style (checklist G16).
+    """Return a block style document of YAML 1.1 and 1.2.
 
-    JSON is YAML, so a string that is not plainly a word is written as a JSON string: no reader can take it for a
-    number, a date or a flag.
+    Strings other than plain words are JSON strings, which are valid YAML: no reader can take one for a number, a date
+    or a boolean.
     """
     return _escaped("\n".join(_block(value)), _yaml_escape, _not_ascii if ascii_only else _actors)
 
@@ -45,11 +45,15 @@ def table_text(
     keep: Sequence[bool] = (),
     limit: int | None = None,
 ) -> str:
-    """Lines of aligned columns, heads first; no cell may hold a line break.
+    """Return aligned columns, headings first. Cells must not contain line breaks.
 
-    `right` and `keep` say by column whether it is right-aligned and whether it is spared when the table is fitted.
-    `limit` is the terminal's width in cells: wider tables have their widest columns cut with `…`, their heads last.
-    What is too wide even so runs on: an id of which the end is missing is of no use. None never cuts.
+    Args:
+        heads: The headings.
+        rows: The cells of each row, as many as there are headings.
+        right: For each column, whether to align it to the right.
+        keep: For each column, whether to exclude it from truncation.
+        limit: The terminal's width in cells. The widest columns are truncated with `…`, their headings last. A table
+            that still does not fit is wider, since a truncated id is useless. None disables truncation.
     """
     spared = [*keep, *([False] * (len(heads) - len(keep)))]
     to_right = [*right, *([False] * (len(heads) - len(right)))]
@@ -77,7 +81,7 @@ def _excess(widths: Sequence[int], limit: int) -> int:
 
 
 def _fit(widths: list[int], least: Mapping[int, int], limit: int) -> None:
-    """Take cells from the widest of the columns in `least` until the line fits, as far as that goes."""
+    """Reduce the widest of the columns in `least` until the line fits or all have their minimum width."""
     for _ in range(_excess(widths, limit)):
         candidates = [index for index, cells in least.items() if widths[index] > cells]
         if not candidates:
@@ -88,7 +92,7 @@ def _fit(widths: list[int], least: Mapping[int, int], limit: int) -> None:
 _WORD = r"[A-Za-z_][A-Za-z0-9_./@+-]*(?: [A-Za-z0-9_./@+-]+)*"
 _WORDS_OF_YAML = frozenset(("null", "true", "false", "yes", "no", "on", "off", "y", "n"))
 _LONGEST_SIMPLE_KEY = 512
-"""YAML readers may give up on a key that is longer than 1,024 characters, escapes included."""
+"""Maximum length of a simple key. YAML limits it to 1,024 characters, escapes included."""
 
 
 def _block(value: Any) -> Iterator[str]:
@@ -121,7 +125,7 @@ def _scalar(value: Any) -> str:
         return json.dumps(value, ensure_ascii=False)
     text = json.dumps(value)
     if isinstance(value, float) and "." not in text:
-        # YAML 1.1 wants a point in a number with an exponent
+        # YAML 1.1 requires a point in a number with an exponent.
         return text.replace("e", ".0e", 1)
     return text
 
@@ -142,7 +146,7 @@ def _not_ascii() -> re.Pattern[str]:
 
 
 def _escaped(text: str, escape: Callable[[re.Match[str]], str], wanted: Callable[[], re.Pattern[str]]) -> str:
-    """Both formats keep such characters inside quoted strings only, where an escape may stand."""
+    """Escape characters. Both formats have such characters only in quoted strings, which allow escapes."""
     if text.isascii() and "\x7f" not in text:
         return text
     return wanted().sub(escape, text)

@@ -1,4 +1,4 @@
-"""Ctrl-C and what counts as it, where a command waits for something that goes on without it (checklist L21, L22)."""
+"""SIGINT, SIGTERM and SIGHUP while a command waits for work that continues without it."""
 
 import signal
 import sys
@@ -11,11 +11,11 @@ _REPEAT_SECONDS = 0.01
 
 
 def install() -> None:
-    """Raise KeyboardInterrupt for Ctrl-C only where the exception reaches the command.
+    """Raise KeyboardInterrupt for SIGINT only where the exception reaches the command.
 
-    Within an import it could leave a module incomplete. In a destructor or in the callback of a weak reference, of
-    which the import system has many, Python prints the exception and drops it. There the interruption is repeated a
-    moment later. A process that ignores SIGINT goes on ignoring it.
+    During an import it could leave a module incomplete. In a destructor or a weak reference callback, of which the
+    import system has many, Python prints and drops it. In these cases the signal is repeated after a moment. A
+    process that ignores SIGINT continues to ignore it.
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         return
@@ -57,7 +57,7 @@ def ends_waiting() -> Iterator[None]:
         yield
     finally:
         for number, handler in former.items():
-            if signal.getsignal(number) is _as_ctrl_c:  # not when nothing may interrupt any more
+            if signal.getsignal(number) is _as_ctrl_c:  # unless the signals are ignored by now
                 signal.signal(number, handler)
 
 
@@ -88,13 +88,13 @@ def held() -> Iterator[None]:
 
 
 def from_now_on_ignored() -> None:
-    """Nothing interrupts any more: the command is about to say how it ended, and ends."""
+    """Ignore further signals: the command is about to print its result and end."""
     for number in (signal.SIGINT, *_ENDINGS):
         signal.signal(number, signal.SIG_IGN)
 
 
 def _as_ctrl_c(number: int, frame: FrameType | None) -> None:
-    handler = signal.getsignal(signal.SIGINT)  # a running event loop has one of its own
+    handler = signal.getsignal(signal.SIGINT)  # a running event loop has its own handler
     if callable(handler):
         handler(signal.SIGINT, frame)
     else:

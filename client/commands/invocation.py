@@ -1,4 +1,4 @@
-"""One run of the command line: the flags given, and what they lead to, each found when it is first needed."""
+"""A run of the command line: its flags, and the configuration, connection and tenant, each loaded on first use."""
 
 import os
 import sys
@@ -11,18 +11,19 @@ from client.commands.output import Output
 from client.text import safe
 
 if TYPE_CHECKING:
-    from client.config import Config, Context, Selected
+    from client.config.reader import Config, Context, Selected
     from client.connection import Connection
-    from client.core import Call, Change, Exchanged, Link, OnReply, Versioned
     from client.errors import FrostError
-    from client.oneshot import OneShot
     from client.tenancy import Selection
+    from client.transport.blocking_client import OneShot
+    from client.transport.exchange import Exchanged, OnReply
+    from client.transport.request import Call, Change, Link, Versioned
 
 Answer = TypeVar("Answer")
 
 
 class Flags:
-    """The global flags as given; None or False when not (contract: Client conventions)."""
+    """The global flags; None or False if not set."""
 
     def __init__(self) -> None:
         self.config: str | None = None
@@ -34,24 +35,24 @@ class Flags:
 
 
 class Invocation:
-    """What a command works with. `words` are the arguments of the program, for what must be known before parsing."""
+    """The context of a command. `words` are the program's arguments, for use before parsing has finished."""
 
     def __init__(self, words: list[str]) -> None:
         self.flags = Flags()
         self.config_may_be_missing = False
-        """Set by the commands that make the file `--config` names (checklist G05)."""
+        """Set by commands that create the file of `--config`."""
         self.words = words
         self.changed_tenants: dict[str, str] = {}
-        """Ids of the tenants that were changed, each with its name if an answer had it."""
+        """Names of the changed tenants by id; empty if no response had the name."""
         self.organization: str | None = None
-        """`--organization` before the last word of a tenant command."""
+        """Value of `--organization` before the last word of a tenant command."""
         self.parsed = False
-        """Whether all words have been parsed; until then some global flags may still be unread."""
+        """Whether all words have been parsed. Until then, some global flags may be unread."""
 
     @cached_property
     def config(self) -> "Config":
         """The config file: the one `--config` names, else `$HOME/.cli/config.yaml`; its warnings are said once."""
-        from client import config
+        from client.config import reader as config
 
         explicit = self.flags.config is not None and not self.config_may_be_missing
         loaded = config.load(self.config_path, explicit=explicit)
@@ -62,14 +63,14 @@ class Invocation:
     @cached_property
     def config_path(self) -> str:
         """Where the config file is, or would be."""
-        from client.config import default_path
+        from client.config.reader import default_path
 
         return self.flags.config if self.flags.config is not None else default_path(os.environ)
 
     @cached_property
     def selected(self) -> "Selected":
         """The context in use, and why."""
-        from client import config
+        from client.config import reader as config
 
         return config.select(self.config, os.environ)
 
@@ -85,18 +86,18 @@ class Invocation:
 
     @cached_property
     def output(self) -> Output:
-        """Where the command writes, in the format of `-o`, else of `output_format` (checklist G11, G13)."""
+        """Where the command writes, in the format of `-o`, else of `output_format`."""
         return self._output(self.flags.output or self.config.output_format)
 
     def error_output(self) -> Output:
-        """Where a failure is printed; `output_format` counts only if the config file was read before."""
+        """Return the output for an error. `output_format` applies only if the config file has been loaded."""
         configured = self.config.output_format if "config" in self.__dict__ else None
         return self._output(self.flags.output or configured)
 
     def read_remaining_flags(self) -> None:
-        """Read the global flags behind the word at which parsing stopped, so that its error follows them."""
+        """Read the global flags after the word at which parsing stopped, to apply them to the error."""
         if not self.parsed:
-            from client.commands.usage import global_flags_in
+            from client.commands.usage_errors import global_flags_in
 
             for name, value in global_flags_in(self.words).items():
                 setattr(self.flags, name, value)
@@ -110,7 +111,7 @@ class Invocation:
         return self.connection_to(None)
 
     def connection_to(self, context: str | None) -> "Connection":
-        """The connection of a named context; None is the one in use."""
+        """Return the connection of a named context; None is the context in use."""
         from client import connection
 
         return connection.resolve(self.config, os.environ, context=context)
@@ -120,10 +121,10 @@ class Invocation:
         return self.driver(self.connection)
 
     def driver(self, connection: "Link") -> "OneShot":
-        """A blocking driver for a connection, which tells under `--debug` what it does (checklist G06)."""
+        """Return a blocking driver for a connection. With `--debug` it logs every exchange."""
         if connection.endpoint.kind == "unix":
             _load_http_without_ssl()
-        from client.oneshot import OneShot
+        from client.transport.blocking_client import OneShot
 
         return OneShot(connection, on_reply=self.on_reply)
 
@@ -133,11 +134,11 @@ class Invocation:
         return self._tell if self.flags.debug else None
 
     def call(self, call: "Call") -> Any:
-        """Send a request of the context in use; the answer's JSON document."""
+        """Send a request in the context in use and return the JSON document of the response."""
         return self.change(call).record
 
     def change(self, call: "Call") -> "Change":
-        """Send a write of the context in use; its record, and whether there was anything to change."""
+        """Send a write in the context in use. Return its record, and whether it changed anything."""
         made = self._driven(lambda driver: driver.change(call))
         if call.changes and made.changed:
             self._remember_tenant(call.request.path, made.record)
@@ -145,7 +146,7 @@ class Invocation:
 
     def _remember_tenant(self, path: str, record: Any) -> None:
         found = record if isinstance(record, dict) else {}
-        if path.startswith("/v1/organizations/") and "displayName" in found:  # the answer to a new tenant
+        if path.startswith("/v1/organizations/") and "displayName" in found:  # response of tenant creation
             path = f"/v1/tenants/{found['id']}"
         if path.startswith("/v1/tenants/"):
             tenant_id = path.split("/")[3]
@@ -153,11 +154,11 @@ class Invocation:
             self.changed_tenants[tenant_id] = name or self.changed_tenants.get(tenant_id, "")
 
     def name_changed_tenants(self, *, look_up: bool = True) -> None:
-        """Print which tenants were changed, by id alone if a name cannot be read.
+        """Print the changed tenants; one without a readable name by id only.
 
         Args:
-            look_up: Ask the platform for a name that is not known. A command that failed or was interrupted does not,
-                and prints nothing beside its error in JSON.
+            look_up: Request unknown names from the platform. False after an error or an interruption, when JSON output
+                has only the error.
         """
         if not self.changed_tenants or self.output.quiet or (not look_up and self.output.format == "json"):
             return
@@ -165,7 +166,7 @@ class Invocation:
         from client.errors import FrostError
 
         for tenant_id, name in self.changed_tenants.items():
-            with suppress(FrostError, LookupError):  # the change is made: an unreadable name must not fail the command
+            with suppress(FrostError, LookupError):  # the change succeeded: a missing name must not fail the command
                 if look_up and not name:
                     name = str(self._driver.call(tenants.get(tenant_id))["displayName"])
             self.output.note(f"tenant: {name} ({tenant_id})" if name else f"tenant: {tenant_id}")
@@ -185,7 +186,7 @@ class Invocation:
         return answer
 
     def point_to_person(self, error: "FrostError") -> None:
-        """Have a refusal that only a person gets past say how to sign in, where an API key would go before that."""
+        """Explain in an error's hint how to sign in as a person, if the context uses an API key."""
         if self.connection.credential().kind == "api_key":
             error.hint = (
                 f"context {safe(self.connection.context.name, 60)} uses an API key; sign in as a person in another"
@@ -193,7 +194,7 @@ class Invocation:
             )
 
     def _name_key(self, error: "FrostError") -> None:
-        """Have the refusal of an API key say so: signing in helps nobody, the key goes before the session."""
+        """Report a refused API key: signing in would not help, since a key has precedence over a session."""
         if self.connection.credential().kind == "api_key":
             error.message = (
                 f"the platform does not take the API key of context {safe(self.connection.context.name, 60)}:"
@@ -212,12 +213,14 @@ class Invocation:
         return self._about_tenant(lambda tenant_id: self.change(calls(tenant_id)))
 
     def versioned_for_tenant(self, calls: Callable[[str], "Call"]) -> "Versioned":
-        """Ask for a record of the selected tenant, and for the version that a write is made from."""
+        """Request a record of the selected tenant, with its version for a conditional write."""
         return self._about_tenant(lambda tenant_id: self._driven(lambda driver: driver.versioned(calls(tenant_id))))
 
     def _about_tenant(self, ask: Callable[[str], Answer]) -> Answer:
-        """When the tenant is out of reach, the hint says what chose it: it is never exchanged silently (checklist
-        G29, T30)."""
+        """Send a request for the selected tenant. If that tenant is unavailable, the hint names the selection's source.
+
+        The command never changes to another tenant by itself.
+        """
         from client import tenancy
         from client.errors import Exit, FrostError
 
@@ -238,7 +241,7 @@ class Invocation:
             raise
 
     def _may_use_any(self) -> bool:
-        """Whether there is a tenant to choose; what cannot be found out is not denied."""
+        """Return whether the caller has access to any tenant; True if the request fails."""
         from client.api import tenants
         from client.errors import FrostError
 
@@ -248,7 +251,7 @@ class Invocation:
             return True
 
     def tell_notices(self, connection: "Connection") -> None:
-        """Say what came up on the way: where a session was kept, for one."""
+        """Print a connection's notices as warnings and clear them."""
         while connection.notices:
             self.output.warn(connection.notices.pop(0))
 
@@ -265,7 +268,7 @@ class Invocation:
 
     @cached_property
     def tenant(self) -> "Selection":
-        """The tenant to operate on and why (contract: Client conventions; checklist G20 to G27)."""
+        """The tenant to operate on, and its source."""
         from client import tenancy
 
         return tenancy.resolve(
@@ -274,9 +277,9 @@ class Invocation:
 
 
 def _load_http_without_ssl() -> None:
-    """http.client imports ssl for a class that the driver does not use: 7 ms, a twelfth of a whole command.
+    """Import http.client without ssl, for a class that the driver does not use: saves 7 ms, a twelfth of a command.
 
-    Only here, in a command's own process, may http.client be without it; whoever needs ssl itself still gets it.
+    Only for the process of a single command. Other modules can still import ssl.
     """
     if "http.client" in sys.modules or "ssl" in sys.modules:
         return

@@ -1,4 +1,4 @@
-"""`frost login`, `logout` and `whoami`: ours; the contract only names a login command (checklist N02)."""
+"""`frost login`, `logout` and `whoami` (ours); the contract names only a login command."""
 
 import os
 from collections.abc import Callable
@@ -6,18 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from client import credentials, tenancy
+from client import tenancy
 from client.api import account
-from client.commands.frame import Command
+from client.auth import credential_store
+from client.commands.command import Command
+from client.commands.completers import context_names
 from client.commands.invocation import Invocation
-from client.commands.names import context_names
 from client.errors import Exit, FrostError, usage
-from client.records import time_text
+from client.tables.columns import time_text
 from client.text import safe
 
 if TYPE_CHECKING:
+    from client.auth.device_code import DeviceCode
     from client.connection import Connection
-    from client.device import DeviceCode
 
 _SOURCES = {"flag": "--context", "variable": "FROST_CONTEXT", "file": "current_context", "default": "default"}
 
@@ -45,7 +46,7 @@ def _login(
         _point_to_endpoint(error, context, endpoint)
         raise
     if replaces_key:
-        connection.notices += credentials.forget_api_key(connection.config, connection.context.name)
+        connection.notices += credential_store.forget_api_key(connection.config, connection.context.name)
         connection.reload()
         connection.adopt(None)
     run.tell_notices(connection)
@@ -68,15 +69,15 @@ def _login(
 
 
 def _confirm_replacing(run: Invocation, name: str) -> None:
-    """Ask whether the session shall replace the API key of a context, which would be used instead of it.
+    """Ask whether to remove the API key of a context, which has precedence over a session.
 
     Raises:
-        FrostError: There is no terminal to ask on (exit 2), or the answer was no (exit 1).
+        FrostError: There is no terminal (exit 2), or the user did not confirm (exit 1).
     """
-    from client.commands import asking
+    from client.commands import output
 
     shown = safe(name, 60)
-    asking.confirm(
+    output.confirm(
         run.talk,
         f"Context {shown} has an API key, which is used before a session. Remove the key and sign in?",
         refused=f"context {shown} has an API key, which is used before a session",
@@ -86,7 +87,7 @@ def _confirm_replacing(run: Invocation, name: str) -> None:
 
 
 def _may_use(run: Invocation, connection: "Connection", tenant_id: str) -> bool:
-    """Whether the tenant is one of who signed in; a platform that does not say has not denied it."""
+    """Return whether the user has access to a tenant; True if the request fails for another reason."""
     from client.api import tenants
 
     try:
@@ -97,7 +98,7 @@ def _may_use(run: Invocation, connection: "Connection", tenant_id: str) -> bool:
 
 
 def _connection(run: Invocation, context: str | None, endpoint: str | None) -> "tuple[Connection, Callable[[], None]]":
-    """The connection to sign in with, and what writes its context once that has worked."""
+    """Return the connection to sign in with, and a function that writes its context if the sign-in succeeds."""
     if context is None or endpoint is None:
         return run.connection_to(context), lambda: None
     from client import connection, contexts
@@ -110,7 +111,7 @@ def _connection(run: Invocation, context: str | None, endpoint: str | None) -> "
 
 
 def _point_to_endpoint(error: FrostError, context: str | None, endpoint: str | None) -> None:
-    """`config show` and `platform status` are about the context in use, not about the one that was to be signed in."""
+    """Replace hints at commands that describe the context in use instead of the context to sign in to."""
     if context is None or not ("frost config show" in error.hint or "frost platform status" in error.hint):
         return
     from shlex import quote
@@ -125,7 +126,7 @@ def _point_to_endpoint(error: FrostError, context: str | None, endpoint: str | N
 def _sign_in(
     run: Invocation, connection: "Connection", *, in_browser: bool, email: str | None, begin: Callable[[], None]
 ) -> None:
-    from client import login
+    from client.auth import sign_in as login
 
     if in_browser:
         login.sign_in_browser(connection, email=email, open_url=lambda url: _open(run, url), before_keeping=begin)
@@ -134,7 +135,7 @@ def _sign_in(
 
 
 def _by_code(connection: "Connection") -> bool:
-    """Whether a browser would be of no use: the local platform asks its socket's owner, and some places have none."""
+    """Return whether to use a code: at the local platform, over SSH, and on Linux without a display or browser."""
     if connection.endpoint.kind == "unix":
         return True
     remote = bool(os.environ.get("SSH_CONNECTION"))
@@ -180,7 +181,7 @@ login = Command(
 
 
 def _logout(run: Invocation, context: str | None) -> None:
-    from client import login
+    from client.auth import sign_in as login
 
     if context == "":
         raise usage("--context needs a value, an empty one was given")
@@ -247,7 +248,7 @@ def _whoami(run: Invocation) -> None:
 
 
 def _shown(sent: dict[str, Any]) -> dict[str, Any]:
-    """What the platform says of the credential, which never is the secret."""
+    """Return the public members of a credential, never the secret."""
     return {key: sent[key] for key in ("id", "scopes", "tenantId", "expiresAt") if sent.get(key) is not None}
 
 
@@ -256,7 +257,7 @@ def _kind(kind: str) -> str:
 
 
 def _why(kind: str, source: str, document: dict[str, Any]) -> str:
-    """Why this credential: an API key goes before a session (facts 4.3)."""
+    """Explain the choice of the credential: an API key has precedence over a session."""
     where = {"keyring": "the keyring", "file": "the config file"}.get(source, source)
     context = document["context"]["name"]
     reason = "goes before a session" if kind == "api_key" else "the context has no API key"

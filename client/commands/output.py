@@ -1,8 +1,8 @@
-"""The only writer of standard output and standard error of a command.
+"""The only writer of a command's standard output and standard error, and questions at the terminal.
 
-Standard output is data, standard error is talk (checklist G15). Data is a record, a list or lines of text in the format
-asked for; talk is errors, warnings and, unless `--quiet`, hints. Text from outside is made safe on its way into tables
-and talk, on a terminal or not (hostile F01, F10); JSON and YAML keep it exactly, escaped.
+Standard output has the data: a record, a list or lines of text in the requested format. Standard error has errors,
+warnings and, without `--quiet`, hints. Control characters in external text become visible symbols in tables and
+messages, on a terminal or not; JSON and YAML preserve the text exactly, with escapes.
 """
 
 import os
@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TextIO
 
 from client.commands.formats import json_text, table_text, yaml_text
-from client.errors import FrostError
-from client.records import UNKNOWN, Kind, Record
-from client.records import columns as columns_of
+from client.errors import FrostError, usage
+from client.tables.columns import UNKNOWN, Kind, Record
+from client.tables.columns import columns as columns_of
 from client.text import safe
 
 _ACCENT = "\x1b[36m"
@@ -22,24 +22,24 @@ _PLAIN = "\x1b[39m"
 _ECHO = 4
 _EXPLAINED = {
     "AMBIGUOUS_NAME": "client.tenancy:ambiguous_lines",
-    "INVALID_POLICY_DOCUMENT": "client.commands.refusals:problem_lines",
-    "POLICY_EXCEEDS_AUTHOR": "client.commands.refusals:beyond_lines",
-    "PRINCIPAL_EXCEEDS_AUTHOR": "client.commands.refusals:beyond_lines",
-    "STALE_VERSION": "client.commands.refusals:stale_lines",
+    "INVALID_POLICY_DOCUMENT": "client.texts.refusals:problem_lines",
+    "POLICY_EXCEEDS_AUTHOR": "client.texts.refusals:beyond_lines",
+    "PRINCIPAL_EXCEEDS_AUTHOR": "client.texts.refusals:beyond_lines",
+    "STALE_VERSION": "client.texts.refusals:stale_lines",
 }
-"""Code -> `module:function` that makes safe lines of an error's details."""
+"""Error code to the `module:function` that returns safe lines about the error's details."""
 
 Fact = tuple[str, ...]
-"""A line of a table of facts: name, value, and what else its heads promise."""
+"""A row of a table of facts: name, value and a cell for each further heading."""
 
 
 class Output:
-    """Where one command writes.
+    """The output of one command.
 
     Args:
         format: `table`, `wide`, `json` or `yaml`.
-        quiet: Leave out hints, progress and done sentences (checklist G17).
-        no_color: Never colour; also without it only a terminal is coloured (checklist G08, G09).
+        quiet: Omit hints, progress and success messages.
+        no_color: Disable colours. Without it, only terminals get colours, unless NO_COLOR is set or TERM is `dumb`.
     """
 
     def __init__(self, format: str = "table", *, quiet: bool = False, no_color: bool = False) -> None:
@@ -61,7 +61,7 @@ class Output:
     # --- data --------------------------------------------------------------------------------------------------------
 
     def document(self, value: Any) -> None:
-        """A value as the one document of standard output, in JSON or YAML."""
+        """Print a value as the document of standard output, in YAML or JSON."""
         ascii_only = not _writes(sys.stdout, "é日")
         text = (
             yaml_text(value, ascii_only=ascii_only)
@@ -71,11 +71,11 @@ class Output:
         _write(sys.stdout, text)
 
     def text(self, text: str) -> None:
-        """Lines as they are: help and scripts, never anything that came from outside."""
+        """Print text unchanged: help, scripts and escaped JSON, but no other external text."""
         _write(sys.stdout, text)
 
     def lines(self, lines: Iterable[str]) -> None:
-        """Lines for a person that may hold what came from outside."""
+        """Print lines that may contain external text."""
         _write(sys.stdout, "\n".join(map(safe, lines)))
 
     def records(
@@ -86,7 +86,7 @@ class Output:
         marked: str | None = None,
         beside: Mapping[str, Any] | None = None,
     ) -> None:
-        """A list: `{"items": […]}` with what else belongs `beside` it, or a table in which `marked` has a star."""
+        """Print a list: `{"items": […]}` with the members of `beside`, or a table with a star at the id `marked`."""
         if self.structured:
             self.document({"items": list(found), **(beside or {})})
         else:
@@ -95,7 +95,7 @@ class Output:
                 self.note(f"no {kind.plural}")
 
     def record(self, kind: Kind, found: Record, **more: str) -> None:
-        """One record as it is, with members of ours added; in a table it is a row and `more` are its last columns."""
+        """Print a record. `more` has further members of the document, or further columns of the table."""
         if self.structured:
             self.document({**found, **more})
         else:
@@ -104,16 +104,16 @@ class Output:
     def facts(
         self, document: Mapping[str, Any], facts: Sequence[Fact], heads: Sequence[str] = ("FACT", "VALUE")
     ) -> None:
-        """What is no list of records: the document, or its facts a line each."""
+        """Print the document, or a table with a row for each fact."""
         if self.structured:
             self.document(dict(document))
         else:
             rows = [[safe(text) if text else UNKNOWN for text in fact] for fact in facts]
-            # A fact is never cut: it may be an id or a path, and there is nothing else that could give way.
+            # Facts are not truncated: they may be ids or paths.
             _write(sys.stdout, self._accented_heads(table_text(heads, rows)))
 
     def done(self, sentence: str, document: Mapping[str, Any]) -> None:
-        """A command that changed something and has no table of its own: a sentence, or the document."""
+        """Print the result of a change without a table: a sentence, or the document."""
         if self.structured:
             self.document(dict(document))
         else:
@@ -148,38 +148,38 @@ class Output:
     # --- talk --------------------------------------------------------------------------------------------------------
 
     def note(self, sentence: str) -> None:
-        """A hint, progress or a done sentence."""
+        """Print a hint, progress or a success message, unless quiet."""
         if not self.quiet:
             _write(sys.stderr, safe(sentence))
 
     def progress(self, line: str) -> None:
-        """How far something is, in a line that the next one replaces; "" takes it away. Only a person is told so."""
+        """Show progress in a line that the next one replaces; an empty line clears it. For terminals only."""
         if self.quiet or not sys.stderr.isatty() or os.environ.get("TERM") == "dumb":
             return
         from client.text import cut, width
 
         text = cut(safe(line), (_columns(sys.stderr) or 80) - 1)
-        # What a key typed meanwhile has echoed behind the line (`^C`) goes with it.
+        # Also erase the echo of a key, such as `^C`, behind the line.
         rest = max(self._progress_cells - width(text), 0)
         _write(sys.stderr, f"\r{text}{' ' * rest}" + ("" if text else "\r"), end="")
         self._progress_cells = width(text) + _ECHO if text else 0
 
     def warn(self, sentence: str) -> None:
-        """Something to know that is no failure; said under `--quiet` too."""
+        """Print a warning, even if quiet."""
         self.say(f"warning: {sentence}")
 
     def prompt(self, question: str) -> None:
-        """A question; the answer is typed on the same line."""
+        """Print a question without a line break."""
         _write(sys.stderr, safe(question), end="")
 
     def debug(self, line: str) -> None:
-        """A line that was asked for with `--debug`; redacted by who wrote it."""
+        """Print a line of `--debug`. The caller must redact secrets."""
         _write(sys.stderr, safe(line))
 
     def error(self, error: FrostError) -> None:
-        """How a failed command says so: one line, or one JSON object under `-o json` (checklist G40, G41).
+        """Print an error in one line, or as one JSON object with `-o json`.
 
-        What its details say more follows, a line each: what an ambiguous name could mean, for one.
+        Lines about its details may follow, such as the tenants that an ambiguous name matches.
         """
         if self.format == "json":
             _write(sys.stderr, json_text(error.document(), None, ascii_only=not _writes(sys.stderr, "é日")))
@@ -200,11 +200,11 @@ class Output:
                 _write(sys.stderr, more)
 
     def more(self, line: str) -> None:
-        """A further line of what was just said."""
+        """Print a further line of the previous message."""
         _write(sys.stderr, safe(line))
 
     def say(self, sentence: str) -> None:
-        """Something that must be read for the command to go on, quiet or not."""
+        """Print a message that the user must read, even if quiet."""
         name = f"{_ACCENT}frost{_PLAIN}" if self._colored(sys.stderr) else "frost"
         _write(sys.stderr, f"{name}: {safe(sentence)}")
 
@@ -213,7 +213,7 @@ class Output:
 
 
 def _columns(stream: TextIO) -> int | None:
-    """The width to fit a table to; None when no person reads along: a pipe or a file is never cut."""
+    """Return the terminal's width in cells; None for a pipe or a file, whose tables are not truncated."""
     if not stream.isatty():
         return None
     from shutil import get_terminal_size
@@ -222,7 +222,7 @@ def _columns(stream: TextIO) -> int | None:
 
 
 def _writes(stream: TextIO, text: str) -> bool:
-    """Whether the stream's encoding has these characters."""
+    """Return whether the stream's encoding has these characters."""
     try:
         text.encode(stream.encoding or "utf-8")
     except UnicodeEncodeError:
@@ -231,11 +231,11 @@ def _writes(stream: TextIO, text: str) -> bool:
 
 
 def _write(stream: TextIO, text: str, end: str = "\n") -> None:
-    """A line or more; what the stream's encoding cannot write stands as an escape.
+    """Write and flush text. Characters that the stream's encoding lacks are escaped.
 
     Raises:
-        BrokenPipeError: The reader has left.
-        FrostError: The stream cannot be written: a full disk, for one.
+        BrokenPipeError: The reader has closed the pipe.
+        FrostError: The stream is not writable, for example because the disk is full.
     """
     encoding = stream.encoding or "utf-8"
     try:
@@ -245,3 +245,54 @@ def _write(stream: TextIO, text: str, end: str = "\n") -> None:
         raise
     except OSError as error:
         raise FrostError(f"the output could not be written: {error.strerror}", code=OUTPUT_FAILED) from error
+
+
+def confirm(output: Output, question: str, *, refused: str, hint: str, typed: str = "") -> None:
+    """Ask for confirmation. Only `y` and `yes`, or the text `typed`, confirm.
+
+    Args:
+        output: Where the question is written.
+        question: Names the object and the effect.
+        refused: The error if there is no terminal.
+        hint: The hint of that error.
+        typed: Text to type instead of yes, for changes with a wide effect.
+
+    Raises:
+        FrostError: There is no terminal (exit 2), or the user did not confirm (exit 1).
+    """
+    needs_terminal(refused, hint)
+    _forget_typed_ahead()
+    output.prompt(f"{question} Type {safe(typed, 130)} to confirm: " if typed else f"{question} [y/N] ")
+    answer = sys.stdin.readline().strip()
+    if answer != typed.strip() if typed else answer.casefold() not in ("y", "yes"):
+        raise FrostError("not confirmed; nothing was changed", code="NOT_CONFIRMED")
+
+
+def confirm_on_terminal(output: Output, question: str) -> None:
+    """Ask for confirmation on a terminal; continue without one, so that scripts need no flag.
+
+    Raises:
+        FrostError: The user did not confirm (exit 1).
+    """
+    if sys.stdin.isatty():
+        confirm(output, question, refused="", hint="")
+
+
+def needs_terminal(refused: str, hint: str) -> None:
+    """Raise FrostError (exit 2) if there is no terminal to ask for confirmation."""
+    if not sys.stdin.isatty():
+        raise usage(f"{refused}, and there is no terminal to ask on", hint)
+
+
+def _forget_typed_ahead() -> None:
+    """Discard input typed before the question appeared."""
+    import termios
+
+    termios.tcflush(sys.stdin, termios.TCIFLUSH)
+
+
+def secret(prompt: str) -> str:
+    """Read a line from the terminal without echo; surrounding spaces are removed."""
+    from getpass import getpass
+
+    return getpass(prompt).strip()

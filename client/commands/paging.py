@@ -1,19 +1,18 @@
-"""`--limit`, `--cursor`, `--all`: one way for every list in pages (contract: Paged commands; checklist P)."""
+"""`--limit`, `--cursor` and `--all` of paged lists."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import click
 
-from client.commands.frame import Number
+from client.commands.command import Number
 from client.commands.invocation import Invocation
-from client.core import Call
 from client.errors import usage
-from client.pages import MOST, cursors, next_cursor
-from client.records import Kind
+from client.tables.columns import Kind
+from client.transport.request import MOST, Call, cursors, next_cursor
 
 PageOf = Callable[[str, int | None, str], Call]
-"""Makes the request of a page: of a tenant, with so many items (None: the platform's own number), behind a cursor."""
+"""Returns the request of a page for a tenant id, a page size (None: the platform's default) and a cursor."""
 
 
 FLAGS: tuple[click.Option, ...] = (
@@ -33,13 +32,16 @@ def listed(
     everything: bool,
     beside: Mapping[str, Any] | None = None,
 ) -> int:
-    """Print a page, or all of them from the cursor on, as one list; in a document with what belongs `beside` it.
+    """Print a page as a list, or with `everything` all pages from the cursor on.
+
+    Args:
+        beside: Further members of a JSON or YAML document.
 
     Returns:
-        How many items there were.
+        The number of items.
 
     Raises:
-        FrostError: An empty cursor (exit 2), or one that is not of this list.
+        FrostError: The cursor is empty (exit 2) or belongs to another list.
     """
     if cursor == "":
         raise usage("--cursor is empty", "leave it out to begin at the first page")
@@ -72,9 +74,9 @@ def next_command(words: Sequence[str], cursor: str, tenant_id: str = "") -> str:
 
     Args:
         words: The command line of this page, without the program's name.
-        cursor: The next page's.
+        cursor: The cursor of the next page.
         tenant_id: The tenant of this page, unless `words` has `--tenant`. A cursor is valid in its own tenant only, and
-            the selected tenant may be another one when the command is run.
+            the selected tenant may change before the command is run.
     """
     import shlex
 

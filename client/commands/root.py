@@ -1,4 +1,4 @@
-"""The command line: its groups, and how a run begins and ends (contract: Client conventions; design: Command line)."""
+"""The root command: its groups, and the exit codes of a run."""
 
 import os
 import sys
@@ -8,14 +8,14 @@ from contextlib import suppress
 import click
 
 from client import __version__
-from client.commands import usage
-from client.commands.frame import Group, Lazy
+from client.commands import usage_errors
+from client.commands.command import Group, Lazy
 from client.commands.invocation import Invocation
 from client.commands.output import OUTPUT_FAILED, Output
 from client.errors import Exit, FrostError
 
 _PIPE_CLOSED = 141
-"""What a shell reports for a program that wrote to a reader that had left (128 + SIGPIPE)."""
+"""Exit code that a shell reports for SIGPIPE (128 + 13): the reader has closed the pipe."""
 
 
 def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
@@ -25,23 +25,23 @@ def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> No
 
 
 def _screens_only(ctx: click.Context, param: click.Parameter, value: bool) -> None:
-    """Whoever asks for no changes must not get a command that makes one."""
+    """Refuse `--read-only` for a command, which would not respect it."""
     if value and not ctx.resilient_parsing:
-        raise usage.refused(ctx, "--read-only is for the screens: it stands without a command, or behind web")
+        raise usage_errors.refused(ctx, "--read-only is for the screens: it stands without a command, or behind web")
 
 
 root = Group(
     "frost",
     {
-        "iam": Lazy("client.commands.iam:iam", "Access policies, groups, and who may do what."),
-        "account": Lazy("client.commands.account:account", "Your profile, API keys and sessions."),
-        "tenant": Lazy("client.commands.tenant:tenant", "Tenants, their default tags and quotas.", ("tenants",)),
+        "iam": Lazy("client.commands.iam.catalogue:iam", "Access policies, groups, and who may do what."),
+        "account": Lazy("client.commands.account.profile:account", "Your profile, API keys and sessions."),
+        "tenant": Lazy("client.commands.tenants:tenant", "Tenants, their default tags and quotas.", ("tenants",)),
         "config": Lazy("client.commands.config:config", "The config file: credentials, endpoint, contexts."),
         "login": Lazy("client.commands.login:login", "Sign in, in the browser or with a code.", ours=True),
         "logout": Lazy("client.commands.login:logout", "End this session.", ours=True),
         "whoami": Lazy("client.commands.login:whoami", "Which credential is used, and why.", ours=True),
         "platform": Lazy(
-            "client.commands.platform:platform", "The local platform: its process and its data.", ours=True
+            "client.commands.platform.process:platform", "The local platform: its process and its data.", ours=True
         ),
         "completion": Lazy(
             "client.commands.completion:completion", "Print the completion script of a shell.", ours=True
@@ -64,12 +64,12 @@ root = Group(
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run one command line, without the program's name; answers its exit code and never raises."""
+    """Run a command line, without the program's name, and return its exit code. Does not raise."""
     words = list(argv)
     if words[:1] == ["__complete"]:
         from client.commands.completion import answer
 
-        return answer(words[1:])
+        return answer(words[1:], root)
     run = Invocation(words)
     try:
         code = _run(words, run)
@@ -87,7 +87,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _end_line() -> None:
-    """A shell's prompt does not belong behind the `^C` that the terminal has echoed."""
+    """End the line of the `^C` that the terminal has echoed, so that the prompt starts on a new one."""
     with suppress(OSError):
         if sys.stderr.isatty():
             sys.stderr.write("\n")
@@ -104,7 +104,7 @@ def _run(words: list[str], run: Invocation) -> int:
     except click.exceptions.Exit as end:
         return end.exit_code
     except click.UsageError as error:
-        failure = usage.from_click(error)
+        failure = usage_errors.from_click(error)
     except (click.Abort, EOFError):
         return int(Exit.INTERRUPTED)
     except FrostError as error:
@@ -114,17 +114,17 @@ def _run(words: list[str], run: Invocation) -> int:
     except Exception as error:
         run.read_remaining_flags()
         if isinstance(error.__cause__, KeyboardInterrupt):
-            # Python 3.11 raises what interrupts the making of a class as the cause of a RuntimeError.
+            # Python 3.11 wraps an interruption of a class definition in a RuntimeError.
             raise KeyboardInterrupt from None
         failure = _unexpected(error, run)
     run.read_remaining_flags()
     if failure.code == "TENANT_ID_NEEDED":
-        from client.commands.names import name_the_id
+        from client.commands.completers import name_the_id
 
         name_the_id(run, failure)
     try:
         run.error_output().error(failure)
-    except FrostError:  # the terminal is gone: what happened still tells the exit code
+    except FrostError:  # the terminal is closed: only the exit code reports the failure
         failure.code = OUTPUT_FAILED
     if failure.code == OUTPUT_FAILED:
         _let_go()
@@ -132,7 +132,7 @@ def _run(words: list[str], run: Invocation) -> int:
 
 
 def _unexpected(error: Exception, run: Invocation) -> FrostError:
-    """A defect of ours: its kind in one line; where it came from only when asked for, and never a secret."""
+    """Return the error for a bug in frost. With `--debug`, print the traceback and the message without secrets."""
     if run.flags.debug:
         from traceback import extract_tb
 
@@ -147,14 +147,14 @@ def _unexpected(error: Exception, run: Invocation) -> FrostError:
 
 
 def _without_secrets(text: str) -> str:
-    """A message of no known origin, in which anything as long as a key or a token is cut to its beginning."""
+    """Shorten every text of the length of a key or token in a message from an unknown source."""
     import re
 
     return re.sub(r"[\w.~+/=-]{20,}", lambda match: f"{match[0][:4]}…", text)
 
 
 def _let_go() -> None:
-    """Nothing can be written any more; what Python still holds back must not fail again at its end."""
+    """Replace closed output streams with the null device, so that Python's flush at exit does not fail."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):
         try:

@@ -1,4 +1,4 @@
-"""The caller, its organizations and what a key may be allowed. Source: facts 1.3, 1.5, 2.2; contract: account."""
+"""The principal, its organizations and sessions, and the scopes of API keys."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from client.models.base import Instant, Wire
 
 
 class Organization(Wire):
-    """An organization and the caller's `role` in it: owner, admin, member, viewer or regional."""
+    """An organization with the principal's `role`: owner, admin, member, viewer or regional."""
 
     id: str
     name: str
@@ -16,7 +16,7 @@ class Organization(Wire):
 
 
 class CallerCredential(Wire):
-    """How the caller is known: `kind` is session, api_key or workload; scopes and tenant not for a session."""
+    """The principal's credential. `kind` is session, api_key or workload; sessions have no scopes and no tenant."""
 
     kind: str
     id: str = ""
@@ -26,7 +26,7 @@ class CallerCredential(Wire):
 
 
 class Me(Wire):
-    """The caller. `tenant_id` is the default tenant, empty when there is none, for a key its one tenant."""
+    """The principal. `tenant_id` is its default tenant, empty if it has none; for a key, its only tenant."""
 
     id: str
     tenant_id: str = ""
@@ -38,7 +38,7 @@ class Me(Wire):
 
 
 class CliConfig(Wire):
-    """The identity provider to sign in at (facts 1.5); its tokens are asked for `resource`, where there is one."""
+    """The identity provider for sign-in; tokens are requested for `resource`, if not empty."""
 
     issuer: str
     client_id: str = ""
@@ -47,7 +47,7 @@ class CliConfig(Wire):
 
 
 class Scope(Wire):
-    """Something an API key can be allowed, `<service>:<action>`. `enforced` false: no service asks for it."""
+    """A scope of API keys, `<service>:<action>`. `enforced` is false if no service checks it."""
 
     scope: str
     description: str = ""
@@ -55,7 +55,7 @@ class Scope(Wire):
 
 
 class Session(Wire):
-    """A sign-in that is not over, on some device; `current` marks the one that asks."""
+    """An active session on a device; `current` marks the session of the request."""
 
     id: str
     device: str = ""
@@ -67,13 +67,13 @@ class Session(Wire):
 
 
 class EndedSessions(Wire):
-    """How many sessions have ended."""
+    """The number of sessions that ended."""
 
     ended: int
 
 
 class DeletedAccount(Wire):
-    """An account that was deleted, and until when that can be reversed."""
+    """A deleted account, which can be restored until `restorable_until`."""
 
     email: str
     deleted_at: Instant

@@ -1,4 +1,4 @@
-"""Entries of the audit log: who did what, or tried to."""
+"""Entries of the audit log."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from client.models.base import Instant, Wire
 
 
 class Actor(Wire):
-    """Who answers for what was done; `name` and `email` are of a person who belongs to the organization.
+    """The principal of an entry. `name` and `email` are set for a person who belongs to the organization.
 
     `kind` is session, api_key, workload, staff, platform or anonymous.
     """
@@ -22,10 +22,10 @@ class Actor(Wire):
 
 
 class Entry(Wire):
-    """One entry. `target` is as it was written: `policy:ID`, or of a refused request the path that was asked for.
+    """An entry. `target` is the recorded text: `policy:ID`, or the path of a refused request.
 
-    `target_kind` and `target_id` say what thing that is, and names are of what is still there; `credential_name` is
-    that of a key or an identity. `outcome` is done, refused or failed; `details` are facts about the change.
+    `target_kind` and `target_id` identify the target. Names are those of objects that still exist; `credential_name` is
+    the name of a key or workload identity. `outcome` is done, refused or failed; `details` describe the change.
     """
 
     id: str

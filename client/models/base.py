@@ -1,4 +1,4 @@
-"""What every wire model has in common: camelCase members, instants, and the way back to the wire."""
+"""Base of the wire models: camelCase members, instants and serialization. Also persons."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic.alias_generators import to_camel
 
 
 def instant_text(value: datetime) -> str:
-    """RFC 3339 in UTC with `Z`; milliseconds only when there are any (`2026-03-01T09:00:00.250Z`)."""
+    """Format as RFC 3339 in UTC with `Z`; milliseconds only if not zero (`2026-03-01T09:00:00.250Z`)."""
     text = value.astimezone(UTC).isoformat(timespec="milliseconds" if value.microsecond // 1000 else "seconds")
     return text.removesuffix("+00:00") + "Z"
 
@@ -20,14 +20,13 @@ def _utc(value: datetime) -> datetime:
 
 
 Instant = Annotated[AwareDatetime, AfterValidator(_utc), PlainSerializer(instant_text, when_used="json")]
-"""A point in time; always UTC after reading."""
+"""An instant, converted to UTC."""
 
 
 class Wire(BaseModel):
-    """A record as it travels: members are camelCase on the wire, unknown ones are ignored (checklist G45).
+    """A JSON object of the API. Members are camelCase on the wire; unknown ones are ignored.
 
-    Values with a fixed vocabulary (`status`, `role`, `kind`) are plain text, so that one unknown to this version is
-    kept as sent.
+    Enumerations (`status`, `role`, `kind`) are plain text, so that values unknown to this version are kept.
     """
 
     model_config = ConfigDict(
@@ -35,5 +34,13 @@ class Wire(BaseModel):
     )
 
     def wire(self) -> dict[str, Any]:
-        """The record as JSON values under its wire names; members that were never given are left out."""
+        """Return the JSON object with wire names; members that were not set are left out."""
         return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
+
+
+class Person(Wire):
+    """A person, or a key acting for one; a key has no e-mail address."""
+
+    id: str
+    name: str = ""
+    email: str = ""

@@ -1,22 +1,21 @@
-"""Default tags of a tenant, what they were, and what an apply of them did. Source: facts 2.7, 2.8; contract: tenant."""
+"""A tenant's default tags, their versions, and the results of applying them."""
 
 from __future__ import annotations
 
 from pydantic import Field
 
-from client.models.base import Instant, Wire
-from client.models.people import Person
+from client.models.base import Instant, Person, Wire
 
 
 class DefaultTags(Wire):
-    """The set as it is. `version` is what a write is made from; it travels as the ETag and not in the body."""
+    """The current tags. `version` is for later writes; it is sent as the ETag, not in the body."""
 
     tags: dict[str, str]
     version: int | None = None
 
 
 class TagVersion(Wire):
-    """What the set was from `changed_at` on; `changed_by` is None where nobody is known."""
+    """The tags from `changed_at` on; `changed_by` is None if unknown."""
 
     version: int
     tags: dict[str, str]
@@ -26,7 +25,7 @@ class TagVersion(Wire):
 
 
 class Counts(Wire):
-    """How many resources were looked at, and what became of them."""
+    """Numbers of examined resources, in total and by outcome."""
 
     examined: int = 0
     updated: int = 0
@@ -36,9 +35,9 @@ class Counts(Wire):
 
 
 class Untouched(Wire):
-    """A resource that failed or was skipped, and why: `reason` is of an open set.
+    """A resource that failed or was skipped; the set of reasons is open.
 
-    An empty `resource_id` is a whole type that could not be listed; `message` comes with failures only.
+    An empty `resource_id` means a whole type that could not be listed. Only failures have a `message`.
     """
 
     resource_type: str
@@ -49,10 +48,10 @@ class Untouched(Wire):
 
 
 class ApplyResult(Wire):
-    """What an apply did, or in a preview would do: `updated` are then the resources that would change.
+    """The result of an apply or a preview. In a preview, `updated` are the resources that would change.
 
-    The counts are true; `failures` and `skipped` hold at most 200 each, and say so when there were more. `affected`
-    comes with a preview: by type and key, how many resources lack the key.
+    The counts are complete; `failures` and `skipped` have at most 200 items, with a flag if truncated. `affected`, only
+    in previews, has by type and key the number of resources without the key.
     """
 
     applied_tags: dict[str, str] = Field(default_factory=dict)
@@ -66,7 +65,7 @@ class ApplyResult(Wire):
 
 
 class ApplyProgress(Wire):
-    """What a running apply has counted so far: `counts` of its operation; `totals` are what it found to go through."""
+    """The progress of an apply, from `counts` of its operation; `totals` are the numbers of resources to examine."""
 
     summary: Counts
     by_type: dict[str, Counts] = Field(default_factory=dict)
@@ -74,7 +73,7 @@ class ApplyProgress(Wire):
 
 
 class ApplyStarted(Wire):
-    """A run that was begun. `operation_id` is that of all runs of a tenant, `run_id` that of this one."""
+    """A started run. All runs of a tenant share `operation_id`; `run_id` identifies the run."""
 
     operation_id: str
     run_id: str = ""
@@ -84,7 +83,7 @@ class ApplyStarted(Wire):
 
 
 class ApplyRun(Wire):
-    """One of a tenant's last runs. `kind` is apply or undo; an undone one names the run that undid it."""
+    """One of a tenant's last runs. `kind` is apply or undo; `undone_by` is the run that undid it."""
 
     run_id: str
     kind: str = "apply"

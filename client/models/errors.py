@@ -1,7 +1,4 @@
-"""The two error envelopes. Which one an answer has carries meaning: only the flat one says "there is no such resource".
-
-Source: facts 1.7, 1.8.
-"""
+"""The two error envelopes. Only the flat one means that a resource does not exist."""
 
 from __future__ import annotations
 
@@ -13,7 +10,7 @@ from client.models.base import Wire
 
 
 class ErrorBody(Wire):
-    """What went wrong. `required_permission` keeps its name on the wire."""
+    """An error. `required_permission` is in snake case on the wire."""
 
     code: str
     message: str
@@ -24,13 +21,13 @@ class ErrorBody(Wire):
 
 
 class NestedError(Wire):
-    """The envelope of refusals: `{"error": {code, message, …}}`."""
+    """The envelope of other errors: `{"error": {code, message, …}}`."""
 
     error: ErrorBody
 
 
 class FlatError(Wire):
-    """The envelope of "this resource does not exist"."""
+    """The envelope for a resource that does not exist."""
 
     code: str
     message: str

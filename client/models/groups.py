@@ -1,4 +1,4 @@
-"""Groups of keys and identities, and their members. Source: contract: Group."""
+"""Groups of API keys and workload identities, their members, and workload identities."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from client.models.base import Instant, Wire
 
 
 class GroupMember(Wire):
-    """A member as its group names it: `type` is api_key or workload_identity."""
+    """A member in a group's response: `type` is api_key or workload_identity."""
 
     type: str
     id: str
 
 
 class Group(Wire):
-    """A group; `version` counts its changes, `policy_count` the policies attached to it.
+    """A group. `version` increases with each change; `policy_count` is the number of attached policies.
 
-    `members` comes with a single group, not in lists. It holds the first 200; `members_truncated` is true when there
-    are more.
+    `members` is set for a single group, not in lists. It has the first 200; `members_truncated` is true if there are
+    more.
     """
 
     id: str
@@ -33,10 +33,24 @@ class Group(Wire):
 
 
 class Member(Wire):
-    """A member: `member_type` is api_key or workload_identity; its name is empty when it has none."""
+    """A member: `member_type` is api_key or workload_identity; `member_name` is empty if it has no name."""
 
     group_id: str
     member_type: str
     member_id: str
     member_name: str = ""
     added_at: Instant
+
+
+class Binding(Wire):
+    """A workload identity: a service account of a cluster. `inert`: it has neither scopes nor a policy."""
+
+    id: str
+    cluster_id: str = ""
+    tenant_id: str = ""
+    namespace: str
+    service_account: str
+    scopes: tuple[str, ...] = ()
+    inert: bool = False
+    created_at: Instant
+    updated_at: Instant

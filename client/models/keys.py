@@ -1,4 +1,4 @@
-"""API keys, the answer that holds a secret, and what a key can be allowed. Source: facts 2.1, 2.2."""
+"""API keys, responses with a secret, and the scopes that a key can have."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from client.models.base import Instant, Wire
 
 
 class ApiKey(Wire):
-    """An API key, never its secret. `status` is active, revoked or expired; `rate_limit` is requests a minute."""
+    """An API key without its secret. `status` is active, revoked or expired; `rate_limit` is in requests per minute."""
 
     id: str
     tenant_id: str = ""
@@ -29,23 +29,24 @@ class ApiKey(Wire):
 
 
 class NewKey(Wire):
-    """A key that was made, and its secret in `key`: the only answer that has one (checklist K02)."""
+    """A new key; `key` is its secret, which no later response contains."""
 
     api_key: ApiKey
     key: str = Field(repr=False)
 
 
 class RotatedKey(NewKey):
-    """The same for a key that took another's place, with so many groups and policies of it."""
+    """A key that replaces another; `grants` is the number of groups and policies it takes over."""
 
     replaced: ApiKey
     grants: int = 0
 
 
 class GrantableScope(Wire):
-    """A scope for a key of the caller in one tenant.
+    """A scope for the principal's keys in a tenant.
 
-    `held` false: creating is refused. `lacks`: up to five operations of it that the caller's role does not give.
+    If `held` is false, creating a key with it is refused. `lacks` has up to five of its operations that the principal's
+    role does not allow.
     """
 
     scope: str

@@ -1,4 +1,4 @@
-"""Durable operations and their steps. Source: facts 2.9; design: Durable operations."""
+"""Durable operations and their steps."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class Step(Wire):
 
 
 class Operation(Wire):
-    """One run of a durable operation.
+    """A run of a durable operation.
 
-    `status` is pending, running, completed, failed or cancelled; `progress` 0 to 100; `error` is prose for people,
-    `error_code` only on some failures; `result` only when completed, `counts` what is counted so far. `stalled`
-    flags an open one that has not moved for a minute. `tenant_name` comes only to the platform's staff.
+    `status` is pending, running, completed, failed or cancelled; `progress` is 0 to 100; `error` is a text for users,
+    `error_code` is set for some failures only; `result` is set when completed, `counts` are the counts so far.
+    `stalled` marks an open run without progress for a minute. Only the operator gets `tenant_name`.
     """
 
     operation_id: str
@@ -51,5 +51,5 @@ class Operation(Wire):
 
     @property
     def open(self) -> bool:
-        """Whether it may still change; a status this version does not know counts as open."""
+        """Return whether the run may still change; true for a status unknown to this version."""
         return self.status not in ("completed", "failed", "cancelled")

@@ -1,4 +1,4 @@
-"""The platform as its staff sees it. Source: design: The local platform."""
+"""The platform's status and audit log, for the operator."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from client.models.base import Instant, Wire
 
 
 class PlatformStatus(Wire):
-    """A running platform: which program, on what data, with how much to do."""
+    """The running platform: version, data and load."""
 
     version: str
     pid: int
@@ -22,35 +22,74 @@ class PlatformStatus(Wire):
 
 
 class BadEntry(Wire):
-    """The first entry of the audit log that is not as it was written; without an id where the end of the chain is."""
+    """The first invalid entry of the audit log; without an id if the end of the chain is invalid."""
 
     id: int | None = None
     at: Instant | None = None
     why: str = ""
 
 
-class AuditVerdict(Wire):
-    """Whether the audit log's chain is whole; `head` stands for all of it.
+class DroppedEntries(Wire):
+    """The numbers of exported and dropped entries; `at` is the time of the last one."""
 
-    `unchained` counts entries of an older version, written beside this one during an upgrade.
+    first: int
+    last: int
+    at: Instant
+
+
+class AuditVerdict(Wire):
+    """The result of verifying the audit log's chain; `head` represents the whole chain.
+
+    `entries` is the number of chained entries that were not dropped, `unsealed` that of entries which the platform adds
+    within 100 ms. `unchained` is the number of entries that an older version wrote during an upgrade.
     """
 
     entries: int
     ok: bool
     first_bad: BadEntry | None
     head: str
+    unsealed: int = 0
     unchained: int = 0
+    dropped: DroppedEntries | None = None
     chained_since: Instant | None = None
 
 
+class AuditSegment(Wire):
+    """The proof of exported entries, numbers `first` to `last` of the audit log."""
+
+    first: int
+    last: int
+    begins: Instant
+    ends: Instant
+    previous_hash: str
+    hash: str
+    sha256: str
+    seal: str
+
+
+class AuditExport(Wire):
+    """A segment of the audit log and its entries as JSON Lines; both None after the last one."""
+
+    segment: AuditSegment | None
+    lines: str | None
+
+
+class SegmentState(Wire):
+    """Whether the entries of an exported segment were dropped, or are in the audit log."""
+
+    first: int
+    last: int
+    dropped: bool
+
+
 class Stopping(Wire):
-    """The answer to a stop."""
+    """The response to a stop."""
 
     status: str
 
 
 class RestoredAccount(Wire):
-    """An account that was deleted and is back."""
+    """A deleted account that was restored."""
 
     id: str
     email: str

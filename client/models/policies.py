@@ -1,4 +1,4 @@
-"""Access policies, what they were, and what they are attached to. Source: contract: Access policy."""
+"""Access policies, their versions and attachments."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from client.models.base import Instant, Wire
 
 
 class Author(Wire):
-    """The person on whose authority a policy grants."""
+    """The person on whose authority a policy grants permissions."""
 
     id: str
     name: str = ""
@@ -16,7 +16,7 @@ class Author(Wire):
 
 
 class Policy(Wire):
-    """A policy. `orphaned`: its author holds nothing in the tenant any more, so its allows give nothing."""
+    """A policy. `orphaned`: its author has no access to the tenant any more, so its allow rules have no effect."""
 
     id: str
     tenant_id: str = ""
@@ -33,7 +33,7 @@ class Policy(Wire):
 
 
 class PolicyVersion(Wire):
-    """What a policy was; `change` is create, update or rollback, `changed` the members that differ from before."""
+    """A policy's version. `change` is create, update or rollback; `changed` are the members that differ from before."""
 
     policy_id: str
     version: int
@@ -50,7 +50,7 @@ class PolicyVersion(Wire):
 
 
 class Attachment(Wire):
-    """A policy on an attachee: `attachee_type` is api_key, workload_identity or group."""
+    """A policy's attachment. `attachee_type` is api_key, workload_identity or group."""
 
     policy_id: str
     attachee_type: str

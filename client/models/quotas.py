@@ -1,4 +1,4 @@
-"""Quotas of tenants and organizations, and requests to change them. Source: contract: Quota; facts 2.11."""
+"""Quotas of tenants and organizations, and quota requests."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ from typing import Any
 
 from pydantic import Field
 
-from client.models.base import Instant, Wire
-from client.models.people import Person
+from client.models.base import Instant, Person, Wire
 
 
 class Quota(Wire):
-    """What a tenant may have of a resource type, in `unit` (count, gb, mb).
+    """A tenant's quota of a resource type, in `unit` (count, gb, mb).
 
-    `used` holds what is being created too, `creating` how much of it that is; None is unknown, which is not 0.
-    `requestable` is the highest limit without review; None where the limit cannot be requested at all.
+    `used` includes `creating`, the part that is being created; None is unknown, not 0. `requestable` is the highest
+    limit without review; None if the limit cannot be requested.
     """
 
     resource_type: str
@@ -27,20 +26,20 @@ class Quota(Wire):
 
 
 class Report(Wire):
-    """What a tenant or an organization uses of what it may; the members of `report` depend on whose it is."""
+    """The quotas of a tenant or an organization, for which the members of `report` differ."""
 
     report: dict[str, Any]
 
 
 class Figures(Wire):
-    """What the compute service knows: its own limits, or what is used of them. None is unknown."""
+    """The limits of the compute service, or their use. None is unknown."""
 
     images: int | None = None
     image_storage_gb: int | None = None
 
 
 class TenantShare(Wire):
-    """A tenant's part in its organization's quota; `display_name` is None for a tenant that is not yours to enter."""
+    """A tenant's share of an organization's quota; `display_name` is None if the principal may not enter the tenant."""
 
     tenant_id: str
     display_name: str | None = None
@@ -49,7 +48,7 @@ class TenantShare(Wire):
 
 
 class OrganizationQuota(Wire):
-    """What an organization may have; `allocated` is the sum of its tenants' limits, `used` None if any is unknown."""
+    """An organization's quota; `allocated` is the sum of its tenants' limits, `used` None if any is unknown."""
 
     resource_type: str
     title: str = ""
@@ -62,10 +61,10 @@ class OrganizationQuota(Wire):
 
 
 class QuotaRequest(Wire):
-    """A wish for another limit, and what was decided: `status` is approved, denied, pending or rejected.
+    """A quota request and its decision: `status` is approved, denied, pending or rejected.
 
-    `id` is empty where nothing was stored: that was the limit already. The organization's name comes to staff only.
-    `limit_before` (`from` on the wire) was the limit when it was asked, `limit` is the one that is asked for.
+    `id` is empty if it was not stored because the limit is already in effect. Only the operator gets the organization's
+    name. `limit_before` (`from` on the wire) is the limit at the time of the request, `limit` the requested one.
     """
 
     id: str
@@ -88,6 +87,6 @@ class QuotaRequest(Wire):
 
 
 class RequestAnswer(Wire):
-    """What became of a request that was just made."""
+    """The response to a new quota request."""
 
     request: QuotaRequest

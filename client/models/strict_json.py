@@ -1,9 +1,7 @@
-"""JSON read strictly, with the place of a mistake named; for documents that people write and the service decides on.
+"""Strict JSON parser with error positions, for documents that people write. The client and the service use it.
 
-Beyond the standard reader it refuses: a member given twice, NaN and Infinity, numbers without bound, lone surrogates,
-depth and size over a limit, any encoding but UTF-8 (a byte order mark is accepted). Both sides read with it.
-
-Source: design: Three packages (strict_json), Service (strict decoding).
+Unlike the standard parser, it refuses repeated members, NaN and Infinity, unlimited numbers, lone surrogates, depth and
+size over a limit, and encodings other than UTF-8 (a byte order mark is accepted).
 """
 
 from __future__ import annotations
@@ -11,16 +9,17 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from functools import cache
 from typing import Any, NoReturn
 
 MAX_BYTES = 1024 * 1024
 MAX_DEPTH = 64
 MAX_DIGITS = 100
-"""Characters of one number; enough for any number that means something."""
+"""Limit of characters in a number."""
 MAX_REPEATED = 20
-"""Members given twice that are noted before a text is given up."""
+"""Limit of repeated members to collect before the text is refused."""
 MAX_STEPS = 20_000
-"""Values that are read to find the place of an error; array elements without much in them are passed in one step."""
+"""Limit of values to read in search of an error's position. A run of plain array elements is one step."""
 
 _STRING = r'"(?:[^"\\\x00-\x1f]++|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*+"'
 _NUMBER = r"-?(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?(?:[eE][+-]?[0-9]++)?"
@@ -28,8 +27,8 @@ _SPACE = re.compile(r"[ \t\n\r]*+")
 _VALUE = re.compile(rf"[ \t\n\r]*+(?:({_STRING})|({_NUMBER})|(true|false|null)|([\[{{]))")
 _IS_STRING, _IS_NUMBER, _IS_WORD, _IS_CONTAINER = 1, 2, 3, 4
 _MEMBER = re.compile(rf"[ \t\n\r]*+({_STRING})[ \t\n\r]*+(:)?")
-# Array elements in which there is nothing to check, each with its comma. They contain no other comma, so a container in
-# them has one value at most.
+# Array elements that need no check, each with its comma. They contain no other comma, so a container in them has one
+# value at most.
 _W = r"[ \t\n\r]*+"
 _PLAIN_STRING = r'"[^"\\,\x00-\x1f]*+"'
 _PLAIN_VALUE = rf"{_W}(?:{_PLAIN_STRING}|-?(?:0|[1-9][0-9]{{0,17}}+)(?:\.[0-9]{{1,18}}+)?|true|false|null)"
@@ -38,7 +37,6 @@ for _ in range(_PLAIN_DEPTH):
     _PLAIN_VALUE = (
         rf"(?:{_PLAIN_VALUE}|{_W}\[(?:{_PLAIN_VALUE})?{_W}\]|{_W}\{{(?:{_W}{_PLAIN_STRING}{_W}:{_PLAIN_VALUE})?{_W}\}})"
     )
-_PLAIN = re.compile(rf"(?:{_PLAIN_VALUE}{_W},)*+")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 _WHITE = frozenset(" \t\n\r")
 _HALF_PAIR = "a text with half a surrogate pair"
@@ -46,7 +44,7 @@ _LONG = f"a number of more than {MAX_DIGITS} characters"
 _LARGE = "a number too large to be represented"
 _BAD_STRING = "a text that is not closed, or holds a control character or an unknown escape"
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
-# Texts without these hold no number over a limit, so the C reader may convert all numbers itself.
+# In texts without these no number exceeds a limit, so the C parser may convert all numbers itself.
 _LONG_NUMBER = re.compile(rf"(?<![0-9.eE+-])[0-9.eE+-]{{{MAX_DIGITS + 1}}}")
 _LARGE_EXPONENT = re.compile(r"[0-9][eE]\+?[0-9]{3}")
 
@@ -54,11 +52,11 @@ Path = tuple[str | int, ...]
 
 
 class StrictJsonError(ValueError):
-    """Why a text is refused, and where.
+    """The reason and the position of a JSON error.
 
     Args:
-        reason: What is wrong, without the place.
-        path: The value at fault, `$` being the whole (`$.rules[0].effect`).
+        reason: The error, without its position.
+        path: The invalid value; `$` is the whole text (`$.rules[0].effect`).
         line: From 1.
         column: From 1, in characters.
     """
@@ -71,12 +69,18 @@ class StrictJsonError(ValueError):
         self.column = column
 
 
+@cache
+def _plain() -> re.Pattern[str]:
+    """Return the pattern of plain elements, compiled on first use: compilation is slow and only errors need it."""
+    return re.compile(rf"(?:{_PLAIN_VALUE}{_W},)*+")
+
+
 class _Refused(Exception):
-    """The fast reader met an error, the text of this exception; the one-pass reader finds its place."""
+    """An error of the fast parser, with its text; the one-pass parser finds the position."""
 
 
 class _TooManySteps(Exception):
-    """The place of an error was not found within `MAX_STEPS`."""
+    """The position of an error was not found within `MAX_STEPS`."""
 
 
 def loads(
@@ -86,14 +90,14 @@ def loads(
     max_depth: int = MAX_DEPTH,
     repeated: list[StrictJsonError] | None = None,
 ) -> Any:
-    """The value of one JSON text.
+    """Parse a JSON text and return its value.
 
     Args:
         data: UTF-8 bytes, with or without a byte order mark, or text.
-        max_bytes: The longest text accepted, in bytes of UTF-8.
-        max_depth: How many arrays and objects may be nested.
-        repeated: Takes the members that are given twice, for a reader who tells everything that is wrong at once and
-            accepts nothing while there are any; of each the last one is in the value. Without it they are refused.
+        max_bytes: Maximum length in bytes of UTF-8.
+        max_depth: Maximum nesting of arrays and objects.
+        repeated: Collects repeated members as errors, for a caller that reports all errors and then refuses the text;
+            the value has the last one of each. Without it, they are refused.
 
     Raises:
         StrictJsonError: The text is not strict JSON.
@@ -118,7 +122,7 @@ def loads(
             raise _without_path(error, max_depth) from None
         if repeated:
             return json.loads(text)
-        # only reached if the two readers disagree: the text stays refused
+        # Only reached if the two parsers disagree: refuse the text.
         raise StrictJsonError("not JSON", line=1, column=1) from error
     try:
         _locate(text, max_depth)
@@ -128,7 +132,7 @@ def loads(
 
 
 def _without_path(error: Exception, max_depth: int) -> StrictJsonError:
-    """Return what the fast reader found, at the line and column that it gives, without the path."""
+    """Return the fast parser's error with its line and column, if known, without the path."""
     if isinstance(error, json.JSONDecodeError):
         return StrictJsonError(f"not JSON: {error.msg}", "$", error.lineno, error.colno)
     return StrictJsonError(str(error) if isinstance(error, _Refused) else _too_deep(max_depth))
@@ -141,10 +145,10 @@ def _too_deep(max_depth: int) -> str:
 def walk(
     text: str, max_depth: int = MAX_DEPTH, repeated: list[StrictJsonError] | None = None
 ) -> Iterator[tuple[Path, int]]:
-    """Every value of `text` with the offset where it begins, in the order of the text; `repeated` as in `loads`.
+    """Yield the path and offset of every value in the order of the text; `repeated` as in `loads`.
 
     Raises:
-        StrictJsonError: At the first thing that is not strict JSON.
+        StrictJsonError: At the first error.
     """
     yield from _read(text, max_depth, repeated, paths=True)
 
@@ -152,19 +156,19 @@ def walk(
 def _read(
     text: str, max_depth: int, repeated: list[StrictJsonError] | None, *, paths: bool
 ) -> Iterator[tuple[Path, int]]:
-    """Check `text` in one pass; yield each value's path and offset if `paths` is true, nothing otherwise."""
+    """Check `text` in one pass; yield each value's path and offset only if `paths` is true."""
     surrogates = _has_surrogate(text)
     steps = 0
     path: list[str | int] = []
-    members: list[set[str] | None] = []  # per open container: the names seen, None for an array
+    members: list[set[str] | None] = []  # per open container: its names, None for an array
     names: set[str] | None = None
     at = 0
 
     def pass_plain(at: int, depth: int) -> tuple[int, int]:
-        """Return the offset behind the plain elements at an offset, and their number."""
+        """Return the offset after the plain elements at an offset, and their number."""
         if paths or surrogates or depth + _PLAIN_DEPTH > max_depth:
             return at, 0
-        plain = _PLAIN.match(text, at)
+        plain = _plain().match(text, at)
         assert plain is not None
         end = plain.end()
         return end, text.count(",", at, end)
@@ -212,7 +216,7 @@ def _read(
                 path.append(passed)
                 continue
             at += 1
-        while True:  # a value has ended: go to the next one, or leave the container
+        while True:  # after a value: continue with the next one, or leave the container
             mark = text[at : at + 1]
             if mark in _WHITE:
                 at = _skip_space(text, at)
@@ -303,7 +307,7 @@ def _error(reason: str, text: str, at: int, path: list[str | int]) -> StrictJson
 
 
 def path_text(path: list[str | int] | Path) -> str:
-    """A path as people read it: `$.rules[0]["odd name"]`."""
+    """Format a path: `$.rules[0]["odd name"]`."""
     text = "$"
     for part in path:
         if isinstance(part, int):
@@ -314,16 +318,16 @@ def path_text(path: list[str | int] | Path) -> str:
 
 
 def _quoted(name: str) -> str:
-    """A member name in ASCII and not longer than a line: it comes from whoever wrote the text."""
+    """Quote a member name in ASCII, truncated to 64 characters: it is untrusted."""
     return json.dumps(name if len(name) <= 64 else name[:63] + "…")
 
 
 def _locate(text: str, max_depth: int, repeated: list[StrictJsonError] | None = None) -> None:
-    """Raise the error of a text at its place; return if the only errors are members given twice and those are noted.
+    """Raise a text's error with its position; return if all errors are repeated members, which are collected.
 
     Raises:
         StrictJsonError: The error.
-        _TooManySteps: Its place is behind too many values.
+        _TooManySteps: Too many values precede the position.
     """
     for _ in _read(text, max_depth, repeated, paths=False):
         pass
@@ -350,7 +354,7 @@ def _decoded(data: bytes | str, max_bytes: int) -> str:
 
 
 def _holds_surrogate(value: Any) -> bool:
-    """Whether half a pair is anywhere in a value: a pair that was escaped has become one character."""
+    """Return whether a value contains a lone surrogate; an escaped pair is one character by now."""
     return _has_surrogate(json.dumps(value, ensure_ascii=False))
 
 

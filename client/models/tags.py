@@ -1,8 +1,4 @@
-"""The rules of default tags, the same on both sides: the strictest of all kinds of resource, so that each can carry
-them.
-
-contract: Default tag rules; platform facts 5.1; checklist D10 to D21
-"""
+"""Rules of default tags, shared with the service: the strictest of all resource types, so that all accept them."""
 
 import re
 from collections.abc import Mapping
@@ -34,17 +30,17 @@ Reason = Literal[
 _KEY_END = re.compile(r"[a-zA-Z0-9]")
 _KEY = re.compile(r"[a-zA-Z0-9._:-]*")
 _VALUE = re.compile(r"[a-zA-Z0-9+\-._:/@ =]*")
-# By hand: folding as of natural languages would make a "k" of the Kelvin sign, and with it a reserved key. hostile E16
+# ASCII only: Unicode lower-casing turns the Kelvin sign into "k", which could make a reserved key.
 _LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 _SHOWN = 80
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why a set of tags is refused.
+    """A violation of the tag rules.
 
-    `message` is a sentence that names key and rule. `key` is None when it is about the set as a whole; `index` is
-    where in the key or the value the first character stands that cannot be there, in characters from 0.
+    `message` is a sentence with the key and the rule. `key` is None for a problem of the whole set; `index` is the
+    offset in characters of the first invalid character in the key or the value.
     """
 
     reason: Reason
@@ -54,7 +50,7 @@ class Problem:
 
 
 def problem_of_set(tags: Mapping[str, str]) -> Problem | None:
-    """The first problem of a whole set: its size, then its tags in the order of their keys; None when it is good."""
+    """Return the first problem of a set: its size, then its tags in the order of their keys; None if valid."""
     if len(tags) > MOST:
         return Problem("count", f"a tenant has at most {MOST} default tags, not {len(tags)}")
     for key in sorted(tags):
@@ -64,12 +60,11 @@ def problem_of_set(tags: Mapping[str, str]) -> Problem | None:
 
 
 def problem_of_tag(key: str, value: str) -> Problem | None:
-    """The first problem of one tag; the order of the checks is the platform's (checklist D21)."""
+    """Return the first problem of a tag, in the platform's order of checks."""
     return problem_of_key(key) or problem_of_value(key, value)
 
 
 def problem_of_key(key: str) -> Problem | None:
-    """The first problem of a key, whatever its value is."""
     name = _shown(key)
     folded = key.translate(_LOWER)
     for prefix in RESERVED_PREFIXES:
@@ -87,7 +82,7 @@ def problem_of_key(key: str) -> Problem | None:
 
 
 def problem_of_value(key: str, value: str) -> Problem | None:
-    """The first problem of the value a key is to have."""
+    """Return the first problem of a value; `key` is for the message."""
     name = _shown(key)
     if size(value) > VALUE_BYTES:
         return Problem("value_length", f"{name}: a value has at most {VALUE_BYTES} bytes, not {size(value)}", key)
@@ -99,7 +94,7 @@ def problem_of_value(key: str, value: str) -> Problem | None:
 
 
 def size(text: str) -> int:
-    """The bytes of a text, which is what the limits count (checklist D17)."""
+    """Return the length in UTF-8 bytes, the unit of the limits."""
     return len(text.encode("utf-8", "surrogatepass"))
 
 
@@ -113,7 +108,7 @@ def _stray_in_key(key: str) -> int | None:
 
 
 def _stray(allowed: re.Pattern[str], text: str) -> int | None:
-    """Where the first character stands that is not allowed; None when all are."""
+    """Return the offset of the first character that is not allowed; None if all are."""
     match = allowed.match(text)
     end = match.end() if match else 0
     return end if end < len(text) else None

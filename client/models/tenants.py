@@ -1,4 +1,4 @@
-"""Tenants. Source: contract: Tenant; facts 1.6."""
+"""Tenants."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from client.models.base import Instant, Wire
 
 
 class TightestQuota(Wire):
-    """The quota of a tenant that is nearest to its limit. `used` None: unknown, which is not 0 (contract: Quota)."""
+    """The tenant's quota nearest to its limit. `used` is None if unknown, which is not 0."""
 
     resource_type: str
     used: int | None = None
@@ -15,10 +15,10 @@ class TightestQuota(Wire):
 
 
 class Tenant(Wire):
-    """A tenant as its caller sees it.
+    """A tenant, with the principal's role.
 
-    `status` is provisioning or active; the operation's ids are there only while it is provisioning; `tightest_quota`
-    is there only when asked for, and None when the tenant has no quota.
+    `status` is provisioning or active; the operation's ids are set only while provisioning; `tightest_quota` is set
+    only if requested, and None if the tenant has no quota.
     """
 
     id: str
@@ -37,7 +37,7 @@ class Tenant(Wire):
 
 
 class TenantList(Wire):
-    """The tenants a caller may use; `default_tenant_id` is empty when the caller has none."""
+    """The principal's tenants; `default_tenant_id` is empty if there is no default tenant."""
 
     tenants: list[Tenant]
     default_tenant_id: str | None = None

@@ -1,8 +1,7 @@
-"""Sets of small integers as bit masks, boxes of masks, and a budget for the work on them.
+"""Sets of small integers as bit masks, boxes of masks, and a work budget.
 
-A box has one mask for each dimension of a space; it contains the points whose coordinates are all in the masks. A
-document may have 256 KB, and work that is cheap for each of its parts is not for each pair, so all loops over pairs
-consume a budget.
+A box has a mask for each dimension and contains the points with all coordinates in the masks. Loops over pairs consume
+the budget, because a document of 256 KB has too many pairs.
 """
 
 from collections.abc import Iterable, Iterator
@@ -12,24 +11,21 @@ MAX_WORK_UNITS = 4_000_000
 
 
 class OutOfBudget(Exception):
-    """The computation needs more work than its budget allows."""
+    """The budget is used up."""
 
 
 class Budget:
-    """Units of work that are left."""
-
     def __init__(self, limit: int = MAX_WORK_UNITS) -> None:
         self.remaining = limit
 
     def consume(self, units: int) -> None:
-        """Consume units. Call it before the work. Raises `OutOfBudget`."""
+        """Consume units before the work. Raises `OutOfBudget`."""
         self.remaining -= units
         if self.remaining < 0:
             raise OutOfBudget
 
 
 def indices(mask: int) -> Iterator[int]:
-    """Yield the indices of the bits set, in order."""
     while mask:
         low = mask & -mask
         yield low.bit_length() - 1
@@ -37,7 +33,7 @@ def indices(mask: int) -> Iterator[int]:
 
 
 def mask_from(positions: Iterable[int], length: int) -> int:
-    """Return the mask of some positions. Built from bytes: setting bits of a long integer copies it each time."""
+    """Return the mask of positions. A byte array avoids copying a long integer for each bit."""
     data = bytearray(length // 8 + 1)
     for position in positions:
         data[position >> 3] |= 1 << (position & 7)
@@ -54,7 +50,7 @@ def intersection(left: Box, right: Box) -> Box | None:
 
 
 def difference(box: Box, cover: Box) -> Iterator[Box]:
-    """Yield disjoint boxes that make up `box` without `cover`."""
+    """Yield disjoint boxes whose union is `box` without `cover`."""
     remainder = list(box)
     for axis, (mask, covered) in enumerate(zip(box, cover, strict=True)):
         outside = mask & ~covered
@@ -64,7 +60,7 @@ def difference(box: Box, cover: Box) -> Iterator[Box]:
 
 
 def merge_boxes(boxes: Iterable[tuple[int, ...]]) -> list[tuple[int, ...]]:
-    """Join boxes that differ in one dimension only, last dimension first."""
+    """Join boxes that differ in one dimension only."""
     result = list(dict.fromkeys(boxes))
     if len(result) < 2:
         return result
@@ -78,18 +74,17 @@ def merge_boxes(boxes: Iterable[tuple[int, ...]]) -> list[tuple[int, ...]]:
 
 
 class BoxIndex:
-    """Boxes to subtract, largest first. Sets of boxes are masks: bit i is box i.
+    """Boxes to subtract. A set of boxes is a mask: bit i is box i.
 
-    A dimension has few different masks. For each, the set of boxes that overlap or contain it is computed once; the
-    result for a whole box is the intersection over its dimensions.
+    The boxes have few different masks in each dimension. For each mask, the boxes that overlap or contain it are
+    computed once; those of a whole box are the intersection over its dimensions.
     """
 
     def __init__(self, boxes: Iterable[Box], dimensions: int, budget: Budget) -> None:
         self.budget = budget
-        # Largest first: one large box may end a search that many small ones only split.
+        # A large box may end a search that small boxes only split.
         self.boxes = sorted(set(boxes), key=_volume, reverse=True)
         self.all = (1 << len(self.boxes)) - 1
-        # Operations on a set take time in proportion to the number of boxes.
         self.cost = 1 + len(self.boxes) // 1_024
         budget.consume(len(self.boxes) * dimensions * self.cost)
         self._by_mask: list[dict[int, int]] = [{} for _ in range(dimensions)]
@@ -101,7 +96,6 @@ class BoxIndex:
         self._containing: list[dict[int, int]] = [{} for _ in range(dimensions)]
 
     def overlapping(self, box: Box, candidates: int) -> int:
-        """Return the candidates that share a point with the box."""
         for axis, mask in enumerate(box):
             cache = self._overlapping[axis]
             if (matches := cache.get(mask)) is None:
@@ -113,7 +107,6 @@ class BoxIndex:
         return candidates
 
     def containing(self, box: Box, candidates: int) -> int:
-        """Return the candidates that contain the box."""
         for axis, mask in enumerate(box):
             cache = self._containing[axis]
             if (matches := cache.get(mask)) is None:
@@ -128,7 +121,6 @@ class BoxIndex:
 
 
 def union(sets: Iterable[int]) -> int:
-    """Return the union of sets."""
     result = 0
     for bits in sets:
         result |= bits
@@ -136,7 +128,6 @@ def union(sets: Iterable[int]) -> int:
 
 
 def _volume(box: Box) -> int:
-    """Return the number of points in a box."""
     size = 1
     for mask in box:
         size *= mask.bit_count()

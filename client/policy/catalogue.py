@@ -1,4 +1,4 @@
-"""The operations that a document may name, and suggestions for misspelt ones."""
+"""The operations that a document may name, and suggestions for misspelt names."""
 
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
@@ -11,18 +11,14 @@ MAX_SUGGESTIONS = 3
 
 
 class Catalogue:
-    """Operation names in the order of the catalogue; immutable."""
-
     def __init__(self, names: Iterable[str]) -> None:
         self.names = tuple(names)
 
     @cached_property
     def masks(self) -> CatalogueMasks:
-        """The names as bit masks."""
         return CatalogueMasks(self.names)
 
     def has_match(self, pattern: OperationPattern) -> bool:
-        """Return whether the pattern matches at least one operation."""
         return bool(self.masks.for_pattern(pattern))
 
     @cached_property
@@ -34,7 +30,7 @@ class Catalogue:
         return tree
 
     def suggest(self, pattern: OperationPattern) -> list[str]:
-        """Return the names closest to a pattern that matches nothing. Compares part by part, which is fast."""
+        """Return the names closest to a pattern without a match, compared part by part for speed."""
         suggestions: list[str] = []
         for service in _close_matches(pattern.service, list(self._names_by_part)):
             resources = self._names_by_part[service]
@@ -42,7 +38,7 @@ class Catalogue:
                 actions = resources[resource]
                 for action in _close_matches(pattern.action, actions):
                     parts = (service, resource, action)
-                    # Keep the * of the pattern; correct only the misspelt part.
+                    # Keep the * of the pattern.
                     corrected = [
                         STAR if written == STAR else known for written, known in zip(pattern, parts, strict=True)
                     ]
@@ -50,7 +46,7 @@ class Catalogue:
         return list(dict.fromkeys(suggestions))[:MAX_SUGGESTIONS]
 
     def expand(self, text: str) -> list[str]:
-        """Return the operations that a pattern with `*` inside a part appears to mean."""
+        """Return the operations that match a pattern with `*` inside a part."""
         parts = text.split(":")
         if len(parts) != 3:
             return []

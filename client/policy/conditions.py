@@ -1,7 +1,7 @@
 """Constraints compiled to predicates over the request context.
 
-An allow applies only if every constraint must hold; a deny applies unless a constraint cannot hold. Compiling each
-constraint in both forms makes three-valued logic free at decision time.
+An allow applies if each constraint must hold, a deny if each may hold. Each constraint is compiled in both forms, so a
+decision needs no three-valued logic.
 """
 
 import re
@@ -35,9 +35,9 @@ _BLOCK = re.compile(r"([0-9A-Fa-f:.]{2,45})/(0|[1-9][0-9]{0,2})")
 
 
 def parse_cidr_block(text: str) -> Block:
-    """Return a CIDR block without host bits, IPv4-mapped blocks as IPv4. Raises ValueError if the text is not one.
+    """Return a CIDR block without host bits, IPv4-mapped blocks as IPv4. Raises `ValueError`.
 
-    A document may contain some ten thousand blocks, so the C library parses them.
+    Uses the C library, because a document may contain over ten thousand blocks.
     """
     match = _BLOCK.fullmatch(text)
     if match is None:
@@ -60,7 +60,7 @@ def parse_cidr_block(text: str) -> Block:
 
 
 def explain_invalid_block(text: str) -> tuple[str, tuple[str, ...]]:
-    """Return why `parse_cidr_block` rejects a text, and blocks to suggest."""
+    """Return the reason why `parse_cidr_block` rejects a text, and blocks to suggest."""
     address, slash, length = text.partition("/")
     try:
         max_length: int = ip_address(address).max_prefixlen
@@ -76,17 +76,17 @@ def explain_invalid_block(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def must_hold(constraint: Constraint) -> Predicate:
-    """Return a predicate that is false where the constraint is false or unknown."""
+    """Return a predicate that is false for an unknown attribute."""
     return _compile(constraint, False)
 
 
 def may_hold(constraint: Constraint) -> Predicate:
-    """Return a predicate that is true where the constraint is true or unknown."""
+    """Return a predicate that is true for an unknown attribute."""
     return _compile(constraint, True)
 
 
 def conjunction(tests: Sequence[Predicate]) -> Predicate | None:
-    """Combine predicates with AND; None if there are none."""
+    """Combine predicates with AND; None for no predicates."""
     if not tests:
         return None
     if len(tests) == 1:
@@ -128,7 +128,7 @@ def _address_test(blocks: Sequence[Block], unknown: bool) -> Predicate:
 
 
 def _merge_blocks(blocks: Sequence[Block], version: int) -> tuple[list[int], list[int]]:
-    """Return the first and last addresses of a version's blocks, sorted and without overlap."""
+    """Return the sorted intervals of a version's blocks, as first and last addresses."""
     firsts: list[int] = []
     lasts: list[int] = []
     for first, last in sorted((first, last) for family, first, last in blocks if family == version):
@@ -150,7 +150,6 @@ def _time_test(before: bool, text: str, unknown: bool) -> Predicate:
 
 
 def _tag_test(tags: str, name: str, operator: str, value: str, unknown: bool) -> Predicate:
-    """Test a tag. A tag map is known or unknown as a whole; a tag missing from a known map is absent."""
     tags_of, matches, absent_result = attrgetter(tags), _text_test(operator, value), operator == "notEquals"
 
     def test(context: RequestContext) -> bool:

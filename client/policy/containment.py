@@ -1,14 +1,14 @@
-"""The author check: finds requests that a draft allows and its author may not make. Exact, with counterexamples.
+"""The author check: an exact search for requests that a draft allows and its author may not make.
 
-The space of requests is divided into atoms (`request_classes`), each rule becomes boxes in it (`request_space`), and
-boxes are subtracted from boxes. A remaining box is a request that the draft allows and the author may not make. It is
-tried with the ordinary engine on both sides before it is reported.
+Each dimension of the request space is divided into atoms (`request_classes`), each rule becomes boxes
+(`request_space`), and boxes are subtracted from boxes. The engines of both sides decide a request of a remaining box
+before it is reported.
 
-Two questions are decided. Does each allow of the draft lie within the author's allows and the draft's own denies? Does
-each part of an allow that a deny of the author covers lie within the draft's own denies? Rules that one rule of the
-other side settles are left out (`pruning`). The others are compared in rounds, first without the draft's denies and
-without globs that are costly to distinguish. If nothing remains, further rules cannot change the answer. If a remaining
-request is covered by an omitted rule, that rule is added in the next round.
+The draft is within its author's rights if both hold: its allows are covered by the author's allows and its own denies;
+the parts of its allows that an author's deny covers are covered by its own denies. Rules that a single rule of the
+other side settles are removed (`pruning`). The others are compared in rounds. The first round omits the draft's denies
+and globs that are costly to distinguish. This is sound: omitted rules only subtract, so an empty remainder is final,
+and an omitted rule that covers a remaining request is added in the next round.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -51,23 +51,21 @@ from client.policy.request_space import ACTION, ID, RESOURCE, SERVICE, TYPE, Cat
 from client.policy.request_space import REGION as REGION_AXIS
 
 MAX_STEPS = 50_000
-"""Subtraction steps of a check. If they are used up, the answer is "undecided", which counts as a refusal."""
+"""Beyond this number of subtraction steps the answer is "undecided", which callers must refuse."""
 MAX_EXAMPLES = 5
 MAX_REMAINING = 64
-"""Remaining boxes after which the search stops: they contain enough counterexamples."""
+"""Limit on remaining boxes: they contain enough counterexamples."""
 FIRST_BATCH = 8
-"""Omitted rules added in the second round; each further round adds four times as many."""
+"""Omitted rules added in the second round; quadruples in each further round."""
 MAX_COVERED_POINTS = 8
-"""Requests of a round for which the covering omitted rules are looked up."""
+"""Requests of a round that are compared with omitted rules."""
 
-# Values that few denies match, for attributes that a round does not compare.
+# Values that few denies match.
 NEUTRAL_ADDRESS = (4, 0xC6336401)
 NEUTRAL_TIME = 0.0
 
 
 class Answer(StrEnum):
-    """Whether the draft stays within its author's rights."""
-
     WITHIN = "within"
     BEYOND = "beyond"
     UNDECIDED = "undecided"
@@ -75,23 +73,21 @@ class Answer(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Counterexample:
-    """A request that the draft allows and its author may not make."""
-
     request: AccessRequest
     draft_rule: Source
-    # The author's rule that denies it; None if no rule of the author allows it.
+    # The author's rule that denies it; None if no allow matches.
     author_deny: Source | None
-    # The operation or the region does not exist yet: the draft exceeds its author's rights once it does.
+    # The operation or the region does not exist yet.
     future: bool
     # Only the region does not exist yet.
     new_region: bool = False
-    # Rules have time constraints, and the time of this request is unknown.
+    # Rules have time constraints, and the request has no time.
     time_unknown: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
-    """The answer with up to five counterexamples, and the steps and units of work that it took."""
+    """The answer, up to five counterexamples, and the steps and units of work used."""
 
     answer: Answer
     examples: tuple[Counterexample, ...] = ()
@@ -112,9 +108,7 @@ def check(
     """Return whether the author may make every request of `tenant` that the draft allows.
 
     Args:
-        regions: The existing regions in order of preference for counterexamples; empty if they are not known.
-        max_steps: Limit on subtraction steps.
-        max_work: Limit on units of work.
+        regions: The existing regions in order of preference for counterexamples; empty if unknown.
     """
     if all(rule.denies for rule in draft.rules):
         return CheckResult(Answer.WITHIN)
@@ -126,14 +120,12 @@ def check(
     except OutOfBudget:
         answer = Answer.BEYOND if comparison.examples else Answer.UNDECIDED
     examples = comparison.examples
-    # A request for a future operation cannot be tried by users, so it is returned only if there is no other.
+    # Users cannot try a future operation, so it is a last resort.
     examples = [example for example in examples if example.new_region or not example.future] or examples
     return CheckResult(answer, tuple(examples), max_steps - max(steps.remaining, 0), max_work - max(work.remaining, 0))
 
 
 class _Comparison:
-    """Compares a draft with its author and collects counterexamples."""
-
     def __init__(
         self,
         draft: Document,
@@ -167,7 +159,6 @@ class _Comparison:
 
     @cached_property
     def _engines(self) -> tuple[Engine, Engine]:
-        """The engines of the draft and of the author."""
         draft, author = self._rules
         draft_rules = [GrantedRule(rule, Source("", "draft", index)) for index, rule in enumerate(draft)]
         return Engine(draft_rules), Engine(author)
@@ -207,7 +198,7 @@ class _Comparison:
         author_allows: Sequence[Rule],
         draft_denies: Sequence[Rule],
     ) -> None:
-        """Compare allows of the draft, limited to denies of the author if given, with the rules that may cover them."""
+        """Compare allows, limited to denies of the author if given, with the rules that may cover them."""
         globs = GlobSet(glob for rule in (*allows, *(within or ())) for glob in entangled_globs(rule))
         compared: list[Rule] = []
         omitted: list[Rule] = []
@@ -223,7 +214,7 @@ class _Comparison:
                 return
             if not missing:
                 raise AssertionError("the search and the engine disagree")
-            # One entangled glob may cover all remaining boxes; each one more doubles the number of classes.
+            # A single entangled glob may cover all boxes, and each further glob doubles the number of classes.
             plain_rules = [index for index in missing if not entangled_globs(omitted[index])]
             added = set(plain_rules[:batch] or missing[:1])
             compared += [omitted[index] for index in sorted(added)]
@@ -233,10 +224,7 @@ class _Comparison:
     def _collect_examples(
         self, space: Space, remaining_boxes: Sequence[Box], omitted: Sequence[Rule]
     ) -> list[int] | None:
-        """Collect counterexamples from the remaining boxes.
-
-        Returns None if there are any, else the indices of omitted rules that cover requests in the boxes.
-        """
+        """Return None if the boxes contain counterexamples, else the indices of omitted rules that cover requests."""
         catalogue = CatalogueIndex(self._catalogue, space)
         has_example = False
         examined = 0
@@ -259,7 +247,7 @@ class _Comparison:
     def _requests(
         self, space: Space, box: Box, catalogue: CatalogueIndex, omitted: Sequence[Rule]
     ) -> Iterator[tuple[AccessRequest, bool, bool]]:
-        """Yield requests in a box, each with whether it needs something that does not exist yet, and whether a region.
+        """Yield requests of a box with `Counterexample.future` and `new_region`.
 
         The second request has values for keys that only omitted rules use.
         """
@@ -271,13 +259,12 @@ class _Comparison:
         operation = existing or OperationPattern(witnesses[SERVICE], witnesses[RESOURCE], witnesses[ACTION])
         new_region = False
         if self.regions and witnesses[REGION_AXIS] not in self.regions:
-            # A region that does not exist is the last choice: no current request has it.
             if box[REGION_AXIS] & space.dimensions[REGION_AXIS].only_unknown():
                 witnesses[REGION_AXIS] = UNKNOWN_ATOM
             new_region = witnesses[REGION_AXIS] is not UNKNOWN_ATOM
         region, type_, id_ = (STAR if atom is UNKNOWN_ATOM else atom for atom in witnesses[REGION_AXIS : ID + 1])
         if type_ == space.unnamed_value(TYPE) and operation.resource not in space.dimensions[TYPE].atoms:
-            # Any type that no rule names is correct; readers expect that of the operation.
+            # Any type that no rule names is correct; the operation's is the most familiar.
             type_ = operation.resource
         target = Target(operation.service, region, space.tenant, type_, id_)
         context = replace(
@@ -294,7 +281,7 @@ class _Comparison:
             yield AccessRequest(str(operation), str(target), neutral), future, new_region
 
     def _try_request(self, request: AccessRequest, future: bool, new_region: bool) -> Counterexample | None:
-        """Decide a request on both sides; None if the draft denies it or the author may make it."""
+        """Return None if the draft denies the request or the author may make it."""
         draft, author = self._engines
         draft_decision, author_decision = (
             engine.decide(request.operation, request.target, request.context) for engine in (draft, author)
@@ -307,7 +294,6 @@ class _Comparison:
         return Counterexample(request, source, author.source(author_decision), future, new_region, time_unknown)
 
     def _matching_rules(self, request: AccessRequest, omitted: Sequence[Rule]) -> list[int]:
-        """Return the indices of the omitted rules that match a request."""
         self.work_budget.consume(4 * len(omitted))
         operation, target = parse_operation(request.operation), parse_target(request.target)
         return [
@@ -331,12 +317,11 @@ def _applicable(rules: Iterable[Rule], tenant: str) -> list[Rule]:
 
 
 def _split_by_effect(rules: Sequence[Rule]) -> tuple[list[Rule], list[Rule]]:
-    """Return the allows and the denies."""
     return [rule for rule in rules if not rule.denies], [rule for rule in rules if rule.denies]
 
 
 def _with_neutral(context: RequestContext, keys: set[str], dimension_keys: Sequence[str]) -> RequestContext:
-    """Return the context with values for some keys. A tag map with a key of its own dimension is left unchanged."""
+    """Return the context with neutral values for keys, except in tag maps that have a dimension."""
     if any(key.startswith(REQUEST_TAG) for key in keys) and not any(
         key.startswith(REQUEST_TAG) for key in dimension_keys
     ):
@@ -360,7 +345,7 @@ class _Search:
         self.step_budget = step_budget
 
     def run(self, allows: Sequence[Rule], denies: Sequence[Rule] | None, author_allows: Sequence[Rule]) -> list[Box]:
-        """Return the boxes of the allows, limited to the denies if given, that the author's allows leave."""
+        """Return the boxes of the allows (limited to the denies if given) outside the author's allows."""
         dimensions, budget = len(self.space.dimensions), self.space.budget
         index = BoxIndex(self._boxes(author_allows), dimensions, budget)
         index_of_denies = None if denies is None else BoxIndex(self._boxes(denies), dimensions, budget)
@@ -386,7 +371,7 @@ class _Search:
         return list(dict.fromkeys(box for rule in rules for box in self.space.boxes(rule)))
 
     def _subtract(self, box: Box, index: BoxIndex) -> list[Box]:
-        """Return up to about `MAX_REMAINING` pieces of a box outside the indexed boxes. Searches depth first."""
+        """Return disjoint pieces of a box outside the indexed boxes, at most `MAX_REMAINING` + 1, depth first."""
         remaining_boxes: list[Box] = []
         stack = [(box, index.all)]
         while stack:

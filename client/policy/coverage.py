@@ -1,6 +1,6 @@
-"""Computes which operations of the catalogue rules allow on targets, and which they can allow in a tenant at all.
+"""Computes the operations that rules allow on targets, and bounds for a whole tenant.
 
-Bit i of a mask is operation i of the catalogue. A pattern is the AND of two or three masks, a rule the OR of its
+Bit i of a mask is operation i of the catalogue. A pattern is the AND of its parts' masks, a rule the OR of its
 patterns, so the work is rules times targets, not operations times targets.
 """
 
@@ -30,7 +30,6 @@ class CatalogueMasks:
         )
 
     def for_pattern(self, pattern: OperationPattern) -> int:
-        """Return the operations that a pattern matches."""
         services, resources, actions = self._masks_by_part
         service, resource, action = pattern
         mask = self.all if service == STAR else services.get(service, 0)
@@ -39,18 +38,15 @@ class CatalogueMasks:
         return mask if action == STAR else mask & actions.get(action, 0)
 
     def for_service(self, service: str) -> int:
-        """Return the operations of a service."""
         return self._masks_by_part[0].get(service, 0)
 
     def for_rule(self, rule: Rule) -> int:
-        """Return the operations that the patterns of a rule match."""
         mask = 0
         for pattern in rule.operations:
             mask |= self.for_pattern(pattern)
         return mask
 
     def names(self, mask: int) -> list[str]:
-        """Return the operations of a mask in the order of the catalogue."""
         return [self.operations[index] for index in indices(mask)]
 
 
@@ -58,8 +54,8 @@ class CatalogueMasks:
 class Coverage:
     """Operations on one target, as masks.
 
-    `allowed`: an allow applies for all values of the unknown attributes. `possible`: for some values. `denied`: a deny
-    applies for some values. `always_denied`: for all values.
+    `allowed`: an allow applies for all values of the unknown attributes; `possible`: for some. `denied`: a deny applies
+    for some values; `always_denied`: for all.
     """
 
     target: Target
@@ -70,16 +66,14 @@ class Coverage:
 
     @property
     def effective(self) -> int:
-        """Operations allowed for all values of the unknown attributes."""
         return self.allowed & ~self.denied
 
     @property
     def conditional(self) -> int:
-        """Operations whose decision depends on unknown attributes."""
+        """Operations with decisions that depend on unknown attributes."""
         return self.possible & ~self.always_denied & ~self.effective
 
     def within(self, mask: int) -> "Coverage":
-        """Return the coverage limited to some operations."""
         return Coverage(
             self.target, self.allowed & mask, self.denied & mask, self.possible & mask, self.always_denied & mask
         )
@@ -88,7 +82,7 @@ class Coverage:
 def compute_coverage(
     masks: CatalogueMasks, rules: Sequence[GrantedRule], targets: Sequence[Target], context: RequestContext
 ) -> list[Coverage]:
-    """Return the coverage of each target. Caps are ignored: the author check reports what exceeds them."""
+    """Return the coverage of each target. Ignores caps: the author check reports rules that exceed them."""
     truths: dict[tuple[Constraint, ...], bool | None] = {}
     prepared = []
     for granted in rules:
@@ -104,12 +98,11 @@ def compute_coverage(
         allowed = denied = possible = always_denied = 0
         for rule in prepared:
             mask = rule.mask
-            # Skip a rule that cannot change the result.
             if not mask & ~((denied & always_denied) if rule.denies else (possible & allowed)):
                 continue
             partial = full = 0
             for service, pattern in rule.patterns:
-                # A target with an unknown service has that of each operation.
+                # An unknown service is that of the operation.
                 if service not in (STAR, target.service) and not open_service:
                     continue
                 if may_cover(pattern, requested):
@@ -128,7 +121,7 @@ def compute_coverage(
 
 
 class _Prepared:
-    """A rule as a mask of operations and target patterns without service. `holds`: its constraints must hold."""
+    """A rule as a mask of operations and target patterns without service. `holds`: all constraints must hold."""
 
     __slots__ = ("denies", "holds", "mask", "patterns")
 
@@ -140,7 +133,7 @@ class _Prepared:
 
 
 def _hold_all(constraints: Iterable[Constraint], context: RequestContext) -> bool | None:
-    """Return whether all constraints hold; None if that depends on unknown attributes."""
+    """Return whether all constraints hold; None if unknown."""
     holds = True
     for constraint in constraints:
         if not conditions.may_hold(constraint)(context):
@@ -163,7 +156,6 @@ class OperationBounds:
     always_allowed: int
 
     def within(self, other: "OperationBounds") -> "OperationBounds":
-        """Return the intersection of both."""
         return OperationBounds(
             self.named & other.named,
             self.always_denied | other.always_denied,
@@ -173,17 +165,16 @@ class OperationBounds:
 
 
 def unlimited_bounds(masks: CatalogueMasks) -> OperationBounds:
-    """Return the bounds of a principal without restrictions."""
     return OperationBounds(masks.all, 0, masks.all, masks.all)
 
 
 def exact_bounds(mask: int) -> OperationBounds:
-    """Return the bounds of a plain set of operations, such as scopes."""
+    """Return the bounds of a set of operations, such as scopes."""
     return OperationBounds(mask, 0, mask, mask)
 
 
 def operation_bounds(masks: CatalogueMasks, rules: Iterable[GrantedRule], tenant: str) -> OperationBounds:
-    """Return the bounds of rules in a tenant; those of each allow end at its author's bounds."""
+    """Return the bounds of rules in a tenant; each allow is limited to its author's bounds."""
     named = possible = always_allowed = denied = always_denied = 0
     caps: dict[int, OperationBounds] = {}
     for granted in rules:
@@ -204,7 +195,7 @@ def operation_bounds(masks: CatalogueMasks, rules: Iterable[GrantedRule], tenant
 
 
 def rule_bounds(masks: CatalogueMasks, rule: Rule, tenant: str) -> tuple[int, int]:
-    """Return the operations that a rule matches on some request of the tenant, and those on every request."""
+    """Return the operations that a rule matches for some requests of the tenant, and for all."""
     partial = full = 0
     for target in rule.targets:
         if target.tenant not in (STAR, tenant):

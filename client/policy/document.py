@@ -1,6 +1,6 @@
-"""Parses and validates policy documents. Errors have a path, line, column, reason and suggestions.
+"""Parses and validates policy documents.
 
-Nothing in a document is ignored: an unknown constraint must not become one that is merely not met.
+Every unknown member, operator or key is an error: an ignored constraint would widen access.
 """
 
 import json
@@ -58,7 +58,7 @@ RegionTargets = Literal["accept", "refuse"]
 
 
 class InvalidDocument(ValueError):
-    """The document is invalid. `problems` has the first ones, in the order of the text."""
+    """The document is invalid. `problems` has the first problems, in text order."""
 
     def __init__(self, problems: tuple[Problem, ...]) -> None:
         super().__init__(str(problems[0]))
@@ -67,7 +67,7 @@ class InvalidDocument(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ParsedDocument:
-    """A valid document, with warnings about content that is seldom intended."""
+    """A valid document, with warnings about probably unintended content."""
 
     document: Document
     warnings: tuple[Problem, ...] = ()
@@ -105,7 +105,6 @@ def canonical(document: Document) -> dict[str, Any]:
 
 
 def canonical_text(document: Document) -> str:
-    """Return the stored form as compact JSON."""
     return json.dumps(canonical(document), ensure_ascii=False, separators=(",", ":"))
 
 
@@ -125,11 +124,11 @@ def _canonical_rule(rule: Rule) -> dict[str, Any]:
 
 
 class _TooManyProblems(Exception):
-    """The maximum of problems is reached; looking for more, and for suggestions, would be wasted work."""
+    """The maximum number of problems is reached."""
 
 
 class _Parser:
-    """Walks a decoded document and collects its problems. The result is valid only if there are none."""
+    """Collects the problems of a decoded document. The result is valid only without problems."""
 
     def __init__(self, catalogue: Catalogue, region_targets: RegionTargets) -> None:
         self.catalogue = catalogue
@@ -137,7 +136,7 @@ class _Parser:
         self.findings: list[Finding] = []
         self.warnings: list[Finding] = []
         self.unknown_names: set[Path] = set()
-        """Paths of findings about the name of a member, not about its value."""
+        """Paths of findings about member names."""
         self.patterns = 0
 
     def add_problem(self, path: Path, reason: str, suggestions: tuple[str, ...] = ()) -> None:

@@ -1,7 +1,4 @@
-"""Compares what two sets of rules allow on a target, unconditionally and under conditions.
-
-Conditions are compared by content, not by position: two operations have equal conditions if the same ones mention both.
-"""
+"""Compares the effects of two sets of rules on a target, unconditional and under conditions."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -14,7 +11,7 @@ from client.policy.model import RequestContext, Rule
 
 
 class Condition(NamedTuple):
-    """What must hold for a rule to match: one of the targets (any target if empty), and all constraints."""
+    """Condition for a rule to match: one of the targets (any if empty), and all constraints."""
 
     denies: bool
     targets: frozenset[Target]
@@ -24,7 +21,7 @@ class Condition(NamedTuple):
 def conditions_by_target(
     masks: CatalogueMasks, rules: Iterable[GrantedRule], targets: Iterable[tuple[Target, int]], context: RequestContext
 ) -> list[dict[Condition, int]]:
-    """Return, for each target, the conditions with the requested operations that each applies to."""
+    """Return, for each target, its conditions with the requested operations that they apply to."""
     open_rules = [_OpenRule(masks, granted.rule, context) for granted in rules]
     results = []
     for target, operations in targets:
@@ -39,7 +36,6 @@ def conditions_by_target(
 
 
 def differing_operations(before: dict[Condition, int], after: dict[Condition, int]) -> int:
-    """Return the operations whose conditions differ."""
     mask = 0
     for condition in before.keys() | after.keys():
         mask |= before.get(condition, 0) ^ after.get(condition, 0)
@@ -49,9 +45,8 @@ def differing_operations(before: dict[Condition, int], after: dict[Condition, in
 def classify_changes(before: Coverage, after: Coverage, differing: int) -> dict[str, int]:
     """Return the operations that change on one target, by kind of change.
 
-    `gained` and `lost` are unconditional. `nowUnconditional` are those gained that were allowed under conditions;
-    `nowConditional` those lost that still are. `conditionalGained` were not allowed at all, `conditionalLost` no longer
-    are, not even under conditions.
+    `gained` and `lost` are unconditional. `nowUnconditional` were allowed under conditions before; `nowConditional`
+    still are. `conditionalGained` were not allowed before; `conditionalLost` are no longer allowed.
     """
     allowed_before, allowed_after = before.effective, after.effective
     conditional_before, conditional_after = before.conditional, after.conditional
@@ -67,7 +62,7 @@ def classify_changes(before: Coverage, after: Coverage, differing: int) -> dict[
 
 
 class _OpenRule:
-    """A rule as a mask of operations, target patterns, and the constraints that the context leaves open."""
+    """A rule as a mask of operations, target patterns, and constraints that the context does not satisfy."""
 
     __slots__ = ("constraints", "denies", "mask", "masks", "patterns", "region")
 

@@ -1,8 +1,8 @@
-"""The decision engine: rules are compiled on first use and then decided in a few dictionary look-ups.
+"""The decision engine. Compiles rules on first use; later decisions take a few dictionary look-ups.
 
-`table[operation][head]` holds the decision for a target up to its first slash or, if a rule names ids, a `TargetEntry`
-with one decision for each id. A compiled decision is constant, or two tuples of predicates: denies, then allows.
-Missing entries are compiled on first access; the table is bounded.
+`table[operation][head]` holds the decision for a target up to its first slash. If ids or caps matter, it is a
+`TargetEntry` with a decision for each id. A compiled decision is constant, or two tuples of predicates: denies, then
+allows.
 """
 
 from collections.abc import Iterable, Sequence
@@ -29,7 +29,7 @@ NO_MATCH = 0
 MAX_COMPILED = 50_000
 
 Decision = int
-"""n > 0: allowed by rule n; n < 0: denied by rule -n; 0: no rule matched. Rules count from 1."""
+"""n > 0: allowed by rule n; n < 0: denied by rule -n; 0: no rule matched. Rule numbers start at 1."""
 
 CompiledDecision = Decision | tuple[tuple[tuple[Predicate, Decision], ...], tuple[tuple[Predicate, Decision], ...]]
 
@@ -44,7 +44,7 @@ class Source:
 
 
 class GrantedRule(NamedTuple):
-    """A rule as attached to a principal. `cap` has its author's rights, which limit what an allow gives."""
+    """A rule attached to a principal. `cap` has its author's rights, which limit its allows."""
 
     rule: Rule
     source: Source
@@ -53,7 +53,7 @@ class GrantedRule(NamedTuple):
 
 @dataclass(slots=True)
 class TargetEntry:
-    """Rules whose target fields match, for targets where ids or caps matter. `target` has no id."""
+    """Rules with matching target fields, for decisions that depend on ids or caps. The id of `target` is `*`."""
 
     target: Target
     rules: tuple["Candidate", ...]
@@ -68,11 +68,10 @@ class Candidate(NamedTuple):
 
 
 class Engine:
-    """Decides requests by a fixed set of rules. To change the rules, build another engine.
+    """Decides requests by a fixed set of rules.
 
-    An engine may be shared by threads. Its rules never change; the caches are derived from them, and every access is a
-    single dictionary read or write, which CPython makes atomic. Threads that race compile the same decision twice, and
-    `MAX_COMPILED` may be exceeded slightly.
+    Threads may share an engine: its rules are constant, and each cache access is a single dictionary read or write,
+    atomic in CPython. A race may compile a decision twice and exceed `MAX_COMPILED` slightly.
     """
 
     def __init__(self, rules: Iterable[GrantedRule]) -> None:
@@ -89,8 +88,8 @@ class Engine:
     def decide(self, operation: str, target: str, context: RequestContext) -> Decision:
         """Return the decision on a request.
 
-        `target` is a full name whose `*` parts are unknown; its id may be any text. A name without an id or with
-        invalid fields matches no rule.
+        `target` is a full name; its `*` parts are unknown, its id may be any text. A name without an id or with invalid
+        fields matches no rule.
         """
         head, _, id_ = target.partition("/")
         if not id_:
@@ -119,11 +118,10 @@ class Engine:
         return NO_MATCH
 
     def source(self, decision: Decision) -> Source | None:
-        """Return the origin of the deciding rule; None if no rule matched."""
         return self.rules[abs(decision) - 1].source if decision else None
 
     def candidates(self, operation: OperationPattern) -> list[int]:
-        """Return the numbers of the rules with a pattern for the operation, in order. Takes eight look-ups."""
+        """Return the numbers of the rules with a pattern for the operation, in order."""
         numbers: set[int] = set()
         for service in (operation.service, STAR):
             for resource in (operation.resource, STAR):
@@ -132,9 +130,9 @@ class Engine:
         return sorted(numbers)
 
     def _compile_entry(self, operation: str, head: str, id_: str) -> CompiledDecision | TargetEntry | None:
-        """Compile the entry of an operation and target fields; None if the request is malformed."""
+        """Return None if the request is malformed."""
         try:
-            # The validity of the fields must not depend on the first id seen with them.
+            # The validity of the fields must not depend on the first id.
             concrete, target = parse_operation(operation), parse_target(f"{head}/{STAR}")
         except InvalidPattern:
             # Not cached: malformed requests must not evict entries in use.
@@ -167,7 +165,7 @@ class Engine:
             self._compiled_count = 1
 
     def _compile_decision(self, operation: str, text: str, rules: Sequence[Candidate]) -> CompiledDecision:
-        """Compile rules to predicates, up to the first rule without any: later rules cannot decide."""
+        """Compile rules to predicates, up to the first unconditional rule: later rules cannot decide."""
         denies: list[tuple[Predicate, Decision]] = []
         allows: list[tuple[Predicate, Decision]] = []
         for deny, predicates in ((True, denies), (False, allows)):
@@ -188,7 +186,6 @@ class Engine:
         return (tuple(denies), tuple(allows)) if denies or allows else NO_MATCH
 
     def _predicate(self, deny: bool, constraints: tuple[Constraint, ...]) -> Predicate | None:
-        """Return the predicate of a set of constraints; rules with equal constraints share it."""
         cache_key = (deny, constraints)
         if cache_key not in self._predicates:
             polarity = conditions.may_hold if deny else conditions.must_hold
@@ -196,7 +193,7 @@ class Engine:
         return self._predicates[cache_key]
 
     def truth_tests(self, constraint: Constraint) -> tuple[Predicate, Predicate]:
-        """Return the `must_hold` and `may_hold` predicates of a constraint, compiled once."""
+        """Return the `must_hold` and `may_hold` predicates of a constraint."""
         pair = self._truth_tests.get(constraint)
         if pair is None:
             pair = self._truth_tests[constraint] = conditions.must_hold(constraint), conditions.may_hold(constraint)
@@ -204,14 +201,12 @@ class Engine:
 
 
 def compile_document(document: Document, policy_id: str = "", name: str = "", cap: Engine | None = None) -> Engine:
-    """Return an engine for one document."""
     return Engine(granted_rules(document, policy_id, name, cap))
 
 
 def granted_rules(
     document: Document, policy_id: str = "", name: str = "", cap: Engine | None = None
 ) -> list[GrantedRule]:
-    """Return a document's rules with their origin, to combine with those of other documents."""
     return [GrantedRule(rule, Source(policy_id, name, index), cap) for index, rule in enumerate(document.rules)]
 
 
@@ -226,12 +221,12 @@ def _capped(predicate: Predicate | None, cap: Engine, operation: str, target: st
 
 
 def _candidate(number: int, granted: GrantedRule, target: Target) -> Candidate | None:
-    """Return a rule whose target fields match, with the patterns left to compare with ids."""
+    """Return a rule with its matching target patterns; None if no fields match."""
     covers = fields_may_cover if granted.rule.denies else fields_must_cover
     matching = [pattern for pattern in granted.rule.targets if covers(pattern, target)]
     if not matching:
         return None
-    # A pattern of stars matches every id; others are compared with each id.
+    # A pattern of stars matches every id.
     for pattern in matching:
         if pattern.id == STAR or not pattern.id.strip(STAR):
             return Candidate(number, granted, None)

@@ -1,7 +1,4 @@
-"""Explains a decision: each part of each rule is true, false or unknown.
-
-Slower than the engine, which makes the decision itself.
-"""
+"""Explains a decision: each part of each rule is true, false or unknown. Slower than the engine."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -34,16 +31,12 @@ from client.policy.partial import exists_allowed_target
 
 
 class Truth(StrEnum):
-    """Three-valued truth."""
-
     TRUE = "true"
     FALSE = "false"
     UNKNOWN = "unknown"
 
 
 class Reason(StrEnum):
-    """Reason of a decision."""
-
     EXPLICIT_DENY = "explicit_deny"
     ALLOWED = "allowed"
     NO_MATCH = "no_match"
@@ -52,8 +45,6 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ConstraintTrace:
-    """A constraint of a rule with its truth."""
-
     operator: str
     key: str
     values: tuple[str, ...]
@@ -73,17 +64,15 @@ class RuleTrace:
     operation: Truth
     target: Truth
     constraints: tuple[ConstraintTrace, ...]
-    # Whether the author currently has the right that the allow gives; None if the rule has no cap.
+    # Whether the author currently has the right; None without a cap.
     within_author: bool | None
     applies: bool
 
     @property
     def truth(self) -> Truth:
-        """The conjunction of all parts."""
         return _conjunction(self.operation, self.target, *(part.truth for part in self.constraints))
 
     def failing_parts(self) -> list[str]:
-        """Return the parts that are false or unknown, in the order of the document."""
         parts = [("operations", self.operation), ("targets", self.target)]
         parts += [(str(part), part.truth) for part in self.constraints]
         return [name for name, truth in parts if truth is not Truth.TRUE]
@@ -91,18 +80,16 @@ class RuleTrace:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A decision and the rules that lead to it."""
-
     allowed: bool
     reason: Reason
     deciding_rule: RuleTrace | None
-    # If no rule matched: the allow with the fewest failing parts, and the first of these.
+    # If no rule matched: the allow with the fewest failing parts, and the first of these, or `author`.
     nearest_rule: RuleTrace | None
     failed_part: str | None
     rules: tuple[RuleTrace, ...]
-    # Whether some value of the target's unknown parts is allowed; None if there are none, or the search took too long.
+    # Whether some value of the target's unknown parts is allowed; None without unknown parts or beyond the budget.
     some_target_allowed: bool | None
-    # Keys whose values could change the decision.
+    # Unknown keys that could change the decision.
     missing_keys: tuple[str, ...]
 
 
@@ -135,7 +122,7 @@ def explain(engine: Engine, request: AccessRequest) -> Explanation:
 
 
 def explain_unmatched(explanation: Explanation) -> Explanation:
-    """Return the explanation of a request whose target no rule covers."""
+    """Return the explanation for a target that no rule covers."""
     rules = tuple(replace(trace, target=Truth.FALSE, applies=False) for trace in explanation.rules)
     nearest_rule = _nearest(rules)
     return Explanation(
@@ -151,8 +138,6 @@ def explain_unmatched(explanation: Explanation) -> Explanation:
 
 
 class _Tracer:
-    """Traces the rules for one request; evaluates a pattern or constraint shared by rules once."""
-
     def __init__(self, engine: Engine, operation: OperationPattern, target: Target, context: RequestContext) -> None:
         self._engine = engine
         self._operation = str(operation)
@@ -163,7 +148,6 @@ class _Tracer:
         self._constraint_traces: dict[Constraint, ConstraintTrace] = {}
 
     def trace(self, number: int, granted: GrantedRule) -> RuleTrace:
-        """Return the trace of a rule; `number` counts from 1."""
         rule = granted.rule
         operation_truth = Truth.TRUE if number in self._candidates else Truth.FALSE
         target_truth = self._target_truth_of(rule.targets)
@@ -224,7 +208,7 @@ def _nearest(traces: tuple[RuleTrace, ...]) -> RuleTrace | None:
 
 
 def _missing(traces: tuple[RuleTrace, ...], decision: int) -> tuple[str, ...]:
-    """Return unknown keys that could change the decision: of denies that apply, and of allows if no rule matched."""
+    """Return the unknown keys of denies and, if no rule matched, of allows."""
     keys: dict[str, None] = {}
     for trace in traces:
         is_relevant = trace.effect == "deny" or decision == 0

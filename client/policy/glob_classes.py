@@ -1,7 +1,7 @@
 """Classes of texts that a set of globs cannot distinguish, each with a shortest witness.
 
-Each literal is a class of its own. The others are found by running all globs as one automaton: from each state, by the
-characters that a glob expects there and one that no glob contains. Texts that reach one state match the same globs.
+Each literal is its own class. For the others, all globs run as one automaton, from each state by the characters that a
+glob expects there and a character that no glob contains. Texts that reach the same state match the same globs.
 """
 
 from collections import deque
@@ -12,7 +12,7 @@ from client.policy.bitsets import Budget, OutOfBudget, indices
 from client.policy.matching import STAR
 
 MAX_STATES = 20_000
-# Positions of a glob that are processed for one unit of work.
+# Positions of a glob for each unit of work.
 POSITIONS_PER_UNIT = 1_024
 UNNAMED_CHARACTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
 
@@ -20,7 +20,7 @@ State = tuple[int, ...]
 
 
 def class_witnesses(patterns: Iterable[str], budget: Budget, min_length: int = 0) -> list[str]:
-    """Return one witness for each class of texts of at least `min_length` characters, literals first.
+    """Return a witness for each class of texts of at least `min_length` characters, literals first.
 
     Raises:
         OutOfBudget: the globs have too many classes.
@@ -37,7 +37,7 @@ def _witnesses(globs: Sequence[str], literals: Iterable[str], min_length: int, b
     for literal in literals:
         state = automaton.run(literal)
         literals_by_state[state] = literals_by_state.get(state, 0) + 1
-    # A class may have literals only; visiting it once more than it has literals finds another text, if any.
+    # If n literals reach a state, visit n + 1 finds another text, if any.
     visits = max(literals_by_state.values(), default=0) + 1
     seen: set[tuple[bool, ...]] = set()
     for text, state in automaton.texts(visits):
@@ -48,7 +48,7 @@ def _witnesses(globs: Sequence[str], literals: Iterable[str], min_length: int, b
 
 
 class _Automaton:
-    """All globs, each as a set of positions (bits of an integer), advanced by one character at a time."""
+    """All globs, each as a set of positions (bits of an integer)."""
 
     def __init__(self, globs: Sequence[str], budget: Budget) -> None:
         self.budget = budget
@@ -59,7 +59,6 @@ class _Automaton:
             for character in chain(UNNAMED_CHARACTERS, map(chr, count(0xC0)))
             if character.isprintable() and character not in literals
         )
-        # For each glob: its characters with their positions.
         self.positions_of: list[dict[str, int]] = []
         for glob in self.globs:
             budget.consume(len(glob) * (1 + len(glob) // POSITIONS_PER_UNIT))
@@ -76,7 +75,7 @@ class _Automaton:
     def advance(self, state: State, character: str) -> State:
         self.budget.consume(self.cost)
         return tuple(
-            # A position at a star remains; one at this character advances.
+            # A position at a star remains; a position at this character advances.
             self._skip_stars((positions & stars) | ((positions & positions_of.get(character, 0)) << 1), stars)
             for positions, stars, positions_of in zip(state, self.stars, self.positions_of, strict=True)
         )
@@ -91,7 +90,7 @@ class _Automaton:
         return tuple(bool(positions >> len(glob) & 1) for positions, glob in zip(state, self.globs, strict=True))
 
     def next_characters(self, state: State) -> Iterator[str]:
-        """Yield the characters to follow from a state, each once, beginning with one that no glob contains."""
+        """Yield the characters to follow from a state, first a character that no glob contains."""
         yield self.unnamed_character
         characters: dict[str, None] = {}
         for positions, glob, stars in zip(state, self.globs, self.stars, strict=True):
@@ -104,7 +103,7 @@ class _Automaton:
     def texts(self, visits: int) -> Iterator[tuple[str, State]]:
         """Yield texts with their states, shortest first; each state at most `visits` times."""
         start = self.start()
-        # The empty text is not a visit: if texts must not be empty, the class needs another.
+        # The empty text is not a visit, because it may be shorter than the minimum.
         visits_of: dict[State, int] = {}
         queue, states = deque([("", start)]), 1
         while queue:
@@ -121,12 +120,11 @@ class _Automaton:
 
     @staticmethod
     def _skip_stars(positions: int, stars: int) -> int:
-        """Add the positions after stars: a star also matches the empty text."""
+        """A star also matches the empty text."""
         return positions | ((positions & stars) << 1)
 
 
 def _collapse_stars(glob: str) -> str:
-    """Replace consecutive stars by one."""
     while STAR + STAR in glob:
         glob = glob.replace(STAR + STAR, STAR)
     return glob

@@ -1,7 +1,6 @@
 """Patterns for operations (`service:resource:action`) and targets (`frn:service:region:tenant:type/id`), and globs.
 
-`*` is the only wildcard. It stands for a whole part, except in the id of a target and in the value of `like`, where it
-may stand anywhere. Matching takes linear time.
+The only wildcard is `*`. It replaces a whole part; in a target's id and in `like` it may be anywhere.
 """
 
 import re
@@ -16,8 +15,6 @@ _WHOLE = re.compile(r"([a-z0-9_-]+|\*):([a-z0-9_-]+|\*):([a-z0-9_-]+|\*)")
 
 
 class OperationPattern(NamedTuple):
-    """Three parts, each a literal or `*`."""
-
     service: str
     resource: str
     action: str
@@ -26,7 +23,6 @@ class OperationPattern(NamedTuple):
         return ":".join(self)
 
     def matches(self, operation: "OperationPattern") -> bool:
-        """Return whether the pattern matches a concrete operation (without `*`)."""
         return all(part in (STAR, other) for part, other in zip(self, operation, strict=True))
 
 
@@ -51,7 +47,7 @@ class InvalidPattern(ValueError):
 
 
 def parse_operation_pattern(text: str) -> OperationPattern:
-    """Parse `a:b:c`, or a shorter form that ends in `*` (`compute:*`, `*`). Each part is a literal or `*`."""
+    """Parse `a:b:c`, or a shorter form that ends in `*` (`compute:*`, `*`)."""
     match = _WHOLE.fullmatch(text)
     if match is not None:
         return OperationPattern._make(match.groups())
@@ -94,7 +90,7 @@ def parse_target(text: str) -> Target:
         # The first slash ends the type, so a field with a slash would match no request.
         if "/" in part:
             raise InvalidPattern(f"the {label} of a target holds no slash")
-    # A target has the service of its operation: a deny on any other service would never apply.
+    # A target has the service of its operation, so a deny on another service would be without effect.
     if service != STAR and not _is_name(service):
         raise InvalidPattern("the service of a target is * or a name of a-z, 0-9, - and _")
     if " " in text or not text.isprintable():
@@ -103,7 +99,7 @@ def parse_target(text: str) -> Target:
 
 
 def is_region(text: str) -> bool:
-    """Return whether a text is a valid region, so that it can replace `*` in a target."""
+    """Return whether a text is a region without `*`."""
     return bool(text) and text.isprintable() and not any(c in text for c in " *:/")
 
 
@@ -112,8 +108,8 @@ def _is_name(part: str) -> bool:
 
 
 def compile_glob(pattern: str) -> Callable[[str], bool]:
-    """Return a function that matches a whole text against a pattern, in linear time."""
-    # A document may contain patterns of 256 KB; caching these would take too much memory.
+    """Return a function that matches a whole text in linear time."""
+    # A document may contain patterns of 256 KB, too large to cache.
     return _cached_glob(pattern) if len(pattern) <= MAX_CACHED_LENGTH else _compile_glob(pattern)
 
 
@@ -146,7 +142,7 @@ _cached_glob = lru_cache(maxsize=4096)(_compile_glob)
 
 
 def fields_must_cover(pattern: Target, requested: Target) -> bool:
-    """Return whether the pattern's fields, apart from the id, match for all values of the target's unknown fields."""
+    """Return whether the pattern matches all values of the target's unknown fields, apart from the id."""
     service, region, tenant, type_, _ = pattern
     return (
         (service == STAR or service == requested.service)
@@ -157,7 +153,7 @@ def fields_must_cover(pattern: Target, requested: Target) -> bool:
 
 
 def fields_may_cover(pattern: Target, requested: Target) -> bool:
-    """Return whether the pattern's fields, apart from the id, match for some values of the target's unknown fields."""
+    """Return whether the pattern matches some values of the target's unknown fields, apart from the id."""
     service, region, tenant, type_, _ = requested
     return (
         (service == STAR or pattern.service == STAR or pattern.service == service)
@@ -168,14 +164,14 @@ def fields_may_cover(pattern: Target, requested: Target) -> bool:
 
 
 def must_cover(pattern: Target, requested: Target) -> bool:
-    """Return whether a pattern matches for all values of the target's unknown parts."""
+    """Return whether the pattern matches all values of the target's unknown parts."""
     if not fields_must_cover(pattern, requested):
         return False
     return not pattern.id.strip(STAR) or (requested.id != STAR and compile_glob(pattern.id)(requested.id))
 
 
 def may_cover(pattern: Target, requested: Target) -> bool:
-    """Return whether a pattern matches for some values of the target's unknown parts."""
+    """Return whether the pattern matches some values of the target's unknown parts."""
     return fields_may_cover(pattern, requested) and (requested.id == STAR or compile_glob(pattern.id)(requested.id))
 
 

@@ -1,8 +1,7 @@
-"""Rules of a policy document, and the request that they are matched against.
+"""The rules of a policy document, and the requests to decide.
 
-Each attribute of a request has three states: a value, absent (a tag that the resource does not have), or unknown
-(`None`). An unreadable address or time counts as unknown. An unknown attribute never satisfies the condition of an
-allow, and never prevents a deny from applying.
+An attribute of a request is a value, absent (a tag that the resource does not have) or unknown (`None`). An unreadable
+address or time is unknown. An unknown attribute cannot satisfy an allow or prevent a deny.
 """
 
 import re
@@ -34,7 +33,7 @@ TAG_KEYS = (REQUEST_TAG, RESOURCE_TAG)
 
 
 class Constraint(NamedTuple):
-    """One condition. `values` has one text, or the CIDR blocks of `ipInRange` in their order."""
+    """A condition. `values` has one text, or the CIDR blocks of `ipInRange` in document order."""
 
     operator: Operator
     key: str
@@ -43,7 +42,7 @@ class Constraint(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A policy rule. It matches if an operation, a target and every constraint match."""
+    """A policy rule. It matches if an operation, a target and all constraints match."""
 
     name: str
     effect: Effect
@@ -60,8 +59,6 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A valid policy document."""
-
     rules: tuple[Rule, ...]
 
 
@@ -77,7 +74,7 @@ Address = tuple[int, int]
 
 
 def parse_address(text: str) -> Address | None:
-    """Return an address, an IPv4-mapped IPv6 address as IPv4; None if the text is not one."""
+    """Return an address, IPv4-mapped IPv6 as IPv4; None if the text is invalid."""
     try:
         address: IPv4Address | IPv6Address = ip_address(text)
     except ValueError:
@@ -93,7 +90,7 @@ def parse_address(text: str) -> Address | None:
 def parse_rfc3339(
     text: str, *, max_fraction_digits: int | None = None, max_offset_minutes: int = 59
 ) -> datetime | None:
-    """Parse an RFC 3339 time with a zone; None if the text is not one. The fraction is cut to microseconds."""
+    """Parse an RFC 3339 time with a zone, truncated to microseconds; None if the text is invalid."""
     text = text.upper() if text.isascii() else ""
     match = _RFC3339.fullmatch(text)
     if match is None:
@@ -108,7 +105,7 @@ def parse_rfc3339(
 
 
 def parse_timestamp(text: str) -> float | None:
-    """Parse an instant of a policy or a request context to seconds since 1970; None if it is not one."""
+    """Parse a time of a policy or request to seconds since 1970; None if the text is invalid."""
     # Stored documents may have offsets such as +05:75, which RFC 3339 does not allow.
     instant = parse_rfc3339(text, max_fraction_digits=9, max_offset_minutes=99)
     return None if instant is None else instant.timestamp()

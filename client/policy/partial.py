@@ -1,9 +1,8 @@
-"""Partial evaluation: decisions on requests with unknown attributes or target parts.
+"""Partial evaluation of requests with unknown attributes or target parts.
 
-`undetermined_rules` returns the rules that decide once more is known. `exists_allowed_target` finds out whether some
-value of the unknown target parts is allowed: "not allowed on all" does not mean "denied on each". It intersects each
-allow with its author's allows and looks for a target there that no deny covers. In fields that no deny names, it
-takes an unused value; ids are tried class by class (`glob_classes`).
+`exists_allowed_target` searches for an allowed value of the target's unknown parts: "not allowed on all" does not mean
+"denied on each". It intersects each allow with its author's allows and searches there for a target that no deny covers.
+A value that no deny names represents all other values of a field, a witness each class of ids (`glob_classes`).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,18 +27,17 @@ from client.policy.model import RequestContext
 from client.policy.request_classes import unused_value
 
 MAX_WORK_UNITS = 400_000
-"""Units of work; beyond them the result is undecided."""
 
 
 class UndeterminedRules(NamedTuple):
-    """Allows that may apply, and denies that may override them; both empty if the request is denied for certain."""
+    """Allows that may apply, and denies that may override them; both empty if the request is certainly denied."""
 
     allows: tuple[GrantedRule, ...] = ()
     denies: tuple[GrantedRule, ...] = ()
 
 
 def undetermined_rules(engine: Engine, operation: str, target: str, context: RequestContext) -> UndeterminedRules:
-    """Return the rules whose effect depends on unknown attributes. Each rule is evaluated on its own."""
+    """Return the rules with effects that depend on unknown attributes. Each rule is evaluated alone."""
     requested = parse_target(target)
     allows, denies = [], []
     for number in engine.candidates(parse_operation(operation)):
@@ -71,7 +69,7 @@ def _may_allow(cap: Engine, operation: str, target: str, context: RequestContext
 def exists_allowed_target(
     engine: Engine, operation: OperationPattern, requested: Target, context: RequestContext
 ) -> bool | None:
-    """Return whether the rules allow the operation for some values of the target's unknown parts; None if undecided."""
+    """Return whether some values of the target's unknown parts are allowed; None if undecided."""
     try:
         return _exists_allowed(engine, operation, requested, context, Budget(MAX_WORK_UNITS))
     except OutOfBudget:
@@ -79,9 +77,9 @@ def exists_allowed_target(
 
 
 class _Bounds(NamedTuple):
-    """Limits of the allows with one cap: targets that their author is allowed, and targets that a deny covers.
+    """Limits of the allows with the same cap: targets allowed to their author, and targets that a deny covers.
 
-    `unnamed` has, for each field but the id, a value that no deny names.
+    `unnamed` has a value that no deny names for each field except the id.
     """
 
     allows: Sequence[Target]
@@ -137,11 +135,10 @@ def _bounds(
 def _effective_rules(
     engine: Engine, operation: OperationPattern, context: RequestContext, *, denying: bool
 ) -> Iterator[GrantedRule]:
-    """Yield the allows that must hold, or the denies that may hold, for an operation, on any target."""
+    """Yield the allows that must hold, or the denies that may hold, for an operation on any target."""
     for number in engine.candidates(operation):
         granted = engine.rules[number - 1]
         rule = granted.rule
-        # An allow counts where it surely holds, a deny where it may.
         tests = (engine.truth_tests(constraint)[denying] for constraint in rule.constraints)
         if rule.denies is denying and all(test(context) for test in tests):
             yield granted
@@ -156,7 +153,7 @@ def _targets(
 
 
 def _intersect(parts: Iterable[str]) -> str | None:
-    """Return the common value of fields: `*` for any, None if they contradict each other."""
+    """Return the common value of fields: `*` for any, None for a contradiction."""
     values = {part for part in parts if part != STAR}
     if len(values) > 1:
         return None
@@ -164,14 +161,13 @@ def _intersect(parts: Iterable[str]) -> str | None:
 
 
 class _IdWitnesses:
-    """Ids to try: the requested one, or one of each class that the patterns distinguish."""
+    """Ids to try: the requested id, or a witness of each class."""
 
     def __init__(self, requested: str, patterns: Iterable[str], budget: Budget) -> None:
         self.budget = budget
         self.ids = dict.fromkeys([requested] if requested != STAR else class_witnesses(patterns, budget, min_length=1))
 
     def common(self, *patterns: str) -> Iterator[str]:
-        """Yield the ids that match all patterns."""
         literal = next((pattern for pattern in patterns if pattern in self.ids), None)
         matchers = [compile_glob(pattern) for pattern in patterns]
         for id_ in self.ids if literal is None else (literal,):

@@ -1,4 +1,4 @@
-"""Problems of a policy document and their positions in its text."""
+"""Problems of a policy document with their positions."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ Finding = tuple[Path, str, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One problem: JSON path, line and column (from 1), reason, and suggestions."""
+    """JSON path, line and column (from 1), reason, and suggestions."""
 
     path: str
     line: int
@@ -30,14 +30,13 @@ def json_problems(errors: list[StrictJsonError]) -> list[Problem]:
 
 
 def first_problems(problems: list[Problem]) -> tuple[Problem, ...]:
-    """Return the first `MAX_PROBLEMS` problems in the order of the text."""
     return tuple(sorted(problems, key=lambda problem: (problem.line, problem.column))[:MAX_PROBLEMS])
 
 
 def locate_findings(
     findings: list[Finding], offsets: Mapping[Path, int], text: str, unknown_names: Collection[Path] = ()
 ) -> list[Problem]:
-    """Return findings with line and column. A missing value is located at its nearest ancestor.
+    """Return findings with line and column. A missing value has the position of its nearest ancestor.
 
     Args:
         unknown_names: Paths to locate at the member's name instead of its value.
@@ -58,7 +57,7 @@ def locate_findings(
 
 
 def _name_start(text: str, offset: int) -> int:
-    """Return the offset of a member's name, given that of its value: the quote before it that is not escaped."""
+    """Return the offset of the name of the member with a value at an offset."""
     start = text.rindex('"', 0, text.rindex('"', 0, offset))
     while (start - len(text[:start].rstrip("\\"))) % 2:
         start = text.rindex('"', 0, start)

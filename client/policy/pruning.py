@@ -1,7 +1,6 @@
-"""Removes rules from the author check that a single rule of the other side already settles.
+"""Removes rules from the author check that a single rule of the other side settles, by comparing their text.
 
-Works on the text of the rules: a rule that both sides have, an allow within an unconditional one, an author's deny that
-the draft repeats. Also groups rules so that few globs are compared at a time.
+Also groups rules so that few globs are compared at a time.
 """
 
 from collections.abc import Iterable, Iterator
@@ -14,18 +13,18 @@ from client.policy.matching import ANY_TARGET, STAR, OperationPattern, Target
 from client.policy.model import TENANT, Constraint, RequestContext, Rule
 
 MAX_SUBSETS = 4
-"""Rules with more constraints are not looked up by every subset of them."""
+"""Rules with more constraints are not looked up by every subset."""
 MAX_GLOBS = 3
-"""Entangled globs in one dimension that are compared with each other at a time."""
+"""Entangled globs of a dimension that are compared at a time."""
 
 Scope = tuple[frozenset[Target], frozenset[Constraint]]
-"""Targets and constraints of a rule."""
+
 
 _ANYWHERE = frozenset((ANY_TARGET,))
 
 
 def restrict_to_tenant(rule: Rule, tenant: str) -> Rule | None:
-    """Return a rule as it applies in a tenant, without constraints on `frn:tenant`; None if it never matches there."""
+    """Return a rule without constraints on `frn:tenant`; None if it matches no request."""
     targets = tuple([target for target in rule.targets if target.tenant in (STAR, tenant)])
     constraints = tuple([constraint for constraint in rule.constraints if constraint.key != TENANT])
     if len(targets) == len(rule.targets) and len(constraints) == len(rule.constraints):
@@ -39,7 +38,7 @@ def restrict_to_tenant(rule: Rule, tenant: str) -> Rule | None:
 
 
 class RuleIndex:
-    """Operation patterns of rules by their scope, to find a rule that contains another."""
+    """Operation patterns of rules by scope, to find a rule that contains another."""
 
     def __init__(self, rules: Iterable[Rule]) -> None:
         self._operations: dict[Scope, set[OperationPattern]] = {}
@@ -47,7 +46,7 @@ class RuleIndex:
             self._operations.setdefault(scope_of(rule), set()).update(rule.operations)
 
     def uncovered(self, rule: Rule) -> Rule | None:
-        """Return the rule with the operations that no single indexed rule covers; None if there are none."""
+        """Return the rule with the operations that no single indexed rule covers; None if all are covered."""
         if not self._operations:
             return rule
         targets, constraints = scope_of(rule)
@@ -70,13 +69,13 @@ class RuleIndex:
 
 
 def scope_of(rule: Rule) -> Scope:
-    """Return the scope of an applicable rule in a canonical form."""
+    """Return the canonical scope of a rule that `restrict_to_tenant` returned."""
     targets = frozenset(map(_in_tenant, rule.targets))
     return (_ANYWHERE if ANY_TARGET in targets else targets), frozenset(rule.constraints)
 
 
 def uncovered_rules(rules: Iterable[Rule], index: RuleIndex) -> list[Rule]:
-    """Return what no single rule of the index covers, without duplicates."""
+    """Return the parts of rules that no single indexed rule covers, without duplicates."""
     result: dict[tuple[frozenset[OperationPattern], Scope], Rule] = {}
     for rule in rules:
         remainder = index.uncovered(rule)
@@ -86,7 +85,7 @@ def uncovered_rules(rules: Iterable[Rule], index: RuleIndex) -> list[Rule]:
 
 
 def _in_tenant(target: Target) -> Target:
-    """Return the target with tenant `*`, and an id of stars only as one star."""
+    """Return the target with tenant `*`, and an id of stars as a single star."""
     id_ = target.id if target.id.strip(STAR) else STAR
     if target.tenant == STAR and id_ is target.id:
         return target
@@ -94,7 +93,7 @@ def _in_tenant(target: Target) -> Target:
 
 
 def _subsets(constraints: frozenset[Constraint]) -> Iterator[frozenset[Constraint]]:
-    """Yield sets of constraints that hold wherever these hold, judged by their text."""
+    """Yield sets of constraints that hold wherever these hold, by their text."""
     yield constraints
     if len(constraints) <= MAX_SUBSETS:
         for size in range(len(constraints)):
@@ -122,7 +121,7 @@ def split_entangled(rule: Rule) -> list[Rule]:
 
 
 class GlobSet:
-    """The entangled globs of some rules in each dimension. Each one more may double the number of classes."""
+    """The entangled globs of some rules. Each further glob of a dimension may double its classes."""
 
     def __init__(self, globs: Iterable[tuple[str, str]] = ()) -> None:
         self.globs = set(globs)
@@ -158,5 +157,5 @@ def entangled_globs(rule: Rule) -> set[tuple[str, str]]:
 
 
 def _is_entangled(pattern: str) -> bool:
-    """Return whether a glob has text after a star. Globs with stars only at the end are cheap to distinguish."""
+    """Return whether a glob has text after a star. Trailing stars are cheap to distinguish."""
     return STAR in pattern.rstrip(STAR)

@@ -1,8 +1,7 @@
 """Dimensions of the request space, each divided into atoms that no pattern of either side can distinguish.
 
-A pattern becomes a mask over the atoms of its dimension, a rule a union of boxes. "Unknown" is an atom of a dimension,
-"absent" one of each tag: an allow covers the atoms where it must hold, a deny those where it may hold. Three-valued
-evaluation thus becomes membership.
+A pattern becomes a mask over atoms, a rule a union of boxes. Dimensions have an atom "unknown", tags also "absent". An
+allow covers the atoms where it must hold, a deny those where it may hold, so three-valued evaluation is set membership.
 """
 
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -38,15 +37,11 @@ LAST_INSTANT = datetime(9999, 12, 31, 23, 59, 59, 999_900, tzinfo=UTC).timestamp
 
 
 class Unknown:
-    """Type of the atom for an unknown attribute."""
-
     def __repr__(self) -> str:
         return "unknown"
 
 
 class Absent:
-    """Type of the atom for an absent tag."""
-
     def __repr__(self) -> str:
         return "absent"
 
@@ -55,12 +50,12 @@ UNKNOWN = Unknown()
 ABSENT = Absent()
 
 Atom = Any
-"""A witness of the atom: a text, an address, a time, or one of the two above."""
+"""A witness: a text, an address, a time, or one of the two above."""
 
 
 @dataclass
 class Dimension:
-    """One dimension. Atoms are in order of preference for counterexamples, known values first."""
+    """Atoms in order of preference for counterexamples, known values first."""
 
     atoms: list[Atom]
     budget: Budget
@@ -76,7 +71,7 @@ class Dimension:
         return (1 << len(self.atoms)) - 1
 
     def pattern_mask(self, key: object, holds: Callable[[Atom], bool]) -> int:
-        """Return the atoms that a pattern matches. `key` identifies the pattern in the cache."""
+        """Return the atoms that a pattern matches; `key` is its cache key."""
         mask = self._masks.get(key)
         if mask is None:
             self.budget.consume(len(self.atoms))
@@ -84,7 +79,7 @@ class Dimension:
         return mask
 
     def constraint_mask(self, constraint: Constraint, *, deny: bool) -> int:
-        """Return the atoms where a constraint must hold, or may hold for a deny, by the predicates of the engine."""
+        """Return the atoms where a constraint must hold or, for a deny, may hold."""
         if self._contexts is None:
             self.budget.consume(10 * len(self.atoms))
             self._contexts = [context_of_atoms({constraint.key: atom}) for atom in self.atoms]
@@ -99,11 +94,9 @@ class Dimension:
         return mask_from(compress(count(), values), len(self.atoms))
 
     def mask_of_atom(self, atom: Atom) -> int:
-        """Return the mask of one atom."""
         return 1 << self._index[atom]
 
     def without_unknown(self) -> int:
-        """Return all atoms but unknown."""
         return self.full & ~self.only_unknown()
 
     def only_unknown(self) -> int:
@@ -112,23 +105,22 @@ class Dimension:
 
 
 def operation_dimension(literals: Sequence[str], budget: Budget) -> Dimension:
-    """Return the dimension of a part of an operation, with an atom for values that a larger catalogue may have."""
+    """Return the dimension of an operation part, with an atom for future catalogue entries."""
     named = [literal for literal in dict.fromkeys(literals) if literal != STAR]
     return Dimension([*named, unused_value(named)], budget)
 
 
 def type_dimension(literals: Sequence[str], budget: Budget) -> Dimension:
-    """Return the dimension of the target's type."""
     named = [literal for literal in dict.fromkeys(literals) if literal != STAR]
     return Dimension([*named, unused_value(named), UNKNOWN], budget)
 
 
 def region_dimension(literals: Sequence[str], constraints: Sequence[Constraint], budget: Budget) -> Dimension:
-    """Return the dimension of the target's region, which is also `frn:region`; literals first. Raises `OutOfBudget`."""
+    """Return the dimension of the target's region and `frn:region`; literals first. Raises `OutOfBudget`."""
     named = [literal for literal in literals if literal != STAR]
     named += [c.values[0] for c in constraints if c.operator != "like"]
     globs = [c.values[0] for c in constraints if c.operator == "like"]
-    # No request has a region that is not a valid name, and no valid region matches a glob with invalid characters.
+    # Requests have valid regions only, and these match no glob with invalid characters.
     usable = [text for text in named if is_region(text)]
     usable += [pattern for pattern in globs if not pattern.strip(STAR) or is_region(pattern.replace(STAR, ""))]
     return Dimension([*class_witnesses(usable, budget, min_length=1), UNKNOWN], budget)
@@ -140,14 +132,12 @@ def id_dimension(patterns: Sequence[str], budget: Budget) -> Dimension:
 
 
 def literal_mask(dimension: Dimension, literal: str, *, deny: bool) -> int:
-    """Return the atoms that a literal or `*` matches."""
     if literal == STAR:
         return dimension.full
     return dimension.mask_of_atom(literal) | (dimension.only_unknown() if deny else 0)
 
 
 def id_mask(dimension: Dimension, pattern: str, *, deny: bool) -> int:
-    """Return the atoms that a glob on the id matches."""
     if not pattern.strip(STAR):
         return dimension.full
     if STAR not in pattern:
@@ -157,7 +147,7 @@ def id_mask(dimension: Dimension, pattern: str, *, deny: bool) -> int:
 
 
 def context_dimension(key: str, constraints: Sequence[Constraint], budget: Budget) -> Dimension:
-    """Return the dimension of a constraint key, divided by all constraints on it. Raises `OutOfBudget`."""
+    """Return the dimension of a constraint key, divided by all its constraints. Raises `OutOfBudget`."""
     if key == SOURCE_IP:
         return Dimension([*_addresses(constraints), UNKNOWN], budget)
     if key == CURRENT_TIME:
@@ -165,17 +155,17 @@ def context_dimension(key: str, constraints: Sequence[Constraint], budget: Budge
     if key == PRINCIPAL_TYPE:
         return Dimension([*PRINCIPAL_TYPES, UNKNOWN], budget)
     tag = key.startswith((REQUEST_TAG, RESOURCE_TAG))
-    # A star in the value of `equals` is text; only `like` has globs.
+    # Only `like` has globs.
     literals = dict.fromkeys(c.values[0] for c in constraints if c.operator != "like")
     globs = [c.values[0] for c in constraints if c.operator == "like"]
     texts = class_witnesses([*(t for t in literals if STAR not in t), *globs], budget)
-    # Witnesses of classes never contain a star.
+    # No class witness contains a star.
     texts += [literal for literal in literals if STAR in literal]
     return Dimension([*texts, ABSENT, UNKNOWN] if tag else [*texts, UNKNOWN], budget)
 
 
 def context_of_atoms(atoms: "dict[str, Atom]") -> RequestContext:
-    """Return a request context of atoms by key; attributes without an atom are unknown."""
+    """Return a request context; attributes without an atom are unknown."""
     tags: dict[str, dict[str, str] | None] = {REQUEST_TAG: None, RESOURCE_TAG: None}
     values: dict[str, Any] = {}
     for key, atom in atoms.items():
@@ -202,7 +192,6 @@ def context_of_atoms(atoms: "dict[str, Atom]") -> RequestContext:
 
 
 def unused_value(named: Collection[str]) -> str:
-    """Return a value that is not among the named ones."""
     used = frozenset(named)
     value, number = OTHER, 1
     while value in used:
@@ -212,8 +201,8 @@ def unused_value(named: Collection[str]) -> str:
 
 
 def _addresses(constraints: Sequence[Constraint]) -> list[Address]:
-    """Return the first address of each interval between the ends of the blocks, for IPv4 and IPv6."""
-    # IPv4-mapped addresses are IPv4, so their range in IPv6 has no addresses.
+    """Return the first address of each interval between the ends of the blocks, for both versions."""
+    # IPv4-mapped addresses are IPv4, so their IPv6 range is empty.
     mapped = 0xFFFF << 32
     edges: dict[int, set[int]] = {4: {0}, 6: {0, mapped, mapped + (1 << 32)}}
     for constraint in constraints:
@@ -226,7 +215,7 @@ def _addresses(constraints: Sequence[Constraint]) -> list[Address]:
 
 
 def _instants(constraints: Sequence[Constraint]) -> list[float]:
-    """Return each named time and one time in each gap between them, in whole seconds if possible."""
+    """Return each named time and a time in each gap, in whole seconds if possible."""
     named = sorted({instant for c in constraints if (instant := parse_timestamp(c.values[0])) is not None})
     if not named:
         return [0.0]
@@ -236,13 +225,13 @@ def _instants(constraints: Sequence[Constraint]) -> list[float]:
         between = _between(before, after)
         if between is not None:
             instants.append(between)
-    # Requests cannot have times outside the range that can be written; its ends are witnesses of the gaps they are in.
+    # Requests have no times outside this range; its ends are witnesses of their gaps.
     instants = [instant for instant in instants if FIRST_INSTANT <= instant <= LAST_INSTANT]
     return list(dict.fromkeys([*instants, FIRST_INSTANT, LAST_INSTANT]))
 
 
 def _between(before: float, after: float) -> float | None:
-    """Return a time strictly between two others; None if there is none in whole microseconds."""
+    """Return a time strictly between two others, at most to the microsecond; None without one."""
     middle = (before + after) / 2
     for instant in (float(floor(middle)), float(ceil(middle)), round(middle * 1e6) / 1e6):
         if before < instant < after:

@@ -17,14 +17,13 @@ from client.policy.request_classes import (
     type_dimension,
 )
 
-# Dimensions 0 to 2 are the parts of the operation, 3 to 5 the target's region, type and id; constraint keys follow.
-# The target has the operation's service and the document's tenant, and `frn:region` and `frn:tenant` are those of the
-# target, so none of these has a dimension.
+# Dimensions: three operation parts, then the target's region, type and id, then the constraint keys. The target has the
+# operation's service and the document's tenant; `frn:region` and `frn:tenant` are those of the target.
 SERVICE, RESOURCE, ACTION, REGION, TYPE, ID = range(6)
 
 
 class Space:
-    """The dimensions that some rules need. No rule may have a constraint on `frn:tenant` (see `restrict_to_tenant`)."""
+    """The dimensions that some rules need, without constraints on `frn:tenant` (see `restrict_to_tenant`)."""
 
     def __init__(self, rules: Sequence[Rule], tenant: str, budget: Budget, regions: Sequence[str] = ()) -> None:
         self.tenant = tenant
@@ -52,7 +51,7 @@ class Space:
         self.full: Box = tuple(dimension.full for dimension in self.dimensions)
 
     def subspaces(self) -> list[Box]:
-        """Return the space, divided where a tag map is known or unknown: its keys are unknown only together."""
+        """Divide the space by known and unknown tag maps, because the keys of a map are unknown only together."""
         result = [list(self.full)]
         for prefix in (REQUEST_TAG, RESOURCE_TAG):
             axes = [6 + number for number, key in enumerate(self.keys) if key.startswith(prefix)]
@@ -111,11 +110,10 @@ class Space:
         return {(a, b, c, d) for a, b, c, d in merge_boxes(masks)}
 
     def unnamed_value(self, axis: int) -> str:
-        """Return the atom for values of a target part that no rule names."""
+        """Return the atom for values that no rule names."""
         return str(self.dimensions[axis].atoms[-2])
 
     def known_operations(self, box: Box, catalogue: "CatalogueIndex") -> Iterator[OperationPattern]:
-        """Yield the operations of the catalogue in a box."""
         for number in indices(catalogue.within(box)):
             yield OperationPattern(*catalogue.operations[number])
 
@@ -128,7 +126,7 @@ class CatalogueIndex:
         self._atoms: list[list[int]] = []
         for axis in (SERVICE, RESOURCE, ACTION):
             atoms = space.dimensions[axis].atoms
-            # The last atom stands for all values that no rule names.
+            # The last atom represents all values that no rule names.
             numbers = {value: number for number, value in enumerate(atoms[:-1])}
             sets = [0] * len(atoms)
             for number, name in enumerate(self.operations):
@@ -136,7 +134,6 @@ class CatalogueIndex:
             self._atoms.append(sets)
 
     def within(self, box: Box) -> int:
-        """Return the operations in a box."""
         result = (1 << len(self.operations)) - 1
         for axis, sets in enumerate(self._atoms):
             result &= union(sets[number] for number in indices(box[axis]))

@@ -1,4 +1,4 @@
-"""`frost web`: the same screens in a browser on this machine (ours; design: Three packages)."""
+"""`frost web`: the screens in a browser on this machine."""
 
 import gc
 import os
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from client.commands.frame import Number, leaf
+from client.commands.command import Number, leaf
 from client.commands.invocation import Invocation
 from client.errors import usage
 
@@ -32,7 +32,7 @@ def web(run: Invocation, port: int | None, no_open: bool, read_only: bool) -> No
     """
     from client.connection import resolve
 
-    resolve(run.flags.config, os.environ)  # what is wrong with the config is said here, not in a browser
+    resolve(run.flags.config, os.environ)  # report errors of the config here, not in the browser
     listening = _listen(port)
     gc.enable()
     import asyncio
@@ -47,7 +47,7 @@ def web(run: Invocation, port: int | None, no_open: bool, read_only: bool) -> No
 
 
 def _flags(run: Invocation, *, read_only: bool) -> list[str]:
-    """The flags of the screens, as they are read by tui/launch.py."""
+    """Return the flags of the screens, as tui/launch.py parses them."""
     words = []
     if run.flags.config is not None:
         words.append(f"--config={run.flags.config}")

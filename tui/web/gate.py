@@ -1,8 +1,8 @@
-"""Who may come in: one address with a token that works once, then a cookie, and nobody from another page or host.
+"""Access control of `frost web`: a one-time token in the address, then a cookie; no other origin or host.
 
-Loopback is open to every user of the machine and to every page of the browser, so being on it says nothing. Cookies
-do not know ports, and another program on 127.0.0.1 can have this browser sent to it; so the cookie goes with a folder
-of random name only, which another one does not know, and two of these servers do not overwrite each other's.
+Every user of the machine and every page in the browser can reach the loopback address. Cookies ignore ports, and
+another program on 127.0.0.1 can receive requests of this browser. The cookie is therefore limited to a random path,
+unknown to other programs. This also separates the cookies of two servers.
 """
 
 import secrets
@@ -15,30 +15,30 @@ _ENTRANCE: Final = "/enter/"
 
 
 class Gate:
-    """The secrets of one run of `frost web` at one port. Nothing of it is kept anywhere."""
+    """The secrets of a server process, in memory only."""
 
     def __init__(self, port: int) -> None:
         self.host = f"{HOST}:{port}"
         self.origin = f"http://{self.host}"
         self.folder = f"/{secrets.token_urlsafe(16)}/"
-        """Below it lies all that is served."""
+        """The path of all resources."""
         self._token = secrets.token_urlsafe(32)
         self._cookie = secrets.token_urlsafe(32)
         self.used = False
-        """Whether somebody has come in."""
+        """Whether the token was used."""
 
     @property
     def address(self) -> str:
-        """What a person opens, once."""
+        """The URL to open, once."""
         return f"{self.origin}{_ENTRANCE}{self._token}"
 
     @property
     def cookie(self) -> str:
-        """The header that lets a browser in, for as long as it runs; no script can read it."""
+        """The Set-Cookie header: a session cookie, hidden from scripts."""
         return f"{COOKIE}={self._cookie}; Path={self.folder}; HttpOnly; SameSite=Strict"
 
     def foreign(self, host: str | None, origin: str | None) -> str:
-        """Why a request does not come from a page of ours, in one line; empty when it may. No Origin is none."""
+        """Return why a request is from another origin or host; empty if it is not. A missing Origin is accepted."""
         if host != self.host:
             return f"frost web answers at {self.origin} only"
         if origin is not None and origin != self.origin:
@@ -46,22 +46,22 @@ class Gate:
         return ""
 
     def is_entrance(self, path: str) -> bool:
-        """Whether a path asks to be let in by token."""
+        """Return whether a path is for the sign-in by token."""
         return path.startswith(_ENTRANCE)
 
     def is_address(self, path: str) -> bool:
-        """Whether the token in this path is the one of the address, used or not."""
+        """Return whether a path contains the token, used or not."""
         return _same(path.removeprefix(_ENTRANCE), self._token)
 
     def enter(self, path: str) -> bool:
-        """Whether the token in this path lets in. It does so once."""
+        """Return whether a path contains the unused token, and mark it as used."""
         if self.used or not self.is_address(path):
             return False
         self.used = True
         return True
 
     def knows(self, cookie: str | None) -> bool:
-        """Whether this is the cookie of somebody who has come in."""
+        """Return whether a cookie is valid."""
         return self.used and cookie is not None and _same(cookie, self._cookie)
 
 

@@ -1,4 +1,4 @@
-"""One run of `frost web`: from the address on the terminal to the end of its last tab."""
+"""Run `frost web`: print the address, serve tabs, and shut down."""
 
 import asyncio
 import logging
@@ -21,11 +21,11 @@ _SHUTDOWN_SECONDS: Final = 1.0
 
 
 async def serve(run: Invocation, listening: socket.socket, words: tuple[str, ...], *, open_browser: bool) -> None:
-    """Answer on a listening socket until a signal ends it; `words` is the command line of a tab's screens."""
+    """Serve on a listening socket until a signal arrives. `words` is the command line of the screens."""
     ended = _ended_by_signals()
     gate = Gate(listening.getsockname()[1])
     server = Server(gate, words, run.output.warn)
-    logging.getLogger("aiohttp").propagate = False  # a traceback for each malformed request of anybody
+    logging.getLogger("aiohttp").propagate = False  # it logs a traceback for each malformed request
     runner = web.AppRunner(server.app, access_log=None, handle_signals=False, shutdown_timeout=_SHUTDOWN_SECONDS)
     await runner.setup()
     await web.SockSite(runner, listening).start()
@@ -49,20 +49,22 @@ def _ended_by_signals() -> asyncio.Event:
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # nohup means it
+        if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # respect nohup
             loop.add_signal_handler(number, ended.set)
     return ended
 
 
 def _has_browser() -> bool:
-    """Whether there is a browser with a window: one inside the terminal could show nothing of this."""
+    """Return whether there is a graphical browser. One in the terminal cannot show the screens."""
     display = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY") or os.environ.get("BROWSER")
     return bool(display) or os.uname().sysname != "Linux"
 
 
 def _open(address: str) -> Path:
-    """Have the browser open the address by way of a private file, and give its folder: the words of a command line can
-    be read by everybody on the machine, and whoever is first gets in."""
+    """Open the address in the browser by way of a private file, and return its folder.
+
+    Other users can read the arguments of a process, and the first request with the token gets access.
+    """
     folder = Path(tempfile.mkdtemp(prefix="frost-web-"))  # 0700
     page = folder / "open.html"
     with os.fdopen(os.open(page, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:

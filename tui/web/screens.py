@@ -1,4 +1,4 @@
-"""The screens of one tab, started by `frost web` (tui/web/tab.py): `python -m tui.web.screens` with their flags."""
+"""The screens of one tab, started by tui/web/tab.py: `python -m tui.web.screens` with their flags."""
 
 import sys
 

@@ -1,6 +1,6 @@
-"""The server of `frost web`: a page with a terminal in it (textual-serve's), and a websocket for each tab.
+"""The server of `frost web`: a page with textual-serve's terminal, and a WebSocket for each tab.
 
-Every request is judged before anything is looked up: a path that exists answers strangers like one that does not.
+Access is checked before routing: without access, existing and unknown paths return the same response.
 """
 
 import asyncio
@@ -16,11 +16,11 @@ from tui.web.gate import COOKIE, Gate
 from tui.web.tab import Tab, size
 
 MOST_TABS: Final = 8
-"""Each is a process of some 80 MB."""
+"""Each tab has a process of about 80 MB."""
 HEARTBEAT_SECONDS: Final = 10.0
-"""A tab that answers no ping for one and a half of these is gone; a closed browser is seen at once."""
+"""A tab without a pong for 1.5 intervals is closed; a closed browser is noticed immediately."""
 MOST_BYTES: Final = 1024 * 1024
-"""Of one message of the page: what is pasted."""
+"""Maximum size of a message from the page, such as a paste."""
 
 _OWN = Path(__file__).parent
 _THEIRS = Path(str(files("textual_serve") / "static"))
@@ -32,17 +32,17 @@ FILES: Final[Mapping[str, tuple[Path, str]]] = {
     "terminal.js": (_THEIRS / "js" / "textual.js", "text/javascript"),
     "mono.ttf": (_THEIRS / "fonts" / "RobotoMono-VariableFont_wght.ttf", "font/ttf"),
 }
-"""Name below the folder -> file and type. There is nothing else, and nothing from outside."""
+"""Name below the folder -> file and content type. No other files are served."""
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Server:
-    """The application and the tabs that are open.
+    """The application and its open tabs.
 
     Args:
         words: The command line of the screens.
-        warn: Tells the person at the terminal something, in one line.
+        warn: Prints a line on the terminal.
     """
 
     def __init__(self, gate: Gate, words: tuple[str, ...], warn: Callable[[str], None]) -> None:
@@ -52,7 +52,7 @@ class Server:
         self._tabs: dict[Tab, web.WebSocketResponse] = {}
         self._opening = 0
         self.entered = asyncio.Event()
-        """Somebody has used the address."""
+        """Set when the token is used."""
         self.app = web.Application(middlewares=[self._guard])
         self.app.on_response_prepare.append(self._headers)
         for name in FILES:
@@ -61,7 +61,7 @@ class Server:
 
     @web.middleware
     async def _guard(self, request: web.Request, handler: Handler) -> web.StreamResponse:
-        """Before any route: where it comes from, then the token or the cookie."""
+        """Check host and origin, then the token or the cookie, before routing."""
         if why := self.gate.foreign(request.headers.get("Host"), request.headers.get("Origin")):
             return refused(why)
         if self.gate.is_entrance(request.path):
@@ -90,7 +90,7 @@ class Server:
                 " frost web and start it again"
             )
         self.entered.set()
-        # Not a redirection: on the way from another page (or a file) the new cookie would not be sent along.
+        # Not a redirect: after navigation from another site or a file, the browser would not send the strict cookie.
         page = f'<!doctype html><title>frost</title><meta http-equiv="refresh" content="0;url={self.gate.folder}">\n'
         return web.Response(text=page, content_type="text/html", headers={"Set-Cookie": self.gate.cookie})
 
@@ -117,7 +117,7 @@ class Server:
         return web.FileResponse(path, headers={"Content-Type": kind})
 
     async def _socket(self, request: web.Request) -> web.StreamResponse:
-        """A tab: its process lives as long as this does."""
+        """Serve a tab. Its process lives as long as the WebSocket."""
         if request.headers.get("Origin") is None:
             return refused("a page of frost web opens this")
         if len(self._tabs) + self._opening >= MOST_TABS:
@@ -149,7 +149,7 @@ class Server:
         return socket
 
     async def end(self) -> None:
-        """Close all tabs and wait until their processes are gone."""
+        """Close all tabs and wait for their processes."""
         ended = [self._end(tab, socket) for tab, socket in list(self._tabs.items())]
         await asyncio.gather(*ended, return_exceptions=True)
 
@@ -161,7 +161,7 @@ class Server:
 
 
 def refused(why: str) -> web.Response:
-    """One line for whoever is not let in."""
+    """Return a 403 response with one line."""
     return web.Response(status=403, text=f"frost web: {why}\n")
 
 

@@ -1,8 +1,8 @@
-"""One browser tab: a process of its own with the screens in it, and what goes between the two.
+"""A browser tab: its process with the screens, and the packets between them.
 
-The packets are those of `textual.drivers.web_driver`: a letter (D what is painted or typed, M a message), a length of
-four bytes, and so much. A process is told that its tab is gone by the end of its standard input, as a program is by its
-terminal's (tui/ending.py); one that stays is killed.
+The packets are those of `textual.drivers.web_driver`: a type (D for output or input, M for a message), four bytes of
+length, and the payload. When the tab closes, the standard input of the process is closed, which is its hang-up
+(tui/terminal/shutdown.py). If it does not exit, it is killed.
 """
 
 import asyncio
@@ -20,21 +20,23 @@ from textual_serve.download_manager import DownloadManager
 from client.text import cut, safe
 
 END_SECONDS: Final = 4.0
-"""How long a process has to end by itself: it takes 2.4 s even when it hangs."""
+"""How long a process has to exit. It takes 2.4 s even if it hangs."""
 MOST_COLUMNS, MOST_LINES = 1000, 500
 _READY: Final = b"__GANGLION__\n"
 _NOT_THEIRS: Final = ("TMUX", "TMUX_PANE", "STY", "TEXTUAL_DRIVER", "TEXTUAL_LOG", "LINES")
-"""What describes the terminal that `frost web` runs in, not the one of the browser."""
-_LONGEST_WHY: Final = 120  # a close reason has 123 bytes
+"""Variables that describe the terminal of `frost web`, not the browser."""
+_LONGEST_WHY: Final = 120  # a close reason has at most 123 bytes
 
 
 class Tab(AppService):
-    """The screens in one tab. Of `AppService` come the packets; starting and ending the process is done here: it would
-    hand a command to a shell, wait for its end without a limit, and print what it says on the terminal of the server.
+    """The screens of one tab. `AppService` handles the packets.
+
+    Start and stop of the process are overridden: `AppService` would run a shell, wait without limit, and print the
+    output of the process on the terminal of the server.
 
     Args:
         words: The command line of the screens.
-        socket: The tab's websocket, open.
+        socket: The open WebSocket of the tab.
     """
 
     def __init__(self, words: tuple[str, ...], socket: web.WebSocketResponse) -> None:
@@ -43,10 +45,10 @@ class Tab(AppService):
             write_bytes=socket.send_bytes,
             write_str=socket.send_str,
             close=self._close,
-            download_manager=DownloadManager(),  # nothing is ever put into it: see on_meta
+            download_manager=DownloadManager(),  # unused: see on_meta
         )
         self.why = ""
-        """How the process ended when that was not asked for, in one line."""
+        """Why the process ended unexpectedly, in one line; else empty."""
         self._words = words
         self._socket = socket
         self._said = bytearray()
@@ -56,7 +58,7 @@ class Tab(AppService):
         for name in _NOT_THEIRS:
             environment.pop(name, None)
         environment.update(TERM="xterm-256color", COLORTERM="truecolor")
-        # A session of its own: Ctrl-C on the terminal of the server is for the server, which ends them in good order.
+        # A session of its own: Ctrl-C on the terminal is for the server, which shuts down the tabs.
         self._process = await asyncio.create_subprocess_exec(
             *self._words, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=environment, start_new_session=True
         )
@@ -65,7 +67,7 @@ class Tab(AppService):
         return self._process
 
     async def run(self) -> None:
-        """Hand on what the process paints until it ends; then close the tab and keep why it ended."""
+        """Forward the output of the process until it ends. Then set `why` and close the tab."""
         assert self._process is not None
         assert self._process.stdout is not None
         listening = asyncio.create_task(self._listen())
@@ -85,7 +87,7 @@ class Tab(AppService):
     async def _take(self, stream: asyncio.StreamReader) -> None:
         head = await stream.readexactly(5)
         payload = await stream.readexactly(int.from_bytes(head[1:], "big"))
-        # A tab that is closed takes nothing; the process is read on, or it would wait for that with its end.
+        # If the tab is closed, discard the output: the process would block on a full pipe.
         with contextlib.suppress(ConnectionError, RuntimeError):
             if head[:1] == b"D":
                 await self.on_data(payload)
@@ -93,7 +95,7 @@ class Tab(AppService):
                 await self.on_meta(payload)
 
     async def _listen(self) -> None:
-        """Keep the end of what the process says on standard error."""
+        """Collect the last bytes of standard error."""
         assert self._process is not None
         assert self._process.stderr is not None
         while data := await self._process.stderr.read(4096):
@@ -101,10 +103,10 @@ class Tab(AppService):
             del self._said[:-8192]
 
     async def on_meta(self, data: bytes) -> None:
-        """Nothing is downloaded and nothing opened on behalf of the screens; that they have ended is seen."""
+        """Ignore messages of the process: downloads and links are not supported, and its end is noticed otherwise."""
 
     async def hear(self, message: str) -> None:
-        """A message of the page; what it does not send by itself is ignored."""
+        """Handle a message of the page. Invalid ones are ignored."""
         try:
             envelope: Any = json.loads(message)
             match envelope:
@@ -122,7 +124,7 @@ class Tab(AppService):
             return
 
     async def stop(self) -> None:
-        """End the process, whatever it does; returns when it is gone."""
+        """End the process and wait for it. It is killed if it does not exit in time."""
         if self._task is None or self._process is None:
             return
         with contextlib.suppress(OSError, RuntimeError):
@@ -140,5 +142,5 @@ class Tab(AppService):
 
 
 def size(width: int, height: int) -> tuple[int, int]:
-    """Columns and lines within what a screen can have."""
+    """Return columns and lines, limited to a valid size."""
     return min(max(width, 1), MOST_COLUMNS), min(max(height, 1), MOST_LINES)

@@ -1,7 +1,7 @@
-"""Questions before an action that cannot be taken back: the object, the tenant, the effect, default No.
+"""Confirmation of irreversible actions.
 
-design: Screens. Two grades: a plain question answered by y/n or buttons, and a wide one that wants the
-name typed. Reversible actions never ask; they act and offer an undo.
+A simple one is answered by y/n or buttons. A strict one requires the name to be typed. Reversible actions are not
+confirmed; they can be undone.
 """
 
 from collections.abc import Iterator
@@ -20,10 +20,10 @@ from tui.widgets.dialog import Dialog, hint
 
 
 class Confirm(Dialog[bool]):
-    """Answers True only for a deliberate yes; Esc, n, Enter on the focused button all mean no.
+    """Returns True only for an explicit yes. If the action is destructive, No has the focus.
 
-    `facts` are (label, value) lines that name the object with its id, the tenant and the effect
-    (checklist I04). With `typed` the yes button stays disabled until exactly that word was typed.
+    `facts` are (label, value) lines: the resource with its id, the tenant and the effect. With `typed`, the yes button
+    is disabled until the input equals that word.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -79,15 +79,15 @@ class Confirm(Dialog[bool]):
 
     @property
     def more_keys(self) -> str:
-        """What else can be pressed, for the hint."""
+        """Further keys for the hint."""
         return ""
 
     def particulars(self) -> ComposeResult:
-        """What a special question shows below the facts."""
+        """Yield widgets below the facts."""
         yield from ()
 
     def _facts(self) -> Iterator[Static]:
-        """Labels and values in two columns, so that a long value wraps under itself."""
+        """Yield labels and values in two columns, so that a long value wraps within its column."""
         for name, value in self.facts:
             yield Static(name, classes="confirm--label", markup=False)
             yield Static(Content(safe(value)), markup=False)
@@ -108,7 +108,7 @@ class Confirm(Dialog[bool]):
 
     @on(Input.Submitted)
     def _entered(self, event: Input.Submitted) -> None:
-        """Enter alone answers nothing: it goes on to the answer, or says that this is not what is asked for."""
+        """Move the focus to the yes button, or show that the input differs. Enter alone never confirms."""
         if event.value == self.typed:
             self.set_focus(self.query_one("#yes", Button))
         else:
@@ -124,7 +124,7 @@ class Confirm(Dialog[bool]):
         self.dismiss(event.button.id == "yes")
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        # y on its own is never enough where the name has to be typed.
+        # y is not enough if the name must be typed.
         if action == "answer" and self.typed is not None:
             return False
         return super().check_action(action, parameters)

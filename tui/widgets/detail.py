@@ -1,4 +1,4 @@
-"""The pane beside a list: everything known about the record under the cursor, as label and value."""
+"""The detail pane: labels and values of the record under the cursor."""
 
 import textwrap
 from collections.abc import Sequence
@@ -12,14 +12,14 @@ from client.text import safe
 
 Section = tuple[str, Sequence[tuple[str, str]]]
 
-NARROWEST = 8  # cells a value is wrapped into at least, however narrow the pane
+NARROWEST = 8  # minimum width of a value, in cells
 
 
 class Detail(VerticalScroll):
-    """Sections of (label, value) lines under a title. Values may be foreign text: they are made safe here.
+    """Sections of (label, value) lines under a title. Control characters in values are made visible.
 
-    Sections without a heading share the width of their labels; one with a heading has its own. A label of a
-    blank continues the label above. Long values wrap under themselves.
+    Sections without a heading share a label width; one with a heading has its own. A blank label continues the label
+    above. Long values wrap within their column.
     """
 
     DEFAULT_CSS = """
@@ -41,9 +41,9 @@ class Detail(VerticalScroll):
         yield Static("", classes="detail--body", markup=False)
 
     def show(self, title: str, sections: Sequence[Section]) -> None:
-        """Show a record, or with an empty title nothing at all."""
+        """Show a record. An empty title clears the pane."""
         if (title, sections) == (self._title, self._sections):
-            return  # what is laid out stays so
+            return  # avoid a new layout
         self.query_one(".detail--title", Static).update(Content(safe(title)))
         self._title, self._sections = title, sections
         self._paint()

@@ -1,21 +1,25 @@
-"""What every dialog shares: the frame, and deafness to keys typed before it could be read.
+"""Base classes of dialogs: the frame, a delay before keys have an effect, and forms that wait for a response.
 
-A key that was on its way while the dialog opened was meant for the view behind it (hostile F12). So a
-dialog starts listening only once it has been painted and a moment has passed; Esc always closes it.
+A key typed while the dialog opens was meant for the screen behind it. A dialog therefore ignores keys, except Esc,
+until a moment after it is painted.
 """
 
-from typing import ClassVar, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
+from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widget import Widget
-from textual.widgets import Static
+from textual.widgets import Button, Static
+from textual.worker import Worker
 
+from client.errors import FrostError
 from client.text import safe
-from tui.resizing import Resting
+from tui.terminal.textual_patches import Resting
 
 Result = TypeVar("Result")
 
@@ -23,7 +27,7 @@ DEAF_SECONDS = 0.15
 
 
 class Dialog(Resting, ModalScreen[Result]):
-    """A framed box in the middle of the screen; `dismiss` gives its value to who pushed it."""
+    """A framed box in the middle of the screen. `dismiss` passes a value to the caller."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "cancel", "Cancel", show=False)]
 
@@ -48,10 +52,10 @@ class Dialog(Resting, ModalScreen[Result]):
     }
     """
 
-    # Nothing has the focus, and so nothing hears a key, until the dialog listens.
+    # Without focus, no widget receives keys until the dialog listens.
     AUTO_FOCUS = ""
     LISTENS_AT_ONCE: ClassVar[bool] = False
-    """True for a form: what is typed into it early does no harm."""
+    """True for forms, where early keys do no harm."""
 
     def compose(self) -> ComposeResult:
         box = Vertical(*self.content(), classes="dialog")
@@ -61,15 +65,15 @@ class Dialog(Resting, ModalScreen[Result]):
     listening = False
 
     def content(self) -> ComposeResult:
-        """The widgets inside the frame."""
+        """Yield the widgets inside the frame."""
         yield from ()
 
     def title_text(self) -> str:
-        """The words in the upper edge of the frame."""
+        """Return the title of the frame."""
         return ""
 
     def first_focus(self) -> Widget | None:
-        """The widget that has the focus once the dialog listens: where it asks, the harmless answer."""
+        """Return the widget to focus once the dialog listens; in a confirmation, the safe answer."""
         return None
 
     def on_mount(self) -> None:
@@ -82,7 +86,7 @@ class Dialog(Resting, ModalScreen[Result]):
         self.listening = True
         widget = self.first_focus()
         if widget is not None:
-            # At once and not in a moment, as `focus` would: the next keys may have been typed already.
+            # `focus` would be deferred, and the next keys may be queued already.
             self.set_focus(widget)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
@@ -93,5 +97,87 @@ class Dialog(Resting, ModalScreen[Result]):
 
 
 def hint(words: str) -> Static:
-    """The quiet line at the foot of a dialog."""
+    """Return the hint line at the end of a dialog."""
     return Static(words, classes="dialog--hint", markup=False)
+
+
+SOON = 0.4
+"""Seconds before a pending request is shown. Most responses are faster, which avoids flicker."""
+
+
+class Waiting(NamedTuple):
+    """Texts for a pending request: while waiting, after the first Esc, and after leaving with the second Esc."""
+
+    said: str
+    warned: str
+    left: str
+
+
+class Sending(Dialog[Any]):
+    """Returns the response of `send`, or None if the user left. Errors are shown in the dialog, and the input is not
+    lost.
+
+    The response contains a secret that is shown only once: the first Esc warns, the second leaves.
+    """
+
+    def __init__(self, send: Callable[[Any], Awaitable[Any]], waiting: Waiting) -> None:
+        super().__init__()
+        self._send, self._waiting = send, waiting
+        self._worker: Worker[None] | None = None
+        self._warned = False
+
+    def say(self, words: str) -> None:
+        """Show a text in the line for problems."""
+        raise NotImplementedError
+
+    def show_refusal(self, error: FrostError) -> None:
+        """Show an error."""
+        raise NotImplementedError
+
+    @property
+    def sending(self) -> bool:
+        """Whether a response is pending."""
+        return self._worker is not None
+
+    def deliver(self, draft: object) -> None:
+        """Send the input, unless a response is pending."""
+        if self._worker is None:
+            self._warned = False
+            self.say("")
+            self._worker = self.app.run_worker(self._deliver(draft), group="send key", exit_on_error=False)
+            self.set_timer(SOON, self._say_waiting)
+
+    async def _deliver(self, draft: object) -> None:
+        try:
+            answer = await self._send(draft)
+        except FrostError as error:
+            self._worker = None
+            self.show_refusal(error)
+        else:
+            self.dismiss(answer)
+        finally:
+            self._worker = None
+
+    def _say_waiting(self) -> None:
+        if self.sending and not self._warned:
+            self.say(self._waiting.said)
+
+    def leave(self) -> None:
+        """Close the dialog. While a response is pending, the first call only warns."""
+        if self._worker is None:
+            self.dismiss(None)
+        elif not self._warned:
+            self._warned = True
+            self.say(self._waiting.warned)
+        else:
+            self._worker.cancel()
+            self.app.notify(self._waiting.left, severity="warning", markup=False)
+            self.dismiss(None)
+
+    def action_cancel(self) -> None:
+        self.leave()
+
+    @on(Button.Pressed, "#cancel")
+    def _cancelled(self, event: Button.Pressed) -> None:
+        event.stop()
+        self.leave()

@@ -1,4 +1,4 @@
-"""A small form: a few named fields, checked while typing, given back as a mapping."""
+"""A form with named fields, validated while typing. It returns a mapping."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,19 +19,19 @@ from tui.widgets.dialog import Dialog, hint
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One line of a form: text, or with `choices` one of several (value, what is shown)."""
+    """A field of a form: text, or a choice of several (value, label)."""
 
     name: str
     label: str
     value: str = ""
     placeholder: str = ""
     choices: Sequence[tuple[str, str]] = ()
-    # What is wrong with a value, or None; called on every key.
+    # Returns the problem of a value, or None. Called on every change.
     check: Callable[[str], str | None] | None = None
 
 
 class Form(Dialog[Mapping[str, str] | None]):
-    """Gives the values by field name, or None when it was left with Esc. Enter saves from any field."""
+    """Returns the values by field name, or None after Esc. Enter saves from any field."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+s", "save", "Save", show=False)]
 
@@ -48,7 +48,7 @@ class Form(Dialog[Mapping[str, str] | None]):
     def __init__(
         self, title: str, fields: Sequence[Field], *, save: str = "Save", note: str = "", problem: str = ""
     ) -> None:
-        """`problem` is why the form is there again: what a refusal said, until something is typed."""
+        """`problem` is the error of the previous attempt. It is shown until the next input."""
         super().__init__()
         self._refused = problem
         self._title = title
@@ -87,14 +87,14 @@ class Form(Dialog[Mapping[str, str] | None]):
         return self.query_one(f"#field-{self.fields[0].name}")
 
     def value_of(self, field: Field) -> str:
-        """What a field holds now."""
+        """Return the value of a field."""
         if not field.choices:
             return self.query_one(f"#field-{field.name}", Input).value
         place = self.query_one(f"#field-{field.name}", OptionList).highlighted
         return field.choices[place or 0][0]
 
     def problem(self) -> tuple[Field, str] | None:
-        """The first field whose value cannot be saved, and why."""
+        """Return the first invalid field and its problem."""
         for field in self.fields:
             reason = field.check(self.value_of(field)) if field.check is not None else None
             if reason:
@@ -102,19 +102,19 @@ class Form(Dialog[Mapping[str, str] | None]):
         return None
 
     def show_problem(self, words: str) -> None:
-        """Say in place what is wrong; also for a refusal of the service, so that nothing typed is lost."""
+        """Show a problem, also an error of the service, without closing the form."""
         self.query_one(".form--problem", Static).update(Content(safe(words)))
 
     @on(Input.Changed)
     def _changed(self) -> None:
-        # An empty field is not yet wrong while it is being filled in.
+        # An empty field is not reported while the user types.
         problem = self.problem()
         if problem is None and self._untouched():
             return
         self.show_problem(problem[1] if problem and self.value_of(problem[0]) else "")
 
     def _untouched(self) -> bool:
-        """Whether the fields hold what they were given: Textual tells that as a change, too."""
+        """Return whether all fields have their initial values. Textual reports these as changes, too."""
         return all(self.value_of(field) == field.value for field in self.fields)
 
     @on(Input.Submitted)
@@ -133,3 +133,15 @@ class Form(Dialog[Mapping[str, str] | None]):
             self.action_save()
         else:
             self.dismiss(None)
+
+
+LONGEST_NAME = 128
+
+
+def check_name(name: str) -> str | None:
+    """Return the problem of a display name, as the service reports it; None if it is valid."""
+    if not name.strip():
+        return "a name is needed"
+    if len(name.strip()) > LONGEST_NAME:
+        return f"a name has at most {LONGEST_NAME} characters"
+    return None

@@ -1,7 +1,7 @@
-"""The line above a list: the place's title, the filter while there is one, and the count.
+"""The line above a list: title, filter and number of records.
 
-The title and the count are painted by one widget. The input of the filter is mounted once the first frame
-is on the screen: it alone would make that frame an eighth later.
+One widget paints title and number. The filter input is mounted after the first frame, which it would delay by an
+eighth.
 """
 
 from collections.abc import Callable
@@ -21,9 +21,9 @@ NARROWEST_FILTER = 12
 
 
 class Heading(Widget):
-    """`/` opens the filter between title and count. Esc there takes it away, Enter and Down go to the list.
+    """`/` opens the filter between title and number. Esc clears it, Enter and Down move to the list.
 
-    A filter longer than its room shows its end while it is typed, and its beginning else.
+    If the filter is too long, its end is visible while it has the focus, else its beginning.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -48,7 +48,7 @@ class Heading(Widget):
             self.line = line
 
     def __init__(self, title: str, leave: Callable[[], None]) -> None:
-        """`leave` gives the focus to the list: called, as the next key may wait already and a message is late."""
+        """`leave` moves the focus to the list. It is a callback: a message would arrive after queued keys."""
         super().__init__()
         self._leave = leave
         self.place_title = title
@@ -56,7 +56,7 @@ class Heading(Widget):
         self._line: Input | None = None
 
     def furnish(self) -> None:
-        """Mount the input, out of sight."""
+        """Mount the input, hidden."""
         if self._line is not None:
             return
         from tui.widgets.line_input import LineInput
@@ -79,21 +79,21 @@ class Heading(Widget):
 
     @property
     def filtering(self) -> bool:
-        """Whether the filter is in sight."""
+        """Whether the filter is visible."""
         return self._line is not None and bool(self._line.display)
 
     def open(self) -> None:
-        """Start typing a filter."""
+        """Show the filter and move the focus to it."""
         self.furnish()
         assert self._line is not None
         self._line.display = True
         self._line.cursor_position = len(self._line.value)
         self.refresh()
-        # At once and not in a moment, as `focus` would: the next keys may have been typed already.
+        # `focus` would be deferred, and the next keys may be queued already.
         self.screen.set_focus(self._line)
 
     def put(self, filter_line: str) -> None:
-        """Set the filter from elsewhere."""
+        """Set the filter."""
         if not filter_line and self._line is None:
             return
         self.furnish()
@@ -103,18 +103,18 @@ class Heading(Widget):
         self.refresh()
 
     def clear(self) -> bool:
-        """Take the filter away; False when there was none."""
+        """Clear the filter. Return False if there was none."""
         had = self.filtering
         self.put("")
         return had
 
     def rename(self, title: str) -> None:
-        """Another title: what is shown belongs to another record now."""
+        """Change the title to that of another record."""
         self.place_title = safe(title)
         self.refresh()
 
     def count(self, words: str) -> None:
-        """The words at the right end."""
+        """Set the text at the right end."""
         words = safe(words)
         if words != self._count:
             self._count = words
@@ -129,7 +129,7 @@ class Heading(Widget):
         self._show_beginning()
 
     def _show_beginning(self) -> None:
-        # A line set from elsewhere has its cursor at its end; one emptied out of sight was scrolled for its cursor.
+        # A line set by `put` has its cursor at the end; a hidden input that is cleared is scrolled to its cursor.
         if self._line is not None and not self._line.has_focus:
             self._line.cursor_position = 0
             self._line.scroll_to(x=0, animate=False, force=True)

@@ -1,10 +1,10 @@
-"""An input of one bare line, as the filter and the `:` prompt use it. Its cursor does not blink: idle is silent."""
+"""A single-line input for the filter and the `:` prompt. A blinking cursor would repaint an idle screen."""
 
 from textual.widgets import Input
 
 
 class LineInput(Input):
-    """No border, no blinking, no selection on focus."""
+    """An input without border, blinking cursor or selection on focus."""
 
     DEFAULT_CSS = """
     LineInput, LineInput:focus {

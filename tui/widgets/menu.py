@@ -1,4 +1,4 @@
-"""A short list to choose from by letter or by cursor: the action menu, the copy menu, a choice of organization."""
+"""A menu of a few entries, chosen by key or cursor."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,23 +14,23 @@ from client.text import cut, safe, width
 from tui.widgets.dialog import Dialog, hint
 
 TALLEST = 16  # lines of the list
-BESIDES = 8  # lines of the dialog that are not the list, where it is short
+BESIDES = 8  # other lines of the dialog, if it is short
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One choice. `key` is a single character that chooses it at once; `reason` says why it cannot be chosen."""
+    """An entry. Its character `key` chooses it; `reason` is why it is disabled."""
 
     value: str
     title: str
     key: str = ""
     note: str = ""
-    """Shown below the list while the cursor is on the entry."""
+    """Shown below the list for the entry under the cursor."""
     reason: str = ""
 
 
 class Menu(Dialog[str | None]):
-    """Gives the value of the chosen entry, or None. An entry with a reason stays, dimmed, and says why."""
+    """Returns the value of the chosen entry, or None. Disabled entries are dimmed and show their reason."""
 
     DEFAULT_CSS = """
     Menu {
@@ -69,7 +69,7 @@ class Menu(Dialog[str | None]):
         return Content.assemble(*parts, (cut(safe(entry.title), 60), tone))
 
     def on_resize(self) -> None:
-        """What does not fit is scrolled to; note and hint stay in sight."""
+        """Limit the height of the list, which scrolls, so that note and hint are visible."""
         self.query_one(OptionList).styles.max_height = max(1, min(TALLEST, self.app.size.height - BESIDES))
 
     def first_focus(self) -> Widget:

@@ -1,4 +1,4 @@
-"""Choosing records from a list that is filtered while typing: one with Enter, several with marks."""
+"""A picker of records, with a filter: Enter chooses one, marks choose several."""
 
 from collections.abc import Callable, Sequence
 from typing import ClassVar
@@ -9,19 +9,19 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 from textual.widgets import Input
 
-from client.records import Column, Kind, Record
+from client.tables.columns import Column, Kind, Record
 from tui.widgets.dialog import Dialog, hint
 from tui.widgets.line_input import LineInput
 from tui.widgets.record_table import RecordTable, Tones
 
 TALLEST = 15  # lines of the list
-BESIDES = 12  # lines of the dialog that are not the list
+BESIDES = 12  # other lines of the dialog
 
 
 class Picker(Dialog[Sequence[Record] | None]):
-    """Gives the marked records, or the one under the cursor where none is marked; None when it was left.
+    """Returns the marked records, or without marks the one under the cursor; None if the user left.
 
-    `records` is called again by `show`: the list may still be on its way while the picker is open.
+    `show` calls `records` again: the list may arrive while the picker is open.
     """
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -81,7 +81,7 @@ class Picker(Dialog[Sequence[Record] | None]):
         self.show()
 
     def show(self) -> None:
-        """Show the records as they are known now; who has not moved yet stays at the first of them."""
+        """Show the current records. Until the user moves it, the cursor is on the first one."""
         table = self.query_one(RecordTable)
         moved = table.cursor > 0
         table.set_empty(self.empty())

@@ -1,7 +1,7 @@
-"""The list of every place: a virtual table that paints only the lines on the screen.
+"""A virtual table that paints only the visible lines.
 
-Opening 100,000 records costs what opening 1,000 does, because no widget, no text and no style exists for
-a record until it scrolls into view. Textual's DataTable builds a cell for each and blocks for seconds.
+A record has no widget, text or style until it scrolls into view, so 100,000 records open as fast as 1,000. Textual's
+DataTable creates a cell for each and blocks for seconds.
 """
 
 import textwrap
@@ -18,21 +18,20 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.timer import Timer
 
-from client.records import Column, Kind, Record
+from client.tables.columns import Column, Kind, Record
 from client.text import safe
-from tui import filters
-from tui.record_view import RecordView
-from tui.widgets.column_widths import GAP, fitted
-from tui.widgets.row_painting import GUTTER, Brush, Tones
+from tui.widgets import record_view
+from tui.widgets.record_view import RecordView
+from tui.widgets.row_painting import GAP, GUTTER, Brush, Tones, fitted
 
 __all__ = ("RecordTable", "Tones")
 
 CACHED_STRIPS = 2_000
-PREPARED, PREPARED_SECONDS = 1_000, 0.02  # records whose filter text is made at once, ahead of the first filter
+PREPARED, PREPARED_SECONDS = 1_000, 0.02  # number of records whose filter text is prepared at a time, and the interval
 
 
 class RecordTable(ScrollView, can_focus=True):
-    """Records of one kind with a cursor, marks, sort and filter. It reads no data and runs no action."""
+    """Records of one kind with cursor, marks, sort and filter. It reads no data and runs no actions."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("up,k", "move(-1)", "Up", show=False, id="table.up"),
@@ -83,10 +82,10 @@ class RecordTable(ScrollView, can_focus=True):
     """
 
     cursor: reactive[int] = reactive(0, repaint=False)
-    """The position the cursor stands on, from 0; 0 as well when nothing is shown."""
+    """Position of the cursor, from 0; 0 in an empty list."""
 
     class Highlighted(Message):
-        """The cursor came to another record (None: nothing is shown)."""
+        """The cursor moved to another record; None in an empty list."""
 
         def __init__(self, table: "RecordTable", record: Record | None) -> None:
             super().__init__()
@@ -98,10 +97,10 @@ class RecordTable(ScrollView, can_focus=True):
             return self.table
 
     class Opened(Highlighted):
-        """Enter or a second click on the record under the cursor."""
+        """Enter was pressed, or the record under the cursor was clicked again."""
 
     class Arranged(Message):
-        """Marks, sort, filter or the records themselves changed: counts beside the table are stale."""
+        """Marks, sort order, filter or records changed."""
 
         def __init__(self, table: "RecordTable") -> None:
             super().__init__()
@@ -133,7 +132,7 @@ class RecordTable(ScrollView, can_focus=True):
         self._telling = False
         self._preparing: Timer | None = None
 
-    # What is shown
+    # Contents
 
     @property
     def record(self) -> Record | None:
@@ -142,34 +141,34 @@ class RecordTable(ScrollView, can_focus=True):
 
     @property
     def meant(self) -> list[Record]:
-        """The records an action on several is about: those marked, or the one under the cursor."""
+        """The records for an action on several: the marked ones, or the one under the cursor."""
         return self.view.marked() or ([self.record] if self.record is not None else [])
 
     def show(self, records: Sequence[Record]) -> None:
-        """Take a newer answer. Cursor, scroll, marks, sort and filter stay where they are."""
+        """Replace the records. Cursor, scroll position, marks, sort order and filter do not change."""
         self.view.replace(records)
         self._rearranged()
         if self._preparing is None and len(records) > PREPARED:
             self._preparing = self.set_interval(PREPARED_SECONDS, self._prepare)
 
     def _prepare(self) -> None:
-        """A little at a time: done at the first letter of a filter, a long list would miss a frame."""
+        """Prepare a few filter texts. For a long list, all at the first keystroke would delay a frame."""
         if not self.view.prepare(PREPARED) and self._preparing is not None:
             self._preparing.stop()
             self._preparing = None
 
     def set_filter(self, line: str) -> None:
-        """Show only the records the filter line accepts."""
+        """Show only the records that match the filter line."""
         self.view.set_filter(line)
         self._rearranged()
 
     def sort_by(self, column: Column | None, reverse: bool = False) -> None:
-        """Order by a column; None is the order of the service."""
+        """Sort by a column; None restores the order of the service."""
         self.view.sort_by(column, reverse)
         self._rearranged()
 
     def sort_next(self) -> None:
-        """Go through the columns: upwards, downwards, the next column, and at the end the service's order."""
+        """Sort by the next order: ascending, descending, the next column, and finally the order of the service."""
         shown = [column for column, _ in self._columns]
         current = self.view.sort_column
         if current is not None and not self.view.reverse:
@@ -179,7 +178,7 @@ class RecordTable(ScrollView, can_focus=True):
         self.sort_by(shown[place] if place < len(shown) else None)
 
     def select(self, record_id: str) -> bool:
-        """Put the cursor on a record; False when it is not shown."""
+        """Move the cursor to a record. Return False if it is not shown."""
         position = self.view.position_of(record_id)
         if position is None:
             return False
@@ -189,19 +188,19 @@ class RecordTable(ScrollView, can_focus=True):
         return True
 
     def begin(self) -> None:
-        """Stand on the first record: what is shown next is another list."""
+        """Move the cursor to the first record, for a new list."""
         self._known = None
         self.cursor = 0
 
     def set_empty(self, words: str) -> None:
-        """What stands in an empty list: why it is empty and what to do."""
+        """Set the text of an empty list."""
         self.empty = words
         self.refresh()
 
     def _rearranged(self) -> None:
-        """Keep the cursor on the record it stood on, at the same height of the screen."""
+        """Update after a change of the view. The cursor stays on its record, on the same line of the screen."""
         self._fit()
-        # No width: what does not fit is cut, and a size that stays the same lays nothing out again.
+        # Width 0: lines are cut, and an unchanged size causes no layout.
         self.virtual_size = Size(0, len(self.view) + 1)
         place = self.view.position_of(self._known) if self._known is not None else None
         before = self.cursor
@@ -216,9 +215,9 @@ class RecordTable(ScrollView, can_focus=True):
         self._tell()
 
     def _tell(self) -> None:
-        """Say where the cursor stands: once for many moves, after they are painted, so that the key is seen first."""
+        """Post one `Highlighted` for several moves, after they are painted."""
         record = self.record
-        if record is not None:  # a list that is empty now may get its rows again, and the cursor its record
+        if record is not None:  # an empty list may get its rows again, and the cursor its record
             self._known = str(record[self.view.kind.id_key])
         if not self._telling:
             self._telling = True
@@ -233,7 +232,7 @@ class RecordTable(ScrollView, can_focus=True):
     def _fit(self) -> None:
         self._strips.clear()
         self._fitted = self.size
-        # A cell stays free at the right, as beside the count above; where it is needed the scrollbar stands there.
+        # The last cell is free, as in the heading, or used by the scrollbar.
         self._columns = fitted(self.view, self.size.width - GUTTER - 1)
 
     def on_resize(self, event: events.Resize) -> None:
@@ -246,7 +245,7 @@ class RecordTable(ScrollView, can_focus=True):
     # Painting
 
     def render_line(self, y: int) -> Strip:
-        # The first frame is painted before the event that tells of a size: it has its rows all the same.
+        # The first frame is painted before the resize event.
         if self._fitted != self.size:
             self._fit()
         if y == 0:
@@ -262,9 +261,9 @@ class RecordTable(ScrollView, can_focus=True):
         return Strip.blank(self.size.width, base)
 
     def _unmatched(self) -> str:
-        """Why nothing is shown; a column that does not exist is the likeliest reason."""
+        """Return why no record matches; an unknown column is the likeliest reason."""
         names = self.view.field_names
-        unknown = filters.unknown_field(self.view.filter, names)
+        unknown = record_view.unknown_field(self.view.filter, names)
         told = f" No column is called {unknown}; there are: {', '.join(names)}." if unknown else ""
         return f"Nothing matches {self.view.filter}; Esc clears the filter.{told}"
 
@@ -309,7 +308,7 @@ class RecordTable(ScrollView, can_focus=True):
         self.refresh_lines(self.cursor + 1)
 
     def reveal(self, position: int) -> None:
-        """Scroll as little as needed to have the record on the screen; the head covers the first line."""
+        """Scroll a record into view, as little as possible. The head covers the first line."""
         height = self.size.height - 1
         if height <= 0:
             return
@@ -343,7 +342,7 @@ class RecordTable(ScrollView, can_focus=True):
             self._go(self.cursor + 1)
 
     def clear_marks(self) -> bool:
-        """Take all marks away; False when there were none."""
+        """Clear all marks. Return False if there were none."""
         if not self.view.marks:
             return False
         self.view.marks.clear()

@@ -1,38 +1,89 @@
-"""The lines of a list as they are painted: its head, and a record with its tones and what the filter found."""
+"""Painting of lines and the widths of columns."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
-from client.records import Column, Record
+from client.tables.columns import Column, Record
 from client.text import cut, safe, width
-from tui.record_view import RecordView
-from tui.widgets.column_widths import GAP
+from tui.widgets.record_view import RecordView
+
+SAMPLE = 200  # number of records that determine the widths
+GAP = 2  # blanks between columns
+NARROWEST = 8  # minimum width of a cut column, in cells
+READABLE = 12  # a column is not cut below this width if another one can be
+LONGEST_FIRST = 24  # minimum limit for the width of the first column
+FEWEST = 2  # number of columns that are never removed
+
+
+def fitted(view: RecordView, space: int) -> list[tuple[Column, int]]:
+    """Return columns and widths for a line: the widest are cut first, then the last ones are removed."""
+    if space <= 0:
+        return []
+    wanted = _wanted(view)
+    # Limit a very long name, unless it is useless when cut.
+    if not wanted[0][0].whole:
+        wanted[0][1] = min(wanted[0][1], max(LONGEST_FIRST, space * 2 // 5))
+    while wanted and sum(min(cells, NARROWEST) + GAP for _, cells in wanted) - GAP > space:
+        wanted.pop()
+    # A `wide` column is shown only if all others have their full width.
+    while len(wanted) > 1 and wanted[-1][0].wide and sum(cells + GAP for _, cells in wanted) - GAP > space:
+        wanted.pop()
+    while (over := sum(cells + GAP for _, cells in wanted) - GAP - space) > 0:
+        # A cut time or id is useless: cut other columns first.
+        giving = [pair for pair in wanted[1:] if not pair[0].whole and pair[1] > READABLE]
+        giving = giving or [pair for pair in wanted[1:] if pair[0].yields and pair[1] > NARROWEST]
+        # The first column identifies the record: it is cut only if no other can be.
+        if not giving and len(wanted) > FEWEST:
+            wanted.pop()
+            continue
+        widest = max(giving or wanted[1:], key=lambda pair: pair[1], default=wanted[0])
+        # A first column that is useless when cut (the name of an operation) is cut only if all others are at the
+        # minimum.
+        kept = wanted[0][0].whole and widest is not wanted[0] and widest[1] > NARROWEST
+        if not giving and not kept and wanted[0][1] > NARROWEST:
+            widest = wanted[0]
+        widest[1] = max(NARROWEST, widest[1] - min(over, max(1, widest[1] // 8)))
+    return [(column, cells) for column, cells in wanted]
+
+
+def _wanted(view: RecordView) -> list[list[Any]]:
+    """Return the columns with their preferred widths, from a sample of the records."""
+    sample = range(min(len(view), SAMPLE))
+    wanted: list[list[Any]] = []
+    for place, column in enumerate(view.columns):
+        # Omit empty columns, except the first one, which names the record, and the sort column.
+        if place and column is not view.sort_column and view.is_unknown(column):
+            continue
+        texts = (width(safe(column.text(view[position]))) for position in sample)
+        wanted.append([column, max(width(column.title) + 2, *texts) if len(sample) else width(column.title) + 2])
+    return wanted
+
 
 Tone = str | None
-"""good, warning, bad, dim, mark, or none at all. The text must say it as well."""
+"""good, warning, bad, dim, mark or None. The text must have the same meaning without colour."""
 Tones = Mapping[str, Callable[[Record], Tone | Sequence[tuple[int, Tone]]]]
-"""By column key: the tone of a cell, or the tones of its parts, each with the cells it covers."""
+"""Tones by column key: of a cell, or of its parts with their widths in cells."""
 
 GUTTER = 2  # the mark and a blank, before the first column
 
 
 class Brush(NamedTuple):
-    """What lines are painted with: the columns with their widths, the tones, and the styles by name."""
+    """Paints lines with columns and widths, tones, and styles by name."""
 
     columns: Sequence[tuple[Column, int]]
     tones: Tones
     style: Callable[[str], Style]
     cells: int
-    """How long a line is."""
+    """Length of a line."""
 
     def head(self, view: RecordView) -> Strip:
-        """The titles, with an arrow at the column sorted by."""
+        """Return the line of titles, with an arrow at the sort column."""
         style = self.style("head")
-        # A segment a column, as in the rows below: an exported picture places each segment by itself.
+        # One segment for each column, as in the rows: an exported picture places each segment.
         segments = [Segment(" " * GUTTER, style)]
         for column, cells in self.columns:
             arrow = ""
@@ -42,7 +93,7 @@ class Brush(NamedTuple):
         return Strip(segments).adjust_cell_length(self.cells, style)
 
     def row(self, record: Record, base: Style, words: Sequence[str], *, marked: bool) -> Strip:
-        """A record; `words` are what the filter looks for, marked where they are found first."""
+        """Return the line of a record. The first occurrence of each of `words` is highlighted."""
         segments = [Segment("● " if marked else " " * GUTTER, base + _foreground(self.style("mark")))]
         for column, cells in self.columns:
             tone = self.tones[column.key](record) if column.key in self.tones else None
@@ -54,13 +105,13 @@ class Brush(NamedTuple):
         return Strip(segments).adjust_cell_length(self.cells, base)
 
     def words(self, text: str, base: Style) -> Strip:
-        """A line that says why there is nothing."""
+        """Return the line of an empty list."""
         told = Segment(" " * GUTTER + cut(safe(text), self.cells - GUTTER), self.style("empty"))
         return Strip([told]).adjust_cell_length(self.cells, base)
 
     def _cell(self, text: str, style: Style, words: Sequence[str]) -> list[Segment]:
         folded = text.casefold()
-        # Casefolding may change the length (ß); then places no longer agree and nothing is marked.
+        # Casefolding may change the length (ß). Positions then differ, and no word is highlighted.
         if not words or len(folded) != len(text):
             return [Segment(text, style)]
         found = sorted({(folded.find(word), len(word)) for word in words if word in folded})
@@ -75,7 +126,7 @@ class Brush(NamedTuple):
 
 
 def _parts(text: str, tone: Tone | Sequence[tuple[int, Tone]]) -> Iterator[tuple[str, Tone]]:
-    """A cell in the parts that have a tone of their own; what is left over has none."""
+    """Yield the parts of a cell with their tones. The rest has none."""
     if tone is None or isinstance(tone, str):
         yield text, tone
         return
@@ -86,7 +137,7 @@ def _parts(text: str, tone: Tone | Sequence[tuple[int, Tone]]) -> Iterator[tuple
 
 
 def _foreground(style: Style) -> Style:
-    """A component style without its background, to lie over the cursor's."""
+    """Return a style without its background, to combine with that of the cursor."""
     return Style(
         color=style.color, bold=style.bold, italic=style.italic, underline=style.underline, reverse=style.reverse
     )

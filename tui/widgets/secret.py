@@ -1,4 +1,4 @@
-"""A secret on the screen: shown once, in a dialog of its own, and in no picture of the screen (checklist K02, I08)."""
+"""A secret on the screen: shown once, in its own dialog, and hidden in screenshots."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +16,7 @@ _picturing: ContextVar[bool] = ContextVar("picturing", default=False)
 
 @contextmanager
 def pictured() -> Iterator[None]:
-    """While a picture of the screen is taken: no secret is painted."""
+    """Hide secrets while a screenshot is taken."""
     token = _picturing.set(True)
     try:
         yield
@@ -25,7 +25,7 @@ def pictured() -> Iterator[None]:
 
 
 class Unsaid(str):
-    """A text that no traceback writes out: a program that breaks shows what its variables hold."""
+    """A string that tracebacks do not show: they print the values of variables."""
 
     __slots__ = ()
 
@@ -34,7 +34,7 @@ class Unsaid(str):
 
 
 class Secret(Widget):
-    """One line with a secret. It is painted anew each time, so nothing keeps it but what it was made with."""
+    """A line with a secret. It is not cached, so only the widget holds the secret."""
 
     DEFAULT_CSS = "Secret { height: 1; margin: 1 0; color: $text-accent; text-style: bold; }"
 
@@ -43,7 +43,7 @@ class Secret(Widget):
         self._secret = secret
 
     def forget(self) -> None:
-        """Hold and paint nothing any more."""
+        """Remove the secret."""
         self._secret = ""
         self.refresh()
 

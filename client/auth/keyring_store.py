@@ -1,0 +1,140 @@
+"""Store secrets in the operating system's keyring.
+
+Each context has an entry with a JSON object of its secrets. Backends that store plain text or drop values are not
+trusted. Calls time out after 3 s, for example if a locked keyring waits for the user. Writes are read back.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from client.errors import Exit, FrostError
+
+_T = TypeVar("_T")
+
+SERVICE = "frost"
+SECONDS = 3.0
+_MEMBERS = ("api_key", "access_token", "refresh_token")
+_TRUSTED = {
+    "keyring.backends.SecretService": "Keyring",
+    "keyring.backends.kwallet": "DBusKeyring",
+    "keyring.backends.macOS": "Keyring",
+    "keyring.backends.Windows": "WinVaultKeyring",
+}
+
+
+class Unavailable(Exception):
+    """No trusted keyring completed the call; the text is the reason."""
+
+
+def read(entry: str) -> dict[str, Any]:
+    """Return the secrets of an entry; empty if it does not exist.
+
+    Raises:
+        FrostError: The keyring is unavailable (exit 3).
+    """
+    try:
+        return _bounded(lambda: _secrets(_backend(), entry))
+    except Unavailable as error:
+        raise unavailable(error) from None
+
+
+def update(entry: str, changes: Mapping[str, Any]) -> tuple[str, ...]:
+    """Change members of an entry (None removes one). An entry without secrets is deleted.
+
+    Returns:
+        The kinds of credential in the entry: `api_key`, `session`.
+
+    Raises:
+        Unavailable: No trusted keyring, a timeout, or the keyring did not store the value.
+    """
+    return _bounded(lambda: _updated(_backend(), entry, changes))
+
+
+def unavailable(reason: Unavailable) -> FrostError:
+    return FrostError(
+        f"the keyring cannot be used: {reason}",
+        code="KEYRING_UNAVAILABLE",
+        hint="unlock it, or keep credentials in the config file: FROST_CREDENTIAL_STORE=file frost login",
+        exit_code=Exit.NOT_SIGNED_IN,
+    )
+
+
+def _updated(backend: Any, entry: str, changes: Mapping[str, Any]) -> tuple[str, ...]:
+    secrets = {name: value for name, value in {**_secrets(backend, entry), **changes}.items() if value is not None}
+    kinds = tuple(
+        kind for kind, member in (("api_key", "api_key"), ("session", "refresh_token")) if secrets.get(member)
+    )
+    if "session" not in kinds and secrets.get("access_token"):
+        kinds = (*kinds, "session")
+    if not kinds:
+        if backend.get_password(SERVICE, entry) is not None:
+            backend.delete_password(SERVICE, entry)
+        return ()
+    text = json.dumps(secrets)
+    backend.set_password(SERVICE, entry, text)
+    if backend.get_password(SERVICE, entry) != text:
+        raise Unavailable("it does not give back what it was given")
+    return kinds
+
+
+def _secrets(backend: Any, entry: str) -> dict[str, Any]:
+    text = backend.get_password(SERVICE, entry)
+    try:
+        found = json.loads(text) if text else {}
+    except ValueError:
+        found = {}
+    if not isinstance(found, dict):
+        return {}
+    secrets = {name: found[name] for name in _MEMBERS if isinstance(found.get(name), str)}
+    expires = found.get("expires_at")
+    return {**secrets, "expires_at": expires} if type(expires) is int else secrets
+
+
+def _backend() -> Any:
+    """Return the trusted backend. Raises Unavailable if there is none, or if the user configured another one."""
+    if sys.platform == "linux" and not os.environ.get("DBUS_SESSION_BUS_ADDRESS"):
+        raise Unavailable("there is none in this session")
+    from importlib import import_module
+
+    from keyring import core
+
+    chosen = core.load_env() or core.load_config()
+    if chosen is not None:
+        if _TRUSTED.get(type(chosen).__module__) != type(chosen).__name__:
+            raise Unavailable("the one that is configured is not trusted with secrets")
+        return chosen
+    usable: list[Any] = []
+    for module, name in _TRUSTED.items():
+        backend = getattr(import_module(module), name, None)
+        if backend is not None and backend.viable:
+            usable.append(backend)
+    if not usable:
+        raise Unavailable("there is none in this session")
+    return max(usable, key=lambda backend: backend.priority)()
+
+
+def _bounded(work: Callable[[], _T]) -> _T:
+    """Run `work` in a thread, abandoned after 3 s: a locked keyring waits for a user who may be absent."""
+    done: list[_T] = []
+    failed: list[Unavailable] = []
+
+    def run() -> None:
+        try:
+            done.append(work())
+        except Unavailable as error:
+            failed.append(error)
+        except Exception as error:  # backends raise any type; the text may contain secrets
+            failed.append(Unavailable(f"it refused ({type(error).__name__})"))
+
+    worker = threading.Thread(target=run, name="keyring", daemon=True)
+    worker.start()
+    worker.join(SECONDS)
+    if done:
+        return done[0]
+    raise failed[0] if failed else Unavailable(f"it did not answer within {SECONDS:g} s; it may be locked")

@@ -1,0 +1,210 @@
+"""The identity provider of a platform: discovery, requests to its endpoints, and token responses.
+
+All endpoints must be on the issuer's host and use https, except on this machine. Error bodies are never shown.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode, urlsplit
+
+from client import times
+from client.auth.credential_store import Credential
+from client.auth.model import _PROMPTS, _SCOPES, Provider
+from client.errors import Exit, FrostError
+from client.text import safe
+from client.transport.endpoint import Endpoint, issuer_route
+from client.transport.request import Call, Request
+
+if TYPE_CHECKING:
+    from client.auth.model import Connection
+    from client.transport.request import Reply
+
+_LONGEST_LIFE = 366 * 24 * 3600
+
+
+class Refused(Exception):
+    """The provider returned an error: `code` is its OAuth error code, empty if missing; `status` is the HTTP status."""
+
+    def __init__(self, code: str, status: int) -> None:
+        super().__init__(code or f"HTTP {status}")
+        self.code = code
+        self.status = status
+
+
+def discover(connection: Connection) -> Provider:
+    """Request the platform's identity provider and discover its endpoints.
+
+    Raises:
+        FrostError: The platform or the provider is unreachable (exit 7), or a response is invalid (exit 1 or 2).
+    """
+    pass
+    from client.transport.blocking_client import OneShot
+
+    told = OneShot(connection).call(cli_config())
+    issuer, client_id, resource = told.get("issuer"), told.get("clientId"), told.get("resource", "")
+    if not isinstance(issuer, str) or not issuer:
+        raise _unfit("the platform names no identity provider")
+    if not isinstance(client_id, str) or not client_id:
+        raise _unfit("the platform has no client for command lines configured")
+    if not isinstance(resource, str):
+        raise _unfit("the platform names a resource that is none")
+    route, target = issuer_route(issuer, connection.endpoint)
+    if "?" in target:
+        raise _unfit("the issuer's URL has a query")
+    url = issuer.rstrip("/") + "/.well-known/openid-configuration"
+    document = _object(_fetched(connection, "GET", url))
+    if document is None:
+        raise _unfit(f"{safe(issuer, 200)} does not describe itself (no discovery document)")
+    if document.get("issuer") != issuer:
+        raise _unfit(f"the discovery document of {safe(issuer, 200)} is another issuer's")
+
+    def endpoint(name: str) -> str:
+        found = document.get(name, "")
+        if not isinstance(found, str):
+            raise _unfit(f"{name} of the identity provider is not a URL")
+        if found:
+            _check_host(connection, name, found, route)
+        return found
+
+    token = endpoint("token_endpoint")
+    if not token:
+        raise _unfit("the identity provider names no token endpoint")
+    scopes = _known(_SCOPES, document.get("scopes_supported"))
+    prompts = _PROMPTS if "offline_access" in scopes else _PROMPTS[:1]
+    return Provider(
+        issuer,
+        client_id,
+        token,
+        endpoint("authorization_endpoint"),
+        endpoint("device_authorization_endpoint"),
+        endpoint("revocation_endpoint"),
+        resource,
+        " ".join(scopes),
+        " ".join(_known(prompts, document.get("prompt_values_supported"))),
+    )
+
+
+def _known(wanted: Sequence[str], supported: object) -> list[str]:
+    """Return the supported values; all of them if the provider does not list them."""
+    return [one for one in wanted if not isinstance(supported, list) or one in supported]
+
+
+def is_platforms_own(connection: Connection, provider: Provider) -> bool:
+    """Return whether the issuer is the local platform, which identifies the user by the socket."""
+    if connection.endpoint.kind != "unix":
+        return False
+    return issuer_route(provider.issuer, connection.endpoint)[0] == connection.endpoint
+
+
+def post(connection: Connection, url: str, form: Mapping[str, str]) -> dict[str, Any]:
+    """Post a form to an endpoint of the provider and return the JSON object of the response.
+
+    Raises:
+        Refused: The status is not 200.
+        FrostError: No response (exit 7), or an invalid one (exit 1).
+    """
+    reply = _fetched(
+        connection,
+        "POST",
+        url,
+        headers={"Content-Type": "application/x-www-form-urlencoded"},
+        body=urlencode(form).encode("ascii"),
+    )
+    document = _object(reply)
+    if reply.status != 200:
+        code = (document or {}).get("error")
+        raise Refused(code if isinstance(code, str) else "", reply.status)
+    if document is None:
+        raise _unfit("the identity provider's answer is not a JSON object")
+    return document
+
+
+def redirect_of(connection: Connection, url: str) -> str:
+    """Return the redirect of the local platform's authorization page, which identifies the user by the socket.
+
+    Raises:
+        FrostError: The response is not a redirect (exit 3).
+    """
+    reply = _fetched(connection, "GET", url)
+    location = reply.headers.get("location", "")
+    if reply.status not in (302, 303) or not location:
+        raise explained(Refused(str((_object(reply) or {}).get("error", "")), reply.status))
+    return location
+
+
+def session_from(tokens: Mapping[str, Any], before: Credential | None = None) -> Credential:
+    """Return the session of a token response. Missing values are taken from `before`."""
+    access = _token(tokens, "access_token")
+    if not access:
+        raise _unfit("the identity provider's answer has no access token")
+    refresh = _token(tokens, "refresh_token") or (before.refresh_token if before else "")
+    life = tokens.get("expires_in")
+    expires = before.expires_at if before else 0
+    if isinstance(life, (int, float)) and not isinstance(life, bool) and 0 < life < _LONGEST_LIFE:
+        expires = int(times.now().timestamp() + life)
+    return Credential("session", access, refresh, expires, before.source if before else "")
+
+
+def explained(error: Refused) -> FrostError:
+    """Return the error for a refusal by the provider; of the response it shows only the code."""
+    known = {
+        "access_denied": "the sign-in was refused at the identity provider",
+        "expired_token": "the code has expired before it was confirmed",
+        "invalid_client": "the identity provider does not know this client",
+        "invalid_grant": "the identity provider refused the sign-in",
+        "invalid_scope": "the identity provider does not give this client what a sign-in needs (invalid_scope)",
+        "invalid_target": "the identity provider gives no tokens for this platform (invalid_target)",
+        "unauthorized_client": "the identity provider does not let this client sign in this way (unauthorized_client)",
+    }
+    what = known.get(error.code) or f"the identity provider refused ({safe(error.code, 60) or f'HTTP {error.status}'})"
+    return FrostError(what, code="SIGN_IN_REFUSED", hint="try again: frost login", exit_code=Exit.NOT_SIGNED_IN)
+
+
+def _fetched(connection: Connection, method: str, url: str, **more: Any) -> Reply:
+    from client.transport.blocking_client import fetch
+
+    route, target = issuer_route(url, connection.endpoint)
+    return fetch(route, connection.environ, method, target, **more)
+
+
+def _check_host(connection: Connection, name: str, url: str, issuer: Endpoint) -> None:
+    """Refuse an endpoint on another host than the issuer's: it would receive tokens and codes."""
+    route, _ = issuer_route(url, connection.endpoint)
+    if (route.kind, route.host, route.port) != (issuer.kind, issuer.host, issuer.port):
+        raise _unfit(
+            f"{name} of the identity provider is on another host, {safe(urlsplit(url).netloc, 100)}; nothing was sent"
+        )
+
+
+def _object(reply: Reply) -> dict[str, Any] | None:
+    try:
+        found = json.loads(reply.body)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _token(tokens: Mapping[str, Any], name: str) -> str:
+    found = tokens.get(name, "")
+    if (
+        not isinstance(found, str)
+        or not found.isascii()
+        or not found.isprintable()
+        or " " in found
+        or len(found) > 16384
+    ):
+        raise _unfit(f"the identity provider's {name} is not a token")
+    return found
+
+
+def _unfit(message: str) -> FrostError:
+    return FrostError(message, code="SIGN_IN_REFUSED", hint="check api_endpoint: frost config show")
+
+
+def cli_config() -> Call:
+    """Request the identity provider that the platform trusts, and the client id to use."""
+    request = Request("GET", "/v1/auth/cli-config", authenticated=False)
+    return Call(request, model="account.CliConfig", needs=("issuer",))

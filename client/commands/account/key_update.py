@@ -1,0 +1,67 @@
+"""`frost account api-key update` (ours): change a key without replacing it."""
+
+import click
+
+from client.api import keys
+from client.commands.account import key_refusals
+from client.commands.account.key_create import RequestsAMinute, typed_scopes, unenforced, warn_unenforced
+from client.commands.account.keys import ID, named, own_key
+from client.commands.command import leaf
+from client.commands.completers import scope_names
+from client.commands.invocation import Invocation
+from client.errors import usage
+from client.tables import account
+
+
+@leaf(
+    "update",
+    ID,
+    click.Option(["--name"], metavar="NAME", help="2 to 100 characters."),
+    click.Option(["--description"], metavar="TEXT", help='What it is for; "" clears it.'),
+    click.Option(
+        ["--scopes"],
+        multiple=True,
+        metavar="SCOPE,…",
+        help="All that it may do from now on, at least one; repeat or separate by commas.",
+        shell_complete=scope_names,
+    ),
+    click.Option(["--rate-limit"], type=RequestsAMinute(), metavar="N", help="Requests a minute, at most 60000."),
+    ours=True,
+    person=True,
+    examples=(
+        "frost account api-key update API_KEY_ID --name ci-2",
+        "frost account api-key update API_KEY_ID --scopes compute:read,storage:read",
+    ),
+)
+def update(
+    run: Invocation,
+    key_id: str,
+    name: str | None,
+    description: str | None,
+    scopes: tuple[str, ...],
+    rate_limit: int | None,
+) -> None:
+    """Change a key's name, description, scopes or rate limit.
+
+    Only what is given changes, from the key's next request on; its secret and its expiry stay.
+    """
+    if name is None and description is None and not scopes and rate_limit is None:
+        raise usage("nothing to change was given", "give --name, --description, --scopes or --rate-limit")
+    wanted = typed_scopes(scopes, "update") if scopes else None
+    found = own_key(run, key_id)
+    of_no_service = unenforced(run, wanted) if wanted else []
+    with key_refusals.explained(None):
+        made = run.change(
+            keys.update(
+                found["tenantId"],
+                found["id"],
+                name=name,
+                description=description,
+                scopes=wanted,
+                rate_limit=rate_limit,
+            )
+        )
+    run.output.record(account.API_KEY, made.record)
+    run.output.note(f"key {named(made.record)} is changed" if made.changed else "it was so already; nothing is changed")
+    if wanted and of_no_service:
+        warn_unenforced(run, wanted, of_no_service)

@@ -1,0 +1,172 @@
+"""`frost account api-key`: the caller's API keys."""
+
+from typing import Any
+
+import click
+
+from client.api import account, keys, tenants
+from client.commands import output
+from client.commands.command import Group, Lazy
+from client.commands.completers import own_key_ids
+from client.commands.ids import an_id
+from client.commands.invocation import Invocation
+from client.commands.output import Fact
+from client.errors import Exit, FrostError
+from client.tables import account as tables_account
+from client.tables import columns
+from client.text import safe
+
+_MAX_NAMESAKES = 5
+_MAKING = "client.commands.account.key_create"
+
+api_key = Group(
+    "api-key",
+    {
+        "create": Lazy(f"{_MAKING}:create", "Create an API key; its secret is shown only now."),
+        "update": Lazy(
+            "client.commands.account.key_update:update",
+            "Change a key's name, description, scopes or rate limit.",
+            ours=True,
+        ),
+        "rotate": Lazy(f"{_MAKING}:rotate", "Replace a key by a new one that may do the same.", ours=True),
+    },
+    help="API keys of your own.",
+)
+
+YES = click.Option(["--yes"], is_flag=True, help="Do not ask; without a terminal nothing is asked either.")
+ID = click.Argument(["key_id"], metavar="API_KEY_ID", callback=an_id, shell_complete=own_key_ids)
+
+
+@api_key.leaf("get", ID, examples=("frost account api-key get API_KEY_ID -o json",))
+def get(run: Invocation, key_id: str) -> None:
+    """Show one of your keys; never its secret.
+
+    An API key may show itself.
+    """
+    found = own_key(run, key_id)
+    facts: list[Fact] = [
+        ("id", found["id"]),
+        ("name", found["name"]),
+        ("description", found.get("description", "")),
+        ("tenant", f"{found.get('tenantName', '')} · {found.get('tenantId', '')}"),
+        ("status", found["status"]),
+        ("scopes", tables_account.scopes_text(found)),
+        ("rate limit", f"{found['rateLimit']} requests a minute" if found.get("rateLimit") else ""),
+        ("prefix", found.get("keyPrefix", "")),
+        ("created", columns.time_text(found.get("createdAt"))),
+        ("expires", columns.time_text(found.get("expiresAt"))),
+        ("last used", columns.time_text(found.get("lastUsedAt"))),
+    ]
+    if found.get("revokedAt"):
+        facts.append(("revoked", columns.time_text(found["revokedAt"])))
+    if run.output.wide:
+        facts += [
+            ("creator", f"{found.get('creatorName', '')} <{found.get('creatorEmail', '')}>"),
+            ("creator id", str(found.get("creatorId", ""))),
+        ]
+    run.output.facts(found, facts)
+
+
+@api_key.leaf("list", person=True, examples=("frost account api-key list", "frost account api-key list -o wide"))
+def list_(run: Invocation) -> None:
+    """List your keys in every tenant you may use, the newest first.
+
+    Revoked and expired ones too, until they are deleted. --tenant narrows to one tenant.
+    """
+    found = _own(run)
+    if not found and run.flags.tenant:
+        run.call_for_tenant(tenants.get)  # raises FrostError if the tenant does not exist
+    run.output.records(tables_account.API_KEY, found)
+
+
+@api_key.leaf("revoke", ID, YES, person=True, examples=("frost account api-key revoke API_KEY_ID",))
+def revoke(run: Invocation, key_id: str, yes: bool) -> None:
+    """Revoke a key, for good: its next request is refused.
+
+    It stays in the list as revoked. On a terminal you are asked before.
+    """
+    found = own_key(run, key_id)
+    if not yes and found["status"] != "revoked":
+        output.confirm_on_terminal(run.talk, f"Revoke {_described(found)}, for good?")
+    made = run.change(keys.revoke(found["tenantId"], found["id"]))
+    said = f"key {named(found)} is revoked; its next request is refused" if made.changed else "already revoked"
+    run.output.done(said, made.record)
+
+
+@api_key.leaf("delete", ID, YES, person=True, examples=("frost account api-key delete API_KEY_ID",))
+def delete(run: Invocation, key_id: str, yes: bool) -> None:
+    """Delete a key permanently, with its memberships and attachments.
+
+    Its next request is refused, and it is in no list any more. On a terminal you are asked before.
+    """
+    found = own_key(run, key_id)
+    if not yes:
+        output.confirm_on_terminal(
+            run.talk, f"Delete {_described(found)}, with its memberships and attachments, for good?"
+        )
+    run.call(keys.delete(found["tenantId"], found["id"]))
+    run.output.done(f"key {named(found)} is deleted", {"id": found["id"], "status": "deleted"})
+
+
+@api_key.leaf("scopes", examples=("frost account api-key scopes", "frost account api-key scopes -o wide"))
+def scopes(run: Invocation) -> None:
+    """List the scopes that a key can be given.
+
+    -o wide says what each allows, and which no service enforces: a key with only such scopes is denied everything.
+    """
+    served = run.call(account.scopes())["scopes"]
+    run.output.records(tables_account.SCOPE, [one for one in served if one["scope"] != "*"])
+
+
+def own_key(run: Invocation, key_id: str) -> dict[str, Any]:
+    """Return a key of the caller by id, in any tenant unless `--tenant` is set. Raises FrostError (exit 5)."""
+    if run.connection.credential().kind == "api_key":
+        return _itself(run, key_id)
+    own = _own(run)
+    for one in own:
+        if one["id"] == key_id:
+            return one
+    from client.tenancy import folded
+
+    namesakes = [one for one in own if folded(one["name"]) == folded(key_id)]
+    where = f" in tenant {run.flags.tenant}" if run.flags.tenant else ""
+    message, hint = f"you have no API key {safe(key_id, 130)}{where}", "see your keys: frost account api-key list"
+    if namesakes:
+        message = f"an API key is named by its id, not by its name {safe(key_id, 130)}"
+        ids = [f"{one['id']} ({one['status']}, {safe(one.get('tenantName') or '', 60)})" for one in namesakes]
+        more = f" and {len(ids) - _MAX_NAMESAKES} more" if len(ids) > _MAX_NAMESAKES else ""
+        hint = f"the keys of that name: {', '.join(ids[:_MAX_NAMESAKES])}{more}"
+        if len(ids) == 1:
+            hint = f"its id is {namesakes[0]['id']}"
+    raise FrostError(message, code="NOT_FOUND", hint=hint, exit_code=Exit.NOT_FOUND)
+
+
+def _itself(run: Invocation, key_id: str) -> dict[str, Any]:
+    """Return the key of the context in use. An API key may read only itself."""
+    try:
+        found: dict[str, Any] = run.call(keys.get(run.me["tenantId"], key_id))
+    except FrostError as error:
+        if error.gone:
+            error.message = f"the API key in use may read itself alone, not {safe(key_id, 130)}"
+            run.point_to_person(error)
+        raise
+    return found
+
+
+def _described(key: columns.Record) -> str:
+    """Describe a key with its tenant and last use."""
+    used = f"last used {columns.time_text(key['lastUsedAt'])}" if key.get("lastUsedAt") else "never used"
+    return f"key {named(key)} of tenant {safe(key.get('tenantName') or key.get('tenantId'), 130)}, {used}"
+
+
+def named(key: columns.Record) -> str:
+    """Return the name and the id of a key for a sentence."""
+    return f'"{safe(key["name"], 130)}" ({key["id"]})'
+
+
+def _own(run: Invocation) -> list[dict[str, Any]]:
+    """Return the caller's keys, of one tenant if `--tenant` is set."""
+    found: list[dict[str, Any]] = run.call(keys.own())["apiKeys"]
+    if run.flags.tenant is None:
+        return found
+    return [one for one in found if one["tenantId"] == run.tenant.tenant_id]

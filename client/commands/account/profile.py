@@ -1,0 +1,119 @@
+"""`frost account`: the profile, and deleting the account."""
+
+from typing import Any
+
+import click
+
+from client.api import account as calls
+from client.commands.command import Group, Lazy
+from client.commands.invocation import Invocation
+from client.commands.output import Fact
+from client.errors import Exit, FrostError
+from client.tables import columns
+from client.text import safe
+
+account = Group(
+    "account",
+    {
+        "api-key": Lazy("client.commands.account.keys:api_key", "API keys of your own.", ("api-keys",)),
+        "session": Lazy("client.commands.account.sessions:session", "Your sessions on all devices.", ("sessions",)),
+    },
+    help="Your profile, API keys and sessions.",
+)
+
+
+@account.leaf("profile", examples=("frost account profile", "frost account profile -o json"))
+def profile(run: Invocation) -> None:
+    """Show who you are, and in which organizations.
+
+    With an API key it is the key's owner, and what the key is limited to.
+    """
+    me = run.me
+    credential = me.get("credential") or {}
+    facts: list[Fact] = [
+        ("id", me["id"]),
+        ("email", me.get("email", "")),
+        ("name", me.get("name", "")),
+        ("created", columns.time_text(me.get("createdAt"))),
+        ("default tenant", me.get("tenantId", "")),
+        ("credential", _CREDENTIALS.get(str(credential.get("kind")), str(credential.get("kind", "")))),
+    ]
+    if credential.get("scopes") is not None:
+        facts += [
+            ("tenant", str(credential.get("tenantId") or "")),
+            ("scopes", ", ".join(map(str, credential["scopes"]))),
+        ]
+    if credential.get("expiresAt"):
+        facts.append(("expires", columns.time_text(credential["expiresAt"])))
+    if run.output.wide:
+        facts.append(("credential id", str(credential.get("id") or "")))
+    for one in me.get("organizations", ()):
+        facts.append(("organization", f"{one['name']} · {one['role']} · {one['id']}"))
+        if run.output.wide:
+            facts.append(("", f"slug {one.get('slug', '')}, created {columns.time_text(one.get('createdAt'))}"))
+    run.output.facts(me, facts)
+
+
+_CREDENTIALS = {"api_key": "API key", "session": "session", "workload": "workload identity"}
+
+
+@account.leaf(
+    "delete",
+    click.Option(["--yes"], is_flag=True, help="Do not ask; required when not reading from a terminal."),
+    person=True,
+    examples=("frost account delete",),
+)
+def delete(run: Invocation, yes: bool) -> None:
+    """Delete your account; support can bring it back within 30 days.
+
+    Every session and API key of it stops working at once, and stays ended when the account comes back. Your e-mail
+    address must be typed.
+    """
+    me = run.me
+    _needs_person(run, me)
+    email = str(me["email"])
+    if not yes:
+        from client.commands import output
+
+        output.confirm(
+            run.talk,
+            f"Delete the account {safe(email, 130)}, its sessions and API keys?",
+            refused=f"this deletes the account {safe(email, 130)}",
+            hint="--yes does it without a question",
+            typed=email,
+        )
+    try:
+        gone: dict[str, Any] = run.call(calls.delete(email))
+    except FrostError as error:
+        if error.code == "LAST_OWNER":
+            _name_organizations(error)
+        raise
+    from client.auth import sign_in
+
+    sign_in.forget_ended(run.connection)
+    run.tell_notices(run.connection)
+    until = columns.time_text(gone["restorableUntil"])
+    run.output.done(f"account {email} is deleted; support can bring it back until {until}", gone)
+
+
+def _needs_person(run: Invocation, me: dict[str, Any]) -> None:
+    """Refuse an API key or a workload identity before sending a request: only a person may delete an account."""
+    if (me.get("credential") or {}).get("kind", "session") == "session":
+        return
+    error = FrostError(
+        "an account is deleted by its person, who is signed in",
+        code="SESSION_REQUIRED",
+        hint="sign in as a person: frost login",
+        exit_code=Exit.NOT_ALLOWED,
+    )
+    run.point_to_person(error)
+    raise error
+
+
+def _name_organizations(error: FrostError) -> None:
+    """Name the organizations that prevent the deletion, and a solution."""
+    found = (error.details or {}).get("organizations")
+    if isinstance(found, list) and found:
+        names = ", ".join(f"{safe(one['name'], 80)} ({safe(one['id'], 40)})" for one in found)
+        error.message = f"you are the last owner of {names}, which has other members"
+    error.hint = "have another member made an owner there, then delete the account"

@@ -1,0 +1,32 @@
+"""`frost account session`: the sessions of all devices."""
+
+from client.api import account as calls
+from client.commands.command import Group
+from client.commands.invocation import Invocation
+from client.tables.account import SESSION
+
+session = Group("session", help="Your sessions on all devices.", person=True)
+
+
+@session.leaf("list", examples=("frost account session list", "frost account session list -o wide"))
+def list_(run: Invocation) -> None:
+    """List your active sessions, the last seen first; a star marks this one."""
+    found = run.call(calls.active())["sessions"]
+    this = next((one["id"] for one in found if one.get("current")), "")
+    run.output.records(SESSION, found, marked=this)
+
+
+@session.leaf("revoke-all", examples=("frost account session revoke-all",))
+def revoke_all(run: Invocation) -> None:
+    """End every session on every device, this one too.
+
+    API keys keep working.
+    """
+    answer = run.call(calls.revoke_all())
+    from client.auth import sign_in
+
+    sign_in.forget_ended(run.connection)
+    run.tell_notices(run.connection)
+    ended = answer["ended"]
+    sessions_ = "session has" if ended == 1 else "sessions have"
+    run.output.done(f"{ended} {sessions_} ended, this one too; sign in again: frost login", answer)

@@ -1,0 +1,96 @@
+"""`frost tenant activity` (ours): the audit log of a tenant or an organization."""
+
+from functools import partial
+
+import click
+
+from client.api import activity as calls
+from client.commands import paging
+from client.commands.command import leaf
+from client.commands.invocation import Invocation
+from client.commands.quotas import quota_options
+from client.commands.tenants import BESIDE, check_within
+from client.errors import usage
+from client.tables.activity import ACTIVITY
+from client.text import safe
+from client.transport.request import Call
+
+OUTCOMES = ("done", "refused", "failed")
+_HINTS = {
+    "--operation": "without --operation the column WHAT says what they are called",
+    "--actor": "an address finds who is a member of the organization, an id anybody; -o wide shows both",
+}
+
+
+@leaf(
+    "activity",
+    click.Option(["--operation"], metavar="NAME", help="One (policy.attach), or all on a kind of thing (policy)."),
+    click.Option(["--actor"], metavar="WHO", help="E-mail of a member, or the id of a person, a key or an identity."),
+    click.Option(["--outcome"], type=click.Choice(OUTCOMES), metavar="OUTCOME", help=f"One of: {', '.join(OUTCOMES)}."),
+    click.Option(["--since"], metavar="WHEN", help="2h, 3d, a date (its beginning here) or an RFC 3339 timestamp."),
+    click.Option(["--target"], metavar="KIND:ID", help="What it was done to, as policy:ID or api_key:ID."),
+    click.Option(["--org"], is_flag=True, help="Of the organization itself, outside of its tenants."),
+    *paging.FLAGS,
+    BESIDE,
+    ours=True,
+    person=True,
+    examples=(
+        "frost tenant activity --since 2d",
+        "frost tenant activity --operation policy --outcome refused -o wide",
+        "frost tenant activity --actor astrid@aurora.example --all -o json",
+    ),
+)
+def activity(
+    run: Invocation,
+    operation: str | None,
+    actor: str | None,
+    outcome: str | None,
+    since: str | None,
+    target: str | None,
+    org: bool,
+    limit: int | None,
+    cursor: str | None,
+    everything: bool,
+    organization: str | None,
+) -> None:
+    """List who did what, and what was refused, newest first.
+
+    The audit log of the tenant, for owners and admins of its organization. Names are those of what is still there;
+    what was deleted is told by its id.
+    """
+    for flag, value in (("--operation", operation), ("--actor", actor), ("--target", target)):
+        if value == "":
+            raise usage(f"{flag} needs a value, an empty one was given")
+    begin = ""
+    if since is not None:
+        from client import when
+
+        begin = when.instant_text(since, "--since")
+    which = calls.Which(operation or "", actor or "", outcome or "", begin, target or "")
+    if org:
+        of = quota_options.organization_id(run, organization, "entries")
+    else:
+        check_within(run, organization)
+
+    def page_of(tenant: str, which: calls.Which, limit: int | None, cursor: str) -> Call:
+        if org:
+            return calls.organization_page(of, which, limit=limit, cursor=cursor)
+        return calls.page(tenant, which, limit=limit, cursor=cursor)
+
+    number = paging.listed(
+        run,
+        ACTIVITY,
+        lambda tenant, limit, cursor: page_of(tenant, which, limit, cursor),
+        limit=limit,
+        cursor=cursor,
+        everything=everything,
+    )
+    if number or cursor:
+        return
+    for flag, value, alone, what in (
+        ("--operation", operation, calls.Which(operation=operation or ""), "is called"),
+        ("--actor", actor, calls.Which(actor=actor or ""), "is by"),
+    ):
+        # The filter has no match even without the others: it is probably a mistake.
+        if value and not run.call_for_tenant(partial(page_of, which=alone, limit=1, cursor=""))["entries"]:
+            run.output.note(f"{flag}: no entry {what} {safe(value, 60)}; {_HINTS[flag]}")

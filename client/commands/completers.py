@@ -1,0 +1,252 @@
+"""Completion of contexts, tenants, organizations, operations, groups, policies, keys and identities.
+
+Names come from the config file and, with an existing credential, from a running platform. Completion starts no
+platform and does not sign in.
+"""
+
+import os
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+    from client.commands.invocation import Invocation
+    from client.errors import FrostError
+    from client.transport.request import Call
+
+
+def context_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
+    """Complete the contexts of the config file."""
+    run: Invocation = ctx.obj
+    contexts = run.config.contexts.values()
+    return _items(((context.name, str(context.api_endpoint)) for context in contexts), incomplete)
+
+
+def tenant_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
+    """Complete tenant ids, with names."""
+    return _items(((one["id"], _where(one)) for one in _tenants(ctx)), incomplete)
+
+
+def tenant_words(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
+    """Complete the argument of `tenant use`: names, or slugs and ids where a name is ambiguous or not printable.
+
+    After the first character, slugs and ids of all tenants match too.
+    """
+    from client.tenancy import folded
+
+    found = _tenants(ctx)
+    taken = [folded(one["displayName"]) for one in found] + [folded(one["slug"]) for one in found]
+    pairs: list[tuple[str, str]] = []
+    for one in found:
+        alone = taken.count(folded(one["displayName"])) == 1 + (folded(one["slug"]) == folded(one["displayName"]))
+        named = alone and one["displayName"].isprintable()
+        if named:
+            pairs.append((one["displayName"], _where(one)))
+        if taken.count(folded(one["slug"])) == 1 and (not named or incomplete):
+            pairs.append((one["slug"], _where(one)))
+        elif not named or incomplete:
+            pairs.append((one["id"], _where(one)))
+        if incomplete:
+            pairs.append((one["id"], _where(one)))
+    return _items(dict(pairs).items(), incomplete)
+
+
+def organization_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
+    """Complete organization ids, with names."""
+    from client.api import account
+
+    found = _asked(ctx, account.organizations())["organizations"]
+    return _items(((one["id"], one["name"]) for one in found), incomplete)
+
+
+def operation_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
+    """Complete the operations of the catalogue, with descriptions."""
+    from client.api import analysis
+
+    found = _asked(ctx, analysis.operations(incomplete))["operations"]
+    return _items(((one["name"], one["description"]) for one in found), incomplete)
+
+
+def group_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
+    """Complete group ids, with names."""
+    return _ids_of(ctx, "group", incomplete)
+
+
+def policy_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
+    """Complete policy ids, with names."""
+    return _ids_of(ctx, "policy", incomplete)
+
+
+def principal_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
+    """Complete ids of the type that precedes on the command line: keys, identities or groups, with names."""
+    return _ids_of(ctx, str(ctx.params.get("kind")), incomplete)
+
+
+def own_key_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
+    """Complete ids of the caller's keys, with name, tenant and status."""
+    from client.api import keys
+
+    found = _asked(ctx, keys.own())["apiKeys"]
+    return _items(((one["id"], f"{one['name']} · {one['tenantName']} · {one['status']}") for one in found), incomplete)
+
+
+def scope_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
+    """Complete the scopes of a key, also after a comma. Scopes that no service enforces are omitted."""
+    from client.api import account
+
+    found = _asked(ctx, account.scopes())["scopes"]
+    before, comma, _ = incomplete.rpartition(",")
+    pairs = (
+        (f"{before}{comma}{one['scope']}", one["description"])
+        for one in found
+        if one["scope"] != "*" and one.get("enforced", True)
+    )
+    return _items(pairs, incomplete)
+
+
+def tag_words(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
+    """Complete the current default tags as `key=value`, also after a comma."""
+    from client.api import default_tags
+
+    found = _asked(ctx, default_tags.get(_tenant(ctx)))["tags"]
+    before, comma, _ = incomplete.rpartition(",")
+    pairs = ((f"{before}{comma}{key}={value}", "as it is now") for key, value in sorted(found.items()))
+    return _items(pairs, incomplete)
+
+
+def apply_run_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
+    """Complete ids of apply runs that can be undone, with the tags that they added."""
+    from client.api import default_tags
+    from client.tables.columns import time_text
+    from client.tables.default_tags import tags_text
+
+    found = [one for one in _asked(ctx, default_tags.runs(_tenant(ctx)))["runs"] if one.get("undoable")]
+    pairs = ((one["runId"], f"{time_text(one.get('startedAt'))} {tags_text(one.get('appliedTags'))}") for one in found)
+    return _items(pairs, incomplete)
+
+
+def resource_types(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
+    """Complete the resource types whose limit can be requested, with use and limit."""
+    return _items(_types(ctx), incomplete)
+
+
+def planned_types(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
+    """Complete the same types as prefixes of `TYPE=N`."""
+    return _items(((f"{name}=", about) for name, about in _types(ctx)), incomplete)
+
+
+def review_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
+    """Complete ids of quota requests that wait for review."""
+    from client.api import platform
+    from client.connection import Staff
+    from client.platform import control
+    from client.tables.quotas import amount_text
+    from client.transport.request import MOST
+
+    run: Invocation = ctx.obj
+    staff = Staff(os.environ)
+    if not control.is_running(staff.endpoint):
+        return []
+    found = run.driver(staff).call(platform.quota_request_page("pending", limit=MOST))["requests"]
+    pairs = ((one["id"], f"{one['resourceType']} {amount_text(one['limit'], one.get('unit'))}") for one in found)
+    return _items(pairs, incomplete)
+
+
+def _types(ctx: click.Context) -> list[tuple[str, str]]:
+    from client.api import quotas
+    from client.tables.columns import quantity
+
+    found = quotas.quotas_of(_asked(ctx, quotas.report(_tenant(ctx))))
+    return [
+        (one["resourceType"], f"{quantity(one['used'], one['unit'])} of {quantity(one['limit'], one['unit'])}")
+        for one in found
+    ]
+
+
+def _ids_of(ctx: click.Context, kind: str, incomplete: str) -> "list[CompletionItem[str]]":
+    return _items(ids_and_names(lambda call: _asked(ctx, call), lambda: _tenant(ctx), kind), incomplete)
+
+
+def ids_and_names(ask: "Callable[[Call], Any]", tenant: Callable[[], str], kind: str) -> list[tuple[str, str]]:
+    """Return ids and names of a tenant's objects of one type, from the first page; empty for types without a list.
+
+    Args:
+        ask: Sends the request.
+        tenant: Returns the tenant's id; called only if needed.
+        kind: policy, group, api_key or workload_identity.
+    """
+    from client.api import groups, policies
+    from client.transport.request import MOST
+
+    match kind:
+        case "policy":
+            return [(one["id"], one["name"]) for one in ask(policies.page(tenant(), limit=MOST))["policies"]]
+        case "group":
+            return [(one["id"], one["name"]) for one in ask(groups.page(tenant(), limit=MOST))["groups"]]
+        case "api_key":
+            return [(one["id"], one["name"]) for one in ask(groups.keys(tenant()))["apiKeys"]]
+        case "workload_identity":
+            found = ask(groups.identity_page(tenant(), limit=MOST))["bindings"]
+            return [(one["id"], f"{one['namespace']}/{one['serviceAccount']}") for one in found]
+    return []
+
+
+def _tenant(ctx: click.Context) -> str:
+    """Return the id of the tenant that the command would use."""
+    from client import tenancy
+    from client.api import account
+
+    run: Invocation = ctx.obj
+
+    def default() -> str:
+        return str(_asked(ctx, account.me())["tenantId"])
+
+    return tenancy.resolve(run.flags.tenant, os.environ, run.context, default).tenant_id
+
+
+def _tenants(ctx: click.Context) -> list[dict[str, Any]]:
+    from client.api import tenants
+
+    found: list[dict[str, Any]] = _asked(ctx, tenants.list_all())["tenants"]
+    return found
+
+
+def _asked(ctx: click.Context, call: "Call") -> Any:
+    """Return the response of a running platform with an existing credential. Raises FrostError if there is none."""
+    run: Invocation = ctx.obj
+    return run.driver(run.connection.only_if_ready()).call(call)
+
+
+def name_the_id(run: "Invocation", error: "FrostError") -> None:
+    """Add a tenant's id to the error that refuses its name, if exactly one tenant matches.
+
+    Sends a request only to a running platform on this machine, with an existing credential.
+    """
+    from client import tenancy
+    from client.api import tenants
+    from client.errors import FrostError
+    from client.text import safe
+
+    try:
+        if run.connection.endpoint.kind != "unix":
+            return
+        found = run.driver(run.connection.only_if_ready()).call(tenants.list_all())["tenants"]
+        one = tenancy.find(found, str((error.details or {})["given"]))
+    except (FrostError, KeyError):
+        return
+    error.hint = f"the id of {safe(one['displayName'], 60)} ({safe(one['organizationName'], 60)}) is {one['id']}"
+
+
+def _where(one: dict[str, Any]) -> str:
+    return f"{one['displayName']} · {one['organizationName']}"
+
+
+def _items(pairs: Iterable[tuple[str, str]], incomplete: str) -> "list[CompletionItem[str]]":
+    from click.shell_completion import CompletionItem
+
+    from client.text import safe
+
+    return [CompletionItem(value, help=safe(about, 60)) for value, about in pairs if value.startswith(incomplete)]

@@ -1,0 +1,131 @@
+"""`frost tenant default-tags apply`."""
+
+from typing import Any
+
+import click
+
+from client.api import default_tags as calls
+from client.commands import output
+from client.commands.command import leaf
+from client.commands.default_tags import apply_job, apply_result
+from client.commands.default_tags.tags import counted, tenant_name
+from client.commands.invocation import Invocation
+from client.commands.tenants import BESIDE, check_within
+from client.errors import FrostError
+from client.tables import default_tags
+
+_NO_PREVIEWS = (404, 405, 501)
+"""Statuses of a platform without previews, which are an addition of frost."""
+YES = click.Option(["--yes"], is_flag=True, help="Do not ask; required when not reading from a terminal.")
+NO_WAIT = click.Option(["--no-wait"], is_flag=True, help="Return once it has started, with its operation id.")
+
+
+@leaf(
+    "apply",
+    YES,
+    NO_WAIT,
+    click.Option(["--preview"], is_flag=True, help="Say what it would do, and do nothing (frost)."),
+    BESIDE,
+    examples=(
+        "frost tenant default-tags apply --preview",
+        "frost tenant default-tags apply --yes",
+        "frost tenant default-tags apply --yes --no-wait",
+    ),
+)
+def apply(run: Invocation, yes: bool, no_wait: bool, preview: bool, organization: str | None) -> None:
+    """Add the default tags to the resources that exist.
+
+    Every key a resource lacks is added; a key it has keeps its value, and no tag is ever removed. It runs in the
+    background: Ctrl-C stops the waiting, not the apply. Resources that fail are listed and do not make the command
+    fail; running it again tries them again.
+
+    examined is the sum of updated, unchanged, skipped and failed. A type whose resources could not be listed is the
+    exception: nothing of it was examined, it counts 1 as failed, and it is one entry of `failures` without a
+    resource. So failed is the number of resources that failed and of types that could not be listed.
+
+    One apply runs in a tenant at a time: another one is waited for first.
+    It needs the role admin or owner.
+    """
+    if not yes and not preview:
+        output.needs_terminal("this adds tags to existing resources", "--yes does it without a question")
+    check_within(run, organization)
+    tags = _tags(run)
+    if tags == {}:
+        _nothing(run)
+        return
+    if preview:
+        _previewed(run)
+        return
+    if not yes:
+        _confirm(run, tags or {})
+    try:
+        if no_wait:
+            reported(run, apply_job.begin(run, calls.apply, "apply"), "apply")
+        else:
+            ended(run, apply_job.finish(run, calls.apply, "apply"), "apply")
+    except FrostError as error:
+        if error.code != calls.NOTHING_TO_APPLY:
+            raise
+        _nothing(run)
+
+
+def reported(run: Invocation, started: dict[str, Any], what: str) -> None:
+    """Print a run that has started, or the run already in progress."""
+    if run.output.structured:
+        run.output.document(started)
+    else:
+        run.output.lines([str(started.get("operationId") or started.get("runId"))])
+    if started["started"]:
+        run.output.note(f"{what} started; frost tenant default-tags history shows how it ends")
+    else:
+        run.output.note(f"a run goes on already; no {what} was started")
+
+
+def ended(run: Invocation, operation: dict[str, Any], what: str) -> None:
+    """Print a completed run."""
+    if run.output.structured:
+        run.output.document(operation)
+    else:
+        apply_result.shown(run, operation["result"])
+    run.output.note(apply_result.sentence(operation["result"], what))
+
+
+def _tags(run: Invocation) -> dict[str, str] | None:
+    """Return the default tags; None if the credential may apply but not read them."""
+    try:
+        found: dict[str, str] = run.call_for_tenant(calls.get)["tags"]
+    except FrostError as error:
+        if error.code != "INSUFFICIENT_SCOPE":
+            raise
+        return None
+    return found
+
+
+def _nothing(run: Invocation) -> None:
+    run.output.done("nothing to apply: the tenant has no default tags", {"status": "nothing_to_apply"})
+
+
+def _previewed(run: Invocation) -> None:
+    result = run.call_for_tenant(calls.preview)
+    if run.output.structured:
+        run.output.document({"preview": True, **result})
+    else:
+        apply_result.shown(run, result, would="Would change")
+    run.output.note("nothing was changed: this is a preview")
+
+
+def _confirm(run: Invocation, tags: dict[str, str]) -> None:
+    """Show the preview of the platform and ask for confirmation."""
+    where = f'tenant "{tenant_name(run)}"'
+    run.talk.say(f"{counted(len(tags))} of {where}: {default_tags.tags_text(tags)}")
+    try:
+        result = run.call_for_tenant(calls.preview)
+    except FrostError as error:
+        if error.status not in _NO_PREVIEWS:
+            raise
+        run.talk.say(f"what would change is not shown: {error.message}")
+        output.confirm(run.talk, f"Add them to the existing resources of {where}?", refused="", hint="")
+        return
+    for line in apply_result.preview_lines(result):
+        run.talk.more(line)
+    output.confirm(run.talk, f"Add what is missing to {apply_result.would_change(result)}?", refused="", hint="")

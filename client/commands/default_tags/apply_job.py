@@ -1,0 +1,217 @@
+"""Start an apply or an undo and wait for its end. A tenant has one run at a time."""
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from client.api.default_tags import IN_PROGRESS
+from client.commands import interruption
+from client.commands.invocation import Invocation
+from client.errors import Exit, FrostError
+from client.text import safe
+from client.transport.request import Call
+
+Calls = Callable[[str], Call]
+"""Returns the request that starts a run in a tenant."""
+
+_UNCHANGED_SECONDS = 30.0
+"""How long to wait for a run that blocks a start but does not appear in the operation, in seconds."""
+
+
+Ended = tuple[str, ...]
+"""Identity of a completed run: its id, start and end."""
+
+
+class Going(NamedTuple):
+    """A run in progress, whether of this command or of another, and the state of the command's own run."""
+
+    operation_id: str
+    run_id: str
+    own: str
+
+    @property
+    def named(self) -> str:
+        """`operation apply-default-tags-…, run 0192…`, safe for a terminal."""
+        run_id = f", run {safe(self.run_id, 60)}" if self.run_id else ""
+        return f"operation {safe(self.operation_id, 120)}{run_id}"
+
+
+def begin(run: Invocation, call: Calls, what: str) -> dict[str, Any]:
+    """Start a run, or return the run in progress, with `started` False.
+
+    Raises:
+        FrostError: The run cannot be started, or the run in progress has no id.
+    """
+    with _interruptible() as going:
+        try:
+            return {**_started(run, call, what, going), "started": True}
+        except FrostError as error:
+            there = _in_the_way(error, what)
+            names = {"operationId": there.operation_id, "runId": there.run_id}
+            return {**{name: value for name, value in names.items() if value}, "status": "running", "started": False}
+
+
+def finish(run: Invocation, call: Calls, what: str) -> dict[str, Any]:
+    """Start a run after any run in progress, wait for its end and return the completed operation as JSON.
+
+    The start is repeated only when a run has ended, however many runs of other users come first.
+
+    Args:
+        run: The command.
+        call: Returns the request that starts the run.
+        what: Its name in messages, `apply` or `undo`.
+
+    Raises:
+        FrostError: The run failed as a whole, or the user ended the wait (exit 130) and the run continues.
+    """
+    with _interruptible() as going:
+        ended: Ended | None = None
+        while True:
+            try:
+                _started(run, call, what, going)
+                break
+            except FrostError as error:
+                going[:] = [_in_the_way(error, what)]
+                named = going[0].named
+                run.output.note(f"a run goes on already ({named}); waiting for it, then this {what} starts")
+                ended = _ended(_waited(run, going[0], ended))
+        run.output.note(f"{what} started ({going[0].named})")
+        return _succeeded(_waited(run, going[0]), what)
+
+
+@contextmanager
+def _interruptible() -> Iterator[list[Going]]:
+    """Name the run that continues when the command is interrupted. Nothing is cancelled."""
+    going: list[Going] = []
+    with interruption.ends_waiting():
+        try:
+            yield going
+        except KeyboardInterrupt:
+            interruption.from_now_on_ignored()
+            if not going:
+                raise
+            raise FrostError(
+                f"not waiting any longer; {going[0].own} ({going[0].named})",
+                code="INTERRUPTED",
+                hint="frost tenant default-tags history shows how it ends",
+                exit_code=Exit.INTERRUPTED,
+                details={"operationId": going[0].operation_id, "runId": going[0].run_id},
+            ) from None
+
+
+def _started(run: Invocation, call: Calls, what: str, going: list[Going]) -> dict[str, Any]:
+    """Start a run and return the response. `going` has the run before an interruption can occur.
+
+    Until the response arrives, the run may or may not have started; its operation id is known.
+    """
+    operation_id = f"{what}-default-tags-{run.tenant.tenant_id}"
+    with interruption.held():
+        going[:] = [Going(operation_id, "", f"the {what} may have started")]
+        started: dict[str, Any] = run.call_for_tenant(call)
+        going[:] = [Going(str(started["operationId"]), str(started.get("runId") or ""), f"the {what} goes on")]
+    return started
+
+
+def _in_the_way(error: FrostError, what: str) -> Going:
+    """Return the run that blocks a start. Raises the error if it has another cause or names no run."""
+    if error.code != IN_PROGRESS or not (error.operation_id or error.run_id):
+        raise error
+    return Going(error.operation_id, error.run_id, f"the {what} was not started, the running one goes on")
+
+
+def _ended(operation: Mapping[str, Any]) -> Ended:
+    return tuple(str(operation.get(name)) for name in ("runId", "createdAt", "completedAt"))
+
+
+def _waited(run: Invocation, going: Going, former: Ended | None = None) -> dict[str, Any]:
+    """Wait for the end of an operation, with progress on the terminal, and return it.
+
+    The operation id names the latest run. While the platform still shows the run `former`, which this command has
+    followed to its end, wait for the run that blocks this one.
+    """
+    from client import operations
+
+    told = Told(run)
+    give_up = time.monotonic() + _UNCHANGED_SECONDS
+
+    def is_over(operation: dict[str, Any]) -> bool:
+        return operations.is_final(operation) and (_ended(operation) != former or time.monotonic() >= give_up)
+
+    try:
+        return operations.wait(
+            run.connection,
+            run.tenant.tenant_id,
+            going.run_id or going.operation_id,
+            told.reading,
+            lost=told.lost,
+            on_reply=run.on_reply,
+            is_over=is_over,
+        )
+    except FrostError as error:
+        error.hint = error.hint or f"{going.named} goes on; see frost tenant default-tags history"
+        raise
+    finally:
+        run.output.progress("")
+        run.tell_notices(run.connection)
+
+
+def _succeeded(operation: dict[str, Any], what: str) -> dict[str, Any]:
+    """Return an operation that completed with a result. Raises FrostError for any other."""
+    named = safe(operation.get("operationId"), 120)
+    status = safe(operation.get("status"), 40)
+    if status != "completed":
+        code = safe(operation.get("errorCode") or "", 80)
+        reason = safe(operation.get("error") or "no reason was given", 600)
+        raise FrostError(
+            f"operation {named} {status}{f' [{code}]' if code else ''}: {reason}",
+            code=code or "OPERATION_FAILED",
+            details={"operationId": operation.get("operationId"), "runId": operation.get("runId")},
+        )
+    result = operation.get("result")
+    if not isinstance(result, Mapping) or not isinstance(result.get("summary"), Mapping):
+        raise FrostError(
+            f"operation {named} completed without a result: what the {what} did is not known",
+            code="RESULT_UNKNOWN",
+            hint="it is safe to repeat",
+            details={"operationId": operation.get("operationId"), "runId": operation.get("runId")},
+        )
+    return operation
+
+
+class Told:
+    """Output during a wait: a line of progress, and one message when the platform becomes unreachable."""
+
+    def __init__(self, run: Invocation) -> None:
+        self._output = run.output
+        self._lost = False
+
+    def reading(self, operation: dict[str, Any]) -> None:
+        self._lost = False
+        self._output.progress(progress_line(operation))
+
+    def lost(self, error: FrostError) -> None:
+        if not self._lost:
+            self._output.progress("")
+            self._output.note(f"{error.message}; still waiting")
+        self._lost = True
+
+
+def progress_line(operation: Mapping[str, Any]) -> str:
+    """`42%, instance (8/14): 120 updated, 80 unchanged, 3 skipped, 0 failed`."""
+    percent = operation.get("progress")
+    parts = [f"{percent:.0f}%" if isinstance(percent, int | float) else str(operation.get("status") or "")]
+    if step := operation.get("currentStep"):
+        parts.append(str(step))
+    counts = operation.get("counts")
+    summary = counts.get("summary") if isinstance(counts, Mapping) else None
+    line = ", ".join(parts)
+    if isinstance(summary, Mapping):
+        told = ("updated", "unchanged", "skipped", "failed")
+        line += ": " + ", ".join(f"{count(summary.get(name))} {name}" for name in told)
+    return line
+
+
+def count(value: object) -> str:
+    """Return an integer with thousands separators, `1,204`, and any other value as text, `0` if it is empty."""
+    return f"{value:,}" if isinstance(value, int) else str(value or 0)

@@ -1,0 +1,211 @@
+"""`frost tenant default-tags history|undo` (ours).
+
+The undo of a change writes the former set, unless another user wrote the newest one. The undo of an apply removes the
+tags that the run added and that have not changed since.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import click
+
+from client.api import default_tags as calls
+from client.commands import output, paging
+from client.commands.command import leaf
+from client.commands.completers import apply_run_ids
+from client.commands.default_tags import apply_job, apply_result
+from client.commands.default_tags.apply import NO_WAIT, YES, ended, reported
+from client.commands.default_tags.tags import tenant_name, told
+from client.commands.ids import an_id
+from client.commands.invocation import Invocation
+from client.commands.tenants import BESIDE, check_within
+from client.errors import Exit, FrostError, usage
+from client.tables import default_tags
+from client.tables.columns import time_text
+from client.tag_changes import difference
+from client.text import safe
+from client.transport.request import MOST, cursors, next_cursor
+
+
+@leaf(
+    "history",
+    *paging.FLAGS,
+    BESIDE,
+    ours=True,
+    examples=("frost tenant default-tags history", "frost tenant default-tags history -o wide"),
+)
+def history(run: Invocation, limit: int | None, cursor: str | None, everything: bool, organization: str | None) -> None:
+    """List what the default tags were, newest first, and the last ten applies.
+
+    Each version says who wrote the set and when, each run how it ended; both can be taken back with `frost tenant
+    default-tags undo`.
+    """
+    check_within(run, organization)
+    runs = run.call_for_tenant(calls.runs)["runs"]
+    paging.listed(
+        run,
+        default_tags.TAG_VERSION,
+        lambda tenant, limit, cursor: calls.history_page(tenant, limit=limit, cursor=cursor),
+        limit=limit,
+        cursor=cursor,
+        everything=everything,
+        beside={"runs": runs},
+    )
+    if not run.output.structured and runs and not cursor:
+        run.output.lines([""])
+        run.output.records(default_tags.RUN, runs)
+
+
+@leaf(
+    "undo",
+    click.Argument(
+        ["run_id"],
+        metavar="RUN_ID",
+        required=False,
+        callback=an_id,
+        help="The apply to take back; without it, the last change of the set.",
+        shell_complete=apply_run_ids,
+    ),
+    click.Option(
+        ["--version", "number"],
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Put this version of the set back, whoever wrote the ones after it.",
+    ),
+    click.Option(["--preview"], is_flag=True, help="Say what it would do, and do nothing."),
+    YES,
+    NO_WAIT,
+    BESIDE,
+    ours=True,
+    examples=(
+        "frost tenant default-tags undo",
+        "frost tenant default-tags undo --version 3",
+        "frost tenant default-tags undo 0192f7c1-5a3e-7b60-9d2f-3c5a8e7b1d04 --preview",
+    ),
+)
+def undo(
+    run: Invocation,
+    run_id: str | None,
+    number: int | None,
+    preview: bool,
+    yes: bool,
+    no_wait: bool,
+    organization: str | None,
+) -> None:
+    """Take your last change of the default tags back, or what an apply added.
+
+    The former set is put back if the newest one is yours; nothing is lost by it, so there is no question. Of an apply,
+    by its run id, the tags are taken away that the run added and that nobody changed since; it asks, and it runs in
+    the background as an apply does.
+    """
+    if run_id is None:
+        if no_wait:
+            raise usage("--no-wait is for taking an apply back (frost tenant default-tags undo)", "name its RUN_ID")
+        check_within(run, organization)
+        _put_back(run, number, preview)
+        return
+    if number is not None:
+        raise usage("RUN_ID and --version exclude each other (frost tenant default-tags undo)", "give one of them")
+    if not yes and not preview:
+        output.needs_terminal("this takes tags away from resources", "--yes does it without a question")
+    check_within(run, organization)
+    with _known(run_id):
+        if preview:
+            _previewed(run, run_id)
+            return
+        if not yes:
+            _confirm(run, run_id)
+        if no_wait:
+            reported(run, apply_job.begin(run, lambda tenant: calls.undo(tenant, run_id), "undo"), "undo")
+        else:
+            ended(run, apply_job.finish(run, lambda tenant: calls.undo(tenant, run_id), "undo"), "undo")
+
+
+# --- the set ---------------------------------------------------------------------------------------------------------
+
+
+def _put_back(run: Invocation, number: int | None, preview: bool) -> None:
+    """Replace the newest set with a former one. Fails if the newest set changes before the write."""
+    versions = _versions(run)
+    newest = next(versions, None)
+    former = next((one for one in versions if number in (None, one["version"])), None)
+    if newest is None or (number is None and former is None):
+        raise FrostError("the default tags were never changed; there is nothing to undo", code="NOTHING_TO_UNDO")
+    if former is None and number != newest["version"]:
+        raise FrostError(
+            f"the default tags have no version {number}",
+            code="NOT_FOUND",
+            hint="frost tenant default-tags history",
+            exit_code=Exit.NOT_FOUND,
+        )
+    former = former or newest
+    if number is None:
+        _check_own(run, newest, former)
+    before, after = newest["tags"], former["tags"]
+    if preview:
+        told(run, after, difference(before, after), dry_run=True)
+        return
+    made = run.change_for_tenant(lambda tenant: calls.put(tenant, after, newest["version"]))
+    told(run, made.record["tags"], difference(before, made.record["tags"]))
+
+
+def _versions(run: Invocation) -> Iterator[dict[str, Any]]:
+    """Yield the versions of the set, newest first. Pages are requested as needed."""
+    trail = cursors()
+    cursor = next(trail)
+    while True:
+        answer = run.call_for_tenant(partial(calls.history_page, limit=MOST, cursor=cursor))
+        yield from answer["versions"]
+        try:
+            cursor = trail.send(next_cursor(answer))
+        except StopIteration:
+            return
+
+
+def _check_own(run: Invocation, newest: dict[str, Any], former: dict[str, Any]) -> None:
+    """Refuse to undo a change by another user. Raises FrostError (exit 6)."""
+    who = newest.get("changedBy")
+    if isinstance(who, dict) and who.get("id") == run.me.get("id"):
+        return
+    name = safe(default_tags.person_text(who) or "somebody unknown", 80)
+    raise FrostError(
+        f"the newest set was written by {name}, {time_text(newest.get('changedAt'))}; nothing was changed",
+        code="CHANGED_SINCE",
+        hint=f"frost tenant default-tags undo --version {former['version']} puts the one before it back all the same",
+        exit_code=Exit.CONFLICT,
+    )
+
+
+# --- an apply --------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _known(run_id: str) -> Iterator[None]:
+    """Where the tenant has no such run, has the refusal name it: the platform only says that something is not there."""
+    try:
+        yield
+    except FrostError as error:
+        if error.gone:
+            error.message = f"the tenant has no apply {safe(run_id, 80)} among its last ten"
+            error.hint = "see them: frost tenant default-tags history"
+        raise
+
+
+def _previewed(run: Invocation, run_id: str) -> None:
+    result = run.call_for_tenant(lambda tenant: calls.undo_preview(tenant, run_id))
+    if run.output.structured:
+        run.output.document({"preview": True, **result})
+    else:
+        apply_result.shown(run, result, would="Would lose tags")
+    run.output.note("nothing was changed: this is a preview")
+
+
+def _confirm(run: Invocation, run_id: str) -> None:
+    result = run.call_for_tenant(lambda tenant: calls.undo_preview(tenant, run_id))
+    tags = default_tags.tags_text(result.get("appliedTags"))
+    run.talk.say(f'tags that run {safe(run_id, 60)} added in tenant "{tenant_name(run)}": {tags}')
+    for line in apply_result.preview_lines(result, "would lose tags"):
+        run.talk.more(line)
+    output.confirm(run.talk, f"Take them away from {apply_result.would_change(result)}?", refused="", hint="")

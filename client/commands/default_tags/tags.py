@@ -1,0 +1,240 @@
+"""`frost tenant default-tags get|set|clear`, and `--tag`."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+import click
+
+from client.api import default_tags as calls
+from client.api import tenants
+from client.commands import output
+from client.commands.command import Group, Lazy
+from client.commands.completers import tag_words
+from client.commands.invocation import Invocation
+from client.commands.tenants import BESIDE, OF_GROUP, check_within
+from client.errors import Exit, FrostError, usage
+from client.tag_changes import TagChanges, difference, merged
+from client.text import safe
+from client.transport.request import Call, Versioned
+
+
+def tags(given: Sequence[str]) -> dict[str, str]:
+    """Parse the values of `--tag`. A comma separates tags, since no value may contain one.
+
+    Raises:
+        FrostError: There are no tags, one without `=`, or a key with two values (exit 2).
+    """
+    if not given:
+        raise usage(
+            "no --tag was given (frost tenant default-tags set)",
+            "give --tag KEY=VALUE; to remove all: frost tenant default-tags clear",
+        )
+    found: dict[str, str] = {}
+    for pair in ",".join(given).split(","):
+        key, equals, value = pair.partition("=")
+        if not equals:
+            raise usage(f"--tag takes key=value, not {safe(pair, 80)!r}", "a comma parts two tags; --tag key= is empty")
+        if found.setdefault(key, value) != value:
+            raise usage(f"--tag: {safe(key, 80)} is given twice with different values")
+    return found
+
+
+def check(wanted: Mapping[str, str]) -> None:
+    """Refuse a set that the platform would refuse, with the same message. Raises FrostError (exit 2)."""
+    from client.models import tags as rules
+
+    problem = rules.problem_of_set(wanted)
+    if problem is not None:
+        details: dict[str, object] = {"member": "tags", "key": problem.key, "reason": problem.reason}
+        if problem.reason == "count":
+            details |= {"max": rules.MOST, "count": len(wanted)}
+        elif problem.index is not None:
+            details["index"] = problem.index
+        raise FrostError(
+            safe(problem.message, 400),
+            code="INVALID_INPUT",
+            hint="nothing was changed",
+            exit_code=Exit.USAGE,
+            details=details,
+        )
+
+
+_HISTORY = "client.commands.default_tags.history"
+_TRIES = 50
+"""Maximum attempts of a change; each one fails because another user has changed the set."""
+
+default_tags = Group(
+    "default-tags",
+    {
+        "apply": Lazy("client.commands.default_tags.apply:apply", "Add the default tags to the resources that exist."),
+        "history": Lazy(
+            f"{_HISTORY}:history", "List what the default tags were, newest first, and the last ten applies.", ours=True
+        ),
+        "undo": Lazy(
+            f"{_HISTORY}:undo", "Take your last change of the default tags back, or what an apply added.", ours=True
+        ),
+    },
+    help="The tags that resources of a tenant get.",
+    params=[OF_GROUP],
+)
+
+
+@default_tags.leaf("get", BESIDE, examples=("frost tenant default-tags get", "frost tenant default-tags get -o json"))
+def get(run: Invocation, organization: str | None) -> None:
+    """Print the default tags, one key=value per line.
+
+    Under -o json and -o yaml they are one flat map.
+    """
+    check_within(run, organization)
+    shown(run, run.call_for_tenant(calls.get)["tags"])
+
+
+def shown(run: Invocation, tags: Mapping[str, str]) -> None:
+    """Print a set as a map, or a line for each tag."""
+    ordered = {key: tags[key] for key in sorted(tags)}
+    if run.output.structured:
+        run.output.document(ordered)
+    elif ordered:
+        run.output.lines(f"{key}={value}" for key, value in ordered.items())
+    else:
+        run.output.note("no default tags")
+
+
+@default_tags.leaf(
+    "set",
+    click.Option(
+        ["--tag"], multiple=True, metavar="KEY=VALUE,…", help="A tag, or several with commas.", shell_complete=tag_words
+    ),
+    click.Option(["--merge"], is_flag=True, help="Add to the set; without it the whole set is replaced."),
+    click.Option(["--dry-run"], is_flag=True, help="Say what would change, and change nothing (frost)."),
+    BESIDE,
+    examples=(
+        "frost tenant default-tags set --tag env=prod,team=web",
+        "frost tenant default-tags set --tag cost-center=eu:42 --merge",
+    ),
+)
+def set_(run: Invocation, tag: tuple[str, ...], merge: bool, dry_run: bool, organization: str | None) -> None:
+    """Replace the default tags, or with --merge add to them.
+
+    It says what was added (+), changed (~) and removed (-). Existing resources keep what they have: see `frost tenant
+    default-tags apply`. It needs the role admin or owner.
+    """
+    given = tags(tag)
+    check(given)
+    check_within(run, organization)
+    if dry_run:
+        stored = run.call_for_tenant(calls.get)["tags"]
+        wanted = merged(stored, given) if merge else given
+        check(wanted)
+        told(run, wanted, difference(stored, wanted), dry_run=True)
+        return
+    change(run, lambda stored: merged(stored, given) if merge else given, must_read=merge)
+
+
+@default_tags.leaf(
+    "clear",
+    click.Option(["--yes"], is_flag=True, help="Do not ask; required when not reading from a terminal."),
+    BESIDE,
+    examples=("frost tenant default-tags clear",),
+)
+def clear(run: Invocation, yes: bool, organization: str | None) -> None:
+    """Remove every default tag.
+
+    Existing resources keep theirs. It needs the role admin or owner.
+    """
+    if yes:
+        check_within(run, organization)
+        change(run, lambda stored: {}, must_read=False)
+        return
+    output.needs_terminal("this removes every default tag", "--yes does it without a question")
+    check_within(run, organization)
+    stored = run.versioned_for_tenant(calls.get)
+    before = stored.record["tags"]
+    if not before:
+        told(run, {}, difference({}, {}))
+        return
+    for line in difference(before, {}).lines():
+        run.talk.more(f"  {line}")
+    output.confirm(
+        run.talk,
+        f'Remove {counted(len(before))} of tenant "{tenant_name(run)}"? Existing resources keep theirs.',
+        refused="",
+        hint="",
+    )
+    made = run.change_for_tenant(lambda tenant: calls.put(tenant, {}, stored.version))
+    told(run, made.record["tags"], difference(before, made.record["tags"]))
+
+
+def change(run: Invocation, wanted: Callable[[Mapping[str, str]], Mapping[str, str]], *, must_read: bool) -> None:
+    """Write a set computed from the stored one and print the changes. Retry if the stored set has changed.
+
+    Args:
+        run: The command.
+        wanted: Returns the new set for the stored one.
+        must_read: Whether the new set depends on the stored one. If not, a credential without read access may write.
+
+    Raises:
+        FrostError: The set is invalid (exit 2), or the stored set changed before every attempt (exit 6).
+    """
+    for _ in range(_TRIES):
+        stored = _stored(run, must_read)
+        before = None if stored is None else stored.record["tags"]
+        after = wanted(before or {})
+        check(after)
+        version = None if stored is None else stored.version
+        try:
+            made = run.change_for_tenant(_put(after, version))
+        except FrostError as error:
+            if error.status != 412:
+                raise
+            continue
+        kept = made.record["tags"]
+        told(run, kept, None if before is None else difference(before, kept))
+        return
+    raise FrostError(
+        "the default tags are being changed by others all the time; nothing was changed",
+        code="STALE_VERSION",
+        hint="try again",
+        exit_code=Exit.CONFLICT,
+    )
+
+
+def _put(tags: Mapping[str, str], version: int | None) -> Callable[[str], Call]:
+    return lambda tenant: calls.put(tenant, tags, version)
+
+
+def _stored(run: Invocation, must_read: bool) -> Versioned | None:
+    """Return the stored set; None if the credential may write but not read, and reading is optional."""
+    try:
+        return run.versioned_for_tenant(calls.get)
+    except FrostError as error:
+        if must_read or error.code != "INSUFFICIENT_SCOPE":
+            raise
+        return None
+
+
+def told(run: Invocation, tags: Mapping[str, str], changes: TagChanges | None, *, dry_run: bool = False) -> None:
+    """Print the changes of a write or a dry run; None if the credential may not read the former set."""
+    if run.output.structured:
+        document = {"tags": {key: tags[key] for key in sorted(tags)}, **(changes.document() if changes else {})}
+        run.output.document({"dryRun": True, **document} if dry_run else document)
+    elif changes is None:
+        shown(run, tags)
+    elif changes:
+        run.output.lines(changes.lines())
+    if changes is None:
+        run.output.note("the former set may not be read with this credential, so what changed is not shown")
+    elif not changes:
+        run.output.note(f"nothing {'changes' if dry_run else 'changed'}: it is like that already")
+    elif dry_run:
+        run.output.note("nothing was changed: this is a dry run")
+    elif changes.added or changes.changed:
+        run.output.note("existing resources keep theirs: frost tenant default-tags apply adds what they lack")
+
+
+def counted(number: int) -> str:
+    return f"{number} default tag{'s' if number != 1 else ''}"
+
+
+def tenant_name(run: Invocation) -> str:
+    """Return the tenant's display name."""
+    return str(run.call_for_tenant(tenants.get)["displayName"])

@@ -1,0 +1,96 @@
+"""`frost iam access` and `frost iam who` (ours): effective permissions, and the policies that grant them."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import click
+
+from client.api import analysis
+from client.commands.command import leaf
+from client.commands.completers import operation_names, principal_ids
+from client.commands.iam import request_options
+from client.commands.ids import PRINCIPAL_TYPES, an_id, missing
+from client.commands.invocation import Invocation
+from client.tables import iam
+
+
+@leaf(
+    "access",
+    click.Argument(["kind"], metavar="TYPE", type=click.Choice(PRINCIPAL_TYPES), help=", ".join(PRINCIPAL_TYPES)),
+    click.Argument(["identifier"], metavar="ID", callback=an_id, shell_complete=principal_ids),
+    ours=True,
+    person=True,
+    examples=("frost iam access api_key KEY_ID", "frost iam access user USER_ID -o wide"),
+)
+def access(run: Invocation, kind: str, identifier: str) -> None:
+    """Show everything a principal may do, and why.
+
+    A principal is a key, an identity or a person of this tenant; their ids stand in `iam who` and, of a group's, in
+    `iam group member list`. `conditional` operations depend on the target or on
+    facts of the request; -o wide shows on which. `denied` ones are given by some rule and always taken by another.
+    What nothing gives is left out. So is writing policies, which is no operation: every member of the organization may,
+    a viewer too, within what they hold themselves.
+    """
+    with missing(run, (kind, identifier)):
+        found = run.call_for_tenant(lambda tenant: analysis.access(tenant, kind, identifier))
+    if run.output.structured:
+        run.output.document(found)
+        return
+    for line in _summary(found):
+        run.output.note(line)
+    run.output.records(iam.ACCESS, found["operations"])
+
+
+def _summary(found: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the principal, its limits, its policies with their paths, and the numbers of operations."""
+    principal = found["principal"]
+    works = "" if principal.get("works", True) else ", revoked or expired: every request of it is refused"
+    yield f"{principal['type']} {principal.get('name') or principal['id']}{works}"
+    for limit in found.get("limits") or ():
+        yield f"  {limit.get('kind')}: {limit.get('detail') or 'none'}"
+    for one in found["policies"]:
+        through = iam.paths_text(one.get("paths") or (), one.get("pathsTotal") or 0)
+        text = f"  policy {one.get('policyName')} version {one.get('version')} {through}".rstrip()
+        if one.get("unreadable"):
+            text += ", cannot be read any more: it denies everything"
+        elif one.get("orphaned"):
+            text += ", its author holds nothing here any more: it gives nothing"
+        yield text
+    counts = {"allowed": 0, "conditional": 0, "denied": 0}
+    for operation in found["operations"]:
+        counts[operation["access"]] = counts.get(operation["access"], 0) + 1
+    yield f"  operations: {', '.join(f'{number} {word}' for word, number in counts.items())}"
+
+
+@leaf(
+    "who",
+    click.Option(
+        ["--operation"], required=True, metavar="OPERATION", help="svc:resource:action.", shell_complete=operation_names
+    ),
+    click.Option(["--target"], required=True, metavar="TARGET", help="A resource's name (FRN), or * for all."),
+    *request_options.FLAGS,
+    ours=True,
+    person=True,
+    examples=("frost iam who --operation compute:instances:delete --target '*'",),
+)
+def who(run: Invocation, operation: str, target: str, **facts: Any) -> None:
+    """List everybody who may do something, and why.
+
+    What is not given of the request is unknown, as in `iam simulate`. Who may only as that turns out, by another target
+    or by facts of the request, is listed behind the others as `conditional`; -o wide shows on what it depends.
+    """
+    operation, target = request_options.operation(operation), request_options.target(target)
+    known = request_options.facts(**facts)
+    answer = run.call_for_tenant(lambda tenant: analysis.who(tenant, operation, target, known))
+    found, total, examined = answer["principals"], answer["total"], answer["examined"]
+    # Earlier versions of the platform list unconditional principals only.
+    perhaps = answer.get("conditional") or []
+    more = answer.get("conditionalTotal") or 0
+    counts = {"total": total, "conditionalTotal": more, "examined": examined}
+    run.output.records(iam.WHO, [*found, *perhaps], beside=counts)
+    under = f", {more} more under conditions" if more else ""
+    run.output.note(f"{total} of {examined} people, keys and identities may{under}")
+    if len(found) < total:
+        run.output.warn(f"the first {len(found)} of {total} that may are listed")
+    if len(perhaps) < more:
+        run.output.warn(f"the first {len(perhaps)} of {more} that may under conditions are listed")

@@ -1,0 +1,166 @@
+"""`--document`: inline JSON, `@file` or `-`, sent as the text that the user wrote."""
+
+# ruff: noqa: PTH110, PTH111  (importing pathlib takes longer than reading a file)
+
+import os
+import stat
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from client.api.policies import REFUSED, require_json
+from client.commands.invocation import Invocation
+from client.errors import FrostError, usage
+from client.text import safe
+from client.texts.refusals import place, told
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+MOST_BYTES = 1024 * 1024
+"""Maximum size of a document to read. The platform has a lower limit, which it checks itself."""
+
+SILENT_SECONDS = 30.0
+"""How long to wait for input from a pipe."""
+
+HELP = "The policy document: JSON, @FILE, or - for standard input."
+
+
+def flag(*, required: bool, help: str = HELP) -> click.Option:
+    return click.Option(
+        ["--document", "document_"], required=required, metavar="JSON|@FILE|-", help=help, shell_complete=file_names
+    )
+
+
+def file_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
+    """Complete `@FILE` with files and folders; hidden ones after a dot."""
+    from click.shell_completion import CompletionItem
+
+    if incomplete and not incomplete.startswith("@"):
+        return []
+    before, slash, name = incomplete[1:].rpartition("/")
+    folder = before + slash
+    with os.scandir(os.path.expanduser(folder) or ".") as entries:
+        found = sorted(
+            f"@{folder}{entry.name}{'/' if entry.is_dir() else ''}"
+            for entry in entries
+            if entry.name.startswith(name) and entry.name.startswith(".") <= name.startswith(".")
+        )
+    return [CompletionItem(value) for value in found]
+
+
+class Document(NamedTuple):
+    """A policy document as its author wrote it, and its source for messages: a file, the flag or standard input."""
+
+    text: str
+    source: str
+
+    def warn(self, run: Invocation, warnings: Sequence[dict[str, Any]]) -> None:
+        """Print the platform's warnings about an accepted document."""
+        for one in warnings:
+            run.output.warn(place(self.source, one))
+
+
+def given(run: Invocation, value: str) -> Document:
+    """Read the document of `--document`.
+
+    Raises:
+        FrostError: The document is not readable or not JSON (exit 2).
+    """
+    if value == "":
+        raise usage("--document is empty", "it takes JSON, @FILE, or - for standard input")
+    if value == "-":
+        document = Document(_decoded(_from_input(run), "standard input"), "standard input")
+    elif value.startswith("@"):
+        path = value[1:]
+        document = Document(_decoded(_from_file(path), path), path)
+    else:
+        document = Document(value.removeprefix("\ufeff"), "--document")
+    try:
+        with named(document):
+            require_json(document.text)
+    except FrostError as error:
+        if document.source == "--document" and _is_file(value):
+            error.hint = f"to read a file: --document @{safe(value, 100)}"
+        raise
+    return document
+
+
+@contextmanager
+def named(document: Document | None) -> Iterator[None]:
+    """Problems of a document that come up inside are told with the place in its author's own text."""
+    try:
+        yield
+    except FrostError as error:
+        if document is not None and error.code == REFUSED:
+            told(error, document.source)
+        raise
+
+
+def _from_input(run: Invocation) -> bytes:
+    if sys.stdin.isatty():
+        run.talk.note("reading the document from the terminal; Ctrl-D on a line of its own ends it")
+    return _bounded(sys.stdin.buffer.read(MOST_BYTES + 1), "standard input")
+
+
+def _from_file(path: str) -> bytes:
+    if not path:
+        raise usage("--document @ names no file", "write the file's name behind it: --document @policy.json")
+    shown = safe(path, 200)
+    try:
+        descriptor = os.open(os.path.expanduser(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise usage(f"--document: {shown} cannot be read: {(error.strerror or 'no such file').lower()}") from error
+    except ValueError as error:
+        raise usage(f"--document: {shown} is no file name") from error
+    mode = os.fstat(descriptor).st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
+        os.close(descriptor)
+        raise usage(f"--document: {shown} is {'a directory' if stat.S_ISDIR(mode) else 'a device'}, not a file")
+    os.set_blocking(descriptor, True)
+    with os.fdopen(descriptor, "rb", buffering=0) as file:
+        try:
+            data = file.read(MOST_BYTES + 1) if stat.S_ISREG(mode) else _from_pipe(descriptor, shown)
+            return _bounded(data, shown)
+        except OSError as error:
+            raise usage(f"--document: {shown} cannot be read: {(error.strerror or '').lower()}") from error
+
+
+def _from_pipe(descriptor: int, shown: str) -> bytes:
+    """Read a pipe until its writers close it. Raises FrostError (exit 2) if it is silent too long."""
+    from select import select
+
+    data = b""
+    while len(data) <= MOST_BYTES:
+        if not select([descriptor], [], [], SILENT_SECONDS)[0]:
+            raise usage(f"--document: {shown} is a pipe, and nobody has written into it for {SILENT_SECONDS:.0f} s")
+        part = os.read(descriptor, MOST_BYTES)
+        if not part:
+            break
+        data += part
+    return data
+
+
+def _is_file(value: str) -> bool:
+    """Return whether the value is a file name without its `@`."""
+    try:
+        return os.path.exists(value)
+    except ValueError:
+        return False
+
+
+def _bounded(data: bytes, source: str) -> bytes:
+    if len(data) > MOST_BYTES:
+        raise usage(f"{source} is longer than 1 MiB; no policy document is")
+    return data
+
+
+def _decoded(data: bytes, source: str) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise usage(f"{safe(source, 200)}:{line}: not UTF-8 (byte {error.start})", "save it as UTF-8") from error

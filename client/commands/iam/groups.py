@@ -1,0 +1,143 @@
+"""`frost iam group`: groups of API keys and workload identities."""
+
+import click
+
+from client.api import analysis, groups
+from client.commands import output, paging
+from client.commands.command import Group, Lazy
+from client.commands.completers import group_ids
+from client.commands.iam import effects
+from client.commands.ids import FORCE, VERSION_HELP, an_id, missing
+from client.commands.ids import name as checked
+from client.commands.invocation import Invocation
+from client.commands.usage_errors import naming_flag
+from client.errors import usage
+from client.tables import iam
+from client.text import safe
+
+group = Group(
+    "group",
+    {"member": Lazy("client.commands.iam.members:member", "The members of a group.", ("members",))},
+    help="Groups of API keys and workload identities.",
+    person=True,
+)
+
+ID = click.Argument(["group_id"], metavar="GROUP_ID", callback=an_id, shell_complete=group_ids)
+_MAX_NAMED_MEMBERS = 10
+DESCRIPTION = "What it is for, up to 1,024 characters."
+
+
+@group.leaf(
+    "create",
+    click.Option(["--name"], required=True, metavar="NAME", help="1 to 128 characters, unique in the tenant."),
+    click.Option(["--description"], metavar="TEXT", help=DESCRIPTION),
+    examples=('frost iam group create --name ops --description "on call"',),
+)
+def create(run: Invocation, name: str, description: str | None) -> None:
+    """Create a group, empty at first."""
+    name = checked(name)
+    with naming_flag("name", "--name"), naming_flag("description", "--description"):
+        made = run.call_for_tenant(lambda tenant: groups.create(tenant, name, description or ""))
+    run.output.record(iam.GROUP, made)
+
+
+@group.leaf("get", ID, examples=("frost iam group get GROUP_ID -o json",))
+def get(run: Invocation, group_id: str) -> None:
+    """Show one group with its members.
+
+    The table names the first members; -o json and -o yaml have up to 200 as type and id. `frost iam group member list`
+    lists all of them.
+    """
+    with missing(run, ("group", group_id)):
+        found = run.call_for_tenant(lambda tenant: groups.get(tenant, group_id))
+        run.output.record(iam.GROUP, found)
+        if run.output.structured:
+            if found.get("membersTruncated"):
+                shown, total = len(found["members"]), found["memberCount"]
+                run.output.note(f"members: the first {shown} of {total}; all: {_all_members(run, group_id)}")
+        elif found["memberCount"]:
+            _show_members(run, group_id, found["memberCount"])
+
+
+def _show_members(run: Invocation, group_id: str, total: int) -> None:
+    """Print the first members by name."""
+    page = run.call_for_tenant(lambda tenant: groups.member_page(tenant, group_id, limit=_MAX_NAMED_MEMBERS))["members"]
+    head = "members:" if total <= len(page) else f"members, the first {len(page)} of {total}:"
+    run.output.lines(["", head])
+    run.output.records(iam.MEMBER, page)
+    if total > len(page):
+        run.output.note(f"all: {_all_members(run, group_id)}")
+
+
+def _all_members(run: Invocation, group_id: str) -> str:
+    tenant = f" --tenant {run.tenant.tenant_id}" if run.tenant.source == "flag" else ""
+    return f"frost iam group member list {safe(group_id, 80)} --all{tenant}"
+
+
+@group.leaf("list", *paging.FLAGS, examples=("frost iam group list", "frost iam group list --all -o json"))
+def list_(run: Invocation, limit: int | None, cursor: str | None, everything: bool) -> None:
+    """List the tenant's groups, in the order they were made."""
+    paging.listed(
+        run,
+        iam.GROUP,
+        lambda tenant, limit, cursor: groups.page(tenant, limit=limit, cursor=cursor),
+        limit=limit,
+        cursor=cursor,
+        everything=everything,
+    )
+
+
+@group.leaf(
+    "update",
+    ID,
+    click.Option(["--name"], metavar="NAME", help="The new name."),
+    click.Option(["--description"], metavar="TEXT", help='The new description; "" clears it.'),
+    click.Option(["--if-version"], metavar="N", type=click.IntRange(min=1), help=VERSION_HELP),
+    examples=("frost iam group update GROUP_ID --name operations",),
+)
+def update(run: Invocation, group_id: str, name: str | None, description: str | None, if_version: int | None) -> None:
+    """Change a group's name or description; what is not given stays."""
+    if name is None and description is None:
+        raise usage("nothing to change (frost iam group update)", "give --name or --description")
+    name = None if name is None else checked(name)
+    with missing(run, ("group", group_id)), naming_flag("name", "--name"), naming_flag("description", "--description"):
+        made = run.change_for_tenant(
+            lambda tenant: groups.update(tenant, group_id, name=name, description=description, version=if_version)
+        )
+    run.output.record(iam.GROUP, made.record)
+    if not made.changed:
+        run.output.note("nothing changed: it is like that already")
+
+
+@group.leaf(
+    "delete",
+    ID,
+    FORCE,
+    effects.DRY_RUN,
+    examples=("frost iam group delete GROUP_ID", "frost iam group delete GROUP_ID --dry-run"),
+)
+def delete(run: Invocation, group_id: str, force: bool, dry_run: bool) -> None:
+    """Delete a group, its membership and its policy attachments.
+
+    Its members and the policies stay. What the members gain and lose by it is said before you are asked.
+    """
+    version = None
+    with missing(run, ("group", group_id)):
+        if dry_run:
+            effects.dry_run(run, "deleteGroup", groupId=group_id)
+            return
+        if not force:
+            version = _confirmed(run, group_id)
+        run.change_for_tenant(lambda tenant: groups.delete(tenant, group_id, version))
+    run.output.done(f"group {group_id} is deleted", {"id": group_id, "status": "deleted"})
+
+
+def _confirmed(run: Invocation, group_id: str) -> int:
+    """Ask for confirmation. Return the version shown, so that only this version is deleted."""
+    output.needs_terminal("this deletes a group", "--force does it without a question")
+    found = run.call_for_tenant(lambda tenant: groups.get(tenant, group_id))
+    preview = effects.preview(run, lambda tenant: analysis.preview(tenant, "deleteGroup", groupId=group_id))
+    members, attached = found["memberCount"], found["policyCount"]
+    beside = f"{effects.counted(members, 'membership')} and {effects.counted(attached, 'policy attachment')}"
+    effects.confirm_deletion(run, preview, f'group "{found["name"]}"', str(found["name"]), beside)
+    return int(found["version"])

@@ -1,0 +1,68 @@
+"""`frost iam group member`: the members of a group."""
+
+from client.api import groups
+from client.commands import paging
+from client.commands.command import Group
+from client.commands.iam import effects
+from client.commands.iam.groups import ID
+from client.commands.ids import MEMBER_TYPES, missing, pair
+from client.commands.invocation import Invocation
+from client.tables import iam
+
+member = Group("member", help="The members of a group.")
+
+
+@member.leaf(
+    "add",
+    ID,
+    *pair(MEMBER_TYPES, required=True, verb="is added"),
+    effects.DRY_RUN,
+    examples=("frost iam group member add GROUP_ID --type api_key --id KEY_ID",),
+)
+def add(run: Invocation, group_id: str, kind: str, identifier: str, dry_run: bool) -> None:
+    """Add a key or an identity; the group's policies count from its next request on."""
+    with missing(run, ("group", group_id), (kind, identifier)):
+        if dry_run:
+            effects.dry_run(run, "addMember", groupId=group_id, principalType=kind, principalId=identifier)
+            return
+        made = run.change_for_tenant(lambda tenant: groups.add_member(tenant, group_id, kind, identifier))
+    run.output.done(
+        f"{kind} {identifier} is a member of group {group_id} now" if made.changed else "already a member",
+        {"groupId": group_id, "memberType": kind, "memberId": identifier, "changed": made.changed},
+    )
+
+
+@member.leaf("list", ID, *paging.FLAGS, examples=("frost iam group member list GROUP_ID",))
+def list_(run: Invocation, group_id: str, limit: int | None, cursor: str | None, everything: bool) -> None:
+    """List a group's members, in the order they were added."""
+    with missing(run, ("group", group_id)):
+        paging.listed(
+            run,
+            iam.MEMBER,
+            lambda tenant, limit, cursor: groups.member_page(tenant, group_id, limit=limit, cursor=cursor),
+            limit=limit,
+            cursor=cursor,
+            everything=everything,
+        )
+
+
+@member.leaf(
+    "remove",
+    ID,
+    *pair(MEMBER_TYPES, required=True, verb="is removed"),
+    effects.DRY_RUN,
+    examples=("frost iam group member remove GROUP_ID --type api_key --id KEY_ID",),
+)
+def remove(run: Invocation, group_id: str, kind: str, identifier: str, dry_run: bool) -> None:
+    """Remove a key or an identity; from its next request on, the group's policies no longer count for it."""
+    unrelated = f"{kind} {identifier} is no member of group {group_id}"
+    see = f"frost iam group member list {group_id}"
+    with missing(run, ("group", group_id), (kind, identifier), unrelated=unrelated, see=see):
+        if dry_run:
+            effects.dry_run(run, "removeMember", groupId=group_id, principalType=kind, principalId=identifier)
+            return
+        run.change_for_tenant(lambda tenant: groups.remove_member(tenant, group_id, kind, identifier))
+    run.output.done(
+        f"{kind} {identifier} is no longer a member of group {group_id}",
+        {"groupId": group_id, "memberType": kind, "memberId": identifier, "status": "removed"},
+    )

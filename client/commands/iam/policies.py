@@ -1,0 +1,308 @@
+"""`frost iam policy`: policies and their attachments."""
+
+from typing import Any
+
+import click
+
+from client.api import analysis, policies
+from client.commands import output, paging
+from client.commands.command import Group, Lazy, leaf
+from client.commands.completers import policy_ids
+from client.commands.formats import json_text
+from client.commands.iam import document, effects
+from client.commands.ids import ATTACHEE_TYPES, FORCE, VERSION_HELP, an_id, missing, missing_version, pair
+from client.commands.ids import name as checked
+from client.commands.invocation import Invocation
+from client.commands.usage_errors import naming_flag
+from client.errors import FrostError, usage
+from client.tables import iam
+from client.tables.columns import Kind
+
+_ATTACH = "client.commands.iam.policies"
+_HISTORY = "client.commands.iam.versions"
+
+policy = Group(
+    "policy",
+    {
+        "attach": Lazy(f"{_ATTACH}:attach", "Attach a policy to a key, an identity or a group."),
+        "detach": Lazy(f"{_ATTACH}:detach", "Detach a policy from a key, an identity or a group."),
+        "attachments": Lazy(f"{_ATTACH}:attachments", "List what a policy is attached to."),
+        "check": Lazy(
+            "client.commands.iam.simulate:check",
+            "Check a document as saving it would, without saving it.",
+            ours=True,
+        ),
+        "history": Lazy(f"{_HISTORY}:history", "List what a policy was, newest first.", ours=True),
+        "diff": Lazy(f"{_HISTORY}:diff", "Compare two versions, as text and in effect.", ours=True),
+        "rollback": Lazy(f"{_HISTORY}:rollback", "Take the document of an earlier version back.", ours=True),
+    },
+    help="Access policies and their attachments.",
+    person=True,
+)
+
+ID = click.Argument(["policy_id"], metavar="POLICY_ID", callback=an_id, shell_complete=policy_ids)
+
+
+@policy.leaf(
+    "create",
+    click.Option(
+        ["--name"],
+        required=True,
+        metavar="NAME",
+        help="1 to 128 characters; one that is taken brings a warning.",
+    ),
+    document.flag(required=True),
+    click.Option(["--description"], metavar="TEXT", help="What it is for, up to 1,024 characters."),
+    examples=(
+        "frost iam policy create --name readers --document @readers.json",
+        "generate | frost iam policy create --name generated --document -",
+    ),
+)
+def create(run: Invocation, name: str, document_: str, description: str | None) -> None:
+    """Create a policy, within what you hold yourself.
+
+    A document that would grant more is refused with examples of what it would.
+    """
+    name = checked(name)
+    draft = document.given(run, document_)
+    with document.named(draft), naming_flag("name", "--name"), naming_flag("description", "--description"):
+        made = run.call_for_tenant(lambda tenant: policies.create(tenant, name, description or "", draft.text))
+    run.output.record(iam.POLICY, made)
+    _warn_of_namesakes(run, made)
+
+
+def _warn_of_namesakes(run: Invocation, made: dict[str, Any]) -> None:
+    """Warn if another policy has the same name. Names need not be unique, but equal names are easy to confuse.
+
+    Errors are ignored, since the policy has been saved.
+    """
+    try:
+        answer = run.call_for_tenant(lambda tenant: policies.page(tenant, limit=2, name=made["name"]))
+    except FrostError:
+        return
+    for one in answer["policies"]:
+        if one["name"] == made["name"] and one["id"] != made["id"]:
+            run.output.warn(f'policy {one["id"]} is named "{one["name"]}" too')
+            return
+
+
+@policy.leaf(
+    "get",
+    ID,
+    click.Option(
+        ["--version", "number"], metavar="N", type=click.IntRange(min=1), help="What it was in this version (frost)."
+    ),
+    examples=("frost iam policy get POLICY_ID", "frost iam policy get POLICY_ID --version 3 -o json"),
+)
+def get(run: Invocation, policy_id: str, number: int | None) -> None:
+    """Show one policy with its document."""
+    if number is None:
+        with missing(run, ("policy", policy_id)):
+            shown(run, iam.POLICY, run.call_for_tenant(lambda tenant: policies.get(tenant, policy_id)))
+        return
+    with missing_version(run, policy_id, number):
+        found = run.call_for_tenant(lambda tenant: policies.version(tenant, policy_id, number))
+    shown(run, iam.VERSION, found)
+
+
+@policy.leaf("list", *paging.FLAGS, examples=("frost iam policy list", "frost iam policy list --all -o wide"))
+def list_(run: Invocation, limit: int | None, cursor: str | None, everything: bool) -> None:
+    """List the tenant's policies, in the order they were made."""
+    paging.listed(
+        run,
+        iam.POLICY,
+        lambda tenant, limit, cursor: policies.page(tenant, limit=limit, cursor=cursor),
+        limit=limit,
+        cursor=cursor,
+        everything=everything,
+    )
+
+
+@policy.leaf(
+    "update",
+    ID,
+    click.Option(["--name"], metavar="NAME", help="The new name."),
+    click.Option(["--description"], metavar="TEXT", help='The new description; "" clears it.'),
+    document.flag(required=False),
+    click.Option(["--if-version"], metavar="N", type=click.IntRange(min=1), help=VERSION_HELP),
+    effects.DRY_RUN,
+    examples=(
+        "frost iam policy update POLICY_ID --document @readers.json",
+        "frost iam policy update POLICY_ID --document @readers.json --dry-run",
+        "frost iam policy update POLICY_ID --name readers --if-version 4",
+    ),
+)
+def update(
+    run: Invocation,
+    policy_id: str,
+    name: str | None,
+    description: str | None,
+    document_: str | None,
+    if_version: int | None,
+    dry_run: bool,
+) -> None:
+    """Change a policy; what is not given stays.
+
+    A new document makes you its author: it must stay within what you hold. The former ones are kept.
+    """
+    if name is None and description is None and document_ is None:
+        raise usage("nothing to change (frost iam policy update)", "give --name, --description or --document")
+    name = None if name is None else checked(name)
+    draft = None if document_ is None else document.given(run, document_)
+    text = None if draft is None else draft.text
+    with missing(run, ("policy", policy_id)), document.named(draft):
+        if dry_run:
+            _update_played(run, policy_id, text, if_version)
+            return
+        with naming_flag("name", "--name"), naming_flag("description", "--description"):
+            made = run.change_for_tenant(
+                lambda tenant: policies.update(
+                    tenant, policy_id, name=name, description=description, document_text=text, version=if_version
+                )
+            )
+    run.output.record(iam.POLICY, made.record)
+    if not made.changed:
+        run.output.note("nothing changed: it is like that already")
+    elif name is not None:
+        _warn_of_namesakes(run, made.record)
+
+
+def _update_played(run: Invocation, policy_id: str, text: str | None, if_version: int | None) -> None:
+    """Print the effect of an update. A new name or description has none."""
+    now = run.call_for_tenant(lambda tenant: policies.get(tenant, policy_id))["version"]
+    if if_version not in (None, now):
+        run.output.warn(f"it is version {now} by now: with --if-version {if_version} the change would be refused")
+    if text is None:
+        effects.told(run, {"principals": []})
+    else:
+        effects.dry_run(run, "updatePolicy", policyId=policy_id, documentText=text)
+
+
+@policy.leaf(
+    "delete",
+    ID,
+    FORCE,
+    effects.DRY_RUN,
+    examples=("frost iam policy delete POLICY_ID", "frost iam policy delete POLICY_ID --dry-run"),
+)
+def delete(run: Invocation, policy_id: str, force: bool, dry_run: bool) -> None:
+    """Delete a policy, its attachments and its history.
+
+    What keys and identities gain and lose by it is said before you are asked.
+    """
+    version = None
+    with missing(run, ("policy", policy_id)):
+        if dry_run:
+            effects.dry_run(run, "deletePolicy", policyId=policy_id)
+            return
+        if not force:
+            version = _confirmed(run, policy_id)
+        run.change_for_tenant(lambda tenant: policies.delete(tenant, policy_id, version))
+    run.output.done(f"policy {policy_id} is deleted", {"id": policy_id, "status": "deleted"})
+
+
+def _confirmed(run: Invocation, policy_id: str) -> int:
+    """Ask for confirmation. Return the version shown, so that only this version is deleted."""
+    output.needs_terminal("this deletes a policy", "--force does it without a question")
+    found = run.call_for_tenant(lambda tenant: policies.get(tenant, policy_id))
+    preview = effects.preview(run, lambda tenant: analysis.preview(tenant, "deletePolicy", policyId=policy_id))
+    beside = (
+        f"{effects.counted(found['attachmentCount'], 'attachment')} and {effects.counted(found['version'], 'version')}"
+    )
+    effects.confirm_deletion(run, preview, f'policy "{found["name"]}"', str(found["name"]), beside)
+    return int(found["version"])
+
+
+def shown(run: Invocation, kind: Kind, found: dict[str, Any]) -> None:
+    """Print a record that has a document: its row, then the document."""
+    run.output.record(kind, found)
+    if not run.output.structured:
+        run.output.text(f"\n{json_text(found['document'])}")
+
+
+@leaf(
+    "attach",
+    ID,
+    *pair(ATTACHEE_TYPES, required=True, verb="it is attached to"),
+    effects.DRY_RUN,
+    examples=("frost iam policy attach POLICY_ID --type group --id GROUP_ID",),
+)
+def attach(run: Invocation, policy_id: str, kind: str, identifier: str, dry_run: bool) -> None:
+    """Attach a policy to a key, an identity or a group.
+
+    It counts from their next request on. A key with a policy may do only what its scopes, its creator and its
+    policies all allow.
+    """
+    with missing(run, ("policy", policy_id), (kind, identifier)):
+        if dry_run:
+            effects.dry_run(run, "attach", policyId=policy_id, principalType=kind, principalId=identifier)
+            return
+        made = run.change_for_tenant(lambda tenant: policies.attach(tenant, policy_id, kind, identifier))
+    run.output.done(
+        f"policy {policy_id} is attached to {kind} {identifier} now" if made.changed else "already attached",
+        {"policyId": policy_id, "attacheeType": kind, "attacheeId": identifier, "changed": made.changed},
+    )
+
+
+@leaf(
+    "detach",
+    ID,
+    *pair(ATTACHEE_TYPES, required=True, verb="it is detached from"),
+    effects.DRY_RUN,
+    examples=("frost iam policy detach POLICY_ID --type api_key --id KEY_ID",),
+)
+def detach(run: Invocation, policy_id: str, kind: str, identifier: str, dry_run: bool) -> None:
+    """Detach a policy from a key, an identity or a group.
+
+    It no longer counts from their next request on.
+    """
+    unrelated = f"policy {policy_id} is not attached to {kind} {identifier}"
+    see = f"frost iam policy attachments {policy_id}"
+    with missing(run, ("policy", policy_id), (kind, identifier), unrelated=unrelated, see=see):
+        if dry_run:
+            effects.dry_run(run, "detach", policyId=policy_id, principalType=kind, principalId=identifier)
+            return
+        run.change_for_tenant(lambda tenant: policies.detach(tenant, policy_id, kind, identifier))
+    run.output.done(
+        f"policy {policy_id} is no longer attached to {kind} {identifier}",
+        {"policyId": policy_id, "attacheeType": kind, "attacheeId": identifier, "status": "detached"},
+    )
+
+
+@leaf(
+    "attachments",
+    ID,
+    *paging.FLAGS,
+    *pair(ATTACHEE_TYPES, required=False, verb="to look for, together with --id"),
+    examples=("frost iam policy attachments POLICY_ID --all",),
+)
+def attachments(
+    run: Invocation,
+    policy_id: str,
+    limit: int | None,
+    cursor: str | None,
+    everything: bool,
+    kind: str | None,
+    identifier: str | None,
+) -> None:
+    """List what a policy is attached to.
+
+    --type and --id together ask for one.
+    """
+    attachee = None
+    if kind is not None and identifier is not None:
+        attachee = (kind, identifier)
+    elif kind is not None or identifier is not None:
+        given, needed = ("--type", "--id") if identifier is None else ("--id", "--type")
+        raise usage(f"{given} is used together with {needed} (frost iam policy attachments)", f"add {needed}")
+    with missing(run, ("policy", policy_id)):
+        paging.listed(
+            run,
+            iam.ATTACHMENT,
+            lambda tenant, limit, cursor: policies.attachment_page(
+                tenant, policy_id, limit=limit, cursor=cursor, attachee=attachee
+            ),
+            limit=limit,
+            cursor=cursor,
+            everything=everything,
+        )

@@ -1,0 +1,207 @@
+"""`frost iam simulate` and `frost iam policy check`: the decision of a document, and whether it is accepted."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import click
+
+from client.api import analysis
+from client.commands.command import leaf
+from client.commands.completers import operation_names
+from client.commands.iam import document, request_options
+from client.commands.ids import PRINCIPAL_TYPES, text_of
+from client.commands.invocation import Invocation
+from client.errors import Exit
+from client.tables.columns import Column, Kind, Record
+from client.tables.iam import constraint_text, rule_text
+from client.text import safe
+from client.texts.refusals import example_lines
+
+# By the failed part of the nearest rule. Other parts are constraints, shown by name.
+_FAILED = {
+    "operations": "it does not name the operation",
+    "targets": "its targets do not cover this one",
+    "author": "you do not hold this yourself",
+}
+_UNSURE = {**_FAILED, "targets": "its targets may or may not cover this one"}
+_TRUTH = {"true": "yes", "false": "no", "unknown": "unknown"}
+
+
+def _rule(record: Record) -> str:
+    """Return number and name, `3 keep-production`. Rules are numbered from 1."""
+    index = record.get("index")
+    return f"{index + 1 if isinstance(index, int) else ''} {record.get('name') or ''}".strip()
+
+
+def _not_met(record: Record) -> str:
+    """Return the false and the unknown parts; only `operation` if the rule is about another operation."""
+    if record.get("operation") == "false":
+        return "operation"
+    parts = [("target", record.get("target"))]
+    parts += [(constraint_text(one), one.get("result")) for one in record.get("constraints") or ()]
+    failed = [text for text, result in parts if result == "false"]
+    unknown = [text for text, result in parts if result == "unknown"]
+    return "; ".join([*failed, *(["unknown: " + ", ".join(unknown)] if unknown else [])])
+
+
+def _constraints(record: Record) -> str:
+    """Return each constraint with its result."""
+    parts = record.get("constraints") or ()
+    return ", ".join(f"{constraint_text(one)}: {_TRUTH.get(one.get('result'), one.get('result'))}" for one in parts)
+
+
+def _outcome(record: Record) -> str:
+    """Return the effect of the rule on this request."""
+    if record.get("fires"):
+        return "denies" if record.get("access") == "deny" else "allows"
+    if record.get("withinAuthor") is False and record.get("result") == "true":
+        return "beyond you"
+    return "unknown" if record.get("result") == "unknown" else "no match"
+
+
+def _part(key: str, title: str) -> Column:
+    return Column(
+        key, title, wide=True, cell=lambda record: _TRUTH.get(str(record.get(key)), str(record.get(key))), whole=True
+    )
+
+
+_TRACE = (
+    Column("rule", "Rule", cell=_rule),
+    Column("access", "Access", whole=True),
+    Column("outcome", "Outcome", cell=_outcome, whole=True),
+    Column("notMet", "Not met", cell=_not_met),
+    _part("operation", "Operation"),
+    _part("target", "Target"),
+    Column("constraints", "Constraints", wide=True, cell=_constraints),
+)
+TRACE = Kind("rule", "rules", "index", _TRACE, {}, "name")
+
+
+@leaf(
+    "simulate",
+    document.flag(required=True),
+    click.Option(
+        ["--operation"], required=True, metavar="OPERATION", help="svc:resource:action.", shell_complete=operation_names
+    ),
+    click.Option(["--target"], required=True, metavar="TARGET", help="A resource's name (FRN), or * for any."),
+    click.Option(
+        ["--principal-type"],
+        type=click.Choice(PRINCIPAL_TYPES),
+        help=f"Type of who asks: {', '.join(PRINCIPAL_TYPES)}.",
+    ),
+    *request_options.FLAGS,
+    click.Option(["--tenant"], metavar="TENANT", help="Tenant of the request; the one to work in is the selected one."),
+    click.Option(["--as-author"], is_flag=True, help="Only what you hold yourself counts (frost)."),
+    click.Option(["--fail-on-deny"], is_flag=True, help="Exit 1 when it is denied (frost)."),
+    person=True,
+    examples=(
+        "frost iam simulate --document @p.json --operation compute:instances:delete --target '*'",
+        "frost iam test --document @p.json --operation compute:instances:read --target '*' --source-ip 203.0.113.7",
+    ),
+)
+def simulate(
+    run: Invocation,
+    document_: str,
+    operation: str,
+    target: str,
+    principal_type: str | None,
+    tenant: str | None,
+    as_author: bool,
+    fail_on_deny: bool,
+    **facts: Any,
+) -> None:
+    """Try a policy document on a request.
+
+    It tells allowed or denied, by which rule, and why; nothing is stored or enforced. What is not given of the
+    request is unknown: a rule that needs it does not allow, and does deny. Both verdicts exit 0.
+    """
+    operation, target = request_options.operation(operation), request_options.target(target)
+    known = request_options.facts(principalType=principal_type, tenant=text_of(tenant, "--tenant"), **facts)
+    draft = document.given(run, document_)
+    with document.named(draft):
+        answer: dict[str, Any] = run.call_for_tenant(
+            lambda tenant_id: analysis.simulate(tenant_id, draft.text, operation, target, known, as_author=as_author)
+        )
+    if run.output.structured:
+        run.output.document(answer)
+    else:
+        run.output.lines(verdict_lines(answer, operation, target))
+        run.output.lines([""])
+        run.output.records(TRACE, answer["rules"])
+    draft.warn(run, answer.get("warnings", ()))
+    if not as_author:
+        run.output.note("what you hold yourself was not asked; --as-author counts only that")
+    if fail_on_deny and answer["decision"] != "allowed":
+        from click.exceptions import Exit as End
+
+        raise End(Exit.REFUSED)
+
+
+def verdict_lines(answer: Mapping[str, Any], operation: str, target: str) -> Iterator[str]:
+    """Yield the decision, the reason, and the facts that could change the decision."""
+    yield f"{str(answer['decision']).upper()}  {operation} on {target}"
+    yield f"  {_because(answer)}"
+    if missing := _missing(answer.get("missing") or ()):
+        yield f"  not known: {missing}"
+    if answer.get("decision") != "allowed" and answer.get("someTarget"):
+        yield "  on some single target it would be allowed; name one with --target frn:…"
+
+
+def _because(answer: Mapping[str, Any]) -> str:
+    if because := answer.get("because"):
+        return safe(because)
+    deciding, nearest = answer.get("decidingRule"), answer.get("nearestRule")
+    reason = answer.get("reason")
+    if isinstance(deciding, Mapping):
+        rule = rule_text(deciding.get("index"), deciding.get("name"))
+        if reason == "explicit_deny":
+            unsure = any(
+                one["index"] == deciding.get("index") and one.get("result") == "unknown" for one in answer["rules"]
+            )
+            because = ", as it cannot be ruled out" if unsure else ""
+            return f"{rule} denies it{because}"
+        return f"{rule} allows it, and no rule denies it"
+    if not isinstance(nearest, Mapping):
+        return "no rule allows anything"
+    rule = rule_text(nearest.get("index"), nearest.get("name"))
+    failed = str(nearest.get("failed"))
+    if reason == "unknown_context":
+        return f"too little is known for {rule}: {_UNSURE.get(failed, f'{failed} is not known to hold')}"
+    return f"no rule matched; nearest is {rule}: {_FAILED.get(failed, f'{failed} does not hold')}"
+
+
+def _missing(missing: Sequence[Mapping[str, Any]]) -> str:
+    return ", ".join(f"{one.get('key')} (say it with {one.get('flag')})" for one in missing)
+
+
+_ANSWERS = {
+    "within": "within your rights: you could save it",
+    "beyond": "beyond your rights: it would grant what you do not hold",
+    "undecided": "too entangled to be compared with your rights: it would be refused",
+}
+
+
+@leaf(
+    "check",
+    document.flag(required=True),
+    ours=True,
+    examples=("frost iam policy check --document @readers.json",),
+)
+def check(run: Invocation, document_: str) -> None:
+    """Check a document as saving it would, without saving it.
+
+    It exits as saving it would: 0 when you could, 4 when it would grant more than you hold, 2 when it is no policy.
+    """
+    from click.exceptions import Exit as End
+
+    draft = document.given(run, document_)
+    with document.named(draft):
+        answer: dict[str, Any] = run.call_for_tenant(lambda tenant: analysis.check(tenant, draft.text))
+    if run.output.structured:
+        run.output.document(answer)
+    else:
+        said = [_ANSWERS.get(answer["answer"], str(answer["answer"])), *example_lines(answer["counterexamples"])]
+        run.output.lines(said)
+    draft.warn(run, answer.get("warnings", ()))
+    if answer["answer"] != "within":
+        raise End(Exit.NOT_ALLOWED)

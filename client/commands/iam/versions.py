@@ -1,0 +1,138 @@
+"""`frost iam policy history|diff|rollback` (ours)."""
+
+from typing import Any
+
+import click
+
+from client.api import analysis, policies
+from client.commands import paging
+from client.commands.command import leaf
+from client.commands.formats import json_text
+from client.commands.iam import effects
+from client.commands.iam.policies import ID
+from client.commands.ids import missing, missing_version
+from client.commands.invocation import Invocation
+from client.errors import usage
+from client.tables import iam
+from client.tables.columns import time_text
+from client.texts.effects import UNDER, changes
+
+_NUMBER = click.IntRange(min=1)
+
+
+@leaf("history", ID, *paging.FLAGS, ours=True, examples=("frost iam policy history POLICY_ID",))
+def history(run: Invocation, policy_id: str, limit: int | None, cursor: str | None, everything: bool) -> None:
+    """List what a policy was, newest first.
+
+    Each version says who changed what, and when.
+    """
+    with missing(run, ("policy", policy_id)):
+        paging.listed(
+            run,
+            iam.VERSION,
+            lambda tenant, limit, cursor: policies.version_page(tenant, policy_id, limit=limit, cursor=cursor),
+            limit=limit,
+            cursor=cursor,
+            everything=everything,
+        )
+
+
+@leaf(
+    "rollback",
+    ID,
+    click.Option(["--version", "number"], required=True, type=_NUMBER, metavar="N", help="The version to take back."),
+    effects.DRY_RUN,
+    ours=True,
+    examples=("frost iam policy rollback POLICY_ID --version 3",),
+)
+def rollback(run: Invocation, policy_id: str, number: int, dry_run: bool) -> None:
+    """Take the document of an earlier version back.
+
+    It becomes the newest version; name and description stay.
+
+    You become its author: it must stay within what you hold. Nothing is lost, so there is no question.
+    """
+    text = json_text(_version(run, policy_id, number)["document"])
+    if dry_run:
+        effects.dry_run(run, "updatePolicy", policyId=policy_id, documentText=text)
+        return
+    preview = effects.preview(
+        run, lambda tenant: analysis.preview(tenant, "updatePolicy", policyId=policy_id, documentText=text)
+    )
+    with missing_version(run, policy_id, number):
+        made = run.change_for_tenant(lambda tenant: policies.roll_back(tenant, policy_id, number))
+    run.output.record(iam.POLICY, made.record)
+    if not made.changed:
+        run.output.note(f"nothing changed: its document is that of version {number} already")
+    else:
+        effects.noted(run, preview)
+
+
+@leaf(
+    "diff",
+    ID,
+    click.Option(["--from", "first"], type=_NUMBER, metavar="N", help="The older version; default: the one before."),
+    click.Option(["--to", "second"], type=_NUMBER, metavar="N", help="The newer version; default: the newest."),
+    ours=True,
+    examples=("frost iam policy diff POLICY_ID", "frost iam policy diff POLICY_ID --from 2 --to 5"),
+)
+def diff(run: Invocation, policy_id: str, first: int | None, second: int | None) -> None:
+    """Compare two versions, as text and in effect.
+
+    The effect is told for every target at once and a request of which nothing is known: what only a constraint or
+    a part of the target decides is under conditions, told apart from what is gained and lost for certain.
+    """
+    if second is None:
+        with missing(run, ("policy", policy_id)):
+            second = int(run.call_for_tenant(lambda tenant: policies.get(tenant, policy_id))["version"])
+    if first is None:
+        first = second - 1
+    if first < 1:
+        raise usage(f"version {second} of policy {policy_id} is its first; there is none before it to compare with")
+    newer, older = _version(run, policy_id, second), _version(run, policy_id, first)
+    compared = run.call_for_tenant(
+        lambda tenant: analysis.coverage(
+            tenant,
+            json_text(newer["document"]),
+            facts={"currentTime": None},
+            compare={"policyId": policy_id, "version": first},
+        )
+    )["targets"][0]
+    text = _text_difference(older, newer)
+    effect = {name: compared[name] for name in ("gained", "lost", "nowUnconditional", "nowConditional", *UNDER)}
+    if run.output.structured:
+        run.output.document({"policyId": policy_id, "from": first, "to": second, "text": text, **effect})
+    else:
+        run.output.lines([*text, *([""] if text else []), *_effect_lines(effect)])
+    if not text:
+        run.output.note("the documents are equal")
+
+
+def _version(run: Invocation, policy_id: str, number: int) -> dict[str, Any]:
+    with missing_version(run, policy_id, number):
+        found: dict[str, Any] = run.call_for_tenant(lambda tenant: policies.version(tenant, policy_id, number))
+    return found
+
+
+def _text_difference(older: dict[str, Any], newer: dict[str, Any]) -> list[str]:
+    """Return the lines of a unified diff; empty if the documents are equal."""
+    from difflib import unified_diff
+
+    before, after = (json_text(one["document"]).splitlines() for one in (older, newer))
+    then, now = (
+        f"version {one['version']}, {time_text(one['changedAt'])}, {one['changedByName']}" for one in (older, newer)
+    )
+    return list(unified_diff(before, after, then, now, lineterm=""))
+
+
+def _effect_lines(effect: dict[str, list[str]]) -> list[str]:
+    found = changes(effect)
+    told = [("gained {}", "+", found.gained), ("lost {}", "-", found.lost)]
+    if found.under:
+        told.append(("under conditions {} changed", "~", found.under))
+    lines = []
+    for words, sign, operations in told:
+        counted = effects.counted(len(operations), "operation")
+        lines.append(f"{words.format(counted)}{':' if operations else ''}")
+        lines += [f"  {sign} {name}{f' ({note})' if note else ''}" for name, note in operations.items()]
+    return lines

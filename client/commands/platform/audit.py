@@ -1,0 +1,194 @@
+"""`frost platform audit` (ours): verify the local platform's audit log, export its oldest entries and drop them."""
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from client import audit_file
+from client.api import platform as calls
+from client.commands import output
+from client.commands.command import Group
+from client.commands.invocation import Invocation
+from client.commands.platform.process import DATA_DIR, staff_of
+from client.connection import Staff
+from client.errors import FrostError, usage
+from client.tables.columns import time_text
+from client.text import safe
+
+FILE = click.Argument(["file"], metavar="FILE", type=click.Path())
+
+audit = Group("audit", help="The audit log of the local platform.", ours=True)
+
+
+@audit.leaf(
+    "verify",
+    click.Option(["--segment"], metavar="FILE", help="Verify exported entries instead of the log."),
+    DATA_DIR,
+    ours=True,
+    examples=(
+        "frost platform audit verify",
+        "frost platform audit verify --data-dir /srv/frost -o json",
+        "frost platform audit verify --segment audit-2026.jsonl",
+    ),
+)
+def verify(run: Invocation, segment: str | None, data_dir: str | None) -> None:
+    """Check that no entry of the audit log was altered, removed, inserted or moved.
+
+    It ends with 1 and names the first bad entry when the chain is broken. HEAD stands for the whole log: kept somewhere
+    else, it tells later whether the database was put back to an earlier state.
+
+    With --segment it checks that exported entries are as the platform exported them, and that the audit log continues
+    them.
+    """
+    staff = staff_of(data_dir, "frost platform audit verify", starts=True)
+    if segment is not None:
+        _verify_file(run, staff, _path(segment, "--segment", "verify"))
+        return
+    found = run.driver(staff).call(calls.verify_audit())
+    bad = found["firstBad"] or {}
+    why = safe(bad.get("why"), 200)
+    entry = f"entry {bad['id']} of {time_text(bad['at'])}" if bad.get("id") is not None else ""
+    entries, head, since = str(found["entries"]), str(found["head"]), time_text(found.get("chainedSince"))
+    if found["ok"]:
+        facts = [("entries", entries), ("chain", "whole"), ("head", head), ("chained since", since)]
+    else:
+        # These figures cover only the part before the first bad entry.
+        facts = [
+            ("chain", "broken"),
+            ("broken at", entry or "its end"),
+            ("why", why),
+            ("whole before", f"{entries} entries"),
+            ("head of those", head),
+            ("chained since", since),
+        ]
+    if dropped := found.get("dropped"):
+        facts.append(("dropped", f"entries {dropped['first']} to {dropped['last']}, {time_text(dropped['at'])}"))
+    if found.get("unsealed"):
+        facts.append(("not sealed yet", str(found["unsealed"])))
+    if found.get("unchained"):
+        facts.append(("unchained", f"{found['unchained']}, written by an older version during an upgrade"))
+    run.output.facts(found, facts)
+    if not found["ok"]:
+        raise FrostError(
+            f"the audit log is not as it was written: {f'{entry}: ' if entry else ''}{why}",
+            code="AUDIT_BROKEN",
+            hint="what came before it is as it was; compare with a backup before anything is changed",
+        )
+
+
+@audit.leaf(
+    "export",
+    FILE,
+    click.Option(["--before"], metavar="WHEN", help="30d, a date (its beginning here) or an RFC 3339 timestamp."),
+    DATA_DIR,
+    ours=True,
+    examples=("frost platform audit export audit-2025.jsonl --before 2026-01-01",),
+)
+def export(run: Invocation, file: str, before: str | None, data_dir: str | None) -> None:
+    """Write the oldest entries of the audit log to a file, with a proof of them.
+
+    Exported are the entries up to the first that was written at the time of --before or later. The file has an entry a
+    line (JSON Lines); it ends with 1 when there is none. The log is not changed: `frost platform audit drop FILE`
+    removes the entries from it.
+    """
+    from client import when
+
+    if before is None:
+        raise usage("--before is required (frost platform audit export)")
+    until, path = when.instant_text(before, "--before"), _path(file, "FILE", "export")
+    driver = run.driver(staff_of(data_dir, "frost platform audit export", starts=True))
+    proofs = list[Mapping[str, Any]]()
+    with audit_file.create(path) as out:
+        while True:
+            after = proofs[-1]["last"] if proofs else 0
+            answer = driver.call(calls.export_audit(until, after))
+            if answer["segment"] is None:
+                break
+            audit_file.write_segment(out, answer["lines"], answer["segment"])
+            proofs.append(answer["segment"])
+        if not proofs:
+            raise FrostError(f"the audit log has no entries before {time_text(until)}", code="NOTHING_TO_EXPORT")
+    run.output.done(
+        f"{safe(file, 200)} has {_range(proofs)} of the audit log; they remain there until"
+        " frost platform audit drop removes them",
+        {"file": path, **_facts(proofs)},
+    )
+
+
+@audit.leaf(
+    "drop",
+    FILE,
+    click.Option(["--yes"], is_flag=True, help="Do not ask; required when not reading from a terminal."),
+    DATA_DIR,
+    ours=True,
+    examples=("frost platform audit drop audit-2025.jsonl --yes",),
+)
+def drop(run: Invocation, file: str, yes: bool, data_dir: str | None) -> None:
+    """Remove exported entries from the audit log.
+
+    The file is verified first. Entries before those of the file must have been dropped already. The log states from
+    then on which entries were dropped, and `frost platform audit verify` verifies the rest. Keep the file: it is the
+    only copy.
+    """
+    path = _path(file, "FILE", "drop")
+    staff = staff_of(data_dir, "frost platform audit drop", starts=True)
+    proofs = audit_file.read_proofs(path)
+    present = [proof for proof, dropped in zip(proofs, _are_dropped(run, staff, proofs), strict=True) if not dropped]
+    if not present:
+        raise FrostError(f"{_range(proofs)} of the audit log were dropped before", code="ALREADY_DROPPED")
+    if not yes:
+        output.confirm(
+            run.talk,
+            f"Remove {_range(present)} of the audit log, until {time_text(present[-1]['ends'])}?"
+            f" {safe(file, 200)} is the only copy then.",
+            refused="this removes entries of the audit log",
+            hint="--yes does it without a question",
+        )
+    driver = run.driver(staff)
+    for proof in present:
+        driver.call(calls.drop_audit(proof))
+    run.output.done(f"removed {_range(present)} of the audit log; keep {safe(file, 200)}", _facts(present))
+
+
+def _verify_file(run: Invocation, staff: Staff, path: str) -> None:
+    proofs = audit_file.read_proofs(path)
+    dropped = _are_dropped(run, staff, proofs)
+    state = "dropped" if all(dropped) else "partly dropped" if any(dropped) else "in the audit log"
+    facts = [
+        ("entries", str(proofs[-1]["last"] - proofs[0]["first"] + 1)),
+        ("numbers", f"{proofs[0]['first']} to {proofs[-1]['last']}"),
+        ("written", f"{time_text(proofs[0]['begins'])} to {time_text(proofs[-1]['ends'])}"),
+        ("chain", "whole"),
+        ("state", state),
+    ]
+    run.output.facts({"file": path, "ok": True, "state": state, **_facts(proofs)}, facts)
+
+
+def _are_dropped(run: Invocation, staff: Staff, proofs: Sequence[Mapping[str, Any]]) -> list[bool]:
+    """Return whether the entries of each proof were dropped. Raises FrostError if a proof is forged."""
+    driver = run.driver(staff)
+    return [driver.call(calls.verify_audit_segment(proof))["dropped"] for proof in proofs]
+
+
+def _path(path: str, flag: str, command: str) -> str:
+    if not path:
+        raise usage(f"{flag} is empty (frost platform audit {command})")
+    return os.path.abspath(path)  # noqa: PTH100
+
+
+def _range(proofs: Sequence[Mapping[str, Any]]) -> str:
+    return f"entries {proofs[0]['first']} to {proofs[-1]['last']}"
+
+
+def _facts(proofs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    first, last = proofs[0], proofs[-1]
+    return {
+        "first": first["first"],
+        "last": last["last"],
+        "entries": last["last"] - first["first"] + 1,
+        "begins": first["begins"],
+        "ends": last["ends"],
+        "head": last["hash"],
+    }

@@ -1,0 +1,154 @@
+"""`frost platform backup` and `frost platform restore` (ours): all data of a platform in one file."""
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+from client import paths
+from client.commands import output
+from client.commands.command import leaf
+from client.commands.invocation import Invocation
+from client.commands.platform.process import DATA_DIR
+from client.errors import Exit, FrostError, usage
+from client.platform import control
+from client.tables.columns import time_text
+from client.text import safe
+
+TAKEN = 75
+FILE = click.Argument(["file"], metavar="FILE", type=click.Path())
+DATABASE = click.Option(["--database"], metavar="URL", help="As the platform is served with; default: its own file.")
+SECRET_FILE = click.Option(
+    ["--secret-file"],
+    metavar="PATH",
+    help="Secret that the platform is served with; default: in its folder.",
+)
+VERIFYING_SECRET_FILE = click.Option(
+    ["--secret-file"],
+    metavar="PATH",
+    help="Secret that the platform is served with; on an empty machine a copy that verifies the seal.",
+)
+
+
+@leaf(
+    "backup", FILE, DATABASE, SECRET_FILE, DATA_DIR, ours=True,
+    examples=(
+        "frost platform backup monday.tar",
+        "frost platform backup monday.tar --data-dir /srv/frost --database postgresql://db/frost",
+    ),
+)  # fmt: skip
+def backup(run: Invocation, file: str, **served: str | None) -> None:
+    """Write all of the platform to one file, while it runs.
+
+    The file holds every tenant, key, session and entry of the audit log as of one moment, and the platform's own keys:
+    it is as secret as they are, and readable to you alone. Nothing is replaced by it.
+    """
+    backup = _service("backup", file, served, "no backup was made")
+    run.output.done(
+        f"{safe(file, 200)} holds the platform as it is now ({backup['bytes']:,} bytes); keep it secret", backup
+    )
+
+
+@leaf(
+    "restore",
+    FILE,
+    click.Option(["--yes"], is_flag=True, help="Do not ask; required when not reading from a terminal."),
+    click.Option(["--trust"], is_flag=True, help="Restore a backup whose seal cannot be verified."),
+    DATABASE,
+    VERIFYING_SECRET_FILE,
+    DATA_DIR,
+    ours=True,
+    examples=("frost platform restore monday.tar", "frost platform restore monday.tar --yes"),
+)
+def restore(run: Invocation, file: str, yes: bool, trust: bool, **served: str | None) -> None:
+    """Put the platform back to what a backup holds.
+
+    A backup has a seal, which is verified with the installed secret, or with the one that --secret-file names. Where
+    there is no secret yet, and for a backup of an earlier release without a seal, --trust is needed: then nothing
+    proves who made the file. A wrong seal is always refused.
+
+    What was changed since is lost. The platform is stopped for it, and started again when it ran. Keys and sessions of
+    the backup are valid afterwards; who signed in later signs in again.
+    """
+    refused = f"{safe(file, 200)} cannot be restored"
+    # Verify the backup before stopping the platform.
+    flags = ["--trust"] if trust else []
+    if _is_empty_machine(served):
+        flags += ["--verify-with", os.path.abspath(str(served.pop("secret_file")))]  # noqa: PTH100
+    manifest = _service("restore", file, served, refused, "--check", *flags)
+    where = served["data_dir"] or paths.data_dir(os.environ)
+    if not yes:
+        made = time_text(manifest["createdAt"])
+        output.confirm(
+            run.talk,
+            f"Go back to the backup of {made}, replacing all data of the platform in {safe(where, 200)}?",
+            refused="this replaces all data of the platform",
+            hint="--yes does it without a question",
+        )
+    # A platform served with other flags is stopped by its operator: while it runs, its lock prevents the restore.
+    ran = not any(served.values()) and control.stop(os.environ)
+    try:
+        restored = _service("restore", file, served, refused, *flags)
+    finally:
+        if ran:
+            from client.platform.process import ensure_running
+
+            ensure_running(os.environ)
+    run.output.done(f"the platform is as it was at {time_text(restored['createdAt'])}", restored)
+    if not restored["auditWhole"]:
+        run.output.note("its audit log was not whole already when the backup was made: frost platform audit verify")
+
+
+def _is_empty_machine(served: Mapping[str, str | None]) -> bool:
+    """Return whether `--secret-file` is for the local platform before it has data: then it only verifies the seal.
+
+    The restored platform has its secret in its own folder, since every command starts it without flags.
+    """
+    if not served["secret_file"] or served["data_dir"] or served["database"]:
+        return False
+    folder = paths.data_dir(os.environ)
+    return not any(os.path.exists(f"{folder}/{name}") for name in ("secret.key", "platform.db"))  # noqa: PTH110
+
+
+def _service(name: str, file: str, served: Mapping[str, str | None], refused: str, *flags: str) -> dict[str, Any]:
+    """Run a program of the service, which works on the data directly, and return its JSON output.
+
+    Args:
+        name: `backup` or `restore`.
+        file: The backup.
+        served: The flags that locate the platform's data; None if not set.
+        refused: The start of the error message.
+        flags: Further flags of the program.
+
+    Raises:
+        FrostError: A flag is empty (exit 2), the platform is running (exit 6), or the program failed (exit 1).
+    """
+    import subprocess
+    import sys
+
+    given = {f"--{flag.replace('_', '-')}": value for flag, value in served.items() if value is not None}
+    for flag, value in {"FILE": file, **given}.items():
+        if not value:
+            raise usage(f"{flag} is empty (frost platform {name})")
+    # The program has another working directory.
+    given |= {flag: os.path.abspath(given[flag]) for flag in ("--data-dir", "--secret-file") if flag in given}  # noqa: PTH100
+    given.setdefault("--data-dir", paths.data_dir(os.environ))
+    # An absolute path cannot be mistaken for a flag.
+    words = [os.path.abspath(file), *flags, *(word for pair in given.items() for word in pair)]  # noqa: PTH100
+    done = subprocess.run(  # noqa: S603  (our own interpreter and module)
+        [sys.executable, "-P", "-m", f"service.operator.{name}", *words],
+        stdin=subprocess.DEVNULL, capture_output=True, cwd="/", env=dict(os.environ), check=False,
+    )  # fmt: skip
+    if done.returncode == 0:
+        restored: dict[str, Any] = json.loads(done.stdout)
+        return restored
+    said = done.stderr.decode("utf-8", "replace").strip().splitlines() or [f"exit {done.returncode}"]
+    taken = done.returncode == TAKEN
+    raise FrostError(
+        f"{refused}: {safe(said[-1].removeprefix('frost platform: '), 300)}",
+        code="PLATFORM_RUNNING" if taken else f"{name.upper()}_REFUSED",
+        hint="stop it first" if taken else "nothing was changed",
+        exit_code=Exit.CONFLICT if taken else Exit.REFUSED,
+    )

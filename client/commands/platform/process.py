@@ -1,0 +1,178 @@
+"""`frost platform` and `--data-dir`: the process and the data of a platform on this machine."""
+
+import os
+from typing import Any
+
+import click
+
+from client import paths
+from client.api import platform as calls
+from client.commands import output
+from client.commands.command import Group, Lazy
+from client.commands.invocation import Invocation
+from client.connection import Staff
+from client.errors import usage
+from client.platform import control
+from client.platform import reset as platform_reset
+from client.tables import columns
+
+DATA_DIR = click.Option(["--data-dir"], metavar="DIR", help="Where its files are; default $HOME/.cli/platform.")
+
+
+def staff_of(data_dir: str | None, command: str, *, starts: bool = False) -> Staff:
+    """Return an operator's connection to the platform with its data in a folder; None is the local platform.
+
+    Args:
+        data_dir: The folder.
+        command: The command, for errors.
+        starts: Whether to start the local platform if it is not running.
+
+    Raises:
+        FrostError: The folder is empty, or the path of its socket is not usable (exit 2).
+    """
+    if data_dir == "":
+        raise usage(f"--data-dir needs a value, an empty one was given ({command})")
+    return Staff(os.environ, starts=starts, folder=data_dir or "")
+
+
+WORLDS = ("demo", "empty", "large")
+
+platform = Group(
+    "platform",
+    {
+        "operations": Lazy(
+            "client.commands.platform.administration:operations",
+            "List the durable operations of the local platform, open ones first.",
+            ours=True,
+        ),
+        "backup": Lazy(
+            "client.commands.platform.backup:backup", "Write all of the platform to one file, while it runs.", ours=True
+        ),
+        "restore": Lazy(
+            "client.commands.platform.backup:restore", "Put the platform back to what a backup holds.", ours=True
+        ),
+        "audit": Lazy("client.commands.platform.audit:audit", "The audit log of the local platform.", ours=True),
+        "account": Lazy(
+            "client.commands.platform.administration:account", "Accounts of the local platform.", ours=True
+        ),
+        "review": Lazy(
+            "client.commands.platform.review:review", "Quota requests of organizations, for review.", ours=True
+        ),
+    },
+    help="The local platform: its process and its data.",
+    ours=True,
+)
+
+
+@platform.leaf(
+    "status",
+    DATA_DIR,
+    ours=True,
+    examples=("frost platform status", "frost platform status --data-dir /srv/frost"),
+)
+def status(run: Invocation, data_dir: str | None) -> None:
+    """Show whether the local platform runs, and how.
+
+    It is not started by asking; when it does not run, the status is `stopped` and the command succeeds.
+    """
+    connection = staff_of(data_dir, "frost platform status")
+    found: dict[str, Any] = {"status": "stopped", "socket": connection.endpoint.path}
+    if control.is_running(connection.endpoint):
+        found = {"status": "running", **run.driver(connection).call(calls.status())}
+    shown = ("status", "version", "pid", "startedAt", "world", "openOperations", "stalledOperations", "socket")
+    facts = [
+        (name, columns.time_text(value) if name == "startedAt" else str(value))
+        for name, value in found.items()
+        if run.output.wide or name in shown
+    ]
+    run.output.facts(found, facts)
+    if found["status"] == "stopped" and paths.is_own(connection.endpoint, os.environ):
+        run.output.note("it starts with the next command that needs it")
+
+
+@platform.leaf(
+    "serve",
+    click.Option(["--listen"], metavar="HOST:PORT", help="Answer on TCP as well as on the socket."),
+    click.Option(
+        ["--database"], metavar="URL", help="sqlite:///FILE or postgresql://…; default: a file beside the socket."
+    ),
+    click.Option(
+        ["--secret-file"],
+        metavar="PATH",
+        help="The secret that all who share the database share; default: in its files.",
+    ),
+    click.Option(["--issuer"], metavar="URL", help="The identity provider whose tokens count; default: local."),
+    click.Option(["--client-id"], metavar="ID", help="Its public client that people sign in as; default: frost-cli."),
+    click.Option(["--audience"], metavar="NAME", help="Whom its tokens must be for; default: frost."),
+    click.Option(["--assume"], metavar="CLAIMS", help="What holds of its tokens unsaid: email_verified, auth_time."),
+    click.Option(
+        ["--world"], metavar="NAME", type=click.Choice(WORLDS), help="What a new database holds: demo, empty or large."
+    ),
+    DATA_DIR,
+    click.Option(
+        ["--idle-minutes"], metavar="N", type=click.IntRange(min=0), help="Stop when idle this long; 0 is never."
+    ),
+    ours=True,
+    examples=(
+        "frost platform serve",
+        "frost platform serve --database postgresql://db/frost --listen 0.0.0.0:8080 --issuer https://id.example.com",
+    ),
+)
+def serve(run: Invocation, **given: str | int | None) -> None:
+    """Run the platform in the foreground.
+
+    The same program that starts by itself for the local context, also to serve others with a database and an issuer
+    of your own.
+    """
+    from client.platform.process import service_command
+
+    words: list[str] = []
+    for name, value in given.items():
+        if value == "":
+            raise usage(f"--{name.replace('_', '-')} needs a value, an empty one was given (frost platform serve)")
+        if value is not None and name != "data_dir":
+            words += [f"--{name.replace('_', '-')}", str(value)]
+    folder = str(given["data_dir"] or "")
+    command = service_command(os.environ, *words, folder=folder)
+    control.refuse_second(folder, os.environ)
+    os.execv(command[0], command)  # noqa: S606  (no shell, our own interpreter)
+
+
+@platform.leaf("stop", ours=True, examples=("frost platform stop",))
+def stop(run: Invocation) -> None:
+    """Stop the local platform.
+
+    Running operations pause at a step and go on at the next start.
+    """
+    stopped = control.stop(os.environ)
+    run.output.done("the platform has stopped" if stopped else "the platform was not running", {"status": "stopped"})
+
+
+@platform.leaf(
+    "reset",
+    click.Option(
+        ["--world"],
+        metavar="NAME",
+        type=click.Choice(WORLDS),
+        default="demo",
+        help="demo (the default), empty or large.",
+    ),
+    click.Option(["--yes"], is_flag=True, help="Do not ask; required when not reading from a terminal."),
+    ours=True,
+    examples=("frost platform reset --world large --yes",),
+)
+def reset(run: Invocation, world: str, yes: bool) -> None:
+    """Throw away the local platform's data and load a world anew.
+
+    Every tenant, key, policy and session of the local platform is lost; the stored session of the local context is
+    forgotten. Other platforms are not touched.
+    """
+    if not yes:
+        output.confirm(
+            run.talk,
+            f"Delete all data of the local platform in {paths.data_dir(os.environ)} and load the world {world}?",
+            refused="this deletes all data of the local platform",
+            hint="--yes does it without a question",
+        )
+    platform_reset.reset(run.config, world, os.environ)
+    run.output.done(f"the local platform holds the world {world} now", {"status": "reset", "world": world})

@@ -1,0 +1,93 @@
+"""`frost platform review` (ours): review quota requests of organizations."""
+
+import os
+
+import click
+
+from client.api import platform as calls
+from client.commands.command import Group
+from client.commands.completers import review_ids
+from client.commands.ids import an_id
+from client.commands.invocation import Invocation
+from client.connection import Staff
+from client.errors import FrostError
+from client.tables import quotas
+from client.tables.quotas import amount_text
+from client.text import safe
+from client.transport.request import MOST, cursors, next_cursor
+
+review = Group("review", help="Quota requests of organizations, for review.", ours=True)
+ID = click.Argument(
+    ["request_id"], metavar="REQUEST_ID", callback=an_id, help="As the list names it.", shell_complete=review_ids
+)
+NOTE = click.Option(["--note"], metavar="TEXT", help="What is told to who asked, up to 500 characters.")
+STATUSES = ("pending", "approved", "rejected", "all")
+
+
+@review.leaf(
+    "list",
+    click.Option(
+        ["--status"],
+        type=click.Choice(STATUSES),
+        default="pending",
+        metavar="STATUS",
+        help="pending (the default), approved, rejected or all.",
+    ),
+    ours=True,
+    examples=("frost platform review list", "frost platform review list --status all -o wide"),
+)
+def list_(run: Invocation, status: str) -> None:
+    """List the quota requests of organizations, newest first."""
+    driver = run.driver(Staff(os.environ, starts=True))
+    found = []
+    trail = cursors()
+    cursor: str | None = next(trail)
+    while cursor is not None:
+        answer = driver.call(calls.quota_request_page("" if status == "all" else status, limit=MOST, cursor=cursor))
+        found += answer["requests"]
+        try:
+            cursor = trail.send(next_cursor(answer))
+        except StopIteration:
+            cursor = None
+    run.output.records(quotas.REVIEWED, found)
+
+
+@review.leaf(
+    "approve", ID, NOTE, ours=True, examples=("frost platform review approve 0192f7c1-5a3e-7b60-9d2f-3c5a8e7b1d04",)
+)
+def approve(run: Invocation, request_id: str, note: str | None) -> None:
+    """Approve a request: the organization has the new limit from now on."""
+    _decide(run, request_id, note, approved=True)
+
+
+@review.leaf(
+    "reject",
+    ID,
+    NOTE,
+    aliases=("deny",),
+    ours=True,
+    examples=('frost platform review reject 0192f7c1-5a3e-7b60-9d2f-3c5a8e7b1d04 --note "not before June"',),
+)
+def reject(run: Invocation, request_id: str, note: str | None) -> None:
+    """Reject a request: the limit stays."""
+    _decide(run, request_id, note, approved=False)
+
+
+def _decide(run: Invocation, request_id: str, note: str | None, *, approved: bool) -> None:
+    call = calls.review_quota(request_id, approve=approved, note=note)
+    try:
+        made = run.driver(Staff(os.environ, starts=True)).call(call)["request"]
+    except FrostError as error:
+        if error.gone:
+            error.message = f"there is no quota request {safe(request_id, 60)} of an organization"
+            error.hint = "frost platform review list"
+        elif error.code == "QUOTA_REQUEST_DECIDED":
+            error.message = f"the request is {safe((error.details or {}).get('status'), 40)} already"
+        raise
+    run.output.record(quotas.REVIEWED, made)
+    limit = amount_text(made["limit"], made.get("unit"))
+    where = safe(made.get("organizationName") or made.get("organizationId"), 80)
+    if approved:
+        run.output.note(f"{made['resourceType']} of {where} is {limit} now")
+    else:
+        run.output.note(f"{made['resourceType']} of {where} stays as it is")

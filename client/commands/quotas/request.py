@@ -1,0 +1,166 @@
+"""`frost tenant quota request`."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from client.api import quotas as calls
+from client.commands.command import leaf
+from client.commands.completers import resource_types
+from client.commands.invocation import Invocation
+from client.commands.quotas import quota_options
+from client.commands.tenants import BESIDE, check_within
+from client.errors import FrostError, usage
+from client.tables import quotas
+from client.tables.columns import UNKNOWN
+from client.tables.quotas import amount_text
+from client.text import safe
+
+
+@leaf(
+    "request",
+    click.Argument(
+        ["resource_type"],
+        metavar="RESOURCE_TYPE",
+        help="As `frost tenant quota -o json` names it.",
+        shell_complete=resource_types,
+    ),
+    click.Argument(
+        ["new_limit"],
+        metavar="NEW_LIMIT",
+        help="The new limit, not an increment: MB for ram, GB for storage, else a count.",
+    ),
+    click.Option(["--reason"], required=True, metavar="TEXT", help="What it is for, up to 500 characters."),
+    click.Option(["--org"], is_flag=True, help="For the organization; it waits for review, and needs a person."),
+    click.Option(["--yes"], is_flag=True, help="Needed to lower a tenant's limit."),
+    BESIDE,
+    examples=(
+        'frost tenant quota request vcpu 40 --reason "launch in May"',
+        'frost tenant quota request ram 131072 --reason "128 GB for the index"',
+        'frost tenant quota request vcpu 400 --reason "second region" --org',
+    ),
+)
+def request(
+    run: Invocation, resource_type: str, new_limit: str, reason: str, org: bool, yes: bool, organization: str | None
+) -> None:
+    """Request a new limit of a resource type.
+
+    A tenant's limit is decided at once, up to what it may be raised to without review; a request above that is not
+    sent. With --org it is the organization's limit, which the platform's staff reviews. Lowering a tenant's limit
+    needs --yes.
+    """
+    wanted = quota_options.number(new_limit, "NEW_LIMIT")
+    reason = quota_options.reason(reason)
+    quota_options.check_requestable(resource_type)
+    if org:
+        organization_id = quota_options.organization_id(run, organization)
+        quota = quota_options.the_quota(
+            calls.quotas_of(run.call(calls.organization_report(organization_id))), resource_type
+        )
+        if _already(run, quota, wanted):
+            return
+        call = calls.request_organization(organization_id, resource_type, wanted, reason)
+        with _explained(quota, wanted):
+            _told(run, run.call(call)["request"], quota)
+        return
+    check_within(run, organization)
+    quota = quota_options.the_quota(calls.quotas_of(run.call_for_tenant(calls.report)), resource_type)
+    if _already(run, quota, wanted):
+        return
+    if wanted < quota["limit"]:
+        _check_lowering(run, quota, wanted, yes)
+    elif quota.get("requestable") is not None and wanted > quota["requestable"]:
+        raise _beyond(quota, wanted, quota["requestable"])
+    with _explained(quota, wanted):
+        answer = run.call_for_tenant(lambda tenant: calls.request(tenant, resource_type, wanted, reason))
+    _told(run, answer["request"], quota)
+
+
+def _already(run: Invocation, quota: Mapping[str, Any], wanted: int) -> bool:
+    """Return whether the limit has this value already, and print that. The request is then not sent."""
+    if wanted != quota["limit"]:
+        return False
+    document = {"resourceType": quota["resourceType"], "limit": wanted, "status": "unchanged"}
+    run.output.done(f"{quota['resourceType']} is already {amount_text(wanted, quota['unit'])}", document)
+    return True
+
+
+def _check_lowering(run: Invocation, quota: Mapping[str, Any], wanted: int, yes: bool) -> None:
+    """Refuse to lower a limit without `--yes`; the error has the command to repeat."""
+    if yes:
+        return
+    import shlex
+
+    flags_end = run.words.index("--") if "--" in run.words else len(run.words)
+    repeated = ["frost", *run.words[:flags_end], "--yes", *run.words[flags_end:]]
+    raise usage(
+        f"this lowers {quota['resourceType']} from {_amount(quota['limit'], quota)} to {_amount(wanted, quota)};"
+        " nothing was sent",
+        f"to do so: {safe(shlex.join(repeated), 1000)}",
+        code="LOWERING_UNCONFIRMED",
+    )
+
+
+def _beyond(quota: Mapping[str, Any], wanted: int, bound: int) -> FrostError:
+    """Return the error for a raise that needs review by the organization; the same before and after sending."""
+    return FrostError(
+        f"{quota['resourceType']} may be raised to {_amount(bound, quota)} without review, not to"
+        f" {_amount(wanted, quota)}",
+        code=calls.BOUND_EXCEEDED,
+        hint="--org requests it for the organization, which is reviewed",
+        details={
+            "resourceType": quota["resourceType"],
+            "limit": wanted,
+            "requestable": bound,
+            "current": quota["limit"],
+        },
+    )
+
+
+@contextmanager
+def _explained(quota: Mapping[str, Any], wanted: int) -> Iterator[None]:
+    """Have a refusal of the platform say what the command itself would, and name what is in the way."""
+    try:
+        yield
+    except FrostError as error:
+        details = error.details or {}
+        bound, pending = details.get("requestable"), details.get("requestId")
+        if error.code == calls.BOUND_EXCEEDED and isinstance(bound, int):
+            raise _beyond(quota, wanted, bound) from error
+        if error.code == calls.PENDING and isinstance(details.get("limit"), int):
+            asked = _amount(details["limit"], quota)
+            error.message = f"request {safe(pending, 60)} for {quota['resourceType']} {asked} is waiting for review"
+            error.hint = "one may wait for each type; frost tenant quota requests shows it"
+        raise
+
+
+def _told(run: Invocation, made: Mapping[str, Any], quota: Mapping[str, Any]) -> None:
+    """Print the outcome of a request. Raises FrostError if it was denied."""
+    before, after = _amount(made.get("from"), quota), _amount(made.get("limit"), quota)
+    name, status = quota["resourceType"], made.get("status")
+    if status == "denied":
+        raise FrostError(
+            f"{name} stays {before}; {after} was denied: {_why_denied(made, quota)}",
+            code="QUOTA_REQUEST_DENIED",
+            details=made,
+        )
+    run.output.record(quotas.QUOTA_REQUEST, made)
+    if status == "approved":
+        run.output.note(f"{name} is {after} now, was {before}")
+    elif status == "pending":
+        run.output.note(f"{name} {after} waits for review by the platform's staff; frost tenant quota requests --org")
+
+
+def _why_denied(made: Mapping[str, Any], quota: Mapping[str, Any]) -> str:
+    """Return the reason of a denial, with amounts in display units."""
+    details = made.get("details")
+    if not isinstance(details, Mapping) or not isinstance(details.get("used"), int):
+        return safe(made.get("decision") or "no reason was given", 300)
+    creating = f", {_amount(details['creating'], quota)} of it being created" if details.get("creating") else ""
+    return f"{_amount(details['used'], quota)} in use{creating}"
+
+
+def _amount(value: object, quota: Mapping[str, Any]) -> str:
+    return amount_text(value, quota["unit"]) if isinstance(value, int) else UNKNOWN

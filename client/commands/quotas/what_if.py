@@ -1,0 +1,104 @@
+"""`frost tenant quota what-if` (ours): the first limit that a plan exceeds, and the requests that it needs."""
+
+from collections.abc import Sequence
+
+import click
+
+from client import quota_plan
+from client.commands.command import leaf
+from client.commands.completers import planned_types
+from client.commands.invocation import Invocation
+from client.commands.quotas import quota_options
+from client.commands.tenants import BESIDE, check_within
+from client.errors import usage
+from client.tables import quotas
+from client.tables.columns import quantity
+from client.text import safe
+
+_ANSWERS = {
+    quota_plan.FITS: "fits",
+    quota_plan.AT_ONCE: "request it",
+    quota_plan.REVIEW: "needs review (--org)",
+    quota_plan.SUPPORT: "contact support",
+    quota_plan.UNKNOWN: "use unknown",
+}
+
+
+@leaf(
+    "what-if",
+    click.Argument(
+        ["plan"],
+        metavar="TYPE=N…",
+        nargs=-1,
+        required=True,
+        help="How many more of a resource type, in its own unit (MB for ram, GB for storage).",
+        shell_complete=planned_types,
+    ),
+    BESIDE,
+    ours=True,
+    examples=("frost tenant quota what-if instance=4 vcpu=16 ram=65536",),
+)
+def what_if(run: Invocation, plan: tuple[str, ...], organization: str | None) -> None:
+    """Say which limit a plan would break first.
+
+    It tells for each type whether the plan fits, and if not, whether the limit may be raised at once, needs the
+    organization's review, or is changed by support only. Nothing is requested.
+    """
+    wanted = _wanted(plan)
+    check_within(run, organization)
+    found = quota_options.of_tenant(run)
+    for resource_type in wanted:
+        quota_options.the_quota(found, resource_type)
+    answer = quota_plan.what_if(found, wanted)
+    if run.output.structured:
+        run.output.document(answer.document())
+    else:
+        rows = [{**need.document(), "answer": _ANSWERS[need.answer]} for need in answer.needs]
+        run.output.records(quotas.NEED, rows)
+    for line in _lines(answer):
+        run.output.note(line)
+
+
+def _wanted(plan: Sequence[str]) -> dict[str, int]:
+    """Parse a plan to amounts by type. Raises FrostError (exit 2) for an argument not `TYPE=N` or a repeated type."""
+    found: dict[str, int] = {}
+    for pair in plan:
+        resource_type, equals, amount = pair.partition("=")
+        if not equals or not resource_type:
+            raise usage(f"a plan is TYPE=N, not {safe(pair, 60)!r}", "like instance=4 (frost tenant quota what-if)")
+        if resource_type in found:
+            raise usage(f"{safe(resource_type, 60)} is given twice (frost tenant quota what-if)")
+        found[resource_type] = quota_options.number(amount, resource_type)
+    return found
+
+
+def _lines(plan: quota_plan.Plan) -> list[str]:
+    lines = []
+    if plan.fits:
+        lines.append(f"it fits, {plan.times:,} times over" if plan.times else "it fits")
+    elif plan.fits is None:
+        lines.append("it fits as far as is known; a limit applies also where the use is unknown")
+    else:
+        lines.append("it does not fit")
+    if plan.first is not None:
+        lines.append(f"the first limit to break is that of {plan.first}")
+    for need in plan.needs:
+        if need.answer == quota_plan.AT_ONCE and need.after is not None:
+            asked = f"frost tenant quota request {need.resource_type} {need.after} --reason TEXT"
+            lines.append(f"{quantity(need.short, need.unit)} of {need.resource_type} short; at once: {asked}")
+        elif need.answer == quota_plan.REVIEW:
+            lines.append(_reviewed(need))
+        elif need.answer == quota_plan.SUPPORT:
+            lines.append(f"the limit of {need.resource_type} is changed by support only")
+    return lines
+
+
+def _reviewed(need: quota_plan.Need) -> str:
+    """Explain why a limit cannot be raised without review, and how to request the organization's limit."""
+    least = need.wanted if need.after is None else need.after
+    short = quantity(max(least - need.limit, 0), need.unit)
+    return (
+        f"{short} of {need.resource_type} short; {quantity(least, need.unit)} is more than the "
+        f"{quantity(need.requestable, need.unit)} that need no review; for the organization, whose limit is told by "
+        f"frost tenant quota --org: frost tenant quota request {need.resource_type} NEW_LIMIT --org --reason TEXT"
+    )

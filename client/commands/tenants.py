@@ -1,0 +1,300 @@
+"""`frost tenant`: create, current, list, rename, use; and `--organization`.
+
+Default tags and quotas are in the packages `default_tags` and `quotas`.
+"""
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from client import tenancy
+from client.api import account, tenants
+from client.commands.command import Group, Lazy
+from client.commands.completers import organization_ids, tenant_ids, tenant_words
+from client.commands.invocation import Invocation
+from client.commands.usage_errors import naming_flag
+from client.errors import Exit, FrostError, usage
+from client.tables import columns
+
+
+def _remember(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        ctx.obj.organization = value
+
+
+def _own_or_remembered(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    return ctx.obj.organization if value is None else value
+
+
+def organization_flag(help: str) -> click.Option:
+    return click.Option(
+        ["--organization"], metavar="ID", help=help, shell_complete=organization_ids, callback=_own_or_remembered
+    )
+
+
+OF_GROUP = click.Option(
+    ["--organization"],
+    metavar="ID",
+    help="For the command that follows: the organization, by id.",
+    shell_complete=organization_ids,
+    expose_value=False,
+    callback=_remember,
+)
+"""`--organization` between the group and its command. The commands accept the flag too."""
+
+
+BESIDE = organization_flag("Refuse a tenant that is not of this organization, by id.")
+
+
+def check_within(run: Invocation, organization: str | None) -> None:
+    """Check that the selected tenant belongs to `--organization`, if set. Raises FrostError (exit 5)."""
+    if organization is not None:
+        organization_id = tenancy.check_organization_id(organization)
+        within(run, run.tenant.tenant_id, organization_id)
+
+
+def within(run: Invocation, tenant_id: str, organization_id: str) -> None:
+    """Check that a tenant is one of the caller's in an organization. Raises FrostError (exit 5)."""
+    of_it = run.call(tenants.list_of(organization_id))["tenants"]
+    if not any(one["id"] == tenant_id for one in of_it):
+        raise FrostError(
+            f"tenant {tenant_id} is not one of yours in organization {organization_id}",
+            code="NOT_FOUND",
+            hint=f"frost tenant list --organization {organization_id}",
+            exit_code=Exit.NOT_FOUND,
+        )
+
+
+FEW = 5
+"""Maximum number of organizations in a message. The error's details have all."""
+
+tenant = Group(
+    "tenant",
+    {
+        "default-tags": Lazy(
+            "client.commands.default_tags.tags:default_tags",
+            "The tags that resources of a tenant get.",
+            ("default-tag",),
+        ),
+        "quota": Lazy(
+            "client.commands.quotas.quota:quota",
+            "Show what a tenant uses of what it may, and ask for more.",
+            ("quotas",),
+        ),
+        "activity": Lazy(
+            "client.commands.activity:activity",
+            "List who did what, and what was refused, newest first.",
+            ours=True,
+        ),
+    },
+    help="Tenants, their default tags and quotas.",
+    params=[OF_GROUP],
+)
+
+OF_ONE = "The organization, by id; default: the only one you belong to."
+
+
+@tenant.leaf(
+    "create",
+    click.Option(["--name"], required=True, metavar="NAME", help="Display name, 1 to 128 characters."),
+    organization_flag(OF_ONE),
+    examples=('frost tenant create --name "Web Shop"',),
+)
+def create(run: Invocation, name: str, organization: str | None) -> None:
+    """Create a tenant in an organization.
+
+    It is returned at once with status `provisioning`; isolation, roles, quotas and the billing account are set up
+    in the background. The active tenant stays as it is.
+    """
+    name = tenancy.check_display_name(name)
+    organization_id = _only_organization(run) if organization is None else tenancy.check_organization_id(organization)
+    with naming_flag("displayName", "--name"):
+        created = run.call(tenants.create(organization_id, name))
+    run.output.record(columns.TENANT, created)
+    if created["status"] == "provisioning":
+        run.output.note(f"provisioning in the background; see frost tenant list --organization {organization_id}")
+
+
+@tenant.leaf("current", BESIDE, examples=("frost tenant current", "frost tenant current -o json"))
+def current(run: Invocation, organization: str | None) -> None:
+    """Show the tenant that the next command would use, and why.
+
+    The order is: --tenant, FROST_TENANT, the tenant chosen with `tenant use`, your default tenant.
+    """
+    check_within(run, organization)
+    found = run.call_for_tenant(tenants.get)
+    run.output.record(columns.TENANT, found, source=run.tenant.source)
+
+
+@tenant.leaf(
+    "list",
+    click.Option(["--all", "everywhere"], is_flag=True, help="The tenants of every organization you belong to."),
+    organization_flag("Only of this organization, by id; default: that of the active tenant."),
+    examples=("frost tenant list", "frost tenant list --all -o wide"),
+)
+def list_(run: Invocation, everywhere: bool, organization: str | None) -> None:
+    """List the tenants of one organization, or of all.
+
+    Only tenants you may use are listed; a star marks the active one. Without --organization or --all, and with
+    several organizations, the list is that of the active tenant's organization.
+    """
+    if everywhere and organization is not None:
+        raise usage("--all and --organization exclude each other (frost tenant list)", "give one of them")
+    wide = run.output.wide
+    if organization is not None:
+        answer = run.call(tenants.list_of(tenancy.check_organization_id(organization), usage=wide))
+    else:
+        answer = run.call(tenants.list_all(usage=wide))
+    active = _active(run, answer)
+    found = answer["tenants"]
+    if not found and not everywhere and organization is None:
+        _only_organization(run, any_number=True)
+    if not everywhere and organization is None:
+        found = _of_one_organization(run, found, active)
+    run.output.records(columns.TENANT, found, marked=active)
+
+
+@tenant.leaf(
+    "rename",
+    click.Argument(["tenant_id"], metavar="TENANT_ID", shell_complete=tenant_ids),
+    click.Option(["--name"], required=True, metavar="NAME", help="The new display name, 1 to 128 characters."),
+    BESIDE,
+    examples=('frost tenant rename 0192f7c1-5a3e-7b60-9d2f-3c5a8e7b1d04 --name "Web Shop EU"',),
+)
+def rename(run: Invocation, tenant_id: str, name: str, organization: str | None) -> None:
+    """Change a tenant's display name; its id and slug stay.
+
+    It needs the role admin or owner in the tenant's organization.
+    """
+    name = tenancy.check_display_name(name)
+    tenant_id = tenancy.check_id(tenant_id, "TENANT_ID")
+    if organization is not None:
+        within(run, tenant_id, tenancy.check_organization_id(organization))
+    with naming_flag("displayName", "--name"):
+        run.output.record(columns.TENANT, _renamed(run, tenant_id, name))
+
+
+def _renamed(run: Invocation, tenant_id: str, name: str) -> dict[str, Any]:
+    try:
+        renamed: dict[str, Any] = run.call(tenants.rename(tenant_id, name))
+    except FrostError as error:
+        if error.gone or error.code == "TENANT_ACCESS_DENIED":
+            error.message = f"TENANT_ID {tenant_id}: {error.message}"
+            error.hint = "see the tenants you may use: frost tenant list --all"
+        raise
+    return renamed
+
+
+@tenant.leaf(
+    "use",
+    click.Argument(["name"], metavar="TENANT", help="Id, display name or slug.", shell_complete=tenant_words),
+    organization_flag("Look only among this organization's tenants, by id: tells equal names apart."),
+    examples=('frost tenant use "web shop"', "frost tenant use newsroom"),
+)
+def use(run: Invocation, name: str, organization: str | None) -> None:
+    """Make a tenant the active one of the current context.
+
+    TENANT is an id, or a display name or slug in any letter case that exactly one of your tenants has.
+    """
+    name = _given("TENANT", name)
+    if organization is None:
+        answer = run.call(tenants.list_all())
+    else:
+        answer = run.call(tenants.list_of(tenancy.check_organization_id(organization)))
+    try:
+        found = tenancy.find(answer["tenants"], name)
+    except FrostError as error:
+        organizations = {one["organizationId"] for one in (error.details or {}).get("tenants", [])}
+        if error.code == tenancy.AMBIGUOUS and len(organizations) > 1:
+            error.hint += ", or narrow it: --organization ID"
+        raise
+    tenancy.persist(run.connection, found["id"])
+    context = run.connection.context.name
+    run.output.done(f"{_described(found)} is now the active tenant of context {context}", {**found, "context": context})
+    if os.environ.get(tenancy.VARIABLE):
+        run.output.warn(f"{tenancy.VARIABLE} is set and still wins over it")
+    if found["status"] == "provisioning":
+        run.output.note("it is still being provisioned")
+
+
+# --- which organization ----------------------------------------------------------------------------------------------
+
+
+def _only_organization(run: Invocation, *, any_number: bool = False) -> str:
+    """Return the id of the caller's only organization, or with `any_number` of the first one.
+
+    Raises:
+        FrostError: The caller belongs to no organization (exit 4) or to several (exit 2).
+    """
+    found = run.call(account.organizations())["organizations"]
+    if not found:
+        raise FrostError(
+            "you belong to no organization",
+            code="NO_ORGANIZATION",
+            hint="ask an owner or admin of one to add you",
+            exit_code=Exit.NOT_ALLOWED,
+        )
+    if len(found) > 1 and not any_number:
+        raise _several_organizations(found, "id", "name", "--organization ID names one")
+    return str(found[0]["id"])
+
+
+def _several_organizations(found: Sequence[columns.Record], id_key: str, name_key: str, hint: str) -> FrostError:
+    listed = {str(one[id_key]): str(one[name_key]) for one in found}
+    told = [f"{id} ({name})" for id, name in listed.items()][:FEW]
+    more = [f"{len(listed) - FEW} more"] if len(listed) > FEW else []
+    return FrostError(
+        f"you belong to several organizations: {', '.join([*told, *more])}",
+        code="ORGANIZATION_NEEDED",
+        hint=hint,
+        exit_code=Exit.USAGE,
+        details={"organizations": [{"id": id, "name": name} for id, name in listed.items()]},
+    )
+
+
+def _of_one_organization(run: Invocation, found: list[dict[str, Any]], active: str) -> list[dict[str, Any]]:
+    """Return the tenants of one organization: the only one in the list, else that of the active tenant.
+
+    Raises:
+        FrostError: There are several organizations, and the active tenant is not in the list (exit 2).
+    """
+    if len({one["organizationId"] for one in found}) <= 1:
+        return found
+    chosen = next((one for one in found if one["id"] == active), None)
+    if chosen is None:
+        raise _several_organizations(
+            found, "organizationId", "organizationName", "--organization ID names one, --all lists the tenants of all"
+        )
+    run.output.note(f"organization {chosen['organizationName']}, of the active tenant; --all lists every one's")
+    return [one for one in found if one["organizationId"] == chosen["organizationId"]]
+
+
+# --- which tenant ----------------------------------------------------------------------------------------------------
+
+
+def _active(run: Invocation, answer: dict[str, Any]) -> str:
+    """Return the id of the tenant that the next command would use, else "". `answer` includes the default tenant."""
+
+    def default() -> str:
+        return str(answer.get("defaultTenantId") or "")
+
+    try:
+        return tenancy.resolve(run.flags.tenant, os.environ, run.context, default, run.config_path).tenant_id
+    except FrostError as error:
+        if error.code == tenancy.STORED_INVALID:
+            run.output.warn(error.message)
+        elif error.code != "NO_TENANT":
+            raise
+        return ""
+
+
+def _given(flag: str, value: str) -> str:
+    if not value.strip():
+        raise usage(f"{flag} needs a value, an empty one was given")
+    return value
+
+
+def _described(found: columns.Record) -> str:
+    return f'"{found["displayName"]}" ({found["id"]})'

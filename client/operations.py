@@ -1,0 +1,208 @@
+"""Wait for an operation: read it at the signals of its tenant and at intervals, until it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import signal
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import aclosing, suppress
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from client.api import operations
+from client.errors import Exit, FrostError
+
+if TYPE_CHECKING:
+    from client.transport.events import Listening, Signal
+    from client.transport.exchange import OnReply
+    from client.transport.request import Link
+
+REREAD_SECONDS = 30.0
+"""Longest interval between reads while an event stream is open."""
+POLL_SECONDS = 2.0
+"""Interval between reads while no event stream is open. A platform may not offer event streams."""
+COALESCE_SECONDS = 0.1
+"""Signals within this time cause one read."""
+LOST_SECONDS = 300.0
+"""How long a command retries while the platform is unreachable. The operation itself continues."""
+FINAL = ("completed", "failed", "cancelled", "succeeded")
+_ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+Read = Callable[[], Awaitable[dict[str, Any]]]
+Signals = Callable[["Listening"], AsyncIterator["Signal"]]
+Told = Callable[[dict[str, Any]], None]
+Lost = Callable[[FrostError], None]
+
+
+def is_final(operation: dict[str, Any]) -> bool:
+    return operation.get("status") in FINAL
+
+
+async def readings(
+    read: Read,
+    signals: Signals,
+    pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    is_over: Callable[[dict[str, Any]], bool] = is_final,
+) -> AsyncGenerator[dict[str, Any], None]:
+    """Yield an operation, as a JSON object, after each read until it ends.
+
+    Args:
+        read: Reads the operation.
+        signals: Returns the signals of the tenant. Calls its argument when a stream opens or ends.
+        pause: Sleeps for a number of seconds before a read, so that signals close together cause only one.
+        is_over: Returns whether to stop after this operation state.
+
+    Raises:
+        FrostError: The operation cannot be read.
+    """
+    came = asyncio.Event()
+    open_stream = False
+
+    def listening(now: bool) -> None:
+        nonlocal open_stream
+        open_stream = now
+
+    async def listen() -> None:
+        with suppress(FrostError):  # without signals, polling continues
+            async for _ in signals(listening):
+                came.set()
+        listening(False)
+
+    listener = asyncio.create_task(listen())
+    try:
+        while True:
+            operation = await read()
+            yield operation
+            if is_over(operation):
+                return
+            with suppress(TimeoutError):
+                async with asyncio.timeout(REREAD_SECONDS if open_stream else POLL_SECONDS):
+                    await came.wait()
+            await pause(COALESCE_SECONDS)
+            came.clear()
+    finally:
+        listener.cancel()
+        await asyncio.wait([listener])
+
+
+def wait(
+    link: Link,
+    tenant_id: str,
+    run_id: str,
+    told: Told,
+    *,
+    lost: Lost = lambda _: None,
+    on_reply: OnReply | None = None,
+    is_over: Callable[[dict[str, Any]], bool] = is_final,
+) -> dict[str, Any]:
+    """Block until an operation ends, and return its JSON object.
+
+    Args:
+        link: The connection.
+        tenant_id: The tenant of the operation.
+        run_id: The run to wait for. A later run with the same operation id has another run id.
+        told: Called after each read.
+        lost: Called while the platform is unreachable. Retries continue for five minutes, as it may be restarting.
+        on_reply: Called after each exchange (`-d`).
+        is_over: Returns whether to stop after this operation state.
+
+    Raises:
+        FrostError: The operation cannot be read.
+        KeyboardInterrupt: The user stopped the wait; the operation continues.
+    """
+    gc.enable()  # the entry point of commands disables it, but a wait can last for hours
+    return _until_interrupted(_waited(link, tenant_id, run_id, told, lost, on_reply, is_over))
+
+
+def _until_interrupted(work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
+    """Run a coroutine to its end or to the first termination signal. Later signals have no effect. Main thread only.
+
+    `asyncio.run` raises KeyboardInterrupt at the second signal, wherever the loop is. That can lose a scheduled
+    callback and block forever. It also waits for name lookups in threads.
+    """
+    left = False
+    task: asyncio.Task[dict[str, Any]] | None = None
+
+    def leave(number: int, frame: FrameType | None) -> None:
+        nonlocal left
+        if not left and task is not None:
+            task.cancel()
+            loop.call_soon_threadsafe(lambda: None)  # wake the loop
+        left = True
+
+    former = {number: handler for number in _ENDINGS if callable(handler := signal.getsignal(number))}
+    for number in former:  # the others are ignored (nohup) or end the process
+        signal.signal(number, leave)
+    loop = asyncio.new_event_loop()
+    try:
+        task = loop.create_task(work)
+        if left:
+            task.cancel()
+        return loop.run_until_complete(task)
+    except asyncio.CancelledError:
+        if not left:
+            raise
+        raise KeyboardInterrupt from None
+    finally:
+        loop.close()
+        for number, handler in former.items():
+            signal.signal(number, handler)
+
+
+def unless_cancelled(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Report errors of callbacks, except those of cancelled requests.
+
+    anyio sets a future when a socket is ready. If the request is cancelled in the same iteration of the loop, this
+    fails, and the default handler prints a traceback.
+    """
+    if not isinstance(context.get("exception"), asyncio.InvalidStateError):
+        loop.default_exception_handler(context)
+
+
+async def _waited(
+    link: Link,
+    tenant_id: str,
+    run_id: str,
+    told: Told,
+    lost: Lost,
+    on_reply: OnReply | None,
+    is_over: Callable[[dict[str, Any]], bool],
+) -> dict[str, Any]:
+    from client.transport.async_client import Http
+    from client.transport.events import signals
+
+    asyncio.get_running_loop().set_exception_handler(unless_cancelled)
+    http = Http(link, on_reply=on_reply)
+
+    async def read() -> dict[str, Any]:
+        found: dict[str, Any] = await http.call(operations.get(tenant_id, run_id))
+        return found
+
+    operation: dict[str, Any] = {}
+    try:
+        found = readings(patient(read, lost), lambda listening: signals(http, tenant_id, listening), is_over=is_over)
+        async with aclosing(found):
+            async for operation in found:
+                told(operation)
+    finally:
+        await http.aclose()
+    return operation
+
+
+def patient(read: Read, lost: Lost) -> Read:
+    """Return `read` with retries for `LOST_SECONDS` while the platform is unreachable."""
+
+    async def reading() -> dict[str, Any]:
+        begun = asyncio.get_running_loop().time()
+        while True:
+            try:
+                return await read()
+            except FrostError as error:
+                late = asyncio.get_running_loop().time() - begun > LOST_SECONDS
+                if late or error.exit_code is not Exit.UNREACHABLE:
+                    raise
+                lost(error)
+            await asyncio.sleep(POLL_SECONDS)
+
+    return reading

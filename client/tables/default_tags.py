@@ -1,0 +1,148 @@
+"""Columns of default tags: versions, apply runs, counts by type, failed and skipped resources.
+
+Cells are plain text, as in client/tables/columns.py.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from client.tables.columns import Column, Kind, Record, fields, id_column, number_column, time_column
+
+
+def tags_text(tags: object) -> str:
+    """Format tags sorted by key, `env=prod, team=a`; `none` for an empty set."""
+    if not isinstance(tags, Mapping):
+        return ""
+    return ", ".join(f"{key}={tags[key]}" for key in sorted(tags)) or "none"
+
+
+def person_text(person: object) -> str:
+    """Return the best name of a person: e-mail, name or id."""
+    if not isinstance(person, Mapping):
+        return ""
+    return str(person.get("email") or person.get("name") or person.get("id") or "")
+
+
+def by_type(result: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the counts of a result as one record per type, sorted by name."""
+    found = result.get("byType")
+    if not isinstance(found, Mapping):
+        return []
+    return [{"resourceType": name, **counts} for name, counts in sorted(found.items()) if isinstance(counts, Mapping)]
+
+
+def _tags(record: Record) -> str:
+    return tags_text(record.get("tags"))
+
+
+def _applied(record: Record) -> str:
+    return tags_text(record.get("appliedTags"))
+
+
+def _changed_by(record: Record) -> str:
+    return person_text(record.get("changedBy"))
+
+
+def _started_by(record: Record) -> str:
+    return person_text(record.get("startedBy"))
+
+
+def _run_kind(record: Record) -> str:
+    """Format the kind of a run: `undo of 0192…`, `apply (undone)`."""
+    kind = str(record.get("kind") or "")
+    if record.get("undoes"):
+        return f"{kind} of {str(record['undoes'])[:8]}"
+    return f"{kind} (undone)" if record.get("undoneBy") else kind
+
+
+def _summary_count(member: str, title: str) -> Column:
+    def count(record: Record) -> int | None:
+        summary = record.get("summary")
+        value = summary.get(member) if isinstance(summary, Mapping) else None
+        return value if isinstance(value, int) else None
+
+    def text(record: Record) -> str:
+        value = count(record)
+        return "" if value is None else str(value)
+
+    return Column(member, title, align="right", cell=text, sort=count)
+
+
+_VERSION = (
+    number_column("version", "Version"),
+    time_column("changedAt", "When"),
+    Column("changedBy", "By", cell=_changed_by),
+    Column("tags", "Tags", cell=_tags),
+)
+
+TAG_VERSION = Kind(
+    "version",
+    "versions",
+    "version",
+    _VERSION,
+    fields(_VERSION, version="version", by="changedBy", tags="tags"),
+    "version",
+)
+
+_RUN = (
+    id_column("runId", "Run ID"),
+    Column("kind", "Kind", cell=_run_kind, whole=True),
+    Column("status", "Status", whole=True),
+    time_column("startedAt", "Started"),
+    _summary_count("updated", "Updated"),
+    _summary_count("failed", "Failed"),
+    Column("startedBy", "By", cell=_started_by),
+    Column("appliedTags", "Tags", wide=True, cell=_applied),
+    _summary_count("examined", "Examined")._replace(wide=True),
+    _summary_count("skipped", "Skipped")._replace(wide=True),
+    time_column("completedAt", "Completed", wide=True),
+    Column("undoable", "Undoable", wide=True),
+    id_column("undoneBy", "Undone by", wide=True),
+)
+
+RUN = Kind(
+    "run",
+    "runs",
+    "runId",
+    _RUN,
+    fields(_RUN, id="runId", kind="kind", status="status", by="startedBy", tags="appliedTags"),
+    "runId",
+)
+
+_COUNTS = (
+    Column("resourceType", "Type", whole=True),
+    number_column("updated", "Updated"),
+    number_column("unchanged", "Unchanged"),
+    number_column("skipped", "Skipped"),
+    number_column("failed", "Failed"),
+    number_column("examined", "Examined"),
+)
+
+COUNTS = Kind("type", "types", "resourceType", _COUNTS, fields(_COUNTS, type="resourceType"), "resourceType")
+
+_UNTOUCHED = (
+    Column("resourceType", "Type", whole=True),
+    Column("resourceName", "Name"),
+    id_column("resourceId", "ID"),
+    Column("reason", "Reason", whole=True),
+)
+
+SKIPPED = Kind(
+    "skipped resource",
+    "skipped resources",
+    "resourceId",
+    _UNTOUCHED,
+    fields(_UNTOUCHED, type="resourceType", name="resourceName", id="resourceId", reason="reason"),
+    "resourceName",
+)
+
+_FAILED = (*_UNTOUCHED, Column("message", "Message"))
+
+FAILED = Kind(
+    "failed resource",
+    "failed resources",
+    "resourceId",
+    _FAILED,
+    fields(_FAILED, type="resourceType", name="resourceName", id="resourceId", reason="reason", message="message"),
+    "resourceName",
+)

@@ -1,0 +1,159 @@
+"""Texts about applying default tags: reasons, states, times, next steps after a failure. No I/O.
+
+Reasons are an open set: an unknown one is shown as sent.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from client import times
+from client.operations import FINAL
+from client.tables.columns import parse_time
+
+REASONS = {
+    "platform_managed": "the platform manages it",
+    "tag_budget": "over its tag limit with the added tags",
+    "inside_managed_service": "inside a managed service",
+    "boot_volume": "boot volume, made with its instance",
+    "image": "images are left alone",
+    "instance_snapshot": "instance snapshots are left alone",
+    "load_balancer_child": "part of a load balancer",
+    "changed_since": "its tags were changed since",
+    "gone": "it no longer exists",
+    "invalid_state": "its state takes no tags now",
+    "backend_unavailable": "its service could not be reached",
+}
+SHORT = {
+    "platform_managed": "platform-managed",
+    "tag_budget": "over its tag limit",
+    "inside_managed_service": "managed service",
+    "boot_volume": "boot volume",
+    "image": "an image",
+    "instance_snapshot": "instance snapshot",
+    "load_balancer_child": "in a load balancer",
+    "changed_since": "changed since",
+    "gone": "no longer there",
+    "invalid_state": "not in this state",
+    "backend_unavailable": "out of reach",
+}
+"""Short reasons, for tables."""
+AGAIN = {"invalid_state": "apply again once it is ready", "backend_unavailable": "apply again later"}
+"""Next steps after a failure of a resource."""
+STARTING = {
+    "TENANT_NOT_PROVISIONED": "Wait until the tenant is active; tenants shows its steps.",
+    "INVALID_DEFAULT_TAGS": "Edit the tag that is named in default-tags and save; then apply again.",
+    "NOTHING_TO_APPLY": "Add a tag in default-tags and save; then apply.",
+    "FORBIDDEN": "Ask an owner or admin of the organization.",
+}
+"""Next steps by error code, if an apply cannot start."""
+ENDED = {
+    "Unavailable": "Nothing was applied: apply again shortly.",
+    "forbidden": "An owner or admin of the organization can apply again; it adds only what is missing.",
+    "cancelled": "Ask the operator of the platform why. Applying again is safe: it adds only what is missing.",
+    "WORKFLOW_ERROR": "Applying again tries again. If it fails again, the platform's log has the reason.",
+}
+"""Next steps by error code, if a whole run failed."""
+COUNTED = ("updated", "unchanged", "skipped", "failed")
+
+
+def reason_text(reason: object) -> str:
+    return REASONS.get(str(reason), str(reason))
+
+
+def short_reason(reason: object) -> str:
+    return SHORT.get(str(reason), str(reason))
+
+
+def reasons_counted(items: Iterable[Mapping[str, Any]]) -> str:
+    """Count the reasons in a list: `managed service 12, an image 3`."""
+    found = Counter(short_reason(item.get("reason", "")) for item in items)
+    return ", ".join(f"{words} {number:,}" for words, number in found.most_common())
+
+
+def is_open(operation: Mapping[str, Any]) -> bool:
+    return operation.get("status") not in FINAL
+
+
+def is_undo(operation: Mapping[str, Any]) -> bool:
+    """Return whether the run removes tags that another run added. Its operation id also begins with `undo-`."""
+    return operation.get("kind") == "undo" or str(operation.get("operationId", "")).startswith("undo-")
+
+
+def counts(operation: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the counts of a run, `summary` and `byType`: its result, else its progress. Empty if unknown."""
+    found = operation.get("result") or operation.get("counts")
+    return found if isinstance(found, Mapping) else {}
+
+
+def summary(operation: Mapping[str, Any]) -> dict[str, int]:
+    """Return the counts over all types; zeros if unknown."""
+    told = counts(operation).get("summary")
+    found = told if isinstance(told, Mapping) else {}
+    return {name: found[name] if isinstance(found.get(name), int) else 0 for name in ("examined", *COUNTED)}
+
+
+def unlisted_types(operation: Mapping[str, Any]) -> list[str]:
+    """Return the types that could not be listed. None of their resources were examined; each type is one failure."""
+    failures = counts(operation).get("failures")
+    found = failures if isinstance(failures, list) else []
+    return [str(one.get("resourceType", "")) for one in found if isinstance(one, Mapping) and not one.get("resourceId")]
+
+
+def unlisted_words(operation: Mapping[str, Any]) -> str:
+    """Format types that could not be listed: `2 types not examined, they could not be listed: secret, share`."""
+    names = unlisted_types(operation)
+    if not names:
+        return ""
+    what = "1 type not examined, it" if len(names) == 1 else f"{len(names)} types not examined, they"
+    return f"{what} could not be listed: {', '.join(names)}"
+
+
+def summary_words(operation: Mapping[str, Any]) -> str:
+    """Format the counts: `1,204 updated · 30 unchanged · 12 skipped · 1 failed`."""
+    found = summary(operation)
+    names = {"updated": "lost tags"} if is_undo(operation) else {}
+    return " · ".join(f"{found[name]:,} {names.get(name, name)}" for name in COUNTED)
+
+
+def elapsed(operation: Mapping[str, Any], now: datetime | None = None) -> str:
+    """Format the duration of a run so far, `1:02:03` or `0:42`; empty before its start."""
+    begun = parse_time(operation.get("startedAt")) or parse_time(operation.get("createdAt"))
+    end = parse_time(operation.get("completedAt"))
+    if begun is None:
+        return ""
+    if end is None:
+        end = now or times.now()
+    seconds = max(0, int((end - begun).total_seconds()))
+    hours, minutes = divmod(seconds // 60, 60)
+    return f"{hours}:{minutes:02}:{seconds % 60:02}" if hours else f"{minutes}:{seconds % 60:02}"
+
+
+def place_among(step: object) -> tuple[str, int, int] | None:
+    """Parse a step such as `instance (8/14)`: type, its number, number of types; None if it has no numbers."""
+    kind, _, among = str(step or "").partition(" (")
+    place, _, number = among.rstrip(")").partition("/")
+    if not (place.isascii() and place.isdigit() and number.isascii() and number.isdigit()):
+        return None
+    return kind, int(place), int(number)
+
+
+def next_step(error_code: object, known: Mapping[str, str], otherwise: str) -> str:
+    return known.get(str(error_code), otherwise)
+
+
+def end_words(operation: Mapping[str, Any], tenant: str) -> tuple[str, bool]:
+    """Return the message for the end of a run, and whether the run failed."""
+    verb = "undone" if is_undo(operation) else "applied"
+    if operation.get("status") != "completed":
+        why = operation.get("error") or f"it is {operation.get('status')}, no reason given"
+        not_all = "not all" if summary(operation)["updated"] else "not"
+        return f"{tenant}: default tags were {not_all} {verb}: {why}\n{failure_hint(operation)}", True
+    if not operation.get("result"):
+        return f"{tenant}: the run is over, but the platform tells no result: what it did is not known", True
+    return f"{tenant}: default tags {verb}: {summary_words(operation)}", False
+
+
+def failure_hint(operation: Mapping[str, Any]) -> str:
+    return next_step(operation.get("errorCode"), ENDED, "Applying again is safe: it adds only what is missing.")

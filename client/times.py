@@ -1,0 +1,84 @@
+"""The client's clock, and parsing of expiry times.
+
+`FROST_CLOCK` fixes the clock, for screenshots and tests. An expiry is a local date or an instant. A date means the last
+second of that day in local time, also when clocks change on that day. A fraction of a second is truncated to
+microseconds.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from datetime import UTC, date, datetime, time, timedelta
+
+from client.errors import usage
+from client.text import safe
+
+
+def now() -> datetime:
+    """Return the current time in UTC; the time in `FROST_CLOCK` (RFC 3339) if set."""
+    fixed = os.environ.get("FROST_CLOCK")
+    if not fixed:
+        return datetime.now(UTC)
+    try:
+        instant = datetime.fromisoformat(fixed)
+    except ValueError:
+        instant = None
+    if instant is None or instant.tzinfo is None:
+        raise usage(f"FROST_CLOCK is not an RFC 3339 instant: {fixed!r}")
+    return instant.astimezone(UTC)
+
+
+_DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_TIME = r"[Tt]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]+)?([Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
+
+
+def instant(text: str, flag: str = "--expires") -> datetime:
+    """Parse a date or an RFC 3339 timestamp and return the instant in UTC.
+
+    Raises:
+        FrostError: The text has neither form, or the date or time does not exist (exit 2).
+    """
+    try:
+        if is_date(text):
+            return end_of_day(date.fromisoformat(text))
+        if is_timestamp(text):
+            return datetime.fromisoformat(text.upper()).astimezone(UTC)
+    except (ValueError, OverflowError):
+        pass  # the date does not exist, or is out of range
+    given = f"{safe(text, 60)!r} is neither" if text else "it is empty; it takes"
+    joint = "nor" if text else "or"
+    raise usage(
+        f"{flag}: {given} a date (YYYY-MM-DD, the end of that day here) {joint} an RFC 3339 timestamp"
+        " (2027-01-31T12:00:00Z, or with +02:00 for Z)"
+    )
+
+
+def is_date(text: str) -> bool:
+    return re.fullmatch(_DATE, text) is not None
+
+
+def is_timestamp(text: str) -> bool:
+    return re.fullmatch(_DATE + _TIME, text) is not None
+
+
+def end_of_day(day: date) -> datetime:
+    """Return the last second of a day in local time, as UTC.
+
+    Computed from the next midnight: 23:59:59 occurs twice where clocks go back at midnight. The timestamp is used
+    because a midnight that clocks skip would be an hour early by its UTC offset.
+    """
+    midnight = datetime.combine(day + timedelta(days=1), time.min)
+    return datetime.fromtimestamp(midnight.timestamp(), UTC) - timedelta(seconds=1)
+
+
+def last_day(latest: datetime) -> date:
+    """Return the last local date whose end is not after an instant."""
+    day = latest.astimezone().date()
+    return day if end_of_day(day) <= latest else day - timedelta(days=1)
+
+
+def wire(moment: datetime) -> str:
+    """Format an instant as RFC 3339 in UTC with `Z`, with milliseconds or microseconds only if they are not zero."""
+    exact = "microseconds" if moment.microsecond % 1_000 else "milliseconds" if moment.microsecond else "seconds"
+    return moment.astimezone(UTC).isoformat(timespec=exact).removesuffix("+00:00") + "Z"

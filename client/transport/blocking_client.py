@@ -1,0 +1,285 @@
+"""Blocking driver for commands, on the standard library, without asyncio, httpx or models.
+
+Limits: 10 s to connect, 60 s in total, 64 MiB. No compression, no redirects.
+"""
+
+from __future__ import annotations
+
+import http.client
+import io
+import socket
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from types import MappingProxyType
+from typing import Any, cast
+
+from client import times
+from client.errors import FrostError
+from client.text import safe
+from client.transport.endpoint import Endpoint
+from client.transport.exchange import USER_AGENT, Exchanged, OnReply, Renew, Send, Sign, Wait, exchange, told
+from client.transport.network import (
+    ANSWER_BYTES,
+    CONNECT_SECONDS,
+    PIECE_BYTES,
+    TOTAL_SECONDS,
+    Proxy,
+    authorities,
+    check_socket_owner,
+    proxy_for,
+)
+from client.transport.request import NOT_LISTENING, Broken, Call, Change, Link, Reply, Request, Versioned
+from client.transport.responses import document, unreachable
+
+
+class OneShot:
+    """Sends requests and waits for the response.
+
+    Args:
+        connection: The context (client/connection.py).
+        on_reply: Called after each exchange and wait (`-d`).
+    """
+
+    def __init__(self, connection: Link, *, on_reply: OnReply | None = None) -> None:
+        self._link = connection
+        self._on_reply = on_reply
+
+    def call(self, call: Call) -> Any:
+        """Return the JSON object of the response; None without content.
+
+        Raises:
+            FrostError: No response, or an invalid one.
+        """
+        return document(call, self.send(call.request))
+
+    def change(self, call: Call) -> Change:
+        """Send a write. Return its record as JSON, and whether the resource changed."""
+        reply = self.send(call.request)
+        return Change(document(call, reply), reply.changed)
+
+    def versioned(self, call: Call) -> Versioned:
+        """Return a record as JSON, with the version for a later write."""
+        reply = self.send(call.request)
+        return Versioned(document(call, reply), reply.version)
+
+    def send(self, request: Request) -> Reply:
+        """Return the successful response without decoding it."""
+        link = self._link
+        steps = exchange(request, link.endpoint, lambda: times.now().timestamp())
+        answer: Any = None
+        try:
+            effect = next(steps)
+            while True:
+                try:
+                    match effect:
+                        case Send():
+                            answer = self._send(effect)
+                        case Wait(seconds, reason):
+                            self._tell(Exchanged("wait", request.path, 0, seconds, note=reason))
+                            time.sleep(seconds)
+                            answer = None
+                        case Sign():
+                            answer = link.credential()
+                        case Renew(used):
+                            answer = link.refresh(used)
+                except FrostError as error:
+                    effect = steps.throw(error)
+                else:
+                    effect = steps.send(answer)
+        except StopIteration as done:
+            return cast(Reply, done.value)
+
+    def _send(self, wire: Send) -> Reply | Broken:
+        link = self._link
+        answer = send(link.endpoint, wire, link.environ)
+        if isinstance(answer, Broken) and answer.code == NOT_LISTENING and link.start():
+            answer = send(link.endpoint, wire, link.environ)
+        if self._on_reply is not None:
+            self._on_reply(told(wire, answer))
+        return answer
+
+    def _tell(self, exchanged: Exchanged) -> None:
+        if self._on_reply is not None:
+            self._on_reply(exchanged)
+
+
+def fetch(
+    endpoint: Endpoint,
+    environ: Mapping[str, str],
+    method: str,
+    target: str,
+    *,
+    headers: Mapping[str, str] = MappingProxyType({}),
+    body: bytes = b"",
+) -> Reply:
+    """Send a request with the same limits, but without signing, retries or redirects; for the identity provider.
+
+    Returns responses of any status.
+
+    Raises:
+        FrostError: No response (exit 7).
+    """
+    plain = {"User-Agent": USER_AGENT, "Accept": "application/json", "Accept-Encoding": "identity", **headers}
+    answer = send(endpoint, Send(method, target, plain, body), environ)
+    if isinstance(answer, Broken):
+        raise unreachable(endpoint, answer)
+    return answer
+
+
+def send(endpoint: Endpoint, wire: Send, environ: Mapping[str, str]) -> Reply | Broken:
+    """Send a request on a new connection.
+
+    Raises:
+        FrostError: The endpoint or the proxy is not allowed.
+    """
+    begun = time.monotonic()
+    end = begun + TOTAL_SECONDS
+    plain: socket.socket | None = None
+    try:
+        plain = _connected(endpoint, environ)
+        connection = http.client.HTTPConnection(endpoint.host, endpoint.port)
+        connection.sock = cast(socket.socket, _Bounded(plain, end))
+        headers = {"Host": endpoint.authority, **wire.headers, "Connection": "close"}
+        # A service may respond and close before it has read the body; its response can still be read.
+        with suppress(BrokenPipeError, ConnectionResetError):
+            connection.request(wire.method, wire.target, wire.body or None, headers)
+        response = connection.getresponse()
+        body = _body(response)
+    except (OSError, http.client.HTTPException) as error:
+        return _broken(error, endpoint, time.monotonic() - begun)
+    finally:
+        if plain is not None:
+            plain.close()
+    found = {name.lower(): value for name, value in response.getheaders()}
+    return Reply(response.status, found, body, time.monotonic() - begun)
+
+
+class _TooLong(http.client.HTTPException):
+    pass
+
+
+def _body(response: http.client.HTTPResponse) -> bytes:
+    if response.length is not None and response.length > ANSWER_BYTES:
+        raise _TooLong
+    pieces: list[bytes] = []
+    room = ANSWER_BYTES
+    while piece := response.read(PIECE_BYTES):
+        room -= len(piece)
+        if room < 0:
+            raise _TooLong
+        pieces.append(piece)
+    if response.length:
+        raise http.client.IncompleteRead(b"", response.length)
+    return b"".join(pieces)
+
+
+def _broken(error: Exception, endpoint: Endpoint, seconds: float) -> Broken:
+    """Convert an error of the standard library."""
+    if isinstance(error, _TooLong):
+        return Broken(f"the answer is longer than {ANSWER_BYTES // 2**20} MiB", seconds, again=False)
+    if isinstance(error, (FileNotFoundError, ConnectionRefusedError)) and endpoint.kind == "unix":
+        return Broken("nobody listens there", seconds, code=NOT_LISTENING)
+    if isinstance(error, TimeoutError):
+        return Broken(f"no answer within {seconds:.0f} s", seconds)
+    if isinstance(error, http.client.HTTPException):
+        # An over-long header or an incomplete response; the texts of these errors repeat received data.
+        return Broken(f"the answer is broken ({type(error).__name__})", seconds)
+    if type(error).__name__ in ("SSLCertVerificationError", "CertificateError"):
+        reason = getattr(error, "verify_message", "") or str(error)
+        return Broken(f"its certificate is refused: {safe(reason, 200)}", seconds, again=False)
+    return Broken(safe(getattr(error, "strerror", None) or error, 200), seconds)
+
+
+def _connected(endpoint: Endpoint, environ: Mapping[str, str]) -> socket.socket:
+    if endpoint.kind == "unix":
+        check_socket_owner(endpoint.path)
+        plain = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            plain.settimeout(CONNECT_SECONDS)
+            plain.connect(endpoint.path)
+        except BaseException:
+            plain.close()
+            raise
+        return plain
+    if endpoint.kind == "http":
+        return _dialled(endpoint.host, endpoint.port)
+    context = authorities(environ)
+    proxy = proxy_for(endpoint, environ)
+    plain = _tunnelled(proxy, endpoint) if proxy else _dialled(endpoint.host, endpoint.port)
+    try:
+        plain.settimeout(CONNECT_SECONDS)
+        return context.wrap_socket(plain, server_hostname=endpoint.host)
+    except BaseException:
+        plain.close()
+        raise
+
+
+def _dialled(host: str, port: int) -> socket.socket:
+    """Connect to the first address that accepts, within the connect timeout for all addresses together."""
+    end = time.monotonic() + CONNECT_SECONDS
+    failure: OSError = OSError("the name has no address")
+    for family, kind, protocol, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
+        plain = socket.socket(family, kind, protocol)
+        try:
+            plain.settimeout(max(end - time.monotonic(), 0.01))
+            plain.connect(address)
+            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        except OSError as error:
+            plain.close()
+            failure = error
+        else:
+            return plain
+    raise failure
+
+
+def _tunnelled(proxy: Proxy, endpoint: Endpoint) -> socket.socket:
+    """Open a tunnel through the proxy, which gets only the host and its own authorization."""
+    through = http.client.HTTPConnection(proxy.host, proxy.port, timeout=CONNECT_SECONDS)
+    headers = {"Proxy-Authorization": proxy.authorization} if proxy.authorization else {}
+    through.set_tunnel(endpoint.host, endpoint.port, headers)
+    through.connect()
+    tunnel = through.sock
+    through.sock = None  # keeps the socket open when the object is deleted
+    return cast(socket.socket, tunnel)
+
+
+class _Bounded:
+    """A socket with a deadline that slow senders cannot extend; has the methods that http.client calls."""
+
+    def __init__(self, plain: socket.socket, end: float) -> None:
+        self._plain = plain
+        self._end = end
+
+    def sendall(self, data: bytes) -> None:
+        rest = memoryview(data)
+        while rest:
+            self.hurry()
+            rest = rest[self._plain.send(rest) :]
+
+    def makefile(self, mode: str) -> io.BufferedReader:
+        return io.BufferedReader(_Pieces(self, self._plain))
+
+    def hurry(self) -> None:
+        left = self._end - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        self._plain.settimeout(left)
+
+    def close(self) -> None:
+        """Do nothing: http.client closes its side before the body is read; `send` closes the socket."""
+
+
+class _Pieces(io.RawIOBase):
+    """A raw reader of a bounded socket."""
+
+    def __init__(self, bounds: _Bounded, plain: socket.socket) -> None:
+        self._bounds = bounds
+        self._plain = plain
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        self._bounds.hurry()
+        return self._plain.recv_into(buffer)

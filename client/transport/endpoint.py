@@ -1,0 +1,194 @@
+"""Parse endpoints, and refuse those that must not get a credential."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+from typing import Literal, NamedTuple
+from urllib.parse import SplitResult, urlsplit
+
+from client.errors import FrostError, usage
+from client.text import safe
+
+BASE = "/api"
+"""Base path of the customer routes, and default of endpoints without a path."""
+
+_METADATA = frozenset(
+    ipaddress.ip_address(address) for address in ("100.100.100.200", "192.0.0.192", "fd00:ec2::254", "fd20:ce::254")
+)
+_METADATA_NAMES = frozenset({"metadata", "metadata.google.internal", "instance-data"})
+
+
+class Endpoint(NamedTuple):
+    """The address of a platform.
+
+    `path` is the socket path for `unix`, else empty; `host` and `port` are `localhost` and 0 for `unix`; `base` is the
+    path before `/v1/…`, without a trailing slash.
+    """
+
+    kind: Literal["unix", "http", "https"]
+    host: str
+    port: int
+    base: str
+    path: str = ""
+
+    @classmethod
+    def parse(cls, text: str, name: str = "api_endpoint") -> Endpoint:
+        """Parse `unix:/absolute/path`, `https://host[:port][/base]` or `http://loopback[:port][/base]`.
+
+        Args:
+            text: The endpoint.
+            name: Its name in errors.
+
+        Raises:
+            FrostError: Invalid or not allowed (exit 2); the message does not repeat a password.
+        """
+        if text.startswith("unix:"):
+            return cls._socket(text[len("unix:") :], name)
+        parts = _split(text, name)
+        host, port = _host_and_port(parts, name)
+        if parts.scheme == "http" and not _is_loopback(host):
+            raise _refused(name, f"http://{host} is another machine: credentials are only sent over https", "use https")
+        if parts.query or text.endswith("?"):
+            raise _refused(name, "a query does not belong in an endpoint")
+        base = parts.path.rstrip("/") or BASE
+        if any(segment in (".", "..") for segment in base.split("/")) or "//" in base or "%" in base:
+            raise _refused(name, "its path is not a plain one")
+        kind: Literal["http", "https"] = "https" if parts.scheme == "https" else "http"
+        return cls(kind, host, port, base)
+
+    @classmethod
+    def _socket(cls, path: str, name: str) -> Endpoint:
+        if not path.startswith("/"):
+            raise _refused(name, "the path of a unix socket must be absolute", "write unix:/path/to/socket")
+        if not path.isprintable() or ".." in path.split("/"):
+            raise _refused(name, "the path of the unix socket is not a plain one")
+        if len(path.encode()) > 107:
+            raise _refused(name, f"the path of the unix socket is longer than 107 bytes ({len(path.encode())})")
+        return cls("unix", "localhost", 0, BASE, path)
+
+    @property
+    def loopback(self) -> bool:
+        """Return whether requests stay on this machine."""
+        return self.kind == "unix" or _is_loopback(self.host)
+
+    @property
+    def trusted(self) -> bool:
+        """Return whether credentials may be sent: over https, or on this machine."""
+        return self.kind == "https" or self.loopback
+
+    @property
+    def authority(self) -> str:
+        """Return the `Host` header: the host, and the port unless it is the default of the scheme."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        usual = {"unix": 0, "http": 80, "https": 443}[self.kind]
+        return host if self.port == usual else f"{host}:{self.port}"
+
+    @property
+    def origin(self) -> str:
+        """Return scheme, host and port as a URL; `http://localhost` for a unix socket."""
+        return f"{'https' if self.kind == 'https' else 'http'}://{self.authority}"
+
+    def __str__(self) -> str:
+        return f"unix:{self.path}" if self.kind == "unix" else f"{self.origin}{self.base}"
+
+
+def issuer_route(url: str, endpoint: Endpoint) -> tuple[Endpoint, str]:
+    """Return the endpoint of an identity provider's URL, and the request target (path and query).
+
+    Behind a unix socket, `http://localhost` is the platform's own issuer, on that socket. Other URLs must be https, or
+    http to a loopback address if the endpoint is on this machine. So a discovery document cannot turn a remote sign-in
+    into plain http.
+
+    Raises:
+        FrostError: The URL is invalid or not allowed (exit 2).
+    """
+    parts = _split(url, "issuer")
+    host, port = _host_and_port(parts, "issuer")
+    target = parts.path or "/"
+    if any(segment in (".", "..") for segment in target.split("/")):
+        raise _refused("issuer", "its path is not a plain one")
+    if parts.query:
+        target = f"{target}?{parts.query}"
+    if not target.isascii() or not target.isprintable() or " " in target:
+        raise _refused("issuer", "its path is not a plain one")
+    if endpoint.kind == "unix" and parts.scheme == "http" and host == "localhost" and port == 80:
+        return endpoint, target
+    if parts.scheme == "https":
+        return Endpoint("https", host, port, ""), target
+    if endpoint.loopback and host != "localhost" and _is_loopback(host):
+        return Endpoint("http", host, port, ""), target
+    raise _refused("issuer", f"http://{host} is not https")
+
+
+def _split(text: str, name: str) -> SplitResult:
+    if not text.isprintable() or " " in text or "\\" in text or not text.isascii():
+        raise _refused(name, "it holds a space, a backslash or an unusual character")
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        raise _refused(name, "it is not a URL") from None
+    if parts.scheme not in ("http", "https"):
+        found = safe(parts.scheme or text, 60)
+        raise _refused(name, f"{found!r} is no scheme of an endpoint", "use https://… or unix:/path/to/socket")
+    if "@" in parts.netloc:
+        raise _refused(name, "a user name or password does not belong in it", "sign in instead: frost login")
+    if parts.fragment or "#" in text:
+        raise _refused(name, "a fragment (#…) does not belong in it")
+    return parts
+
+
+def _host_and_port(parts: SplitResult, name: str) -> tuple[str, int]:
+    try:
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        raise _refused(name, "its port is not a number from 1 to 65535") from None
+    if not host or host.startswith("."):
+        raise _refused(name, "it names no host")
+    if port == 0 or parts.netloc.endswith(":"):
+        raise _refused(name, "its port is not a number from 1 to 65535")
+    host = host.rstrip(".")
+    address = _address(host, name)
+    if (address is not None and _is_metadata(address)) or host in _METADATA_NAMES:
+        raise _refused(name, f"{host} is a link-local or metadata address")
+    if address is None and not all(label.strip("-") and _is_label(label) for label in host.split(".")):
+        raise _refused(name, f"{safe(host, 100)!r} is not a host name")
+    return host, port if port is not None else {"http": 80, "https": 443}[parts.scheme]
+
+
+def _is_label(label: str) -> bool:
+    return len(label) <= 63 and all(character.isalnum() or character in "-_" for character in label)
+
+
+def _address(host: str, name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """Return `host` as an IP address, None for a name. Refuse shortened, hexadecimal and octal forms."""
+    try:
+        return ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        pass
+    try:
+        socket.inet_aton(host)
+    except OSError:
+        return None
+    raise _refused(name, f"{safe(host, 100)} is an address in an unusual form", "write it as four decimal numbers")
+
+
+def _is_metadata(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
+    if isinstance(address, ipaddress.IPv6Address):
+        inner = address.ipv4_mapped or address.sixtofour or (address.teredo or (None, None))[1]
+        if inner is not None and _is_metadata(inner):
+            return True
+    return address.is_link_local or address.is_unspecified or address.is_multicast or address in _METADATA
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _refused(name: str, reason: str, hint: str = "") -> FrostError:
+    return usage(f"{name} refused: {reason}", hint, code="ENDPOINT_REFUSED")

@@ -1,0 +1,216 @@
+"""The rules of requests, without I/O: signing, refresh, retries and responses.
+
+`exchange` is a generator. It yields effects (`Send`, `Wait`, `Sign`, `Renew`) and receives their results, so that the
+blocking driver (blocking_client.py) and the asynchronous one (async_client.py) share the rules.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Generator, Mapping
+from typing import Any, NamedTuple
+from urllib.parse import urlencode
+
+from client import __version__
+from client.errors import SESSION_ENDED, Exit, FrostError, usage
+from client.text import safe
+from client.transport.endpoint import Endpoint
+from client.transport.request import Broken, Credential, Reply, Request, redact
+from client.transport.responses import limited, redirected, refusal, retry_after, unreachable
+
+USER_AGENT = f"frost/{__version__}"
+REFRESH_MARGIN = 60
+"""Seconds before its expiry at which an access token is refreshed."""
+
+THROTTLE_RETRIES = 5
+BACKOFF = (0.1, 0.3, 1.0, 2.0)
+"""Seconds before each retry after a broken connection, 502, 503 or 504; longer if `Retry-After` requires it."""
+RETRY_SECONDS = 10.0
+"""Such retries begin within this time after the first attempt, so that the user soon sees the error."""
+
+
+class Send(NamedTuple):
+    """Send a request. The result is a Reply or Broken. `target` is the path with base and query."""
+
+    method: str
+    target: str
+    headers: Mapping[str, str]
+    body: bytes
+    attempt: int = 1
+
+
+class Wait(NamedTuple):
+    """Wait some seconds. The result is None."""
+
+    seconds: float
+    reason: str
+
+
+class Sign(NamedTuple):
+    """Load the credential of the context. The result is the credential."""
+
+
+class Renew(NamedTuple):
+    """Refresh the credential. The result is a newer one; on failure a FrostError is thrown."""
+
+    used: Credential
+
+
+class Exchanged(NamedTuple):
+    """An exchange or a wait, for `-d` and the screens. Contains no header, body or credential.
+
+    `status` is 0 for a broken connection and for a wait; `note` is the reason of a retry or a wait.
+    """
+
+    method: str
+    path: str
+    status: int
+    seconds: float
+    request_id: str = ""
+    attempt: int = 1
+    platform_version: str = ""
+    note: str = ""
+
+    def line(self) -> str:
+        """Return a log line: `GET /api/v1/tenants 200 12 ms request 6f…`."""
+        words = [self.method, redact(safe(self.path, 300)), str(self.status or "-"), f"{self.seconds * 1000:.0f} ms"]
+        if self.request_id:
+            words.append(f"request {self.request_id}")
+        if self.attempt > 1:
+            words.append(f"try {self.attempt}")
+        if self.note:
+            words.append(f"({self.note})")
+        return " ".join(words)
+
+
+Effect = Send | Wait | Sign | Renew
+Steps = Generator[Effect, Any, Reply]
+OnReply = Callable[[Exchanged], None]
+
+
+def told(wire: Send, answer: Reply | Broken) -> Exchanged:
+    """Describe an exchange, without secrets."""
+    route = wire.target.partition("?")[0]
+    if isinstance(answer, Broken):
+        return Exchanged(wire.method, route, 0, answer.seconds, attempt=wire.attempt, note=redact(answer.reason))
+    version = safe(answer.headers.get("x-frost-version", ""), 40)
+    return Exchanged(
+        wire.method, route, answer.status, answer.seconds, redact(answer.request_id), wire.attempt, version
+    )
+
+
+def exchange(request: Request, endpoint: Endpoint, now: Callable[[], float]) -> Steps:
+    """Send a request, with signing, refresh and retries.
+
+    Args:
+        request: The request.
+        endpoint: The endpoint; only its kind, host and base are used.
+        now: Returns the Unix time in seconds.
+
+    Returns:
+        The response, with a status from 200 to 299.
+
+    Raises:
+        FrostError: Any other result.
+    """
+    credential: Credential | None = None
+    renewable = False
+    if request.authenticated:
+        if not endpoint.trusted:
+            raise usage(
+                f"no credential is sent to {endpoint.origin}: it is plain http to another machine",
+                hint="use an https endpoint: frost config set api_endpoint https://…",
+                code="ENDPOINT_REFUSED",
+            )
+        credential = yield Sign()
+        renewable = credential.kind == "session"
+        due = credential.expires_at and now() + REFRESH_MARGIN >= credential.expires_at
+        if renewable and (due or not credential.secret):
+            renewable = False
+            credential = (yield from _renewed(credential)) or credential
+    again = request.method in ("GET", "HEAD") or request.idempotency_key is not None
+    attempt = throttled = broken = 0
+    spent = 0.0
+    while True:
+        attempt += 1
+        answer: Reply | Broken = yield _signed(request, endpoint, credential, attempt)
+        spent += answer.seconds
+        pause = BACKOFF[min(broken, len(BACKOFF) - 1)]
+        if isinstance(answer, Reply) and answer.status in (502, 503, 504):
+            pause = max(pause, retry_after(answer))
+        retry = again and broken < len(BACKOFF) and spent + pause <= RETRY_SECONDS
+        if isinstance(answer, Broken):
+            if not (retry and answer.again):
+                raise unreachable(endpoint, answer)
+            broken += 1
+            spent += pause
+            yield Wait(pause, answer.reason)
+        elif answer.status in (502, 503, 504) and retry:
+            broken += 1
+            spent += pause
+            yield Wait(pause, f"HTTP {answer.status}")
+        elif answer.status == 429 and throttled < THROTTLE_RETRIES and (hold := limited(answer, throttled)) is not None:
+            throttled += 1
+            yield Wait(hold, "rate limit")
+        elif answer.status == 401 and renewable and credential is not None:
+            renewable = False
+            fresh = yield from _renewed(credential)
+            if fresh is None:
+                raise refusal(answer, request.path)
+            credential = fresh
+        elif 200 <= answer.status < 300:
+            return answer
+        elif 300 <= answer.status < 400:
+            raise redirected(answer)
+        else:
+            raise refusal(answer, request.path)
+
+
+def _renewed(used: Credential) -> Generator[Effect, Any, Credential | None]:
+    """Return a newer credential; None if the refresh failed but the session has not ended."""
+    try:
+        fresh: Credential = yield Renew(used)
+    except FrostError as error:
+        if error.code == SESSION_ENDED:
+            raise
+        return None
+    return fresh
+
+
+def _signed(request: Request, endpoint: Endpoint, credential: Credential | None, attempt: int) -> Send:
+    headers = {
+        "User-Agent": USER_AGENT,
+        "Accept": "application/json",
+        "Accept-Encoding": "identity",
+    }
+    body = b""
+    if request.body is not None:
+        headers["Content-Type"] = "application/json"
+        body = request.body if isinstance(request.body, bytes) else _encoded(request.body)
+    headers.update(request.headers)
+    if request.idempotency_key is not None:
+        headers["Idempotency-Key"] = request.idempotency_key
+    if credential is not None and credential.kind != "none":
+        secret = credential.secret
+        if not secret or not secret.isascii() or not secret.isprintable() or " " in secret:
+            raise FrostError(
+                "the stored credential is damaged: it holds characters that no key or token has",
+                code="CREDENTIAL_DAMAGED",
+                hint="sign in again: frost login",
+                exit_code=Exit.NOT_SIGNED_IN,
+            )
+        if credential.kind == "api_key":
+            headers["X-API-Key"] = secret
+        else:
+            headers["Authorization"] = f"Bearer {secret}"
+    target = endpoint.base + request.path
+    if request.query:
+        target = f"{target}?{urlencode(request.query)}"
+    return Send(request.method, target, headers, body, attempt)
+
+
+def _encoded(body: Any) -> bytes:
+    try:
+        return json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
+    except (UnicodeEncodeError, ValueError) as error:
+        raise usage(f"the request cannot be written as JSON: {safe(error, 120)}") from error

@@ -1,0 +1,150 @@
+"""Input for an expiry, as a duration or a date. It always shows the exact time."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from textual import on
+from textual.app import ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.message import Message
+from textual.widgets import Input, Static
+
+from client import times
+from client.errors import FrostError
+from client.tables.columns import left_words
+from client.text import safe
+from tui.account.choice_line import ChoiceLine
+from tui.widgets.line_input import LineInput
+
+TYPED = "until"
+WANTED = "a day (to its end here), or 2027-01-31T12:00:00Z and the like"
+DAY = "2027-01-31"
+MISSING = "no instant yet: a day (YYYY-MM-DD) or an RFC 3339 timestamp"
+
+
+class Until(Vertical):
+    """Choices are pairs of label and duration. The last choice is a date, until its end in local time, or a timestamp.
+
+    Durations begin when the input is created, so that the time shown is the time sent.
+    """
+
+    DEFAULT_CSS = """
+    Until {
+        height: 2;
+        .until--row { height: 1; }
+        .until--label { width: 13; color: $text-muted; }
+        .until--words { height: 1; margin-left: 13; color: $text-muted; }
+        .until--words.-problem { color: $text-error; }
+        LineInput { margin-left: 1; display: none; }
+        &.-typed LineInput { display: block; }
+    }
+    """
+
+    class Changed(Message):
+        """The time has changed, or the text is not a valid time."""
+
+    def __init__(
+        self,
+        label: str,
+        choices: Sequence[tuple[str, timedelta]],
+        chosen: int,
+        *,
+        at_once: str = "",
+        latest: datetime | None = None,
+        id: str | None = None,
+    ) -> None:
+        """Create the input.
+
+        Args:
+            label: Label of the line.
+            choices: Labels and durations. A duration of 0 means immediately.
+            chosen: Index of the initial choice.
+            at_once: Text shown for immediately.
+            latest: Time of an expiry that applies if it is earlier.
+            id: Id of the widget.
+        """
+        super().__init__(id=id)
+        self.now = times.now().replace(microsecond=0)
+        self._label, self._choices, self._first = label, choices, chosen
+        self._at_once, self._latest = at_once, latest
+
+    def compose(self) -> ComposeResult:
+        with Horizontal(classes="until--row"):
+            yield Static(self._label, classes="until--label", markup=False)
+            yield ChoiceLine([*(words for words, _ in self._choices), TYPED], self._first)
+            yield LineInput(placeholder=DAY)
+        yield Static("", classes="until--words", markup=False)
+
+    def on_mount(self) -> None:
+        self._say()
+
+    @property
+    def line(self) -> ChoiceLine:
+        """The choices."""
+        return self.query_one(ChoiceLine)
+
+    @property
+    def problem(self) -> str:
+        """Reason why there is no valid time; empty if there is one."""
+        try:
+            _ = self.moment
+        except FrostError:
+            typed = self.query_one(LineInput).value.strip()
+            return "neither a day (YYYY-MM-DD) nor an RFC 3339 timestamp" if typed else MISSING
+        return ""
+
+    @property
+    def moment(self) -> datetime | None:
+        """The time, or None for immediately.
+
+        Raises:
+            FrostError: The text is not a valid time.
+        """
+        place = self.line.chosen
+        if place == len(self._choices):
+            return times.instant(self.query_one(LineInput).value.strip(), TYPED)
+        away = self._choices[place][1]
+        return self.now + away if away else None
+
+    def take_focus(self) -> None:
+        """Focus the date if it is displayed, otherwise the choices."""
+        (self.query_one(LineInput) if self.has_class("-typed") else self.line).focus()
+
+    @on(ChoiceLine.Changed)
+    def _chosen(self, event: ChoiceLine.Changed) -> None:
+        event.stop()
+        typed = self.line.chosen == len(self._choices)
+        self.set_class(typed, "-typed")
+        self._say()
+        self.post_message(self.Changed())
+
+    @on(Input.Changed)
+    def _typed(self, event: Input.Changed) -> None:
+        event.stop()
+        self._say()
+        self.post_message(self.Changed())
+
+    def _say(self) -> None:
+        words = self.problem
+        line = self.query_one(".until--words", Static)
+        line.set_class(bool(words) and bool(self.query_one(LineInput).value), "-problem")
+        line.update(Content(safe(WANTED if words == MISSING else words or self._words(self.moment))))
+
+    def _words(self, moment: datetime | None) -> str:
+        if moment is None:
+            return self._at_once
+        if self._latest is not None and moment >= self._latest:
+            return f"{_exact(self._latest)}: its own expiry comes first"
+        away = f"in {left_words(moment - self.now)}" if moment > self.now else "that is over"
+        return f"{_exact(moment)}, {away}{_here(moment)}"
+
+
+def _exact(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M:%SZ}"
+
+
+def _here(moment: datetime) -> str:
+    """Return the local time; empty if it is the same as UTC."""
+    local = moment.astimezone()
+    return f" · {local:%Y-%m-%d %H:%M} here" if local.utcoffset() else ""

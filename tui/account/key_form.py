@@ -1,0 +1,265 @@
+"""Form for an API key. An error focuses its field."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from datetime import datetime, timedelta
+from typing import Any, ClassVar, NamedTuple
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.content import Content
+from textual.widget import Widget
+from textual.widgets import Button, Input, Static
+
+from client.errors import FrostError
+from client.tables.columns import Record
+from client.text import safe
+from tui.account.choice_line import ChoiceLine
+from tui.account.expiry_input import Until
+from tui.account.key_refusals import Problem, problem
+from tui.account.scope_list import ScopeList, about
+from tui.widgets.dialog import Sending, Waiting, hint
+from tui.widgets.line_input import LineInput
+from tui.widgets.record_table import RecordTable
+
+EXPIRIES = (("30 days", timedelta(days=30)), ("90 days", timedelta(days=90)), ("1 year", timedelta(days=365)))
+YEAR = 2
+"""Index of the platform's default expiry."""
+RATE = 600
+"""Default rate limit, in requests per minute."""
+BESIDES = 15  # lines of the dialog without the list of scopes
+
+
+class KeyDraft(NamedTuple):
+    """The values of the form. `expires_at` is None if the form has no expiry."""
+
+    name: str
+    description: str
+    scopes: Sequence[str]
+    rate_limit: int
+    expires_at: datetime | None = None
+
+
+Send = Callable[[KeyDraft], Awaitable[Any]]
+MAKING = Waiting(
+    "Waiting for the platform to answer …",
+    "Its answer brings the secret of the key. Esc once more leaves without it.",
+    "Left before the platform answered: a key may have been made whose secret nobody saw. Delete it then",
+)
+CHANGING = Waiting(
+    "Waiting for the platform to answer …",
+    "The platform has not answered yet. Esc once more leaves; the key may be changed all the same.",
+    "Left before the platform answered: the key may be changed all the same",
+)
+
+
+class KeyForm(Sending):
+    """Creates a key if `expires` is true, otherwise changes one."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+s", "save", "Save", show=False, priority=True),
+        Binding("slash", "find", "Find a scope", show=False),
+        Binding("up", "app.focus_previous", show=False),
+        Binding("down", "app.focus_next", show=False),
+    ]
+    DEFAULT_CSS = """
+    KeyForm {
+        & > .dialog { width: 92; padding: 0 2; overflow-y: auto; scrollbar-size-vertical: 1; }
+        .key--row { height: 1; }
+        .key--label { width: 13; color: $text-muted; }
+        .key--scopes { margin-top: 1; height: 1; }
+        .key--count { width: auto; color: $text-muted; margin-left: 2; }
+        .key--about { height: 2; color: $text-muted; }
+        .key--problem { height: auto; min-height: 1; max-height: 2; color: $text-error; }
+        .key--problem.-waiting { color: $text-muted; }
+        .dialog--buttons { height: 1; margin-top: 0; }
+        .dialog--buttons Button { border: none !important; height: 1; }
+        .dialog--hint { margin-top: 0; }
+    }
+    """
+    LISTENS_AT_ONCE = True
+
+    def __init__(
+        self,
+        title: str,
+        draft: KeyDraft,
+        scopes: Callable[[], tuple[Sequence[Record], str]],
+        send: Send,
+        *,
+        expires: bool = True,
+        button: str = "Create",
+    ) -> None:
+        """`scopes` returns the available scopes and the reason if there are none. `show` calls it again."""
+        super().__init__(send, MAKING if expires else CHANGING)
+        self._title, self._draft, self._scopes = title, draft, scopes
+        self._expires, self._button = expires, button
+        self._wrong = ""  # field of the problem shown
+        self._wrong_scopes: Sequence[str] = ()
+        self._refusing: Record = {}  # scope refused last
+
+    def title_text(self) -> str:
+        return self._title
+
+    def content(self) -> ComposeResult:
+        draft = self._draft
+        yield from self._line("Name", "name", draft.name, "2 to 100 characters")
+        yield from self._line("Description", "description", draft.description, "none")
+        yield from self._line("Rate limit", "rate", str(draft.rate_limit), f"{RATE} requests a minute")
+        if self._expires:
+            yield Until("Expires", EXPIRIES, YEAR, id="field-until")
+        find = LineInput(placeholder="/ finds: words, !word, role:held", id="field-find")
+        count = Static("", classes="key--count", markup=False)
+        yield Horizontal(Static("Scopes", classes="key--label"), find, count, classes="key--scopes")
+        yield ScopeList(draft.scopes, id="field-scopes")
+        yield Static("", classes="key--about", markup=False)
+        yield Static("", classes="key--problem", markup=False)
+        yield Horizontal(
+            Button("Cancel", id="cancel"),
+            Button(self._button, id="save", variant="primary"),
+            classes="dialog--buttons",
+        )
+        yield hint(f"Tab next · Space chooses a scope · ^s {self._button.lower()}s · Esc cancels")
+
+    @staticmethod
+    def _line(label: str, name: str, value: str, placeholder: str) -> ComposeResult:
+        entry = LineInput(placeholder=placeholder, id=f"field-{name}")
+        entry.value = value
+        yield Horizontal(Static(label, classes="key--label", markup=False), entry, classes="key--row")
+
+    def first_focus(self) -> Widget:
+        return self.query_one("#field-name")
+
+    @property
+    def list(self) -> ScopeList:
+        return self.query_one(ScopeList)
+
+    def on_resize(self) -> None:
+        besides = BESIDES if self._expires else BESIDES - 2
+        self.list.styles.height = max(3, min(18, self.app.size.height - besides))
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self.show()
+
+    def show(self) -> None:
+        self.list.take(*self._scopes())
+
+    # Problems
+
+    @on(RecordTable.Highlighted)
+    def _highlighted(self, event: RecordTable.Highlighted) -> None:
+        event.stop()
+        self.query_one(".key--about", Static).update(Content(safe(about(event.record))))
+        if self._refusing and event.record is not self._refusing:
+            self._clear_problem()
+
+    @on(RecordTable.Arranged)
+    def _arranged(self, event: RecordTable.Arranged) -> None:
+        event.stop()
+        nothing = len(self.list.unenforced)
+        words = f"{len(self.list.chosen)} chosen" + (f", {nothing} enforced by nothing" if nothing else "")
+        self.query_one(".key--count", Static).update(Content(words))
+        if self._wrong == "scopes" and self.list.chosen != self._wrong_scopes:
+            self._clear_problem()
+
+    @on(ScopeList.Refused)
+    def _refused(self, event: ScopeList.Refused) -> None:
+        self.show_problem(Problem("", f"{event.record['scope']}: your role does not give it, so no key can have it"))
+        self._refusing = event.record
+
+    def show_problem(self, found: Problem) -> None:
+        """Show a problem and focus its field."""
+        self._wrong, self._wrong_scopes, self._refusing = found.field, self.list.chosen, {}
+        self._put(found.words)
+        if found.field == "until" and self._expires:
+            self.query_one(Until).take_focus()
+        elif found.field:
+            self.query_one(f"#field-{found.field}").focus()
+
+    def say(self, words: str) -> None:
+        self._put(words, waiting=True)
+
+    def _put(self, words: str, *, waiting: bool = False) -> None:
+        line = self.query_one(".key--problem", Static)
+        line.set_class(waiting, "-waiting")
+        line.update(Content(safe(words)))
+
+    def _clear_problem(self) -> None:
+        if not self.sending:
+            self.show_problem(Problem("", ""))
+
+    @on(Until.Changed)
+    def _moved(self) -> None:
+        self._clear_problem()
+
+    @on(Input.Changed)
+    def _changed(self, event: Input.Changed) -> None:
+        if event.input.id == "field-find":
+            self.list.set_filter(event.value)
+            self.list.begin()
+        elif event.value != self._first(event.input.id or ""):
+            self._clear_problem()
+
+    def _first(self, field: str) -> str:
+        draft = self._draft
+        first = {"field-name": draft.name, "field-description": draft.description, "field-rate": str(draft.rate_limit)}
+        return first.get(field, "")
+
+    # Sending
+
+    def _draft_now(self) -> KeyDraft | Problem:
+        def value(field: str) -> str:
+            return self.query_one(f"#field-{field}", Input).value.strip()
+
+        rate = value("rate") or str(RATE)
+        if not (rate.isascii() and rate.isdigit() and int(rate[:9])):
+            return Problem("rate", "the limit is a whole number of requests a minute, from 1 on")
+        if not value("name"):
+            return Problem("name", "a name is needed")
+        until = self.query_one(Until) if self._expires else None
+        if until is not None and until.problem:
+            return Problem("until", until.problem)
+        if not self.list.chosen:
+            return Problem("scopes", "at least one scope is needed: Space chooses the one under the cursor")
+        return KeyDraft(
+            value("name"),
+            value("description"),
+            self.list.chosen,
+            int(rate),
+            until.moment if until is not None else None,
+        )
+
+    async def action_save(self) -> None:
+        draft = self._draft_now()
+        if isinstance(draft, Problem):
+            self.show_problem(draft)
+        else:
+            self.deliver(draft)
+
+    def show_refusal(self, error: FrostError) -> None:
+        self.show_problem(problem(error))
+
+    @on(Input.Submitted)
+    async def _submitted(self, event: Input.Submitted) -> None:
+        if event.input.id == "field-find":
+            self.set_focus(self.list)
+        else:
+            await self.action_save()
+
+    @on(ChoiceLine.Submitted)
+    @on(Button.Pressed, "#save")
+    async def _pressed(self) -> None:
+        await self.action_save()
+
+    def action_find(self) -> None:
+        self.set_focus(self.query_one("#field-find"))
+
+    def action_cancel(self) -> None:
+        """Clear the search first, as in every list, then close the form."""
+        find = self.query_one("#field-find", Input)
+        if find.value and not self.sending:
+            find.value = ""
+            self.set_focus(self.list)
+        else:
+            self.leave()

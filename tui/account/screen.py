@@ -1,0 +1,214 @@
+"""The account screen: user, credential, organizations, and deletion of the account."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.containers import Horizontal
+from textual.content import Content
+from textual.widget import Widget
+from textual.widgets import Button, Static
+
+from client import times
+from client.errors import FrostError
+from client.tables.columns import ORGANIZATION, Column, Record, exact, number_column, time_text
+from client.text import cut, safe
+from tui.shell import keymap
+from tui.shell.list_screen import Place
+from tui.shell.messages import Travel
+from tui.state import contexts
+from tui.state.contexts import credential_words
+from tui.state.effects import counted
+from tui.state.workspace import MAY_CREATE
+from tui.widgets.confirm import Confirm
+from tui.widgets.detail import Section
+from tui.widgets.dialog import Dialog, hint
+from tui.widgets.policy_text import names
+from tui.widgets.record_table import Tones
+
+NAMED = 8
+"""Maximum number of organizations listed by name."""
+
+
+class LastOwner(Dialog[None]):
+    """Explains that the account was not deleted because the user is the last owner of organizations."""
+
+    DEFAULT_CSS = "LastOwner > .dialog { width: 72; } LastOwner .last--names { margin: 1 0; }"
+
+    def __init__(self, organizations: Sequence[Mapping[str, Any]]) -> None:
+        super().__init__()
+        self.organizations = organizations
+
+    def title_text(self) -> str:
+        return "Your account stays"
+
+    def content(self) -> ComposeResult:
+        yield Static("Nothing was deleted: you are the last owner of", markup=False)
+        lines = [cut(f"· {safe(one.get('name'))}  {safe(one.get('id'))}", 66) for one in self.organizations[:NAMED]]
+        if len(self.organizations) > NAMED:
+            lines.append(f"· and {len(self.organizations) - NAMED:,} more")
+        yield Static(Content("\n".join(lines)), classes="last--names", markup=False)
+        yield Static("and others belong to it. Have one of them made an owner, then delete the account.", markup=False)
+        yield Horizontal(Button("Understood", id="understood", variant="primary"), classes="dialog--buttons")
+        yield hint("Enter or Esc goes back")
+
+    def first_focus(self) -> Widget:
+        return self.query_one(Button)
+
+    @on(Button.Pressed)
+    def _pressed(self) -> None:
+        self.dismiss(None)
+
+
+class Profile(Static):
+    """Lines of label and value, each cut to the width."""
+
+    DEFAULT_CSS = "Profile { height: auto; padding: 0 1 0 2; margin-bottom: 1; }"
+
+    def __init__(self) -> None:
+        super().__init__("", markup=False)
+        self._facts: Sequence[tuple[str, str]] = ()
+
+    def show(self, facts: Sequence[tuple[str, str]]) -> None:
+        self._facts = facts
+        self._paint()
+
+    def on_resize(self) -> None:
+        self._paint()
+
+    def _paint(self) -> None:
+        label = max((len(name) for name, _ in self._facts), default=0)
+        room = max(0, self.content_size.width - label - 2)
+        self.update(
+            Content("\n").join(
+                Content.assemble((f"{name:<{label}}  ", "$text-muted"), cut(safe(value), room) if room else safe(value))
+                for name, value in self._facts
+            )
+        )
+
+
+class Account(Place):
+    """Profile and organizations, both from the identity response."""
+
+    NAME = "account"
+    TITLE = "Account"
+    KIND = ORGANIZATION
+    PRIMARY = "account.tenants"
+    BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("account")]
+
+    def above(self) -> ComposeResult:
+        yield Profile()
+
+    def columns(self) -> Sequence[Column]:
+        by_key = {column.key: column for column in ORGANIZATION.columns}
+        tenants = number_column("tenants", "Tenants")._replace(
+            cell=lambda record: str(len(self._tenants(record))), sort=lambda record: len(self._tenants(record))
+        )
+        may = Column("may", "With it", cell=lambda record: _may(record))
+        return (by_key["name"]._replace(title="Organization"), by_key["role"], tenants, may)
+
+    def tones(self) -> Tones:
+        return {"may": lambda record: "dim"}
+
+    def empty(self) -> str:
+        if self.workspace.me is None:
+            return self.workspace.tenants_error or "Asking the platform …"
+        return "You belong to no organization."
+
+    def records(self) -> Sequence[Record]:
+        return self.workspace.organizations
+
+    @property
+    def known(self) -> bool:
+        return self.workspace.me is not None
+
+    def state_words(self) -> str:
+        failed = self.workspace.tenants_state == "failed"  # both are loaded together
+        return "not refreshed, r tries again" if failed else "" if self.workspace.me else "refreshing"
+
+    def changed(self, topic: str) -> None:
+        if topic in ("identity", "context", "tenants"):
+            self.show()
+            self.show_detail()
+
+    def in_sight(self) -> None:
+        self.show()
+
+    def show(self) -> None:
+        super().show()
+        for profile in self.query(Profile):
+            profile.show(self.profile())
+
+    def profile(self) -> list[tuple[str, str]]:
+        """Return the user's facts; empty before the first response."""
+        me, now = self.workspace.me, times.now()
+        if me is None:
+            return []
+        credential = me.get("credential") or {}
+        kind = str(credential.get("kind", ""))
+        ends = f", ends {exact(credential['expiresAt'], now)}" if credential.get("expiresAt") else ""
+        facts = [
+            ("Name", str(me.get("name") or "—")),
+            ("E-mail", str(me.get("email") or "—")),
+            ("Since", time_text(me.get("createdAt"))),
+            ("Works with", f"{credential_words(kind)}{ends}"),
+        ]
+        if credential.get("scopes") is not None:
+            facts.append(("Scopes", ", ".join(map(str, credential["scopes"]))))
+        default = self.workspace.find(str(me.get("tenantId") or ""))
+        if default is not None:
+            facts.append(("Default", f"tenant {default['displayName']}"))
+        return [*facts, ("Id", str(me.get("id", "")))]
+
+    def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
+        role = str(record.get("role", ""))
+        tenants = self._tenants(record)
+        return str(record["name"]), [
+            ("", [("Your role", role), (" ", _may(record)), ("Slug", str(record.get("slug", "")))]),
+            (
+                counted(len(tenants), "tenant", "tenants"),
+                names(tenants, "displayName", self.workspace.tenants_state == "fresh", "none you may enter"),
+            ),
+            ("Id", [("", str(record["id"]))]),
+        ]
+
+    def _tenants(self, organization: Record) -> list[Record]:
+        return [one for one in self.workspace.tenants if one.get("organizationId") == organization["id"]]
+
+    # Actions
+
+    def do_tenants(self, argument: str = "") -> None:
+        record = next((row for row in self.records() if row["id"] == argument), self.record)
+        if record is not None:
+            self.post_message(Travel("tenants", None, f'organization:"{record["name"]}"'))
+
+    async def do_delete(self) -> None:
+        me = self.workspace.me or {}
+        email = str(me.get("email", ""))
+        facts = [
+            ("Account", f"{me.get('name', '')}  {email}"),
+            ("Ends at once", "every session on every device, and every API key you made"),
+            ("Effect", "for 30 days support can bring the account back; its sessions and keys stay ended"),
+        ]
+        if not await self.app.push_screen_wait(Confirm("Delete your account?", facts, yes="Delete", typed=email)):
+            return
+        try:
+            gone = await self.workspace.ask(lambda client: client.account.delete(email))
+        except FrostError as error:
+            if error.code != "LAST_OWNER":
+                raise
+            await self.app.push_screen_wait(LastOwner((error.details or {}).get("organizations") or ()))
+            return
+        until = time_text(gone.wire()["restorableUntil"])
+        fresh = await asyncio.to_thread(contexts.session_ended, self.workspace.connection)
+        self.workspace.arrive(fresh, signed_out=f"your account is deleted; support can bring it back until {until}")
+        words = f"The account {email} is deleted; support can bring it back until {until}"
+        self.app.notify(words, severity="warning", timeout=30, markup=False)
+
+
+def _may(record: Record) -> str:
+    """Return the permissions of a role on tenants. The platform defines those on resources."""
+    return "creates and renames tenants" if record.get("role") in MAY_CREATE else "creates no tenants"

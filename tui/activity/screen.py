@@ -1,0 +1,211 @@
+"""Audit entries of a tenant, of one resource, or of an organization."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual import on
+from textual.binding import BindingType
+
+from client import times
+from client.tables.activity import ACTIVITY, target_text
+from client.tables.columns import Column, Record
+from tui.activity.detail import of_entry, short_time
+from tui.shell import keymap
+from tui.shell.audit_target import ACTIVITY_NEEDS_A_MANAGER, ACTIVITY_NEEDS_A_PERSON, MANAGERS, listed_as, way_to
+from tui.shell.history import Subject
+from tui.shell.messages import Travel
+from tui.shell.remote_list_screen import Collected, Inner, sentence
+from tui.widgets.detail import Section
+from tui.widgets.record_table import RecordTable, Tones
+
+SIGNS = {"refused": "✗", "failed": "!"}
+"""Signs of unsuccessful outcomes. The details have the word, and `outcome:refused` filters by it."""
+TONES = {"refused": "warning", "failed": "bad"}
+LISTS = {
+    "policies": ("policies", "id"),
+    "groups": ("groups", "id"),
+    "api-keys": ("own keys", "id"),
+    "sessions": ("sessions", "id"),
+    "access": ("principals", "key"),
+    "quotas": ("quotas", "resourceType"),
+}
+"""The list (see tui/state/loaders.py) that a screen shows or is opened from, and the key of its rows."""
+NO_LONGER_THERE = "it is no longer there"
+NOT_YOURS = {
+    "api-keys": "not one of your keys; the place lists your own, and only while they are there",
+    "sessions": "not one of your sessions, or it is over",
+}
+
+
+class Entries(Collected):
+    """Audit entries, newest first. The cursor remains on its entry, or on top."""
+
+    KIND = ACTIVITY
+    NEEDED = ACTIVITY_NEEDS_A_PERSON
+    _newest: object = ""
+    """Id of the newest entry when the cursor was last at the top."""
+
+    def hindrance(self) -> str:
+        if words := super().hindrance():
+            return words
+        role = str((self.workspace.tenant or {}).get("role", ""))
+        return sentence(ACTIVITY_NEEDS_A_MANAGER) if role and role not in MANAGERS else ""
+
+    def empty(self) -> str:
+        error = self.rows.error
+        refused = self.rows.state == "failed" and error is not None and error.code == "PERMISSION_DENIED"
+        return sentence(ACTIVITY_NEEDS_A_MANAGER) if refused and not self.hindrance() else super().empty()
+
+    def columns(self) -> Sequence[Column]:
+        by_key = {column.key: column for column in ACTIVITY.columns}
+
+        def at(record: Record) -> str:
+            """The outcome has no column of its own, to save space."""
+            return f"{SIGNS.get(str(record.get('outcome')), '·')} {short_time(record.get('at'), times.now())}"
+
+        # The operation already names the kind of target.
+        target = by_key["target"]._replace(cell=lambda record: str(record.get("targetName") or target_text(record)))
+        return (
+            by_key["at"]._replace(title="  UTC", cell=at),
+            by_key["who"]._replace(yields=True),
+            by_key["operation"],
+            target._replace(yields=True),
+        )
+
+    def tones(self) -> Tones:
+        def outcome(record: Record) -> str | None:
+            return TONES.get(str(record.get("outcome")), "dim")
+
+        return {"at": outcome}
+
+    def state_words(self) -> str:
+        words, key = super().state_words(), self.frame.keys.label(f"{self.NAME}.older")
+        if self.rows.cut and key and self.rows.state == "fresh":
+            words = f"{words}, {key} reads older"
+        newer = f"{self._above:,} newer ↑" if self._above else ""
+        return " · ".join(part for part in (newer, words) if part)
+
+    @property
+    def _above(self) -> int:
+        """Number of entries added above the cursor since it was last at the top."""
+        records = self.records()
+        newest = next((place for place, one in enumerate(records) if one["id"] == self._newest), 0)
+        if self.table.cursor <= newest:
+            self._newest = records[0]["id"] if records else ""
+            return 0
+        return newest if self.table.view.sort_column is None and not self.table.view.filter else 0
+
+    def show(self) -> None:
+        table = self.table
+        # Follow new entries if the cursor is on the newest one and the details do not replace the list.
+        watching = table.cursor == 0 and table.view.sort_column is None and not self.has_class("-detail")
+        asked = bool(self._wanted)
+        super().show()
+        if watching and not asked:
+            table.action_first()
+
+    def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
+        return of_entry(record, times.now())
+
+    def changed(self, topic: str) -> None:
+        super().changed(topic)
+        if topic in ("tenants", "identity") and self.display:  # the role may be known now
+            self.show()
+
+    @on(RecordTable.Highlighted)
+    def _at_the_end(self) -> None:
+        """Load older entries when the cursor is on the oldest one."""
+        view = self.table.view
+        self._arranged()
+        if self.rows.cut and self.rows.state == "fresh" and not view.filter and self.table.cursor == len(view) - 1:
+            self.do_older()
+
+    # Actions
+
+    async def do_target(self) -> None:
+        """Open the screen that lists the target, with the cursor on it. If it is not listed, show why.
+
+        Without the target, the cursor would be on another record, and keys would act on that record.
+        """
+        record, tenant = self.record, self.tenant_id
+        if record is None:
+            return
+        place, key = way_to(record), listed_as(record)
+        reason = await self._missing(record, place, key)
+        here = self.frame.place is self and self.tenant_id == tenant
+        if not here or self.record is None or self.record["id"] != record["id"]:
+            return  # the user moved on during the request
+        if reason:
+            self.frame.toast(f"{target_text(record)}: {reason}", "warning")
+        elif place == "access":
+            self.post_message(Travel("access", Subject(tenant, key, str(record.get("targetName") or key))))
+        else:
+            self.post_message(Travel(place, record=key))
+
+    async def _missing(self, record: Record, place: str, key: str) -> str:
+        """Return why the screen does not list the target of an entry; empty if it does. Reload the list first."""
+        workspace, identifier = self.workspace, str(record.get("targetId") or "")
+        if place == "default-tags":
+            return "" if identifier == self.tenant_id else "the tags of another tenant: use that one first"
+        if place == "tenants":
+            return "" if workspace.find(identifier) is not None else "not one of your tenants"
+        if place == "account":
+            mine = [str(one["id"]) for one in workspace.organizations] + [str((workspace.me or {}).get("id"))]
+            return "" if identifier in mine else "your account shows only yourself"
+        if not key:  # the quotas as a whole, or a request whose type is unknown
+            return NO_LONGER_THERE if record.get("targetKind") == "quota_request" else ""
+        name, member = LISTS[place]
+        rows = await workspace.collections.anew(name, self.tenant_id)
+        if rows.state != "fresh":
+            return rows.error.message if rows.error is not None else "it could not be looked up; try again"
+        if any(str(one.get(member)) == key for one in rows.records):
+            return ""
+        return NOT_YOURS.get(place, NO_LONGER_THERE)
+
+    def do_older(self) -> None:
+        if not self.rows.cut:
+            self.app.notify("These are all the entries there are", markup=False)
+            return
+        self.workspace.collections.further(self.ROWS, self.tenant_id, self.subject.id if self.subject else "")
+        self._say()
+
+
+class Activity(Entries):
+    NAME = "activity"
+    TITLE = "Activity"
+    PRIMARY = "activity.show"
+    ROWS = "activity"
+    NOTHING = "Nothing was done here yet."
+    BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("activity")]
+
+    def do_organization(self) -> None:
+        tenant = self.workspace.tenant or {}
+        organization = str(tenant.get("organizationId", ""))
+        if organization:
+            subject = Subject(self.tenant_id, organization, str(tenant.get("organizationName", "")))
+            self.post_message(Travel("organization-activity", subject))
+
+
+class ActivityOf(Entries, Inner):
+    """Activity on one target. The subject is its kind and id, such as `policy:ID`."""
+
+    NAME = "activity-of"
+    TITLE = "Activity"
+    PRIMARY = "activity-of.show"
+    ROWS = "activity of"
+    NOTHING = "Nothing is kept about it."
+    BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("activity-of")]
+
+
+class OrganizationActivity(Entries, Inner):
+    """Activity in an organization outside of its tenants. The subject is the organization."""
+
+    NAME = "organization-activity"
+    TITLE = "Activity"
+    PRIMARY = "organization-activity.show"
+    ROWS = "organization activity"
+    NOTHING = "Nothing was done in the organization outside of its tenants."
+    BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("organization-activity")]
+
+    def headline(self, name: str) -> str:
+        return f"{self.TITLE} of {name}, outside of its tenants"

@@ -1,0 +1,208 @@
+"""The contexts screen: use, create, edit and delete contexts, sign in and out."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from textual.binding import BindingType
+
+from client.errors import FrostError
+from client.tables.columns import CONTEXT, Column, Record
+from tui.contexts import sign_in
+from tui.shell import keymap
+from tui.shell.list_screen import Place
+from tui.shell.messages import Lasting
+from tui.state import contexts
+from tui.widgets.confirm import Confirm
+from tui.widgets.detail import Section
+from tui.widgets.form import Field, Form
+from tui.widgets.record_table import Tones
+
+
+class Contexts(Place):
+    """Contexts of the config file. Listing and editing them sends no requests to a platform."""
+
+    NAME = "contexts"
+    TITLE = "Contexts"
+    KIND = CONTEXT
+    PRIMARY = "contexts.use"
+    BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("contexts")]
+
+    def columns(self) -> Sequence[Column]:
+        by_key = {column.key: column for column in CONTEXT.columns}
+        name = by_key["name"]
+        return (
+            name._replace(
+                title="  Name",
+                cell=lambda record: ("► " if record["inUse"] else "  ") + str(record["name"]),
+                sort=lambda record: str(record["name"]).casefold(),
+            ),
+            by_key["api_endpoint"]._replace(cell=self._endpoint),
+            by_key["credential"]._replace(cell=_credential),
+            by_key["region"],
+            by_key["read_only"],
+        )
+
+    def tones(self) -> Tones:
+        return {
+            "name": lambda record: "mark" if record["inUse"] else None,
+            "credential": lambda record: "good" if record["credential"] != "none" else "dim",
+            "read_only": lambda record: "warning" if record["read_only"] else "dim",
+        }
+
+    def records(self) -> Sequence[Record]:
+        return contexts.records(self.workspace.connection)
+
+    def changed(self, topic: str) -> None:
+        if topic in ("context", "contexts", "identity"):
+            self.show()
+
+    def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
+        here = bool(record["inUse"])
+        facts = [
+            ("Endpoint", self._endpoint(record)),
+            ("Region", str(record["region"] or "—")),
+            ("Read-only", "yes" if record["read_only"] else "no"),
+            ("Credential", _credential(record)),
+        ]
+        if here and self.workspace.who:
+            facts.append(("Signed in as", self.workspace.who))
+        facts.append(("Tenant", str(record["tenant"] or "the default")))
+        sections: list[Section] = [("", facts)]
+        if here:
+            sections.append(("", [("", "This is the context in use.")]))
+        return str(record["name"]), sections
+
+    def _endpoint(self, record: Record) -> str:
+        return contexts.homely(record["api_endpoint"], self.workspace.connection.environ)
+
+    # Actions
+
+    async def do_use(self, argument: str = "") -> None:
+        name = argument or str((self.record or {}).get("name", ""))
+        if name and name != self.workspace.context:
+            await self.workspace.move_to(name)
+
+    async def do_edit(self) -> None:
+        record = self.record
+        if record is None:
+            return
+        fields = [
+            Field(
+                "endpoint",
+                "Endpoint",
+                str(record["api_endpoint"]),
+                f"empty: {self._default()}",
+                check=lambda text: contexts.endpoint_problem(text) if text.strip() else None,
+            ),
+            Field("region", "Region", str(record["region"] or ""), "empty: none"),
+        ]
+        values = await self.app.push_screen_wait(Form(f"Edit context {record['name']}", fields))
+        if values is None:
+            return
+        name = str(record["name"])
+        connection = self.workspace.connection
+        endpoint, region = values["endpoint"].strip(), values["region"].strip()
+        notices = await asyncio.to_thread(contexts.change, connection, name, endpoint, region)
+        await self._read_again()
+        self.app.notify(f"Stored context {name}", markup=False)
+        for notice in notices:
+            self.app.notify(notice, severity="warning", markup=False)
+
+    def _default(self) -> str:
+        connection = self.workspace.connection
+        return contexts.homely(contexts.default_endpoint(connection), connection.environ)
+
+    async def do_create(self) -> None:
+        values: Mapping[str, str] = {"name": "", "endpoint": "", "region": ""}
+        problem = ""
+        while True:
+            fields = [
+                Field("name", "Name", values["name"], "work", check=_needed),
+                Field(
+                    "endpoint",
+                    "Endpoint",
+                    values["endpoint"],
+                    "https://api.example.com/api",
+                    check=contexts.endpoint_problem,
+                ),
+                Field("region", "Region", values["region"], "none"),
+            ]
+            note = "Nobody is signed in yet · Enter saves · Tab next field · Esc cancels"
+            form = Form("Create a context", fields, save="Create", note=note, problem=problem)
+            answer = await self.app.push_screen_wait(form)
+            if answer is None:
+                return
+            values = answer
+            name, endpoint, region = (values[field].strip() for field in ("name", "endpoint", "region"))
+            try:
+                await asyncio.to_thread(contexts.add, self.workspace.connection, name, endpoint, region)
+            except FrostError as error:
+                problem = error.message  # preserve the values typed
+                continue
+            await self._read_again()
+            self.set_filter("")
+            self.table.select(name)
+            self.app.notify(f"Stored context {name} · i signs in, u uses it", markup=False)
+            return
+
+    async def do_delete(self) -> None:
+        record = self.record
+        if record is None:
+            return
+        name = str(record["name"])
+        kinds = self.workspace.connection.config.contexts[name].credentials.kinds
+        held = [contexts.credential_words(kind) for kind in kinds]
+        facts = [
+            ("Context", name),
+            ("Endpoint", self._endpoint(record)),
+            ("What goes", ", ".join(["endpoint", "region", "selected tenant", *(f"stored {kind}" for kind in held)])),
+            ("Effect", "forgotten on this machine for good"),
+        ]
+        if "session" in held:
+            facts.append(("Session", "goes on at the platform until it expires; o signs out of it first"))
+        if not await self.app.push_screen_wait(Confirm("Delete this context?", facts, yes="Delete")):
+            return
+        for notice in await asyncio.to_thread(contexts.remove, self.workspace.connection, name):
+            self.app.notify(notice, severity="warning", markup=False)
+        self.workspace.state.contexts.pop(name, None)
+        await self._read_again()
+        self.app.notify(f"Deleted context {name}", markup=False)
+
+    async def do_sign_in(self, argument: str = "") -> None:
+        name = argument or str((self.record or {}).get("name", ""))
+        if await sign_in.sign_in(self.app, self.workspace, name):
+            await self._read_again()
+
+    async def do_sign_out(self, argument: str = "") -> None:
+        name = argument or str((self.record or {}).get("name", ""))
+        record: Record = next((record for record in self.records() if record["name"] == name), {})
+        facts = [
+            ("Context", name),
+            ("Endpoint", self._endpoint(record) if record else "there is no such context"),
+            ("Effect", "the session ends on the platform; nobody is signed in here afterwards"),
+        ]
+        if await self.app.push_screen_wait(Confirm("Sign out?", facts, yes="Sign out")):
+            await sign_in.sign_out(self.app, self.workspace, name)
+            await self._read_again()
+
+    async def _read_again(self) -> None:
+        """Reload the config file. Reconnect if the current context has changed."""
+        self.post_message(Lasting("a change of contexts"))
+        workspace = self.workspace
+        fresh = await asyncio.to_thread(contexts.again, workspace.connection)
+        if fresh.context != workspace.connection.context:
+            ended = fresh.context.session_ended and not fresh.context.credentials.kinds
+            workspace.arrive(fresh, signed_out="you signed out" if ended else "")
+        else:
+            workspace.connection = fresh
+            self.show()
+
+
+def _needed(name: str) -> str | None:
+    return None if name.strip() else "a name is needed"
+
+
+def _credential(record: Record) -> str:
+    ended = "session ended" if record.get("ended") else ""
+    return ended or contexts.credential_words(str(record["credential"]), bool(record["local"]))

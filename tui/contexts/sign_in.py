@@ -1,0 +1,179 @@
+"""Sign in with a device code, sign out, and the dialog of an ended session."""
+
+import asyncio
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from textual.app import App, ComposeResult
+from textual.containers import Horizontal, Vertical
+from textual.content import Content
+from textual.widgets import Static
+
+from client.errors import FrostError
+from client.text import safe
+from tui.state import contexts
+from tui.state.workspace import Workspace
+from tui.widgets.confirm import Confirm
+from tui.widgets.dialog import Dialog, hint
+
+if TYPE_CHECKING:
+    from client.auth.device_code import DeviceCode as Code
+
+ROOM_FOR_QR = 24  # assumed height of a smaller terminal, in lines
+
+
+class DeviceCode(Dialog[bool | None]):
+    """Shows a device code. The caller dismisses it with True after the sign-in; Esc returns None and cancels."""
+
+    DEFAULT_CSS = """
+    DeviceCode {
+        & > .dialog { width: 76; }
+        .device--code { text-style: bold; color: $text-accent; margin: 1 0; }
+        .device--qr { width: auto; height: auto; background: white; color: black; padding: 0 1; }
+        .device--words { width: 1fr; height: auto; }
+        .device--row { height: auto; }
+    }
+    """
+    LISTENS_AT_ONCE: ClassVar[bool] = True
+
+    def __init__(self, context: str, user_code: str, address: str, complete_address: str | None = None) -> None:
+        super().__init__()
+        self.context = context
+        self.user_code = user_code
+        self.address = address
+        self.complete_address = complete_address or address
+
+    def title_text(self) -> str:
+        return f"Sign in to {self.context}"
+
+    def content(self) -> ComposeResult:
+        words = Vertical(
+            Static("Open this address in a browser:", markup=False),
+            Static(Content(safe(self.address)), markup=False),
+            Static("and type this code there:", markup=False),
+            Static(Content(safe(self.user_code)), classes="device--code", markup=False),
+            Static("Waiting for your approval …", markup=False, classes="dialog--hint"),
+            classes="device--words",
+        )
+        yield Horizontal(words, self._qr(), classes="device--row")
+        yield hint("Esc gives up waiting")
+
+    def _qr(self) -> Static:
+        picture = qr_text(self.complete_address)
+        qr = Static(picture, classes="device--qr", markup=False)
+        qr.display = picture.count("\n") + 8 <= max(self.app.size.height, ROOM_FOR_QR)
+        return qr
+
+    def say(self, words: str) -> None:
+        self.query_one(".device--words > .dialog--hint", Static).update(Content(safe(words)))
+
+
+def qr_text(address: str) -> str:
+    """Return a QR code in half blocks, two rows per line, dark on light."""
+    import segno
+
+    rows = [list(row) for row in segno.make(address, error="l", micro=False).matrix_iter(border=1)]
+    if len(rows) % 2:
+        rows.append([0] * len(rows[0]))
+    blocks = {(0, 0): " ", (1, 0): "▀", (0, 1): "▄", (1, 1): "█"}
+    return "\n".join(
+        "".join(blocks[int(bool(upper)), int(bool(lower))] for upper, lower in zip(top, bottom, strict=True))
+        for top, bottom in zip(rows[::2], rows[1::2], strict=True)
+    )
+
+
+async def sign_in(app: App[Any], workspace: Workspace, name: str) -> bool:
+    """Sign in to a context with a device code (RFC 8628). Return False if the user cancels.
+
+    The local platform approves over its socket, so its code is not shown. A thread waits for the approval.
+    After Esc, `cancelled` stops it between two polls.
+
+    Raises:
+        FrostError: The sign-in failed.
+    """
+    from client.auth import sign_in as auth_sign_in
+
+    connection = await asyncio.to_thread(contexts.again, workspace.connection, name)
+    loop = asyncio.get_running_loop()
+    shown: list[DeviceCode] = []
+    given_up = asyncio.Event()
+    cancelled = threading.Event()
+
+    def leave(_: bool | None) -> None:
+        cancelled.set()
+        given_up.set()
+
+    def show(code: "Code") -> None:
+        dialog = DeviceCode(name, code.user_code, code.verification_uri, code.verification_uri_complete)
+        shown.append(dialog)
+        app.push_screen(dialog, leave)
+
+    def on_code(code: "Code") -> None:
+        loop.call_soon_threadsafe(show, code)
+
+    waiting = asyncio.ensure_future(
+        asyncio.to_thread(auth_sign_in.sign_in_device, connection, on_code=on_code, cancelled=cancelled)
+    )
+    leaving = asyncio.ensure_future(given_up.wait())
+    try:
+        await asyncio.wait({waiting, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if not waiting.done():
+            return False
+        waiting.result()
+    finally:
+        leaving.cancel()
+        if shown and shown[0].is_attached and not given_up.is_set():
+            shown[0].dismiss(True)
+    if name == workspace.context:
+        workspace.arrive(await asyncio.to_thread(contexts.again, workspace.connection))
+    if connection.context.credentials.kinds[:1] == ("api_key",):
+        words = f"Signed in to {name}, but it has an API key, which goes before the session"
+        app.notify(words, severity="warning", markup=False)
+    else:
+        app.notify(f"Signed in to {name}", markup=False)
+    return True
+
+
+async def sign_out(app: App[Any], workspace: Workspace, name: str) -> None:
+    """End the session of a context on the platform and delete it here."""
+    from client.auth import sign_in as auth_sign_in
+
+    connection = await asyncio.to_thread(contexts.again, workspace.connection, name)
+    await asyncio.to_thread(auth_sign_in.sign_out, connection)
+    for notice in connection.notices:
+        app.notify(notice, severity="warning", markup=False)
+    app.notify(f"Signed out of {name}", markup=False)
+
+
+async def session_is_over(app: App[Any], workspace: Workspace, open_contexts: Callable[[], object]) -> bool:
+    """Show the dialog of an ended session. Return whether the user has signed in again.
+
+    A new session does not help a context with an API key, because requests use the key.
+    """
+    if workspace.key_first:
+        return await _key_is_refused(app, workspace, open_contexts)
+    if workspace.read_only:
+        app.notify(f"You are not signed in, and {workspace.read_only}: signing in is refused", markup=False)
+        return False
+    facts = [("Context", workspace.context), ("Endpoint", workspace.endpoint), ("Why", workspace.link.why)]
+    if not await app.push_screen_wait(Confirm("You are not signed in", facts, yes="Sign in", destructive=False)):
+        return False
+    try:
+        return await sign_in(app, workspace, workspace.context)
+    except FrostError as error:
+        app.notify(f"{error.message}\n{error.hint}", severity="error", markup=False)
+        return False
+
+
+async def _key_is_refused(app: App[Any], workspace: Workspace, open_contexts: Callable[[], object]) -> bool:
+    facts = [
+        ("Context", workspace.context),
+        ("Endpoint", workspace.endpoint),
+        ("Why", "its key is revoked, expired or deleted, or the account that made it is"),
+        ("Go on", "in another context, or with a new key:"),
+        (" ", "frost config set api_key -"),
+    ]
+    if await app.push_screen_wait(Confirm("The API key is refused", facts, yes="Contexts", destructive=False)):
+        open_contexts()
+    return False

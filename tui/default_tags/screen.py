@@ -1,0 +1,266 @@
+"""The default tags of the current tenant as an editable draft."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.content import Content
+
+from client.models.tags import KEY_BYTES, MOST, VALUE_BYTES, size
+from client.tables.columns import Record, time_text
+from client.tables.default_tags import person_text
+from client.text import cut, safe
+from tui.default_tags import apply_flow, save
+from tui.default_tags.summary import Summary, wrapped
+from tui.default_tags.table import TAG, TONES
+from tui.default_tags.tag_form import TagForm
+from tui.shell import keymap
+from tui.shell.history import Subject
+from tui.shell.messages import Travel
+from tui.shell.remote_list_screen import Collected
+from tui.state.tag_draft import TagDraft
+from tui.widgets.detail import Section
+from tui.widgets.record_table import Tones
+from tui.widgets.record_view import RecordView
+
+
+class DefaultTags(Collected):
+    """Rows are the tags of the draft, with those that it removes."""
+
+    NAME = "default-tags"
+    TITLE = "Default tags"
+    KIND = TAG
+    PRIMARY = "default-tags.edit"
+    ROWS = "default tags"
+    BESIDE = ("tag versions",)
+    PERSON = False
+    NOTHING = "New resources get no tags yet; n adds one."
+    BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("default-tags")]
+
+    def above(self) -> ComposeResult:
+        yield Summary()
+
+    @property
+    def draft(self) -> TagDraft | None:
+        return self.workspace.tag_drafts.of(self.tenant_id)
+
+    def tones(self) -> Tones:
+        return TONES
+
+    def records(self) -> Sequence[Record]:
+        draft = self.draft
+        return draft.rows() if draft is not None and not self.hindrance() else ()
+
+    def empty(self) -> str:
+        return self.NOTHING if self.draft is not None and not self.hindrance() else super().empty()
+
+    def show(self) -> None:
+        self._take_stored()
+        super().show()
+        self._summarise()
+
+    def in_sight(self) -> None:
+        super().in_sight()
+        if not self.hindrance():
+            self.workspace.collections.read("tag versions", self.tenant_id, quiet=True)
+
+    def read_again(self, only: str = "") -> None:
+        super().read_again(only)
+        if only in ("", "tag versions") and self.record is None and not self.hindrance():
+            self.workspace.collections.read("tag versions", self.tenant_id, quiet=True)
+
+    def beside_of(self, name: str, record: Record) -> str:
+        return ""
+
+    def changed(self, topic: str) -> None:
+        super().changed(topic)
+        if topic in (self.ROWS, *self.BESIDE):
+            self.show()
+
+    def _take_stored(self) -> None:
+        """Create the draft from the stored set, restore it from disk, or update its base."""
+        if self.hindrance() or not self.rows.records:
+            return
+        stored = self.rows.records[0]
+        kept = self.workspace.tag_drafts.follow(self.tenant_id, stored["tags"], stored["version"])
+        if kept:
+            key = self.frame.keys.label("default-tags.discard")
+            self.frame.toast(f"The draft of {time_text(kept)} is here again · {key} discards it")
+
+    def count_words(self, view: RecordView) -> str:
+        draft = self.draft
+        words = f"{len(draft.tags)}/{MOST} tags" if draft is not None else super().count_words(view)
+        return f"{len(view)} shown · {words}" if view.filter else words
+
+    def _summarise(self) -> None:
+        self.query_one(Summary).show(self._lines)
+
+    def _lines(self, cells: int) -> list[Content]:
+        draft = self.draft
+        if draft is None or self.hindrance():
+            return []
+        label = self.frame.keys.label
+        stored = self.rows.records[0] if self.rows.records else {}
+        if not draft.dirty:
+            return wrapped(self._stored_words(), cells, "$text-muted")
+        keys = " · ".join(
+            f"{label(f'{self.NAME}.{deed}')} {deed}s" for deed in ("save", "discard") if label(f"{self.NAME}.{deed}")
+        )
+        whole = [f"Not saved:  {draft.words} · {keys}"]
+        parts = whole if len(whole[0]) <= cells else [f"Not saved:  {draft.words}", keys]
+        lines = [line for part in parts for line in wrapped(part, cells, "$text-warning")]
+        if stored.get("version") != draft.version:
+            lines += wrapped(
+                f"! Version {stored.get('version')} was stored meanwhile; saving shows what it changed",
+                cells,
+                "$text-error",
+            )
+        if problem := draft.problem:
+            lines += wrapped(f"! {problem.message}", cells, "$text-error")
+        return lines
+
+    def _stored_words(self) -> str:
+        newest = next(iter(self.beside("tag versions", "").records), None)
+        if newest is None:
+            return "New resources get these tags; those that exist get them by an apply."
+        who = person_text(newest.get("changedBy"))
+        return f"Version {newest['version']} of {time_text(newest.get('changedAt'))}" + (f" by {who}" if who else "")
+
+    def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
+        key, value = str(record["key"]), str(record["value"])
+        facts = [
+            ("Value", value or "(empty)"),
+            ("Key", f"{size(key)} of {KEY_BYTES} bytes"),
+            ("Value has", f"{size(value)} of {VALUE_BYTES} bytes"),
+        ]
+        if record.get("mark"):
+            facts.append(("Draft", str(record["mark"])))
+        if record.get("was") is not None:
+            facts.append(("Stored", str(record["was"]) or "(empty)"))
+        if record.get("problem"):
+            facts.append(("Problem", str(record["problem"])))
+        return key, [("", facts), ("Resources that lack it", self._lacking(key)), ("Who gets it", [("", GETS)])]
+
+    def _lacking(self, key: str) -> list[tuple[str, str]]:
+        """Return how many resources lack the key, by type, from the last preview."""
+        previews = self.workspace.collections.rows("apply preview", self.tenant_id, preview_of(self.draft)).records
+        if not previews:
+            return [("", f"{self.frame.keys.label('default-tags.preview')} previews an apply and counts them")]
+        affected = previews[0].get("affected", {})
+        found = [(kind, lacking[key]) for kind, lacking in affected.items() if lacking.get(key)]
+        return [("", f"{number:,} {kind}") for kind, number in found] or [("", "none")]
+
+    # Editing the draft
+
+    async def do_edit(self, key: str = "") -> None:
+        row = next((one for one in self.records() if one["key"] == key), self.record)
+        if row is not None:
+            await self._fill(str(row["key"]), str(row["value"]), str(row["key"]))
+
+    async def do_add(self, tag: str = "") -> None:
+        key, _, value = tag.partition("=")
+        draft = self.draft
+        if tag and draft is not None and draft.problem_of(key, value) is None:
+            draft.put(key, value)
+            self._edited(key)
+        else:
+            await self._fill(key, value, "")
+
+    async def _fill(self, key: str, value: str, instead_of: str) -> None:
+        draft, tenant_id = self.draft, self.tenant_id
+        if draft is None:
+            return
+        title = f"Edit {cut(safe(instead_of), 40)}" if instead_of else f"New tag in {self._tenant_name()}"
+        number = len(draft.tags) + (not instead_of)
+        form = TagForm(
+            title,
+            (key, value),
+            lambda typed_key, typed_value: draft.problem_of(typed_key, typed_value, instead_of),
+            count=f"{number}/{MOST} tags",
+        )
+        answer = await self.app.push_screen_wait(form)
+        if answer is not None and self.workspace.tag_drafts.of(tenant_id) is draft:
+            draft.put(*answer, instead_of)
+            self._edited(answer[0])
+
+    def do_remove(self) -> None:
+        rows = self.table.meant
+        draft = self.draft
+        if draft is None or not rows:
+            return
+        keys = [str(row["key"]) for row in rows]
+        if all(row["mark"] == "removed" for row in rows):
+            draft.restore(keys)
+        else:
+            draft.remove(keys)
+        self.table.clear_marks()
+        self._edited(keys[0])
+
+    def do_discard(self) -> None:
+        if self.draft is not None:
+            self.draft.discard()
+            self._edited("")
+
+    @property
+    def undo_words(self) -> str:
+        draft = self.draft
+        return "the last edit of the draft" if draft is not None and draft.undoable else ""
+
+    def undo(self) -> None:
+        if self.draft is not None:
+            self.draft.undo()
+            self._edited("")
+
+    def _edited(self, key: str) -> None:
+        self.workspace.tag_drafts.keep(self.tenant_id)
+        self.show()
+        if key:
+            self.select(key)
+        self.show_detail()
+        self.frame.show_keys()
+
+    # Save, apply and history
+
+    async def do_save(self) -> None:
+        await save.save(self)
+
+    def do_preview(self) -> None:
+        self._inside("apply-preview", preview_of(self.draft))
+
+    async def do_apply(self) -> None:
+        await apply_flow.apply(self)
+
+    def do_follow(self) -> None:
+        self._inside("apply")
+
+    def do_versions(self) -> None:
+        self._inside("tag-versions")
+
+    def do_runs(self) -> None:
+        self._inside("apply-runs")
+
+    def _inside(self, place: str, subject: str = "") -> None:
+        self.post_message(Travel(place, Subject(self.tenant_id, subject, self._tenant_name())))
+
+    def _tenant_name(self) -> str:
+        return self.workspace.name_of(self.tenant_id)
+
+    def copies(self) -> Mapping[str, str]:
+        """Copy a row as `key=value`, and JSON as the map that commands print."""
+        texts = dict(super().copies())
+        rows = self.table.meant
+        if rows:
+            tags = {str(row["key"]): str(row["value"]) for row in rows}
+            texts["row"] = "\n".join(f"{key}={value}" for key, value in tags.items())
+            texts["JSON"] = json.dumps(tags, indent=2, ensure_ascii=False)
+        return texts
+
+
+GETS = "Every resource that is made from now on, within half a minute; one that exists only by an apply."
+
+
+def preview_of(draft: TagDraft | None) -> str:
+    """Return the subject of a preview: an unsaved set as JSON, or "" for the stored set."""
+    return json.dumps(draft.tags, sort_keys=True) if draft is not None and draft.dirty else ""

@@ -1,0 +1,202 @@
+"""Access of principals: by principal, by operation, and the catalogue of operations."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from textual.binding import BindingType
+
+from client.tables.columns import Column, Record, kind_and_id
+from client.tables.iam import ACCESS, CATALOGUE, WHO
+from tui.shell import keymap
+from tui.shell.history import Subject
+from tui.shell.messages import Travel
+from tui.shell.remote_list_screen import Collected, Inner
+from tui.widgets.detail import Section
+from tui.widgets.policy_text import grants, kind_text, path_text
+from tui.widgets.record_table import Tones
+
+ANYTHING = "*"
+
+
+def who_on(operation: str, target: str, tenant_id: str) -> Travel:
+    """Return the message that opens `Who`."""
+    return Travel("who", Subject(tenant_id, f"{operation} {target}", f"{operation} on {target}"))
+
+
+class Catalogue(Collected):
+    """Operations of the platform, read once and then only on refresh or after a failure."""
+
+    NAME = "catalogue"
+    TITLE = "Catalogue"
+    KIND = CATALOGUE
+    PRIMARY = "catalogue.who"
+    ROWS = "catalogue"
+    PERSON = False
+    NOTHING = "The platform names no operation."
+    BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("catalogue")]
+
+    def columns(self) -> Sequence[Column]:
+        return tuple(column._replace(wide=False) for column in CATALOGUE.columns)
+
+    def tones(self) -> Tones:
+        return {
+            "accessLevel": lambda record: "warning" if record.get("accessLevel") == "permission" else None,
+            "description": lambda record: "dim",
+        }
+
+    def hindrance(self) -> str:
+        return ""
+
+    def in_sight(self) -> None:
+        self.show()
+        if self.rows.state in ("unread", "failed"):
+            self.read()
+
+    def read_again(self, only: str = "") -> None:
+        if not only and self.rows.state in ("unread", "failed"):
+            self.read(quiet=True)
+
+    def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
+        service, resource, action = [*str(record["name"]).split(":", 2), "", ""][:3]
+        return str(record["name"]), [
+            ("", [("Access level", str(record.get("accessLevel", "")))]),
+            ("", [("Service", service), ("Resource", resource), ("Action", action)]),
+            ("What it does", [("", str(record.get("description") or "—"))]),
+            (
+                "Patterns that hold it",
+                [("", text) for text in (f"{service}:*", f"{service}:{resource}:*", f"*:*:{action}")],
+            ),
+        ]
+
+    async def do_who(self, argument: str = "") -> None:
+        from tui.widgets.form import Field, Form
+
+        operation, _, target = argument.partition(" ")
+        operation = operation or str((self.record or {}).get("name", ""))
+        if not target:
+            field = Field("target", "Target", ANYTHING, "frn:service:region:tenant:type/id, or * for anything")
+            form = Form(f"Who may {operation}?", [field], save="Show", note="Enter shows them · Esc cancels")
+            values = await self.app.push_screen_wait(form)
+            if values is None:
+                return
+            target = values["target"].strip() or ANYTHING
+        self.post_message(who_on(operation, target, self.workspace.tenant_id))
+
+
+SIGNS = {"allowed": "●", "conditional": "◐", "denied": "×"}
+TONES = {"allowed": "good", "conditional": "warning", "denied": "bad"}
+WORDS = {
+    "allowed": "on everything in this tenant, whatever the circumstances",
+    "conditional": "only for some targets, or under some circumstances",
+    "denied": "something would allow it, but a deny always wins",
+}
+
+
+class Access(Inner):
+    """Operations of a principal, without those that no grant allows."""
+
+    NAME = "access"
+    TITLE = "Access"
+    KIND = ACCESS
+    PRIMARY = "access.policy"
+    ROWS = "access"
+    NOTHING = "Nothing gives it any operation."
+    STATES = True
+    BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("access")]
+
+    def headline(self, name: str) -> str:
+        return f"What {name} may do"
+
+    def state_words(self) -> str:
+        """Include the state of a revoked or expired key, whose grants have no effect."""
+        state = self.state_of(self.subject.id) if self.subject else ""
+        over = f"{state}: does nothing" if state in ("revoked", "expired") else ""
+        return " · ".join(part for part in (over, super().state_words()) if part)
+
+    def columns(self) -> Sequence[Column]:
+        by_key = {column.key: column for column in ACCESS.columns}
+        path = by_key["by"]._replace(title="Path", cell=lambda record: path_text(deciding(record)))
+        return (by_key["operation"], by_key["access"]._replace(cell=access_text), path)
+
+    def tones(self) -> Tones:
+        return {"access": access_tone}
+
+    def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
+        access = str(record.get("access", ""))
+        facts = [("Access", access_text(record)), (" ", WORDS.get(access, ""))]
+        return str(record["operation"]), [
+            ("", facts),
+            *grants("Given by", record.get("by") or ()),
+            *grants("Denied by", record.get("deniedBy") or ()),
+        ]
+
+    def do_policy(self, argument: str = "") -> None:
+        record = next((row for row in self.records() if row["operation"] == argument), self.record)
+        policy = next((grant for grant in deciding(record or {}) if grant.get("policyId")), None)
+        if policy is not None:
+            self.post_message(Travel("policies", record=str(policy["policyId"])))
+
+    def do_who(self) -> None:
+        if self.record is not None:
+            self.post_message(who_on(str(self.record["operation"]), ANYTHING, self.tenant_id))
+
+
+def access_text(record: Record) -> str:
+    """Return `● allowed`, `◐ conditional` or `× denied`."""
+    access = str(record.get("access", ""))
+    return f"{SIGNS.get(access, '?')} {access}"
+
+
+def access_tone(record: Record) -> str | None:
+    return TONES.get(str(record.get("access")))
+
+
+def deciding(record: Record) -> Sequence[Mapping[str, Any]]:
+    """Return the grants that deny the operation if it is denied, otherwise those that allow it."""
+    found: Sequence[Mapping[str, Any]] = record.get("deniedBy" if record.get("access") == "denied" else "by") or ()
+    return found
+
+
+class Who(Inner):
+    """Principals that may perform an operation."""
+
+    NAME = "who"
+    TITLE = "Who may"
+    KIND = WHO._replace(id_key="key")
+    PRIMARY = "who.access"
+    ROWS = "who"
+    NOTHING = "Nobody may do this."
+    BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("who")]
+
+    def headline(self, name: str) -> str:
+        return f"Who may {name}"
+
+    def columns(self) -> Sequence[Column]:
+        by_key = {column.key: column for column in WHO.columns}
+        path = by_key["by"]._replace(title="By", cell=lambda record: path_text(record.get("by") or ()))
+        access = by_key["access"]._replace(cell=access_text)
+        return (by_key["name"]._replace(cell=_short), by_key["type"]._replace(cell=kind_text), access, path)
+
+    def tones(self) -> Tones:
+        return {"type": lambda record: "dim", "access": access_tone}
+
+    def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
+        facts = [("Type", kind_text(record)), ("Access", access_text(record))]
+        return str(record.get("name", "")), [
+            ("", facts),
+            *grants("Because of", record.get("by") or ()),
+            *grants("Unless denied by", record.get("deniedBy") or ()),
+            ("Id", [("", str(record["id"]))]),
+        ]
+
+    def do_access(self, argument: str = "") -> None:
+        record = next((row for row in self.records() if row["key"] == argument), self.record)
+        if record is not None:
+            subject = Subject(self.tenant_id, ":".join(kind_and_id(record)), str(record.get("name", "")))
+            self.post_message(Travel("access", subject))
+
+
+def _short(record: Record) -> str:
+    """Return the name, without the email address of a person, which the details show."""
+    name = str(record.get("name", ""))
+    return name.partition(" <")[0] if record.get("type") == "user" else name

@@ -1,0 +1,105 @@
+"""Commands (`frost iam …`) equivalent to the IAM actions, for the record under the cursor."""
+
+from client.tables.columns import kind_and_id
+from tui.shell.action import Command, Record, Situation, line
+
+
+def iam(*words: str) -> Command:
+    return lambda s: line("iam", *words, str(s.record["id"])) if s.record is not None else ""
+
+
+def plain(*words: str) -> Command:
+    """Return a command that does not depend on the record."""
+    return lambda _: line("iam", *words)
+
+
+def group_update(situation: Situation) -> str:
+    return _update("group", situation.record)
+
+
+def policy_update(situation: Situation) -> str:
+    return _update("policy", situation.record)
+
+
+def _update(noun: str, record: Record | None) -> str:
+    if record is None:
+        return ""
+    words = ("--name", str(record["name"]), "--description", str(record.get("description", "")))
+    return line("iam", noun, "update", str(record["id"]), *words)
+
+
+def who(named: str) -> Command:
+    """List the principals that may perform the operation in the field `named` of the record."""
+    return lambda s: (
+        line("iam", "who", "--operation", str(s.record[named]), "--target", "*") if s.record is not None else ""
+    )
+
+
+def access(situation: Situation) -> str:
+    """List the operations of a key or identity."""
+    return line("iam", "access", *kind_and_id(situation.record)) if situation.record is not None else ""
+
+
+def new_member(situation: Situation) -> str:
+    """Add a member to the group under the cursor."""
+    words = ("--type", "api_key", "--id", "ID")
+    return line("iam", "group", "member", "add", str(situation.record["id"]), *words) if situation.record else ""
+
+
+def member(verb: str) -> Command:
+    """Add or remove a member of the open group."""
+
+    def command(situation: Situation) -> str:
+        if not situation.subject:
+            return ""
+        kind, identifier = kind_and_id(situation.record) if verb == "remove" and situation.record else ("api_key", "ID")
+        return line("iam", "group", "member", verb, situation.subject, "--type", kind, "--id", identifier)
+
+    return command
+
+
+def attachment(verb: str, of: str = "policy") -> Command:
+    """Attach or detach a policy; the record is a policy, an attachment or, with `of="group"`, a group."""
+
+    def command(situation: Situation) -> str:
+        record = situation.record
+        if of == "group":
+            return _pair(verb, "POLICY", "group", str(record["id"])) if record is not None else ""
+        if situation.subject:
+            pair = kind_and_id(record) if verb == "detach" and record is not None else ("group", "ID")
+            return _pair(verb, situation.subject, *pair)
+        return _pair(verb, str(record["id"]), "group", "ID") if record is not None else ""
+
+    return command
+
+
+def opened(situation: Situation) -> str:
+    """List the members of an attached group, or the operations of an attached key or identity."""
+    if situation.record is None:
+        return ""
+    kind, identifier = kind_and_id(situation.record)
+    return line("iam", "group", "member", "list", identifier) if kind == "group" else access(situation)
+
+
+def first_policy(situation: Situation) -> str:
+    """Show the first policy that allows or denies an operation."""
+    record = situation.record or {}
+    policies = [
+        str(one["policyId"]) for one in (*record.get("by", ()), *record.get("deniedBy", ())) if "policyId" in one
+    ]
+    return line("iam", "policy", "get", policies[0]) if policies else ""
+
+
+def _pair(verb: str, policy: str, kind: str, identifier: str) -> str:
+    return line("iam", "policy", verb, policy, "--type", kind, "--id", identifier)
+
+
+def version(verb: str, flag: str = "--version") -> Command:
+
+    def command(situation: Situation) -> str:
+        if situation.record is None:
+            return ""
+        one = situation.record
+        return line("iam", "policy", verb, str(one["policyId"]), flag, str(one["version"]))
+
+    return command

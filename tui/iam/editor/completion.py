@@ -1,0 +1,242 @@
+"""Completions for the text of a document and the fields of the request.
+
+Operations and targets are completed part by part, which limits the length of the list.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from tui.iam.editor import request
+from tui.iam.editor.json_scanner import Span, Spot, spot
+
+MOST = 60
+OPERATORS = {
+    "equals": "the value is exactly this",
+    "notEquals": "the value is another one",
+    "like": "* stands for any letters",
+    "ipInRange": "addresses of networks",
+    "before": "earlier than an instant",
+    "after": "later than an instant",
+}
+TEXT_KEYS = {
+    "frn:region": "region of the request",
+    "frn:principalType": "api_key, workload_identity or user",
+    "frn:tenant": "tenant of the request",
+    "frn:resourceTag/": "a tag of what is acted on",
+    "frn:requestTag/": "a tag sent with the request",
+}
+TIME_KEYS = {"frn:currentTime": "time of the request"}
+KEYS = {"ipInRange": {"frn:sourceIp": "address of the caller"}, "before": TIME_KEYS, "after": TIME_KEYS}
+RULE_MEMBERS = {
+    "name": '"name": "|"',
+    "access": '"access": "|"',
+    "operations": '"operations": ["|"]',
+    "targets": '"targets": ["|"]',
+    "constraints": '"constraints": { | }',
+}
+DOCUMENT_MEMBERS = {"schemaVersion": '"schemaVersion": "1"', "rules": '"rules": [|]'}
+
+
+class Choice(NamedTuple):
+    text: str
+    note: str = ""
+    more: bool = False
+    """Whether another part follows, whose completions are then offered immediately."""
+    snippet: str = ""
+    """Inserted instead of `text` if not empty. `|` marks the cursor."""
+
+
+@dataclass(frozen=True)
+class Offer:
+    """Completions that can replace a part of the text."""
+
+    span: Span
+    choices: Sequence[Choice]
+    typed: str
+    spot: Spot | None = None
+
+
+class Catalogue:
+    """The operations as a tree: service -> resource -> action -> access level."""
+
+    def __init__(self, operations: Iterable[Mapping[str, Any]] = ()) -> None:
+        self.tree: dict[str, dict[str, dict[str, str]]] = {}
+        self.names: list[str] = []
+        for operation in operations:
+            name = str(operation["name"])
+            service, _, rest = name.partition(":")
+            resource, _, action = rest.partition(":")
+            self.tree.setdefault(service, {}).setdefault(resource, {})[action] = str(operation.get("accessLevel", ""))
+            self.names.append(name)
+
+    def operations(self, typed: str, *, patterns: bool) -> list[Choice]:
+        """Return completions for the next part of an operation; with `patterns` also `*`."""
+        parts = typed.split(":")
+        done, last = parts[:-1], parts[-1]
+        found: list[Choice] = []
+        if not done:
+            stars = [Choice("*", "everything"), Choice("*:", "in every service", more=True)] if patterns else []
+            found = [
+                *(
+                    Choice(f"{service}:", _count(sum(map(len, kinds.values()))), more=True)
+                    for service, kinds in self.tree.items()
+                ),
+                *stars,
+            ]
+        elif len(done) == 1:
+            service = done[0]
+            kinds = self._kinds(service)
+            found = [Choice(f"{service}:{kind}:", _count(len(acts)), more=True) for kind, acts in kinds.items()]
+            if patterns:
+                whole = Choice(f"{service}:*", f"all of {service}") if service != "*" else None
+                found += [*([whole] if whole else []), Choice(f"{service}:*:", "every resource", more=True)]
+        elif len(done) == 2:
+            before = ":".join(done)
+            acts = self._actions(*done)
+            found = [Choice(f"{before}:{action}", level) for action, level in acts.items()]
+            if patterns:
+                found.append(Choice(f"{before}:*", _count(len(acts))))
+        begun = [choice for choice in found if choice.text.startswith(typed)]
+        if begun or len(last) < 2:
+            return begun
+        # Without a match of the prefix, match any part of a name.
+        return [Choice(name) for name in self.names if typed in name][:MOST]
+
+    def _kinds(self, service: str) -> dict[str, dict[str, str]]:
+        if service != "*":
+            return self.tree.get(service, {})
+        return {kind: acts for kinds in self.tree.values() for kind, acts in kinds.items()}
+
+    def _actions(self, service: str, kind: str) -> dict[str, str]:
+        services = self.tree.values() if service == "*" else [self.tree.get(service, {})]
+        found: dict[str, str] = {}
+        for kinds in services:
+            for name, acts in kinds.items():
+                if kind in ("*", name):
+                    found |= acts
+        return dict(sorted(found.items()))
+
+    def targets(self, typed: str) -> list[Choice]:
+        """Return completions for the next part of a target `frn:service:region:tenant:type/id`."""
+        parts = typed.split(":", 4)
+        before = ":".join(parts[:-1])
+        match len(parts):
+            case 1:
+                found = [Choice("*", "anything"), Choice("frn:", "service, region, tenant, type and id", more=True)]
+            case 2:
+                found = [Choice(f"frn:{service}:", "", more=True) for service in (*self.tree, "*")]
+            case 3:
+                found = [Choice(f"{before}:*:", "any region", more=True)]
+            case 4:
+                found = [Choice(f"{before}:*:", "this tenant", more=True)]
+            case _:
+                kinds = self._kinds(parts[1])
+                found = [Choice(f"{before}:{kind}/*", f"all {kind}") for kind in kinds]
+                found += [Choice(f"{before}:{kind}/", "one by its id", more=True) for kind in kinds]
+                found.append(Choice(f"{before}:*", "every type"))
+        return [choice for choice in found if choice.text.startswith(typed)]
+
+
+def _count(number: int) -> str:
+    return f"{number} operation{'s' if number != 1 else ''}"
+
+
+def in_text(text: str, at: int, catalogue: Catalogue) -> Offer | None:
+    """Return completions at an offset of a document; None if there are none."""
+    here = spot(text, at)
+    if here is None:
+        return None
+    found = _members(here) if here.expects == "member" else _values(here, catalogue)
+    choices = [choice for choice in found if choice.text.startswith(here.typed) or here.typed in choice.text]
+    if [choice.text for choice in choices] == [here.typed]:
+        choices = []  # already complete
+    return Offer(here.span, choices[:MOST], here.typed, here) if choices else None
+
+
+def _members(here: Spot) -> list[Choice]:
+    match here.path:
+        case ():
+            table, kind = DOCUMENT_MEMBERS, ""
+        case ("rules", int()):
+            table, kind = RULE_MEMBERS, ""
+        case ("rules", int(), "constraints"):
+            return [
+                Choice(name, note, snippet=f'"{name}": {{ | }}')
+                for name, note in OPERATORS.items()
+                if name not in here.names
+            ]
+        case ("rules", int(), "constraints", str() as operator):
+            keys = KEYS.get(operator, TEXT_KEYS)
+            value = '["|"]' if operator == "ipInRange" else '"|"'
+            return [
+                Choice(name, note, more=name.endswith("/"), snippet="" if name.endswith("/") else f'"{name}": {value}')
+                for name, note in keys.items()
+                if name not in here.names
+            ]
+        case _:
+            return []
+    return [Choice(name, kind, snippet=snippet) for name, snippet in table.items() if name not in here.names]
+
+
+def _values(here: Spot, catalogue: Catalogue) -> list[Choice]:
+    match here.path:
+        case ("schemaVersion",):
+            return [Choice("1")]
+        case ("rules", int(), "access"):
+            return [Choice("allow", "grants what matches"), Choice("deny", "forbids it, whatever allows it")]
+        case ("rules", int(), "operations", int()):
+            return catalogue.operations(here.typed, patterns=True)
+        case ("rules", int(), "targets", int()):
+            return catalogue.targets(here.typed)
+        case ("rules", int(), "constraints") if not here.quoted:
+            return [
+                Choice(f'{{ "{name}": … }}', note, snippet=f'{{ "{name}": {{ | }} }}')
+                for name, note in OPERATORS.items()
+            ]
+        case ("rules", int(), "constraints", _, "frn:principalType"):
+            return [Choice(kind) for kind in request.PRINCIPAL_TYPES]
+    return []
+
+
+def in_field(name: str, typed: str, catalogue: Catalogue) -> list[Choice]:
+    """Return completions for the text `typed` in a field of the request."""
+    match name:
+        case "operation":
+            found = catalogue.operations(typed, patterns=False)
+        case "target":
+            found = catalogue.targets(typed)
+        case "principalType":
+            found = [Choice(kind) for kind in request.PRINCIPAL_TYPES]
+        case "requestTags" | "resourceTags":
+            found = [Choice(request.NONE, "known to have no tags")]
+        case "currentTime":
+            found = [Choice(request.UNKNOWN, "the time is not known")]
+        case "asAuthor":
+            found = [Choice("yes", "within what you hold yourself"), Choice("no", "the draft alone")]
+        case _:
+            found = []
+    found = [choice for choice in found if choice.text.startswith(typed) or (len(typed) > 1 and typed in choice.text)]
+    return [] if [choice.text for choice in found] == [typed] else found[:MOST]
+
+
+def written(offer: Offer, choice: Choice) -> tuple[Span, str, int]:
+    """Return the edit for a choice: the span to replace, its new text, and the cursor's offset in that text."""
+    here = offer.spot
+    assert here is not None
+    if not choice.snippet or here.followed:
+        if here.quoted:
+            text, cursor = choice.text, len(choice.text)
+            if not choice.more:
+                # The string is complete: move the cursor behind its closing quote.
+                return (
+                    (Span(here.span.start, here.span.end + 1), f'{text}"', cursor + 1)
+                    if here.closed
+                    else (here.span, f'{text}"', cursor + 1)
+                )
+            return here.span, text if here.closed else f'{text}"', cursor
+        return here.span, f'"{choice.text}"', len(choice.text) + (1 if choice.more else 2)
+    before, bar, after = choice.snippet.partition("|")
+    start = here.span.start - (1 if here.quoted else 0)
+    end = here.span.end + (1 if here.quoted and here.closed else 0)
+    return Span(start, end), before + after, len(before) if bar else len(before + after)

@@ -1,0 +1,198 @@
+"""Changes that remove a counterexample of the author check from a draft. They never widen the draft.
+
+A change removes the operation from the rule that allows it. It does not add a deny rule, which would also override
+other policies. Only the changed rule is formatted; the rest of the text is not modified.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from tui.iam.editor import document, json_scanner
+from tui.iam.editor.request import matches
+
+Rule = Mapping[str, Any]
+Example = Mapping[str, Any]
+Held = Mapping[str, Sequence[Mapping[str, Any]]]
+"""The author's permissions: operation -> grants that allow it, each with its `targets` and `constraints`."""
+
+
+class Narrowing(NamedTuple):
+    """A change: its title and the resulting text."""
+
+    title: str
+    text: str
+
+
+def ways(text: str, example: Example, names: Sequence[str], held: Held) -> Iterator[Narrowing]:
+    """Yield the changes for a counterexample, the smallest first. `text` must be a valid document."""
+    index, operation = int(example["ruleIndex"]), str(example["operation"])
+    rules = json.loads(text)["rules"]
+    rule = rules[index]
+    grants = held.get(operation, ())
+    if not example.get("future"):
+        for limited in _where_held(rule, operation, grants, names, held):
+            kept = _without(rule, operation, names)
+            whole = limited["operations"] == rule["operations"]
+            words = f"Allow {'rule ' + str(index + 1) if whole else operation} only where you hold it"
+            yield Narrowing(words, _replaced(text, index, [limited] if whole else [*([kept] if kept else []), limited]))
+    less = _without(rule, operation, names)
+    if less is not None or len(rules) > 1:
+        yield Narrowing(_taking(operation, index, less), _replaced(text, index, [less] if less else []))
+    mine = _only(rule, lambda name: name in held, names)
+    if held and mine != less and mine != rule and (mine is not None or len(rules) > 1):
+        count = sum(map(len, _named(mine, names).values())) if mine is not None else 0
+        if count:
+            yield Narrowing(
+                f"Keep of rule {index + 1} only the {count} operations you hold", _replaced(text, index, [mine or {}])
+            )
+
+
+def taken_out(text: str, index: int, operation: str, names: Sequence[str]) -> str | None:
+    """Return the text without an operation in one rule; None if no rule would remain."""
+    rules = json.loads(text)["rules"]
+    less = _without(rules[index], operation, names)
+    return None if less is None and len(rules) == 1 else _replaced(text, index, [less] if less else [])
+
+
+def held_of(access: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]:
+    """Return a person's permissions from the result of `iam/access`, without denied operations."""
+    return {
+        str(one["operation"]): list(one.get("by") or ())
+        for one in access.get("operations") or ()
+        if one.get("access") != "denied"
+    }
+
+
+def _taking(operation: str, index: int, less: Rule | None) -> str:
+    if less is None:
+        return f"Remove rule {index + 1}: it grants nothing but {operation}"
+    return f"Take {operation} out of rule {index + 1}"
+
+
+def _without(rule: Rule, operation: str, names: Sequence[str]) -> Rule | None:
+    """Return the rule without an operation; None if no operation remains.
+
+    A pattern that matches the operation is replaced with patterns for its other operations.
+    """
+    left: list[str] = []
+    for pattern in rule["operations"]:
+        left += around(pattern, operation, names) if matches(pattern, operation) else [pattern]
+    return {**rule, "operations": list(dict.fromkeys(left))} if left else None
+
+
+def around(pattern: str, operation: str, names: Sequence[str]) -> list[str]:
+    """Return patterns for all operations of the catalogue that `pattern` matches, except `operation`."""
+    parts, taken = _three(pattern), operation.split(":")
+    found = []
+    for place, part in enumerate(parts):
+        if part != "*":
+            continue
+        before = taken[:place]
+        values = {
+            name.split(":")[place] for name in names if matches(pattern, name) and name.split(":")[:place] == before
+        }
+        for value in sorted(values - {taken[place]}):
+            one = _short([*before, value, *parts[place + 1 :]])
+            if any(matches(one, name) for name in names):
+                found.append(one)
+    return found
+
+
+def _only(rule: Rule, wanted: Callable[[str], bool], names: Sequence[str]) -> Rule | None:
+    """Return the rule with only the catalogue operations that satisfy `wanted`, in few patterns; None without any."""
+    left: list[str] = []
+    for pattern in rule["operations"]:
+        left += _part(_three(pattern), wanted, names, 0)
+    return {**rule, "operations": list(dict.fromkeys(left))} if left else None
+
+
+def _part(parts: list[str], wanted: Callable[[str], bool], names: Sequence[str], place: int) -> list[str]:
+    pattern = _short(parts)
+    named = [name for name in names if matches(pattern, name)]
+    good = sum(map(wanted, named))
+    if named and good == len(named):
+        return [pattern]
+    if not good or place == len(parts):
+        return []
+    if parts[place] != "*":
+        return _part(parts, wanted, names, place + 1)
+    values = dict.fromkeys(name.split(":")[place] for name in named)
+    return [
+        one for value in values for one in _part([*parts[:place], value, *parts[place + 1 :]], wanted, names, place + 1)
+    ]
+
+
+def _named(rule: Rule, names: Sequence[str]) -> dict[str, list[str]]:
+    return {pattern: [name for name in names if matches(pattern, name)] for pattern in rule["operations"]}
+
+
+def _three(pattern: str) -> list[str]:
+    parts = pattern.split(":")
+    return parts + ["*"] * (3 - len(parts))
+
+
+def _short(parts: Sequence[str]) -> str:
+    left = list(parts)
+    while len(left) > 1 and left[-1] == left[-2] == "*":
+        left.pop()
+    if len(left) == 2 and left[0] == "*" and left[1] == "*":
+        return "*"
+    return ":".join(left)
+
+
+def _where_held(
+    rule: Rule, operation: str, grants: Sequence[Mapping[str, Any]], names: Sequence[str], held: Held
+) -> Iterator[Rule]:
+    """Yield at most one rule: limited to the targets and constraints of a grant of the author.
+
+    It includes all operations of the rule if the author has them with the same limits, otherwise `operation` only.
+    """
+    for grant in grants:
+        limits = list(grant.get("targets") or ["*"]), list(grant.get("constraints") or ())
+        if limits == (["*"], []):
+            continue
+        every = [name for named in _named(rule, names).values() for name in named]
+        same = all(any(_limits(one) == limits for one in held.get(name, ())) for name in every)
+        narrowed = _limited({**rule, "operations": rule["operations"] if same else [operation]}, *limits)
+        if narrowed is not None:
+            yield narrowed
+            return
+
+
+def _limits(grant: Mapping[str, Any]) -> tuple[list[str], list[Any]]:
+    return list(grant.get("targets") or ["*"]), list(grant.get("constraints") or ())
+
+
+def _limited(rule: Rule, targets: list[str], constraints: Iterable[Mapping[str, Any]]) -> Rule | None:
+    """Return the rule with further limits; None if targets or values of a constraint conflict."""
+    own = list(rule["targets"])
+    if targets != ["*"] and own != ["*"] and own != targets:
+        return None
+    merged = {operator: dict(keys) for operator, keys in (rule.get("constraints") or {}).items()}
+    for one in constraints:
+        operator, key, values = str(one["operator"]), str(one["key"]), list(one["values"])
+        value = values if operator == "ipInRange" else values[0]
+        if merged.setdefault(operator, {}).setdefault(key, value) != value:
+            return None
+    limited = {**rule, "targets": own if targets == ["*"] else targets}
+    if merged:
+        limited["constraints"] = merged
+    return limited
+
+
+def _replaced(text: str, index: int, rules: Sequence[Rule]) -> str:
+    """Return the text with one rule replaced by `rules`, or removed if `rules` is empty."""
+    span = json_scanner.rules(text)[index]
+    lines = json_scanner.Lines(text)
+    row, column = lines.place(span.start)
+    indent = text[lines.starts[row] : lines.starts[row] + column]
+    pad = indent if not indent.strip() else " " * (len(indent) - len(indent.lstrip()))
+    written = [document.part(rule, depth=2, indent=len(pad)) for rule in rules]
+    if written:
+        return text[: span.start] + f",\n{pad}".join(written) + text[span.end :]
+    # Remove the comma after the rule or, for the last rule, before it.
+    after = text[span.end :].lstrip()
+    if after.startswith(","):
+        return text[: span.start] + after[1:].lstrip()
+    return text[: span.start].rstrip().removesuffix(",") + text[span.end :]

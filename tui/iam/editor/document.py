@@ -1,0 +1,206 @@
+"""The document in the editor: stored version, changes, format, and templates for new policies."""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from client.tables.columns import Record
+from client.transport.request import new_idempotency_key
+
+LINE = 58
+"""Maximum width of a line that contains a whole list or object."""
+
+
+def text_of(document: Any) -> str:
+    """Return the document as formatted text with a final newline."""
+    return _value(document, 0, 0, 0) + "\n"
+
+
+_RULE = ("name", "access", "operations", "targets", "constraints")
+
+
+def as_stored(document: Any) -> Any:
+    """Return the document as the platform stores it: ordered members, always a `name`, no empty `constraints`."""
+    if not isinstance(document, dict) or not isinstance(document.get("rules"), list):
+        return document
+    return {"schemaVersion": document.get("schemaVersion"), "rules": [_stored_rule(one) for one in document["rules"]]}
+
+
+def _stored_rule(rule: Any) -> Any:
+    held = rule.get("constraints", {}) if isinstance(rule, dict) else None
+    if not isinstance(held, dict) or not all(isinstance(keys, dict) for keys in held.values()):
+        return rule
+    whole = {"name": "", **rule}
+    constraints = {
+        operator: {key: _stored_value(operator, value) for key, value in keys.items()}
+        for operator, keys in held.items()
+    }
+    return {
+        member: constraints if member == "constraints" else whole[member]
+        for member in _RULE
+        if member in whole and (member != "constraints" or constraints)
+    }
+
+
+def _stored_value(operator: str, value: Any) -> Any:
+    return value[0] if operator != "ipInRange" and isinstance(value, list) and value else value
+
+
+def part(value: Any, *, depth: int, indent: int) -> str:
+    """Return a part of a document as text, at nesting level `depth` and indented by `indent` spaces."""
+    return _value(value, depth, indent, indent)
+
+
+def _value(value: Any, depth: int, indent: int, used: int) -> str:
+    if not isinstance(value, (dict, list)) or not value:
+        return _scalar(value)
+    # The document, its list of rules and each rule always have one member or item per line.
+    if depth > 2 and used + len(flat := _flat(value)) <= LINE:
+        return flat
+    inner = " " * (indent + 2)
+    if isinstance(value, dict):
+        parts = []
+        for name, member in value.items():
+            head = f"{inner}{_scalar(name)}: "
+            parts.append(head + _value(member, depth + 1, indent + 2, len(head)))
+        return "{\n" + ",\n".join(parts) + "\n" + " " * indent + "}"
+    items = [inner + _value(item, depth + 1, indent + 2, indent + 2) for item in value]
+    return "[\n" + ",\n".join(items) + "\n" + " " * indent + "]"
+
+
+def _flat(value: Any) -> str:
+    if isinstance(value, dict) and value:
+        return "{ " + ", ".join(f"{_scalar(name)}: {_flat(member)}" for name, member in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_flat, value)) + "]"
+    return _scalar(value)
+
+
+def _scalar(value: Any) -> str:
+    """Return the value as JSON. Non-printable characters are escaped, which makes them editable."""
+    text = json.dumps(value, ensure_ascii=False)
+    if text.isprintable():
+        return text
+    return "".join(letter if letter.isprintable() else json.dumps(letter)[1:-1] for letter in text)
+
+
+@dataclass
+class Draft:
+    """A policy in the editor. `policy` is its stored version, None for a new policy."""
+
+    policy: Record | None
+    name: str = ""
+    description: str = ""
+    base: str = ""
+    """The text as opened or last saved."""
+    creation: str = field(default_factory=new_idempotency_key)
+    """Idempotency key of a new policy, so that retries create it only once."""
+
+    @classmethod
+    def of(cls, policy: Record | None, name: str = "", text: str = "") -> "Draft":
+        """Create the draft of a stored policy, or of a new one with a name and a text."""
+        if policy is None:
+            return cls(None, name, "", text)
+        draft = cls(policy)
+        draft.stand_on(policy)
+        return draft
+
+    def stand_on(self, policy: Record) -> None:
+        """Set the stored version that the draft is compared with and based on."""
+        self.policy = policy
+        self.name, self.description = str(policy.get("name", "")), str(policy.get("description", ""))
+        self.base = text_of(policy.get("document") or {})
+
+    @property
+    def id(self) -> str:
+        """Id of the policy; "" if new."""
+        return str(self.policy["id"]) if self.policy is not None else ""
+
+    @property
+    def version(self) -> int:
+        """Version that the draft is based on; 0 if new."""
+        return int(self.policy.get("version") or 0) if self.policy is not None else 0
+
+    def changed(self, text: str) -> bool:
+        """Return whether the text differs from `base`."""
+        return text != self.base
+
+    def record(self, text: str, **more: Any) -> dict[str, Any]:
+        """Return the state of the draft for the actions (`Situation.record`)."""
+        # A new policy can be saved without a change.
+        changed = self.changed(text) or self.policy is None
+        return {"id": self.id, "name": self.name, "changed": changed, **more}
+
+
+class Template(NamedTuple):
+    """An initial document."""
+
+    name: str
+    title: str
+    note: str
+    text: str
+
+
+TEMPLATES = (
+    Template(
+        "read",
+        "Read one service",
+        "Everything that reads in compute",
+        """\
+{
+  "schemaVersion": "1",
+  "rules": [
+    {
+      "name": "read-compute",
+      "access": "allow",
+      "operations": ["compute:*:read", "compute:*:list"],
+      "targets": ["*"]
+    }
+  ]
+}
+""",
+    ),
+    Template(
+        "operate",
+        "Operate what is tagged",
+        "Start and stop instances tagged env=dev, from one network",
+        """\
+{
+  "schemaVersion": "1",
+  "rules": [
+    {
+      "name": "operate-dev",
+      "access": "allow",
+      "operations": ["compute:instances:start", "compute:instances:stop"],
+      "targets": ["frn:compute:*:*:instances/*"],
+      "constraints": {
+        "equals": { "frn:resourceTag/env": "dev" },
+        "ipInRange": { "frn:sourceIp": ["203.0.113.0/24"] }
+      }
+    }
+  ]
+}
+""",
+    ),
+    Template(
+        "guard",
+        "Guard against deletion",
+        "Whatever else is allowed, nothing tagged env=prod is deleted",
+        """\
+{
+  "schemaVersion": "1",
+  "rules": [
+    {
+      "name": "keep-production",
+      "access": "deny",
+      "operations": ["*:*:delete"],
+      "targets": ["*"],
+      "constraints": {
+        "equals": { "frn:resourceTag/env": "prod" }
+      }
+    }
+  ]
+}
+""",
+    ),
+)

@@ -1,0 +1,299 @@
+"""The lines of the panel's views: rules, coverage, author check, problems."""
+
+import textwrap
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from textual.content import Content
+
+from client.text import cut, safe, width
+from client.texts.effects import changes
+from tui.iam.editor import evaluation, request
+from tui.iam.editor.evaluation import Findings
+from tui.iam.editor.panel_widgets import Line
+
+VIEWS = ("rules", "coverage", "author", "problems")
+SOURCE = {"rules": "verdict", "coverage": "coverage", "author": "check", "problems": "problems"}
+"""The kind of result that each view shows."""
+TITLES = {"text": "Text", "request": "Request", "rules": "Rules", "coverage": "Coverage", "author": "Author"}
+TRUTH = {"true": ("✓", "$text-success"), "false": ("×", "$text-error"), "unknown": ("?", "$text-warning")}
+BAR = 12
+LEAST_BAR = 3
+EMPTY = '""'
+PART = 18
+"""Cells before the text of a rule's part."""
+
+
+def title(view: str, found: Findings) -> str:
+    """Return the title of a view, with its main result."""
+    if view == "author":
+        answer = "" if found.stale else str((found.check or {}).get("answer"))
+        sign = {"within": " ✓", "beyond": " ×", "undecided": " ?"}.get(answer, "")
+        return "Author" + sign
+    if view == "problems":
+        count = len(found.problems) or len(found.warnings)
+        return f"Problems {count}" if found.problems or not count else f"Warnings {count}"
+    return TITLES[view]
+
+
+def lines(view: str, found: Findings, cells: int) -> list[Line]:
+    """Return the lines of a view that is `cells` wide."""
+    made = {"rules": _rules, "coverage": _coverage, "author": _author, "problems": _problems}[view]
+    old = [_plain(f"{found.stale[:1].upper()}{found.stale[1:]}:", "$text-warning")] if found.stale else []
+    return [*(old if view != "problems" else ()), *made(found, cells)]
+
+
+def _plain(words: str, tone: str = "$text-muted") -> Line:
+    return Line(Content.styled(safe(words), tone))
+
+
+def _wrapped(words: str, cells: int, tone: str = "$text-muted", indent: str = "") -> Iterator[Line]:
+    """Yield the text as wrapped, indented lines."""
+    for part in textwrap.wrap(safe(words), max(16, cells - len(indent) - 1), break_on_hyphens=False) or [""]:
+        yield Line(Content.styled(indent + part, tone))
+
+
+def _lazy(make: Callable[..., Content], *arguments: Any, ref: Any = None) -> Line:
+    return Line(partial(make, *arguments), ref)
+
+
+# Rules
+
+
+def _rules(found: Findings, cells: int) -> Iterator[Line]:
+    verdict = found.verdict
+    if verdict is None:
+        yield from _wrapped("Nothing was tried yet: give the request an operation.", cells)
+        return
+    old = bool(found.stale)
+    deciding = verdict.get("decidingRule") or {}
+    nearest = verdict.get("nearestRule") or {}
+    for rule in verdict.get("rules", ()):
+        index = rule["index"]
+        role = "decides" if index == deciding.get("index") else "nearest" if index == nearest.get("index") else ""
+        yield _lazy(_rule, rule, role, old, ref=("rule", index))
+        if rule.get("operation") == "true" or role:
+            yield from _parts(rule, old, cells)
+    if missing := verdict.get("missing"):
+        yield Line(Content(""))
+        yield _plain("Knowing these could turn it:")
+        for one in missing:
+            key = str(one.get("key"))
+            field = request.field_of(key)
+            yield _plain(f"  {key}  ({field.label})" if field is not None else f"  {key}")
+
+
+def _rule(rule: Mapping[str, Any], role: str, old: bool) -> Content:
+    access = str(rule.get("access", ""))
+    number = f"{int(rule['index']) + 1:>3} "
+    fires = bool(rule.get("fires"))
+    tone = ("$text-success" if access == "allow" else "$text-error") if fires and not old else "$text-muted"
+    sign = {("allow", True): "✓", ("deny", True): "×"}.get((access, fires), "·")
+    name = safe(rule.get("name") or "(no name)")
+    loud = "$text-muted" if old else "$text-accent"
+    return Content.assemble(
+        (number, "$text-muted"),
+        (f"{sign} {access:<5} ", "bold " + tone),
+        (f"{role}  " if role else "", "bold " + loud),
+        (name, "$text-muted" if old else "$foreground"),
+    )
+
+
+def _parts(rule: Mapping[str, Any], old: bool, cells: int) -> Iterator[Line]:
+    for label in ("operation", "target"):
+        yield _lazy(_part, label, str(rule.get(label)), old)
+    for one in rule.get("constraints") or ():
+        values = ", ".join(map(str, one.get("values") or ()))
+        said = safe(f"{one.get('operator')} {one.get('key')} {values}")
+        # Wrap long values. Names and times contain no spaces, so break them anywhere.
+        first, *rest = textwrap.wrap(said, max(16, cells - PART - 1), break_on_hyphens=False) or [""]
+        yield _lazy(_part, first, str(one.get("result")), old)
+        yield from (_plain(" " * PART + words) for words in rest)
+    if rule.get("withinAuthor") is not None:
+        yield _lazy(_part, "you hold it", "true" if rule["withinAuthor"] else "false", old)
+
+
+def _part(words: str, truth: str, old: bool) -> Content:
+    sign, tone = TRUTH.get(truth, ("?", "$text-warning"))
+    tone = "$text-muted" if old else tone
+    return Content.assemble(("        ", ""), (f"{sign} {truth:<8}", tone), (safe(words), "$text-muted"))
+
+
+# Coverage
+
+
+class _Row(NamedTuple):
+    """Coverage of a service: numbers of operations, and of those that the draft changes."""
+
+    service: str
+    total: int
+    effective: int
+    conditional: int
+    denied: int
+    gained: int
+    lost: int
+    under: int
+
+    @property
+    def tail(self) -> Iterator[tuple[str, str]]:
+        """The text after the bar, as (text, tone); zeros are omitted."""
+        yield f" {self.effective:>3} of {self.total:<3}", "$text-muted"
+        for words, count, tone in (
+            ("?{}", self.conditional, "bold $text-warning"),
+            ("+{}", self.gained, "bold $text-success"),
+            ("−{}", self.lost, "bold $text-error"),
+            ("~{}", self.under, "bold $text-warning"),
+            ("{} denied", self.denied, "$text-muted"),
+        ):
+            if count:
+                yield f"  {words.format(count)}", tone
+
+
+def _coverage(found: Findings, cells: int) -> Iterator[Line]:
+    covered = found.map
+    if not covered:
+        yield _plain("Not answered yet.")
+        return
+    services = list(_services(covered))
+    # Omit services without allowed or changed operations.
+    shown = [one for one in services if one.effective or one.conditional or one.gained or one.lost or one.under]
+    target = "any target" if covered.get("target") == "*" else covered.get("target")
+    yield from _wrapped(f"On {target}, for any request. Enter names the operations.", cells)
+    if legend := ", ".join(_legend(shown)):
+        yield from _wrapped(legend, cells)
+    name = max((width(safe(one.service)) for one in shown), default=0)
+    longest = max((sum(width(words) for words, _ in one.tail) for one in shown), default=0)
+    bar = max(LEAST_BAR, min(BAR, cells - name - 2 - longest))
+    for one in shown:
+        yield _lazy(_service, one, name, bar, bool(found.stale), ref=("service", one.service))
+    if not shown:
+        yield _plain("The draft gives nothing there.")
+    rest = len(services) - len(shown)
+    if rest and shown:
+        yield _plain(f"{rest} other services: nothing")
+
+
+def _legend(shown: Sequence[_Row]) -> Iterator[str]:
+    """Yield explanations of the symbols that occur in the rows."""
+    if any(one.effective for one in shown):
+        yield "━ in effect"
+    if any(one.conditional for one in shown):
+        yield "╍ ? under conditions"
+    moved = [
+        f"{sign} {words}"
+        for sign, words, count in (
+            ("+", "gained", sum(one.gained for one in shown)),
+            ("−", "lost", sum(one.lost for one in shown)),
+            ("~", "under conditions changed", sum(one.under for one in shown)),
+        )
+        if count
+    ]
+    if moved:
+        yield f"{', '.join(moved)} against what is stored"
+
+
+def _services(covered: Mapping[str, Any]) -> Iterator[_Row]:
+    moved = [Counter(operation.partition(":")[0] for operation in side) for side in changes(covered)]
+    for one in covered.get("services", ()):
+        service = str(one["service"])
+        told = (int(one.get(key) or 0) for key in ("total", "effective", "conditional", "denied"))
+        yield _Row(service, *told, *(side[service] for side in moved))
+
+
+def _service(one: _Row, name: int, bar: int, old: bool) -> Content:
+    filled, open_yet = _filled(one.effective, one.total, bar), _filled(one.conditional, one.total, bar)
+    open_yet = min(open_yet, bar - filled)
+    tone = "$text-muted" if old else "$text-accent"
+    return Content.assemble(
+        (f"{safe(one.service):<{name}}  ", "$foreground"),
+        ("━" * filled, tone),
+        ("╍" * open_yet, tone),
+        ("─" * (bar - filled - open_yet), "$text-disabled"),
+        *one.tail,
+    )
+
+
+def _filled(count: int, total: int, bar: int) -> int:
+    """Return the filled cells of a bar: at least one unless `count` is 0."""
+    return max(round(bar * count / total), 1) if count and total else 0
+
+
+# Author
+
+
+def _author(found: Findings, cells: int) -> Iterator[Line]:
+    check = found.check
+    if check is None:
+        yield _plain("The author check has not answered yet.")
+        return
+    answer = str(check.get("answer"))
+    if answer == "within" and found.stale:
+        yield from _wrapped("It gave nothing beyond what you hold.", cells)
+        return
+    if answer == "within":
+        yield from _wrapped("✓ The draft gives nothing beyond what you hold.", cells, "$text-success")
+        yield from _wrapped(
+            "Keys and identities of others that it is attached to are a second question, asked when it is saved.", cells
+        )
+        return
+    examples = found.examples
+    if answer == "undecided":
+        yield from _wrapped("? Too much to decide: what cannot be proved is refused.", cells, "$text-warning")
+        yield from _wrapped("Fewer rules, patterns or constraints make it decidable.", cells)
+    else:
+        would = "would have allowed" if found.stale else "would allow"
+        yield from _wrapped(f"× The draft {would} what you may not do yourself:", cells, "$text-error")
+    for at, example in enumerate(examples):
+        yield Line(Content(""))
+        yield _lazy(_example, example, ref=("example", at))
+        rule = {"index": example.get("ruleIndex", 0), "name": example.get("ruleName")}
+        known = _facts(example.get("facts") or {})
+        said = (f"on {example.get('target')}", f"with {known}" if known else "", f"by {evaluation.rule_name(rule)}")
+        for words in (*said, str(example.get("why", ""))):
+            yield from _wrapped(words, cells, indent="    ") if words else ()
+
+
+def _example(example: Mapping[str, Any]) -> Content:
+    return Content.assemble(("  × ", "bold $text-error"), (safe(example.get("operation")), "$foreground"))
+
+
+def _facts(facts: Mapping[str, Any]) -> str:
+    said = []
+    for name, value in facts.items():
+        if isinstance(value, Mapping):
+            tags = ", ".join(f"{key}={content or EMPTY}" for key, content in value.items()) or "none"
+            said.append(f"{'request' if name == 'requestTags' else 'resource'} tags {tags}")
+        else:
+            said.append(f"{name} {value}")
+    return "; ".join(said)
+
+
+# Problems
+
+
+def _problems(found: Findings, cells: int) -> Iterator[Line]:
+    problems, kind = found.problems, "problem"
+    if not problems:
+        problems, kind = found.warnings, "warning"
+    if not problems:
+        yield _plain("Nothing is wrong with the text.")
+        return
+    if kind == "warning":
+        yield from _wrapped("It can be read; this is seldom meant:", cells)
+    for at, one in enumerate(problems):
+        if at or kind == "warning":
+            yield Line(Content(""))
+        yield _lazy(_place, one, kind, ref=(kind, at))
+        yield from _wrapped(str(one.get("reason", "")), cells, "$foreground", "    ")
+        if meant := one.get("suggestions"):
+            yield from _wrapped(f"did you mean {' or '.join(map(str, meant))}?", cells, indent="    ")
+
+
+def _place(one: Mapping[str, Any], kind: str) -> Content:
+    tone = "$text-error" if kind == "problem" else "$text-warning"
+    path = cut(safe(one.get("path", "")), 40)
+    return Content.assemble(
+        ("  ! ", "bold " + tone), (evaluation.place(one), "$foreground"), (f"  {path}", "$text-muted")
+    )

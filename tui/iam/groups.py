@@ -1,0 +1,229 @@
+"""The screens of groups and of a group's members: API keys and workload identities that share policies."""
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from textual.binding import BindingType
+
+from client.errors import FrostError
+from client.tables.columns import Column, Record, time_text
+from client.tables.iam import GROUP, MEMBER
+from tui.iam import changes
+from tui.iam.pickers import pick_policies
+from tui.shell import keymap
+from tui.shell.history import Subject
+from tui.shell.messages import Lasting, Travel
+from tui.shell.remote_list_screen import Collected, Inner
+from tui.state.effects import counted
+from tui.widgets.detail import Section
+from tui.widgets.policy_text import kind_text, names
+from tui.widgets.record_table import Tones
+
+
+class Groups(Collected):
+    """Groups, with members and policies in the details. Enter opens the members."""
+
+    NAME = "groups"
+    TITLE = "Groups"
+    KIND = GROUP
+    PRIMARY = "groups.open"
+    ROWS = "groups"
+    BESIDE = ("members", "policies of")
+    NOTHING = "There is no group yet; n makes one."
+    BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("groups")]
+
+    def columns(self) -> Sequence[Column]:
+        by_key = {column.key: column for column in GROUP.columns}
+        wanted = ("name", "memberCount", "policyCount", "description", "updatedAt")
+        return tuple(by_key[key]._replace(wide=key == "updatedAt") for key in wanted)
+
+    def tones(self) -> Tones:
+        return {"description": lambda record: "dim", "updatedAt": lambda record: "dim"}
+
+    def beside_of(self, name: str, record: Record) -> str:
+        return f"group:{record['id']}" if name == "policies of" else str(record["id"])
+
+    def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
+        members = self.beside("members", self.beside_of("members", record))
+        policies = self.beside("policies of", self.beside_of("policies of", record))
+        sections: list[Section] = [("", [("", str(record["description"]))])] if record.get("description") else []
+        return str(record["name"]), [
+            *sections,
+            (
+                _headed("Members", record.get("memberCount")),
+                names(members.records, "memberName", members.known, "none"),
+            ),
+            (_headed("Policies", record.get("policyCount")), names(policies.records, "name", policies.known, "none")),
+            ("", [("Created", time_text(record.get("createdAt"))), ("Updated", time_text(record.get("updatedAt")))]),
+            ("Id", [("", str(record["id"]))]),
+        ]
+
+    # Actions
+
+    async def do_open(self, argument: str = "") -> None:
+        group = await self.named(argument)
+        if group is not None:
+            self.post_message(Travel("members", Subject(self.tenant_id, str(group["id"]), str(group["name"]))))
+
+    async def do_create(self, argument: str = "") -> None:
+        tenant_id = self.tenant_id
+
+        async def save(values: Mapping[str, str]) -> None:
+            made = (await self.workspace.ask(lambda client: client.groups.create(tenant_id, **values))).wire()
+            self.set_filter("")
+            self.workspace.collections.put("groups", tenant_id, made)
+            self.post_message(Lasting("creating a group"))
+            self.select(str(made["id"]))
+            self.read(quiet=True)
+
+        await changes.fill_in(self, "New group", {"name": argument}, save, button="Create")
+
+    async def do_edit(self) -> None:
+        group, tenant_id = self.record, self.tenant_id
+        if group is None:
+            return
+
+        async def save(values: Mapping[str, str]) -> None:
+            assert group is not None
+            changed = {name: value for name, value in values.items() if value != group[name]}
+            if changed:
+                record, version = str(group["id"]), int(group["version"])
+                made = await self.workspace.ask(
+                    lambda client: client.groups.update(tenant_id, record, version=version, **changed)
+                )
+                self.workspace.collections.put("groups", tenant_id, made.wire())
+                self.post_message(Lasting("editing a group"))
+
+        async def again() -> Record:
+            nonlocal group
+            assert group is not None
+            record = str(group["id"])
+            group = (await self.workspace.ask(lambda client: client.groups.get(tenant_id, record))).wire()
+            self.workspace.collections.put("groups", tenant_id, group)
+            return group
+
+        await changes.fill_in(self, "Edit group", changes.texts(group), save, again=again)
+
+    async def do_add(self) -> None:
+        if self.record is not None:
+            await changes.add_members(self, self.record)
+
+    async def do_attach(self) -> None:
+        group = self.record
+        if group is None:
+            return
+        title = f"Attach a policy to {group['name']}"
+        policies = await pick_policies(self, title, str(group["id"]), attached=False)
+        for policy in policies or ():
+            await changes.attach(self, policy, [as_attachee(group)])
+
+    async def do_detach(self) -> None:
+        group = self.record
+        if group is None:
+            return
+        title = f"Detach a policy from {group['name']}"
+        chosen = await pick_policies(self, title, str(group["id"]), attached=True)
+        for policy in chosen or ():
+            await changes.detach(self, policy, [as_attachee(group)])
+
+    async def do_delete(self) -> None:
+        group, tenant_id = self.record, self.tenant_id
+        if group is None:
+            return
+        facts = [("Group", f"{group['name']}  {group['id']}"), ("Goes with it", _goes(group))]
+        change = {"change": "deleteGroup", "groupId": str(group["id"])}
+        if not await changes.agreed(self, "Delete group?", facts, [change], yes="Delete", destructive=True):
+            return
+        identifier, version = str(group["id"]), int(group["version"])
+        try:
+            await self.workspace.ask(lambda client: client.groups.delete(tenant_id, identifier, version))
+        except FrostError as error:
+            if error.code != "STALE_VERSION":
+                raise
+            self.tell(error, f"{changes.stale_words(error)} Nothing was deleted. ")
+            self.read()
+            return
+        self.workspace.collections.remove("groups", tenant_id, identifier)
+        self.post_message(Lasting("deleting a group"))
+        self.app.notify(f"Deleted group {group['name']}", markup=False)
+        self.workspace.refresh()
+
+
+def as_attachee(group: Record) -> Record:
+    return {"type": "group", "id": group["id"], "name": group["name"]}
+
+
+def _goes(group: Record) -> str:
+    members = counted(int(group.get("memberCount", 0)), "membership", "memberships")
+    return f"{members}, {counted(int(group.get('policyCount', 0)), 'attachment', 'attachments')}; for good"
+
+
+def _headed(title: str, count: object) -> str:
+    return f"{title}  {count:,}" if isinstance(count, int) else title
+
+
+class Members(Inner):
+    """Members of a group, with their states: a revoked key remains a member, without effect."""
+
+    NAME = "members"
+    TITLE = "Members"
+    KIND = MEMBER._replace(id_key="key")
+    PRIMARY = "members.access"
+    ROWS = "members"
+    BESIDE = ("groups of", "policies of")
+    STATES = True
+    NOTHING = "The group has no member; n adds some."
+    BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("members")]
+
+    def columns(self) -> Sequence[Column]:
+        by_key = {column.key: column for column in MEMBER.columns}
+        status = Column("status", "State", cell=self._status)
+        return (by_key["memberName"], by_key["memberType"]._replace(cell=kind_text), status, by_key["addedAt"])
+
+    def tones(self) -> Tones:
+        return {
+            "memberType": lambda record: "dim",
+            "status": lambda record: "good" if self._status(record) == "active" else "warning",
+            "addedAt": lambda record: "dim",
+        }
+
+    def _status(self, record: Record) -> str:
+        return self.state_of(str(record["key"]))
+
+    def beside_of(self, name: str, record: Record) -> str:
+        return str(record["key"])
+
+    def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
+        groups = self.beside("groups of", str(record["key"]))
+        policies = self.beside("policies of", str(record["key"]))
+        facts = [("Type", kind_text(record)), ("State", self._status(record) or "—")]
+        return str(record.get("memberName") or record["memberId"]), [
+            ("", [*facts, ("Added", time_text(record.get("addedAt")))]),
+            ("In groups", names(groups.records, "name", groups.known, "none")),
+            ("Policies attached to it directly", names(policies.records, "name", policies.known, "none")),
+            ("Id", [("", str(record["memberId"]))]),
+        ]
+
+    # Actions
+
+    @property
+    def group(self) -> Record:
+        """The open group; only id and name if the list of groups is not loaded."""
+        assert self.subject is not None
+        groups = self.workspace.collections.rows("groups", self.tenant_id).records
+        known = next((group for group in groups if group["id"] == self.subject.id), None)
+        return known or {"id": self.subject.id, "name": self.subject.name}
+
+    def do_access(self, argument: str = "") -> None:
+        member = next((row for row in self.records() if row["key"] == argument), self.record)
+        if member is not None:
+            name = str(member.get("memberName") or member["memberId"])
+            self.post_message(Travel("access", Subject(self.tenant_id, str(member["key"]), name)))
+
+    async def do_add(self) -> None:
+        await changes.add_members(self, self.group)
+
+    async def do_remove(self) -> None:
+        members = self.table.meant
+        if members:
+            await changes.remove_members(self, self.group, members)

@@ -1,0 +1,130 @@
+"""Pickers of members, attachees and policies. Each returns None if the user cancels."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from client.tables.columns import Column, Kind, Record, fields
+from client.tables.iam import POLICY
+from tui.state.list_store import Rows
+from tui.widgets.picker import Picker
+from tui.widgets.policy_text import kind_text
+from tui.widgets.record_table import Tones
+
+if TYPE_CHECKING:
+    from tui.shell.remote_list_screen import Collected
+
+_COLUMNS = (
+    Column("name", "Name"),
+    Column("type", "Type", cell=kind_text),
+    Column("status", "State"),
+    Column("about", "About"),
+)
+PRINCIPAL = Kind(
+    "key or identity",
+    "keys and identities",
+    "key",
+    _COLUMNS,
+    fields(_COLUMNS, name="name", type="type", state="status"),
+    "name",
+)
+_TONES: Tones = {
+    "type": lambda record: "dim",
+    "status": lambda record: None if record.get("status") in ("active", "") else "warning",
+    "about": lambda record: "dim",
+}
+
+
+async def pick_members(place: "Collected", title: str, group_id: str) -> Sequence[Record] | None:
+    """Pick keys and identities that are not in the group."""
+    principals, members = _rows(place, "principals"), _rows(place, "members", group_id)
+    return await place.pick(
+        Picker(
+            title,
+            PRINCIPAL,
+            lambda: _without(principals.records, members),
+            tones=_TONES,
+            verb="goes on",
+            empty=_empty((principals, members), "Every key and identity is a member already."),
+        ),
+        [("principals", ""), ("members", group_id)],
+    )
+
+
+async def pick_attachees(place: "Collected", policy: Record) -> Sequence[Record] | None:
+    """Pick groups, keys and identities that the policy is not attached to."""
+    policy_id = str(policy["id"])
+    groups, principals = _rows(place, "groups"), _rows(place, "principals")
+    attached = _rows(place, "attachments", policy_id)
+
+    def records() -> Sequence[Record]:
+        return _without([*map(_as_attachee, groups.records), *principals.records], attached)
+
+    return await place.pick(
+        Picker(
+            f"Attach {policy['name']} to",
+            PRINCIPAL,
+            records,
+            tones=_TONES,
+            verb="goes on",
+            empty=_empty((groups, principals, attached), "It is attached to everything there is."),
+        ),
+        [("groups", ""), ("principals", ""), ("attachments", policy_id)],
+    )
+
+
+async def pick_policies(place: "Collected", title: str, group_id: str, *, attached: bool) -> Sequence[Record] | None:
+    """Pick one policy that is attached to a group or, with `attached=False`, is not."""
+    every, there = _rows(place, "policies"), _rows(place, "policies of", f"group:{group_id}")
+    by_key = {column.key: column for column in POLICY.columns}
+
+    def records() -> Sequence[Record]:
+        if attached:
+            return there.records
+        ids = {record["id"] for record in there.records}
+        return [record for record in every.records if record["id"] not in ids]
+
+    return await place.pick(
+        Picker(
+            title,
+            POLICY,
+            records,
+            several=False,
+            verb="goes on",
+            columns=[by_key[key]._replace(wide=False) for key in ("name", "author", "description")],
+            tones={"author": lambda record: "warning" if record.get("orphaned") else None},
+            empty=_empty((every, there), "There is no policy to choose."),
+        ),
+        [("policies", ""), ("policies of", f"group:{group_id}")],
+    )
+
+
+def _rows(place: "Collected", name: str, subject: str = "") -> Rows:
+    return place.workspace.collections.rows(name, place.tenant_id, subject)
+
+
+def _without(records: Sequence[Record], there: Rows) -> list[Record]:
+    """Return the records that are not in `there`: groups first, then by name."""
+    keys = {record["key"] for record in there.records}
+    left = [record for record in records if record["key"] not in keys]
+    return sorted(left, key=lambda record: (record["type"] != "group", str(record["name"]).casefold()))
+
+
+def _as_attachee(group: Record) -> Record:
+    return {
+        "key": f"group:{group['id']}",
+        "type": "group",
+        "id": group["id"],
+        "name": group["name"],
+        "status": "",
+        "about": group.get("description") or "",
+    }
+
+
+def _empty(lists: Sequence[Rows], words: str) -> Callable[[], str]:
+    def empty() -> str:
+        failed = next((rows.error for rows in lists if rows.state == "failed" and rows.error is not None), None)
+        if failed is not None:
+            return failed.message
+        return words if all(rows.known for rows in lists) else "Asking the platform …"
+
+    return empty

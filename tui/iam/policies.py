@@ -1,0 +1,243 @@
+"""The screens of policies and of a policy's attachments."""
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar
+
+from textual.binding import BindingType
+
+from client.errors import FrostError
+from client.tables.columns import Column, Record, kind_and_id, time_text
+from client.tables.iam import ATTACHMENT, POLICY
+from tui.iam import changes
+from tui.iam.pickers import pick_attachees
+from tui.shell import keymap
+from tui.shell.history import Subject
+from tui.shell.messages import Lasting, Travel
+from tui.shell.remote_list_screen import Collected, Inner
+from tui.state.effects import counted
+from tui.widgets.detail import Section
+from tui.widgets.policy_text import kind_text, names, rules
+from tui.widgets.record_table import Tones
+
+
+class Policies(Collected):
+    """Policies of a tenant. Enter opens the editor, which evaluates a document before saving."""
+
+    NAME = "policies"
+    TITLE = "Policies"
+    KIND = POLICY
+    PRIMARY = "policies.edit"
+    ROWS = "policies"
+    BESIDE = ("attachments",)
+    NOTHING = "There is no policy yet; n writes one."
+    BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("policies")]
+    folded: bool | None = None
+    """Whether the details fold the rules; None until the user chooses."""
+
+    def columns(self) -> Sequence[Column]:
+        by_key = {column.key: column for column in POLICY.columns}
+        author = by_key["author"]._replace(cell=_author, sort=lambda record: _author(record).casefold())
+        wide = [by_key[key]._replace(wide=True) for key in ("rules", "updatedAt")]
+        attached = by_key["attachmentCount"]._replace(title="Uses")
+        return (by_key["name"], author, by_key["version"], attached, *wide)
+
+    def tones(self) -> Tones:
+        return {
+            "attachmentCount": lambda record: None if record.get("attachmentCount") else "dim",
+            "author": lambda record: "warning" if record.get("orphaned") else None,
+            "updatedAt": lambda record: "dim",
+        }
+
+    def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
+        attached = self.beside("attachments", str(record["id"]))
+        facts = [("Version", str(record.get("version", ""))), ("Author", _person(record))]
+        if record.get("orphaned"):
+            facts.append(("Orphaned", "its author holds nothing here any more: what it allows gives nothing"))
+        facts.append(("Updated", time_text(record.get("updatedAt"))))
+        sections: list[Section] = [("", [("", str(record["description"]))])] if record.get("description") else []
+        return str(record["name"]), [
+            *sections,
+            ("", facts),
+            *rules(record.get("document"), self.folded),
+            ("Attached to", names(attached.records, "attacheeName", attached.known, "nothing, so it gives nothing")),
+            ("Id", [("", str(record["id"]))]),
+        ]
+
+    # Actions
+
+    async def do_edit(self, argument: str = "") -> None:
+        policy = await self.named(argument)
+        if policy is not None:
+            await self._open_editor(policy)
+
+    async def do_create(self, argument: str = "") -> None:
+        await self._open_editor(None, argument)
+
+    async def _open_editor(self, policy: Record | None, name: str = "") -> None:
+        """Open the editor, then select the policy that it saved, if any."""
+        from tui.iam.editor.screen import PolicyEditor
+
+        tenant_id = self.tenant_id
+        collections = self.workspace.collections
+        if collections.rows("catalogue", tenant_id).state == "unread":
+            collections.read("catalogue", tenant_id)
+        catalogue = collections.rows("catalogue", tenant_id).records
+        editor = PolicyEditor(self.workspace, self.frame.keys, policy=policy, name=name, catalogue=catalogue)
+        saved = await self.app.push_screen_wait(editor)
+        if saved is not None:
+            self.post_message(Lasting("saving a policy"))
+            self.workspace.collections.put("policies", tenant_id, saved)
+            self.select(str(saved["id"]))
+        self.workspace.refresh()
+
+    def do_fold(self) -> None:
+        if self.record is not None:
+            folded = rules(self.record.get("document"), self.folded)[0][0].endswith("folded")
+            self.folded = not folded
+            self.show_detail()
+
+    async def do_attachments(self, argument: str = "") -> None:
+        await self._inside("attachments", argument)
+
+    async def do_versions(self, argument: str = "") -> None:
+        await self._inside("versions", argument)
+
+    async def _inside(self, place: str, argument: str) -> None:
+        policy = await self.named(argument)
+        if policy is not None:
+            self.post_message(Travel(place, Subject(self.tenant_id, str(policy["id"]), str(policy["name"]))))
+
+    async def do_attach(self) -> None:
+        policy = self.record
+        if policy is not None:
+            chosen = await pick_attachees(self, policy)
+            if chosen:
+                await changes.attach(self, policy, chosen)
+
+    async def do_rename(self) -> None:
+        policy, tenant_id = self.record, self.tenant_id
+        if policy is None:
+            return
+
+        async def save(values: Mapping[str, str]) -> None:
+            assert policy is not None
+            changed = {name: value for name, value in values.items() if value != policy[name]}
+            if changed:
+                identifier, version = str(policy["id"]), int(policy["version"])
+                made = await self.workspace.ask(
+                    lambda client: client.policies.update(tenant_id, identifier, version=version, **changed)
+                )
+                self.workspace.collections.put("policies", tenant_id, made.wire())
+                self.post_message(Lasting("editing a policy"))
+
+        async def again() -> Record:
+            nonlocal policy
+            assert policy is not None
+            identifier = str(policy["id"])
+            policy = (await self.workspace.ask(lambda client: client.policies.get(tenant_id, identifier))).wire()
+            self.workspace.collections.put("policies", tenant_id, policy)
+            return policy
+
+        await changes.fill_in(self, "Rename or describe policy", changes.texts(policy), save, again=again)
+
+    async def do_delete(self) -> None:
+        policy, tenant_id = self.record, self.tenant_id
+        if policy is None:
+            return
+        attachments = counted(int(policy.get("attachmentCount", 0)), "attachment", "attachments")
+        versions = counted(int(policy.get("version", 1)), "version", "versions")
+        facts = [
+            ("Policy", f"{policy['name']}  {policy['id']}"),
+            ("Goes with it", f"{attachments}, {versions}; for good"),
+        ]
+        change = {"change": "deletePolicy", "policyId": str(policy["id"])}
+        if not await changes.agreed(self, "Delete policy?", facts, [change], yes="Delete", destructive=True):
+            return
+        identifier, version = str(policy["id"]), int(policy["version"])
+        try:
+            await self.workspace.ask(lambda client: client.policies.delete(tenant_id, identifier, version))
+        except FrostError as error:
+            if error.code != "STALE_VERSION":
+                raise
+            self.tell(error, f"{changes.stale_words(error)} Nothing was deleted. ")
+            self.read()
+            return
+        self.workspace.collections.remove("policies", tenant_id, identifier)
+        self.post_message(Lasting("deleting a policy"))
+        self.app.notify(f"Deleted policy {policy['name']}", markup=False)
+        self.workspace.refresh()
+
+
+def _person(record: Record) -> str:
+    author = record.get("author") or {}
+    return str(author.get("name") or author.get("email") or record.get("authoredBy", ""))
+
+
+def _author(record: Record) -> str:
+    """Return the author. `orphaned` comes first, so that a truncated column shows it."""
+    return f"orphaned: {_person(record)}" if record.get("orphaned") else _person(record)
+
+
+class Attachments(Inner):
+    """Groups, keys and identities that a policy is attached to."""
+
+    NAME = "attachments"
+    TITLE = "Attachments"
+    KIND = ATTACHMENT._replace(id_key="key")
+    PRIMARY = "attachments.open"
+    ROWS = "attachments"
+    BESIDE = ("policies of", "members")
+    NOTHING = "The policy is attached to nothing, so it gives nothing; n attaches it."
+    BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("attachments")]
+
+    def columns(self) -> Sequence[Column]:
+        by_key = {column.key: column for column in ATTACHMENT.columns}
+        return (by_key["attacheeName"], by_key["attacheeType"]._replace(cell=kind_text), by_key["attachedAt"])
+
+    def tones(self) -> Tones:
+        return {"attacheeType": lambda record: "dim", "attachedAt": lambda record: "dim"}
+
+    def beside_of(self, name: str, record: Record) -> str:
+        return str(record["attacheeId"] if name == "members" else record["key"])
+
+    def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
+        policies = self.beside("policies of", str(record["key"]))
+        sections: list[Section] = [
+            ("", [("Type", kind_text(record)), ("Attached", time_text(record.get("attachedAt")))])
+        ]
+        if kind_and_id(record)[0] == "group":
+            members = self.beside("members", str(record["attacheeId"]))
+            sections.append(("Members", names(members.records, "memberName", members.known, "none")))
+        sections.append(("All policies attached to it", names(policies.records, "name", policies.known, "none")))
+        return str(record.get("attacheeName") or record["attacheeId"]), [
+            *sections,
+            ("Id", [("", str(record["attacheeId"]))]),
+        ]
+
+    # Actions
+
+    @property
+    def policy(self) -> Record:
+        assert self.subject is not None
+        return {"id": self.subject.id, "name": self.subject.name}
+
+    def do_open(self, argument: str = "") -> None:
+        record = next((row for row in self.records() if row["key"] == argument), self.record)
+        if record is None:
+            return
+        kind, identifier = kind_and_id(record)
+        name = str(record.get("attacheeName") or identifier)
+        if kind == "group":
+            self.post_message(Travel("members", Subject(self.tenant_id, identifier, name)))
+        else:
+            self.post_message(Travel("access", Subject(self.tenant_id, str(record["key"]), name)))
+
+    async def do_attach(self) -> None:
+        chosen = await pick_attachees(self, self.policy)
+        if chosen:
+            await changes.attach(self, self.policy, chosen)
+
+    async def do_detach(self) -> None:
+        chosen = self.table.meant
+        if chosen:
+            await changes.detach(self, self.policy, chosen)

@@ -1,0 +1,115 @@
+"""The versions of a policy: difference to the newest version in text and effect, and rollback."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual.binding import BindingType
+
+from client.errors import FrostError
+from client.tables.columns import Column, Record, time_text
+from client.tables.iam import VERSION
+from tui.iam import changes
+from tui.shell import keymap
+from tui.shell.messages import Lasting
+from tui.shell.remote_list_screen import Inner
+from tui.widgets.detail import Section
+from tui.widgets.policy_text import document_text, rules
+from tui.widgets.record_table import Tones
+
+
+class Versions(Inner):
+    """Versions of a policy, newest first. The newest is in force."""
+
+    NAME = "versions"
+    TITLE = "Versions"
+    KIND = VERSION
+    PRIMARY = "versions.difference"
+    ROWS = "versions"
+    NOTHING = "The platform knows no version of it."
+    BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("versions")]
+
+    def columns(self) -> Sequence[Column]:
+        by_key = {column.key: column for column in VERSION.columns}
+        version = by_key["version"]._replace(title="  Version", cell=_numbered, align="left")
+        wanted = [by_key[key] for key in ("changedAt", "changedByName", "change")]
+        return (version, *wanted, *(by_key[key]._replace(wide=True) for key in ("changed", "rules")))
+
+    def tones(self) -> Tones:
+        return {"changedAt": lambda record: "dim", "version": lambda record: "mark" if record.get("newest") else None}
+
+    def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
+        words = " · in force" if record.get("newest") else ""
+        facts = [
+            ("Changed", time_text(record.get("changedAt"))),
+            ("By", str(record.get("changedByName") or record.get("changedBy") or "—")),
+            ("What", _what(record)),
+        ]
+        if record.get("rolledBackTo") is not None:
+            facts.append(("Rolled back to", str(record["rolledBackTo"])))
+        texts = [("Name", str(record.get("name", ""))), ("Description", str(record.get("description") or "—"))]
+        return f"Version {record['version']}{words}", [("", facts), ("", texts), *rules(record.get("document"))]
+
+    # Actions
+
+    @property
+    def newest(self) -> Record | None:
+        """The version in force."""
+        return next((row for row in self.records() if row.get("newest")), None)
+
+    async def do_difference(self, argument: str = "") -> None:
+        from tui.iam.difference import Difference
+
+        old, new = self._numbered(argument), self.newest
+        if old is not None and old is new:
+            old = next((row for row in self.records() if int(row["version"]) == int(old["version"]) - 1), None)
+            if old is None:
+                self.frame.toast("There is only this version", "information")
+        if old is None or new is None:
+            return
+        policy, number, text = str(old["policyId"]), int(old["version"]), document_text(new["document"])
+        compare = {"policyId": policy, "version": number}
+        tenant_id = self.tenant_id
+        # Without a current time, constraints on the time make an operation conditional, as others do.
+        found = await self.workspace.ask(
+            lambda client: client.trials.coverage(tenant_id, text, facts={"currentTime": None}, compare=compare)
+        )
+        title = f"Version {number} to {new['version']}"
+        self.app.push_screen(Difference(title, document_text(old["document"]), text, found["targets"][0]))
+
+    async def do_roll_back(self) -> None:
+        old, new, tenant_id = self.record, self.newest, self.tenant_id
+        if old is None or new is None:
+            return
+        policy, number = str(old["policyId"]), int(old["version"])
+        change = {"change": "updatePolicy", "policyId": policy, "documentText": document_text(old["document"])}
+        facts = [
+            ("Policy", self.subject.name if self.subject else policy),
+            (
+                "To",
+                f"the document of version {number}, as version {int(new['version']) + 1}; name and description stay",
+            ),
+        ]
+        if not await changes.agreed(self, f"Roll back to version {number}?", facts, [change], yes="Roll back"):
+            return
+        version = int(new["version"])
+        try:
+            await self.workspace.ask(lambda client: client.policies.roll_back(tenant_id, policy, number, version))
+        except FrostError as error:
+            self.tell(error, f"{changes.stale_words(error)} " if error.code == "STALE_VERSION" else "")
+        else:
+            self.post_message(Lasting("rolling back a version"))
+            self.app.notify(f"Rolled back to version {number}", markup=False)
+        self.workspace.refresh()
+
+    def _numbered(self, argument: str) -> Record | None:
+        return next((row for row in self.records() if str(row["version"]) == argument), self.record)
+
+
+def _numbered(record: Record) -> str:
+    """Return the version number; `►` marks the version in force."""
+    return f"{'►' if record.get('newest') else ' '} {record['version']}"
+
+
+def _what(record: Record) -> str:
+    changed = ", ".join(map(str, record.get("changed") or ()))
+    return "made" if record.get("change") == "create" else changed or str(record.get("change", ""))

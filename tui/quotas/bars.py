@@ -1,0 +1,140 @@
+"""Quota bars: use against the limit, and the allocation of an organization's limit to its tenants.
+
+Bars are readable without colour: the heavy line is use, dots are free, `┃` is the limit, and the thin line after it is
+available without review. The part of a tenant begins with its letter in the legend, `►` for the current tenant.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from client.tables.columns import Record
+
+PAST = 3
+"""Cells after the limit. Each is worth as much as the limit."""
+OWN = "►"
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+REST = "+"
+"""Sign of tenants with small shares or without a letter."""
+PARTS = 12
+"""Other tenants with less than one part in `PARTS` are drawn as `REST`."""
+NEARLY = 0.8
+"""Share of a quota from which it is shown as a warning."""
+MOST_PERCENT = 999
+
+
+class Piece(NamedTuple):
+    text: str
+    tone: str | None = None
+
+
+Pieces = Sequence[Piece]
+
+
+def share(quota: Record) -> float | None:
+    """Return use divided by limit. None if the use is unknown or both are 0; infinite for use with a limit of 0."""
+    used, limit = quota.get("used"), quota.get("limit")
+    if used is None or (not limit and not used):
+        return None
+    return float(used / limit) if limit else float("inf")
+
+
+def over(quota: Record) -> bool:
+    return quota.get("used") is not None and quota["used"] > quota["limit"]
+
+
+def tone(quota: Record) -> str | None:
+    """Return the tone of the use: a warning from `NEARLY` on, bad from the limit on."""
+    part = share(quota)
+    if part is None:
+        return None
+    return "bad" if part >= 1 else "warning" if part >= NEARLY else None
+
+
+def share_text(quota: Record) -> str:
+    """Return the share in whole percent, at most 999. It is 100% only if use equals the limit."""
+    used, limit = quota.get("used"), int(quota["limit"])
+    if share(quota) is None or used is None:
+        return "—"
+    percent = MOST_PERCENT if not limit else min(MOST_PERCENT, used * 100 // limit)
+    return f"{percent + (used > limit and percent == 100)}%"
+
+
+def bar(quota: Record, cells: int) -> Pieces:
+    """Return the bar of a quota: use up to the limit after `cells`, then excess use and the amount without review."""
+    used, limit, bound = quota.get("used"), int(quota["limit"]), quota.get("requestable")
+    if not limit:
+        return [_nothing(cells + 1 + PAST)]
+    past = _past(max(0, (used or 0) - limit), max(0, (bound or 0) - limit), limit)
+    if used is None:
+        return [Piece("╱" * cells, "dim"), Piece("┃", "dim"), *past]
+    drawn = _heavy(used, limit, cells)
+    return [Piece(drawn, tone(quota)), Piece("·" * (cells - len(drawn)), "dim"), Piece("┃", "dim"), *past]
+
+
+def _nothing(cells: int) -> Piece:
+    """Return the text for a limit of 0."""
+    words = "no allowance" if cells >= len("no allowance") else "none"
+    return Piece(words.ljust(cells), "dim")
+
+
+def _heavy(used: int, limit: int, cells: int) -> str:
+    """Draw the use in half cells. Any use is visible, and only use of the whole limit fills the line."""
+    halves = min(cells * 2, round(used / limit * cells * 2))
+    if 0 < used < limit:
+        halves = max(1, min(halves, cells * 2 - 1))
+    return "━" * (halves // 2) + "╸" * (halves % 2)
+
+
+def _past(used: int, askable: int, limit: int) -> Pieces:
+    """Draw the part after the limit: excess use, then the amount available without review."""
+    heavy = _halves(used, limit)
+    light = _halves(askable, limit)
+    drawn = "━" * (heavy // 2) + "╸" * (heavy % 2)
+    thin = "─" * (light // 2 - len(drawn)) + ("╴" if light % 2 and light // 2 >= len(drawn) else "")
+    if used > PAST * limit:
+        drawn = drawn[:-1] + "›"
+    elif askable > PAST * limit and thin:
+        thin = thin[:-1] + "›"
+    return [Piece(drawn, "bad"), Piece(thin, "dim"), Piece(" " * (PAST - len(drawn) - len(thin)))]
+
+
+def _halves(amount: int, limit: int) -> int:
+    return min(PAST * 2, max(1, round(amount / limit * 2))) if amount else 0
+
+
+def letters(quota: Record, own: str) -> dict[str, str]:
+    """Return the letter of each tenant of an organization by id, the same for every resource type.
+
+    Tenants with a share too small to be drawn have `REST` instead.
+    """
+    tenants = quota.get("tenants", ())
+    others = [str(one["tenantId"]) for one in tenants if one["tenantId"] != own]
+    named = dict(zip(others, LETTERS, strict=False))
+    small = {str(one["tenantId"]) for one in tenants if int(one["limit"]) < _span(quota) / PARTS}
+    return {own: OWN, **{tenant: REST if tenant in small else named.get(tenant, REST) for tenant in others}}
+
+
+def _span(quota: Record) -> int:
+    """Return an organization's limit, or the sum of its tenants' limits if that is more."""
+    return max(int(quota["limit"]), int(quota.get("allocated") or 0))
+
+
+def stack(quota: Record, own: str, cells: int) -> Pieces:
+    """Return an organization's bar: a part for each tenant, and dots for the unallocated rest."""
+    span = _span(quota)
+    if not span:
+        return [_nothing(cells)]
+    signs = letters(quota, own)
+    given: dict[str, int] = {OWN: 0}
+    for one in quota.get("tenants", ()):
+        sign = signs[str(one["tenantId"])]
+        given[sign] = given.get(sign, 0) + int(one["limit"])
+    pieces: list[Piece] = []
+    total = done = 0
+    for sign, limit in sorted(given.items(), key=lambda pair: pair[0] == REST):
+        total += limit
+        end = round(total / span * cells)
+        if end > done:
+            pieces.append(Piece(sign + "━" * (end - done - 1), "mark" if sign == OWN else None))
+            done = end
+    return [*pieces, Piece("·" * (cells - done), "dim")]

@@ -1,0 +1,233 @@
+"""Form for a quota request. It shows the expected outcome while the limit is typed."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, ClassVar, NamedTuple
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.content import Content
+from textual.widget import Widget
+from textual.widgets import Button, Input, Static
+
+from client import quota_request
+from client.errors import Exit, FrostError
+from client.quota_request import LONGEST_REASON, Foreseen, kept_reason, whole_number
+from client.text import safe
+from tui.widgets.dialog import Dialog, hint
+from tui.widgets.line_input import LineInput
+
+SIGNS = {
+    quota_request.AT_ONCE: ("●", "$text-success"),
+    quota_request.LOWER: ("▼", "$text-warning"),
+    quota_request.REVIEW: ("◐", "$text-warning"),
+    quota_request.WAITS: ("◐", "$text-warning"),
+    quota_request.PENDING: ("◐", "$text-error"),
+    quota_request.SAME: ("=", "$text-muted"),
+}
+REFUSED = ("×", "$text-error")
+BUTTONS = {quota_request.LOWER: "Lower …", quota_request.REVIEW: "For the organization …"}
+OFFER = "; Enter asks for the organization's limit instead"
+SENDS = "Request"
+LABEL = 14  # cells of the labels, as in the style sheet
+
+
+class Wish(NamedTuple):
+    """Values of the form, with the expected outcome."""
+
+    limit: int
+    reason: str
+    outcome: str
+
+
+Send = Callable[[Wish], Awaitable[Any]]
+Facts = Callable[[], Sequence[tuple[str, str]]]
+
+
+class QuotaForm(Dialog[Any]):
+    """Returns the result of `send`, or None if cancelled. It remains open if `send` returns None or fails."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+s", "save", "Send", show=False, priority=True),
+        Binding("up", "app.focus_previous", show=False),
+        Binding("down", "app.focus_next", show=False),
+    ]
+    DEFAULT_CSS = """
+    QuotaForm {
+        & > .dialog { width: 76; padding: 0 2; overflow-y: auto; scrollbar-size-vertical: 1; }
+        .quota--facts { height: auto; margin: 1 0; }
+        .quota--label { width: 14; color: $text-muted; }
+        .quota--row { height: 1; }
+        .quota--unit { width: auto; color: $text-muted; margin-left: 1; }
+        #field-limit { width: 20; }
+        .quota--words { height: 2; margin-left: 14; color: $text-muted; }
+        .quota--count { height: 1; margin-left: 14; color: $text-muted; }
+        .quota--count.-problem { color: $text-error; }
+        .quota--problem { height: auto; min-height: 1; max-height: 3; color: $text-error; }
+        .dialog--buttons { height: 1; margin-top: 0; }
+        .dialog--buttons Button { border: none !important; height: 1; }
+    }
+    """
+    LISTENS_AT_ONCE = True
+
+    def __init__(
+        self,
+        title: str,
+        facts: Facts,
+        foresee: Callable[[int], Foreseen],
+        send: Send,
+        *,
+        unit: str,
+        limit: int | None = None,
+        reason: str = "",
+    ) -> None:
+        """Create the form.
+
+        Args:
+            title: The quota and its owner.
+            facts: Returns the current figures; `show` calls it again.
+            foresee: Returns the expected outcome of a limit.
+            send: Sends the request. Returns None if it was not sent.
+            unit: Unit of the limit; empty for plain numbers.
+            limit: Initial limit.
+            reason: Initial reason.
+        """
+        super().__init__()
+        self._title, self._facts, self._foresee, self._send = title, facts, foresee, send
+        self._unit, self._limit, self._reason = unit, limit, reason
+        self._sending = False
+
+    def title_text(self) -> str:
+        return self._title
+
+    def content(self) -> ComposeResult:
+        yield Static("", classes="quota--facts", markup=False)
+        yield from self._line("New limit", "limit", "" if self._limit is None else str(self._limit), self._unit)
+        yield Static("", classes="quota--words", markup=False)
+        yield from self._line("Reason", "reason", self._reason, "")
+        yield Static("", classes="quota--count", markup=False)
+        yield Static("", classes="quota--problem", markup=False)
+        yield Horizontal(
+            Button("Cancel", id="cancel"), Button(SENDS, id="save", variant="primary"), classes="dialog--buttons"
+        )
+        yield hint("Enter sends · Tab next · Esc cancels")
+
+    @staticmethod
+    def _line(label: str, name: str, value: str, unit: str) -> ComposeResult:
+        entry = LineInput(placeholder="what it is for" if name == "reason" else "", id=f"field-{name}")
+        entry.value = value
+        parts: list[Widget] = [Static(label, classes="quota--label", markup=False), entry]
+        if unit:
+            parts.append(Static(unit, classes="quota--unit", markup=False))
+        yield Horizontal(*parts, classes="quota--row")
+
+    def first_focus(self) -> Widget:
+        return self._entry("limit")
+
+    def _entry(self, name: str) -> Input:
+        return self.query_one(f"#field-{name}", Input)
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self.show()
+
+    def show(self) -> None:
+        lines = [Content.assemble((f"{name:<{LABEL}}", "$text-muted"), safe(value)) for name, value in self._facts()]
+        self.query_one(".quota--facts", Static).update(Content("\n").join(lines))
+        self._say()
+
+    # Display
+
+    def _say(self) -> None:
+        """Show the expected outcome, the label of the button and the length of the reason."""
+        words, outcome = self._limit_words()
+        self.query_one(".quota--words", Static).update(words)
+        button = self.query_one("#save", Button)
+        button.label = BUTTONS.get(outcome, SENDS)
+        button.refresh(layout=True)  # the label changes the width
+        length = len(self._entry("reason").value.strip())
+        count = self.query_one(".quota--count", Static)
+        count.set_class(length > LONGEST_REASON, "-problem")
+        count.update(f"{length} of {LONGEST_REASON} characters")
+
+    def _limit_words(self) -> tuple[Content, str]:
+        typed = self._entry("limit").value.strip()
+        try:
+            found = self._foresee(whole_number(typed))
+        except ValueError as problem:
+            said = Content.styled(str(problem), "$text-muted")
+            return Content.assemble((f"{REFUSED[0]} {problem}", REFUSED[1])) if typed else said, ""
+        sign, tone = SIGNS.get(found.outcome, REFUSED)
+        offer = OFFER if found.outcome == quota_request.REVIEW else ""
+        return Content.assemble((f"{sign} ", tone), safe(found.words), offer), found.outcome
+
+    def _problem(self, words: str, field: str = "") -> None:
+        self.query_one(".quota--problem", Static).update(Content(safe(words)))
+        if field:
+            self._entry(field).focus()
+
+    @on(Input.Changed)
+    def _changed(self) -> None:
+        self._problem("")
+        self._say()
+
+    # Sending
+
+    def _wish(self) -> Wish | None:
+        """Return the request. Show a problem and return None if it is invalid or would have no effect."""
+        try:
+            limit = whole_number(self._entry("limit").value.strip())
+        except ValueError as problem:
+            self._problem(str(problem), "limit")
+            return None
+        found = self._foresee(limit)
+        if found.outcome not in quota_request.SENT and found.outcome != quota_request.REVIEW:
+            self._problem("Nothing is sent: nothing would come of it.", "limit")
+            return None
+        try:
+            return Wish(limit, kept_reason(self._entry("reason").value), found.outcome)
+        except ValueError as problem:
+            self._problem(str(problem), "reason")
+            return None
+
+    def action_save(self) -> None:
+        wish = None if self._sending else self._wish()
+        if wish is not None:
+            self._sending = True
+            self._problem("")
+            self.app.run_worker(self._deliver(wish), group="request quota", exit_on_error=False)
+
+    async def _deliver(self, wish: Wish) -> None:
+        try:
+            answer = await self._send(wish)
+        except FrostError as error:
+            self._problem(refused(error))
+            self._say()
+        else:
+            if answer is not None:
+                self.dismiss(answer)
+        finally:
+            self._sending = False
+
+    @on(Input.Submitted)
+    def _submitted(self) -> None:
+        self.action_save()
+
+    @on(Button.Pressed)
+    def _pressed(self, event: Button.Pressed) -> None:
+        if event.button.id == "save":
+            self.action_save()
+        else:
+            self.dismiss(None)
+
+    def action_cancel(self) -> None:
+        if not self._sending:  # the result is shown before the form closes
+            self.dismiss(None)
+
+
+def refused(error: FrostError) -> str:
+    """Return why a request failed or, without a response, where to see whether it was created."""
+    if error.exit_code is Exit.UNREACHABLE:
+        return f"{error.message}; whether it was made is seen in the requests"
+    return f"{error.message}; {error.hint}" if error.hint else error.message

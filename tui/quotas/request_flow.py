@@ -1,0 +1,163 @@
+"""Request another limit, for a tenant (decided immediately) or its organization (decided by review)."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from client import quota_request
+from client.errors import FrostError
+from client.quota_request import Foreseen
+from client.tables.columns import Record
+from client.tables.quotas import amount_text
+from tui.quotas import table
+from tui.quotas.actions import ORGANIZATION_NEEDS_A_PERSON
+from tui.quotas.request_dialog import QuotaForm, Wish
+from tui.quotas.table import name_text
+from tui.shell.messages import Lasting
+from tui.shell.remote_list_screen import sentence
+from tui.widgets.confirm import Confirm
+
+if TYPE_CHECKING:
+    from tui.shell.remote_list_screen import Collected
+
+UNITS = {"mb": "MB", "gb": "GB"}
+"""Unit shown after the number of a limit, by the quota's unit."""
+Fill = Callable[[QuotaForm], Awaitable[Any]]
+
+
+async def request(place: "Collected", quota: Record, fill: Fill, *, limit: int | None = None, reason: str = "") -> None:
+    """Request another limit for the tenant. Above the limit without review, continue with the organization's limit."""
+    tenant_id, resource_type = place.tenant_id, str(quota["resourceType"])
+    tenant = place.workspace.name_of(tenant_id)
+
+    def newest() -> Record:
+        known = place.workspace.collections.rows("quotas", tenant_id).records
+        return next((one for one in known if one["resourceType"] == resource_type), quota)
+
+    async def send(wish: Wish) -> Record | Wish | None:
+        if wish.outcome == quota_request.REVIEW:
+            if place.workspace.keyed:
+                raise FrostError(sentence(ORGANIZATION_NEEDS_A_PERSON).removesuffix("."), code="SESSION_REQUIRED")
+            return wish
+        if wish.outcome == quota_request.LOWER and not await _lowers(place, newest(), tenant, wish.limit):
+            return None
+        try:
+            made: Record = (
+                await place.workspace.ask(
+                    lambda client: client.quotas.request(tenant_id, resource_type, wish.limit, wish.reason)
+                )
+            ).wire()
+        finally:
+            place.workspace.refresh()  # the expected outcome may have been based on outdated figures
+        if made.get("status") == "denied":
+            raise FrostError(f"denied: {made.get('decision')}", code="DENIED")
+        return made
+
+    form = QuotaForm(
+        f"{name_text(quota)} of {tenant}",
+        lambda: _facts(newest()),
+        lambda number: quota_request.foreseen(newest(), number),
+        send,
+        unit=UNITS.get(str(quota.get("unit")), ""),
+        limit=limit,
+        reason=reason,
+    )
+    answer = await fill(form)
+    if isinstance(answer, Wish):
+        await request_of_organization(place, newest(), fill, wanted=answer.limit, reason=answer.reason)
+    elif answer is not None:
+        _told(place, answer, name_text(quota))
+
+
+async def request_of_organization(
+    place: "Collected",
+    quota: Record,
+    fill: Fill,
+    *,
+    wanted: int | None = None,
+    limit: int | None = None,
+    reason: str = "",
+) -> None:
+    """Request another limit for the organization.
+
+    Args:
+        quota: The quota of the tenant or of the organization.
+        wanted: Limit for the tenant. The form begins with the limit that the organization needs for it.
+        limit: Initial limit if `wanted` is None.
+        reason: Initial reason.
+    """
+    resource_type, tenant = str(quota["resourceType"]), place.workspace.tenant or {}
+    organization_id, name = str(tenant.get("organizationId", "")), str(tenant.get("organizationName", ""))
+    found = await place.workspace.ask(lambda client: client.quotas.of_organization(organization_id))
+    own: Record = next(one.wire() for one in found if one.resource_type == resource_type)
+    facts = [
+        ("In use", _amount(own, "used")),
+        ("Limit", _amount(own, "limit")),
+        ("Allocated", f"{_amount(own, 'allocated')} to its tenants together"),
+    ]
+    if wanted is not None:
+        limit = quota_request.needed_of_organization(quota, own, wanted)
+        unit, own_name = own.get("unit"), place.workspace.name_of(place.tenant_id)
+        facts.append(
+            ("For this", f"{amount_text(limit, unit)}, so that {own_name} may have {amount_text(wanted, unit)}")
+        )
+
+    def foresee(number: int) -> Foreseen:
+        requests = place.workspace.collections.rows("quota requests", place.tenant_id, organization_id).records
+        return quota_request.foreseen_of_organization(own, number, table.waiting(requests).get(resource_type))
+
+    async def send(wish: Wish) -> Record:
+        try:
+            made = await place.workspace.ask(
+                lambda client: client.quotas.request_organization(
+                    organization_id, resource_type, wish.limit, wish.reason
+                )
+            )
+        finally:
+            place.workspace.refresh()
+        answered: Record = made.wire()
+        return answered
+
+    form = QuotaForm(
+        f"{name_text(own)} of the organization {name}",
+        lambda: facts,
+        foresee,
+        send,
+        unit=UNITS.get(str(own.get("unit")), ""),
+        limit=limit,
+        reason=reason,
+    )
+    answer = await fill(form)
+    if answer is not None:
+        _told(place, answer, name_text(own))
+
+
+async def _lowers(place: "Collected", quota: Record, tenant: str, limit: int) -> bool:
+    """Confirm a lower limit. Default to No."""
+    facts = [
+        ("Quota", f"{name_text(quota)}  {quota['resourceType']}"),
+        ("Tenant", tenant),
+        ("Limit", f"{_amount(quota, 'limit')} → {amount_text(limit, quota.get('unit'))}"),
+        ("In use", _amount(quota, "used")),
+        ("Effect", "in force at once; nothing is created above it, what is there stays"),
+    ]
+    return await place.app.push_screen_wait(Confirm("Lower the limit?", facts, yes="Lower"))
+
+
+def _told(place: "Collected", made: Record, title: str) -> None:
+    """Show the outcome of a request."""
+    words = table.outcome_words(made, {str(made["resourceType"]): title})
+    place.frame.toast(f"{words}{', waits for review' if made.get('status') == 'pending' else ''}")
+    place.post_message(Lasting("requesting a limit"))
+
+
+def _facts(quota: Record) -> Sequence[tuple[str, str]]:
+    creating = f", {_amount(quota, 'creating')} of it being created" if quota.get("creating") else ""
+    return [
+        ("In use", f"{_amount(quota, 'used')}{creating}"),
+        ("Limit", _amount(quota, "limit")),
+        ("At once", f"up to {_amount(quota, 'requestable')} without review"),
+    ]
+
+
+def _amount(quota: Record, member: str) -> str:
+    return amount_text(quota.get(member), quota.get("unit"))

@@ -1,0 +1,198 @@
+"""Quota planner: a plan typed as `TYPE=N …`, with its effect on the limits."""
+
+from collections.abc import Callable, Sequence
+from difflib import get_close_matches
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.widget import Widget
+from textual.widgets import Input, Static
+
+from client import quota_plan
+from client.quota_plan import Need, Plan
+from client.quota_request import whole_number
+from client.tables.columns import Column, Kind, Record, quantity
+from client.tables.quotas import amount_text
+from client.text import safe
+from tui.widgets.dialog import Dialog, hint
+from tui.widgets.line_input import LineInput
+from tui.widgets.record_table import RecordTable
+
+SIGNS = {
+    quota_plan.FITS: ("● fits", "good"),
+    quota_plan.AT_ONCE: ("▲ ask, at once", "warning"),
+    quota_plan.REVIEW: ("◐ needs review", "warning"),
+    quota_plan.SUPPORT: ("× contact support", "bad"),
+    quota_plan.UNKNOWN: ("╱ use unknown", "dim"),
+}
+TALLEST = 8  # rows shown without scrolling
+
+
+def _figure(member: str) -> Callable[[Record], str]:
+    return lambda record: quantity(record.get(member), record.get("unit"))
+
+
+def _then(record: Record) -> str:
+    unit = record.get("unit")
+    return f"{quantity(record.get('after'), unit).removesuffix(' GB')} of {quantity(record['limit'], unit)}"
+
+
+_COLUMNS = (
+    Column("resourceType", "Type", whole=True),
+    Column("wanted", "More", align="right", cell=_figure("wanted")),
+    Column("after", "Then", align="right", cell=_then, whole=True),
+    Column("answer", "Answer", cell=lambda record: SIGNS[record["answer"]][0], whole=True),
+)
+NEEDS = Kind("quota", "quotas", "resourceType", _COLUMNS, {}, "resourceType")
+
+
+class Mistaken(ValueError):
+    """The line is not a valid plan. The message has the reason."""
+
+
+def wanted(line: str, types: Sequence[str]) -> dict[str, int]:
+    """Parse a plan such as `instance=10 vcpu=40`. Amounts are in the units of the quotas.
+
+    Raises:
+        Mistaken: A part is not TYPE=N, has an unknown type, or repeats a type.
+    """
+    found: dict[str, int] = {}
+    for word in line.replace(",", " ").split():
+        name, equals, number = word.partition("=")
+        if name not in types:
+            near = get_close_matches(name.casefold(), types, 1)
+            raise Mistaken(f"no type is called {safe(name, 30)}" + (f"; did you mean {near[0]}?" if near else ""))
+        if not equals or not number:
+            raise Mistaken(f"{name}=N: how many more")
+        if name in found:
+            raise Mistaken(f"{name} stands there twice")
+        try:
+            found[name] = whole_number(number)
+        except ValueError:
+            raise Mistaken(f"{name}={safe(number, 20)}: a whole number in plain digits") from None
+    return found
+
+
+class WhatIf(Dialog[Need | None]):
+    """Returns the need to request, chosen with Enter; None if cancelled."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up", "choose(-1)", show=False, priority=True),
+        Binding("down", "choose(1)", show=False, priority=True),
+        Binding("tab", "complete", show=False, priority=True),
+    ]
+    DEFAULT_CSS = """
+    WhatIf {
+        & > .dialog { width: 76; padding: 0 2; }
+        LineInput { margin: 1 0; }
+        .what-if--words { height: auto; min-height: 2; max-height: 3; }
+        RecordTable { height: 3; margin-bottom: 1; }
+    }
+    """
+    LISTENS_AT_ONCE = True
+
+    def __init__(self, quotas: Callable[[], Sequence[Record]], line: str = "") -> None:
+        super().__init__()
+        self._quotas, self._line = quotas, line
+        self._plan: Plan | None = None
+
+    def title_text(self) -> str:
+        return "What if there were more of"
+
+    def content(self) -> ComposeResult:
+        entry = LineInput(placeholder="instance=10 vcpu=40 ram=65536")
+        entry.value = self._line
+        yield entry
+        table = RecordTable(NEEDS, tones={"answer": lambda record: SIGNS[record["answer"]][1]})
+        table.can_focus = False
+        yield table
+        yield Static("", classes="what-if--words", markup=False)
+        yield hint("Tab completes · ↑ ↓ choose · Enter asks for the limit · Esc leaves")
+
+    def first_focus(self) -> Widget:
+        return self.query_one(LineInput)
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        entry = self.query_one(LineInput)
+        entry.cursor_position = len(entry.value)
+        self._try()
+
+    @property
+    def types(self) -> Sequence[str]:
+        return [str(one["resourceType"]) for one in self._quotas()]
+
+    @on(Input.Changed)
+    def _try(self) -> None:
+        line = self.query_one(LineInput).value
+        table = self.query_one(RecordTable)
+        try:
+            plan = quota_plan.what_if(self._quotas(), wanted(line, self.types))
+        except Mistaken as mistake:
+            self._plan = None
+            self._say(str(mistake), "$text-muted")
+            return
+        self._plan = plan
+        table.show([need.document() for need in plan.needs])
+        table.styles.height = min(TALLEST, max(2, len(plan.needs))) + 1
+        self._say(verdict(plan), "$foreground")
+
+    def _say(self, words: str, tone: str) -> None:
+        self.query_one(".what-if--words", Static).update(Content.styled(safe(words), tone))
+
+    @on(RecordTable.Highlighted)
+    def _highlighted(self, event: RecordTable.Highlighted) -> None:
+        event.stop()
+
+    def action_choose(self, lines: int) -> None:
+        self.query_one(RecordTable).action_move(lines)
+
+    def action_complete(self) -> None:
+        """Complete the last word to the shortest type that begins with it."""
+        entry = self.query_one(LineInput)
+        before, blank, word = entry.value.rpartition(" ")
+        starting = [name for name in self.types if word and name.startswith(word.casefold())]
+        if starting and "=" not in word:
+            entry.value = f"{before}{blank}{min(starting, key=len)}="
+            entry.cursor_position = len(entry.value)
+
+    @on(Input.Submitted)
+    def _submitted(self) -> None:
+        """Return the need under the cursor, or else the first need, that can be requested."""
+        if self._plan is None or not self._plan.needs:
+            return
+        place = self.query_one(RecordTable).cursor
+        chosen = (self._plan.needs[place], *self._plan.needs)
+        short = next((need for need in chosen if need.answer in (quota_plan.AT_ONCE, quota_plan.REVIEW)), None)
+        if short is None or short.after is None:
+            self._say(f"There is nothing to ask for. {verdict(self._plan)}", "$foreground")
+        else:
+            self.dismiss(short)
+
+
+def verdict(plan: Plan) -> str:
+    if not plan.needs:
+        return "Types with how many more of each; memory in MB."
+    short = [need for need in plan.needs if need.answer not in (quota_plan.FITS, quota_plan.UNKNOWN)]
+    told = "; ".join(_short(need) for need in short)
+    if plan.fits is False:
+        return f"It does not fit: {told}."
+    unknown = ", ".join(need.resource_type for need in plan.needs if need.answer == quota_plan.UNKNOWN)
+    if plan.fits is None:
+        return f"Whether it fits is not known: the use of {unknown} is unknown, and its limit still applies."
+    if plan.times is None:
+        return "It fits."
+    times = "once" if plan.times == 1 else f"{plan.times:,} times over"
+    return f"It fits {times}; {plan.first} would be the first to break."
+
+
+def _short(need: Need) -> str:
+    ways = {
+        quota_plan.AT_ONCE: "which may be asked for at once",
+        quota_plan.REVIEW: f"more than the {amount_text(need.requestable, need.unit)} that need no review",
+        quota_plan.SUPPORT: "which only support changes",
+    }
+    return f"{need.resource_type} needs {amount_text(need.after, need.unit)}, {ways[need.answer]}"

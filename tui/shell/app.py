@@ -1,0 +1,271 @@
+"""The application, which connects screens, actions and state."""
+
+import asyncio
+import contextlib
+import gc
+import os
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from textual import events, on
+from textual.app import App, ScreenStackError
+from textual.binding import Binding
+from textual.driver import Driver
+from textual.filter import LineFilter
+from textual.notifications import Notification
+from textual.screen import Screen
+from textual.widgets._toast import ToastHolder, ToastRack
+from textual.worker import Worker, WorkerState
+
+from client.errors import Exit, FrostError
+from client.operations import unless_cancelled
+from tui.launch import Launch
+from tui.shell import keymap, themes
+from tui.shell.main_screen import FrameScreen
+from tui.shell.messages import SignInWanted, Travel
+from tui.shell.routes import load
+from tui.state import preferences
+from tui.state.event_stream import Work
+from tui.state.notices import Notice, Notices, Severity, seconds
+from tui.state.workspace import Workspace
+from tui.terminal import textual_patches
+from tui.terminal.driver import FrostDriver
+from tui.terminal.shutdown import HUNG_UP, Ending, await_threads
+from tui.terminal.textual_patches import VisibleControls
+from tui.terminal.type_ahead import TypeAhead
+from tui.widgets.record_table import RecordTable
+
+if TYPE_CHECKING:
+    from client.connection import Connection
+
+
+class FrostApp(App[None]):
+    """Full-screen frost on one connection."""
+
+    TITLE = "frost"
+    ENABLE_COMMAND_PALETTE = False  # replaced by tui/shell/palette.py
+    PAUSE_GC_ON_SCROLL = True
+    CSS = """
+    * { link-style: none; }
+    ToastRack { margin-bottom: 2; align-horizontal: right; }
+    Toast { background: $panel; color: $foreground; padding: 0 1; margin-top: 1; }
+    """
+
+    def __init__(self, connection: "Connection", launch: Launch, state_path: Path) -> None:
+        textual_patches.fix_style_cache_leak()
+        super().__init__(driver_class=_driver(launch))
+        for theme in (themes.DARK, themes.LIGHT):
+            self.register_theme(theme)
+        self.ending: Ending | None = None
+        """Ends the program on a signal or hang-up; None in tests."""
+        self.state_path = state_path
+        self.remembered = preferences.load(state_path)
+        self.theme = themes.choose(os.environ, self.remembered.theme, launch.no_color)
+        movement = [binding for binding in RecordTable.BINDINGS if isinstance(binding, Binding)]
+        self.keys = keymap.resolve(connection.config.keys, movement, browser=launch.browser)
+        self.set_keymap(self.keys.changed)
+        self.workspace = Workspace(
+            connection,
+            self.remembered,
+            spawn=self.spawn,
+            changed=self._changed,
+            notice=self._notice,
+            tenant_flag=launch.tenant,
+            read_only=launch.read_only,
+        )
+        self.frame = FrameScreen(self.workspace, self.keys, self.withdraw)
+        self._net = VisibleControls()
+        self._notices = Notices()
+        self._type_ahead = TypeAhead(self)
+        self._asking_to_sign_in = False
+
+    def get_default_screen(self) -> Screen[Any]:
+        return self.frame
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        return [*super().get_line_filters(), self._net]
+
+    def export_screenshot(self, *, title: str | None = None, simplify: bool = False) -> str:
+        """Take a picture of the screen, without secrets."""
+        from tui.widgets.secret import pictured
+
+        with pictured():
+            return super().export_screenshot(title=title, simplify=simplify)
+
+    async def on_event(self, event: events.Event) -> None:
+        if isinstance(event, events.Key | events.Paste) and not event.is_forwarded and self._type_ahead.holds(event):
+            return
+        await super().on_event(event)
+
+    def _fatal_error(self) -> None:
+        """Print a traceback without variables: they may hold keys and tokens."""
+        import rich
+        from rich.segment import Segments
+        from rich.traceback import Traceback
+
+        self.bell()
+        told = Traceback(width=None, suppress=[rich])
+        self._exit_renderables.append(Segments(self.console.render(told, self.console.options)))
+        self._close_messages_no_wait()
+
+    # Start and exit
+
+    def on_ready(self) -> None:
+        """Send the first requests and enable garbage collection, after the first frame."""
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(unless_cancelled)
+        gc.enable()
+        self.frame.furnish()
+        self.workspace.start()
+        if self.workspace.first_run:
+            # The hint of the first run has been shown, even if this run crashes.
+            preferences.save(self.state_path, self.remembered)
+        for problem in (*self.workspace.connection.config.notices, *self.keys.problems):
+            self.frame.toast(problem, "warning")
+
+    def leave(self, code: int) -> None:
+        """Exit with a code, as soon as the application is running."""
+        if self.is_running:
+            self.exit(return_code=code)
+        else:
+            asyncio.get_running_loop().call_later(0.02, self.leave, code)
+
+    def hung_up(self) -> None:
+        """End the program: the terminal hung up. The driver calls this from its own thread."""
+        if self.ending is not None:
+            self.ending.begin(HUNG_UP)
+
+    def let_go(self) -> None:
+        """Discard further output to the terminal. Callable from any thread."""
+        let_go: Callable[[], None] = getattr(self._driver, "let_go", lambda: None)
+        let_go()
+
+    async def on_unmount(self) -> None:
+        preferences.save(self.state_path, self.remembered)
+        await self.workspace.close()
+
+    def action_interrupt(self) -> None:
+        """Show the key that quits: Ctrl-C, pressed by habit, must not lose anything."""
+        runs = self.workspace.provisioning.running or self.workspace.applies.running
+        going_on = " What is running goes on without this screen." if runs else ""
+        key = self.keys.label("app.quit")
+        self.frame.toast(f"{key} quits.{going_on}" if key else f"Quit with :quit.{going_on}")
+
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: Severity = "information",
+        timeout: float | None = None,
+        markup: bool = True,
+    ) -> None:
+        """Show a message with other recent ones. The text is never markup."""
+        now, stays = time.monotonic(), seconds(message, severity) if timeout is None else timeout
+        anew = self._notices.add(Notice(message, severity, now + stays), now)
+        if anew is not None:
+            self.clear_notifications()
+        for notice in anew or (Notice(message, severity, now + stays),):
+            super().notify(
+                notice.words, title=title, severity=notice.severity, timeout=notice.until - now, markup=False
+            )
+
+    def withdraw(self, stale: Callable[[Notification], bool]) -> None:
+        """Remove outdated messages before their timeout."""
+        for notification in [one for one in self._notifications if stale(one)]:
+            self._notices.drop(notification.message)
+            self._unnotify(notification)
+
+    def _refresh_notifications(self) -> None:
+        """Remove the toasts of expired messages. Textual removes only their text: it leaked 100 MB in a day of work."""
+        super()._refresh_notifications()
+        with contextlib.suppress(ScreenStackError):
+            told = {ToastRack._toast_id(notification) for notification in self._notifications}
+            for holder in self.screen.query(ToastHolder):
+                if holder.id not in told and holder.is_mounted:
+                    holder.remove()
+
+    # Callbacks of the workspace
+
+    def spawn(self, name: str, work: Work | None) -> None:
+        """Run work in the background, in place of the task of the same name. None only cancels that task."""
+        if work is None:
+            self.workers.cancel_group(self, name)
+        else:
+            _: Worker[None] = self.run_worker(work, name=name, group=name, exclusive=True, exit_on_error=False)
+
+    def _changed(self, topic: str) -> None:
+        self.frame.changed(topic)
+        if topic == "link" and self.workspace.link.state == "signed_out":
+            self.post_message(SignInWanted())
+
+    def _notice(self, words: str, severity: Severity) -> None:
+        self.frame.toast(words, severity)
+
+    @on(SignInWanted)
+    def _sign_in(self) -> None:
+        """Show one sign-in dialog, however many requests were refused."""
+        if not self._asking_to_sign_in:
+            self._asking_to_sign_in = True
+            _: Worker[None] = self.run_worker(self._signing_in, group="sign in", exit_on_error=False)
+
+    async def _signing_in(self) -> None:
+        session_is_over = load("tui.contexts.sign_in:session_is_over")
+        try:
+            await session_is_over(self, self.workspace, lambda: self.frame.post_message(Travel("contexts")))
+        finally:
+            self._asking_to_sign_in = False
+
+    # Failures
+
+    @on(Worker.StateChanged)
+    def _worker_changed(self, event: Worker.StateChanged) -> None:
+        if event.state is WorkerState.ERROR and event.worker.error is not None:
+            self.failed(event.worker.error)
+
+    def failed(self, error: BaseException) -> None:
+        """Show an error with its hint and request id. A refused sign-in has its own dialog."""
+        if not isinstance(error, FrostError):
+            self.log.error(error)
+            self.frame.toast(f"Something unforeseen happened: {type(error).__name__}: {error}", "error")
+        elif error.exit_code is not Exit.NOT_SIGNED_IN:
+            request = f"\nrequest {error.request_id}" if error.request_id else ""
+            hint = f"\n{error.hint}" if error.hint else ""
+            self.frame.toast(f"{error.message}{hint}{request}", "error")
+
+
+def _driver(launch: Launch) -> type[Driver]:
+    if launch.browser:
+        from tui.terminal.browser_driver import BrowserDriver
+
+        return BrowserDriver
+    return FrostDriver
+
+
+def _tell(loop: asyncio.AbstractEventLoop, leave: Callable[[int], None], code: int) -> None:
+    with contextlib.suppress(RuntimeError):  # the loop is closed
+        loop.call_soon_threadsafe(leave, code)
+
+
+def start(connection: "Connection", launch: Launch, ending: Ending) -> int:
+    """Run the application and return the exit code.
+
+    Threads are awaited for a limited time; asyncio would wait without limit.
+    """
+    app = FrostApp(connection, launch, preferences.path_of(os.environ))
+    loop = asyncio.new_event_loop()
+    threads = ThreadPoolExecutor(thread_name_prefix="frost")
+    loop.set_default_executor(threads)
+    app.ending = ending
+    ending.attach(lambda code: _tell(loop, app.leave, code), app.let_go)
+    try:
+        app.run(loop=loop)
+    finally:
+        threads.shutdown(wait=False, cancel_futures=True)
+    code = ending.code or app.return_code or 0
+    await_threads(code)
+    loop.close()
+    return code

@@ -1,0 +1,109 @@
+"""Targets of the activity log: that of the record under the cursor, and the screen that shows a target."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from client.tables.columns import Record, kind_and_id
+from tui.shell.action import Situation, line
+
+MANAGERS = ("owner", "admin")
+ACTIVITY_NEEDS_A_PERSON = "this context works with an API key; the activity needs a person who is signed in"
+ACTIVITY_NEEDS_A_MANAGER = "only an owner or admin of the organization sees what was done there"
+
+
+WAYS: Mapping[str, str] = {
+    "policy": "policies",
+    "group": "groups",
+    "api_key": "api-keys",
+    "workload_identity": "access",
+    "tenant": "tenants",
+    "quota_request": "quotas",
+    "organization": "account",
+    "session": "sessions",
+    "user": "account",
+}
+"""The screen that shows a kind of target."""
+
+
+_KEPT_OF = ("api_key", "workload_identity", "group")
+
+
+def way_to(record: Record) -> str:
+    """Return the screen that shows the target of a log entry; empty if there is none."""
+    kind, operation = str(record.get("targetKind") or ""), str(record.get("operation") or "")
+    asked = str(record.get("target") or "")
+    if kind == "tenant" and (operation.startswith("default_tags.") or "/default-tags" in asked):
+        return "default-tags"
+    if operation.startswith("quota_request."):
+        return "quotas"
+    return WAYS.get(kind, "")
+
+
+def listed_as(record: Record) -> str:
+    """Return the id of an entry's target on its screen; empty if the screen as a whole shows it."""
+    kind, identifier, place = str(record.get("targetKind") or ""), str(record.get("targetId") or ""), way_to(record)
+    if place == "access":
+        return f"{kind}:{identifier}"
+    if place == "quotas":  # quota requests are listed by resource type, the name of the target
+        return str(record.get("targetName") or "") if kind == "quota_request" else ""
+    return identifier if place != "default-tags" and kind != "user" else ""
+
+
+def thing(situation: Situation) -> str:
+    """Return the target that the screen shows, as in the log (`policy:ID`); empty if the log has no entries for it."""
+    record = situation.record or {}
+    match situation.place:
+        case "policies":
+            return _named("policy", record.get("id"))
+        case "versions":
+            return _named("policy", situation.subject)
+        case "groups":
+            return _named("group", record.get("id"))
+        case "api-keys":
+            return _named("api_key", record.get("id"))
+        case "tenants":
+            return _named("tenant", record.get("id"))
+        case "default-tags" | "tag-versions" | "apply-runs":
+            return _named("tenant", situation.tenant)
+        case "requests":
+            return _named("quota_request", record.get("id"))
+        case "members" | "attachments" | "who":
+            kind, identifier = kind_and_id(record)
+            return _named(kind, identifier) if kind in _KEPT_OF else ""
+        case "activity" | "activity-of" | "organization-activity":
+            kind = str(record.get("targetKind") or "")
+            return _named(kind, record.get("targetId")) if kind != "organization" else ""
+    return ""
+
+
+def _named(kind: str, identifier: object) -> str:
+    return f"{kind}:{identifier}" if identifier else ""
+
+
+def readable(situation: Situation) -> str:
+    """Return why the log cannot be read. While the role is unknown, the platform decides."""
+    if situation.keyed:
+        return ACTIVITY_NEEDS_A_PERSON
+    if situation.role and situation.role not in MANAGERS:
+        return ACTIVITY_NEEDS_A_MANAGER
+    return "" if situation.tenant else "no tenant is in use"
+
+
+def of_this(situation: Situation) -> str:
+    """Return why no entries can be shown for the record under the cursor."""
+    if reason := readable(situation):
+        return reason
+    if not thing(situation):
+        return "nothing is kept in the log about what is shown here"
+    record = situation.record or {}
+    tenant = record.get("id") if situation.place == "tenants" else record.get("tenantId", situation.tenant)
+    return "" if tenant in (None, "", situation.tenant) else "it belongs to another tenant: use that one first"
+
+
+ACTIVITY = ("tenant", "activity")
+
+
+def of_this_line(situation: Situation) -> str:
+    """Return the command that lists the entries about the record under the cursor."""
+    return line(*ACTIVITY, "--target", found) if (found := thing(situation)) else ""

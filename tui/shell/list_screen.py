@@ -1,0 +1,296 @@
+"""Base of all screens: a heading with the filter, a list, a detail pane, and the actions of a list."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import BindingType
+from textual.message import Message
+
+from client.tables.columns import Column, Kind, Record
+from client.text import safe
+from tui.shell import actions, keymap
+from tui.shell.history import Subject
+from tui.shell.messages import Perform
+from tui.state.workspace import Workspace
+from tui.terminal.textual_patches import Row, Stack
+from tui.widgets.detail import Detail, Section
+from tui.widgets.heading import Heading
+from tui.widgets.record_table import RecordTable, Tones
+from tui.widgets.record_view import RecordView
+
+if TYPE_CHECKING:
+    from tui.state.tag_draft import TagDraft
+
+
+class Place(Row):
+    """A list of records of one kind. Subclasses define the kind, the records and their actions."""
+
+    NAME: ClassVar[str]
+    TITLE: ClassVar[str]
+    KIND: ClassVar[Kind]
+    PRIMARY: ClassVar[str]
+    """The action of Enter."""
+    BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings(actions.LIST)]
+
+    DEFAULT_CSS = """
+    Place {
+        background: $background;
+        & > .place--list { width: 1fr; height: 1fr; }
+        & > Detail { width: 40; height: 1fr; display: none; border-left: solid $border; padding: 1 1 1 2; }
+        &.-detail > Detail { display: block; width: 1fr; border-left: none; }
+        &.-detail > .place--list { display: none; }
+    }
+    """
+
+    class Moved(Message):
+        """The record under the cursor, or its details, changed."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        super().__init__(id=f"place-{self.NAME}")
+        self.workspace = workspace
+        self.subject: Subject | None = None
+        """The record whose contents are shown; None on other screens."""
+        self._sort_restored = False
+
+    def compose(self) -> ComposeResult:
+        with Stack(classes="place--list"):
+            yield Heading(self.TITLE, self.focus_list)
+            yield from self.above()
+            yield RecordTable(self.KIND, self.columns(), tones=self.tones(), empty=self.empty())
+        detail = Detail()
+        detail.can_focus = True
+        yield detail
+
+    def on_mount(self) -> None:
+        self.show()
+        self.show_detail()  # with the first frame, not after it
+
+    # Overridden by subclasses
+
+    def above(self) -> ComposeResult:
+        """Yield widgets between the heading and the list."""
+        yield from ()
+
+    def columns(self) -> Sequence[Column]:
+        """Return the columns, the most important first."""
+        return self.KIND.columns
+
+    def tones(self) -> Tones:
+        """Return the tones of cells."""
+        return {}
+
+    def empty(self) -> str:
+        """Return the text of an empty list."""
+        return "There is nothing here."
+
+    def records(self) -> Sequence[Record]:
+        """Return the current records."""
+        raise NotImplementedError
+
+    @property
+    def known(self) -> bool:
+        """Whether the list is complete, so that an empty one means no records."""
+        return True
+
+    def state_words(self) -> str:
+        """Return the freshness of the list in words; empty if it is fresh."""
+        return ""
+
+    def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
+        """Return title and sections of the detail pane."""
+        raise NotImplementedError
+
+    def changed(self, topic: str) -> None:
+        """Handle a change of the workspace. Its topics are listed in tui/state/workspace.py."""
+
+    def enter(self, subject: Subject) -> None:
+        """Show the contents of a record."""
+
+    def in_sight(self) -> None:
+        """Handle the opening of the screen."""
+
+    def select(self, record_id: str) -> None:
+        """Move the cursor to a record."""
+        self.table.select(record_id)
+
+    def count_words(self, view: RecordView) -> str:
+        """Return how many records there are, and how many the filter shows; empty while an empty list is incomplete."""
+        if not view.total and not self.known:
+            return ""
+        return f"{len(view):,} of {view.total:,}" if view.filter else f"{view.total:,} {self._noun(view.total)}"
+
+    @property
+    def draft(self) -> "TagDraft | None":
+        """The unsaved draft on this screen; None on screens without one."""
+        return None
+
+    @property
+    def undo_words(self) -> str:
+        """Description of the edit that undo reverts here before other changes; empty if there is none."""
+        return ""
+
+    def undo(self) -> None:
+        """Undo that edit."""
+
+    def read(self) -> None:
+        """Read the records again, unless the workspace reads them for all screens."""
+
+    # Common to all screens
+
+    @property
+    def table(self) -> RecordTable:
+        """The list."""
+        return self.query_one(RecordTable)
+
+    @property
+    def heading(self) -> Heading:
+        """The line above the list."""
+        return self.query_one(Heading)
+
+    @property
+    def record(self) -> Record | None:
+        """The record under the cursor."""
+        return self.table.record if self.is_mounted else None
+
+    def show(self) -> None:
+        """Show the newest records in the list."""
+        self.table.set_empty(self.empty())
+        self.table.show(self.records())
+
+    def show_detail(self) -> None:
+        """Show the record under the cursor in the detail pane."""
+        record = self.record
+        title, sections = self.detail(record) if record is not None else ("", ())
+        self.query_one(Detail).show(title, sections)
+
+    def focus_list(self) -> None:
+        """Move the focus to the list."""
+        self.remove_class("-detail")
+        self.screen.set_focus(self.table)
+
+    def take_focus(self) -> None:
+        """Move the focus to the list, or to the detail pane if it replaces the list."""
+        self.screen.set_focus(self.query_one(Detail) if self.has_class("-detail") else self.table)
+
+    def set_filter(self, line: str) -> None:
+        """Filter the list, as if typed. It is synchronous, so that a shown record can be selected next."""
+        self.heading.put(line)
+        self.table.set_filter(line)
+
+    def zoom(self, zoomed: bool) -> None:
+        """Enlarge the focused pane, or restore both."""
+        detail = self.query_one(Detail).has_focus
+        self.set_class(zoomed and not detail, "-zoom-list")
+        self.set_class(zoomed and detail, "-zoom-detail")
+
+    def sort_state(self) -> list[Any]:
+        """Return column key and direction, to be stored."""
+        view = self.table.view
+        return [view.sort_column.key, view.reverse] if view.sort_column is not None else []
+
+    def restore_sort(self, state: Sequence[Any]) -> None:
+        """Restore the stored sort order."""
+        column = next((column for column in self.table.view.columns if state and column.key == state[0]), None)
+        if column is not None:
+            self.table.sort_by(column, reverse=len(state) > 1 and state[1] is True)
+        self._sort_restored = True
+
+    def escape(self) -> bool:
+        """Go back one level within the screen. Return False at the first level."""
+        if self.has_class("-detail") or self.query_one(Detail).has_focus:
+            self.focus_list()
+            return True
+        return self.heading.clear() or self.table.clear_marks()
+
+    @on(RecordTable.Highlighted)
+    def _highlighted(self) -> None:
+        self.show_detail()
+        self.post_message(self.Moved())
+
+    @on(RecordTable.Arranged)
+    def _arranged(self) -> None:
+        view = self.table.view
+        if self._sort_restored:  # otherwise the stored order would be overwritten before it is restored
+            self.workspace.state.sort[self.NAME] = self.sort_state()
+        marks = f"{len(view.marks)} marked" if view.marks else ""
+        words = " · ".join(part for part in (self.count_words(view), marks, self.state_words()) if part)
+        self.heading.count(words)
+
+    def _noun(self, number: int) -> str:
+        return self.KIND.name if number == 1 else self.KIND.plural
+
+    @on(RecordTable.Opened)
+    def _opened(self, event: RecordTable.Opened) -> None:
+        if event.record is not None:
+            self.post_message(Perform(self.PRIMARY, str(event.record[self.KIND.id_key])))
+
+    @on(Heading.Filtered)
+    def _filtered(self, event: Heading.Filtered) -> None:
+        self.table.set_filter(event.line)
+
+    # Actions of a list
+
+    def do_filter(self, argument: str = "") -> None:
+        self.remove_class("-detail")
+        if argument:
+            self.set_filter(argument)
+        else:
+            self.heading.open()
+
+    def do_sort(self, argument: str = "") -> None:
+        if argument:
+            self._sort_by(argument)
+        else:
+            self.table.sort_next()
+        self._arranged()
+
+    def _sort_by(self, title: str) -> None:
+        """Sort by the column with this title or prefix. If the list is sorted by it, reverse the order."""
+        titles = {column.title.strip().casefold(): column for column in self.table.view.columns}
+        wanted = title.casefold()
+        found = [wanted] if wanted in titles else [known for known in titles if known.startswith(wanted)]
+        if len(found) != 1:
+            why = f"Several columns begin with {title}" if found else f"No column is called {title}"
+            words = f"{safe(why, 60)}; there are: {', '.join(found or titles)}"
+            self.app.notify(words, severity="warning", markup=False)
+            return
+        view, column = self.table.view, titles[found[0]]
+        again = view.sort_column is not None and view.sort_column.key == column.key
+        self.table.sort_by(column, reverse=again and not view.reverse)
+
+    def do_detail(self) -> None:
+        if self.screen.has_class("-wide"):
+            self.do_into_detail()
+        elif self.has_class("-detail"):
+            self.focus_list()
+        else:
+            self.add_class("-detail")
+            self.query_one(Detail).focus()
+
+    def do_into_detail(self) -> None:
+        detail = self.query_one(Detail)
+        if detail.display:
+            detail.focus()
+
+    def do_out_of_detail(self) -> None:
+        if self.query_one(Detail).has_focus:
+            self.focus_list()
+
+    # Copying
+
+    def copies(self) -> Mapping[str, str]:
+        """Return the texts of the copy menu by name, for the marked records or the one under the cursor."""
+        records = self.table.meant
+        if not records:
+            return {}
+        import json
+
+        plain = [dict(record) for record in records]
+        return {
+            "id": "\n".join(str(record[self.KIND.id_key]) for record in records),
+            "name": "\n".join(str(record.get(self.KIND.name_key, "")) for record in records),
+            "row": "\n".join("\t".join(column.text(record) for column in self.columns()) for record in records),
+            "JSON": json.dumps(plain[0] if len(plain) == 1 else plain, indent=2, ensure_ascii=False),
+        }

@@ -1,0 +1,213 @@
+"""The command palette: all actions by name, with their keys or the reason why they are disabled.
+
+Textual's own palette collects its hits after the keystroke, so that a quick Enter runs a hit of an earlier text. It
+also reads names as markup. This palette is up to date once a key has been handled.
+"""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.content import Content
+from textual.fuzzy import FuzzySearch
+from textual.widget import Widget
+from textual.widgets import Input, OptionList
+from textual.widgets.option_list import Option
+from textual.worker import Worker
+
+from client.text import cut, safe
+from tui.shell import actions, routes
+from tui.shell.action import inside
+from tui.shell.navigator import Travelling
+from tui.widgets.dialog import Dialog, hint
+from tui.widgets.line_input import LineInput
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SHOWN = 60
+WIDTH, KEY, TITLE = 92, 5, 28
+TENANTS = 200
+"""Maximum number of hits of a kind to match letter by letter: each takes 50 µs."""
+
+
+class Entry(NamedTuple):
+    """An entry of the palette: title, key, description and function."""
+
+    title: str
+    key: str
+    words: str
+    run: "Callable[[], Any]"
+    enabled: bool = True
+
+
+def entries(frame: Travelling, typed: str = "") -> Iterator[Entry]:
+    """Yield actions of the screen, all screens, global actions, actions of other screens, and matching records."""
+    situation = frame.situation()
+
+    def of(*scopes: str) -> Iterator[Entry]:
+        for action in actions.of_scope(*scopes):
+            if action.id != "app.palette":
+                reason = action.reason(situation)
+                run = partial(frame.perform, action.id)
+                yield Entry(action.title, frame.keys.label(action.id), reason or action.help, run, not reason)
+
+    yield from of(situation.place)
+    for number, door in enumerate(routes.DOORS, 1):
+        yield Entry(
+            f"Go to {inside(door.title)}",
+            str(number) if number <= routes.DIGITS else "",
+            "",
+            partial(frame.go, door.name),
+        )
+    yield from of(actions.LIST, actions.ANYWHERE)
+    for door in routes.DOORS:
+        yield from _elsewhere(frame, door) if door.name != situation.place else ()
+    words = typed.casefold().split()
+    found = 0
+    for tenant in frame.workspace.tenants if words else ():
+        name = str(tenant.get("displayName", ""))
+        if found < TENANTS and any(word in name.casefold() for word in words):
+            found += 1
+            run = partial(frame.use_tenant, str(tenant["id"]))
+            yield Entry(f"Use tenant {cut(safe(name), 40)}", "", cut(safe(tenant.get("organizationName", "")), 30), run)
+    yield from _records(frame, words)
+
+
+def _elsewhere(frame: Travelling, door: routes.Door) -> Iterator[Entry]:
+    """Yield the actions of another screen. Running one opens that screen and uses the record under its cursor."""
+    read_only = frame.workspace.read_only
+    for action in actions.of_scope(door.name):
+        reason = read_only if action.writes else ""
+        words = reason or f"In {inside(door.title)}{': ' if action.help else ''}{action.help}"
+        yield Entry(action.title, "", words, partial(_entered, frame, action.id), not reason)
+
+
+def _records(frame: Travelling, words: list[str]) -> Iterator[Entry]:
+    """Yield matching groups and policies of the tenant and the user's own API keys, as far as they are loaded."""
+    for place, title, action in (("policies", "Edit policy", "policies.edit"), ("groups", "Open group", "groups.open")):
+        rows = frame.workspace.collections.rows(place, frame.workspace.tenant_id).records if words else ()
+        found = [row for row in rows if any(word in str(row["name"]).casefold() for word in words)]
+        for row in found[:TENANTS]:
+            run = partial(_entered, frame, f"{action} {row['id']}")
+            about = cut(safe(row.get("description") or ""), 30)
+            yield Entry(f"{title} {cut(safe(row['name']), 40)}", "", about, run)
+    keys = frame.workspace.collections.rows("own keys", "").records if words else ()
+    for key in [row for row in keys if any(word in str(row["name"]).casefold() for word in words)][:TENANTS]:
+        run = partial(_entered, frame, f"api-keys id:{key['id']}")
+        yield Entry(f"Show API key {cut(safe(key['name']), 40)}", "", cut(safe(key.get("tenantName", "")), 30), run)
+
+
+def _entered(frame: Travelling, line: str) -> None:
+    """Run a line of the `:` prompt, which may open another screen."""
+    from tui.shell.command_line import run
+
+    _: Worker[None] = frame.run_worker(partial(run, frame, line), exit_on_error=False)
+
+
+def ranked(found: Iterator[Entry], typed: str) -> list[tuple[Entry, tuple[int, ...]]]:
+    """Return the matching entries, best first, with the positions of the matched letters."""
+    if not typed.strip():
+        return [(entry, ()) for entry in found]
+    search = FuzzySearch()
+    scored = []
+    for order, entry in enumerate(found):
+        score, letters = search.match(typed.strip(), entry.title)
+        if score <= 0 and all(word in entry.words.casefold() for word in typed.casefold().split()):
+            score, letters = 0.001, ()
+        if score > 0:
+            scored.append((-score, order, entry, tuple(letters)))
+    return [(entry, letters) for _, _, entry, letters in sorted(scored, key=lambda hit: hit[:2])]
+
+
+class Palette(Dialog[Entry | None]):
+    """Returns the chosen entry, or None. Running a disabled entry shows the reason."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,ctrl+p", "move(-1)", show=False, priority=True),
+        Binding("down,ctrl+n", "move(1)", show=False, priority=True),
+        Binding("pageup", "move(-10)", show=False, priority=True),
+        Binding("pagedown", "move(10)", show=False, priority=True),
+    ]
+    DEFAULT_CSS = """
+    Palette {
+        align: center top;
+        & > .dialog { width: 92; margin-top: 2; }
+        LineInput { margin-bottom: 1; }
+        OptionList, OptionList:focus {
+            height: auto; min-height: 3; max-height: 14; border: none; padding: 0; background: transparent;
+        }
+    }
+    """
+    LISTENS_AT_ONCE = True
+
+    def __init__(self, entries: "Callable[[str], Iterator[Entry]]") -> None:
+        """`entries` returns the candidates for a text."""
+        super().__init__()
+        self.entries = entries
+        self.found: list[Entry] = []
+        self.typed = ""
+
+    def title_text(self) -> str:
+        return "Palette"
+
+    def content(self) -> ComposeResult:
+        yield LineInput(placeholder="what do you want to do?")
+        choices = OptionList()
+        choices.can_focus = False
+        yield choices
+        yield hint("Enter does it · ↑ ↓ choose · Esc leaves")
+
+    def first_focus(self) -> Widget:
+        return self.query_one(LineInput)
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self._match("")
+
+    def _match(self, typed: str) -> None:
+        self.typed = typed
+        room = min(WIDTH, self.app.size.width) - 6 - KEY - TITLE - 5  # frame, scrollbar, blanks
+        hits = ranked(self.entries(typed), typed)[:SHOWN]
+        self.found = [entry for entry, _ in hits]
+        choices = self.query_one(OptionList)
+        choices.clear_options()
+        nothing = Option(Content.styled("Nothing here is called that.", "$text-muted"), disabled=True)
+        choices.add_options([Option(_line(entry, letters, room)) for entry, letters in hits] or [nothing])
+        choices.highlighted = 0 if hits else None
+
+    @on(Input.Changed)
+    def _typed(self, event: Input.Changed) -> None:
+        self._match(event.value)
+
+    @on(Input.Submitted)
+    def _entered(self, event: Input.Submitted) -> None:
+        # The change of the input may still be queued.
+        if event.value != self.typed:
+            self._match(event.value)
+        place = self.query_one(OptionList).highlighted
+        if place is not None:
+            self.dismiss(self.found[place])
+
+    @on(OptionList.OptionSelected)
+    def _selected(self, event: OptionList.OptionSelected) -> None:
+        self.dismiss(self.found[event.option_index])
+
+    def action_move(self, lines: int) -> None:
+        choices = self.query_one(OptionList)
+        if self.found and choices.highlighted is not None:
+            choices.highlighted = max(0, min(len(self.found) - 1, choices.highlighted + lines))
+
+
+def _line(entry: Entry, letters: tuple[int, ...], room: int) -> Content:
+    tone = "$foreground" if entry.enabled else "$text-disabled"
+    title = Content.styled(entry.title, tone)
+    for place in letters:
+        title = title.stylize("bold $text-accent", place, place + 1)
+    key = Content.styled(f"{entry.key:<{KEY}}", "bold $text-accent" if entry.enabled else tone)
+    over = max(0, title.cell_length - TITLE)  # cells that a long title takes from the description
+    words = Content.styled("  " + cut(entry.words, max(0, room - over)), "$text-muted")
+    return key + title.pad_right(max(0, TITLE - title.cell_length)) + words

@@ -1,0 +1,170 @@
+"""Operations on contexts and other blocking functions of the client. Call them in a thread.
+
+Heavy modules are imported inside functions, after the first frame.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from client.errors import usage
+from client.tables.columns import Record
+from client.text import safe
+
+if TYPE_CHECKING:
+    from client.api.client import Client
+    from client.connection import Connection
+
+
+def open_client(connection: "Connection") -> "Client":
+    """Return the asynchronous client. Its imports take longer than a frame."""
+    from client.api.client import Client
+
+    # Start a stopped platform now, for the user who opens the client, but not later, after another stop.
+    want_platform(connection)
+    connection.leaves_stopped = True
+    return Client(connection)
+
+
+def want_platform(connection: "Connection") -> None:
+    """Let the next request start a platform that was stopped on purpose."""
+    from client.platform import control as local
+
+    if connection.is_local:
+        local.forget_stop(connection.environ)
+
+
+def is_stopped(connection: "Connection") -> bool:
+    """Return whether the context's platform was stopped on purpose and not started since."""
+    from client.platform import control as local
+
+    return connection.is_local and local.was_stopped(connection.environ)
+
+
+def endpoint_text(connection: "Connection") -> str:
+    """Return the endpoint from the config."""
+    return connection.context.api_endpoint
+
+
+def homely(endpoint: object, environ: Mapping[str, str]) -> str:
+    """Return an endpoint for display, with `~` for the home directory in the path of a socket."""
+    text, home = str(endpoint), environ.get("HOME", "").rstrip("/")
+    return f"unix:~{text.removeprefix(f'unix:{home}')}" if home and text.startswith(f"unix:{home}/") else text
+
+
+def credential_words(kind: str, local: bool = False) -> str:
+    """Return a credential kind in words."""
+    return {"session": "session", "api_key": "API key"}.get(kind, "signs in by itself" if local else "not signed in")
+
+
+def tenant_source(flag: str | None, environ: Mapping[str, str], connection: "Connection") -> str:
+    """Return the source of the tenant: `flag`, `variable`, `context` or `default`."""
+    if flag:
+        return "flag"
+    if environ.get("FROST_TENANT"):
+        return "variable"
+    return "context" if connection.context.tenant else "default"
+
+
+def records(connection: "Connection") -> list[Record]:
+    """Return all contexts as records of `client.tables.columns.CONTEXT`, with extra members such as `local` and
+    `inUse`.
+    """
+    found: list[Record] = []
+    for context in connection.config.contexts.values():
+        kinds = context.credentials.kinds
+        record: dict[str, Any] = {
+            "name": context.name,
+            "api_endpoint": context.api_endpoint,
+            "credential": kinds[0] if kinds else "none",
+            "tenant": context.tenant,
+            "region": context.region,
+            "read_only": context.read_only,
+            "local": context.api_endpoint.startswith("unix:"),
+            "ended": context.session_ended,
+            "inUse": context.name == connection.context.name,
+        }
+        found.append(record)
+    return found
+
+
+def again(connection: "Connection", name: str | None = None) -> "Connection":
+    """Read the config again and return the connection of the same or another context."""
+    from client.connection import resolve
+
+    return resolve(connection.config.path, connection.environ, context=name or connection.context.name)
+
+
+def use(connection: "Connection", name: str) -> "Connection":
+    """Make a context the current one, also for commands. Return its connection."""
+    from client.contexts import choose
+
+    choose(connection.config, name)
+    return again(connection, name)
+
+
+def session_ended(connection: "Connection") -> "Connection":
+    """Forget the session, which the platform has ended. Return the new connection."""
+    from client.auth.sign_in import forget_ended
+
+    forget_ended(again(connection))
+    return again(connection)
+
+
+def add(connection: "Connection", name: str, endpoint: str, region: str) -> None:
+    """Create a context. Raises a usage error if the name is in use."""
+    from client.contexts import add, set_region
+
+    if name in connection.config.contexts:
+        raise usage(f"there is a context {safe(name, 80)!r} already")
+    add(connection.config, name, endpoint)
+    if region:
+        set_region(connection.config, name, region)
+
+
+def remove(connection: "Connection", name: str) -> list[str]:
+    """Delete a context with its credentials. Return notices for the user."""
+    from client.contexts import remove
+
+    return remove(connection.config, name)
+
+
+def default_endpoint(connection: "Connection") -> str:
+    """Return the endpoint of contexts without one."""
+    from client.paths import default_endpoint
+
+    return default_endpoint(connection.environ)
+
+
+def change(connection: "Connection", name: str, endpoint: str, region: str) -> list[str]:
+    """Store endpoint and region of a context; an empty endpoint selects the default. Return notices for the user."""
+    from client.contexts import drop_endpoint, set_endpoint, set_region
+
+    before = connection.config.contexts[name]
+    notices: list[str] = []
+    if not endpoint:
+        notices = drop_endpoint(connection.config, name, default_endpoint(connection))
+    elif endpoint != before.api_endpoint:
+        notices = set_endpoint(connection.config, name, endpoint)
+    if region != before.region:
+        set_region(connection.config, name, region)
+    return notices
+
+
+def remember_tenant(connection: "Connection", tenant_id: str) -> "Connection":
+    """Store a tenant as the selection of the context. Return the new connection."""
+    from client.tenancy import persist
+
+    persist(connection, tenant_id)
+    return again(connection)
+
+
+def endpoint_problem(text: str) -> str | None:
+    """Return why an endpoint is invalid; None if it is valid."""
+    from client.errors import FrostError
+    from client.transport.endpoint import Endpoint
+
+    try:
+        Endpoint.parse(text.strip())
+    except FrostError as error:
+        return error.message
+    return None

@@ -1,0 +1,162 @@
+"""Unsaved drafts of policies and default tags, in `$HOME/.cli/drafts`: folder mode 0700, files 0600.
+
+One file for each person, endpoint, tenant and policy, and one for a new policy. It is deleted when the draft is stored
+or discarded.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from client import times
+from client.paths import make_private
+from tui.state.tag_draft import TagDraft
+
+VERSION = 1
+LARGEST = 2 * 1024 * 1024
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A draft on disk."""
+
+    text: str
+    name: str = ""
+    description: str = ""
+    base_version: int = 0
+    """The version of the policy that the draft is based on; 0 for a new policy."""
+    at: str = ""
+    """Time of saving, RFC 3339."""
+    row: int = 0
+    column: int = 0
+    request: Mapping[str, str] = field(default_factory=dict)
+    creation: str = ""
+    """The idempotency key of a new policy, which may have been sent already."""
+    who: str = ""
+    """The e-mail of the author."""
+
+
+def path_of(environ: Mapping[str, str], endpoint: str, tenant_id: str, about: str, who: str) -> Path:
+    """Return the file of a person's draft.
+
+    Args:
+        about: The id of a policy, or a name for another resource; "" for a new policy.
+        who: The e-mail of the person; "" for a draft of an earlier release, which all users shared.
+    """
+    parts = (endpoint, tenant_id, about, who) if who else (endpoint, tenant_id, about)
+    name = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
+    return Path(environ.get("HOME") or Path("~").expanduser()) / ".cli" / "drafts" / f"{name}.json"
+
+
+def load(path: Path) -> Kept | None:
+    """Read a draft; None if it is missing, invalid, or owned by another user."""
+    try:
+        with path.open("rb") as file:
+            status = os.fstat(file.fileno())
+            if status.st_uid != os.getuid() or status.st_size > LARGEST:
+                return None
+            document = json.load(file)
+        if not isinstance(document, dict) or document.pop("version", None) != VERSION:
+            return None
+        kept = Kept(**document)
+        texts = (kept.text, kept.name, kept.description, kept.at, kept.creation, kept.who, *kept.request.values())
+        numbers = (kept.base_version, kept.row, kept.column)
+        good = all(isinstance(one, str) for one in texts) and all(isinstance(one, int) and one >= 0 for one in numbers)
+        return kept if good else None
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
+        return None
+
+
+def keep(path: Path, kept: Kept) -> bool:
+    """Write a draft atomically. Return False if that fails."""
+    try:
+        make_private(str(path.parent))
+        handle, name = tempfile.mkstemp(prefix=".draft-", suffix=".tmp", dir=path.parent)
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8", errors="surrogatepass") as file:
+                json.dump({"version": VERSION, **asdict(kept)}, file)
+            Path(name).replace(path)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+    except OSError:
+        return False
+    return True
+
+
+def drop(path: Path) -> None:
+    """Delete a draft."""
+    with contextlib.suppress(OSError):
+        path.unlink(missing_ok=True)
+
+
+ABOUT = "default tags"
+"""Replaces the id of a policy in the file name."""
+
+
+class TagDrafts:
+    """The drafts of default tags, shared by the screens that show and save them."""
+
+    def __init__(self, environ: Mapping[str, str], where: Callable[[], tuple[str, str]]) -> None:
+        """`where` returns the endpoint and the e-mail of the user."""
+        self._environ, self._where = environ, where
+        self._drafts: dict[str, TagDraft] = {}
+
+    def of(self, tenant_id: str) -> TagDraft | None:
+        """Return the draft of a tenant; None until its stored set is loaded."""
+        return self._drafts.get(tenant_id)
+
+    def follow(self, tenant_id: str, tags: Mapping[str, str], version: int | None) -> str:
+        """Update a draft with the stored set. Return the time of a draft restored from disk, else ""."""
+        draft = self._drafts.get(tenant_id)
+        if draft is not None:
+            draft.follow(tags, version)
+            return ""
+        draft = self._drafts[tenant_id] = TagDraft(tags, version)
+        return self._taken(tenant_id, draft)
+
+    def _taken(self, tenant_id: str, draft: TagDraft) -> str:
+        kept = load(self._path(tenant_id))
+        if kept is None:
+            return ""
+        try:
+            document = json.loads(kept.text)
+            base, tags = _tags(document["base"]), _tags(document["tags"])
+        except (ValueError, KeyError, TypeError):
+            return ""
+        if tags == draft.tags:
+            return ""
+        version = kept.base_version or None
+        if version != draft.version:
+            draft.stand_on(base, version)
+        draft.tags = tags
+        return kept.at
+
+    def keep(self, tenant_id: str) -> None:
+        """Save unsaved changes to disk, or delete the file if there are none."""
+        draft, path = self._drafts.get(tenant_id), self._path(tenant_id)
+        if draft is None or not draft.dirty:
+            drop(path)
+            return
+        text = json.dumps({"base": draft.base, "tags": draft.tags})
+        at, who = times.now().isoformat(), self._where()[1]
+        keep(path, Kept(text, base_version=draft.version or 0, at=at, who=who))
+
+    def leave(self) -> None:
+        """Forget all drafts after a change of user or context. Their files remain."""
+        self._drafts.clear()
+
+    def _path(self, tenant_id: str) -> "Path":
+        endpoint, who = self._where()
+        return path_of(self._environ, endpoint, tenant_id, ABOUT, who)
+
+
+def _tags(document: object) -> dict[str, str]:
+    if not isinstance(document, dict) or not all(isinstance(value, str) for value in document.values()):
+        raise TypeError
+    return {str(key): value for key, value in document.items()}

@@ -1,0 +1,274 @@
+"""The lists of the screens: groups, members, policies and others, read on demand.
+
+A list shows its old rows during a read and after an error. It belongs to one tenant and one subject (the group, for a
+list of members), so that a late response for another tenant is never shown. Recent lists are cached.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from client.errors import Exit, FrostError
+from client.tables.columns import Record
+from client.text import safe
+from tui.state.loaders import READ, First
+from tui.state.single_flight import SingleFlight
+
+if TYPE_CHECKING:
+    from client.api.client import Client
+    from tui.state.event_stream import Ask, Spawn
+
+KEPT = 60
+"""Number of cached lists, apart from those being read."""
+NOT_ENTITLED = "TENANT_ACCESS_DENIED"
+REST_SECONDS = 0.12
+"""How long the cursor must rest on a record before its lists are read."""
+LOGS = ("activity", "activity of", "organization activity")
+"""Lists that only grow. The newest entries are read; the limit doubles on request."""
+NEWEST = 400
+OF_THE_PLATFORM = ("catalogue", "own keys", "sessions")
+"""Lists that are the same for all tenants."""
+
+
+class Listed(NamedTuple):
+    """The key of a list: name, tenant (empty for lists of the platform) and subject."""
+
+    name: str
+    tenant_id: str
+    subject: str = ""
+
+
+class Rows:
+    """A list and its state."""
+
+    def __init__(self) -> None:
+        self.records: Sequence[Record] = ()
+        self.state: Literal["unread", "reading", "fresh", "failed"] = "unread"
+        self.known = False
+        """Whether it was ever read completely."""
+        self.total = 0
+        """Number of records on the platform if it returns only the first ones; else 0."""
+        self.most = 0
+        """Maximum of records to read; 0 for all."""
+        self.cut = False
+        """Whether there may be more records."""
+        self.error: FrostError | None = None
+        self.settled = asyncio.Event()
+        """Set after a read or its failure."""
+        self.changes = 0
+        """Number of local changes. A read that started before the last one is outdated."""
+
+    @property
+    def refused(self) -> bool:
+        """Whether the principal may not see the list."""
+        return self.error is not None and self.error.exit_code is Exit.NOT_ALLOWED
+
+    @property
+    def words(self) -> str:
+        """Its freshness and limits in words; empty if it is fresh and complete."""
+        if self.state == "failed":
+            return "" if self.refused else "not refreshed, r tries again"
+        if self.state != "fresh":
+            return "refreshing"
+        if self.cut:
+            return "the newest ones"
+        return f"the first of {self.total:,}" if self.total > len(self.records) else ""
+
+
+class Reading:
+    """A read of a list."""
+
+    def __init__(self, listed: Listed, rows: Rows, task: str, spawn: "Spawn", read: "Read", rest: float) -> None:
+        self.listed, self.rows, self.task = listed, rows, task
+        self.flight = SingleFlight(spawn, task, partial(read, self), rest=rest)
+
+
+Read = Callable[[Reading], Awaitable[None]]
+"""Reads a list once."""
+
+
+class Collections:
+    """The lists of the context in use. `changed` is called with the name of a list whose rows or state change."""
+
+    def __init__(self, ask: "Ask", spawn: "Spawn", changed: Callable[[str], None]) -> None:
+        self._ask, self._spawn, self._changed = ask, spawn, changed
+        self._lists: dict[Listed, Rows] = {}
+        self._readings: dict[str, Reading] = {}
+        """By the name of the background task. `_current` removes those that have ended."""
+
+    def rows(self, name: str, tenant_id: str, subject: str = "") -> Rows:
+        """Return a list without a request."""
+        listed = _listed(name, tenant_id, subject)
+        rows = self._lists.pop(listed, None)
+        if rows is None:
+            rows = Rows()
+            rows.most = NEWEST if name in LOGS else 0
+        self._lists[listed] = rows  # the most recent is last
+        reading = {one.listed for one in self._current()}
+        for old in [key for key in self._lists if key not in reading][: max(0, len(self._lists) - KEPT)]:
+            del self._lists[old]
+        return rows
+
+    def _current(self) -> Collection[Reading]:
+        """Return the active reads."""
+        self._readings = {task: one for task, one in self._readings.items() if one.flight.running}
+        return self._readings.values()
+
+    def _leave(self, reading: Reading) -> None:
+        """Stop reading a list that is no longer shown. The next look reads it."""
+        reading.flight.stop()
+        reading.rows.state = "unread"
+        reading.rows.settled.set()
+
+    def read(self, name: str, tenant_id: str, subject: str = "", *, quiet: bool = False, rest: float = 0.0) -> Rows:
+        """Read a list in the background; the old rows are shown until then. A running read of the list is not
+        cancelled.
+
+        Args:
+            quiet: A fresh list remains fresh during the read, and a repeated read may be delayed by the duration of the
+                previous one.
+            rest: Seconds to wait before the request. A call for another subject of the list replaces this one.
+        """
+        rows = self.rows(name, tenant_id, subject)
+        if not quiet or rows.state != "fresh":
+            rows.state = "reading"
+        task = f"read {name} {subject}" if not rest else f"beside {name}"
+        reading = self._readings.get(task)
+        if reading is not None and reading.rows is not rows:
+            self._leave(reading)
+            reading = None
+        if reading is None:
+            listed = _listed(name, tenant_id, subject)
+            reading = self._readings[task] = Reading(listed, rows, task, self._spawn, self._read, rest)
+        reading.flight.request(urgent=not quiet)
+        return rows
+
+    async def anew(self, name: str, tenant_id: str, subject: str = "") -> Rows:
+        """Read a list and wait for it. Its rows are valid only if its state is `fresh` then."""
+        rows = self.rows(name, tenant_id, subject)
+        rows.settled.clear()
+        self.read(name, tenant_id, subject)
+        await rows.settled.wait()
+        return rows
+
+    def further(self, name: str, tenant_id: str, subject: str = "") -> None:
+        """Read more of a log."""
+        self.rows(name, tenant_id, subject).most *= 2
+        self.read(name, tenant_id, subject)
+
+    def drop(self) -> None:
+        """Forget all lists: they belong to another context."""
+        for reading in self._readings.values():
+            reading.flight.stop()
+        for rows in self._lists.values():
+            rows.state = "unread"
+            rows.settled.set()  # releases tasks that wait for the list
+        self._lists.clear()
+        self._readings.clear()
+
+    def outdate(self, error: FrostError) -> None:
+        """Mark all fresh lists as failed: without a session, they cannot be read again."""
+        for listed, rows in list(self._lists.items()):
+            if rows.state == "fresh":
+                rows.state, rows.error = "failed", error
+                self._changed(listed.name)
+
+    async def _read(self, reading: Reading) -> None:
+        """Read a list once, completely or up to the first error."""
+        listed, rows, changes = reading.listed, reading.rows, reading.rows.changes
+        try:
+            found, cut = await self._pages(listed, rows)
+        except FrostError as error:
+            self._end(reading, error)
+            if error.exit_code is Exit.NOT_ALLOWED:
+                self._take_away(listed, error)
+            self._changed(listed.name)
+        except Exception as error:
+            self._end(reading, FrostError(_unexpected(error), code="UNEXPECTED_ANSWER"))
+            self._changed(listed.name)
+            raise
+        except asyncio.CancelledError:
+            if self._readings.get(reading.task) is reading:  # else `_leave` or `drop` has done it
+                self._leave(reading)
+            raise
+        else:
+            if rows.changes != changes:
+                return  # `_touch` has requested another read
+            rows.known, rows.cut = True, cut
+            self._end(reading, None)
+            self._take(listed, rows, found)
+
+    @staticmethod
+    def _end(reading: Reading, error: FrostError | None) -> None:
+        """Record the result of a read, unless an urgent request waits for the next one."""
+        rows = reading.rows
+        rows.error = error
+        if not reading.flight.urgent:
+            rows.state = "fresh" if error is None else "failed"
+            rows.settled.set()
+
+    async def _pages(self, listed: Listed, rows: Rows) -> tuple[list[Record], bool]:
+        """Return the records, up to the limit of a log, and whether there may be more."""
+        found: list[Record] = []
+        pages: AsyncIterator[Sequence[Record]] | None = None
+
+        def next_page(client: "Client") -> Awaitable[Sequence[Record] | None]:
+            nonlocal pages
+            pages = pages or READ[listed.name](client, listed.tenant_id, listed.subject)
+            return anext(pages, None)
+
+        cut = False
+        while not cut and (page := await self._ask(next_page)) is not None:
+            found += page
+            cut = 0 < rows.most <= len(found)
+            rows.total = page.total if isinstance(page, First) else 0
+            # The first read shows rows page by page, but never fewer than before.
+            if not rows.known and len(found) > len(rows.records):
+                self._take(listed, rows, list(found))
+        return found, cut
+
+    def _take_away(self, listed: Listed, error: FrostError) -> None:
+        """Remove rows that the principal may no longer see: those of a list, or of all lists of a tenant."""
+        for other, rows in list(self._lists.items()):
+            if other == listed or (error.code == NOT_ENTITLED and other.tenant_id == listed.tenant_id):
+                rows.records, rows.known = (), False
+                if other != listed and rows.state != "reading":
+                    rows.state, rows.error = "failed", error
+                    self._changed(other.name)
+
+    def _take(self, listed: Listed, rows: Rows, found: list[Record]) -> None:
+        if rows.records != found:
+            rows.records = found
+        self._changed(listed.name)
+
+    def _touch(self, name: str, tenant_id: str) -> Rows:
+        """Return the rows for a local change. A running read is repeated."""
+        rows = self.rows(name, tenant_id)
+        rows.changes += 1
+        for reading in self._current():
+            if reading.rows is rows:
+                reading.flight.request(urgent=True)
+        return rows
+
+    def put(self, name: str, tenant_id: str, record: Record, key: str = "id") -> None:
+        """Show the record returned by a change before the next read."""
+        rows = self._touch(name, tenant_id)
+        others = [old if old[key] != record[key] else record for old in rows.records]
+        rows.records = others if record in others else [*others, record]
+        self._changed(name)
+
+    def remove(self, name: str, tenant_id: str, gone: str, key: str = "id") -> None:
+        """Remove a deleted record."""
+        rows = self._touch(name, tenant_id)
+        rows.records = [old for old in rows.records if old[key] != gone]
+        self._changed(name)
+
+
+def _listed(name: str, tenant_id: str, subject: str) -> Listed:
+    return Listed(name, "" if name in OF_THE_PLATFORM else tenant_id, subject)
+
+
+def _unexpected(error: Exception) -> str:
+    """Return the message for an unusable response."""
+    return f"the answer could not be used: {type(error).__name__}: {safe(str(error), 120)}"

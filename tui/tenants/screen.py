@@ -1,0 +1,289 @@
+"""The tenants screen: use, create with live provisioning, rename."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from textual.binding import BindingType
+from textual.content import Content
+from textual.widgets import Static
+
+from client.errors import FrostError
+from client.operations import FINAL
+from client.tables.columns import TENANT, Column, Record, time_text
+from client.text import cut, safe
+from tui.shell import keymap
+from tui.shell.header import STATUS_SIGNS
+from tui.shell.list_screen import Place
+from tui.shell.messages import Lasting, Travel, Undoable
+from tui.state.workspace import Workspace
+from tui.widgets.detail import Detail, Section
+from tui.widgets.record_table import Tones
+
+# Sign and tone of each state. An unknown state is shown as received, without them.
+SIGNS = {
+    "completed": ("✓", "$text-success"),
+    "running": ("►", "$text-accent"),
+    "retrying": ("!", "$text-warning"),
+    "failed": ("×", "$text-error"),
+    "pending": ("·", "$text-muted"),
+}
+
+
+class Steps(Static):
+    """Provisioning steps. `show` takes the `steps` of an operation: name, status, attempts and error."""
+
+    DEFAULT_CSS = "Steps { height: auto; }"
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__("", id=id, classes=classes, markup=False)
+
+    def show(self, steps: Sequence[Mapping[str, Any]]) -> None:
+        names = [safe(str(step.get("name", "")).replace("_", " ")) for step in steps]
+        longest = max(map(len, names), default=0)
+        self.update(
+            Content("\n").join(_line(step, f"{name:<{longest}}") for step, name in zip(steps, names, strict=True))
+        )
+
+
+def _line(step: Mapping[str, Any], name: str) -> Content:
+    status = str(step.get("status", ""))
+    sign, tone = SIGNS.get(status, (" ", "$foreground"))
+    words = safe(status)
+    attempts = step.get("attempts") or 0
+    if status in ("retrying", "failed") and attempts:
+        words += f", attempt {attempts}"
+    parts = [(f"{sign} ", tone), (name, "$foreground"), (f"  {words}", tone)]
+    if step.get("error") and status != "completed":
+        parts.append((f"  {safe(step['error'])}", "$text-muted"))
+    return Content.assemble(*parts)
+
+
+NEARLY = 0.8
+"""Share of a quota from which it is shown as a warning."""
+
+
+def status_text(record: Record) -> str:
+    """Return the status with its sign."""
+    status = str(record.get("status", ""))
+    return f"{STATUS_SIGNS.get(status, ('?', ''))[0]} {status}"
+
+
+def share(record: Record) -> float:
+    """Return the used share of the tightest quota, 0 if unknown."""
+    quota = record.get("tightestQuota") or {}
+    return float(quota["used"] / quota["limit"]) if quota.get("used") is not None and quota.get("limit") else 0.0
+
+
+def tightest_text(record: Record) -> str:
+    quota = record.get("tightestQuota")
+    return f"{share(record):.0%} {quota.get('resourceType', '')}" if quota else ""
+
+
+def columns(workspace: Workspace) -> Sequence[Column]:
+    """Return the columns, most important first. `►` marks the current tenant."""
+    by_key = {column.key: column for column in TENANT.columns}
+    wanted = ("displayName", "organizationName", "defaultTagCount", "tightestQuota", "slug")
+    name, organization, tags, quota, slug = (by_key[key] for key in wanted)
+
+    def mark(record: Record) -> str:
+        return ("► " if record["id"] == workspace.tenant_id else "  ") + name.text(record)
+
+    return (
+        name._replace(title="  Name", cell=mark, sort=lambda record: name.text(record).casefold()),
+        by_key["status"]._replace(cell=status_text),
+        organization,
+        # The share is first, so that it is visible if the cell is cut.
+        quota._replace(title="Tightest", wide=False, cell=tightest_text),
+        tags._replace(wide=True),
+        slug._replace(wide=True),
+    )
+
+
+def tones(workspace: Workspace) -> Tones:
+    """Words or signs repeat the meaning of each tone."""
+    return {
+        "displayName": lambda record: "mark" if record["id"] == workspace.tenant_id else None,
+        "status": lambda record: {"active": "good", "provisioning": "warning"}.get(str(record.get("status"))),
+        "tightestQuota": lambda record: "bad" if share(record) >= 1 else "warning" if share(record) >= NEARLY else None,
+        "slug": lambda record: "dim",
+    }
+
+
+class Tenants(Place):
+    """The first screen, where the user chooses the current tenant."""
+
+    NAME = "tenants"
+    TITLE = "Tenants"
+    KIND = TENANT
+    PRIMARY = "tenants.use"
+    BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("tenants")]
+    DEFAULT_CSS = """
+    Tenants .steps--heading { height: auto; color: $text-muted; text-style: bold; }
+    Tenants Steps { margin-bottom: 1; }
+    """
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        if self.workspace.tenant_id:
+            self.table.select(self.workspace.tenant_id)
+
+    def columns(self) -> Sequence[Column]:
+        return columns(self.workspace)
+
+    def tones(self) -> Tones:
+        return tones(self.workspace)
+
+    def empty(self) -> str:
+        if self.workspace.tenants_state == "remembered":
+            return "Asking the platform …"
+        if self.workspace.tenants_state == "failed":
+            return self.workspace.tenants_error
+        return "You have no tenant yet; n creates one."
+
+    def records(self) -> Sequence[Record]:
+        return self.workspace.tenants
+
+    def state_words(self) -> str:
+        return {"remembered": "refreshing", "failed": "not refreshed, r tries again"}.get(
+            self.workspace.tenants_state, ""
+        )
+
+    def changed(self, topic: str) -> None:
+        if topic in ("tenants", "tenant", "context"):
+            self.show()
+        if topic in ("operations", "context"):
+            self.show_detail()
+
+    def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
+        quota = record.get("tightestQuota")
+        by_key = {column.key: column for column in TENANT.columns}
+        facts = [
+            ("Status", status_text(record)),
+            ("Slug", str(record.get("slug", ""))),
+            ("Organization", str(record.get("organizationName", ""))),
+            ("Your role", str(record.get("role", ""))),
+            ("Default tags", by_key["defaultTagCount"].text(record)),
+            ("Tightest quota", by_key["tightestQuota"].text(record) + (f"  {share(record):.0%}" if quota else "")),
+        ]
+        times = [("Created", time_text(record.get("createdAt"))), ("Updated", time_text(record.get("updatedAt")))]
+        return str(record.get("displayName", "")), [
+            ("", facts),
+            ("", times),
+            ("Id", [("", str(record["id"]))]),
+        ]
+
+    def show_detail(self) -> None:
+        super().show_detail()
+        operation = self.workspace.provisioning.of(str((self.record or {}).get("id")))
+        if not self.query(Steps):
+            if operation is None:
+                return
+            heading = Static("", classes="steps--heading", markup=False)
+            # Above the other details, so that progress is visible on a small screen without scrolling.
+            self.query_one(Detail).mount(heading, Steps(), before=".detail--body")
+        heading, steps = self.query_one(".steps--heading", Static), self.query_one(Steps)
+        heading.display = steps.display = operation is not None
+        if operation is not None:
+            over = operation.get("status") in FINAL
+            words = str(operation.get("status")) if over else f"{operation.get('progress') or 0:.0f}%"
+            heading.update(Content(safe(f"Provisioning  {words}")))
+            steps.show(operation.get("steps", ()))
+
+    # Actions
+
+    async def do_use(self, argument: str = "") -> None:
+        tenant = await self._named(argument)
+        if tenant is not None:
+            await self.workspace.use_tenant(str(tenant["id"]))
+            if tenant.get("status") == "provisioning":
+                self.app.notify("It is still being provisioned; most of it cannot be used yet.", markup=False)
+
+    async def do_default_tags(self, argument: str = "") -> None:
+        tenant = await self._named(argument)
+        if tenant is not None:
+            await self.workspace.use_tenant(str(tenant["id"]))
+            self.post_message(Travel("default-tags"))
+
+    async def do_create(self, argument: str = "") -> None:
+        from tui.widgets.form import Field, Form, check_name
+
+        choices = [(str(org["id"]), str(org["name"])) for org in self.workspace.creatable]
+        if not choices:
+            link = self.workspace.link
+            unknown = "The platform has not said yet where you may create tenants; try again."
+            self.app.notify(f"{link.why}; r signs in" if link.state == "signed_out" else unknown, markup=False)
+            return
+        fields = [Field("name", "Display name", argument, "Web Shop", check=check_name)]
+        if len(choices) > 1:
+            preferred = str((self.workspace.tenant or {}).get("organizationId", choices[0][0]))
+            fields.append(Field("organization", "Organization", preferred, choices=choices))
+        title = "Create a tenant" if len(choices) > 1 else f"Create a tenant in {cut(safe(choices[0][1]), 40)}"
+        values = await self.app.push_screen_wait(
+            Form(title, fields, save="Create", note="Provisioning is shown step by step · Esc cancels")
+        )
+        if values is None:
+            return
+        made = await self.workspace.create_tenant(values.get("organization", choices[0][0]), values["name"].strip())
+        self.post_message(Lasting("creating a tenant"))
+        self.set_filter("")
+        self.table.select(str(made["id"]))
+        self.show_detail()
+        if not self.screen.has_class("-wide") and not self.has_class("-detail"):
+            self.do_detail()  # without room for the details next to the list, show the steps in its place
+
+    async def do_rename(self, argument: str = "") -> None:
+        from tui.widgets.form import Field, Form, check_name
+
+        tenant = self.record
+        if tenant is None:
+            return
+        before = str(tenant["displayName"])
+        if argument:
+            name = argument
+        else:
+            form = Form("Rename tenant", [Field("name", "Display name", before, check=check_name)])
+            values = await self.app.push_screen_wait(form)
+            if values is None:
+                return
+            name = values["name"].strip()
+        if name != before:
+            await self.rename(str(tenant["id"]), before, name)
+
+    async def rename(self, tenant_id: str, before: str, name: str) -> None:
+        """Rename a tenant and offer undo. Reversible actions need no confirmation."""
+        await self.workspace.rename_tenant(tenant_id, name)
+
+        async def undo() -> None:
+            await self.workspace.rename_tenant(tenant_id, before)
+
+        self.post_message(Undoable(f"Renamed {before} to {name}", undo, f"{name} is called {before} again"))
+
+    async def _named(self, argument: str) -> Record | None:
+        """Return the tenant that the argument names, or the selected one."""
+        if not argument:
+            return self.record
+        from client.tenancy import AMBIGUOUS, find
+
+        try:
+            return find(self.workspace.tenants, argument)
+        except FrostError as error:
+            if error.code != AMBIGUOUS:
+                raise
+            return await self._one_of(error, argument)
+
+    async def _one_of(self, ambiguous: FrostError, argument: str) -> Record | None:
+        """Let the user choose one of the tenants with the same name."""
+        from tui.widgets.menu import Entry, Menu
+
+        details = ambiguous.details or {}
+        found = details.get("tenants", [])
+        entries = [
+            Entry(
+                str(one["id"]), f"{one['displayName']} · {one['slug']} · {one['organizationName']}", note=str(one["id"])
+            )
+            for one in found
+        ]
+        more = details.get("count", 0) - len(found)
+        foot = f"{more} more have that name: use its id · Esc leaves" if more > 0 else "Enter uses it · Esc leaves"
+        chosen = await self.app.push_screen_wait(Menu(f"Which {cut(safe(argument), 40)}?", entries, foot=foot))
+        return self.workspace.find(chosen) if chosen is not None else None

@@ -1,0 +1,143 @@
+"""The tenant switcher: search for a tenant and make it the current one.
+
+The cursor begins on the previous tenant, so that the key of the switcher and Enter toggle between two tenants. Words
+match anywhere in name, slug, organization or id. Names that start with the first term are first, then matches in
+names, then recent tenants.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar, NamedTuple
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.widget import Widget
+from textual.widgets import Input
+
+from client.tables.columns import TENANT, Column, Record
+from tui.state.workspace import Workspace
+from tui.tenants import screen
+from tui.widgets.dialog import Dialog, hint
+from tui.widgets.record_table import RecordTable, Tones
+
+
+class Searchable(NamedTuple):
+    """A tenant with its texts in lower case, prepared for a search on every key press."""
+
+    name: str
+    everything: str
+    tenant: Record
+
+
+def searchable(tenants: Iterable[Record]) -> list[Searchable]:
+    found = []
+    for tenant in tenants:
+        name = str(tenant.get("displayName", "")).casefold()
+        others = (str(tenant.get(key, "")).casefold() for key in ("slug", "organizationName", "id"))
+        found.append(Searchable(name, "\n".join((name, *others)), tenant))
+    return found
+
+
+def ranked(known: Sequence[Searchable], line: str, recent: Sequence[str]) -> list[Record]:
+    """Return the tenants that match every word, best match first. Without words, recent tenants are first."""
+    words = line.casefold().split()
+    place = {tenant_id: number for number, tenant_id in enumerate(recent)}
+    found = []
+    for number, (name, everything, tenant) in enumerate(known):
+        elsewhere = 0
+        for word in words:
+            if word not in everything:
+                break
+            elsewhere += word not in name
+        else:
+            inside = bool(words) and not name.startswith(words[0])
+            found.append((inside, elsewhere, place.get(str(tenant["id"]), len(place)), number))
+    return [known[number].tenant for *_, number in sorted(found)]
+
+
+class TenantSwitcher(Dialog[str | None]):
+    """Returns the id of the chosen tenant, or None. `recent` are ids, the current tenant first."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,ctrl+p", "move(-1)", show=False, priority=True),
+        Binding("down,ctrl+n,ctrl+t", "move(1)", show=False, priority=True),
+        Binding("pageup", "move(-10)", show=False, priority=True),
+        Binding("pagedown", "move(10)", show=False, priority=True),
+    ]
+    DEFAULT_CSS = """
+    TenantSwitcher {
+        align: center top;
+        & > .dialog { width: 96; margin-top: 2; }
+        Input, Input:focus { border: none; height: 1; padding: 0; margin-bottom: 1; background: transparent; }
+        RecordTable { height: auto; min-height: 4; max-height: 16; }
+    }
+    """
+    LISTENS_AT_ONCE = True
+
+    def __init__(
+        self,
+        tenants: Sequence[Mapping[str, Any]],
+        *,
+        recent: Sequence[str] = (),
+        columns: Sequence[Column] | None = None,
+        tones: Tones | None = None,
+    ) -> None:
+        super().__init__()
+        self.known = searchable(tenants)
+        self.recent = recent
+        self.columns = columns
+        self.tones = tones
+
+    def title_text(self) -> str:
+        return "Switch tenant"
+
+    def content(self) -> ComposeResult:
+        line = Input(placeholder="name, slug, organization or id")
+        line.cursor_blink = False
+        yield line
+        table = RecordTable(TENANT, self.columns, tones=self.tones, empty="No tenant matches.")
+        table.can_focus = False
+        yield table
+        yield hint("Enter switches · ↑ ↓ choose · Esc stays here")
+
+    def first_focus(self) -> Widget:
+        return self.query_one(Input)
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self._show("")
+        # The first recent tenant is the current one, so select the one before it.
+        self.query_one(RecordTable).cursor = 1 if len(self.recent) > 1 else 0
+
+    def _show(self, line: str) -> None:
+        table = self.query_one(RecordTable)
+        found = ranked(self.known, line, self.recent)
+        table.styles.height = min(max(len(found), 3), 15) + 1
+        table.show(found)
+        table.cursor = 0
+
+    @on(Input.Changed)
+    def _typed(self, event: Input.Changed) -> None:
+        self._show(event.value)
+
+    @on(Input.Submitted)
+    def _chosen(self) -> None:
+        record = self.query_one(RecordTable).record
+        if record is not None:
+            self.dismiss(str(record["id"]))
+
+    @on(RecordTable.Opened)
+    def _opened(self, event: RecordTable.Opened) -> None:
+        self._chosen()
+
+    def action_move(self, lines: int) -> None:
+        self.query_one(RecordTable).action_move(lines)
+
+
+def switcher(workspace: Workspace) -> TenantSwitcher:
+    return TenantSwitcher(
+        workspace.tenants,
+        recent=workspace.recent,
+        columns=screen.columns(workspace),
+        tones=screen.tones(workspace),
+    )

@@ -1,0 +1,134 @@
+"""Texts of rules, grants and principals for the detail pane."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from client.tables.columns import Record, kind_and_id
+from client.tables.iam import paths_text, rule_text
+from tui.widgets.detail import Section
+
+Fact = tuple[str, str]
+
+CALM = 8
+"""Documents with more rules are folded by default."""
+MANY = 60
+"""Maximum of operations or targets of a rule, or of names of a list, to show."""
+KINDS = {"api_key": "API key", "workload_identity": "workload identity", "group": "group", "user": "person"}
+
+
+def kind_text(record: Record) -> str:
+    """Return the type of a member, attachee or principal in words; an unknown one as received."""
+    kind = kind_and_id(record)[0]
+    return KINDS.get(kind, kind)
+
+
+def document_text(document: object) -> str:
+    """Return a document as indented JSON."""
+    import json
+
+    return json.dumps(document, indent=2, ensure_ascii=False)
+
+
+def rules_of(document: object) -> Sequence[Mapping[str, Any]]:
+    """Return the rules of a document from the platform."""
+    rules = document.get("rules") if isinstance(document, Mapping) else None
+    return rules if isinstance(rules, list) else ()
+
+
+def rules(document: object, folded: bool | None = None) -> list[Section]:
+    """Return a document as sections, one for each rule. If `folded` is None, long documents are folded."""
+    found = rules_of(document)
+    short = len(found) > CALM if folded is None else folded
+    noun = "rule" if len(found) == 1 else "rules"
+    sections: list[Section] = [(f"{len(found)} {noun}" + (", folded" if short else ""), ())]
+    for number, rule in enumerate(found, 1):
+        heading = f"{number}  {rule.get('name') or 'without a name'} · {rule.get('access', '')}"
+        sections.append((heading, list(_folded(rule) if short else _rule(rule))))
+    return sections
+
+
+def _verb(rule: Mapping[str, Any]) -> str:
+    return "never" if rule.get("access") == "deny" else "may"
+
+
+def _folded(rule: Mapping[str, Any]) -> Iterator[Fact]:
+    operations = [str(one) for one in rule.get("operations") or ()]
+    more = f" and {len(operations) - 1} more" if len(operations) > 1 else ""
+    narrow = ", narrowed" if rule.get("constraints") or list(rule.get("targets") or ()) != ["*"] else ""
+    yield _verb(rule), f"{operations[0] if operations else '—'}{more}{narrow}"
+
+
+def _rule(rule: Mapping[str, Any]) -> Iterator[Fact]:
+    yield from listed(_verb(rule), rule.get("operations") or ())
+    yield from listed("on", rule.get("targets") or ())
+    constraints = [
+        f"{key} {operator} {_value(value)}"
+        for operator, keys in (rule.get("constraints") or {}).items()
+        for key, value in keys.items()
+    ]
+    yield from listed("when", constraints)
+
+
+def _value(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def listed(label: str, values: Sequence[object]) -> Iterator[Fact]:
+    """Yield values next to one label, one a line. Beyond `MANY`, only their number is shown."""
+    for place, value in enumerate(values[:MANY]):
+        yield (label if not place else " "), str(value)
+    if len(values) > MANY:
+        yield " ", f"… and {len(values) - MANY:,} more"
+
+
+def grants(heading: str, found: Sequence[Mapping[str, Any]]) -> list[Section]:
+    """Return the grants or denials of an operation, with their paths."""
+    sections: list[Section] = []
+    for grant in found:
+        if not grant.get("policyId"):
+            kind = str(grant.get("kind", ""))
+            sections.append((heading, [(kind, str(grant.get(kind, "")))]))
+            continue
+        facts = [("policy", str(grant.get("policyName", ""))), ("rule", _rule_words(grant))]
+        facts.append(("path", paths_text(grant.get("paths") or ()) or "attached directly"))
+        facts += listed("on", grant.get("targets") or ())
+        constraints = [
+            f"{one.get('key')} {one.get('operator')} {_value(one.get('values'))}"
+            for one in grant.get("constraints") or ()
+        ]
+        facts += listed("when", constraints)
+        sections.append((heading, facts))
+    return sections
+
+
+def _rule_words(grant: Mapping[str, Any]) -> str:
+    return rule_text(grant.get("ruleIndex"), grant.get("ruleName")).removeprefix("rule ")
+
+
+def path_text(found: Sequence[Mapping[str, Any]]) -> str:
+    """Return the path of an operation in one line: group, policy and rule, else scope or role."""
+    policies = [grant for grant in found if grant.get("policyId")]
+    if policies:
+        grant = policies[0]
+        group = next((str(one.get("name")) for one in grant.get("paths") or () if one.get("type") == "group"), "")
+        parts = [
+            group,
+            str(grant.get("policyName", "")),
+            str(grant.get("ruleName") or f"rule {int(grant.get('ruleIndex') or 0) + 1}"),
+        ]
+        more = f"  +{len(policies) - 1}" if len(policies) > 1 else ""
+        return " → ".join(part for part in parts if part) + more
+    return ", ".join(f"{grant.get('kind')} {grant.get(str(grant.get('kind')), '')}" for grant in found)
+
+
+def names(found: Sequence[Record], key: str, known: bool, nothing: str) -> list[Fact]:
+    """Return the names of a record's list, one a line."""
+    if not found:
+        return [("", nothing if known else "…")]
+    shown = [("", f"{record.get(key) or kind_and_id(record)[1]}{_kind_after(record)}") for record in found[:MANY]]
+    return shown + ([("", f"… and {len(found) - MANY:,} more")] if len(found) > MANY else [])
+
+
+def _kind_after(record: Record) -> str:
+    kind = kind_text(record)
+    return f"  ({kind})" if kind else ""
