@@ -14,7 +14,7 @@ from typing import Any
 
 from sqlalchemy import inspect
 
-from service.authn import api_keys, workload_tokens
+from service.authn import secret_format, workload_tokens
 from service.db.engine import Database
 
 # One by one: a pattern that begins with letters is searched for many times faster than a choice of two.
@@ -32,7 +32,7 @@ def secrets_in(content: bytes) -> Iterator[str]:
     for form in _FORMS:
         for found in form.findall(content):
             text = found.decode("ascii")
-            if api_keys.is_well_formed(text) or workload_tokens.is_well_formed(text) or _is_token(text):
+            if secret_format.is_well_formed(text) or workload_tokens.is_well_formed(text) or _is_token(text):
                 yield text
 
 
@@ -97,4 +97,4 @@ def leaks_of_database(url: str, seen: Collection[str] = ()) -> list[str]:
 
 
 def _told(secret: str) -> str:
-    return secret[: api_keys.PREFIX_LENGTH] + "…"
+    return secret[: secret_format.PREFIX_LENGTH] + "…"

@@ -2,6 +2,7 @@
 
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -43,3 +44,58 @@ def test_a_platform_served_with_its_own_folder_is_asked_by_that_folder(demo: Hom
     assert home.json("platform", "status", "--data-dir", str(home.path / "none"))["status"] == "stopped"
     assert home.frost("platform", "status", "--data-dir", "").code == 2
     assert not home.platform_dir.exists()
+
+
+LATER = "9999-01-01T00:00:00Z"
+
+
+def test_exported_entries_are_dropped_and_the_rest_is_verified(demo: Home) -> None:
+    whole = demo.json("platform", "audit", "verify")
+    file, copy = str(demo.path / "audit.jsonl"), demo.path / "copy.jsonl"
+    exported = demo.json("platform", "audit", "export", file, "--before", LATER)
+    assert (exported["first"], exported["last"]) == (1, whole["entries"])
+    assert exported["head"] == whole["head"]
+    assert Path(file).stat().st_mode & 0o777 == 0o600
+    again = demo.frost("platform", "audit", "export", file, "--before", LATER, "-o", "json")
+    assert (again.code, again.error()["code"]) == (1, "FILE_EXISTS")
+    assert "in the audit log" in demo.frost("platform", "audit", "verify", "--segment", file).out
+
+    lines = Path(file).read_text().splitlines(keepends=True)
+    for damaged, code in (
+        ("".join([lines[0].replace("Z", "X", 1), *lines[1:]]), "EXPORT_DAMAGED"),
+        ("".join(lines[1:]), "EXPORT_DAMAGED"),
+        ("".join(lines[:-1]), "EXPORT_DAMAGED"),
+        ("", "EXPORT_DAMAGED"),
+        ("no export\n", "EXPORT_DAMAGED"),
+        ("".join([*lines[:-1], lines[-1].replace('"ends":"2', '"ends":"1')]), "NOT_EXPORTED"),
+    ):
+        copy.write_text(damaged)
+        for words in (["drop", str(copy), "--yes"], ["verify", "--segment", str(copy)]):
+            refused = demo.frost("platform", "audit", *words, "-o", "json")
+            assert refused.code != 0
+            assert refused.error()["code"] == code
+
+    # Without a terminal there is no question.
+    assert demo.frost("platform", "audit", "drop", file).code == 2
+    assert demo.json("platform", "audit", "verify")["dropped"] is None
+    dropped = demo.json("platform", "audit", "drop", file, "--yes")
+    assert (dropped["first"], dropped["last"]) == (1, whole["entries"])
+    rest = demo.json("platform", "audit", "verify")
+    assert (rest["ok"], rest["dropped"]["last"]) == (True, whole["entries"])
+    assert 0 < rest["entries"] < whole["entries"]
+    assert f"entries 1 to {whole['entries']}" in demo.frost("platform", "audit", "verify").out
+    assert demo.json("platform", "audit", "verify", "--segment", file)["state"] == "dropped"
+    twice = demo.frost("platform", "audit", "drop", file, "--yes", "-o", "json")
+    assert (twice.code, twice.error()["code"]) == (1, "ALREADY_DROPPED")
+    with closing(sqlite3.connect(demo.platform_dir / "platform.db")) as database, database:
+        query = "SELECT actor_kind, target FROM audit_log WHERE operation = 'audit.drop' AND outcome = 'done'"
+        assert database.execute(query).fetchone() == ("staff", f"audit:1-{min(whole['entries'], 2_000)}")
+        database.execute("DELETE FROM audit_checkpoints")
+    assert demo.frost("platform", "audit", "verify").code == 1
+
+
+def test_an_export_needs_older_entries_and_a_time(demo: Home) -> None:
+    file = demo.path / "audit.jsonl"
+    for words, code in (((), 2), (("--before", "yesterday"), 2), (("--before", "2000-01-01"), 1)):
+        assert demo.frost("platform", "audit", "export", str(file), *words).code == code
+        assert not file.exists()

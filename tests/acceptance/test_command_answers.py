@@ -13,6 +13,7 @@ from tests.acceptance.iam import IDENTITIES, KEYS, NO_ID, Desk
 from tests.acceptance.people import AURORA, DATA_LAKE, STAGING, WEB_SHOP
 from tests.conftest import opened
 from tests.homes import Home
+from tests.service.planned import until
 from tests.terminal import Program
 
 FORMAT_CHARACTERS = ("\u202e", "\u200b", "\u2066", "\ufeff", "\u00ad", "\u2028")
@@ -86,7 +87,8 @@ def test_a_tenant_whose_name_may_not_be_read_is_named_by_its_id(desk: Desk, owne
 def test_on_a_terminal_ending_a_key_is_asked_about(owner: Account, word: str) -> None:
     used, unused = Key(owner, "compute:read"), Key(owner, "compute:read")
     owner.home.request("GET", "/api/v1/me", key=used.secret)
-    owner.home.frost("account", "api-key", "get", used.id)
+    # Written in batches.
+    until(lambda: owner.keys()[used.id]["lastUsedAt"] is not None)
     program = owner.on_terminal("api-key", word, used.id)
     program.wait_for("[y/N]")
     question = flat(program)

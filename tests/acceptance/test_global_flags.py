@@ -73,6 +73,8 @@ COMMANDS = [
     "login",
     "logout",
     "platform account restore",
+    "platform audit drop",
+    "platform audit export",
     "platform audit verify",
     "platform backup",
     "platform operations",

@@ -12,19 +12,20 @@ from typing import NamedTuple
 import click
 import pytest
 
-from client import config, contexts
+from client import contexts
 from client.api.client import Client
-from client.commands.frame import Group
+from client.commands.command import Group
 from client.commands.invocation import Invocation
 from client.commands.root import root
+from client.config import reader
 from tests.homes import Home
 from tests.tui.screens import Ui, opened
-from tui import actions, places
-from tui.editor import actions as editor
-from tui.editor import deeds
-from tui.editor.screen import PolicyEditor
-from tui.screens.frame import FrameScreen
-from tui.tag_draft import TagDraft
+from tui.iam.editor import action_handlers
+from tui.iam.editor import actions as editor
+from tui.iam.editor.screen import PolicyEditor
+from tui.shell import actions, routes
+from tui.shell.main_screen import FrameScreen
+from tui.state.tag_draft import TagDraft
 
 TABLE = (Path(__file__).parent / "parity.txt").read_text().splitlines()
 ID = "0192f7c1-5a3e-7b60-9d2f-3c5a8e7b1d04"
@@ -119,7 +120,7 @@ def test_I01_a_screen_path_is_a_place_and_an_action_that_is_done_there(row: Row)
     if row.place == ANYWHERE:
         assert action.scope == actions.ANYWHERE
     else:
-        assert row.place in places.BY_NAME
+        assert row.place in routes.BY_NAME
         assert action.scope in (row.place, actions.LIST) or action.scope == editor.EDITOR
 
 
@@ -281,7 +282,7 @@ async def goes_to(ui: Ui, row: Row) -> None:
     def stands_in(name: str) -> bool:
         return frame.place is not None and name == frame.place.NAME and frame.place.record is not None
 
-    outer = places.BY_NAME[row.place].within or row.place
+    outer = routes.BY_NAME[row.place].within or row.place
     await frame.travel(outer, "")
     await ui.until(lambda: stands_in(outer), f"rows of {outer}")
     await keys(ui, *WAYS.get(row.place, ()))
@@ -295,7 +296,7 @@ async def can_be_done(ui: Ui, action: actions.Action) -> None:
     await ui.until(lambda: not action.reason(screen.situation()), f"{action.id} enabled")
     of_place = isinstance(screen, FrameScreen) and action.scope != actions.ANYWHERE
     doer: object = ui.app.frame.place if of_place else screen
-    doer = deeds if isinstance(screen, PolicyEditor) else doer
+    doer = action_handlers if isinstance(screen, PolicyEditor) else doer
     assert callable(getattr(doer, action.method))
 
 
@@ -313,7 +314,7 @@ async def test_I01_every_screen_path_can_be_gone_by_a_person_who_may(
 ) -> None:
     again = demo_slow.frost("tenant", "default-tags", "set", "--merge", "--tag", "stage=blue")
     assert again.code == 0, again
-    contexts.add(config.load(str(demo_slow.config)), "other", "https://other.example/api")
+    contexts.add(reader.load(str(demo_slow.config)), "other", "https://other.example/api")
     paths = dict.fromkeys((row.place, row.action) for row in ROWS if row.place != NOWHERE)
     async with opened(demo_slow, monkeypatch) as ui:
         await ui.expect_head("Web Shop")

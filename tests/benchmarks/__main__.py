@@ -1,8 +1,10 @@
 """`python -m tests.benchmarks [AREA …]` prints a table of ratios, each taken in one run on this machine."""
 
+import argparse
 import importlib
 import os
-import sys
+
+from tests.benchmarks.settings import POSTGRESQL, SQLITE, settings
 
 AREAS = (
     "platform_start",
@@ -10,26 +12,42 @@ AREAS = (
     "policy",
     "account",
     "default_tags",
-    "throughput",
+    "request_path",
+    "revocations",
+    "moto_requests",
     "flood",
     "growth",
+    "idle",
     "screens",
     "editor",
     "peer_screens",
     "many_screens",
     "memory",
 )
+DATABASES = {"sqlite": (SQLITE,), "postgresql": (POSTGRESQL,), "both": (SQLITE, POSTGRESQL)}
 
 
 def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks", description="Measure; docs/benchmarks.md")
+    parser.add_argument(
+        "areas", nargs="*", metavar="AREA", help=f"{', '.join(AREAS)}; profile; default: all but profile"
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=settings.seconds, help="of one measurement of the request path"
+    )
+    parser.add_argument("--rounds", type=int, default=settings.rounds, help="measurements of each side of a ratio")
+    parser.add_argument("--database", choices=DATABASES, default="both", help="of the request path; default both")
+    parser.add_argument("--markdown", action="store_true", help="print rows of the table in docs/benchmarks.md")
+    flags = parser.parse_args()
+    settings.seconds, settings.rounds, settings.databases = flags.seconds, flags.rounds, DATABASES[flags.database]
     # Programs that recompile themselves at each start would be measured as slower than a user has them.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     missed = 0
-    for area in sys.argv[1:] or AREAS:
+    for area in flags.areas or AREAS:
         for line in importlib.import_module(f"tests.benchmarks.{area}").run():
-            print(line, flush=True)
+            print(line.row() if flags.markdown else line, flush=True)
             missed += not line.holds
-    print(f"{missed} promises missed" if missed else "every promise holds")
+    print(f"{missed} goals missed" if missed else "every goal reached")
     return min(missed, 1)
 
 

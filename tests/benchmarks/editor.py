@@ -13,8 +13,8 @@ from collections.abc import Iterator
 
 from tests.benchmarks.ratios import Line
 from tests.homes import Home
-from tui.editor import layout, outline
-from tui.editor.screen import PolicyEditor
+from tui.iam.editor import document, json_scanner
+from tui.iam.editor.screen import PolicyEditor
 
 RUNS = 15
 FRAME_MS = 16
@@ -33,7 +33,7 @@ def long_document(rules: int = 125) -> str:
         }
         for number in range(rules)
     ]
-    return layout.text_of(json.loads(json.dumps({"schemaVersion": "1", "rules": made})))
+    return document.text_of(json.loads(json.dumps({"schemaVersion": "1", "rules": made})))
 
 
 def run() -> Iterator[Line]:
@@ -46,7 +46,7 @@ def run() -> Iterator[Line]:
         yield from asyncio.run(_typed(home, text))
         begun = time.perf_counter()
         for _ in range(RUNS):
-            outline.rules(text)
+            json_scanner.rules(text)
         scanned = (time.perf_counter() - begun) / RUNS * 1e3
         yield Line("editor: the rules of 140 KB found in the text", scanned, FRAME_MS / 2, "half a frame", "ms")
     finally:
@@ -57,8 +57,8 @@ def run() -> Iterator[Line]:
 
 async def _typed(home: Home, text: str) -> list[Line]:
     from client.connection import resolve
-    from tui.app import FrostApp
     from tui.launch import Launch
+    from tui.shell.app import FrostApp
 
     app = FrostApp(resolve(None, os.environ), Launch(), home.path / ".cli" / "state.json")
     edits, verdicts, bare, paints = [], [], [], []

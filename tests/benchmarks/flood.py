@@ -1,7 +1,8 @@
 """A platform under a flood: 900 busy connections, 600 bodies that are never finished, and trailers without an end.
 
-One address floods; others are measured from a second address, and health from both and over the unix socket. The flood
-runs in a process of its own (`python -m tests.benchmarks.flood PORT KEY SECONDS CONNECTIONS`). Loopback only.
+One address floods, then four with reads, changes and previews of one credential, whose connections are all accepted.
+Others are measured from another address, and health from both and over the unix socket. The flood runs in a process of
+its own (`python -m tests.benchmarks.flood PORT REQUEST SECONDS CONNECTIONS ADDRESSES`). Loopback only.
 """
 
 import asyncio
@@ -14,18 +15,20 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import partial
+from itertools import cycle
 from pathlib import Path
 
 from tests.benchmarks.load import request
 from tests.benchmarks.many_screens import memory
 from tests.benchmarks.ratios import Line
-from tests.benchmarks.throughput import free_port
+from tests.benchmarks.servers import free_port
 from tests.homes import UnixConnection
 from tests.service.account import Key
 from tests.service.postgres import Cluster
-from tests.service.running import WEB_SHOP, Executed, Running
+from tests.service.running import OWNER, WEB_SHOP, Executed, Running
 
 SECONDS = 12.0
 CONNECTIONS = 900
@@ -33,7 +36,18 @@ BODIES = 600
 BODY_BYTES = 990_000
 TRAILER_BYTES = 150 * 1024 * 1024
 FLOODER, OTHER = "127.0.0.1", "127.0.0.2"
+# Below the limit of connections per address.
+FLOODERS = ("127.0.0.3", "127.0.0.4", "127.0.0.5", "127.0.0.6")
 PAUSE = 0.2
+JSON = {"Content-Type": "application/json"}
+CHANGE = b'{"displayName": "Web shop"}'
+PREVIEW = json.dumps(
+    {
+        "documentText": '{"schemaVersion":"1","rules":[{"access":"allow","operations":["*"],"targets":["*"]}]}',
+        "operation": "compute:instances:read",
+        "target": "*",
+    }
+).encode()
 
 
 def run() -> Iterator[Line]:
@@ -53,22 +67,35 @@ def measured(name: str, platform: Running, port: int) -> Iterator[Line]:
     path = f"/api/v1/tenants/{WEB_SHOP}/resources/instance?limit=20"
     alone = percentiles(lambda: asked(port, path, quiet.secret, OTHER), 2.0)
     yield Line(f"another caller, quiet: p99 ({name})", alone[1], 100, f"p50 {alone[0]:.1f} ms", "ms")
-    with flooded(port, path, flooding.secret) as counts:
-        time.sleep(2)
-        probes = {
-            "another caller": lambda: asked(port, path, quiet.secret, OTHER),
-            "/healthz": lambda: asked(port, "/healthz", None, OTHER),
-            "/healthz of the flooding address": lambda: asked(port, "/healthz", None, FLOODER),
-            "/readyz": lambda: asked(port, "/readyz", None, OTHER),
-            "/healthz on the unix socket": lambda: asked_locally(platform, "/healthz"),
-        }
-        figures = at_once(probes, SECONDS - 4)
-        used = memory(status, "VmRSS")
-    most = {"another caller": 500.0}
-    for what, (p50, p99, failed) in figures.items():
-        against = f"p50 {p50:.1f} ms, {failed} failed; flood {dict(counts)}"
-        yield Line(f"{what}, {CONNECTIONS} busy: p99 ({name})", p99, most.get(what, 100.0), against, "ms")
-    yield Line(f"memory, {CONNECTIONS} busy ({name})", used, 400, "", "MiB")
+    credential = {"X-API-Key": flooding.secret}
+    session = {"Authorization": f"Bearer {platform.token(OWNER)}"}
+    floods = {
+        "reads of an address": (request("GET", path, credential), (FLOODER,)),
+        "reads": (request("GET", path, credential), FLOODERS),
+        "changes": (request("PATCH", f"/api/v1/tenants/{WEB_SHOP}", session | JSON, CHANGE), FLOODERS),
+        "previews": (request("POST", f"/api/v1/tenants/{WEB_SHOP}/iam/simulate", session | JSON, PREVIEW), FLOODERS),
+    }
+    for kind, (content, sources) in floods.items():
+        with flooded(port, content, sources) as counts:
+            time.sleep(2)
+            probes = {
+                "another caller": lambda: asked(port, path, quiet.secret, OTHER),
+                "/healthz": lambda: asked(port, "/healthz", None, OTHER),
+                "/healthz of the flooding address": partial(asked, port, "/healthz", None, sources[0]),
+                "/readyz": lambda: asked(port, "/readyz", None, OTHER),
+                "/healthz on the unix socket": lambda: asked_locally(platform, "/healthz"),
+            }
+            figures = at_once(probes, SECONDS - 4)
+            used = memory(status, "VmRSS")
+        if not counts["200"]:
+            raise RuntimeError(f"none of the {kind} is answered: {dict(counts)}")
+        most = {"another caller": 500.0}
+        for what, (p50, p99, failed) in figures.items():
+            against = f"p50 {p50:.1f} ms, {failed} failed; flood {dict(counts)}"
+            yield Line(
+                f"{what}, {CONNECTIONS} busy with {kind}: p99 ({name})", p99, most.get(what, 100.0), against, "ms"
+            )
+        yield Line(f"memory, {CONNECTIONS} busy with {kind} ({name})", used, 400, "", "MiB")
     peak, seconds = held_bodies(port, status)
     yield Line(
         f"memory, {BODIES} held bodies of {BODY_BYTES:,} ({name})", peak, 400, f"gone after {seconds:.0f} s", "MiB"
@@ -131,10 +158,11 @@ def at_once(probes: dict[str, Callable[[], None]], seconds: float) -> dict[str, 
 
 
 @contextmanager
-def flooded(port: int, path: str, key: str) -> Iterator[Counter[str]]:
+def flooded(port: int, content: bytes, sources: Sequence[str]) -> Iterator[Counter[str]]:
     """A flood of requests while the context is open; afterwards, how they were answered."""
     counts: Counter[str] = Counter()
-    command = [sys.executable, "-m", "tests.benchmarks.flood", str(port), path, key, str(SECONDS), str(CONNECTIONS)]
+    arguments = [str(port), content.hex(), str(SECONDS), str(CONNECTIONS), *sources]
+    command = [sys.executable, "-m", "tests.benchmarks.flood", *arguments]
     root = Path(__file__).parent.parent.parent
     process = subprocess.Popen(command, stdout=subprocess.PIPE, cwd=root)
     assert process.stdout
@@ -146,17 +174,16 @@ def flooded(port: int, path: str, key: str) -> Iterator[Counter[str]]:
         counts.update(json.loads(output))
 
 
-async def flood(port: int, path: str, key: str, seconds: float, connections: int) -> Counter[str]:
+async def flood(port: int, content: bytes, seconds: float, connections: int, sources: Sequence[str]) -> Counter[str]:
     """Ask on many connections at once, again as soon as there is an answer; how they were answered."""
     print("started", flush=True)
     counts: Counter[str] = Counter()
     end = time.monotonic() + seconds
-    content = request("GET", path, {"X-API-Key": key})
 
-    async def one() -> None:
+    async def one(source: str) -> None:
         while time.monotonic() < end:
             try:
-                reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=(FLOODER, 0))
+                reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=(source, 0))
             except OSError:
                 counts["not connected"] += 1
                 await asyncio.sleep(PAUSE)
@@ -173,7 +200,7 @@ async def flood(port: int, path: str, key: str, seconds: float, connections: int
             writer.close()
             await asyncio.sleep(PAUSE)
 
-    tasks = [asyncio.create_task(one()) for _ in range(connections)]
+    tasks = [asyncio.create_task(one(source)) for _, source in zip(range(connections), cycle(sources), strict=False)]
     await asyncio.wait(tasks, timeout=seconds + 5)
     for task in tasks:
         task.cancel()
@@ -227,5 +254,6 @@ def trailers(port: int, status: str) -> float:
 
 
 if __name__ == "__main__":
-    port, path, key, seconds, connections = sys.argv[1:]
-    print(json.dumps(asyncio.run(flood(int(port), path, key, float(seconds), int(connections)))))
+    port, content, seconds, connections, *sources = sys.argv[1:]
+    counts = flood(int(port), bytes.fromhex(content), float(seconds), int(connections), sources)
+    print(json.dumps(asyncio.run(counts)))

@@ -17,7 +17,7 @@ from tests.service.running import OWNER, WEB_SHOP, Executed, Running
 from tests.terminal import Program, key_bytes
 
 PRESSES = 1_800
-REQUESTS = 36_000
+REQUESTS = 100_000
 # Caches fill in the first part; from then on nothing may pile up.
 FIRST = 0.2
 FLAT = 1.05

@@ -1,6 +1,7 @@
 """Programs of others to compare with: each in an environment of its own, made once and kept for the next run."""
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -21,3 +22,21 @@ def commands_of(*packages: str) -> Path | None:
             return None
         complete.touch()
     return folder / "bin"
+
+
+def file_of_npm(package: str, name: str) -> Path | None:
+    """A file of an npm package; None, with a line that says so, when npm cannot get it."""
+    folder = ENVIRONMENTS / package.replace("/", "-").removeprefix("@")
+    path = folder / "node_modules" / package / name
+    if not path.exists():
+        npm = shutil.which("npm")
+        if npm is None:
+            print(f"skipped: npm is not installed, so there is no {package}")
+            return None
+        folder.mkdir(parents=True, exist_ok=True)
+        install = [npm, "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(folder), package]
+        if subprocess.run(install, check=False).returncode or not path.exists():
+            print(f"skipped: npm cannot install {package} here")
+            return None
+        path.chmod(0o755)
+    return path

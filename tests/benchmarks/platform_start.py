@@ -42,7 +42,7 @@ def run() -> Iterator[Line]:
             _, theirs, ratio = paired(
                 lambda: first_answer(ours, home.socket, env), lambda: first_answer(empty, sock, env), runs=9
             )
-        yield Line("platform from start to first answer", ratio, 1.5, f"{routes} empty routes ({theirs * 1000:.0f} ms)")
+        yield Line("platform from start to first answer", ratio, 1.3, f"{routes} empty routes ({theirs * 1000:.0f} ms)")
     finally:
         home.remove()
 

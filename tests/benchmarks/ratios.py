@@ -9,21 +9,30 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Line:
-    """One promise: a ratio (or a figure with its unit) against the most it may be."""
+    """A ratio, or a figure with its unit, and the most that it may be, or the least if `is_least`."""
 
     what: str
     value: float
     most: float
     against: str
     unit: str = "x"
+    is_least: bool = False
 
     @property
     def holds(self) -> bool:
-        return self.value <= self.most
+        return self.value >= self.most if self.is_least else self.value <= self.most
 
     def __str__(self) -> str:
         mark = "ok " if self.holds else "NO "
-        return f"{mark} {self.what:<58} {self.value:>9.2f} {self.unit:<5} at most {self.most:g}, against {self.against}"
+        bound = "at least" if self.is_least else "at most"
+        return f"{mark} {self.what:<58} {self.value:>9.2f} {self.unit:<5} {bound} {self.most:g}, against {self.against}"
+
+    def row(self) -> str:
+        """Return a row of the table in docs/benchmarks.md."""
+        goal = f"{'>=' if self.is_least else '<='} {self.most:g} {self.unit}".rstrip() + (
+            "" if self.holds else " (missed)"
+        )
+        return f"| {self.what} | {self.against} | {self.value:.2f} {self.unit} | {goal} |"
 
 
 def seconds(command: Sequence[str], env: Mapping[str, str]) -> float:

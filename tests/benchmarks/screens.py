@@ -31,7 +31,7 @@ Minimal().run()
 TABLE = """
 import sys
 from textual.app import App
-from client.records import TENANT, columns
+from client.tables.columns import TENANT, columns
 from tui.widgets.record_table import RecordTable
 
 ROWS = [

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-import client.http
-import client.oneshot
+import client.transport.async_client
+import client.transport.blocking_client
 from tests.client.certificates import Authority
 from tests.client.scripted import Scripted
 from tests.client.wire import DRIVERS, Quick
@@ -24,8 +24,8 @@ def driver(request: pytest.FixtureRequest) -> str:
 def quick(monkeypatch: pytest.MonkeyPatch) -> Quick:
     """Waits between tries are written down instead of waited (a fake of the clock, nothing else)."""
     fake = Quick()
-    monkeypatch.setattr(client.oneshot, "time", _Clock(fake))
-    monkeypatch.setattr(client.http, "asyncio", _Loop(fake))
+    monkeypatch.setattr(client.transport.blocking_client, "time", _Clock(fake))
+    monkeypatch.setattr(client.transport.async_client, "asyncio", _Loop(fake))
     return fake
 
 

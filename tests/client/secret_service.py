@@ -10,6 +10,20 @@ from contextlib import contextmanager
 from pathlib import Path
 
 NEEDED = ("dbus-daemon", "gnome-keyring-daemon")
+BUS_CONFIGURATION = """\
+<!DOCTYPE busconfig PUBLIC "-//freedesktop//DTD D-Bus Bus Configuration 1.0//EN"
+ "http://www.freedesktop.org/standards/dbus/1.0/busconfig.dtd">
+<busconfig>
+  <type>session</type>
+  <listen>unix:path={socket}</listen>
+  <policy context="default">
+    <allow send_destination="*" eavesdrop="true"/>
+    <allow eavesdrop="true"/>
+    <allow own="*"/>
+  </policy>
+</busconfig>
+"""
+"""A session bus without service folders: it never starts a keyring by itself."""
 PASSWORD = "unlocked by the test"
 
 
@@ -28,8 +42,10 @@ class SecretService:
             "XDG_RUNTIME_DIR": str(folder),
             "XDG_DATA_HOME": str(folder / "data"),
         }
+        configuration = folder / "bus.conf"
+        configuration.write_text(BUS_CONFIGURATION.format(socket=folder / "bus"))
         self._bus = subprocess.Popen(
-            ["dbus-daemon", "--session", "--nofork", "--print-address=1", f"--address=unix:path={folder}/bus"],
+            ["dbus-daemon", "--nofork", "--print-address=1", f"--config-file={configuration}"],
             stdout=subprocess.PIPE,
             text=True,
             env=self._environ,
@@ -40,7 +56,7 @@ class SecretService:
         self._keyring: subprocess.Popen[bytes] | None = None
 
     def start(self, *, unlocked: bool = True) -> None:
-        """Starts gnome-keyring; locked it waits for somebody to type a password."""
+        """Starts gnome-keyring; when locked it waits for a password."""
         self._keyring = subprocess.Popen(
             ["gnome-keyring-daemon", "--foreground", "--components=secrets", *(["--unlock"] if unlocked else [])],
             stdin=subprocess.PIPE,
@@ -63,7 +79,7 @@ class SecretService:
             self._keyring = None
 
     def hang(self) -> None:
-        """Stops the process in its tracks: it takes requests and never answers."""
+        """Suspends the process: it accepts requests and never answers."""
         assert self._keyring is not None
         self._keyring.send_signal(signal.SIGSTOP)
 
@@ -91,7 +107,7 @@ class SecretService:
 
 @contextmanager
 def secret_service(folder: Path) -> Iterator[SecretService]:
-    """A bus with nobody on it yet; `start` brings the keyring."""
+    """A bus without a keyring; `start` starts one."""
     running = SecretService(folder)
     try:
         yield running

@@ -1,6 +1,6 @@
 """What changes between two documents, in words."""
 
-from client.changes import changes
+from client.texts.effects import changes
 
 
 def test_what_is_certain_and_what_is_under_conditions_are_told_apart() -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from client import config, config_yaml
-from client.config import load, select
+from client.config import reader, strict_yaml
+from client.config.reader import load, select
 from client.errors import Exit, FrostError
 from tests.effort import effort
 
@@ -134,8 +134,8 @@ def test_an_unknown_output_format_is_told_and_not_used(file: Path) -> None:
 def test_home_must_be_an_absolute_path() -> None:
     for environ in ({}, {"HOME": ""}, {"HOME": "ada"}):
         with pytest.raises(FrostError, match="HOME"):
-            config.default_path(environ)
-    assert config.default_path({"HOME": "/h/$(id)\n'"}) == "/h/$(id)\n'/.cli/config.yaml"  # hostile G07: plain text
+            reader.default_path(environ)
+    assert reader.default_path({"HOME": "/h/$(id)\n'"}) == "/h/$(id)\n'/.cli/config.yaml"  # hostile G07: plain text
 
 
 # --- strictness (hostile E07, E08, E09; checklist F16) ---------------------------------------------------------------
@@ -200,10 +200,10 @@ def test_an_alias_bomb_is_refused_at_once(file: Path) -> None:
 def test_every_alias_counts_with_all_it_stands_for() -> None:
     few = [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 4)}]" for n in range(1, 12)]
     with pytest.raises(FrostError, match="values"):
-        config_yaml.read(("a0: &a0 [x, x, x, x]\n" + "\n".join(few)).encode(), "f")
+        strict_yaml.read(("a0: &a0 [x, x, x, x]\n" + "\n".join(few)).encode(), "f")
     with pytest.raises(FrostError, match="more than 100 aliases"):
-        config_yaml.read(f"a: &a x\nb: [{'*a, ' * 101}]\n".encode(), "f")
-    assert config_yaml.read(b"a: &a {r: 1}\nb: *a\n", "f") == {"a": {"r": "1"}, "b": {"r": "1"}}
+        strict_yaml.read(f"a: &a x\nb: [{'*a, ' * 101}]\n".encode(), "f")
+    assert strict_yaml.read(b"a: &a {r: 1}\nb: *a\n", "f") == {"a": {"r": "1"}, "b": {"r": "1"}}
 
 
 def test_size_and_count_are_bounded(file: Path) -> None:
@@ -280,7 +280,7 @@ def test_reading_loads_nothing_that_writing_needs(file: Path) -> None:
     write(file, "current_context: a\ncontexts: {a: {region: r1}}\n")
     unwanted = ("pathlib", "ruamel", "keyring", "subprocess", "tempfile", "http.client", "dataclasses")
     code = (
-        "import sys\nfrom client.config import load\n"
+        "import sys\nfrom client.config.reader import load\n"
         f"load({str(file)!r}, environ={{'HOME': '/h'}})\n"
         f"print([name for name in {unwanted} if name in sys.modules])"
     )

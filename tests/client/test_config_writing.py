@@ -15,9 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from client import config_edit, config_file
-from client.config import load
-from client.config_edit import edit, quoted
+from client.config import file as config_file
+from client.config import writer as config_writer
+from client.config.reader import load
+from client.config.writer import edit, quoted
 from client.errors import Exit, FrostError
 
 HOME = {"HOME": "/home/ada"}
@@ -192,7 +193,7 @@ def test_a_folder_others_can_write_is_not_written_to(file: Path) -> None:
 
 WRITER = """
 import sys
-from client.config_edit import edit
+from client.config.writer import edit
 for turn in range(15):
     with edit(sys.argv[1]) as document:
         document.map("keys")[f"{sys.argv[2]}{turn}"] = "x"
@@ -201,7 +202,7 @@ for turn in range(15):
 
 HOLDER = """
 import sys, time
-from client.config_file import locked
+from client.config.file import locked
 with locked(sys.argv[1]):
     print("held", flush=True)
     time.sleep(60)
@@ -272,8 +273,8 @@ def test_the_lock_of_a_killed_process_is_free(file: Path) -> None:
 KILLED = textwrap.dedent("""
     import json, os, signal, sys
     from pathlib import Path
-    from client import config_file
-    from client.config_edit import edit
+    from client.config import file as config_file
+    from client.config.writer import edit
 
     file, old = Path(sys.argv[1]), Path(sys.argv[1]).read_text()
     new = old.replace('"r1"', '"r2"')
@@ -318,7 +319,7 @@ KILLED = textwrap.dedent("""
 
 @pytest.mark.slow
 def test_killed_before_any_line_of_a_write_the_file_is_old_or_new(file: Path) -> None:
-    """kill -9 before the first line of client/config_file.py that a write runs, before the second, … to the last."""
+    """kill -9 before the first line of client/config/file.py that a write runs, before the second, … to the last."""
     path = written(file, COMMENTED + "file_id: abcdef0123456789\n")
     done = subprocess.run(
         [sys.executable, "-c", KILLED, path], env=environment(), capture_output=True, text=True, check=True
@@ -351,7 +352,7 @@ def test_a_full_disk_leaves_the_file_and_says_so(file: Path) -> None:
     path = written(file, COMMENTED)
     code = textwrap.dedent("""
         import resource, signal, sys
-        from client.config_edit import edit
+        from client.config.writer import edit
         from client.errors import FrostError
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         with edit(sys.argv[1]) as document:
@@ -373,7 +374,7 @@ def test_a_full_disk_leaves_the_file_and_says_so(file: Path) -> None:
 
 def test_a_replaced_file_is_kept_beside_the_new_one(file: Path) -> None:
     path = written(file, "damaged: [\n")
-    kept = config_edit.replaced(path, lambda document: document.map("defaults").update(output_format="json"))
+    kept = config_writer.replaced(path, lambda document: document.map("defaults").update(output_format="json"))
     assert kept is not None
     assert Path(kept).read_text() == "damaged: [\n"
     assert load(path, environ=HOME).output_format == "json"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from client import contexts
-from client.config import Config, load
+from client.config.reader import Config, load
 from client.errors import Exit, FrostError
 from tests.homes import Home
 

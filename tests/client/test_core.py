@@ -9,11 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from client.api import account, auth, groups, operations, platform, policies, tenants
-from client.core import Broken, Exchanged, Reply, Request, Send, Sign, Steps, exchange, path, redact
-from client.credentials import Credential
-from client.endpoint import Endpoint
+from client.api import account, groups, operations, platform, policies, tenants
+from client.auth import oidc
+from client.auth.credential_store import Credential
 from client.errors import Exit, FrostError
+from client.transport.endpoint import Endpoint
+from client.transport.exchange import Exchanged, Send, Sign, Steps, exchange
+from client.transport.request import Broken, Reply, Request, path, redact
 from tests.client.wire import session
 
 HERE = Endpoint.parse("unix:/tmp/api.sock")
@@ -285,7 +287,7 @@ def test_the_routes_are_those_of_the_contract() -> None:
         (account.organizations(), "GET", "/v1/organizations"),
         (account.scopes(), "GET", "/v1/scopes"),
         (account.end_session(), "POST", "/v1/sessions/current/end"),
-        (auth.cli_config(), "GET", "/v1/auth/cli-config"),
+        (oidc.cli_config(), "GET", "/v1/auth/cli-config"),
         (tenants.list_all(), "GET", "/v1/tenants"),
         (tenants.list_of("o"), "GET", "/v1/organizations/o/tenants"),
         (tenants.get("t"), "GET", "/v1/tenants/t"),
@@ -295,6 +297,9 @@ def test_the_routes_are_those_of_the_contract() -> None:
         (platform.operations(), "GET", "/v1/platform/operations"),
         (platform.cancel_operation("op"), "POST", "/v1/platform/operations/op/cancel"),
         (platform.verify_audit(), "GET", "/v1/platform/audit/verify"),
+        (platform.export_audit("2026-01-01T00:00:00Z"), "GET", "/v1/platform/audit/export"),
+        (platform.drop_audit({}), "POST", "/v1/platform/audit/drop"),
+        (platform.verify_audit_segment({}), "POST", "/v1/platform/audit/verify-segment"),
         (platform.stop(), "POST", "/v1/platform/stop"),
     ]
     for call, method, where in calls:

@@ -3,9 +3,9 @@
 import pytest
 import yaml
 
-from client import credentials
-from client.config import Config, load
-from client.credentials import Credential
+from client.auth import credential_store
+from client.auth.credential_store import Credential
+from client.config.reader import Config, load
 from client.errors import Exit, FrostError
 from tests.homes import Home
 
@@ -19,7 +19,7 @@ def config_of(home: Home) -> Config:
 
 def loaded(home: Home, name: str = "local") -> Credential:
     config = config_of(home)
-    return credentials.load(config, config.contexts[name])
+    return credential_store.load(config, config.contexts[name])
 
 
 def write(home: Home, text: str) -> None:
@@ -38,13 +38,13 @@ def test_an_api_key_goes_before_a_session(home: Home) -> None:
     write(home, "contexts: {a: {credentials: {api_key: K, access_token: A, refresh_token: R}}}\n")
     assert loaded(home, "a") == Credential("api_key", "K", source="file")
     config = config_of(home)
-    assert credentials.load_session(config, config.contexts["a"]).secret == "A"
+    assert credential_store.load_session(config, config.contexts["a"]).secret == "A"
 
 
 def test_a_key_directly_below_the_context_is_read_and_replaced(home: Home) -> None:
     write(home, "contexts:\n  a:\n    api_key: OLD\n")
     assert loaded(home, "a").secret == "OLD"
-    credentials.save_api_key(config_of(home), "a", "NEW", IN_FILE)
+    credential_store.save_api_key(config_of(home), "a", "NEW", IN_FILE)
     assert loaded(home, "a").secret == "NEW"
     assert "OLD" not in home.config.read_text()
 
@@ -55,40 +55,40 @@ def test_a_context_without_credentials_has_none(home: Home) -> None:
 
 
 def test_a_session_is_kept_and_forgotten(home: Home) -> None:
-    assert credentials.save_session(config_of(home), "local", SESSION, IN_FILE) == []
+    assert credential_store.save_session(config_of(home), "local", SESSION, IN_FILE) == []
     assert loaded(home) == SESSION._replace(source="file")
     assert home.config.stat().st_mode & 0o777 == 0o600
-    credentials.forget(config_of(home), "local", ended=True)
+    credential_store.forget(config_of(home), "local", ended=True)
     assert loaded(home).kind == "none"
     assert config_of(home).contexts["local"].session_ended
     assert "REFRESH" not in home.config.read_text()
-    credentials.save_session(config_of(home), "local", SESSION, IN_FILE)
+    credential_store.save_session(config_of(home), "local", SESSION, IN_FILE)
     assert not config_of(home).contexts["local"].session_ended
 
 
 def test_forgetting_a_session_keeps_the_api_key(home: Home) -> None:
     write(home, "contexts: {a: {credentials: {api_key: K, access_token: A, refresh_token: R}}}\n")
-    credentials.forget(config_of(home), "a", ended=True)
+    credential_store.forget(config_of(home), "a", ended=True)
     assert loaded(home, "a").secret == "K"
 
 
 def test_without_a_keyring_the_file_is_used_and_said_so(home: Home, no_keyring: None) -> None:
-    notices = credentials.save_api_key(config_of(home), "local", "K", {})
+    notices = credential_store.save_api_key(config_of(home), "local", "K", {})
     assert str(home.config) in notices[0]
-    assert credentials.save_session(config_of(home), "local", SESSION, {}) == []  # the place is known by now
+    assert credential_store.save_session(config_of(home), "local", SESSION, {}) == []  # the place is known by now
     assert loaded(home) == Credential("api_key", "K", source="file")
 
 
 def test_a_keyring_that_is_demanded_and_missing_is_an_error(home: Home, no_keyring: None) -> None:
     with pytest.raises(FrostError, match="keyring") as caught:
-        credentials.save_api_key(config_of(home), "local", "K", {"FROST_CREDENTIAL_STORE": "keyring"})
+        credential_store.save_api_key(config_of(home), "local", "K", {"FROST_CREDENTIAL_STORE": "keyring"})
     assert caught.value.exit_code == Exit.NOT_SIGNED_IN
     assert not home.config.exists()
 
 
 def test_a_store_nobody_knows_is_refused(home: Home) -> None:
     with pytest.raises(FrostError, match="keyring or file"):
-        credentials.save_api_key(config_of(home), "local", "K", {"FROST_CREDENTIAL_STORE": "vault"})
+        credential_store.save_api_key(config_of(home), "local", "K", {"FROST_CREDENTIAL_STORE": "vault"})
 
 
 def test_a_secret_in_a_keyring_that_is_gone_is_a_clear_error(home: Home, no_keyring: None) -> None:
@@ -104,18 +104,18 @@ def test_a_key_in_the_file_is_used_without_asking_the_keyring(home: Home, no_key
 
 
 def test_a_rotated_pair_is_written_where_the_old_one_is(home: Home) -> None:
-    credentials.save_session(config_of(home), "local", SESSION, IN_FILE)
+    credential_store.save_session(config_of(home), "local", SESSION, IN_FILE)
     config = config_of(home)
-    credentials.replace_session(config, config.contexts["local"], Credential("session", "A2", "R2", 1790001800))
+    credential_store.replace_session(config, config.contexts["local"], Credential("session", "A2", "R2", 1790001800))
     assert loaded(home) == Credential("session", "A2", "R2", 1790001800, "file")
 
 
 def test_a_rotated_pair_does_not_bring_back_a_session_that_was_ended_meanwhile(home: Home) -> None:
-    credentials.save_session(config_of(home), "local", SESSION, IN_FILE)
+    credential_store.save_session(config_of(home), "local", SESSION, IN_FILE)
     before = config_of(home)
-    credentials.forget(before, "local", ended=True)
+    credential_store.forget(before, "local", ended=True)
     with pytest.raises(FrostError, match="signed out meanwhile"):
-        credentials.replace_session(before, before.contexts["local"], SESSION)
+        credential_store.replace_session(before, before.contexts["local"], SESSION)
     assert loaded(home).kind == "none"
 
 
@@ -127,7 +127,7 @@ def test_representations_hold_no_secret() -> None:
 def test_a_session_that_the_terraform_provider_renewed_is_read(home: Home) -> None:
     """It writes the members it knows and no others: not the file's id, no comments."""
     write(home, "file_id: abcdef0123456789\ncurrent_context: work\ncontexts: {work: {tenant: web-shop}}  # mine\n")
-    credentials.save_session(config_of(home), "work", SESSION, IN_FILE)
+    credential_store.save_session(config_of(home), "work", SESSION, IN_FILE)
     stored = yaml.safe_load(home.config.read_text())
     context = stored["contexts"]["work"]
     assert context["credentials"] == {"access_token": "ACCESS", "refresh_token": "REFRESH", "expires_at": 1790000000}
@@ -140,5 +140,5 @@ def test_a_session_that_the_terraform_provider_renewed_is_read(home: Home) -> No
     write(home, yaml.safe_dump(written, sort_keys=False))
     assert loaded(home, "work") == Credential("session", "LATER", "NEXT", 1790001800, source="file")
     assert config_of(home).contexts["work"].tenant == "web-shop"
-    credentials.save_session(config_of(home), "work", SESSION, IN_FILE)
+    credential_store.save_session(config_of(home), "work", SESSION, IN_FILE)
     assert loaded(home, "work") == SESSION._replace(source="file")

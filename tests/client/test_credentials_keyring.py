@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from client import credentials, keyring_store
-from client.config import Config, load
-from client.credentials import Credential
+from client.auth import credential_store, keyring_store
+from client.auth.credential_store import Credential
+from client.config.reader import Config, load
 from client.errors import Exit, FrostError
 from tests.client.secret_service import SecretService, missing, secret_service
 from tests.homes import Home
@@ -46,11 +46,11 @@ def config_of(home: Home) -> Config:
 
 def loaded(home: Home) -> Credential:
     config = config_of(home)
-    return credentials.load(config, config.contexts["local"])
+    return credential_store.load(config, config.contexts["local"])
 
 
 def test_a_session_is_kept_in_the_keyring_and_only_its_place_in_the_file(home: Home, keyring: SecretService) -> None:
-    assert credentials.save_session(config_of(home), "local", SESSION, {}) == []
+    assert credential_store.save_session(config_of(home), "local", SESSION, {}) == []
     assert "SECRET" not in home.config.read_text()
     assert config_of(home).contexts["local"].credentials.kinds == ("session",)
     assert loaded(home) == SESSION._replace(source="keyring")
@@ -59,66 +59,66 @@ def test_a_session_is_kept_in_the_keyring_and_only_its_place_in_the_file(home: H
 def test_a_sign_in_that_leaves_the_file_as_it_is_is_seen_by_who_watches_the_file(
     home: Home, keyring: SecretService
 ) -> None:
-    credentials.save_session(config_of(home), "local", SESSION, {})
+    credential_store.save_session(config_of(home), "local", SESSION, {})
     before = (home.config.read_text(), home.config.stat().st_mtime_ns)
-    credentials.save_session(config_of(home), "local", SESSION._replace(secret="OTHER"), {})
+    credential_store.save_session(config_of(home), "local", SESSION._replace(secret="OTHER"), {})
     assert home.config.read_text() == before[0]
     assert home.config.stat().st_mtime_ns > before[1]
 
 
 def test_every_file_and_context_has_an_entry_of_its_own(home: Home, keyring: SecretService) -> None:
-    credentials.save_api_key(config_of(home), "local", "KEY-1", {})
-    credentials.save_api_key(config_of(home), "other", "KEY-2", {})
+    credential_store.save_api_key(config_of(home), "local", "KEY-1", {})
+    credential_store.save_api_key(config_of(home), "other", "KEY-2", {})
     config = config_of(home)
     assert keyring_store.read(f"{config.file_id}/local") == {"api_key": "KEY-1"}
     assert keyring_store.read(f"{config.file_id}/other") == {"api_key": "KEY-2"}
 
 
 def test_key_and_session_live_together_and_leave_one_by_one(home: Home, keyring: SecretService) -> None:
-    credentials.save_session(config_of(home), "local", SESSION, {})
-    credentials.save_api_key(config_of(home), "local", "KEY", {})
+    credential_store.save_session(config_of(home), "local", SESSION, {})
+    credential_store.save_api_key(config_of(home), "local", "KEY", {})
     assert config_of(home).contexts["local"].credentials.kinds == ("api_key", "session")
     assert loaded(home).secret == "KEY"
-    credentials.forget(config_of(home), "local", ended=True)
+    credential_store.forget(config_of(home), "local", ended=True)
     config = config_of(home)
-    assert keyring_store.read(credentials.entry(config, "local")) == {"api_key": "KEY"}
+    assert keyring_store.read(credential_store.entry(config, "local")) == {"api_key": "KEY"}
     assert config.contexts["local"].credentials.kinds == ("api_key",)
 
 
 def test_the_last_secret_takes_its_entry_with_it(home: Home, keyring: SecretService) -> None:
-    credentials.save_session(config_of(home), "local", SESSION, {})
-    credentials.forget(config_of(home), "local", ended=False)
+    credential_store.save_session(config_of(home), "local", SESSION, {})
+    credential_store.forget(config_of(home), "local", ended=False)
     config = config_of(home)
-    assert keyring_store.read(credentials.entry(config, "local")) == {}
+    assert keyring_store.read(credential_store.entry(config, "local")) == {}
     assert config.contexts["local"].credentials.store == ""
 
 
 def test_a_key_in_the_file_moves_to_the_keyring_with_the_next_sign_in(home: Home, keyring: SecretService) -> None:
-    credentials.save_api_key(config_of(home), "local", "KEY-SECRET", {"FROST_CREDENTIAL_STORE": "file"})
-    credentials.save_session(config_of(home), "local", SESSION, {})
+    credential_store.save_api_key(config_of(home), "local", "KEY-SECRET", {"FROST_CREDENTIAL_STORE": "file"})
+    credential_store.save_session(config_of(home), "local", SESSION, {})
     assert "SECRET" not in home.config.read_text()
     assert loaded(home) == Credential("api_key", "KEY-SECRET", source="keyring")
 
 
 def test_leaving_the_keyring_takes_everything_to_the_file(home: Home, keyring: SecretService) -> None:
-    credentials.save_api_key(config_of(home), "local", "KEY", {})
-    credentials.save_session(config_of(home), "local", SESSION, {"FROST_CREDENTIAL_STORE": "file"})
+    credential_store.save_api_key(config_of(home), "local", "KEY", {})
+    credential_store.save_session(config_of(home), "local", SESSION, {"FROST_CREDENTIAL_STORE": "file"})
     found = config_of(home).contexts["local"].credentials
     assert (found.store, found.api_key, found.access_token) == ("", "KEY", "ACCESS-SECRET")
-    assert keyring_store.read(credentials.entry(config_of(home), "local")) == {}
+    assert keyring_store.read(credential_store.entry(config_of(home), "local")) == {}
 
 
 def test_a_rotated_pair_stays_in_the_keyring_and_leaves_the_file_alone(home: Home, keyring: SecretService) -> None:
-    credentials.save_session(config_of(home), "local", SESSION, {})
+    credential_store.save_session(config_of(home), "local", SESSION, {})
     before, config = home.config.read_text(), config_of(home)
-    credentials.replace_session(config, config.contexts["local"], Credential("session", "A2", "R2", 1790001800))
+    credential_store.replace_session(config, config.contexts["local"], Credential("session", "A2", "R2", 1790001800))
     assert loaded(home) == Credential("session", "A2", "R2", 1790001800, "keyring")
     assert home.config.read_text() == before
 
 
 def test_a_bus_without_a_keyring_means_the_file_with_a_notice(home: Home, bus: SecretService) -> None:
     started = time.monotonic()
-    notices = credentials.save_session(config_of(home), "local", SESSION, {})
+    notices = credential_store.save_session(config_of(home), "local", SESSION, {})
     assert time.monotonic() - started < GIVEN_UP
     assert str(home.config) in notices[0]
     assert loaded(home).source == "file"
@@ -129,7 +129,7 @@ def test_a_bus_without_a_keyring_means_the_file_with_a_notice(home: Home, bus: S
 def test_a_keyring_that_does_not_answer_is_given_up_after_three_seconds(
     home: Home, keyring: SecretService, state: str
 ) -> None:
-    credentials.save_session(config_of(home), "local", SESSION, {})
+    credential_store.save_session(config_of(home), "local", SESSION, {})
     if state == "hanging":
         keyring.hang()
     else:
@@ -142,7 +142,7 @@ def test_a_keyring_that_does_not_answer_is_given_up_after_three_seconds(
     assert caught.value.exit_code == Exit.NOT_SIGNED_IN
     assert "FROST_CREDENTIAL_STORE" in caught.value.hint
     started = time.monotonic()
-    notices = credentials.save_api_key(config_of(home), "other", "KEY", {})
+    notices = credential_store.save_api_key(config_of(home), "other", "KEY", {})
     assert time.monotonic() - started < GIVEN_UP
     assert "keyring" in notices[0]
 
@@ -152,7 +152,7 @@ def test_a_backend_that_is_no_keyring_is_not_trusted(
     home: Home, keyring: SecretService, monkeypatch: pytest.MonkeyPatch, backend: str
 ) -> None:
     monkeypatch.setenv("PYTHON_KEYRING_BACKEND", backend)
-    assert "not trusted" in credentials.save_session(config_of(home), "local", SESSION, {})[0]
+    assert "not trusted" in credential_store.save_session(config_of(home), "local", SESSION, {})[0]
     assert loaded(home).source == "file"
 
 
@@ -163,14 +163,14 @@ def test_what_the_keyring_does_not_give_back_is_kept_in_the_file(
     from keyring.backends import SecretService as backend
 
     monkeypatch.setattr(backend.Keyring, "get_password", lambda self, service, name: '{"api_key": "ANOTHER"}')
-    assert "give back" in credentials.save_session(config_of(home), "local", SESSION, {})[0]
+    assert "give back" in credential_store.save_session(config_of(home), "local", SESSION, {})[0]
     assert loaded(home) == SESSION._replace(source="file")
 
 
 def test_a_secret_that_somebody_else_changed_to_nonsense_is_no_credential(home: Home, keyring: SecretService) -> None:
     import keyring as library
 
-    credentials.save_session(config_of(home), "local", SESSION, {})
+    credential_store.save_session(config_of(home), "local", SESSION, {})
     for nonsense in ("not json", '["list"]', '{"access_token": 5, "expires_at": "soon"}'):
-        library.set_password("frost", credentials.entry(config_of(home), "local"), nonsense)
+        library.set_password("frost", credential_store.entry(config_of(home), "local"), nonsense)
         assert loaded(home).expires_at == 0

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from client.endpoint import Endpoint, issuer_route
 from client.errors import Exit, FrostError
+from client.transport.endpoint import Endpoint, issuer_route
 
 LOCAL = Endpoint.parse("unix:/home/me/.cli/platform/api.sock")
 REMOTE = Endpoint.parse("https://api.frost.example/api")

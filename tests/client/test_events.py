@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import client.http
-from client import events
+import client.transport.async_client
 from client.api.client import Client
 from client.errors import Exit, FrostError
-from client.events import Signal, read
+from client.transport import events
+from client.transport.events import Signal, read
 from tests.client.wire import Answer, Context, Heard, Service, answer, over, session
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
@@ -109,13 +109,13 @@ async def test_a_tenant_that_may_not_be_seen_any_more_ends_the_signals(quick: No
 
 
 async def test_a_stream_that_falls_silent_counts_as_ended(quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client.http, "SILENCE_SECONDS", 0.2)
+    monkeypatch.setattr(client.transport.async_client, "SILENCE_SECONDS", 0.2)
     with Service(open_stream(EVENT)) as service:
         assert await first(Context(service.endpoint), 2) == [SIGNAL, RESYNC]
 
 
 async def test_a_stream_outlives_the_total_time_of_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client.http, "TOTAL_SECONDS", 0.2)
+    monkeypatch.setattr(client.transport.async_client, "TOTAL_SECONDS", 0.2)
 
     def late(_: Heard) -> Iterable[bytes]:
         yield HEAD

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from client import expiry
+from client import times
 from client.errors import FrostError
 
 ZONES = ("America/Los_Angeles", "Pacific/Auckland", "Europe/Stockholm", "Africa/Cairo", "America/Havana", "Asia/Beirut")
@@ -48,7 +48,7 @@ def test_K23_K24_K25_a_date_is_the_end_of_that_day_here(
     clocks: Callable[[str], None], zone: str, typed: str, meant: str
 ) -> None:
     clocks(zone)
-    assert expiry.wire(expiry.instant(typed)) == meant
+    assert times.wire(times.instant(typed)) == meant
 
 
 @pytest.mark.parametrize("zone", ZONES)
@@ -57,7 +57,7 @@ def test_K25_a_second_after_the_end_of_a_day_it_is_the_next_one(clocks: Callable
     first = datetime(2026, 12, 31, tzinfo=UTC).date()
     for number in range(400):
         day = first + timedelta(days=number)
-        end = expiry.end_of_day(day)
+        end = times.end_of_day(day)
         local = [(end + timedelta(seconds=later)).astimezone(ZoneInfo(zone)).date() for later in (0, 1)]
         assert local == [day, day + timedelta(days=1)]
 
@@ -75,7 +75,7 @@ def test_K25_a_second_after_the_end_of_a_day_it_is_the_next_one(clocks: Callable
     ],
 )
 def test_K26_an_instant_is_itself_and_never_rounded_up(typed: str, meant: str) -> None:
-    assert expiry.wire(expiry.instant(typed)) == meant
+    assert times.wire(times.instant(typed)) == meant
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_K26_an_instant_is_itself_and_never_rounded_up(typed: str, meant: str) -
 )
 def test_K27_anything_else_is_refused_with_both_forms(typed: str) -> None:
     with pytest.raises(FrostError) as caught:
-        expiry.instant(typed)
+        times.instant(typed)
     assert caught.value.exit_code == 2
     assert "YYYY-MM-DD" in caught.value.message
     assert "RFC 3339" in caught.value.message
@@ -121,7 +121,7 @@ def test_K27_anything_else_is_refused_with_both_forms(typed: str) -> None:
 @given(st.text(max_size=40))
 def test_no_text_does_anything_else_than_be_read_or_refused(typed: str) -> None:
     try:
-        read = expiry.instant(typed)
+        read = times.instant(typed)
     except FrostError:
         return
     assert read.tzinfo is UTC
@@ -135,5 +135,5 @@ def test_K28_the_last_day_ends_not_after_the_instant_and_the_next_one_does(
     first = datetime(2027, 1, 1, tzinfo=UTC)
     for hours in range(0, 400 * 24, 7):
         latest = first + timedelta(hours=hours)
-        day = expiry.last_day(latest)
-        assert expiry.end_of_day(day) <= latest < expiry.end_of_day(day + timedelta(days=1))
+        day = times.last_day(latest)
+        assert times.end_of_day(day) <= latest < times.end_of_day(day + timedelta(days=1))

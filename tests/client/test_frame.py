@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 import pytest
 
-from client.commands import usage
-from client.commands.frame import Group, Lazy
+from client.commands import usage_errors
+from client.commands.command import Group, Lazy
 from client.commands.invocation import Invocation
 from client.commands.output import Output
 from client.commands.root import main
@@ -229,7 +229,7 @@ def test_terminal_escapes_in_the_words_are_not_echoed(capsys: pytest.CaptureFixt
 
 
 def test_an_unforeseen_mistake_of_click_still_reads_like_ours() -> None:
-    error = usage.from_click(click.UsageError("Something Else."))
+    error = usage_errors.from_click(click.UsageError("Something Else."))
     assert isinstance(error, FrostError)
     assert error.message == "something Else"
     assert error.exit_code == 2
@@ -246,7 +246,7 @@ def test_a_defect_is_one_line_and_its_story_holds_no_secret(
     def broken(*_: object, **__: object) -> None:
         raise KeyError(f"near {secret}")
 
-    monkeypatch.setattr("client.config.load", broken)
+    monkeypatch.setattr("client.config.reader.load", broken)
     assert run("config", "show") == 1
     assert capsys.readouterr().err == "frost: internal error: KeyError. Run it again with --debug to see where\n"
     assert run("-d", "config", "show") == 1
@@ -260,7 +260,7 @@ def test_interrupting_ends_with_130(run: Run, monkeypatch: pytest.MonkeyPatch) -
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("client.config.load", interrupted)
+    monkeypatch.setattr("client.config.reader.load", interrupted)
     assert run("config", "show") == 130
 
 

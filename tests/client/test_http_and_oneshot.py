@@ -11,13 +11,14 @@ from pathlib import Path
 
 import pytest
 
-import client.http
-import client.oneshot
+import client.transport.async_client
+import client.transport.blocking_client
 from client.api import account, operations, platform, tenants
-from client.core import Call, Exchanged, Request
-from client.endpoint import Endpoint
 from client.errors import Exit, FrostError
-from client.oneshot import fetch
+from client.transport.blocking_client import fetch
+from client.transport.endpoint import Endpoint
+from client.transport.exchange import Exchanged
+from client.transport.request import Call, Request
 from tests.client.certificates import Authority
 from tests.client.wire import Context, Heard, Quick, Service, answer, ask, dripping, over, read_request, session
 
@@ -437,8 +438,8 @@ def test_a_compressed_bomb_is_not_unpacked(driver: str) -> None:
 def test_one_byte_now_and_then_is_ended_by_the_total_time(
     driver: str, monkeypatch: pytest.MonkeyPatch, text: bytes
 ) -> None:
-    monkeypatch.setattr(client.oneshot, "TOTAL_SECONDS", 0.6)
-    monkeypatch.setattr(client.http, "TOTAL_SECONDS", 0.6)
+    monkeypatch.setattr(client.transport.blocking_client, "TOTAL_SECONDS", 0.6)
+    monkeypatch.setattr(client.transport.async_client, "TOTAL_SECONDS", 0.6)
     with Service(dripping(text, 0.1)) as service:
         begun = time.monotonic()
         error = failure(driver, Context(service.endpoint), tenants.rename("t-1", "A"))
@@ -574,7 +575,7 @@ def test_every_exchange_is_told_without_a_secret(driver: str, quick: Quick) -> N
     assert not any("secret" in line or "eyJ" in line for line in lines)
 
 
-# The identity provider's exchanges (client/login.py)
+# The identity provider's exchanges (client/auth/sign_in.py)
 
 
 def test_a_fetch_sends_what_it_is_given_and_gives_any_status_back() -> None:

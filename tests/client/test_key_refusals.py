@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from client.commands import key_refusals
+from client.commands.account import key_refusals
 from client.errors import Exit, FrostError
 
 

@@ -13,14 +13,16 @@ from pathlib import Path
 
 import pytest
 
-from client import __version__, credentials, local, local_process, login
+from client import __version__, paths
 from client.api import account, platform
-from client.config import Config, load
+from client.auth import credential_store, sign_in
+from client.config.reader import Config, load
 from client.connection import resolve
-from client.endpoint import Endpoint
 from client.errors import Exit, FrostError
-from client.local import socket_path, socket_path_in
-from client.oneshot import OneShot
+from client.paths import socket_path, socket_path_in
+from client.platform import control, process, reset
+from client.transport.blocking_client import OneShot
+from client.transport.endpoint import Endpoint
 from tests.conftest import opened
 from tests.homes import Home
 
@@ -75,7 +77,7 @@ def test_a_home_with_a_very_long_path_works(demo: Home) -> None:
         assert OneShot(resolve(None, environ)).call(account.me())["email"]
         assert not (deep / ".cli" / "platform" / "api.sock").exists()
     finally:
-        local.stop(environ)
+        control.stop(environ)
 
 
 # --- starting --------------------------------------------------------------------------------------------------------
@@ -84,7 +86,7 @@ def test_a_home_with_a_very_long_path_works(demo: Home) -> None:
 @pytest.mark.slow
 def test_many_first_calls_at_once_start_one_platform(demo: Home) -> None:
     environ = demo.environment()
-    code = "from client.local_process import ensure_running\nensure_running()"
+    code = "from client.platform.process import ensure_running\nensure_running()"
     environ = {**environ, "PYTHONPATH": ":".join(path for path in sys.path if path)}
     starting = [subprocess.Popen([sys.executable, "-c", code], env=environ) for _ in range(5)]
     assert [one.wait(60) for one in starting] == [0] * 5
@@ -139,14 +141,14 @@ def test_a_platform_that_ends_while_starting_is_told_with_its_last_words(home: H
 
 def test_a_platform_that_died_after_serving_is_started_again(demo: Home) -> None:
     environ = demo.environment()
-    assert local_process.ensure_running(environ)
+    assert process.ensure_running(environ)
     demo.kill_platform()
-    assert local_process.ensure_running(environ)
-    assert not local_process.ensure_running(environ)
+    assert process.ensure_running(environ)
+    assert not process.ensure_running(environ)
 
 
 def test_a_lock_holder_that_does_not_answer_is_waited_for_and_told(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(local_process, "START_SECONDS", 1.5)
+    monkeypatch.setattr(process, "START_SECONDS", 1.5)
     home.platform_dir.mkdir(parents=True, mode=0o700)
     code = (
         "import fcntl, os, sys, time\n"
@@ -159,9 +161,9 @@ def test_a_lock_holder_that_does_not_answer_is_waited_for_and_told(home: Home, m
         assert holder.stdout is not None
         holder.stdout.readline()
         with pytest.raises(FrostError, match="did not answer within") as caught:
-            local_process.ensure_running(home.environment())
+            process.ensure_running(home.environment())
         assert caught.value.exit_code == Exit.UNREACHABLE
-        assert local.stop(home.environment())  # what holds the lock and does not answer gets SIGTERM
+        assert control.stop(home.environment())  # what holds the lock and does not answer gets SIGTERM
         assert holder.wait(60) == -signal.SIGTERM
     for late in pids(home):  # one that was being started for the last try may find the lock free now
         with suppress(ProcessLookupError):
@@ -173,7 +175,7 @@ def test_a_platform_folder_of_another_user_is_refused(home: Home) -> None:
     home.platform_dir.mkdir(parents=True, mode=0o700)
     os.chown(home.platform_dir, 65534, 65534)
     with pytest.raises(FrostError, match="not a folder of this user"):
-        local_process.ensure_running(home.environment())
+        process.ensure_running(home.environment())
 
 
 # --- versions --------------------------------------------------------------------------------------------------------
@@ -182,9 +184,9 @@ def test_a_platform_folder_of_another_user_is_refused(home: Home) -> None:
 @pytest.fixture
 def older(demo: Home, monkeypatch: pytest.MonkeyPatch) -> Home:
     """A running platform of this version, and a client that is one version further."""
-    assert local_process.ensure_running(demo.environment())
+    assert process.ensure_running(demo.environment())
     assert who(demo)
-    monkeypatch.setattr(local_process, "__version__", "999.0.0")
+    monkeypatch.setattr(process, "__version__", "999.0.0")
     return demo
 
 
@@ -198,7 +200,7 @@ def test_an_older_platform_is_replaced_and_the_session_lives(older: Home) -> Non
 
 def test_a_newer_platform_is_told_and_left_alone(older: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     before = older.platform_pid()
-    monkeypatch.setattr(local_process, "__version__", "0.0.1")
+    monkeypatch.setattr(process, "__version__", "0.0.1")
     with pytest.raises(FrostError, match="newer than this frost") as caught:
         who(older)
     assert "upgrade" in caught.value.hint
@@ -212,13 +214,13 @@ def test_the_same_version_costs_no_request(demo: Home, monkeypatch: pytest.Monke
     def asked(environ: object) -> str:
         raise AssertionError("the platform was asked for its version")
 
-    monkeypatch.setattr(local_process, "_running_version", asked)
+    monkeypatch.setattr(process, "_running_version", asked)
     who(demo)
 
 
 def test_versions_are_compared_as_numbers() -> None:
-    assert local_process._numbers("0.10.0") > local_process._numbers("0.9.9")
-    assert local_process._numbers("1.2.3rc1") == (1, 2)
+    assert process._numbers("0.10.0") > process._numbers("0.9.9")
+    assert process._numbers("1.2.3rc1") == (1, 2)
 
 
 # --- stopping and resetting ------------------------------------------------------------------------------------------
@@ -226,12 +228,12 @@ def test_versions_are_compared_as_numbers() -> None:
 
 def test_stopping_stops_and_asking_again_starts(demo: Home) -> None:
     environ = demo.environment()
-    assert not local.stop(environ)
+    assert not control.stop(environ)
     assert who(demo)
-    assert local.is_running(Endpoint.parse(local.default_endpoint(environ)))
-    assert local.stop(environ)
+    assert control.is_running(Endpoint.parse(paths.default_endpoint(environ)))
+    assert control.stop(environ)
     assert pids(demo) == set()
-    assert not local.is_running(Endpoint.parse(local.default_endpoint(environ)))
+    assert not control.is_running(Endpoint.parse(paths.default_endpoint(environ)))
     assert who(demo)
 
 
@@ -239,7 +241,7 @@ def test_a_platform_that_does_not_listen_to_reason_is_terminated(demo: Home) -> 
     environ = demo.environment()
     who(demo)
     demo.socket.unlink()  # nobody can ask it any more
-    assert local.stop(environ)
+    assert control.stop(environ)
     assert pids(demo) == set()
 
 
@@ -247,11 +249,11 @@ def test_a_platform_that_does_not_listen_to_reason_is_terminated(demo: Home) -> 
 def test_resetting_loads_another_world_and_forgets_the_session(demo: Home) -> None:
     environ = demo.environment()
     connection = resolve(None, environ)
-    login.sign_in_device(connection, email="admin@aurora.example")
-    login.sign_out(connection)
+    sign_in.sign_in_device(connection, email="admin@aurora.example")
+    sign_in.sign_out(connection)
     keys = (demo.platform_dir / "world-keys.json").read_bytes()
-    local.reset(load(str(demo.config), environ=environ), "empty", environ)
-    assert OneShot(local.staff_connection(environ)).call(platform.status())["world"] == "empty"
+    reset.reset(load(str(demo.config), environ=environ), "empty", environ)
+    assert OneShot(control.OperatorConnection(environ)).call(platform.status())["world"] == "empty"
     assert who(demo)  # it signs in by itself again
     assert (demo.platform_dir / "world-keys.json").read_bytes() != keys
 
@@ -261,7 +263,7 @@ def test_what_still_runs_when_the_platform_is_reset_signs_in_again(demo: Home) -
     environ = demo.environment()
     running = OneShot(resolve(None, environ))
     running.call(account.me())
-    local.reset(load(str(demo.config), environ=environ), "demo", environ)
+    reset.reset(load(str(demo.config), environ=environ), "demo", environ)
     assert running.call(account.me())["email"] == "owner@aurora.example"
     assert not load(str(demo.config), environ=environ).contexts["local"].session_ended
 
@@ -273,11 +275,11 @@ def test_resetting_keeps_sessions_and_keys_of_other_places(demo: Home) -> None:
         "  away: {api_endpoint: 'https://h.example/api', credentials: {access_token: A, refresh_token: R}}\n"
     )
     demo.config.chmod(0o600)
-    local.reset(load(str(demo.config), environ=environ), "empty", environ)
+    reset.reset(load(str(demo.config), environ=environ), "empty", environ)
     found = load(str(demo.config), environ=environ)
     assert found.contexts["local"].credentials.kinds == ("api_key",)
     assert found.contexts["away"].credentials.kinds == ("session",)
-    assert credentials.load(found, found.contexts["away"]).secret == "A"
+    assert credential_store.load(found, found.contexts["away"]).secret == "A"
 
 
 @pytest.mark.slow
@@ -291,7 +293,7 @@ def test_nobody_can_start_it_in_the_middle_of_a_reset(demo: Home) -> None:
     def hammer() -> None:
         while not stop.is_set():
             try:
-                local_process.ensure_running(environ)
+                process.ensure_running(environ)
             except FrostError as error:
                 failures.append(error)
             time.sleep(0.01)
@@ -312,19 +314,19 @@ def test_a_world_that_somebody_else_was_quicker_to_start_is_not_said_to_be_the_o
     demo: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     environ = demo.environment()
-    forget = local._forget_sessions
+    forget = reset._forget_sessions
 
     def quicker(config: Config, environ: dict[str, str]) -> None:
         forget(config, environ)
-        local_process.ensure_running(environ)  # what an open screen does when it has lost its connection
+        process.ensure_running(environ)  # what an open screen does when it has lost its connection
 
-    monkeypatch.setattr(local, "_forget_sessions", quicker)
+    monkeypatch.setattr(reset, "_forget_sessions", quicker)
     assert _reset(load(str(demo.config), environ=environ), environ) == Exit.CONFLICT
 
 
 def _reset(config: Config, environ: dict[str, str]) -> Exit | None:
     try:
-        local.reset(config, "empty", environ)
+        reset.reset(config, "empty", environ)
     except FrostError as error:
         return error.exit_code
     return None

@@ -8,18 +8,18 @@ import time
 
 import pytest
 
-from client import credentials, login
 from client.api import account
+from client.auth import credential_store, sign_in
 from client.connection import Connection, resolve
 from client.errors import SESSION_ENDED, Exit, FrostError
-from client.oneshot import OneShot
+from client.transport.blocking_client import OneShot
 from tests.homes import Home
 
 ASK = """
 import sys
 from client.api import account
 from client.connection import resolve
-from client.oneshot import OneShot
+from client.transport.blocking_client import OneShot
 connection = resolve()
 print(OneShot(connection).call(account.me())["email"])
 sys.stderr.write("".join(connection.notices))
@@ -48,8 +48,8 @@ def token_requests(home: Home) -> int:
 def expire(home: Home) -> None:
     """Makes the stored access token due: its end is now."""
     connection = connect(home)
-    session = credentials.load_session(connection.config, connection.context)
-    credentials.save_session(
+    session = credential_store.load_session(connection.config, connection.context)
+    credential_store.save_session(
         connection.config, "local", session._replace(expires_at=int(time.time())), home.environment()
     )
 
@@ -70,15 +70,15 @@ def test_two_first_uses_at_once_make_one_session(demo: Home) -> None:
 
 def test_device_and_browser_sign_in_as_anybody_of_the_world(demo: Home) -> None:
     connection = connect(demo)
-    login.sign_in_device(connection, email="admin@aurora.example")
+    sign_in.sign_in_device(connection, email="admin@aurora.example")
     assert who(connection) == "admin@aurora.example"
-    login.sign_in_browser(connection, email="member@aurora.example")
+    sign_in.sign_in_browser(connection, email="member@aurora.example")
     assert who(connection) == "member@aurora.example"
-    login.sign_in_browser(connection)
+    sign_in.sign_in_browser(connection)
     assert who(connect(demo)) == "owner@aurora.example"
 
 
-@pytest.mark.parametrize("way", [login.sign_in_device, login.sign_in_browser])
+@pytest.mark.parametrize("way", [sign_in.sign_in_device, sign_in.sign_in_browser])
 def test_a_person_who_does_not_exist_is_told(shared: Home, way: object) -> None:
     assert callable(way)
     with pytest.raises(FrostError) as caught:
@@ -90,15 +90,15 @@ def test_after_a_logout_nobody_signs_in_unasked(demo: Home) -> None:
     connection = connect(demo)
     who(connection)
     secret = connection.credential().secret
-    assert login.sign_out(connection)
+    assert sign_in.sign_out(connection)
     assert demo.request("GET", "/api/v1/me", token=secret).status == 401
     for again in (connection, connect(demo)):
         with pytest.raises(FrostError) as caught:
             who(again)
         assert (caught.value.exit_code, caught.value.code) == (Exit.NOT_SIGNED_IN, SESSION_ENDED)
         assert "frost login" in caught.value.hint
-    assert not login.sign_out(connect(demo))
-    login.sign_in_device(connect(demo))
+    assert not sign_in.sign_out(connect(demo))
+    sign_in.sign_in_device(connect(demo))
     assert who(connect(demo)) == "owner@aurora.example"
 
 
@@ -162,7 +162,7 @@ def test_killed_in_the_middle_of_a_refresh_the_file_is_whole(demo: Home) -> None
         assert os.stat(demo.config).st_mode & 0o777 == 0o600  # noqa: PTH116
         if signed_in(demo):
             continue
-        login.sign_in_device(connect(demo))
+        sign_in.sign_in_device(connect(demo))
 
 
 def test_a_platform_that_was_killed_is_started_again_with_the_session(demo: Home) -> None:

@@ -12,10 +12,10 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
-from client import loopback
+from client.auth import browser
+from client.auth.browser import Attempt
+from client.auth.model import Provider
 from client.errors import Exit, FrostError
-from client.loopback import Attempt
-from client.oidc import Provider
 
 PROVIDER = Provider("https://id.example", "frost-cli", "https://id.example/t", "https://id.example/a?x=1", "", "")
 
@@ -172,10 +172,10 @@ def test_a_provider_that_knows_one_address_only_gets_that_one_each_time(attempt:
 
 
 def test_five_minutes_are_the_limit() -> None:
-    from client import login
+    from client.auth import sign_in
 
-    assert login.BROWSER_SECONDS == 300
-    assert loopback.PATH == "/callback"
+    assert sign_in.BROWSER_SECONDS == 300
+    assert browser.PATH == "/callback"
 
 
 def id_token(claims: dict[str, object]) -> str:

@@ -8,13 +8,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from client import config, contexts, credentials, login
+from client import contexts
 from client.api import account
+from client.auth import credential_store, sign_in
+from client.auth.credential_store import Credential
+from client.auth.device_code import DeviceCode
+from client.config import reader
 from client.connection import Connection, resolve
-from client.credentials import Credential
-from client.device import DeviceCode
 from client.errors import SESSION_ENDED, Exit, FrostError
-from client.oneshot import OneShot
+from client.transport.blocking_client import OneShot
 from tests.client.provider import Provider, tokens
 from tests.homes import Home
 
@@ -43,13 +45,13 @@ def connect(home: Home) -> Connection:
 
 
 def signed_in(home: Home, session: Credential = OLD) -> Connection:
-    credentials.save_session(config.load(str(home.config)), "away", session, IN_FILE)
+    credential_store.save_session(reader.load(str(home.config)), "away", session, IN_FILE)
     return connect(home)
 
 
 def stored(home: Home) -> Credential:
     found = connect(home)
-    return credentials.load_session(found.config, found.context)
+    return credential_store.load_session(found.config, found.context)
 
 
 # --- discovery (hostile H06) -----------------------------------------------------------------------------------------
@@ -77,7 +79,7 @@ def test_a_discovery_document_that_leads_away_is_refused(
 ) -> None:
     provider.discovery.update(change)
     with pytest.raises(FrostError):
-        login.sign_in_device(away)
+        sign_in.sign_in_device(away)
     assert provider.forms("/device") == []
     assert provider.forms("/token") == []
 
@@ -94,13 +96,13 @@ def test_a_discovery_document_that_leads_away_is_refused(
 def test_a_platform_without_a_usable_provider_is_told(away: Connection, provider: Provider, answer: object) -> None:
     provider.cli_config = answer
     with pytest.raises(FrostError):
-        login.sign_in_device(away)
+        sign_in.sign_in_device(away)
 
 
 def test_a_platform_without_a_client_is_told(away: Connection, provider: Provider) -> None:
     provider.cli_config = {"issuer": provider.url, "clientId": ""}
     with pytest.raises(FrostError, match="no client for command lines"):
-        login.sign_in_device(away)
+        sign_in.sign_in_device(away)
 
 
 # --- device code (RFC 8628) ------------------------------------------------------------------------------------------
@@ -113,7 +115,7 @@ def test_the_code_is_shown_and_the_polling_obeys(away: Connection, provider: Pro
         (200, tokens("A")),
     ]
     shown: list[DeviceCode] = []
-    login.sign_in_device(away, on_code=shown.append)
+    sign_in.sign_in_device(away, on_code=shown.append)
     assert (shown[0].user_code, shown[0].verification_uri) == ("ABCD-EFGH", f"{provider.url}/page")
     assert [form["device_code"] for form in provider.forms("/token")] == ["DEVICE"] * 3
     assert provider.forms("/device")[0]["device"]
@@ -132,7 +134,7 @@ def test_slow_down_adds_five_seconds(away: Connection, provider: Provider, monke
             waits.append(timeout)
             return False
 
-    login.sign_in_device(away, cancelled=Stop())
+    sign_in.sign_in_device(away, cancelled=Stop())
     assert waits == [0.01, 5.01, 10.01]
 
 
@@ -144,7 +146,7 @@ def test_a_refused_code_ends_the_sign_in(
 ) -> None:
     provider.token_answers = [(400, {"error": code, "error_description": "ECHO"})]
     with pytest.raises(FrostError, match=said) as caught:
-        login.sign_in_device(away)
+        sign_in.sign_in_device(away)
     assert "ECHO" not in caught.value.message
     assert "\x1b" not in caught.value.message
     assert stored(home).kind == "none"
@@ -154,7 +156,7 @@ def test_a_code_nobody_confirms_expires(away: Connection, provider: Provider) ->
     provider.token_answers = [(400, {"error": "authorization_pending"})]
     provider.device["expires_in"] = 0.1
     with pytest.raises(FrostError, match="expired"):
-        login.sign_in_device(away)
+        sign_in.sign_in_device(away)
 
 
 def test_waiting_can_be_cancelled(away: Connection, provider: Provider) -> None:
@@ -164,7 +166,7 @@ def test_waiting_can_be_cancelled(away: Connection, provider: Provider) -> None:
     threading.Timer(0.2, stop.set).start()
     started = time.monotonic()
     with pytest.raises(FrostError) as caught:
-        login.sign_in_device(away, cancelled=stop)
+        sign_in.sign_in_device(away, cancelled=stop)
     assert caught.value.exit_code == Exit.INTERRUPTED
     assert time.monotonic() - started < 20
 
@@ -174,7 +176,7 @@ def test_a_page_no_browser_should_be_sent_to_is_refused(away: Connection, provid
     provider.device["verification_uri"] = page
     shown: list[DeviceCode] = []
     with pytest.raises(FrostError):
-        login.sign_in_device(away, on_code=shown.append)
+        sign_in.sign_in_device(away, on_code=shown.append)
     assert shown == []
 
 
@@ -186,13 +188,13 @@ def test_an_answer_without_a_token_is_no_session(
 ) -> None:
     provider.token_answers = [(200, answer)]
     with pytest.raises(FrostError):
-        login.sign_in_device(away)
+        sign_in.sign_in_device(away)
     assert stored(home).kind == "none"
 
 
 def test_another_person_is_only_asked_for_on_the_local_platform(away: Connection) -> None:
     with pytest.raises(FrostError, match="--as") as caught:
-        login.sign_in_device(away, email="admin@aurora.example")
+        sign_in.sign_in_device(away, email="admin@aurora.example")
     assert caught.value.exit_code == Exit.USAGE
 
 
@@ -288,7 +290,7 @@ ASK = """
 import sys
 from client.api import account
 from client.connection import resolve
-from client.oneshot import OneShot
+from client.transport.blocking_client import OneShot
 print(OneShot(resolve(sys.argv[1])).call(account.me())["id"])
 """
 
@@ -339,7 +341,7 @@ def test_a_pair_that_cannot_be_saved_is_used_all_the_same(
     away: Connection, provider: Provider, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The disk is full (hostile G06): the fake is a write that fails as the kernel's would."""
-    from client import config_file
+    from client.config import file
 
     provider.api = accepts("ACCESS-2")  # type: ignore[assignment]
     connection = signed_in(home)
@@ -347,7 +349,7 @@ def test_a_pair_that_cannot_be_saved_is_used_all_the_same(
     def full(path: str, data: bytes) -> None:
         raise FrostError("no space left on device", code="CONFIG_NOT_WRITTEN")
 
-    monkeypatch.setattr(config_file, "replace", full)
+    monkeypatch.setattr(file, "replace", full)
     assert OneShot(connection).call(account.me()) == {"id": "me"}
     assert "could not be saved (no space left on device)" in connection.notices[0]
     assert OneShot(connection).call(account.me()) == {"id": "me"}
@@ -362,15 +364,15 @@ def test_signing_in_and_refreshing_on_one_connection_do_not_wait_for_each_other(
     connection = signed_in(home)
     used = connection.credential()
     signing_in = threading.Event()
-    keep = credentials.save_session
+    keep = credential_store.save_session
 
     def slowly(*arguments: object) -> list[str]:
         signing_in.set()
         time.sleep(0.5)
         return keep(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(credentials, "save_session", slowly)
-    signer = threading.Thread(target=lambda: login.sign_in_device(connection), daemon=True)
+    monkeypatch.setattr(credential_store, "save_session", slowly)
+    signer = threading.Thread(target=lambda: sign_in.sign_in_device(connection), daemon=True)
     signer.start()
     assert signing_in.wait(60)
     refresher = threading.Thread(target=lambda: connection.refresh(used), daemon=True)
@@ -385,7 +387,7 @@ def test_signing_in_and_refreshing_on_one_connection_do_not_wait_for_each_other(
 
 def elsewhere(home: Home, session: Credential | None = None) -> None:
     """Somebody gives the context another endpoint meanwhile, and signs in there."""
-    contexts.set_endpoint(config.load(str(home.config)), "away", "http://127.0.0.1:9/api")
+    contexts.set_endpoint(reader.load(str(home.config)), "away", "http://127.0.0.1:9/api")
     if session is not None:
         signed_in(home, session)
 
@@ -394,7 +396,7 @@ def test_an_endpoint_changed_during_a_sign_in_is_not_given_its_session(
     away: Connection, provider: Provider, home: Home
 ) -> None:
     with pytest.raises(FrostError) as caught:
-        login.sign_in_device(away, on_code=lambda code: elsewhere(home))
+        sign_in.sign_in_device(away, on_code=lambda code: elsewhere(home))
     assert (caught.value.code, caught.value.exit_code) == ("CONTEXT_CHANGED", Exit.CONFLICT)
     assert "ACCESS-2" not in home.config.read_text()
 
@@ -441,7 +443,7 @@ def test_a_session_that_was_forgotten_meanwhile_is_not_brought_back(
     provider.api = accepts("ACCESS-2")  # type: ignore[assignment]
     connection = signed_in(home)
     connection.credential()
-    credentials.forget(config.load(str(home.config)), "away", ended=False)
+    credential_store.forget(reader.load(str(home.config)), "away", ended=False)
     with pytest.raises(FrostError) as caught:
         OneShot(connection).call(account.me())
     assert caught.value.exit_code == Exit.NOT_SIGNED_IN
@@ -454,17 +456,17 @@ def test_a_session_that_was_forgotten_meanwhile_is_not_brought_back(
 
 def test_signing_out_tells_platform_and_provider_and_forgets(away: Connection, provider: Provider, home: Home) -> None:
     connection = signed_in(home)
-    assert login.sign_out(connection)
+    assert sign_in.sign_out(connection)
     assert "/api/v1/sessions/current/end" in [path for path, _ in provider.asked]
     assert provider.forms("/revoke")[0]["token"] == "REFRESH-1"
     assert connect(home).context.session_ended
-    assert not login.sign_out(connect(home))
+    assert not sign_in.sign_out(connect(home))
 
 
 def test_signing_out_revokes_the_pair_that_ending_the_session_renewed(
     away: Connection, provider: Provider, home: Home
 ) -> None:
-    login.sign_out(signed_in(home, OLD._replace(expires_at=int(time.time()) - 60)))
+    sign_in.sign_out(signed_in(home, OLD._replace(expires_at=int(time.time()) - 60)))
     assert [form["token"] for form in provider.forms("/revoke")] == ["REFRESH-2"]
 
 
@@ -474,7 +476,7 @@ def test_signing_out_of_a_platform_that_is_down_forgets_all_the_same(
 ) -> None:
     connection = signed_in(home)
     provider.close()
-    assert login.sign_out(connection)
+    assert sign_in.sign_out(connection)
     assert "here it is forgotten" in connection.notices[0]
     assert stored(home).kind == "none"
 

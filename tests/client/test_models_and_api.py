@@ -10,13 +10,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from client.api.client import Client
-from client.core import Exchanged
 from client.errors import FrostError
 from client.models.account import Me
 from client.models.base import instant_text
 from client.models.errors import ErrorBody
 from client.models.operations import Operation
 from client.models.tenants import Tenant
+from client.transport.exchange import Exchanged
 from tests.client.wire import Context, Service, answer
 
 TENANT: dict[str, Any] = {
@@ -161,4 +161,4 @@ def test_no_area_is_imported_before_it_is_used() -> None:
 
 def test_the_blocking_driver_is_light() -> None:
     heavy = {"asyncio", "httpx", "pydantic", "dataclasses", "urllib.request", "rich", "uuid", "subprocess", "logging"}
-    assert not heavy & modules_after("import client.oneshot, client.api.tenants")
+    assert not heavy & modules_after("import client.transport.blocking_client, client.api.tenants")

@@ -11,7 +11,7 @@ import pytest
 
 from client.commands.output import Output
 from client.errors import Exit, FrostError
-from client.records import TENANT
+from client.tables.columns import TENANT
 
 EVIL = "evil\x1b]0;PWNED\x07\x1b[31m\r\b\t\f\x00\x9b31m\x1b]52;c;cHduZWQ=\x1b\\\u202e\u2028"
 RECORD = {"id": "4793d4e5-9e63-4ff7-8783-9bb3aca1f5d5", "displayName": EVIL, "status": EVIL, "slug": "s"}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from client.folders import make_private
+from client.paths import make_private
 from service.logs import GENERATIONS
 from tests.homes import Home
 from tests.terminal import screens

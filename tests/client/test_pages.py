@@ -10,10 +10,9 @@ import pytest
 from client.api.client import Client
 from client.api.policies import create, require_json, update
 from client.commands.paging import next_command
-from client.core import Call, Request
 from client.errors import Exit, FrostError
-from client.oneshot import OneShot
-from client.pages import cursors, query
+from client.transport.blocking_client import OneShot
+from client.transport.request import Call, Request, cursors, query
 from tests.client.scripted import Scripted
 from tests.client.wire import Context, Service, answer
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from client.records import (
+from client.tables.columns import (
     CONTEXT,
     OPERATION,
     ORGANIZATION,

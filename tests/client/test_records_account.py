@@ -2,8 +2,8 @@
 
 import pytest
 
-from client.records import UNKNOWN, Kind, cells, columns
-from client.records_account import API_KEY, SCOPE, SESSION
+from client.tables.account import API_KEY, SCOPE, SESSION
+from client.tables.columns import UNKNOWN, Kind, cells, columns
 
 KINDS = [API_KEY, SCOPE, SESSION]
 

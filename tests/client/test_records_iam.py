@@ -2,8 +2,8 @@
 
 import pytest
 
-from client.records import UNKNOWN, Kind, cells, columns
-from client.records_iam import (
+from client.tables.columns import UNKNOWN, Kind, cells, columns
+from client.tables.iam import (
     ACCESS,
     ATTACHMENT,
     BINDING,

@@ -2,10 +2,10 @@
 
 import pytest
 
-from client.commands.effects import lines
+from client.commands.iam.effects import lines
 from client.commands.output import Output
-from client.commands.refusals import beyond_lines, facts_text, place, problem_lines, stale_lines, told
 from client.errors import FrostError
+from client.texts.refusals import beyond_lines, facts_text, place, problem_lines, stale_lines, told
 
 EVIL = "\x1b]0;pwned\x07\u202e\n"
 PROBLEM = {"path": "$.rules[0]", "line": 4, "column": 2, "reason": "wrong", "suggestions": ["a", "b"]}

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from client import waiting
-from client.commands import apply_run
+from client import operations
+from client.commands.default_tags import apply_job
 from tests.client.scripted import BASE, Scripted, refused
 from tests.client.wire import Heard, answer
 
@@ -33,8 +33,8 @@ COMPLETED = {**STARTED, "status": "completed", "result": RESULT}
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waiting, "POLL_SECONDS", 0.01)
-    monkeypatch.setattr(waiting, "COALESCE_SECONDS", 0.0)
+    monkeypatch.setattr(operations, "POLL_SECONDS", 0.01)
+    monkeypatch.setattr(operations, "COALESCE_SECONDS", 0.0)
 
 
 @pytest.fixture
@@ -287,7 +287,7 @@ def test_L26_a_start_is_sent_once_for_each_run_that_ended(applying: Scripted, mo
 def test_L26_a_run_that_is_never_shown_is_waited_for_with_a_pause(
     applying: Scripted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(apply_run, "_UNCHANGED_SECONDS", 1.0)
+    monkeypatch.setattr(apply_job, "_UNCHANGED_SECONDS", 1.0)
     operation = "apply-default-tags-t"
     applying.on(f"GET /operations/{operation}", {"operationId": operation, "runId": "r", "status": "completed"})
     in_progress = refused(409, "APPLY_IN_PROGRESS", operationId=operation)

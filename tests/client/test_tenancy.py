@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from client import tenancy
-from client.config import Context, Stored
+from client.config.reader import Context, Stored
 from client.errors import Exit, FrostError
 from client.tenancy import Selection, find, resolve
 

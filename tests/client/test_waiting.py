@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
-from client import events, waiting
-from client.endpoint import Endpoint
+from client import operations as client_operations
 from client.errors import Exit, FrostError
-from client.events import Listening, Signal
+from client.transport import events
+from client.transport.endpoint import Endpoint
+from client.transport.events import Listening, Signal
 from tests.client.wire import Answer, Context, Heard, Service, answer
 
 RUNNING = {"operationId": "apply-default-tags-t", "runId": "r", "status": "running", "progress": 10}
@@ -22,11 +23,11 @@ COMPLETED = {**RUNNING, "status": "completed", "progress": 100, "result": {"summ
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waiting, "COALESCE_SECONDS", 0.01)
+    monkeypatch.setattr(client_operations, "COALESCE_SECONDS", 0.01)
     monkeypatch.setattr(events, "REOPEN_SECONDS", 0.02)
 
 
-def reader(*found: dict[str, Any]) -> tuple[waiting.Read, list[float]]:
+def reader(*found: dict[str, Any]) -> tuple[client_operations.Read, list[float]]:
     """Reads one after the other, the last one for ever; and when each was read."""
     answers, times = list(found), []
 
@@ -37,7 +38,7 @@ def reader(*found: dict[str, Any]) -> tuple[waiting.Read, list[float]]:
     return read, times
 
 
-def signalling(*pauses: float, opened: bool = True) -> waiting.Signals:
+def signalling(*pauses: float, opened: bool = True) -> client_operations.Signals:
     """A stream that is open and gives a signal after each pause, then none any more."""
 
     async def signals(listening: Listening) -> AsyncIterator[Signal]:
@@ -50,15 +51,15 @@ def signalling(*pauses: float, opened: bool = True) -> waiting.Signals:
     return signals
 
 
-async def all_of(read: waiting.Read, signals: waiting.Signals) -> list[str]:
-    return [operation["status"] async for operation in waiting.readings(read, signals)]
+async def all_of(read: client_operations.Read, signals: client_operations.Signals) -> list[str]:
+    return [operation["status"] async for operation in client_operations.readings(read, signals)]
 
 
 async def test_each_signal_causes_a_reading_until_it_is_over() -> None:
     read, _ = reader(RUNNING, RUNNING, COMPLETED)
     begun = time.monotonic()
     assert await all_of(read, signalling(0.05, 0.05)) == ["running", "running", "completed"]
-    assert time.monotonic() - begun < waiting.REREAD_SECONDS / 2
+    assert time.monotonic() - begun < client_operations.REREAD_SECONDS / 2
 
 
 async def test_signals_that_come_together_cause_one_reading() -> None:
@@ -86,13 +87,13 @@ async def test_signals_that_come_together_cause_one_reading() -> None:
         await together.wait()
 
     statuses = []
-    async for operation in waiting.readings(read, signals, pause):
+    async for operation in client_operations.readings(read, signals, pause):
         statuses.append(operation["status"])
         if len(statuses) == 2:
             read_again.set()
     assert statuses == ["running", "running", "completed"]
     assert readings_before_the_last == 2
-    assert pauses == [waiting.COALESCE_SECONDS] * 2
+    assert pauses == [client_operations.COALESCE_SECONDS] * 2
 
 
 async def turns() -> None:
@@ -104,8 +105,8 @@ async def turns() -> None:
 async def test_without_a_stream_it_is_read_soon_again_and_with_a_silent_one_now_and_then(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(waiting, "POLL_SECONDS", 0.05)
-    monkeypatch.setattr(waiting, "REREAD_SECONDS", 0.5)
+    monkeypatch.setattr(client_operations, "POLL_SECONDS", 0.05)
+    monkeypatch.setattr(client_operations, "REREAD_SECONDS", 0.5)
     for opened, least, most in ((False, 0.0, 0.3), (True, 0.45, 3.0)):
         # The first pause is decided before the stream has had a chance to open.
         read, times = reader(RUNNING, RUNNING, COMPLETED)
@@ -114,7 +115,7 @@ async def test_without_a_stream_it_is_read_soon_again_and_with_a_silent_one_now_
 
 
 async def test_a_stream_that_is_refused_for_good_leaves_reading(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waiting, "POLL_SECONDS", 0.02)
+    monkeypatch.setattr(client_operations, "POLL_SECONDS", 0.02)
 
     async def refused(listening: Listening) -> AsyncIterator[Signal]:
         raise FrostError("no", code="X", exit_code=Exit.NOT_ALLOWED)
@@ -164,13 +165,13 @@ def served(*operations: Answer) -> Callable[[Heard], Iterable[bytes]]:
 def test_a_command_waits_through_a_platform_that_is_away_and_says_so_once_each_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(waiting, "POLL_SECONDS", 0.02)
-    monkeypatch.setattr("client.core.BACKOFF", (0.0,))
+    monkeypatch.setattr(client_operations, "POLL_SECONDS", 0.02)
+    monkeypatch.setattr("client.transport.exchange.BACKOFF", (0.0,))
     away = answer(503, {"error": {"code": "SERVICE_UNAVAILABLE", "message": "starting"}})
     told: list[str] = []
     lost: list[FrostError] = []
     with Service(served(answer(200, RUNNING), away, away, away, away, answer(200, COMPLETED))) as service:
-        done = waiting.wait(
+        done = client_operations.wait(
             Context(service.endpoint), "t", "r", lambda one: told.append(one["status"]), lost=lost.append
         )
     assert done == COMPLETED
@@ -181,14 +182,14 @@ def test_a_command_waits_through_a_platform_that_is_away_and_says_so_once_each_t
 
 
 def test_what_stays_away_is_given_up_and_what_is_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waiting, "POLL_SECONDS", 0.02)
-    monkeypatch.setattr(waiting, "LOST_SECONDS", 0.1)
-    monkeypatch.setattr("client.core.BACKOFF", (0.0,))
+    monkeypatch.setattr(client_operations, "POLL_SECONDS", 0.02)
+    monkeypatch.setattr(client_operations, "LOST_SECONDS", 0.1)
+    monkeypatch.setattr("client.transport.exchange.BACKOFF", (0.0,))
     away = answer(503, {"error": {"code": "SERVICE_UNAVAILABLE", "message": "starting"}})
     gone = answer(404, {"error": {"code": "NOT_FOUND", "message": "operation not found"}})
     for refusal, code in ((away, Exit.UNREACHABLE), (gone, Exit.NOT_FOUND)):
         with Service(served(refusal)) as service, pytest.raises(FrostError) as caught:
-            waiting.wait(Context(service.endpoint), "t", "r", lambda one: None)
+            client_operations.wait(Context(service.endpoint), "t", "r", lambda one: None)
         assert caught.value.exit_code == code
 
 
@@ -202,7 +203,7 @@ def wait_beside(hurry: threading.Thread, endpoint: Endpoint) -> None:
     """Wait while somebody presses; the second one may come when all is as it was before."""
     hurry.start()
     try:
-        waiting.wait(Context(endpoint), "t", "r", lambda one: None)
+        client_operations.wait(Context(endpoint), "t", "r", lambda one: None)
     finally:
         hurry.join()
 
@@ -234,7 +235,7 @@ def test_an_interruption_at_the_very_end_of_a_time_limit_is_not_taken_for_the_li
         return {}
 
     with pytest.raises(KeyboardInterrupt):
-        waiting._until_interrupted(limited())
+        client_operations._until_interrupted(limited())
 
 
 def test_an_interruption_does_not_wait_for_a_name_that_is_still_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:

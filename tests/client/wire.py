@@ -14,12 +14,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from client.core import Call, Credential, Exchanged
-from client.credentials import Credential as Stored
-from client.endpoint import Endpoint
+from client.auth.credential_store import Credential as Stored
 from client.errors import SESSION_ENDED, Exit, FrostError
-from client.http import Http
-from client.oneshot import OneShot
+from client.transport.async_client import Http
+from client.transport.blocking_client import OneShot
+from client.transport.endpoint import Endpoint
+from client.transport.exchange import Exchanged
+from client.transport.request import Call, Credential
 
 Answer = bytes | Callable[["Heard"], Iterable[bytes]] | None
 """Bytes to send; or what yields them; None hangs up without a word."""

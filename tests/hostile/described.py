@@ -10,9 +10,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from service.catalogue.operations import enforced_scopes
 from service.catalogue.quota_types import quota_types
 from service.catalogue.resource_types import kinds
+from service.catalogue.scopes import enforced_scopes
 from tests.service.access import IDENTITIES, KEYS, STOREFRONT, Iam, allow, deny, document
 from tests.service.account import Key
 from tests.service.clusters import Cluster, Workload

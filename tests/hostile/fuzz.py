@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from client import config, config_yaml
+from client.config import reader, strict_yaml
 from client.errors import Exit, FrostError
 from client.policy.catalogue import Catalogue
 from client.policy.document import InvalidDocument, canonical, canonical_text, parse_document
@@ -163,9 +163,9 @@ def config_case(chance: random.Random, file: Path) -> str:
     source = scarred(chance, yaml_written(chance, value), SIGNS)
     data = source if isinstance(source, bytes) else source.encode("utf-8", "surrogatepass")
     try:
-        texts(config_yaml.read(data, "config.yaml"))
+        texts(strict_yaml.read(data, "config.yaml"))
         file.write_bytes(data)
-        found = config.load(str(file), environ={"HOME": "/home/ada"})
+        found = reader.load(str(file), environ={"HOME": "/home/ada"})
     except FrostError as error:
         refused = error
     else:

@@ -11,12 +11,15 @@ from typing import Any
 import pytest
 from sqlalchemy import func, select
 
-from service import concurrency_limit
 from service.db.tables import metadata
+from service.http_server.work_queues import RUNNING_PER_CREDENTIAL, Work
 from service.iam import simulate
+from service.settings import Limits
 from tests.hostile.world import World
 from tests.service.running import OWNER, VIEWER, WEB_SHOP
 
+MAX_CONCURRENT = RUNNING_PER_CREDENTIAL[Work.CPU_INTENSIVE]
+MAX_WAITING = Limits().max_waiting_cpu_intensive // 2
 IAM = f"/api/v1/tenants/{WEB_SHOP}/iam"
 TRIAL = {
     "documentText": '{"schemaVersion":"1","rules":[{"access":"allow","operations":["*"],"targets":["*"]}]}',
@@ -38,7 +41,7 @@ def test_d05_of_one_caller_few_trials_go_on_at_a_time_and_nobody_else_waits(
         with lock:
             seen["inside"] += 1
             seen["most"] = max(seen["most"], seen["inside"])
-            if seen["inside"] == concurrency_limit.MAX_CONCURRENT:
+            if seen["inside"] == MAX_CONCURRENT:
                 inside.set()
         answered.wait(60)
         with lock:
@@ -49,7 +52,7 @@ def test_d05_of_one_caller_few_trials_go_on_at_a_time_and_nobody_else_waits(
         async with world.client() as client:
             trials = [
                 asyncio.create_task(client.post(f"{IAM}/simulate", headers=owner, json=TRIAL))
-                for _ in range(concurrency_limit.MAX_CONCURRENT + concurrency_limit.MAX_WAITING + 6)
+                for _ in range(MAX_CONCURRENT + MAX_WAITING + 6)
             ]
             await asyncio.to_thread(inside.wait, 60)
             other = await client.get("/api/v1/me", headers=viewer)
@@ -62,13 +65,14 @@ def test_d05_of_one_caller_few_trials_go_on_at_a_time_and_nobody_else_waits(
     monkeypatch.setattr(simulate, "read_document", long)
     statuses, other, in_time = asyncio.run(scene())
     assert (other, in_time) == (200, True)
-    assert Counter(statuses) == {200: concurrency_limit.MAX_CONCURRENT + concurrency_limit.MAX_WAITING, 429: 6}
-    assert seen["most"] == concurrency_limit.MAX_CONCURRENT
+    assert Counter(statuses) == {200: MAX_CONCURRENT + MAX_WAITING, 503: 6}
+    assert seen["most"] == MAX_CONCURRENT
 
 
 def test_d05_the_line_is_gone_with_its_last_request(world: World) -> None:
     assert world.ask("POST", f"{IAM}/simulate", world.session(OWNER), TRIAL).status_code == 200
-    assert world.platform.concurrency._queues == {}
+    queue = world.platform.work.queues[Work.CPU_INTENSIVE]
+    assert (queue.running, queue.waiting, queue._running, queue._waiting) == (0, 0, {}, {})
 
 
 @pytest.mark.slow

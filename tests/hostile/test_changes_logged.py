@@ -131,6 +131,8 @@ def test_i02_each_change_is_one_entry_whatever_it_is(own: Running) -> None:
     log.change("account.restore", "POST", "/api/v1/platform/accounts/restore", body, as_=None, tenant=None)
     log.change("session.end", "POST", "/api/v1/sessions/current/end", as_=MEMBER, tenant=None)
     log.change("session.revoke_all", "POST", "/api/v1/sessions/revoke-all", tenant=None)
+    exported = own.get("/api/v1/platform/audit/export?before=9999-01-01T00:00:00Z").json()["segment"]
+    log.change("audit.drop", "POST", "/api/v1/platform/audit/drop", exported, as_=None, tenant=None)
     log.change("platform.stop", "POST", "/api/v1/platform/stop", as_=None, tenant=None)
     log.database.close()
 

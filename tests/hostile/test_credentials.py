@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from service.authn import api_keys
+from service.api.authentication import Credential, look_up
+from service.authn import secret_format
 from service.clock import wire_time
 from service.db import tables
 from service.db.engine import Database
@@ -67,8 +68,8 @@ def status(connection: http.client.HTTPConnection, secret: str, path: str = "/ap
 
 def like(prefix: str) -> str:
     """A well-formed key that begins so and is nobody's."""
-    body = prefix.removeprefix(api_keys.TYPE_PREFIX) + api_keys.mint()[12:34]
-    return api_keys.TYPE_PREFIX + body + api_keys.checksum(body)
+    body = prefix.removeprefix(secret_format.API_KEY_PREFIX) + secret_format.mint()[12:34]
+    return secret_format.API_KEY_PREFIX + body + secret_format.checksum(body)
 
 
 # B07
@@ -110,14 +111,12 @@ def test_b07_a_disagreement_is_refused_though_each_alone_would_pass(network: Run
 @pytest.mark.slow
 def test_c02_unknown_revoked_and_wrong_keys_take_the_same_time_and_words(inside: Inside) -> None:
     platform, revoked = inside.platform, inside.stored_key(revoked_at=datetime.now(UTC))
-    tries = {"unknown": api_keys.mint(), "revoked": revoked, "wrong": like(api_keys.prefix(revoked))}
+    tries = {"unknown": secret_format.mint(), "revoked": revoked, "wrong": like(secret_format.lookup_prefix(revoked))}
     words = set()
 
     def refuse(name: str) -> None:
         with pytest.raises(ApiError) as refused:
-            api_keys.authenticate(
-                platform.database, platform.secret, tries[name], at=platform.clock.now(), request_id="r", peer_uid=None
-            )
+            look_up(platform, Credential("api_key", tries[name]))
         words.add((refused.value.status_code, json.dumps(refused.value.body)))
 
     assert take_as_long(refuse, tries, 1_700)
@@ -167,7 +166,7 @@ def test_c04_c14_nothing_succeeds_that_starts_after_the_answer(
 
 
 def test_c05_ten_thousand_keys_share_no_prefix() -> None:
-    minted = {api_keys.prefix(api_keys.mint()) for _ in range(10_000)}
+    minted = {secret_format.lookup_prefix(secret_format.mint()) for _ in range(10_000)}
     assert len(minted) == 10_000
 
 
@@ -238,7 +237,7 @@ def refused(platform: Running, through: http.client.HTTPConnection, guesser: str
     """
     for _ in range(5):
         key = Key(platform, "compute:read")
-        while status(through, api_keys.mint(), X_Forwarded_For=guesser) != 429:
+        while status(through, secret_format.mint(), X_Forwarded_For=guesser) != 429:
             pass
         if status(through, key.secret, X_Forwarded_For=caller) == 429:
             return key
@@ -250,7 +249,7 @@ def test_d01_d04_guessing_from_one_address_is_refused_whatever_it_claims_to_come
     guessing, elsewhere = tcp(network), tcp(network, "127.0.0.2")
     assert status(guessing, in_use.secret) == 200
     found = Counter(
-        status(guessing, api_keys.mint(), X_Forwarded_For=f"203.0.113.{number % 250}") for number in range(1_500)
+        status(guessing, secret_format.mint(), X_Forwarded_For=f"203.0.113.{number % 250}") for number in range(1_500)
     )
     assert set(found) == {401, 429}
     assert found[429] > 500  # one comes back each 0.2 s; without the brake there were none

@@ -18,8 +18,8 @@ from textual.worker import WorkerFailed
 
 from client.api import account
 from client.connection import resolve
-from client.http import Http
-from service.authn import api_keys
+from client.transport.async_client import Http
+from service.authn import secret_format
 from tests.acceptance.people import AURORA, MEMBER, NOBODYS, STAGING
 from tests.conftest import opened
 from tests.homes import Home
@@ -115,7 +115,7 @@ class Run:
         log = (self.home.platform_dir / "platform.log").read_text()
         assert log.count('"route"') > len(self.said) // 4
         return [
-            (place, f"{secret[: api_keys.PREFIX_LENGTH]}…")
+            (place, f"{secret[: secret_format.PREFIX_LENGTH]}…")
             for place, text in [*self.said, ("the platform's log", log)]
             for secret in self.secrets
             if secret in text
@@ -159,7 +159,7 @@ def test_i05_nothing_that_is_told_of_a_run_over_all_areas_holds_a_secret(run: Ru
     run.frost("config", "set", "api_key", "-", stdin=f"{secret}\n")
     run.frost("whoami")
     run.frost("tenant", "list")
-    run.frost("config", "set", "api_key", "-", stdin=f"{api_keys.mint()}\n")  # nobody's
+    run.frost("config", "set", "api_key", "-", stdin=f"{secret_format.mint()}\n")  # nobody's
     run.frost("tenant", "list", code=3)
     run.frost("config", "use-context", "local")
     run.frost("account", "session", "revoke-all")
@@ -195,6 +195,6 @@ async def test_i05_screens_that_break_while_they_send_show_no_secret(
             paper.print(*ui.app._exit_renderables)
             told = paper.file.getvalue()  # type: ignore[attr-defined]
     assert "no network fails like this" in told
-    assert "client/http.py" in told
+    assert "client/transport/async_client.py" in told
     # Long texts are cut short there.
     assert [line for line in told.splitlines() if any(one[:24] in line for one in secrets)] == []

@@ -8,7 +8,7 @@ from typing import cast
 
 import pytest
 
-from client.commands import document
+from client.commands.iam import document
 from client.commands.invocation import Invocation
 from client.errors import Exit, FrostError
 

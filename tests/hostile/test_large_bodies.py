@@ -16,15 +16,16 @@ from fastapi.exceptions import RequestValidationError
 from starlette.requests import Request
 
 from client.models import strict_json
-from service import concurrency_limit
+from service import large_bodies
 from service.api import request_body
 from service.api.request_body import MAX_VALUES
 from service.authzen import evaluation
-from service.concurrency_limit import MAX_WAITING_BODIES, LargeBodyLimiter
 from service.errors import ApiError
+from service.http_server.rejections import Rejections
 from service.iam import simulate
 from service.iam.policy_body import split
-from tests.hostile.test_bounds import IAM, TRIAL
+from service.large_bodies import MAX_WAITING_PER_SENDER, LargeBodyLimiter
+from tests.hostile.test_bounds import IAM, MAX_CONCURRENT, TRIAL
 from tests.hostile.world import World
 from tests.service.account import Key
 from tests.service.running import OWNER, VIEWER, WEB_SHOP, Running
@@ -133,7 +134,7 @@ def test_large_bodies_are_parsed_one_at_a_time(world: World, monkeypatch: pytest
         async with world.client() as client:
             sent = [
                 asyncio.create_task(client.post(KEYS, headers=owner, content=body))
-                for _ in range(1 + MAX_WAITING_BODIES + 3)
+                for _ in range(1 + MAX_WAITING_PER_SENDER + 3)
             ]
             sent.append(asyncio.create_task(client.post(KEYS, headers=viewer, content=body)))
             await asyncio.to_thread(first.wait, 60)
@@ -146,7 +147,7 @@ def test_large_bodies_are_parsed_one_at_a_time(world: World, monkeypatch: pytest
     monkeypatch.setattr(strict_json, "loads", counted)
     statuses, small = asyncio.run(scene())
     assert small == 200
-    assert Counter(statuses) == {400: 2 + MAX_WAITING_BODIES, 429: 3}
+    assert Counter(statuses) == {400: 2 + MAX_WAITING_PER_SENDER, 503: 3}
     assert seen["most"] == 1
 
 
@@ -158,13 +159,13 @@ def test_after_a_large_body_the_next_waits_as_long_as_it_took(monkeypatch: pytes
         now[0] += seconds
 
     async def scene() -> None:
-        bodies = LargeBodyLimiter()
+        bodies = LargeBodyLimiter(Rejections())
         for _ in range(2):
             async with bodies.slot("k"):
                 now[0] += 3.0
 
-    monkeypatch.setattr(concurrency_limit, "time", type("Clock", (), {"monotonic": staticmethod(lambda: now[0])}))
-    monkeypatch.setattr(concurrency_limit.asyncio, "sleep", sleep)
+    monkeypatch.setattr(large_bodies, "time", type("Clock", (), {"monotonic": staticmethod(lambda: now[0])}))
+    monkeypatch.setattr(large_bodies.asyncio, "sleep", sleep)
     asyncio.run(scene())
     assert slept == [0.0, 3.0]
 
@@ -223,7 +224,7 @@ def test_evaluations_take_no_turns(world: World, monkeypatch: pytest.MonkeyPatch
     def slow(*arguments: Any) -> Any:
         with lock:
             seen["inside"] += 1
-            if seen["inside"] > concurrency_limit.MAX_CONCURRENT:
+            if seen["inside"] > MAX_CONCURRENT:
                 several.set()
         several.wait(60)
         return whole(*arguments)
@@ -253,9 +254,9 @@ def test_one_session_does_not_take_the_turns_of_another(world: World, monkeypatc
             slow = {**TRIAL, "documentText": TRIAL["documentText"] + " "}
             trials = [
                 asyncio.create_task(client.post(f"{IAM}/simulate", headers=laptop, json=slow))
-                for _ in range(concurrency_limit.MAX_CONCURRENT + 1)
+                for _ in range(MAX_CONCURRENT + 1)
             ]
-            for _ in range(concurrency_limit.MAX_CONCURRENT):
+            for _ in range(MAX_CONCURRENT):
                 assert await asyncio.to_thread(inside.acquire, timeout=60)
             other = asyncio.create_task(client.post(f"{IAM}/simulate", headers=desktop, json=TRIAL))
             done, _ = await asyncio.wait([other], timeout=30)

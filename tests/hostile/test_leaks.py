@@ -7,7 +7,7 @@ import pytest
 
 from service.audit import entries
 from service.audit.events import AuditEvent
-from service.authn import api_keys, workload_tokens
+from service.authn import secret_format
 from service.principal import PLATFORM
 from tests.homes import Home
 from tests.leaks import leaks_of_database, leaks_of_files, secrets_in
@@ -22,10 +22,10 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_keys_and_tokens_are_told_by_their_form(own: Running) -> None:
-    secrets = [api_keys.mint(), api_keys.mint(workload_tokens.TYPE_PREFIX), own.token(OWNER)]
+    secrets = [secret_format.mint(), secret_format.mint(secret_format.WORKLOAD_TOKEN_PREFIX), own.token(OWNER)]
     text = f"x={secrets[0]}; '{secrets[1]}'\nAuthorization: Bearer {secrets[2]}\n"
     assert list(secrets_in(text.encode())) == secrets
-    assert list(secrets_in(api_keys.mask_secrets(text).replace(secrets[2], "").encode())) == []
+    assert list(secrets_in(secret_format.mask_secrets(text).replace(secrets[2], "").encode())) == []
     assert list(secrets_in(b"fmk_" + b"a" * 36)) == []
 
 
@@ -62,12 +62,12 @@ def search_the_files_of(server: Cluster) -> None:
     server.execute("CHECKPOINT")
     for place in (server.wal, server.folder / "data" / "base"):
         found = {leak.rpartition(" ")[2] for leak in leaks_of_files(place, (), told)}
-        assert found == {f"{secret[: api_keys.PREFIX_LENGTH]}…" for secret in told}
-    across_pages = [api_keys.mint() for _ in range(1000)]
+        assert found == {f"{secret[: secret_format.PREFIX_LENGTH]}…" for secret in told}
+    across_pages = [secret_format.mint() for _ in range(1000)]
     server.execute(f"SELECT pg_logical_emit_message(true, 'x', '{' '.join(across_pages)}')")
     server.execute("CHECKPOINT")
     found = {leak.rpartition(" ")[2] for leak in leaks_of_files(server.wal, ())}
-    assert found >= {f"{secret[: api_keys.PREFIX_LENGTH]}…" for secret in across_pages}
+    assert found >= {f"{secret[: secret_format.PREFIX_LENGTH]}…" for secret in across_pages}
 
 
 def a_day_of(running: Running) -> set[str]:
@@ -120,7 +120,7 @@ def write_down(url: str, own: bytes, secret: str) -> None:
 def test_a_command_that_tells_a_secret_is_found_out() -> None:
     home = Home()
     try:
-        secret = api_keys.mint()
+        secret = secret_format.mint()
         with pytest.raises(AssertionError, match="standard error tells 1 secrets"):
             home.frost("iam", secret)
     finally:

@@ -8,7 +8,7 @@ import httpx
 import pytest
 from sqlalchemy import func, select, text
 
-from service.authn import api_keys
+from service.authn import secret_format
 from service.authn.login_throttle import MAX_FAILURES_PER_ADDRESS, MAX_FAILURES_PER_PREFIX, LoginThrottle
 from service.authn.rate_limit import RateLimited, consume, delete_expired, throttle_key
 from service.db.engine import Database
@@ -68,7 +68,7 @@ async def test_c01_what_is_no_key_reaches_no_database_and_a_guess_that_was_looke
     new_database_url: Callable[[str, bool], str], tmp_path: Path
 ) -> None:
     inside = Inside(tmp_path, new_database_url("postgresql", True), "empty")
-    good = api_keys.mint()
+    good = secret_format.mint()
     spoiled = good[:-1] + ("a" if good[-1] != "a" else "b")
     transport = httpx.ASGITransport(inside.app, client=(ADDRESS, 1))
     async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:

@@ -1,12 +1,25 @@
 """Databases that a test opens itself, with an audit log that is kept: who changes something there writes an entry."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from hashlib import sha256
+from typing import Any
 
-from service.audit import chain
+from sqlalchemy import Connection, insert
+
+from service.audit import chain, sealer
+from service.audit.digests import digest, key_of
+from service.audit.head import lock_head, update_head
 from service.db.engine import Database
+from service.db.tables import audit_log
 
 SECRET = sha256(b"the secret of the tests' audit logs").digest()
+
+
+def seal(database: Database, secret: bytes = SECRET) -> None:
+    """Seal all entries, as the sealer of a platform does. SQLite has them in the chain already."""
+    if database.kind == "postgresql":
+        sealer.seal_all(database, secret)
 
 
 def audited(url: str, secret: bytes = SECRET) -> Database:
@@ -15,3 +28,12 @@ def audited(url: str, secret: bytes = SECRET) -> Database:
     chain.initialize_chain(database, secret, datetime.now(UTC), rolling=False)
     chain.install_audit_hooks(database, secret)
     return database
+
+
+def append_as_before(connection: Connection, entry: Mapping[str, Any]) -> None:
+    """Chain an entry as the releases before migration 0017 do, without a number."""
+    key = key_of(SECRET)
+    head = lock_head(connection, key)
+    own = digest(key, head["hash"], entry)
+    connection.execute(insert(audit_log).values({**entry, "previous_hash": head["hash"], "hash": own}))
+    update_head(connection, key, head, entries=head["entries"] + 1, hash=own)

@@ -84,6 +84,16 @@ def new_database_url(
     return make
 
 
+@pytest.fixture
+def pair(new_database_url: Callable[[str, bool], str]) -> Iterator[tuple[Database, Database]]:
+    """One PostgreSQL database, opened twice."""
+    url = new_database_url("postgresql", True)
+    opened = Database(url), Database(url)
+    yield opened
+    for one in opened:
+        one.close()
+
+
 @pytest.fixture(params=KINDS)
 def database_url(request: pytest.FixtureRequest, new_database_url: Callable[[str, bool], str]) -> str:
     """A migrated, empty database of each kind."""

@@ -1,7 +1,7 @@
 """The application in this process, without a server: where a test must count what it asks of the database."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,10 +11,11 @@ import httpx
 from sqlalchemy import event, insert
 
 from service.app import create_app
-from service.authn import api_keys
+from service.authn import secret_format
 from service.context import Platform
 from service.db import tables
 from service.db.engine import Database
+from service.db.loop_reads import READER
 from service.settings import from_arguments
 
 READ_ONLY = {"sqlite": "PRAGMA query_only=ON", "postgresql": "SET default_transaction_read_only=on"}
@@ -45,13 +46,43 @@ class Inside:
         self.platform: Platform = self.app.state.platform
         self.statements: list[str] = []
         event.listen(self.platform.database.engine, "before_cursor_execute", self._note)
+        self._run_on_loop = self.platform.database.loop_reads.run
+        self.platform.database.loop_reads.run = self._run_noting  # type: ignore[method-assign]
+
+    async def _run_noting(self, function: Callable[[], Any]) -> Any:
+        """Run a function on the event loop, and note its statements."""
+
+        def noting() -> Any:
+            reader = READER.get()
+            assert reader is not None
+            fetch = reader.fetch
+
+            def note(text: str, values: list[Any]) -> Any:
+                self._note(None, None, text, values)
+                return fetch(text, values)
+
+            reader.fetch = note  # type: ignore[method-assign]
+            try:
+                return function()
+            finally:
+                del reader.fetch
+
+        return await self._run_on_loop(noting)
 
     def _note(self, *noted: Any) -> None:
-        if not noted[2].startswith("BEGIN"):
-            self.statements.append(noted[2])
+        statement, parameters = noted[2:4]
+        # To bind a member of an enumeration, SQLAlchemy searches its optional packages, which may be importing.
+        assert "<Audit" not in repr(parameters)
+        assert "<Permission" not in repr(parameters)
+        if not statement.startswith("BEGIN"):
+            self.statements.append(statement)
 
     def forget(self) -> None:
         self.statements.clear()
+
+    def without_leases(self) -> list[str]:
+        """Return the statements except those of rate limits, which depend on the time."""
+        return [statement for statement in self.statements if "rate_limits" not in statement]
 
     def get(self, path: str, headers: dict[str, str]) -> httpx.Response:
         return self.ask("GET", path, headers)
@@ -66,7 +97,7 @@ class Inside:
 
     def stored_key(self, **members: Any) -> str:
         """The secret of a key put straight into an empty world, with its person and its tenant."""
-        secret, now = api_keys.mint(), datetime.now(UTC)
+        secret, now = secret_format.mint(), datetime.now(UTC)
         with self.platform.database.write() as connection:
             connection.execute(insert(tables.users).values(id="u", email="u@x.example", name="u", created_at=now))
             organization = {"id": "o", "name": "o", "slug": "o", "created_at": now}
@@ -79,8 +110,8 @@ class Inside:
                 "tenant_id": "t",
                 "user_id": "u",
                 "name": "kk",
-                "key_prefix": api_keys.prefix(secret),
-                "key_hash": api_keys.digest(self.platform.secret, secret),
+                "key_prefix": secret_format.lookup_prefix(secret),
+                "key_hash": secret_format.digest(self.platform.secret, secret),
                 "scopes": [],
                 "rate_limit": 1,
                 "created_at": now,
@@ -89,5 +120,12 @@ class Inside:
             connection.execute(insert(tables.api_keys).values(row | members))
         return secret
 
+    def keep_leases(self) -> None:
+        """Stop the clock of rate limits, so that a lease does not end however slow the machine is."""
+        self.platform.request_limits._clock = lambda: 0
+
     def close(self) -> None:
+        self.platform.writer.stop()
+        self.platform.refusals.close()
+        self.platform.sealer.stop()
         self.platform.database.close()

@@ -18,7 +18,8 @@ class Live(Running):
     """A platform on the demo world whose provisioning moves, with `pace` seconds a step."""
 
     def __init__(self, database_url: str, pace: float = 0.05) -> None:
-        super().__init__(database_url, **{PACE: str(pace)})
+        # The operations of the demo world are older than what a platform keeps.
+        super().__init__(database_url, **{PACE: str(pace), "FROST_PLATFORM_OPERATION_RETENTION_DAYS": "0"})
 
     def go_at(self, pace: float) -> None:
         """The pace from the next start on."""

@@ -1,6 +1,6 @@
 """Clients that keep several replicas busy, in several processes, and write down what they asked and were told.
 
-Every client retries as ours does (`client/core.py`), only longer: a read, or what bears an `Idempotency-Key`, is sent
+Every client retries as ours does (`exchange.py`), only longer: a read, or what bears an `Idempotency-Key`, is sent
 again after a broken connection, 502 or 503. Whatever else is not what it expects ends it with an error. Instants are
 of the machine's one monotonic clock, so that what different processes saw can be compared.
 """
@@ -12,8 +12,10 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+from tests.homes import UnixConnection
 from tests.service.access import allow, document
 
 PATIENCE = 45.0
@@ -32,6 +34,10 @@ class Target:
     organization: str = ""
     policy: str = ""
     secret: str = ""
+    socket: str = ""
+    """The platform's socket; the port is used without it."""
+    patience: float = PATIENCE
+    """Seconds after which a request without an answer ends the client."""
 
 
 @dataclass
@@ -64,7 +70,11 @@ class Client:
         sent = time.monotonic()
         credential = {"X-API-Key": secret} if secret else {"Authorization": f"Bearer {self.target.token}"}
         said = {name.replace("_", "-"): value for name, value in headers.items()}
-        connection = http.client.HTTPConnection("127.0.0.1", self.target.port, timeout=30)
+        connection: http.client.HTTPConnection
+        if self.target.socket:
+            connection = UnixConnection(Path(self.target.socket))
+        else:
+            connection = http.client.HTTPConnection("127.0.0.1", self.target.port, timeout=30)
         self.journal.requests += 1
         try:
             content = None if body is None else json.dumps(body)
@@ -93,13 +103,13 @@ class Client:
                 assert told.status in (expected or (200,)), (method, path, told)
                 told.sent = first
                 return told
-            assert time.monotonic() < first + PATIENCE, (method, path, self.journal.failures[-3:])
+            assert time.monotonic() < first + self.target.patience, (method, path, self.journal.failures[-3:])
             time.sleep(PAUSE)
 
 
-def worked(work: Callable[[Client], None], target: Target) -> Journal:
-    """Do a client's work over and over until the time is up; its journal."""
-    journal = Journal()
+def worked(work: Callable[[Client], None], target: Target, journal: Journal | None = None) -> Journal:
+    """Do a client's work over and over until the time is up; its journal, which may be read meanwhile."""
+    journal = journal or Journal()
     client = Client(target, journal)
     try:
         while time.monotonic() < target.until:

@@ -1,4 +1,4 @@
-"""A PostgreSQL server of the tests' own: in a temporary folder, on a unix socket, without durability."""
+"""A PostgreSQL server of the tests' own: in a temporary folder, on a unix socket, by default without durability."""
 
 import os
 import pwd
@@ -29,9 +29,10 @@ def binaries() -> Path:
 
 
 class Cluster:
-    """A server, running while the context is open."""
+    """A server, running while the context is open; `durable` as an installation's, else without durability."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, durable: bool = False) -> None:
+        self.settings = CONNECTIONS if durable else QUICK
         self.bin = binaries()
         self.folder = Path(tempfile.mkdtemp(prefix="frost-pg-"))
         # initdb and the server refuse to run as root.
@@ -47,9 +48,10 @@ class Cluster:
 
     def start(self) -> None:
         """Run the server and wait until it answers."""
+        flags = ["-D", "data", "-k", str(self.folder), "-c", "listen_addresses=", *self.settings]
         with (self.folder / "log").open("ab") as log:
             self.server = subprocess.Popen(
-                [self.bin / "postgres", "-D", "data", "-k", str(self.folder), "-c", "listen_addresses=", *QUICK],
+                [self.bin / "postgres", *flags],
                 cwd=self.folder,
                 user=self.user,
                 stdout=log,
@@ -108,12 +110,9 @@ class Cluster:
             connection.execute(statement.encode())
 
 
+CONNECTIONS = ["-c", "max_connections=300"]
 # A test run needs no durability.
-QUICK = [
-    part
-    for setting in ("fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=300")
-    for part in ("-c", setting)
-]
+QUICK = [*CONNECTIONS, "-c", "fsync=off", "-c", "synchronous_commit=off", "-c", "full_page_writes=off"]
 
 
 def unprivileged() -> str:

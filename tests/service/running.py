@@ -187,6 +187,10 @@ class Running:
             self.tokens[email] = self.sign_in(email)
         return self.tokens[email]
 
+    def renew_sessions(self) -> None:
+        """Use new sessions: what was refused in the earlier ones is no repetition in these."""
+        self.tokens.clear()
+
     def sign_in(self, email: str) -> str:
         started = self.form("/issuer/device_authorization", client_id="frost-cli")
         self.form("/issuer/device/approve", user_code=started["user_code"], email=email)

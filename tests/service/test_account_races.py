@@ -13,8 +13,7 @@ import pytest
 from sqlalchemy import Connection, insert, select
 
 from service.account import api_key_queries, deletion, queries
-from service.authn import account_linking, sessions
-from service.authn import api_keys as authn_api_keys
+from service.authn import account_linking, secret_format, sessions
 from service.db.engine import Database
 from service.db.tables import api_keys, device_codes, tenants, users
 from service.errors import ApiError
@@ -116,16 +115,16 @@ def test_a_deletion_waits_for_a_key_that_is_being_made_and_revokes_it(database: 
 def test_keys_that_happen_to_begin_alike_are_told_apart_also_when_both_are_being_made(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    taken, free = authn_api_keys.mint(), authn_api_keys.mint()
+    taken, free = secret_format.mint(), secret_format.mint()
     minted = iter([taken, taken, taken, free])
-    monkeypatch.setattr(authn_api_keys, "mint", lambda: next(minted))
+    monkeypatch.setattr(secret_format, "mint", lambda: next(minted))
     with meanwhile(database) as (connection, begin):
         assert add_key(connection, "first") == taken
         done = begin(lambda other: add_key(other, "second"))
     done.result()
     with database.read() as connection:
         prefixes = {row.id: row.key_prefix for row in connection.execute(select(api_keys))}
-    assert prefixes == {"first": authn_api_keys.prefix(taken), "second": authn_api_keys.prefix(free)}
+    assert prefixes == {"first": secret_format.lookup_prefix(taken), "second": secret_format.lookup_prefix(free)}
 
 
 def test_a_workload_whose_binding_goes_while_it_asks_is_nobody(database: Database) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import socket
 import threading
 from collections import Counter
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 import pytest
@@ -11,20 +12,14 @@ import uvicorn
 from anyio.to_thread import run_sync
 
 from service.errors import ApiError
-from service.http_server.admission import (
-    LOCAL,
-    Admission,
-    BodyMemory,
-    Connections,
-    FairThreads,
-    IncomingBody,
-    KnownAddresses,
-    Requests,
-    Source,
-    thread_budget_of,
-)
+from service.http_server.admission import Admission, Requests
+from service.http_server.bodies import BodyMemory, IncomingBody, KnownAddresses
+from service.http_server.connections import LOCAL, Connections, Source
+from service.http_server.fair_threads import FairThreads
 from service.http_server.listener import Listener
 from service.http_server.protocol import HttpProtocol
+from service.http_server.rejections import FLOOD_REJECTIONS
+from service.http_server.request_client import client_of
 from service.settings import MEBIBYTE, Limits
 
 
@@ -40,7 +35,7 @@ def test_a_client_with_many_requests_does_not_delay_another() -> None:
         return client
 
     async def ask(client: str) -> str:
-        with thread_budget_of(client):
+        with client_of(client):
             return await run_sync(work, client)
 
     async def scene() -> None:
@@ -165,36 +160,12 @@ def test_an_address_is_known_for_a_while_after_an_accepted_credential() -> None:
     assert "192.0.2.1" not in known
 
 
-def test_changes_that_wait_leave_threads_for_reads_of_all_clients() -> None:
-    go_on = threading.Event()
-
-    async def change(client: int) -> None:
-        with thread_budget_of(client, changes=True):
-            await run_sync(go_on.wait, 60)
-
-    async def read(client: int) -> int:
-        with thread_budget_of(client):
-            return await run_sync(int)
-
-    async def scene() -> None:
-        FairThreads(threads=8, per_client=2).install()
-        changes = [asyncio.create_task(change(client)) for client in range(8) for _ in range(3)]
-        try:
-            await asyncio.sleep(0)
-            assert await asyncio.wait_for(asyncio.gather(*map(read, range(8))), 60) == [0] * 8
-        finally:
-            go_on.set()
-        await asyncio.gather(*changes)
-
-    asyncio.run(scene())
-
-
 async def nothing(scope: object, receive: object, send: object) -> None:
     """An application that gets no request. Without its parameters, uvicorn would take it for a factory and call it."""
 
 
-def protocol_of(admission: Admission) -> HttpProtocol:
-    config = uvicorn.Config(nothing, lifespan="off", log_config=None)
+def protocol_of(admission: Admission, app: Callable[..., Awaitable[None]] = nothing) -> HttpProtocol:
+    config = uvicorn.Config(app, lifespan="off", log_config=None)
     config.load()
     protocol = HttpProtocol(config, uvicorn.server.ServerState(), {})
     protocol.admission = admission
@@ -214,6 +185,38 @@ def test_a_connection_that_is_closed_before_it_is_used_is_not_served() -> None:
             assert await asyncio.wait_for(loop.sock_recv(theirs, 1), 5) == b""
 
     asyncio.run(scene())
+
+
+@pytest.mark.parametrize("flood", [False, True])
+def test_in_a_flood_of_rejections_a_rejected_connection_is_not_read_for_a_while(flood: bool) -> None:
+    admission = Admission(Limits())
+    for _ in range(FLOOD_REJECTIONS + 1 if flood else 1):
+        admission.rejections.record("requests")
+    content = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+
+    async def reject(scope: dict[str, object], receive: object, send: Callable[..., Awaitable[None]]) -> None:
+        scope["frost.shed"] = True
+        await send({"type": "http.response.start", "status": 503, "headers": [(b"content-length", b"0")]})
+        await send({"type": "http.response.body", "body": b""})
+
+    async def scene() -> tuple[bool, bool]:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            for end in (ours, theirs):
+                end.setblocking(False)
+            protocol = protocol_of(admission, reject)
+            loop = asyncio.get_running_loop()
+            await loop.connect_accepted_socket(lambda: protocol, ours)
+            await loop.sock_sendall(theirs, content)
+            assert (await asyncio.wait_for(loop.sock_recv(theirs, 4096), 60)).startswith(b"HTTP/1.1 503 ")
+            paused = protocol.flow.read_paused
+            protocol._resume_after_flood()
+            await loop.sock_sendall(theirs, content)
+            again = await asyncio.wait_for(loop.sock_recv(theirs, 4096), 60)
+            protocol.transport.close()
+            return paused, again.startswith(b"HTTP/1.1 503 ")
+
+    assert asyncio.run(scene()) == (flood, True)
 
 
 def test_a_connection_that_cannot_be_set_up_is_not_counted() -> None:

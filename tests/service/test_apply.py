@@ -12,8 +12,8 @@ from sqlalchemy.exc import IntegrityError
 
 from service.catalogue.resource_types import kinds
 from service.db.engine import Database
-from service.db.tables import memberships, resources
-from service.default_tags import apply_queries
+from service.db.tables import memberships, operations, resources
+from service.default_tags import apply_queries, undo_log
 from service.default_tags.apply_job import ApplyJob
 from service.default_tags.outcome import examined_kinds
 from service.jobs import job
@@ -371,7 +371,7 @@ def test_a_change_that_comes_between_look_and_write_waits_and_is_made_whole(
     one = tagged.resource()
     theirs = {f"k{number}": "" for number in range(kinds()["instance"].tag_limit)}
     other = threading.Thread(target=lambda: tagged.change(one, tags=theirs))
-    real = apply_queries.add_to_undo_log
+    real = undo_log.add
 
     def remember(*args: Any) -> None:
         real(*args)
@@ -379,7 +379,7 @@ def test_a_change_that_comes_between_look_and_write_waits_and_is_made_whole(
         other.join(0.5)
         assert other.is_alive()
 
-    monkeypatch.setattr(apply_queries, "add_to_undo_log", remember)
+    monkeypatch.setattr(undo_log, "add", remember)
     assert tagged.applied()["summary"]["updated"] == 1
     other.join()
     # Not beyond what it may carry, and nothing of theirs lost: they came after.
@@ -487,7 +487,7 @@ def test_only_the_last_ten_runs_are_remembered(tagged: Tagged) -> None:
         run_id = tagged.planned({f"k{number}": "", "env": "x"})
         with tagged.database.write() as connection:
             at = BEFORE.replace(minute=number)
-            connection.execute(update(apply_queries.operations).values(created_at=at).where(_is(run_id)))
+            connection.execute(update(operations).values(created_at=at).where(_is(run_id)))
         tagged.carried(run_id)
         runs.append(run_id)
     assert [bool(tagged.remembered(run_id)) for run_id in runs] == [False] * 2 + [True] * 10
@@ -495,4 +495,4 @@ def test_only_the_last_ten_runs_are_remembered(tagged: Tagged) -> None:
 
 
 def _is(run_id: str) -> Any:
-    return apply_queries.operations.c.run_id == run_id
+    return operations.c.run_id == run_id

@@ -74,7 +74,7 @@ def test_a_rename_with_a_key_names_the_key_and_both_names(platform: Running, pla
         (OWNER, "PATCH", f"/api/v1/tenants/{NOBODY}", {"displayName": "x"}, "TENANT_ACCESS_DENIED", "tenant.rename"),
         (OWNER, "PATCH", "/api/v1/tenants/no-id", {"displayName": "x"}, "INVALID_INPUT", "tenant.rename"),
         (OWNER, "PATCH", f"/api/v1/tenants/{STAGING}", {"displayName": ""}, "INVALID_INPUT", "tenant.rename"),
-        (OWNER, "PATCH", f"/api/v1/tenants/{STAGING}", {"name": "x"}, "INVALID_INPUT", "tenant.rename"),
+        (OWNER, "PATCH", f"/api/v1/tenants/{WEB_SHOP}", {"name": "x"}, "INVALID_INPUT", "tenant.rename"),
         (MEMBER, "POST", CREATE, {"displayName": "x"}, "PERMISSION_DENIED", "tenant.create"),
         (OUTSIDER, "POST", CREATE, {"displayName": "x"}, "PERMISSION_DENIED", "tenant.create"),
     ],

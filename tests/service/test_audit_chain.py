@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -13,15 +14,17 @@ from hypothesis import strategies as st
 from sqlalchemy import delete, func, insert, select, text, update
 
 from service.audit import chain, entries
-from service.audit.chain import ALTERED, BATCH_SIZE, MOVED, UNCHAINED, ChainBroken, Verification, key_of, verify
+from service.audit.digests import ENTRY_FIELDS, digest, key_of
 from service.audit.events import AuditEvent
+from service.audit.head import ChainBroken
+from service.audit.verification import ALTERED, BATCH_SIZE, MOVED, UNCHAINED, Verification, verify
 from service.bootstrap import open_platform
 from service.db import migrate
 from service.db.engine import Database
 from service.db.tables import audit_head, audit_log, platform_state
 from service.principal import PLATFORM
 from service.settings import from_arguments
-from tests.service.audited import SECRET, audited
+from tests.service.audited import SECRET, audited, seal
 from tests.service.conftest import KINDS
 
 NOW = datetime(2026, 3, 1, 12, 0, 0, 123_456, tzinfo=UTC)
@@ -34,6 +37,9 @@ def write(database: Database, target: str = "t", **details: Any) -> None:
 
 
 def verdict(database: Database, secret: bytes = SECRET) -> Verification:
+    """The verification of a log without unsealed entries."""
+    with suppress(ChainBroken):
+        seal(database, secret)
     with database.read() as connection:
         return verify(connection, key_of(secret))
 
@@ -50,6 +56,7 @@ def log(database: Database) -> Database:
     """A log with ten entries, numbered from 1."""
     for number in range(10):
         write(database, f"thing:{number}", number=number, name="Zoë")
+    seal(database)
     return database
 
 
@@ -64,7 +71,7 @@ def test_an_empty_log_is_whole(database: Database) -> None:
     assert verdict(database).fault is None
 
 
-@pytest.mark.parametrize("column", [name for name in chain.ENTRY_FIELDS if name not in ("at", "details")])
+@pytest.mark.parametrize("column", [name for name in ENTRY_FIELDS if name not in ("at", "details")])
 def test_any_altered_member_of_an_entry_is_found(log: Database, column: str) -> None:
     with log.write() as connection:
         connection.execute(update(audit_log).where(audit_log.c.id == 4).values({column: "other"}))
@@ -107,14 +114,28 @@ def test_an_entry_repeated_as_it_is_is_found(log: Database) -> None:
     with log.write() as connection:
         row = dict(connection.execute(select(audit_log).where(audit_log.c.id == 10)).one()._mapping)
         connection.execute(insert(audit_log).values(row | {"id": 11}))
-    assert found(log) == (11, MOVED)
+    # The sealer digests the id as well.
+    assert found(log) == (11, MOVED if log.kind == "sqlite" else ALTERED)
 
 
 def test_entries_in_another_order_are_found(log: Database) -> None:
     with log.write() as connection:
         for old, new in ((4, 99), (5, 4), (99, 5)):
             connection.execute(update(audit_log).where(audit_log.c.id == old).values(id=new))
-    assert found(log) == (4, MOVED)
+    assert found(log) == ((4, MOVED) if log.kind == "sqlite" else (5, ALTERED))
+
+
+def test_entries_with_other_numbers_are_found(log: Database) -> None:
+    with log.write() as connection:
+        for old, new in ((4, 99), (5, 4), (99, 5)):
+            connection.execute(update(audit_log).where(audit_log.c.sequence == old).values(sequence=new))
+    assert found(log) == (5, MOVED)
+
+
+def test_an_entry_with_a_number_after_a_gap_is_found(log: Database) -> None:
+    with log.write() as connection:
+        connection.execute(update(audit_log).where(audit_log.c.id > 7).values(sequence=audit_log.c.sequence + 1))
+    assert found(log) == (8, MOVED)
 
 
 def test_an_entry_chained_again_with_another_key_is_found(log: Database) -> None:
@@ -122,7 +143,7 @@ def test_an_entry_chained_again_with_another_key_is_found(log: Database) -> None
     with log.write() as connection:
         entry = connection.execute(select(audit_log).where(audit_log.c.id == 4)).one()
         forged = dict(entry._mapping) | {"target": "other"}
-        values = {"target": "other", "hash": chain.digest(key_of(OTHER), entry.previous_hash, forged)}
+        values = {"target": "other", "hash": digest(key_of(OTHER), entry.previous_hash, forged)}
         connection.execute(update(audit_log).where(audit_log.c.id == 4).values(values))
     assert found(log) == (4, ALTERED)
 
@@ -332,7 +353,7 @@ def test_entries_of_replicas_of_the_version_before_are_counted_for_a_day_after_a
     write(database)
     told = verdict(database)
     assert (told.entries, told.unchained, told.fault and told.fault.reason) == (
-        (1, 0, UNCHAINED) if bad else (2, 1, None)
+        (2, 0, UNCHAINED) if bad else (2, 1, None)
     )
     database.close()
 

@@ -25,9 +25,9 @@ from service.bootstrap import open_platform
 from service.db import migrate
 from service.db.engine import Database
 from service.db.tables import audit_log, tenants
-from service.operator import archive
-from service.operator.archive import InvalidBackup
+from service.operator import backup_archive
 from service.operator.backup import create_backup
+from service.operator.backup_archive import InvalidBackup
 from service.operator.restore import READY, STAGED, finish_interrupted_restore, restore_backup
 from service.settings import Settings, from_arguments
 from tests.service.planned import until
@@ -52,7 +52,15 @@ def verified(running: Running) -> Any:
     return running.get("/api/v1/platform/audit/verify").json()
 
 
-@pytest.mark.slow
+def hash_of(running: Running, number: int) -> str | None:
+    """Return the hash of an entry of the audit log."""
+    database = Database(running.database_url)
+    with database.read() as connection:
+        found = connection.scalar(select(audit_log.c.hash).where(audit_log.c.sequence == number))
+    database.close()
+    return found
+
+
 def test_a_busy_platform_is_put_back_to_one_moment(platform: Running, tmp_path: Path) -> None:
     """Keys, sessions, the chain and open operations are as they were; what came after is gone."""
     file, settings = tmp_path / "backup.tar", settings_of(platform)
@@ -81,9 +89,12 @@ def test_a_busy_platform_is_put_back_to_one_moment(platform: Running, tmp_path: 
     assert platform.stop() == 0
     assert restore_backup(settings, file)["auditWhole"]
     platform.start()
-    whole = verified(platform)
+    until(lambda: verified(platform)["unsealed"] == 0)
+    whole, audit = verified(platform), told["audit"]
     # A session that is marked as seen writes no entry; nothing else was asked since.
-    assert (whole["ok"], whole["head"], whole["entries"]) == (True, told["audit"]["head"], told["audit"]["entries"])
+    assert (whole["ok"], whole["entries"]) == (True, audit["entries"] + audit["unsealed"])
+    assert hash_of(platform, audit["entries"]) == audit["head"]
+    assert hash_of(platform, whole["entries"]) == whole["head"]
     assert name_of(platform).startswith(("Before", "Busy"))
     assert platform.get("/api/v1/tenants", key="terraform").status == 200
     assert made_after["id"] not in [one["id"] for one in platform.get("/api/v1/tenants", as_=OWNER).json()["tenants"]]
@@ -110,7 +121,7 @@ def test_other_replicas_on_the_database_are_not_restored_under_their_feet(
         create_backup(settings, tmp_path / "backup.tar")
         other = Running(running.database_url, "empty")
         other.folder.mkdir(mode=0o700)
-        for name in archive.FILES:
+        for name in backup_archive.FILES:
             if (running.folder / name).exists():
                 shutil.copy(running.folder / name, other.folder / name)
         with other:
@@ -118,6 +129,20 @@ def test_other_replicas_on_the_database_are_not_restored_under_their_feet(
             with pytest.raises(InvalidBackup, match="other replicas are running"):
                 restore_backup(settings, tmp_path / "backup.tar")
         running.start()
+
+
+def test_dropped_entries_stay_dropped_after_a_restore(platform: Running, tmp_path: Path) -> None:
+    file, settings = tmp_path / "backup.tar", settings_of(platform)
+    exported = platform.get("/api/v1/platform/audit/export?before=9999-01-01T00:00:00Z").json()["segment"]
+    assert platform.ask("POST", "/api/v1/platform/audit/drop", body=exported).status == 200
+    create_backup(settings, file)
+    dropped = verified(platform)["dropped"]
+    assert platform.stop() == 0
+    assert restore_backup(settings, file)["auditWhole"]
+    platform.start()
+    after = verified(platform)
+    assert (after["ok"], after["dropped"]) == (True, dropped)
+    assert dropped["last"] == exported["last"]
 
 
 # What is no backup
@@ -170,14 +195,14 @@ def with_manifest(path: Path, good: Path, **changed: Any) -> Path:
 
 
 def secret_in(backup: Path) -> bytes:
-    return next(content for member, content in members(backup) if member.name == archive.SECRET)
+    return next(content for member, content in members(backup) if member.name == backup_archive.SECRET)
 
 
 def ending(manifest: bytes, secret: bytes) -> list[tuple[tarfile.TarInfo, bytes]]:
     """Digest and seal of a manifest."""
     digest = sha256(manifest).hexdigest().encode()
-    seal = archive.seal_of(manifest, secret).encode()
-    return [(tarfile.TarInfo(archive.DIGEST), digest), (tarfile.TarInfo(archive.SEAL), seal)]
+    seal = backup_archive.seal_of(manifest, secret).encode()
+    return [(tarfile.TarInfo(backup_archive.DIGEST), digest), (tarfile.TarInfo(backup_archive.SEAL), seal)]
 
 
 def cut(share: float) -> Callable[[Path, Path], Path]:
@@ -281,7 +306,7 @@ UNFIT: dict[str, tuple[Callable[[Path, Path], Path], str]] = {
         "its seal does not match the secret in",
     ),
     "a seal that is no seal": (
-        lambda path, good: written(path, [*members(good)[:-1], (tarfile.TarInfo(archive.SEAL), b"")]),
+        lambda path, good: written(path, [*members(good)[:-1], (tarfile.TarInfo(backup_archive.SEAL), b"")]),
         "its seal does not match the secret in",
     ),
     "without a seal": (lambda path, good: unsealed(path, good), "it has no seal.*--trust"),

@@ -146,6 +146,7 @@ def test_every_changing_route_has_a_request() -> None:
 # exchange of a workload's token, which checks the token again inside its transaction.
 WITHOUT_CALLER = {
     "cancel_operation",
+    "drop_audit_segment",
     "exchange_subject_token",
     "restore_account",
     "review_quota_request",

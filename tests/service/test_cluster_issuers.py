@@ -16,7 +16,7 @@ from service.db import statements, tables
 from service.errors import ApiError
 from service.principal import Principal
 from service.principals import queries
-from service.workloads import cluster_issuers, token_exchange
+from service.workloads import issuer_validation, token_exchange
 from service.workloads import queries as workload_queries
 from tests.service.access import Iam, code
 from tests.service.clusters import STOREFRONT_FRA, Cluster, Workload
@@ -39,12 +39,12 @@ def modulus(bits: int) -> str:
 @pytest.mark.parametrize("key", [public(P256), public(ECKey.generate_key("P-384")), public(RSA_2048)])
 def test_a_key_is_kept_as_what_it_is_and_nothing_that_came_with_it(key: dict[str, Any]) -> None:
     given = {**key, "use": "sig", "alg": "ES256", "x5c": ["A" * 100_000], "x5u": "https://elsewhere.example"}
-    assert token_exchange.validate_public_keys([given]) == [key]
+    assert issuer_validation.validate_public_keys([given]) == [key]
 
 
 def test_leading_zeros_do_not_make_a_key_longer() -> None:
     padded = public(RSA_2048, n="A" * 4_000 + public(RSA_2048)["n"])
-    assert token_exchange.validate_public_keys([padded]) == [public(RSA_2048)]
+    assert issuer_validation.validate_public_keys([padded]) == [public(RSA_2048)]
 
 
 @pytest.mark.filterwarnings("ignore:Key size")
@@ -71,7 +71,7 @@ def test_leading_zeros_do_not_make_a_key_longer() -> None:
 )
 def test_keys_that_are_too_weak_too_large_or_for_something_else_are_refused(key: dict[str, Any], message: str) -> None:
     with pytest.raises(ApiError, match=message) as refused:
-        token_exchange.validate_public_keys([key])
+        issuer_validation.validate_public_keys([key])
     assert (refused.value.status_code, refused.value.code) == (400, "INVALID_INPUT")
 
 
@@ -146,7 +146,7 @@ class Bound:
         """The status of an exchange."""
         anonymous = Principal(kind="anonymous", request_id="r")
         try:
-            return cluster_issuers.exchange_subject_token(self.platform, anonymous, self.token, {}).status_code
+            return token_exchange.exchange_subject_token(self.platform, anonymous, self.token, {}).status_code
         except ApiError as refusal:
             return refusal.status_code
 

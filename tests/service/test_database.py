@@ -5,13 +5,15 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
-from sqlalchemy import insert, select, text, update
+from sqlalchemy import insert, literal, select, text, update
 from sqlalchemy.exc import IntegrityError, OperationalError
 
 from service.db.engine import Database
-from service.db.tables import platform_state, users
+from service.db.statements import PORTION, records
+from service.db.tables import Document, platform_state, users
 
 
 @pytest.fixture
@@ -46,6 +48,36 @@ def test_what_is_written_is_kept_and_what_fails_is_not(counter: Database) -> Non
     with pytest.raises(ZeroDivisionError):
         fail()
     assert count(counter) == 1
+
+
+def test_a_list_has_the_values_of_its_rows(database: Database) -> None:
+    rows = [{"name": f"name {number}", "value": str(number)} for number in range(2 * PORTION + 1)]
+    with database.write() as connection:
+        connection.execute(insert(platform_state), rows)
+    query = select(platform_state).order_by(platform_state.c.name)
+    with database.read() as connection:
+        expected = connection.execute(query).all()
+        found = list(records(connection, query))
+    assert found == [tuple(row) for row in expected]
+    assert [(row.name, row.value) for row in found] == [(row.name, row.value) for row in expected]
+    assert found[0]._asdict() == expected[0]._asdict()
+
+
+@pytest.mark.parametrize("text", ["0001-01-01", "1969-12-31T23:59:59.999999", "2026-03-01T12:00:05.25", "9999-12-31"])
+def test_an_instant_is_read_as_written(database: Database, text: str) -> None:
+    instant = datetime.fromisoformat(text).replace(tzinfo=UTC)
+    with database.write() as connection:
+        connection.execute(insert(users).values(id="1", email="ada@example.com", name="Ada", created_at=instant))
+        row = connection.execute(select(users.c.created_at, users.c.deleted_at)).one()
+    assert tuple(row) == (instant, None)
+
+
+@pytest.mark.parametrize(
+    "value", [{}, [], None, "é 🧊 \u2028", [10**30, -1, 0.1, 1e16], {"a": {"b": [True, None]}}], ids=repr
+)
+def test_a_json_value_is_read_as_written(database: Database, value: Any) -> None:
+    with database.read() as connection:
+        assert connection.scalar(select(literal(value, Document))) == value
 
 
 def test_a_failed_statement_is_told_without_its_values(counter: Database) -> None:
@@ -97,7 +129,7 @@ def test_sqlite_is_set_up_for_a_server(sqlite: Database) -> None:
             name: connection.execute(text(f"PRAGMA {name}")).scalar()
             for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
         }
-    assert settings == {"journal_mode": "wal", "synchronous": 1, "foreign_keys": 1, "busy_timeout": 10_000}
+    assert settings == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "busy_timeout": 10_000}
 
 
 def test_a_write_takes_the_lock_at_once_and_a_read_takes_none(sqlite: Database, tmp_path: Path) -> None:

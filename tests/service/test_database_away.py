@@ -33,6 +33,8 @@ def test_replicas_say_that_the_database_is_away_and_go_on_with_it(server: Cluste
         path = f"/api/v1/tenants/{tenant['id']}/operations/{tenant['runId']}"
         until(lambda: replica.read(path, token)["status"] == "running", 30)
         server.stop()
+        # The checks are repeated within seconds, not for each answer.
+        until(lambda: replica.get("/readyz").status == 503, 30)
         answer = replica.get("/readyz")
         assert (answer.status, answer.json()["status"]) == (503, "degraded")
         assert answer.json()["checks"]["database"] == "unreachable"

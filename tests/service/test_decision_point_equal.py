@@ -16,16 +16,19 @@ import pytest
 from sqlalchemy import Connection, delete, insert, select, update
 from starlette.requests import Request
 
+from service.api.authentication import Credential, look_up
 from service.api.enforcement import enforce, request_context, require, target_in
-from service.authn import api_keys, workload_tokens
 from service.authz import authorize
 from service.authz.context import TenantContext
+from service.authz.entitlements import Entitlements
 from service.authz.route_policies import ROUTE_POLICIES, RoutePolicy
-from service.catalogue.operations import enforced_scopes, operations, roles
+from service.catalogue.operations import operations, roles
 from service.catalogue.resource_types import kinds
+from service.catalogue.scopes import enforced_scopes
 from service.db import tables
 from service.errors import ApiError
 from service.principal import Principal
+from service.principals import live_credentials
 from service.resources import interactive, queries, routes
 from tests.service.conftest import KINDS
 from tests.service.inside import Inside
@@ -130,17 +133,10 @@ class World:
         if kind == "api_key":
             if name not in self.secrets:
                 raise ApiError(401, "X", "x")
-            return api_keys.authenticate(
-                self.platform.database,
-                self.platform.secret,
-                self.secrets[name],
-                at=self.platform.clock.now(),
-                request_id="r",
-                peer_uid=None,
-            )
+            return look_up(self.platform, Credential("api_key", self.secrets[name]))
         query = select(tables.workload_identities).where(tables.workload_identities.c.id == name)
         row = connection.execute(query).one_or_none()
-        if row is None or not workload_tokens.has_grant(connection, row.tenant_id, row.id, row.scopes):
+        if row is None or not live_credentials.workload_has_grant(connection, row.tenant_id, row.id, row.scopes):
             raise ApiError(401, "X", "x")
         return Principal("workload", "r", workload_id=row.id, tenant_id=row.tenant_id, scopes=tuple(row.scopes))
 
@@ -158,11 +154,12 @@ class World:
     def admitted(self, connection: Connection, by: Any, rule: RoutePolicy, path: dict[str, str]) -> TenantContext:
         """What the guard does before a route."""
         caller, request = by
-        context = authorize.authorize(rule, caller, connection, path)
-        context = replace(context, facts=request_context(self.platform, request, context))
-        context = enforce(self.platform, connection, rule, context)
+        entitlements = Entitlements(caller, self.platform.decisions, connection)
+        context = authorize.authorize(rule, entitlements, path)
+        facts = request_context(self.platform, request, context)
+        grants = enforce(rule, entitlements, context, facts)
         assert isinstance(context, TenantContext)
-        return context
+        return replace(context, facts=facts, grants=grants)
 
 
 Question = tuple[dict[str, Any], Callable[[Connection, Any], None]]

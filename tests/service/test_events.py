@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from sqlalchemy import delete, insert, select, text, update
+from sqlalchemy import delete, func, insert, select, text, update
 
 from service.clock import FixedClock
 from service.db.engine import Database
@@ -241,15 +241,15 @@ def test_streams_are_bounded_and_the_rest_of_the_platform_stays_quick(platform: 
     assert len(readers) == MAX_STREAMS
     assert {reader.answer.status for reader in readers} == {200}
     token = platform.sign_in(BOREALIS_OWNER)
-    refused = platform.call("GET", f"/api/v1/tenants/{NEWSROOM}/events", token)
-    assert (refused.status, refused.json()["error"]["code"]) == (503, "SERVICE_UNAVAILABLE")
-    assert int(refused.headers["retry-after"]) > 0
+    displacing = EventReader(platform, NEWSROOM, token)
+    assert displacing.answer.status == 200
     took = []
     for _ in range(20):
         began = time.monotonic()
         platform.read("/healthz")
         took.append(time.monotonic() - began)
     assert sorted(took)[10] < 1
+    displacing.close()
     for reader in readers:
         reader.close()
     end = time.monotonic() + 60
@@ -257,6 +257,26 @@ def test_streams_are_bounded_and_the_rest_of_the_platform_stays_quick(platform: 
         assert time.monotonic() < end, "streams whose readers have gone still count"
         time.sleep(0.1)
     again.close()
+
+
+@pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
+def test_a_person_with_fewer_streams_ends_one_of_the_person_with_the_most(database_url: str) -> None:
+    limited = Live(database_url)
+    limited.variables["FROST_PLATFORM_MAX_EVENT_STREAMS"] = "3"
+    with limited as platform:
+        owner, member, viewer, admin = map(platform.sign_in, (OWNER, MEMBER, VIEWER, ADMIN))
+        readers = [EventReader(platform, WEB_SHOP, owner) for _ in range(3)]
+        assert [reader.next() for reader in readers] == [("resync", {})] * 3
+        others = [EventReader(platform, WEB_SHOP, token) for token in (member, viewer)]
+        assert [reader.next() for reader in others] == [("resync", {})] * 2
+        assert [reader.next() for reader in readers[:2]] == [None, None], "the oldest streams end"
+        for token in (owner, admin):
+            refused = platform.call("GET", f"/api/v1/tenants/{WEB_SHOP}/events", token)
+            assert (refused.status, refused.json()["error"]["code"]) == (503, "SERVICE_UNAVAILABLE")
+            assert 10 <= int(refused.headers["retry-after"]) <= 20
+        assert 'frost_refused_total{limit="event_streams"} 2.0' in platform.get("/metrics").body.decode()
+        for reader in (*readers, *others):
+            reader.close()
 
 
 @pytest.mark.slow
@@ -375,6 +395,14 @@ def entry(tenant_id: str | None, operation: str, outcome: str = "done") -> dict[
     }
 
 
+def add(database: Database, rows: list[dict[str, Any]]) -> None:
+    """Add entries to the end of the log."""
+    with database.write() as connection:
+        last = connection.scalar(select(func.max(audit_log.c.sequence))) or 0
+        numbered = [{**row, "sequence": number} for number, row in enumerate(rows, last + 1)]
+        connection.execute(insert(audit_log), numbered)
+
+
 async def test_changes_of_one_kind_are_one_signal_and_refusals_are_none(planned: Planned) -> None:
     signals = EventHub(planned.database, FixedClock(NOW))
     stream = signals.open(caller(planned.database), planned.tenant_id)
@@ -386,10 +414,20 @@ async def test_changes_of_one_kind_are_one_signal_and_refusals_are_none(planned:
         entry(planned.tenant_id, "policy.attach"),
         entry(planned.tenant_id, "tenant.rename"),
     ]
-    with planned.database.write() as connection:
-        connection.execute(insert(audit_log), entries)
+    add(planned.database, entries)
     told = await stream.next(60) or ""
     assert [(data["type"], data["resourceId"]) for data in signals_of(told)] == [("policy.updated", "")]
+    signals.leave(stream)
+
+
+async def test_a_change_that_commits_after_one_with_a_higher_id_is_signalled(planned: Planned) -> None:
+    signals = EventHub(planned.database, FixedClock(NOW))
+    add(planned.database, [{**entry(planned.tenant_id, "group.create"), "id": 1_000}])
+    stream = signals.open(caller(planned.database), planned.tenant_id)
+    assert await stream.next(60) == RESYNC
+    add(planned.database, [{**entry(planned.tenant_id, "policy.update"), "id": 999}])
+    told = await stream.next(60) or ""
+    assert [data["type"] for data in signals_of(told)] == ["policy.updated"]
     signals.leave(stream)
 
 
@@ -398,12 +436,10 @@ async def test_more_changes_than_are_looked_at_tell_readers_to_read_everything(
 ) -> None:
     monkeypatch.setattr(queries, "MAX_ENTRIES", 2)
     signals = EventHub(planned.database, FixedClock(NOW))
-    with planned.database.write() as connection:
-        connection.execute(insert(audit_log), [entry(None, "session.start")])
+    add(planned.database, [entry(None, "session.start")])
     stream = signals.open(caller(planned.database), planned.tenant_id)
     assert await stream.next(60) == RESYNC
-    with planned.database.write() as connection:
-        connection.execute(insert(audit_log), [entry(planned.tenant_id, "policy.update")] * 3)
+    add(planned.database, [entry(planned.tenant_id, "policy.update")] * 3)
     assert await stream.next(60) == RESYNC
     signals.leave(stream)
 
@@ -422,8 +458,7 @@ async def test_entries_that_change_nothing_of_the_tenant_do_not_count(
         *[entry(planned.tenant_id, "workload_identity.exchange")] * 5,
         entry(planned.tenant_id, "group.create"),
     ]
-    with planned.database.write() as connection:
-        connection.execute(insert(audit_log), entries)
+    add(planned.database, entries)
     told = await stream.next(60) or ""
     assert [data["type"] for data in signals_of(told)] == ["group.updated"]
     signals.leave(stream)

@@ -10,6 +10,7 @@ from sqlalchemy import insert
 
 from service.authz.route_policies import ROUTE_POLICIES
 from service.db import tables
+from service.http_server.work_queues import Work
 from service.iam import author_check
 from tests.service.access import STOREFRONT, Iam, allow, code, details
 from tests.service.inside import Inside
@@ -212,13 +213,13 @@ def test_the_rights_of_an_author_are_compared_before_the_write_transaction(
         member = {"user_id": "u", "organization_id": STAGING, "role": "owner", "created_at": now}
         connection.execute(insert(tables.memberships).values(member))
         connection.execute(insert(tables.resources).values(cluster))
-    real, held = author_check._check, []
+    real, held = author_check._compare, []
 
     def compared(*arguments: Any) -> Any:
-        held.append(database._writer_lock._is_owned())  # type: ignore[attr-defined]
+        held.append(database.group_commit.is_running_here())
         return real(*arguments)
 
-    monkeypatch.setattr(author_check, "_check", compared)
+    monkeypatch.setattr(author_check, "_compare", compared)
     headers = {"X-API-Key": secret}
     path = f"/api/v1/tenants/{WEB_SHOP}/workload-identity/bindings"
     body = {"clusterId": STOREFRONT, "namespace": "shop", "serviceAccount": "a", "scopes": ["compute:read"]}
@@ -241,4 +242,4 @@ def test_changes_of_bindings_take_a_turn(method: str, heavy: bool) -> None:
         if verb == method and "/workload-identity/bindings" in path
     ]
     assert rules
-    assert {rule.cpu_intensive for rule in rules} == {heavy}
+    assert {rule.work is Work.CPU_INTENSIVE for rule in rules} == {heavy}

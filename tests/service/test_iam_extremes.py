@@ -19,6 +19,7 @@ from client.policy import containment
 from client.policy.catalogue import Catalogue
 from client.policy.containment import Answer
 from service.api import protected_route
+from service.api.request_body import SMALL_BODY_BYTES
 from service.authz.decisions import CatalogueSnapshot
 from service.db import tables
 from service.db.engine import Database
@@ -292,7 +293,8 @@ async def test_a_heavy_body_holds_nobody_else_up(
         return whole(text)
 
     async def receive() -> dict[str, Any]:
-        return {"type": "http.request", "body": b'{"name":"n"}', "more_body": False}
+        name = "n" * SMALL_BODY_BYTES
+        return {"type": "http.request", "body": f'{{"name":"{name}"}}'.encode(), "more_body": False}
 
     monkeypatch.setattr(strict_json, "loads", slow)
     headers = [(b"content-type", b"application/json")]

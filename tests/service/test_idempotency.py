@@ -1,6 +1,5 @@
-"""Idempotency keys in the database: claimed, expired and deleted, without waiting for each other."""
+"""Idempotency keys in the database: claimed and expired, without waiting for each other."""
 
-from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -9,16 +8,11 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import Connection, func, insert, select, update
 
-from service.bootstrap import open_worker
-from service.clock import SystemClock
+from service.api.idempotency import LIFETIME, claim
 from service.db import dialect
 from service.db.engine import Database
-from service.db.idempotency_keys import LIFETIME, claim, delete_expired
 from service.db.tables import idempotency_keys, resources
-from service.jobs import recovery, worker
-from service.settings import from_arguments
 from tests.service.access import allow, document
-from tests.service.planned import until
 from tests.service.running import AURORA, OWNER, WEB_SHOP, Running
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
@@ -34,16 +28,6 @@ def count(connection: Connection) -> int:
     return connection.scalar(select(func.count()).select_from(idempotency_keys)) or 0
 
 
-@pytest.fixture
-def pair(new_database_url: Callable[[str, bool], str]) -> Iterator[tuple[Database, Database]]:
-    """One PostgreSQL database, opened twice."""
-    url = new_database_url("postgresql", True)
-    opened = Database(url), Database(url)
-    yield opened
-    for one in opened:
-        one.close()
-
-
 def test_an_expired_key_is_free_and_a_younger_one_is_not(database: Database) -> None:
     first, second = ({**row(key="k"), "request_hash": name, "resource_id": name} for name in ("first", "second"))
     del first["created_at"], second["created_at"]
@@ -57,29 +41,6 @@ def test_an_expired_key_is_free_and_a_younger_one_is_not(database: Database) -> 
         assert count(connection) == 1
 
 
-def test_expired_keys_are_deleted_in_portions(database: Database) -> None:
-    with database.write() as connection:
-        connection.execute(insert(idempotency_keys), [row(created_at=NOW - EXPIRED) for _ in range(7)])
-        connection.execute(insert(idempotency_keys), [row(key="young"), row(key="day", created_at=NOW - LIFETIME)])
-    with database.write() as connection:
-        assert delete_expired(connection, NOW, 3)
-        assert count(connection) == 6
-    recovery.delete_expired_keys(database, NOW, 2)
-    with database.read() as connection:
-        assert set(connection.scalars(select(idempotency_keys.c.key))) == {"young", "day"}
-
-
-def test_a_key_in_use_is_passed_by_the_deletion(pair: tuple[Database, Database]) -> None:
-    one, other = pair
-    with one.write() as connection:
-        connection.execute(insert(idempotency_keys), [row(key=key, created_at=NOW - EXPIRED) for key in "ab"])
-    with one.write() as holding:
-        holding.execute(select(idempotency_keys).where(idempotency_keys.c.key == "a").with_for_update())
-        recovery.delete_expired_keys(other, NOW)
-        with other.read() as connection:
-            assert list(connection.scalars(select(idempotency_keys.c.key))) == ["a"]
-
-
 def test_the_expired_keys_are_found_by_an_index(database: Database) -> None:
     old = select(idempotency_keys.c.key).where(idempotency_keys.c.created_at < NOW)
     query = str(old.compile(database.engine, compile_kwargs={"literal_binds": True}))
@@ -89,29 +50,6 @@ def test_the_expired_keys_are_found_by_an_index(database: Database) -> None:
         word = "EXPLAIN" if database.kind == "postgresql" else "EXPLAIN QUERY PLAN"
         plan = "\n".join(str(line) for line in connection.exec_driver_sql(f"{word} {query}"))
     assert "ix_idempotency_keys_created_at" in plan
-
-
-def test_a_process_deletes_expired_keys_by_itself(
-    database: Database, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(worker, "START_DELAY", 0)
-    monkeypatch.setattr(worker, "EXPIRY_SECONDS", 0.05)
-    url = database.engine.url.render_as_string(hide_password=False)
-    settings = from_arguments(["--data-dir", str(tmp_path), "--database", url], {})
-    running = open_worker(database, SystemClock(), settings)
-    running.start()
-    try:
-        for _ in range(2):
-            with database.write() as connection:
-                connection.execute(insert(idempotency_keys), [row(created_at=NOW - timedelta(days=900))])
-
-            def gone() -> bool:
-                with database.read() as connection:
-                    return count(connection) == 0
-
-            until(gone)
-    finally:
-        running.stop()
 
 
 @pytest.mark.parametrize("made", ["group", "policy", "API key", "tenant", "quota request"])

@@ -11,7 +11,7 @@ from sqlalchemy import select
 
 from service.authn.sessions import LIFETIME
 from service.db.engine import Database
-from service.db.tables import device_codes, refresh_tokens
+from service.db.tables import refresh_tokens
 from tests.service.audited import audited
 from tests.service.issuing import MEMBER, NOW, SCOPE, Issuing, at_once, claims_of
 
@@ -124,16 +124,6 @@ def test_made_up_missing_and_misused_tokens_are_refused(issuing: Issuing) -> Non
     assert issuing.refresh(tokens["refresh_token"], client_id="other").error == "invalid_client"
     assert issuing.refresh(tokens["refresh_token"]).status == 200
     assert not issuing.accepted(tokens["refresh_token"])
-
-
-def test_rows_of_dead_codes_are_removed_when_somebody_signs_in(issuing: Issuing) -> None:
-    issuing.sign_in()
-    issuing.start_device()
-    issuing.clock.forward(days=32)
-    issuing.sign_in()
-    with issuing.database.read() as connection:
-        assert len(connection.execute(select(device_codes)).all()) == 1
-        assert len(connection.execute(select(refresh_tokens)).all()) == 1
 
 
 # A random history of one session. A token is named by how many came before it.

@@ -1,4 +1,4 @@
-"""A key is looked up and counted in one go: whatever else happens then, no request passes uncounted. checklist K32"""
+"""Requests of a key are counted, and its last use is written in batches. checklist K32"""
 
 import time
 from collections import Counter
@@ -6,25 +6,21 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import select, text
 from sqlalchemy.exc import DBAPIError
+from starlette.requests import Request
 
-from service.authn import api_keys
+from service.api.authentication import Credential, authenticate
 from service.authn.rate_limit import RateLimited
 from service.db.engine import Database
+from service.db.tables import api_keys
 from tests.service.inside import READ_ONLY, Inside, every_connection
 
 
 def asked(inside: Inside, secret: str) -> int:
+    request = Request({"type": "http", "headers": [], "client": ("uid:0", 1), "frost.request_id": "r"})
     try:
-        api_keys.authenticate(
-            inside.platform.database,
-            inside.platform.secret,
-            secret,
-            at=inside.platform.clock.now(),
-            request_id="r",
-            peer_uid=None,
-        )
+        authenticate(inside.platform, request, Credential("api_key", secret))
     except RateLimited:
         return 429
     return 200
@@ -42,21 +38,27 @@ def test_requests_that_come_at_the_same_instant_are_each_counted(inside: Inside)
 
 
 def test_a_database_that_takes_no_changes_still_knows_its_keys(inside: Inside) -> None:
-    secret = inside.stored_key(rate_limit=1)
+    secret = inside.stored_key(rate_limit=3)
     with every_connection(inside.platform.database, READ_ONLY):
         assert [asked(inside, secret) for _ in range(3)] == [200, 200, 200]
+        inside.platform.writer.flush()
 
 
 def test_a_request_that_could_not_be_counted_for_another_reason_does_not_pass(inside: Inside) -> None:
-    """Else whoever keeps the row of a key busy would be rid of its limit."""
+    """Otherwise a locked row would switch off the limit of its key."""
     secret = inside.stored_key(rate_limit=60)
     assert asked(inside, secret) == 200
+    inside.platform.writer.flush()
     other = Database(str(inside.platform.database.engine.url.render_as_string(hide_password=False)))
     impatient = {"sqlite": "PRAGMA busy_timeout=20", "postgresql": "SET lock_timeout='20ms'"}
     with every_connection(inside.platform.database, impatient), other.write() as busy:
         busy.execute(text("UPDATE rate_limits SET full_at = full_at"))
-        with pytest.raises(DBAPIError):
-            asked(inside, secret)
+        if other.kind == "sqlite":
+            # Counted in memory, without the database.
+            assert [asked(inside, secret) for _ in range(61)].count(429) >= 1
+        else:
+            with pytest.raises(DBAPIError):
+                asked(inside, secret)
     other.close()
 
 
@@ -66,10 +68,15 @@ def test_a_last_use_that_is_stored_costs_no_write_inside_the_minute(
 ) -> None:
     used = None if seconds is None else datetime.now(UTC) - timedelta(seconds=seconds)
     secret = inside.stored_key(rate_limit=600, last_used_at=used)
+    inside.keep_leases()
+    assert asked(inside, secret) == 200
     inside.forget()
     assert asked(inside, secret) == 200
-    assert sum(statement.startswith("UPDATE api_keys") for statement in inside.statements) == writes
+    # One look: counting it takes no statement.
+    assert [statement.split()[0] for statement in inside.statements] == ["SELECT"]
     inside.forget()
-    assert asked(inside, secret) == 200
-    # One look, and one statement that counts it: what a request of a key costs.
-    assert [statement.split()[0] for statement in inside.statements] == ["SELECT", "INSERT"]
+    inside.platform.writer.flush()
+    assert sum("UPDATE api_keys" in statement for statement in inside.statements) == writes
+    with inside.platform.database.read() as connection:
+        stored = connection.scalars(select(api_keys.c.last_used_at)).one()
+    assert (stored != used) == bool(writes)

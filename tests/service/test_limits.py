@@ -428,7 +428,7 @@ def test_connections_in_all_are_bounded_and_the_socket_is_answered(connect: Conn
 
 @contextmanager
 def changes_held(platform: Running) -> Iterator[None]:
-    """Hold the end of the audit log, so that every change waits."""
+    """Hold the audit log, so that every change waits."""
     if platform.database_url.startswith("sqlite"):
         holder = sqlite3.connect(platform.folder / "platform.db", isolation_level=None)
         holder.execute("BEGIN IMMEDIATE")
@@ -438,7 +438,8 @@ def changes_held(platform: Running) -> Iterator[None]:
         return
     database = Database(platform.database_url)
     with database.engine.begin() as connection:
-        connection.execute(text("SELECT * FROM audit_head FOR UPDATE"))
+        connection.execute(text("SET LOCAL idle_in_transaction_session_timeout = 0"))
+        connection.execute(text("LOCK TABLE audit_log IN SHARE ROW EXCLUSIVE MODE"))
         yield
     database.close()
 

@@ -3,13 +3,17 @@
 import asyncio
 import threading
 import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from itertools import count
+from typing import cast
 
 import httpx
+import pytest
 import uvicorn
 
 from service.http_server.protocol import HttpProtocol
-from service.readiness_cache import MAX_AGE_SECONDS, ReadinessCache
+from service.readiness_cache import MAX_AGE_SECONDS, REPEAT_SECONDS, Checks, ReadinessCache
 from service.server import Server
 from tests.service.inside import Inside
 from tests.service.planned import until
@@ -39,6 +43,51 @@ def test_the_first_checks_are_not_waited_for() -> None:
         assert time.monotonic() - began < 4
     finally:
         go_on.set()
+
+
+def test_while_checks_are_repeated_an_answer_waits_for_none() -> None:
+    now, go_on = 0.0, threading.Event()
+    cache = ReadinessCache(lambda: now)
+
+    def hang() -> dict[str, str]:
+        go_on.wait(60)
+        return {"number": "2"}
+
+    async def ask() -> Mapping[str, str] | None:
+        """Return the answer of a coroutine that does not wait."""
+        with pytest.raises(StopIteration) as end:
+            cache.get_soon(hang).send(None)
+        return cast("Mapping[str, str] | None", end.value.value)
+
+    assert asyncio.run(cache.get_soon(lambda: {"number": "1"})) == {"number": "1"}
+    try:
+        now = 9.0
+        cache.repeat(hang)
+        assert asyncio.run(ask()) == {"number": "1"}
+    finally:
+        go_on.set()
+    until(lambda: asyncio.run(ask()) == {"number": "2"})
+
+
+def test_checks_are_repeated_while_they_are_used_and_less_often_while_the_server_is() -> None:
+    now, starts = 0.0, []
+
+    class Counted(ReadinessCache):
+        def refresh(self, checks: Callable[[], Checks]) -> Future[Checks]:
+            starts.append(now)
+            return super().refresh(checks)
+
+    cache = Counted(lambda: now)
+    cache.repeat(dict)
+    assert starts == []
+    asyncio.run(cache.get_soon(dict))
+    for now in (0.5, 1.0, REPEAT_SECONDS - 0.1, REPEAT_SECONDS):  # noqa: B007 - read by the clock
+        cache.repeat(dict)
+        cache.get(dict)
+    assert starts == [0.0, 1.0, REPEAT_SECONDS - 0.1]
+    for now in (REPEAT_SECONDS + 4, REPEAT_SECONDS + 5):  # noqa: B007 - read by the clock
+        cache.repeat(dict, is_in_use=True)
+    assert starts[3:] == [REPEAT_SECONDS + 5]
 
 
 def test_a_server_starts_the_checks_before_anyone_asks(inside: Inside) -> None:

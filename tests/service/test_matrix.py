@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from service.authn import api_keys
+from service.authn import secret_format
 from service.authz.route_policies import ROUTE_POLICIES
-from service.catalogue.operations import enforced_scopes
+from service.catalogue.scopes import enforced_scopes
 from tests.service.access import Iam
 from tests.service.account import Key
 from tests.service.clusters import Cluster, Workload
@@ -192,7 +192,7 @@ def test_credentials_that_are_none(network: Network, row: Row) -> None:
         "none": network.status(row),
         "expired": network.status(row, X_API_Key=platform.key("old-deploy")),
         "revoked": network.status(row, X_API_Key=platform.key("contractor-2025")),
-        "unknown": network.status(row, X_API_Key=api_keys.mint()),
+        "unknown": network.status(row, X_API_Key=secret_format.mint()),
         "finer": network.status(row, X_API_Key=platform.key("start-stop-only")),
     }
     if row.key == "absent":

@@ -14,10 +14,13 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import select, update
 from sqlalchemy.sql import column, table
 
-from service.authn import rate_limit
+from service.authn.leased_limits import LeasedLimits, leases_of
+from service.authn.rate_limit import RateLimited
+from service.authn.request_limits import LocalLimits
 from service.db import migrate
+from service.db.batch_writer import BatchWriter
 from service.db.engine import Database
-from service.db.tables import default_tag_versions, metadata
+from service.db.tables import default_tag_versions, memberships, metadata, rate_limits, revisions
 from tests.service.conftest import KINDS
 
 NewUrl = Callable[[str, bool], str]
@@ -88,7 +91,7 @@ INSERT INTO api_keys
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("revision", ["0001", "0002", "0003", "0004", "0005", "0010"])
+@pytest.mark.parametrize("revision", ["0001", "0002", "0003", "0004", "0005", "0010", "0012"])
 def test_a_database_of_an_older_version_is_brought_up_with_all_that_is_in_it(
     kind: str, revision: str, new_database_url: NewUrl, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -108,12 +111,21 @@ def test_a_database_of_an_older_version_is_brought_up_with_all_that_is_in_it(
     migrate.upgrade(database)
     after = contents(database)
     assert {name: {**after[name], **row} for name, row in before.items()} == after
-    with database.write() as connection:
-        assert rate_limit.consume(connection, "k", 1) is None
+    limits = LocalLimits(database) if kind == "sqlite" else LeasedLimits(leases_of(database))
+    limits.renew("k", 1)
+    BatchWriter(database, [limits]).flush()
+    with pytest.raises(RateLimited):
+        limits.renew("k", 1)
+    with database.read() as connection:
+        assert connection.scalars(select(rate_limits.c.key_id)).all() == ["k"]
     with database.read() as connection:
         assert compare_metadata(MigrationContext.configure(connection), metadata) == []
         history = connection.execute(select(default_tag_versions)).one()
         assert (history.tenant_id, history.version, history.tags, history.changed_by) == ("t", 1, {}, None)
+    with database.write() as connection:
+        connection.execute(update(memberships).values(role="member"))
+    with database.read() as connection:
+        assert set(connection.scalars(select(revisions.c.domain))) == {"u", "o"}
     database.close()
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import text
 
-from service.authn import api_keys
+from service.authn import secret_format
 from service.authz.route_policies import ROUTE_POLICIES
 from service.db import migrate
 from service.db.engine import Database
@@ -86,7 +86,7 @@ def test_the_line_of_a_request_names_its_route_and_its_tenant(demo: Running) -> 
 
 def test_a_key_in_an_exception_is_cut_short() -> None:
     """hostile I05"""
-    secret = api_keys.mint()
+    secret = secret_format.mint()
     try:
         raise ValueError(secret)
     except ValueError as error:
@@ -94,7 +94,7 @@ def test_a_key_in_an_exception_is_cut_short() -> None:
     record = logging.LogRecord("service", logging.ERROR, __file__, 1, "failed: %s", (secret,), told)
     line = JsonFormatter().format(record)
     assert secret not in line
-    assert line.count(secret[: api_keys.PREFIX_LENGTH]) == 2
+    assert line.count(secret[: secret_format.PREFIX_LENGTH]) == 2
 
 
 @pytest.mark.parametrize(("level", "told"), [("debug", True), ("info", True), ("warning", False)])

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -150,6 +151,18 @@ def test_stop_parks_within_two_seconds_and_the_next_process_goes_on(database: Da
     until(completed(planned))
     planned.is_whole()
     assert [step["attempts"] for step in planned.row()["steps"]] == [1] * 4
+
+
+def test_the_workflows_of_old_operations_are_deleted(database: Database, started: Started) -> None:
+    clock = SystemClock()
+    operations_here = started()
+    first = planned_on(database)
+    operations_here.submit(first.run_id)
+    until(completed(first))
+    until(lambda: operations_here._queue.workflows([first.run_id])[first.run_id][0] == "SUCCESS")
+    assert operations_here._queue.delete_ended(clock.now() - timedelta(days=1)) == 0
+    assert operations_here._queue.delete_ended(clock.now() + timedelta(days=1)) == 1
+    assert operations_here._queue.workflows([first.run_id]) == {}
 
 
 # On PostgreSQL the rows and the workflows are one database.

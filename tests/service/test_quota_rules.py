@@ -8,7 +8,7 @@ from service.catalogue.quota_types import QuotaType, quota_types
 from service.catalogue.resource_types import kinds
 from service.errors import ApiError
 from service.quotas import limits as quotas_limits
-from service.quotas import request_validation
+from service.quotas import request_decision, request_validation
 from service.quotas.limits import Use
 from service.quotas.request_validation import MAX_LIMIT, MAX_REASON_LENGTH
 
@@ -29,7 +29,7 @@ def use(draw: st.DrawFn) -> Use:
 def test_a_raise_within_the_bound_never_takes_the_organization_over_its_limit(
     limit: int, others: int, organization: int, asked: int
 ) -> None:
-    bound = quotas_limits.requestable(limit, organization, limit + others)
+    bound = request_decision.requestable(limit, organization, limit + others)
     assert bound >= limit
     if limit < asked <= bound:
         assert others + asked <= organization
@@ -44,7 +44,7 @@ def test_raises_one_after_another_stay_within_the_organization(
     before = sum(limits)
     for _ in range(5):
         tenant = data.draw(st.integers(0, len(limits) - 1))
-        bound = quotas_limits.requestable(limits[tenant], organization, sum(limits))
+        bound = request_decision.requestable(limits[tenant], organization, sum(limits))
         limits[tenant] = data.draw(st.integers(limits[tenant], bound))
     assert sum(limits) <= max(before, organization)
 
@@ -54,10 +54,10 @@ def test_what_is_above_the_bound_is_refused_with_the_bound_and_nothing_else_is(
     current: int, asked: int, bound: int
 ) -> None:
     if asked <= bound:
-        request_validation.require_within_bound(VCPU, current, asked, bound)
+        request_decision.require_within_bound(VCPU, current, asked, bound)
         return
     with pytest.raises(ApiError) as refused:
-        request_validation.require_within_bound(VCPU, current, asked, bound)
+        request_decision.require_within_bound(VCPU, current, asked, bound)
     assert (refused.value.status_code, refused.value.code) == (409, "QUOTA_BOUND_EXCEEDED")
     figures = {"resourceType": "vcpu", "limit": asked, "requestable": bound, "current": current}
     assert refused.value.body["details"] == figures
@@ -71,7 +71,7 @@ def test_what_is_above_the_bound_is_refused_with_the_bound_and_nothing_else_is(
 def test_a_lower_limit_is_given_exactly_where_it_is_known_to_hold_what_is_in_use(
     current: int, asked: int, used: Use | None
 ) -> None:
-    verdict = request_validation.decide(current, asked, used)
+    verdict = request_decision.decide(current, asked, used)
     if asked >= current:
         assert verdict.status == "approved"
     else:
@@ -94,7 +94,7 @@ def test_a_lower_limit_is_given_exactly_where_it_is_known_to_hold_what_is_in_use
     ],
 )
 def test_a_verdict_says_its_figures(asked: int, used: Use | None, status: str, decision: str) -> None:
-    verdict = request_validation.decide(20, asked, used)
+    verdict = request_decision.decide(20, asked, used)
     assert (verdict.status, verdict.decision) == (status, decision)
 
 
@@ -115,10 +115,10 @@ def test_a_creation_goes_through_exactly_where_it_stays_within_the_limit(
     limit: int, used: int, wanted: int, known: bool
 ) -> None:
     if used + wanted <= limit:
-        quotas_limits.require_room(VCPU, limit, used, wanted, known=known)
+        quotas_limits.require_within_limit(VCPU, limit, used, wanted, known=known)
         return
     with pytest.raises(ApiError) as refused:
-        quotas_limits.require_room(VCPU, limit, used, wanted, known=known)
+        quotas_limits.require_within_limit(VCPU, limit, used, wanted, known=known)
     shown = used if known else None
     assert (refused.value.status_code, refused.value.code) == (403, "QUOTA_EXCEEDED")
     assert refused.value.body["details"] == {"resourceType": "vcpu", "limit": limit, "used": shown, "wanted": wanted}
@@ -126,7 +126,7 @@ def test_a_creation_goes_through_exactly_where_it_stays_within_the_limit(
 
 def test_a_count_that_is_unknown_to_others_is_in_no_word_of_the_refusal() -> None:
     with pytest.raises(ApiError) as refused:
-        quotas_limits.require_room(VCPU, 50, 4711, 1, known=False)
+        quotas_limits.require_within_limit(VCPU, 50, 4711, 1, known=False)
     assert "4711" not in str(refused.value.body)
 
 

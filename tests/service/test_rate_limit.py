@@ -3,14 +3,17 @@
 import http.client
 import time
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from sqlalchemy import text
 
-from service.authn import rate_limit
+from service.authn.leased_limits import LeasedLimits
+from service.authn.rate_limit import RateLimited
+from service.authn.request_limits import LocalLimits, RequestLimits
 from service.db.engine import Database
 from tests.homes import UnixConnection
+from tests.scaling.replicas import LeaseRows
 from tests.service.account import Key
 from tests.service.running import Running
 
@@ -51,30 +54,55 @@ def test_of_one_request_too_many_exactly_one_is_refused_with_when_to_come_back(p
     assert 1 <= wait <= 15
 
 
-def test_the_allowance_comes_back_evenly_and_no_edge_of_a_window_gives_it_twice(database: Database) -> None:
+@pytest.fixture(params=["one process", "replica"])
+def limits(
+    request: pytest.FixtureRequest, now: list[int], new_database_url: Callable[[str, bool], str]
+) -> RequestLimits:
+    """The limits of a process under a clock that the test moves."""
+    if request.param == "replica":
+        return LeasedLimits(LeaseRows(lambda: now[0]).take_lease, lambda: now[0])
+    return LocalLimits(Database(new_database_url("sqlite", True)), lambda: now[0], lambda: now[0])
+
+
+@pytest.fixture
+def now() -> list[int]:
+    return [1_900_000_000_000_000]
+
+
+def test_the_allowance_comes_back_evenly_and_no_edge_of_a_window_gives_it_twice(
+    limits: RequestLimits, now: list[int]
+) -> None:
     """Sixty a minute: sixty at once, then one a second. The test says what time it is."""
-    now = 1_900_000_000_000_000
 
     def ask() -> bool:
-        with database.write() as connection:
-            return rate_limit.consume(connection, "key", 60, now=now) is None
+        try:
+            limits.renew("key", 60)
+        except RateLimited:
+            return False
+        return True
 
     assert [ask() for _ in range(61)] == [True] * 60 + [False]
-    now += SECOND - 1
+    now[0] += SECOND - 1
     assert not ask()
-    now += 1
+    now[0] += 1
     assert [ask() for _ in range(2)] == [True, False]
-    now += 29 * SECOND
+    now[0] += 29 * SECOND
     assert [ask() for _ in range(30)] == [True] * 29 + [False]
-    now += 600 * SECOND
+    now[0] += 600 * SECOND
     assert [ask() for _ in range(62)] == [True] * 60 + [False] * 2
 
 
-def test_a_clock_that_was_set_back_locks_nobody_out(database: Database) -> None:
-    with database.write() as connection:
-        assert rate_limit.consume(connection, "key", 60) is None
-        connection.execute(text("UPDATE rate_limits SET full_at = full_at + 3600000000"))
-        assert rate_limit.consume(connection, "key", 60) is None
+def test_a_refusal_says_when_to_come_back(limits: RequestLimits, now: list[int]) -> None:
+    def wait(requests: int) -> str | None:
+        with pytest.raises(RateLimited) as refused:
+            limits.renew("key", 6, requests)
+        return (refused.value.headers or {})["Retry-After"]
+
+    for _ in range(6):
+        limits.renew("key", 6)
+    assert (wait(1), wait(2)) == ("10", "20")
+    now[0] += 9 * SECOND + 1
+    assert wait(1) == "1"
 
 
 def test_another_key_of_the_same_person_is_not_affected(platform: Running) -> None:

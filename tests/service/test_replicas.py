@@ -227,10 +227,23 @@ def audited(database: Database) -> Counter[tuple[str, str]]:
         return Counter((row.operation, row.target) for row in rows)
 
 
-def nothing_lost_or_doubled(database: Database, journals: dict[str, Journal]) -> None:
-    log = audited(database)
+def keys_are_stored_once(database: Database, log: Counter[tuple[str, str]], answered: list[dict[str, Any]]) -> None:
+    """Each key that was asked for exists once, under the id that was answered, with one entry for each change."""
     with database.read() as connection:
         keys = {row.id: row for row in connection.execute(select(api_keys).where(api_keys.c.name.startswith("load ")))}
+    assert keys.keys() == {one["id"] for one in answered}
+    assert len({row.name for row in keys.values()}) == len(keys) == len(answered)
+    for one in answered:
+        assert (keys[one["id"]].revoked_at is not None) == one["revoked"]
+        assert log["api_key.create", f"api_key:{one['id']}"] == 1
+        assert log["api_key.revoke", f"api_key:{one['id']}"] == one["revoked"]
+
+
+def nothing_lost_or_doubled(database: Database, journals: dict[str, Journal]) -> None:
+    log = audited(database)
+    # The last of a client may be unanswered: no, each was asked until it was.
+    keys_are_stored_once(database, log, of(journals, "making_keys"))
+    with database.read() as connection:
         asked = connection.execute(select(quota_requests).where(quota_requests.c.reason.startswith("load "))).all()
         limit = connection.scalar(
             select(tenant_quotas.c.limit).where(
@@ -241,15 +254,6 @@ def nothing_lost_or_doubled(database: Database, journals: dict[str, Journal]) ->
         policy = connection.scalar(select(policy_versions.c.policy_id).where(policy_versions.c.name == "load").limit(1))
         made = connection.execute(select(tenants).where(tenants.c.display_name.startswith("Load "))).all()
         runs = connection.execute(select(operations)).all()
-    # What was asked for once is there once, under the id that was answered. The last of a client may be unanswered: no,
-    # each was asked until it was.
-    answered = of(journals, "making_keys")
-    assert keys.keys() == {one["id"] for one in answered}
-    assert len({row.name for row in keys.values()}) == len(keys) == len(answered)
-    for one in answered:
-        assert (keys[one["id"]].revoked_at is not None) == one["revoked"]
-        assert log["api_key.create", f"api_key:{one['id']}"] == 1
-        assert log["api_key.revoke", f"api_key:{one['id']}"] == one["revoked"]
     quotas = of(journals, "asking_quota")
     assert {row.id for row in asked} == {one["id"] for one in quotas}
     assert limit == quotas[-1]["limit"]

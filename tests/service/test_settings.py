@@ -5,10 +5,12 @@ from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis.strategies import datetimes, just
 from sqlalchemy.engine import make_url
 
 from service.clock import FixedClock, SystemClock, clock_from_environment, wire_time
-from service.settings import Limits, Settings, from_arguments
+from service.settings import Limits, Retention, Settings, from_arguments
 
 
 def settings(*arguments: str, **environ: str) -> Settings:
@@ -59,6 +61,13 @@ def test_a_flag_wins_over_its_variable_and_the_variable_over_the_default() -> No
     assert settings().operation_tries == 10
     assert settings(FROST_PLATFORM_OPERATION_TRIES="3").operation_tries == 3
     assert settings(FROST_PLATFORM_LOG_MEGABYTES="0.5").log_megabytes == 0.5
+    assert settings().retention == Retention(operation_days=90, session_days=30, quota_request_days=365, versions=100)
+    assert settings(
+        FROST_PLATFORM_OPERATION_RETENTION_DAYS="7",
+        FROST_PLATFORM_SESSION_RETENTION_DAYS="1",
+        FROST_PLATFORM_QUOTA_REQUEST_RETENTION_DAYS="0",
+        FROST_PLATFORM_RETAINED_VERSIONS="5",
+    ).retention == Retention(operation_days=7, session_days=1, quota_request_days=0, versions=5)
     assert settings(FROST_PLATFORM_PROXIES="10.0.0.1, 2001:DB8::1").proxies == {"10.0.0.1", "2001:db8::1"}
     assert from_arguments([], {"FROST_PLATFORM_DATA_DIR": "/elsewhere"}).data_dir == Path("/elsewhere")
 
@@ -72,6 +81,9 @@ def test_a_flag_wins_over_its_variable_and_the_variable_over_the_default() -> No
         {"FROST_PLATFORM_LOG_MEGABYTES": "much"},
         {"FROST_PLATFORM_TAG_PROPAGATION": "soon"},
         {"FROST_PLATFORM_OPERATION_TRIES": "0"},
+        {"FROST_PLATFORM_SESSION_RETENTION_DAYS": "0.5"},
+        {"FROST_PLATFORM_OPERATION_RETENTION_DAYS": "36501"},
+        {"FROST_PLATFORM_RETAINED_VERSIONS": "-1"},
         {"FROST_PLATFORM_OPERATION_TRIES": "2.5"},
         {"FROST_PLATFORM_OPERATION_TRIES": "1001"},
         {"FROST_PLATFORM_OPERATION_TRIES": "-1"},
@@ -117,6 +129,12 @@ def test_a_clock_that_names_no_instant_is_refused(text: str) -> None:
 )
 def test_instants_on_the_wire(instant: datetime, text: str) -> None:
     assert wire_time(instant) == text
+
+
+@given(datetimes(timezones=just(UTC)))
+def test_instants_on_the_wire_are_iso_8601_in_milliseconds(instant: datetime) -> None:
+    precision = "milliseconds" if instant.microsecond >= 1000 else "seconds"
+    assert wire_time(instant) == instant.replace(tzinfo=None).isoformat(timespec=precision) + "Z"
 
 
 @pytest.mark.parametrize(

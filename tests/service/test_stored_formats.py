@@ -11,7 +11,7 @@ from service.bootstrap import open_platform
 from service.db import dialect
 from service.db.engine import Database
 from service.db.tables import operations, platform_state
-from service.operator import archive
+from service.operator import backup_archive
 from service.operator.backup import create_backup
 from service.settings import from_arguments
 
@@ -55,7 +55,7 @@ def test_a_backup_has_the_members_and_the_manifest_that_earlier_releases_read(tm
     assert names == ["manifest.json", *files, "manifest.sha256", "manifest.seal"]
     assert list(manifest) == ["format", "version", "createdAt", "columns", "database", "revision", "audit", "files"]
     assert (manifest["format"], manifest["database"]) == (1, "sqlite")
-    assert set(manifest["audit"]) == {"entries", "head"}
+    assert set(manifest["audit"]) == {"entries", "head", "unsealed"}
     assert {name: set(entry) for name, entry in manifest["files"].items()} == {
         name: {"bytes", "sha256"} for name in files
     }
@@ -64,7 +64,7 @@ def test_a_backup_has_the_members_and_the_manifest_that_earlier_releases_read(tm
 def test_seals_and_fingerprints_are_those_of_earlier_releases() -> None:
     seal = "d616c89baad1b523cd2ca1ca3884fb7533490622215d93627e6c0f6878cfc430"
     fingerprint = "f9f10960dae5d4b936213b10756eda22d4978f4d655809ce66a1bb2ecab76cd4"
-    assert archive.seal_of(b'{"format": 1}', SECRET) == seal
+    assert backup_archive.seal_of(b'{"format": 1}', SECRET) == seal
     assert secret_key.fingerprint(SECRET) == fingerprint
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Table, func, insert, select
 
-from service.authn import api_keys
+from service.authn import secret_format
 from service.catalogue import operations
 from service.catalogue.operations import roles
 from service.catalogue.quota_types import default_limits, quota_types
@@ -114,7 +114,7 @@ def test_of_two_platforms_starting_at_once_one_loads(database_url: str, tmp_path
     # The secrets on disk are those of the world that won.
     written = json.loads((tmp_path / loader.KEY_FILE).read_text())
     stored = {row["id"]: row["key_prefix"] for row in rows(database, tables.api_keys)}
-    assert {key["id"]: api_keys.prefix(key["secret"]) for key in written.values()} == stored
+    assert {key["id"]: secret_format.lookup_prefix(key["secret"]) for key in written.values()} == stored
     database.close()
 
 
@@ -135,9 +135,9 @@ def test_secrets_are_in_one_private_file_and_only_digests_in_the_database(
     for name, key in written.items():
         row = stored[key["id"]]
         assert row["name"] == name
-        assert api_keys.is_well_formed(key["secret"])
-        assert row["key_prefix"] == api_keys.prefix(key["secret"])
-        assert row["key_hash"] == api_keys.digest(SECRET, key["secret"])
+        assert secret_format.is_well_formed(key["secret"])
+        assert row["key_prefix"] == secret_format.lookup_prefix(key["secret"])
+        assert row["key_hash"] == secret_format.digest(SECRET, key["secret"])
         assert key["secret"].encode() not in everything
         assert key["secret"][len(row["key_prefix"]) :].encode() not in everything
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from service.catalogue.operations import operations, scopes
+from service.catalogue.operations import operations
+from service.catalogue.scopes import scopes
 from tests.homes import Home
 
 

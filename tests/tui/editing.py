@@ -9,8 +9,8 @@ import pytest
 
 from tests.homes import Home
 from tests.tui.screens import Ui, opened
-from tui.editor import request
-from tui.editor.screen import PolicyEditor
+from tui.iam.editor import request
+from tui.iam.editor.screen import PolicyEditor
 
 POLICY = "deployments"
 """A policy of the demo world with an allow, a limited allow and a deny."""

@@ -20,57 +20,52 @@ from textual.widgets import Button, Input, Label, OptionList, Static
 from textual.widgets.option_list import Option
 
 from client.quota_request import Foreseen
-from client.records import TENANT
+from client.tables.columns import TENANT
 from client.text import safe
-from tui.apply_progress import progress_lines
-from tui.display_filter import VisibleControls
-from tui.editor.completion import Choice
-from tui.editor.draft import Draft
-from tui.editor.findings import Findings
-from tui.editor.form import RequestForm
-from tui.editor.head import Head
-from tui.editor.lines import Line as ListLine
-from tui.editor.lines import LineList
-from tui.editor.popup import Popup
-from tui.editor.request import FIELDS
-from tui.editor.review import Review
-from tui.editor.tabs import Tabs
-from tui.editor.text_pane import PolicyText
-from tui.editor.verdict import Verdict
-from tui.effects import Effect
-from tui.palette import Entry as Found
-from tui.palette import Palette
-from tui.screens.help import Help, Line
-from tui.tag_draft import TagDraft
-from tui.tag_lines import difference_lines
-from tui.widgets.command_prompt import CommandPrompt
+from tui.account.key_form import KeyDraft, KeyForm
+from tui.account.rotate_dialog import Rotation
+from tui.account.screen import LastOwner, Profile
+from tui.account.secret_dialog import NewSecret
+from tui.contexts.sign_in import DeviceCode
+from tui.default_tags.apply_progress import progress_lines
+from tui.default_tags.conflict_dialog import TagConflict
+from tui.default_tags.difference import difference_lines
+from tui.default_tags.list_confirm import Listing, ListingConfirm
+from tui.default_tags.summary import Summary
+from tui.default_tags.tag_form import TagForm
+from tui.iam.difference import Difference
+from tui.iam.editor.completion import Choice
+from tui.iam.editor.completion_popup import Popup
+from tui.iam.editor.document import Draft
+from tui.iam.editor.evaluation import Findings
+from tui.iam.editor.panel_widgets import Head, LineList, Tabs
+from tui.iam.editor.panel_widgets import Line as ListLine
+from tui.iam.editor.request import FIELDS
+from tui.iam.editor.request_form import RequestForm
+from tui.iam.editor.review import Review
+from tui.iam.editor.text_pane import PolicyText
+from tui.iam.editor.verdict import Verdict
+from tui.iam.effect_dialog import EffectConfirm
+from tui.quotas.request_dialog import QuotaForm
+from tui.quotas.what_if import WhatIf
+from tui.shell.command_prompt import CommandPrompt
+from tui.shell.footer import Footer, Key, Navigation
+from tui.shell.header import Facts, Header
+from tui.shell.help import Help, Line
+from tui.shell.palette import Entry as Found
+from tui.shell.palette import Palette
+from tui.state.effects import Effect
+from tui.state.tag_draft import TagDraft
+from tui.tenants.screen import Steps
+from tui.tenants.switcher import TenantSwitcher
+from tui.terminal.textual_patches import VisibleControls
 from tui.widgets.confirm import Confirm
 from tui.widgets.detail import Detail
-from tui.widgets.device_code import DeviceCode
-from tui.widgets.difference import Difference
-from tui.widgets.effect import EffectConfirm
-from tui.widgets.footer import Footer, Key
 from tui.widgets.form import Field, Form
-from tui.widgets.header import Facts, Header
 from tui.widgets.heading import Heading
-from tui.widgets.key_form import KeyDraft, KeyForm
-from tui.widgets.last_owner import LastOwner
-from tui.widgets.listing import Listing
-from tui.widgets.listing_confirm import ListingConfirm
 from tui.widgets.menu import Entry, Menu
-from tui.widgets.navigation import Navigation
-from tui.widgets.new_secret import NewSecret
 from tui.widgets.picker import Picker
-from tui.widgets.profile import Profile
-from tui.widgets.quota_form import QuotaForm
 from tui.widgets.record_table import RecordTable
-from tui.widgets.rotation import Rotation
-from tui.widgets.steps import Steps
-from tui.widgets.summary import Summary
-from tui.widgets.tag_conflict import TagConflict
-from tui.widgets.tag_form import TagForm
-from tui.widgets.tenant_switcher import TenantSwitcher
-from tui.widgets.what_if import WhatIf
 
 STRINGS: list[str] = json.loads(Path(sys.argv[1]).read_text())
 SHOWN = Path(sys.argv[2])
@@ -108,10 +103,10 @@ class Search(Palette):
     """The palette with what a search in hostile tenants, groups and policies finds."""
 
     def __init__(self, text: str) -> None:
-        super().__init__(None)  # type: ignore[arg-type]
+        super().__init__(self.hostile_entries)
         self.text = text
 
-    def entries(self, typed: str) -> Iterator[Found]:
+    def hostile_entries(self, typed: str) -> Iterator[Found]:
         yield Found(safe(self.text, 60), "x", safe(self.text, 60), lambda: None)
 
 

@@ -12,9 +12,9 @@ from textual.pilot import Pilot
 
 from client.connection import resolve
 from tests.homes import Home
-from tui import state
-from tui.app import FrostApp
 from tui.launch import Launch
+from tui.shell.app import FrostApp
+from tui.state import preferences
 from tui.widgets.record_table import RecordTable
 
 PATIENCE = 60.0
@@ -162,7 +162,7 @@ async def opened(
         monkeypatch.setenv(name, value)
     for name in ("FROST_TENANT", "FROST_CONTEXT", "NO_COLOR"):
         monkeypatch.delenv(name, raising=False)
-    memory = state.path_of(os.environ)
+    memory = preferences.path_of(os.environ)
     memory.unlink(missing_ok=True)
     connection = await asyncio.to_thread(resolve, None, os.environ)
     app = FrostApp(connection, launch or Launch(), memory)

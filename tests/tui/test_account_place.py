@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from client.waiting import REREAD_SECONDS
+from client.operations import REREAD_SECONDS
 from tests.acceptance.people import MEMBER
 from tests.homes import Home
 from tests.tui.screens import Ui, opened

@@ -4,32 +4,28 @@ import shlex
 
 import pytest
 
-from tui import actions, places
-from tui.screens.access import Access
-from tui.screens.account import Account
-from tui.screens.activity import Activity, ActivityOf, OrganizationActivity
-from tui.screens.api_keys import ApiKeys
-from tui.screens.apply import Apply
-from tui.screens.apply_preview import ApplyPreview
-from tui.screens.apply_runs import ApplyRuns
-from tui.screens.attachments import Attachments
-from tui.screens.catalogue import Catalogue
-from tui.screens.contexts import Contexts
-from tui.screens.default_tags import DefaultTags
-from tui.screens.frame import FrameScreen
-from tui.screens.groups import Groups
-from tui.screens.members import Members
-from tui.screens.organization_quotas import OrganizationQuotas
-from tui.screens.place import Place
-from tui.screens.policies import Policies
-from tui.screens.quota_requests import QuotaRequests
-from tui.screens.quotas import Quotas
-from tui.screens.sessions import Sessions
-from tui.screens.tag_versions import TagVersions
-from tui.screens.tenants import Tenants
-from tui.screens.untouched import Untouched
-from tui.screens.versions import Versions
-from tui.screens.who import Who
+from tui.account.api_keys import ApiKeys
+from tui.account.screen import Account
+from tui.account.sessions import Sessions
+from tui.activity.screen import Activity, ActivityOf, OrganizationActivity
+from tui.contexts.screen import Contexts
+from tui.default_tags.apply_items import Untouched
+from tui.default_tags.apply_preview import ApplyPreview
+from tui.default_tags.apply_runs import ApplyRuns
+from tui.default_tags.apply_screen import Apply
+from tui.default_tags.history import TagVersions
+from tui.default_tags.screen import DefaultTags
+from tui.iam.access import Access, Catalogue, Who
+from tui.iam.groups import Groups, Members
+from tui.iam.policies import Attachments, Policies
+from tui.iam.versions import Versions
+from tui.quotas.organization import OrganizationQuotas
+from tui.quotas.requests import QuotaRequests
+from tui.quotas.screen import Quotas
+from tui.shell import actions, routes
+from tui.shell.list_screen import Place
+from tui.shell.main_screen import FrameScreen
+from tui.tenants.screen import Tenants
 
 PLACES = (
     *(Tenants, Policies, Attachments, Versions, Groups, Members, Access, Catalogue, Who, Contexts),
@@ -105,7 +101,7 @@ def test_every_action_has_somebody_who_does_it(action: actions.Action) -> None:
 
 
 def test_every_place_has_a_door_and_a_primary_action() -> None:
-    assert {place.NAME for place in PLACES} == set(places.BY_NAME)
+    assert {place.NAME for place in PLACES} == set(routes.BY_NAME)
     for place in PLACES:
         assert actions.BY_ID[place.PRIMARY].scope == place.NAME
 

@@ -6,10 +6,10 @@ from tests.acceptance.people import AURORA, MEMBER, OWNER, WEB_SHOP
 from tests.homes import Home
 from tests.service.access import allow
 from tests.tui.screens import Ui, opened
-from tui import collections
-from tui.activity_details import facts_of, label, of_entry
-from tui.screens.prompt_line import complete
-from tui.widgets.footer import Footer
+from tui.activity.detail import facts_of, label, of_entry
+from tui.shell.command_line import candidates
+from tui.shell.footer import Footer
+from tui.state import list_store
 from tui.widgets.record_table import RecordTable
 
 ENTER = "enter"
@@ -205,7 +205,7 @@ async def test_who_may_not_read_it_is_told_why_and_nothing_is_asked(
 async def test_only_the_newest_are_read_until_older_ones_are_wanted(
     demo: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(collections, "NEWEST", 10)
+    monkeypatch.setattr(list_store, "NEWEST", 10)
     monkeypatch.setattr("client.api.activity.MOST", 10)
     async with opened(demo, monkeypatch) as ui:
         await ui.expect_head("Web Shop")
@@ -226,7 +226,7 @@ async def test_tab_offers_of_the_activity_what_can_be_done_there(shared: Home, m
         await ui.expect_head("Web Shop")
 
         def offered() -> list[str]:
-            return complete(ui.app.workspace, "activity", ui.app.frame.situation())
+            return candidates(ui.app.workspace, "activity", ui.app.frame.situation())
 
         assert offered() == ["activity", "activity.older", "activity.organization", "app.activity"]
         await activity(ui)
@@ -254,6 +254,10 @@ def test_facts_are_told_as_before_and_after_and_never_as_their_spelling() -> Non
     assert facts_of({"tags": tags}) == [("Tags", "~ env=dev (was prod), + new=1, - owner=x")]
     assert facts_of({"tags": {"from": {"a": "1", "b": "2"}, "to": {"b": "2", "a": "1"}}}) == [("Tags", "the same")]
     assert facts_of({"status": 403, "code": "PERMISSION_DENIED"}) == [("Refused", "PERMISSION_DENIED (403)")]
+    assert facts_of({"status": 403, "code": "PERMISSION_DENIED", "repeated": 17}) == [
+        ("Refused", "PERMISSION_DENIED (403)"),
+        ("Repeated", "17"),
+    ]
     assert facts_of({"keys": [], "retireAt": None, "grants": {"a": True}}) == [
         ("Keys", "none"),
         ("Retire at", "nothing"),

@@ -5,11 +5,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from client import clock
+from client import times
 from tests.acceptance.people import OUTSIDER, WEB_SHOP
 from tests.homes import Home
 from tests.tui.screens import opened, use_key
-from tui import key_table
+from tui.account import key_table
 from tui.launch import Launch
 
 ENTER = "enter"
@@ -66,7 +66,7 @@ def test_the_axis_is_the_shortest_that_holds_every_active_key() -> None:
 def test_a_key_that_works_and_that_nobody_uses_is_marked(record: dict[str, object], unused: bool, words: str) -> None:
     assert key_table.unused(record) is unused
     assert key_table.used_text(record) == words
-    assert clock.now() == NOW
+    assert times.now() == NOW
 
 
 @pytest.mark.slow

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from client.errors import Exit, FrostError
-from tui import applies as module
-from tui.applies import Applies
-from tui.apply_progress import progress_lines
+from tui.default_tags.apply_progress import progress_lines
+from tui.state import apply_tracker as module
+from tui.state.apply_tracker import Applies
 
 Answers = dict[str, list[dict[str, Any] | FrostError]]
 """By run id: what is read of it, one after another."""

@@ -4,11 +4,11 @@ from functools import partial
 
 import pytest
 
-from client.records_iam import CATALOGUE
+from client.tables.iam import CATALOGUE
 from tests.effort import effort
 from tests.homes import Home
 from tests.tui.screens import opened, use_key
-from tui.record_view import RecordView
+from tui.widgets.record_view import RecordView
 
 ENTER = "enter"
 

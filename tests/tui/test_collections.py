@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from client.errors import Exit, FrostError
-from client.records import Record
-from tui import readers
-from tui.collections import KEPT, Collections
-from tui.following import Work
+from client.tables.columns import Record
+from tui.state import loaders
+from tui.state.event_stream import Work
+from tui.state.list_store import KEPT, Collections
 
 ONE, OTHER = "tenant-1", "tenant-2"
 LOST = FrostError("no answer", code="UNREACHABLE", exit_code=Exit.UNREACHABLE)
@@ -64,7 +64,7 @@ class Slow:
 @pytest.fixture
 def slow(monkeypatch: pytest.MonkeyPatch) -> Slow:
     slow = Slow()
-    monkeypatch.setitem(readers.READ, "groups", slow.read)
+    monkeypatch.setitem(loaders.READ, "groups", slow.read)
     return slow
 
 
@@ -97,11 +97,11 @@ async def test_a_first_reading_begun_again_on_the_way_shows_no_fewer_rows_than_i
 
 
 async def test_of_a_list_that_is_cut_is_said_how_many_there_are(slow: Slow) -> None:
-    slow.pages[ONE] = [readers.First([{"id": "a"}, {"id": "b"}], 1_234)]
+    slow.pages[ONE] = [loaders.First([{"id": "a"}, {"id": "b"}], 1_234)]
     rows = slow.lists.read("groups", ONE)
     await slow.let(ONE, 2)
     assert (names(slow, ONE), rows.words) == (["a", "b"], "the first of 1,234")
-    slow.pages[ONE] = [readers.First([{"id": "a"}], 1)]
+    slow.pages[ONE] = [loaders.First([{"id": "a"}], 1)]
     slow.lists.read("groups", ONE)
     await slow.let(ONE, 2)
     assert rows.words == ""

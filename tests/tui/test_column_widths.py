@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from client.records import TENANT, Column
-from client.records_iam import ACCESS, CATALOGUE
-from tui.record_view import UNKNOWN_SAMPLE, RecordView
-from tui.screens.access import Access
-from tui.widgets.column_widths import fitted
-from tui.widgets.effect import EFFECT
+from client.tables.columns import TENANT, Column
+from client.tables.iam import ACCESS, CATALOGUE
+from tui.iam.access import Access
+from tui.iam.effect_dialog import EFFECT
+from tui.widgets.record_view import UNKNOWN_SAMPLE, RecordView
+from tui.widgets.row_painting import fitted
 
 LONGEST = "gateway:application-gateways:read-metrics"
 

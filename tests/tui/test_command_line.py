@@ -2,8 +2,8 @@
 
 import pytest
 
-from tui import places
-from tui.command_line import Go, History, Mistake, Run, complete, parse
+from tui.shell import routes
+from tui.shell.command_line import Go, History, Mistake, Run, complete, parse
 
 PLACES = ("tenants", "contexts")
 EVERY = ("tenants", "policies", "groups", "catalogue", "contexts")
@@ -112,9 +112,9 @@ def test_I01_a_command_about_default_tags_means_its_place_or_the_action_that_ask
     assert parse(typed, TAGS) == meant
 
 
-@pytest.mark.parametrize("door", places.DOORS, ids=lambda door: door.name)
-def test_a_place_is_found_by_its_title_too(door: places.Door) -> None:
-    assert parse(door.title.lower().replace(" ", "-"), places.NAMES) == Go(door.name)
+@pytest.mark.parametrize("door", routes.DOORS, ids=lambda door: door.name)
+def test_a_place_is_found_by_its_title_too(door: routes.Door) -> None:
+    assert parse(door.title.lower().replace(" ", "-"), routes.NAMES) == Go(door.name)
 
 
 def test_a_short_form_of_two_places_is_a_mistake_that_names_both() -> None:

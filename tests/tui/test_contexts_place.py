@@ -84,7 +84,7 @@ async def test_credentials_that_go_with_a_context_are_named_before(
 async def test_what_is_wrong_with_an_endpoint_can_be_read_in_full(
     shared: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from tui.contexts import endpoint_problem
+    from tui.state.contexts import endpoint_problem
 
     wrong = "http://a-host-with-a-rather-long-name.of-somebody-else.example.com/api"
     problem = endpoint_problem(wrong)

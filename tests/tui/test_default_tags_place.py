@@ -7,8 +7,8 @@ import pytest
 from tests.acceptance.people import MEMBER, NEWSROOM
 from tests.homes import Home
 from tests.tui.screens import Ui, opened
-from tui import actions
 from tui.launch import Launch
+from tui.shell import actions
 
 ENTER = "enter"
 SIZES = [(80, 24), (120, 36)]

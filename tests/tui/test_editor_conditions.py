@@ -6,9 +6,9 @@ import pytest
 
 from tests.homes import Home
 from tests.tui.editing import document, editing, rule
-from tui.editor import request, views
-from tui.editor.findings import Findings
-from tui.editor.verdict import Verdict
+from tui.iam.editor import panel, request
+from tui.iam.editor.evaluation import Findings
+from tui.iam.editor.verdict import Verdict
 
 OFFICE = ', "constraints": {"ipInRange": {"frn:sourceIp": ["192.0.2.0/24"]}}'
 NARROWER = OFFICE.replace("/24", "/25")
@@ -66,7 +66,7 @@ def test_the_coverage_of_a_service_has_a_sign_for_each_way_it_changes_and_fits()
         conditionalGained=names("dns", 3, 2),
     )
     contents = [
-        line.content() if callable(line.content) else line.content for line in views.lines("coverage", found, 76)
+        line.content() if callable(line.content) else line.content for line in panel.lines("coverage", found, 76)
     ]
     assert all(content.cell_length <= 76 for content in contents)
     said = [content.plain for content in contents]

@@ -5,7 +5,7 @@ from textual.widgets._toast import Toast
 
 from tests.homes import Home
 from tests.tui.editing import document, editing, rule
-from tui.editor.form import FieldInput
+from tui.iam.editor.request_form import FieldInput
 
 READ = "compute:instances:read"
 

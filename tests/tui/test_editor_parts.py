@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 
 from tests.tui.editing import document, rule
-from tui.editor import completion, drafts, external, layout, narrowing, outline, request, review
-from tui.editor.completion import Catalogue
-from tui.editor.patterns import matches
+from tui.iam.editor import completion, counterexample_fixes, external, json_scanner, request, review
+from tui.iam.editor.completion import Catalogue
+from tui.iam.editor.document import as_stored, text_of
+from tui.iam.editor.request import matches
+from tui.state import drafts
 
 NAMES = [
     "compute:images:list",
@@ -41,16 +43,16 @@ def taken(text: str, choice: str) -> str:
 
 def test_rules_are_found_in_a_text_that_is_being_typed() -> None:
     text = '{"note": ["{", {}], "rules": [{"name": "}", "x": [{}]}, {"name": "a\\"{"}, {"na'
-    spans = outline.rules(text)
+    spans = json_scanner.rules(text)
     assert [text[span.start : span.end] for span in spans] == ['{"name": "}", "x": [{}]}', '{"name": "a\\"{"}', '{"na']
 
 
 def test_the_partner_of_a_bracket_is_not_sought_in_strings() -> None:
     text = '{"a": "]}", "b": [1, {"c": "["}]}'
-    assert outline.partner(text, 0) == len(text) - 1
-    assert outline.partner(text, text.index("[1")) == text.rindex("]")
-    assert outline.partner(text, text.index("]}")) is None
-    assert outline.partner("[}", 0) is None
+    assert json_scanner.partner(text, 0) == len(text) - 1
+    assert json_scanner.partner(text, text.index("[1")) == text.rindex("]")
+    assert json_scanner.partner(text, text.index("]}")) is None
+    assert json_scanner.partner("[}", 0) is None
 
 
 @pytest.mark.parametrize(
@@ -108,11 +110,11 @@ def test_taking_a_choice_writes_what_is_missing_and_nothing_twice(text: str, cho
 
 def test_the_layout_keeps_the_meaning_and_shows_what_does_not_show_itself() -> None:
     value = {"schemaVersion": "1", "rules": [{"name": "a\u202eb\x07", "operations": ["x:y:z"] * 30, "targets": ["*"]}]}
-    text = layout.text_of(value)
+    text = text_of(value)
     assert json.loads(text) == value
     assert "\u202e" not in text
     assert max(map(len, text.splitlines())) < 70
-    assert layout.text_of(json.loads(text)) == text
+    assert text_of(json.loads(text)) == text
 
 
 def test_what_the_platform_stores_has_its_members_in_order_and_nothing_empty() -> None:
@@ -123,12 +125,12 @@ def test_what_the_platform_stores_has_its_members_in_order_and_nothing_empty() -
         ],
         "schemaVersion": "1",
     }
-    stored = layout.as_stored(value)
+    stored = as_stored(value)
     assert list(stored) == ["schemaVersion", "rules"]
     assert list(stored["rules"][0]) == ["name", "access", "targets", "constraints"]
     assert stored["rules"][0]["constraints"] == {"equals": {"frn:region": "a"}}
     assert stored["rules"][1] == {"name": ""}
-    assert layout.as_stored({"rules": [{"constraints": {"equals": 1}}, 5]})["rules"][1] == 5
+    assert as_stored({"rules": [{"constraints": {"equals": 1}}, 5]})["rules"][1] == 5
 
 
 @pytest.mark.parametrize(
@@ -245,7 +247,7 @@ def example(operation: str, index: int = 0, **more: object) -> dict[str, object]
 @pytest.mark.parametrize("pattern", ["*", "compute:*", "compute:instances:*", "*:*:delete", "*:instances:*"])
 def test_taking_an_operation_out_of_a_pattern_takes_out_that_one_and_no_other(pattern: str) -> None:
     before = {name for name in NAMES if matches(pattern, name)}
-    around = narrowing.around(pattern, "compute:instances:delete", NAMES)
+    around = counterexample_fixes.around(pattern, "compute:instances:delete", NAMES)
     assert {name for name in NAMES if any(matches(one, name) for one in around)} == before - {
         "compute:instances:delete"
     }
@@ -254,25 +256,27 @@ def test_taking_an_operation_out_of_a_pattern_takes_out_that_one_and_no_other(pa
 def test_the_smallest_way_takes_one_operation_out_and_leaves_the_rest_of_the_text_as_typed() -> None:
     untouched = rule("storage:*", name="as  typed")
     text = document(rule("compute:*", name="wide"), untouched)
-    way = next(narrowing.ways(text, example("compute:instances:delete"), NAMES, {}))
+    way = next(counterexample_fixes.ways(text, example("compute:instances:delete"), NAMES, {}))
     assert untouched in way.text
     assert named(way.text)[0] == {name for name in NAMES if name.startswith("compute:")} - {"compute:instances:delete"}
 
 
 def test_a_rule_that_grants_nothing_else_is_removed_and_never_the_last_one() -> None:
     text = document(rule("compute:images:read"), rule("compute:instances:delete"))
-    way = next(narrowing.ways(text, example("compute:instances:delete", 1), NAMES, {}))
+    way = next(counterexample_fixes.ways(text, example("compute:instances:delete", 1), NAMES, {}))
     assert len(json.loads(way.text)["rules"]) == 1
-    first = next(narrowing.ways(text, example("compute:images:read", 0), NAMES, {}))
+    first = next(counterexample_fixes.ways(text, example("compute:images:read", 0), NAMES, {}))
     assert named(first.text) == [{"compute:instances:delete"}]
-    assert not list(narrowing.ways(document(rule("compute:images:read")), example("compute:images:read"), NAMES, {}))
+    assert not list(
+        counterexample_fixes.ways(document(rule("compute:images:read")), example("compute:images:read"), NAMES, {})
+    )
 
 
 def test_what_the_author_holds_is_kept_in_few_patterns() -> None:
-    held: narrowing.Held = {
+    held: counterexample_fixes.Held = {
         name: [{}] for name in NAMES if name.startswith("compute:images:") or name.endswith(":read")
     }
-    ways = list(narrowing.ways(document(rule("*")), example("compute:instances:delete"), NAMES, held))
+    ways = list(counterexample_fixes.ways(document(rule("*")), example("compute:instances:delete"), NAMES, held))
     kept = json.loads(ways[-1].text)["rules"][0]["operations"]
     assert kept == ["compute:images:*", "compute:instances:read", "storage:buckets:read"]
 
@@ -280,10 +284,10 @@ def test_what_the_author_holds_is_kept_in_few_patterns() -> None:
 def test_what_is_held_only_somewhere_is_allowed_only_there() -> None:
     grant = {"targets": ["*"], "constraints": [{"operator": "equals", "key": "frn:region", "values": ["se-sto-1"]}]}
     held = {name: [grant] for name in NAMES if name.startswith("compute:")}
-    way = next(narrowing.ways(document(rule("compute:*")), example("compute:instances:delete"), NAMES, held))
+    way = next(counterexample_fixes.ways(document(rule("compute:*")), example("compute:instances:delete"), NAMES, held))
     assert json.loads(way.text)["rules"][0]["constraints"] == {"equals": {"frn:region": "se-sto-1"}}
     assert json.loads(way.text)["rules"][0]["operations"] == ["compute:*"]
-    parted = next(narrowing.ways(document(rule("*")), example("compute:instances:delete"), NAMES, held))
+    parted = next(counterexample_fixes.ways(document(rule("*")), example("compute:instances:delete"), NAMES, held))
     rules = json.loads(parted.text)["rules"]
     assert named(parted.text)[0] == set(NAMES) - {"compute:instances:delete"}
     assert rules[1]["operations"] == ["compute:instances:delete"]

@@ -9,7 +9,7 @@ import pytest
 from tests.conftest import opened as home_of
 from tests.homes import Home
 from tests.tui.editing import document, editing, policies, push, rule, stored
-from tui.editor import drafts
+from tui.state import drafts
 
 pytestmark = pytest.mark.slow
 

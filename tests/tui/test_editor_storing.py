@@ -10,7 +10,7 @@ import pytest
 from client.connection import Connection
 from tests.homes import Home
 from tests.tui.editing import Editing, document, editing, policies, rule, stored
-from tui.editor import saving
+from tui.iam.editor import save
 
 pytestmark = pytest.mark.slow
 
@@ -93,7 +93,7 @@ async def test_saving_a_touched_name_on_top_of_theirs_names_what_it_overwrites(
 async def test_a_save_that_is_not_answered_is_said_in_the_head_at_once_and_can_be_tried_again(
     demo: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(saving, "STORING_SECONDS", 1.0)
+    monkeypatch.setattr(save, "STORING_SECONDS", 1.0)
     async with editing(demo, monkeypatch, policy=None, text=document(rule(READ, name="slow"))) as it:
         await it.press("ctrl+s")
         await it.expect("Save a new policy", "In effect")
@@ -104,13 +104,13 @@ async def test_a_save_that_is_not_answered_is_said_in_the_head_at_once_and_can_b
             await it.press("ctrl+s")
             await it.ui.expect_toast("Save: it is being saved")
             await it.expect("could not be saved, ^s tries again: no answer within 1 s")
-            monkeypatch.setattr(saving, "EFFECT_SECONDS", 0.5)
+            monkeypatch.setattr(save, "EFFECT_SECONDS", 0.5)
             await it.press("ctrl+s")
             await it.expect("Save a new policy", "kept name", "not known: no answer within")
             await it.press("escape")
         assert it.text == document(rule(READ, name="slow"))
-        monkeypatch.setattr(saving, "STORING_SECONDS", 10.0)
-        monkeypatch.setattr(saving, "EFFECT_SECONDS", 10.0)
+        monkeypatch.setattr(save, "STORING_SECONDS", 10.0)
+        monkeypatch.setattr(save, "EFFECT_SECONDS", 10.0)
         await it.press("ctrl+s")
         await it.expect("In effect")
         await it.press("enter")

@@ -4,8 +4,8 @@ import pytest
 from textual.app import App
 
 from tests.tui.screens import listened
-from tui.effects import Effect
-from tui.widgets.effect import EffectConfirm, _operations
+from tui.iam.effect_dialog import EffectConfirm, _operations
+from tui.state.effects import Effect
 
 OPERATION = "compute:instances:read"
 

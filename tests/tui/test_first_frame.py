@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-FRAME = "import tui.app, tui.screens.tenants, client.connection"
+FRAME = "import tui.shell.app, tui.tenants.screen, client.connection"
 HEAVY = {
     "httpx",
     "pydantic",
@@ -32,9 +32,11 @@ def test_the_first_frame_loads_nothing_it_does_not_show() -> None:
     assert not modules & HEAVY
     # Dialogs, inputs and the prompt are loaded when they are opened, or once the first frame is on the screen.
     later = {
-        f"tui.widgets.{name}" for name in ("form", "confirm", "menu", "device_code", "command_prompt", "line_input")
+        *(f"tui.widgets.{name}" for name in ("form", "confirm", "menu", "line_input")),
+        *(f"tui.shell.{name}" for name in ("command_prompt", "palette", "help")),
+        *(f"tui.contexts.{name}" for name in ("sign_in", "screen")),
     }
-    assert not modules & (later | {"tui.palette", "tui.screens.help", "tui.screens.contexts"})
+    assert not modules & later
 
 
 def test_a_command_loads_nothing_of_the_screens() -> None:

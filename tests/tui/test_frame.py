@@ -13,9 +13,10 @@ import pytest
 from client.connection import resolve
 from tests.homes import Home
 from tests.tui.screens import Ui, opened
-from tui import actions, state
-from tui.app import FrostApp
 from tui.launch import Launch
+from tui.shell import actions
+from tui.shell.app import FrostApp
+from tui.state import preferences
 
 ENTER = "enter"
 
@@ -111,7 +112,7 @@ async def test_the_hint_of_the_first_run_was_shown_however_that_run_ends(
         await ui.expect("A platform of your own")
         # What a kill would leave behind.
         await ui.until(lambda: ui.app.state_path.exists(), "what is remembered")
-        assert state.load(ui.app.state_path).hinted
+        assert preferences.load(ui.app.state_path).hinted
 
 
 @pytest.mark.parametrize("key", ["1", "2"])
@@ -392,12 +393,12 @@ async def test_the_sort_is_remembered_for_the_next_start(shared: Home, monkeypat
         path = ui.app.state_path
         await ui.press("q")
         await ui.until(lambda: not ui.app.is_running, "the end")
-    kept = state.load(path)
+    kept = preferences.load(path)
     assert kept.sort["tenants"] == ["displayName", True]
     app = FrostApp(await asyncio.to_thread(resolve, None, os.environ), Launch(), path)
     async with app.run_test(size=(120, 36)) as pilot:
         await Ui(app, pilot).expect("Data Lake", "▼")
-    assert state.load(path).sort["tenants"] == ["displayName", True]
+    assert preferences.load(path).sort["tenants"] == ["displayName", True]
 
 
 @pytest.mark.slow

@@ -19,16 +19,13 @@ import tui
 from tests.homes import Home
 from tests.terminal import Program
 from tests.tui.screens import opened
-from tui.display_filter import DANGEROUS, VisibleControls
-from tui.editor.palette import EditorPalette
-from tui.editor.screen import PolicyEditor
-from tui.screens.frame import FrameScreen
-from tui.screens.place import Place
-from tui.screens.travelling import Travelling
-from tui.widgets.covered import Covered, Row, Stack
-from tui.widgets.dialog import Dialog
-from tui.widgets.sending import Sending
-from tui.widgets.too_small import TooSmall
+from tui.iam.editor.screen import PolicyEditor
+from tui.shell.footer import TooSmall
+from tui.shell.list_screen import Place
+from tui.shell.main_screen import FrameScreen
+from tui.shell.navigator import Travelling
+from tui.terminal.textual_patches import DANGEROUS, Covered, Row, Stack, VisibleControls
+from tui.widgets.dialog import Dialog, Sending
 
 PROGRAM = Path(__file__).parent / "hostile_screen.py"
 ROOT = Path(__file__).parents[2]
@@ -124,7 +121,6 @@ WITHOUT_FOREIGN_TEXT = (
     Travelling,
     FrameScreen,
     PolicyEditor,
-    EditorPalette,
 )
 """Arrangements of other widgets, and words of our own."""
 

@@ -10,12 +10,12 @@ import pytest
 from rich.console import Console
 from rich.traceback import Traceback
 
-from client.records import parse_time
+from client.tables.columns import parse_time
 from tests.acceptance.people import AURORA, VIEWER
 from tests.homes import Home
 from tests.leaks import secrets_in
 from tests.tui.screens import Ui, opened
-from tui.widgets.new_secret import NewSecret
+from tui.account.secret_dialog import NewSecret
 from tui.widgets.secret import Secret, Unsaid
 
 pytestmark = pytest.mark.slow

@@ -9,12 +9,12 @@ from textual.app import App, ComposeResult
 from textual.widget import Widget
 
 from client.errors import Exit, FrostError
-from tui.key_refusals import Problem, problem
-from tui.widgets.choice_line import ChoiceLine
+from tui.account.choice_line import ChoiceLine
+from tui.account.expiry_input import Until
+from tui.account.key_refusals import Problem, problem
+from tui.account.rotate_dialog import AT_ONCE, OVERLAPS
+from tui.account.scope_list import about, rows
 from tui.widgets.line_input import LineInput
-from tui.widgets.rotation import AT_ONCE, OVERLAPS
-from tui.widgets.scope_list import about, rows
-from tui.widgets.until import Until
 
 NOW = "2026-11-21T10:05:00Z"
 

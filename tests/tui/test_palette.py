@@ -5,9 +5,9 @@ from textual.widgets import OptionList
 
 from tests.homes import Home
 from tests.tui.screens import opened
-from tui import actions, places
 from tui.launch import Launch
-from tui.palette import Palette, entries
+from tui.shell import actions, routes
+from tui.shell.palette import Palette, entries
 
 pytestmark = pytest.mark.slow
 
@@ -20,7 +20,7 @@ async def test_the_actions_of_the_other_places_are_offered_and_done_there(
     async with opened(shared, monkeypatch) as ui:
         await ui.expect("Data Lake")
         titles = [entry.title for entry in entries(ui.app.frame)]
-        for door in places.DOORS:
+        for door in routes.DOORS:
             assert {action.title for action in actions.of_scope(door.name)} <= set(titles)
         assert titles.index("New group") > titles.index("Create tenant")
         assert titles.count("Create tenant") == 1

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from client.records import Record
-from client.waiting import REREAD_SECONDS
+from client.operations import REREAD_SECONDS
+from client.tables.columns import Record
 from tests.homes import Home
 from tests.tui.screens import Ui, opened
-from tui import readers, watching
-from tui.link import BACKOFF
+from tui.state import event_stream, loaders
+from tui.state.connection_state import BACKOFF
 
 
 async def somebody_else(ui: Ui, home: Home) -> None:
@@ -38,11 +38,11 @@ async def test_a_sign_in_elsewhere_shows_by_itself_and_says_who_it_is_now(
 async def test_the_file_is_noticed_when_it_is_written_replaced_made_and_taken_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watching, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(event_stream, "LOOK_SECONDS", 0.01)
     file, seen = tmp_path / "config.yaml", asyncio.Event()
 
     async def watch() -> None:
-        async for _ in watching.changes(str(file)):
+        async for _ in event_stream.changes(str(file)):
             seen.set()
 
     task = asyncio.ensure_future(watch())
@@ -106,7 +106,7 @@ async def test_the_cursor_stays_on_its_record(
 async def test_a_record_of_a_later_page_gets_the_cursor_when_it_has_come(
     demo: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = readers.READ["groups"]
+    whole = loaders.READ["groups"]
 
     async def one_by_one(*about: Any) -> AsyncIterator[Sequence[Record]]:
         async for page in whole(*about):
@@ -114,7 +114,7 @@ async def test_a_record_of_a_later_page_gets_the_cursor_when_it_has_come(
                 yield [record]
                 await asyncio.sleep(0.1)
 
-    monkeypatch.setitem(readers.READ, "groups", one_by_one)  # type: ignore[arg-type]
+    monkeypatch.setitem(loaders.READ, "groups", one_by_one)  # type: ignore[arg-type]
     async with opened(demo, monkeypatch) as ui:
         await ui.press("3")
         await ui.expect("3 groups")

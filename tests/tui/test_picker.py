@@ -2,7 +2,7 @@
 
 from textual.app import App
 
-from client.records import TENANT, Record
+from client.tables.columns import TENANT, Record
 from tui.widgets.picker import Picker
 from tui.widgets.record_table import RecordTable
 

@@ -8,8 +8,8 @@ from tests.acceptance.iam import KEYS, Desk, allow, text
 from tests.acceptance.people import VIEWER
 from tests.homes import Home
 from tests.tui.screens import opened
-from tui import workspace
 from tui.launch import Launch
+from tui.state import workspace
 
 ENTER = "enter"
 DEPLOYMENTS = "de1b1471-320a-48ea-b7a7-88d106762832"

@@ -7,7 +7,7 @@ import pytest
 
 from tests.homes import Home
 from tests.tui.screens import Ui, opened
-from tui import places
+from tui.shell import routes
 from tui.widgets.dialog import Dialog
 
 
@@ -21,7 +21,7 @@ async def test_I02_every_place_says_context_organization_tenant_and_kind_of_cred
 ) -> None:
     async with opened(shared, monkeypatch, size=(80, 24)) as ui:
         await ui.expect_head("session")
-        for name in places.NAMES:
+        for name in routes.NAMES:
             await ui.app.frame.travel(name, "")
             for words in ("local", "Aurora Labs", "Web Shop", "owner@aurora.example", "session"):
                 assert words in ui.head, name

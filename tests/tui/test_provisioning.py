@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from client.errors import Exit, FrostError
-from tui import provisioning as module
-from tui.following import Work
-from tui.provisioning import Provisioning
+from tui.state import provisioning as module
+from tui.state.event_stream import Work
+from tui.state.provisioning import Provisioning
 
 UNREACHABLE = FrostError("nobody listens there", code="UNREACHABLE", exit_code=Exit.UNREACHABLE)
 NEW = {"id": "t", "status": "provisioning", "runId": "r"}

@@ -21,8 +21,8 @@ from client.quota_request import (
     needed_of_organization,
     whole_number,
 )
-from tui import quota_bars, quota_details, quota_news, quota_table
-from tui.widgets.what_if import Mistaken, verdict, wanted
+from tui.quotas import bars, detail, table
+from tui.quotas.what_if import Mistaken, verdict, wanted
 
 OWN, OTHER, THIRD = "t-1", "t-2", "t-3"
 
@@ -43,11 +43,11 @@ def shared(**members: Any) -> dict[str, Any]:
 
 
 def drawn(one: dict[str, Any]) -> str:
-    return "".join(piece.text for piece in quota_bars.bar(one, 8))
+    return "".join(piece.text for piece in bars.bar(one, 8))
 
 
 def stacked(one: dict[str, Any], cells: int = 12) -> str:
-    return "".join(piece.text for piece in quota_bars.stack(one, OWN, cells))
+    return "".join(piece.text for piece in bars.stack(one, OWN, cells))
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_Q03_Q09_Q17_a_bar_says_use_limit_and_what_may_be_asked_without_colour(
     members: dict[str, Any], line: str
 ) -> None:
     assert drawn(quota(**members)) == line
-    assert len(line) == 8 + 1 + quota_bars.PAST
+    assert len(line) == 8 + 1 + bars.PAST
 
 
 @pytest.mark.parametrize(
@@ -93,12 +93,12 @@ def test_Q03_Q09_Q17_a_bar_says_use_limit_and_what_may_be_asked_without_colour(
 )
 def test_a_share_is_100_only_when_it_is_all(used: int | None, limit: int, text: str, tone: str | None) -> None:
     one = quota(used=used, limit=limit)
-    assert (quota_bars.share_text(one), quota_bars.tone(one)) == (text, tone)
+    assert (bars.share_text(one), bars.tone(one)) == (text, tone)
 
 
 def test_Q17_over_the_limit_has_a_sign_and_unknown_stands_last_when_the_tightest_come_first() -> None:
-    shown = quota_table.Shown(lambda: 61)
-    columns = {column.key: column for column in quota_table.columns(shown)}
+    shown = table.Shown(lambda: 61)
+    columns = {column.key: column for column in table.columns(shown)}
     assert columns["share"].text(quota(used=25)).startswith("125% ! ")
     assert columns["share"].text(quota(used=20)).startswith("100%   ")
     assert columns["share"].sort_value(quota(used=None)) is None
@@ -118,12 +118,12 @@ def test_Q17_over_the_limit_has_a_sign_and_unknown_stands_last_when_the_tightest
     ],
 )
 def test_Q05_Q06_Q07_Q08_figures_stand_in_the_unit_people_read(members: dict[str, Any], text: str) -> None:
-    assert quota_table.figures_text(quota(**members)) == text
+    assert table.figures_text(quota(**members)) == text
 
 
 def test_Q16_a_type_that_is_not_known_here_is_called_as_the_service_calls_it() -> None:
-    assert quota_table.name_text({"resourceType": "warp_core", "limit": 1}) == "warp_core"
-    assert quota_table.name_text({"resourceType": "warp_core", "title": "Warp cores", "limit": 1}) == "Warp cores"
+    assert table.name_text({"resourceType": "warp_core", "limit": 1}) == "warp_core"
+    assert table.name_text({"resourceType": "warp_core", "title": "Warp cores", "limit": 1}) == "Warp cores"
 
 
 def test_Q11_Q12_an_organizations_limit_stands_in_the_parts_its_tenants_have() -> None:
@@ -133,7 +133,7 @@ def test_Q11_Q12_an_organizations_limit_stands_in_the_parts_its_tenants_have() -
     assert stacked(shared(limit=0, allocated=0, tenants=[])) == "no allowance"
     none = [{**one, "limit": 0} for one in shared()["tenants"]]
     assert stacked(shared(allocated=0, tenants=none)) == "·" * 12
-    pieces = quota_bars.stack(shared(), OWN, 12)
+    pieces = bars.stack(shared(), OWN, 12)
     assert [piece.tone for piece in pieces] == ["mark", None, None, "dim"]
 
 
@@ -142,7 +142,7 @@ def test_more_tenants_than_letters_are_one_part_and_the_line_keeps_its_length() 
     line = stacked(shared(limit=4000, allocated=2000, tenants=many), 40)
     assert len(line) == 40
     assert line == "+" + "━" * 19 + "·" * 20
-    told = dict(quota_details.of_organization(shared(allocated=2000, tenants=many), OWN, ()))
+    told = dict(detail.of_organization(shared(allocated=2000, tenants=many), OWN, ()))
     assert told["Allocated to 2,000 tenants"][-1] == ("", "1,960 more  1960")
 
 
@@ -160,21 +160,21 @@ SPACE_AT_80 = 61
 
 @pytest.mark.parametrize(("used", "limit", "cells"), [(4, 20, 11), (1_714_800, 2_000_000, 4), (10**15, 10**16, 3)])
 def test_I03_a_bar_gives_way_to_long_figures_and_is_not_cut_at_80_columns(used: int, limit: int, cells: int) -> None:
-    shown = quota_table.Shown(lambda: SPACE_AT_80)
+    shown = table.Shown(lambda: SPACE_AT_80)
     rows = [quota(title="Kubernetes clusters", used=used, limit=limit, unit="gb", requestable=limit * 2)]
     shown.take(rows)
-    columns = {column.key: column for column in quota_table.columns(shown)}
+    columns = {column.key: column for column in table.columns(shown)}
     assert columns["share"].text(rows[0])[7:].index("┃") == cells
-    if cells > quota_table.FEWEST:
+    if cells > table.FEWEST:
         taken = [len(columns[key].text(rows[0])) for key in ("title", "used", "share")]
         assert sum(taken) + 2 * 2 <= SPACE_AT_80
-    shown = quota_table.Shown(lambda: 200)
+    shown = table.Shown(lambda: 200)
     shown.take(rows)
-    assert quota_table.share_pieces(rows[0], shown)[1].text.count("━") >= 3
+    assert table.share_pieces(rows[0], shown)[1].text.count("━") >= 3
 
 
 def test_a_tenant_that_is_not_yours_to_enter_has_no_name_and_no_use_in_the_legend() -> None:
-    told = dict(quota_details.of_organization(shared(), OWN, ()))["Allocated to 3 tenants"]
+    told = dict(detail.of_organization(shared(), OWN, ()))["Allocated to 3 tenants"]
     assert told == [("►", "Web Shop  60, 51 in use"), ("b", "not yours to enter  40"), ("a", "Staging  20, 3 in use")]
 
 
@@ -256,9 +256,9 @@ def test_what_an_organization_needs_is_just_what_lets_the_tenant_be_raised(
 def test_U23_a_request_that_waited_and_does_no_more_is_news() -> None:
     before = [{"id": "a", "status": "pending"}, {"id": "b", "status": "pending"}, {"id": "c", "status": "approved"}]
     now = [{"id": "a", "status": "rejected"}, {"id": "b", "status": "pending"}, {"id": "d", "status": "approved"}]
-    assert [one["id"] for one in quota_news.decided(before, now)] == ["a"]
+    assert [one["id"] for one in table.decided(before, now)] == ["a"]
     made = {"resourceType": "ram", "scope": "organization", "from": 1024, "limit": 2048, "unit": "mb"}
-    words = quota_news.outcome_words({**made, "status": "rejected", "decision": "too much"}, {"ram": "Memory"})
+    words = table.outcome_words({**made, "status": "rejected", "decision": "too much"}, {"ram": "Memory"})
     assert words == "Memory of the organization: 1024 MB (1 GB) → 2048 MB (2 GB) rejected: too much"
 
 

@@ -5,12 +5,12 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
-from client.records import Record
+from client.tables.columns import Record
 from tests.homes import Home
 from tests.tui.screens import Ui, opened, use_key
-from tui import readers
 from tui.launch import Launch
-from tui.screens.prompt_line import complete, run
+from tui.shell.command_line import candidates, run
+from tui.state import loaders
 
 ENTER, ESC = "enter", "escape"
 MEMBER, VIEWER = "member@aurora.example", "viewer@aurora.example"
@@ -215,7 +215,7 @@ async def test_a_list_nobody_has_read_yet_is_not_said_to_be_empty(
         await asyncio.Event().wait()
         yield ()
 
-    monkeypatch.setitem(readers.READ, "quotas", silent)
+    monkeypatch.setitem(loaders.READ, "quotas", silent)
     async with opened(shared, monkeypatch) as ui:
         await ui.expect_head("Web Shop")
         await ui.press("9")
@@ -261,7 +261,7 @@ async def test_the_line_knows_what_the_commands_mean(shared: Home, monkeypatch: 
             await ui.expect_toast(toast)
         await run(ui.app.frame, 'tenant quota request vcpu 210 --reason "launch"')
         await ui.expect("vCPUs of Web Shop", "210: at once")
-        assert "quotas.request instance" in complete(ui.app.workspace, "quotas.request inst")
+        assert "quotas.request instance" in candidates(ui.app.workspace, "quotas.request inst")
 
 
 @pytest.mark.slow

@@ -7,11 +7,11 @@ from textual.app import App, ComposeResult
 from textual.events import Resize
 from textual.geometry import Size
 
-from client.records import TENANT, columns
+from client.tables.columns import TENANT, columns
 from client.text import safe
-from tui.record_view import RecordView
+from tui.tenants.switcher import ranked, searchable
 from tui.widgets.record_table import RecordTable
-from tui.widgets.tenant_switcher import ranked, searchable
+from tui.widgets.record_view import RecordView
 
 
 def tenant(number: int, name: str | None = None, **members: Any) -> dict[str, Any]:

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from client.waiting import REREAD_SECONDS
+from client.operations import REREAD_SECONDS
 from tests.homes import Home
 from tests.tui.screens import Ui, opened
+from tui.state.workspace import Workspace
 from tui.widgets.confirm import Confirm
-from tui.workspace import Workspace
 
 ENTER = "enter"
 

@@ -5,13 +5,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from client.waiting import unless_cancelled
-from tui import themes
-from tui.history import History, View
+from client.operations import unless_cancelled
 from tui.launch import Launch, parse
-from tui.link import BACKOFF, Link
-from tui.notices import Notice, Notices, seconds
-from tui.widgets.footer import Key, fitting
+from tui.shell import themes
+from tui.shell.footer import Key, fitting
+from tui.shell.history import History, View
+from tui.state.connection_state import BACKOFF, Link
+from tui.state.notices import Notice, Notices, seconds
 
 NOW = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 
@@ -130,7 +130,7 @@ def test_the_theme_follows_no_color_then_memory_then_the_terminal() -> None:
 
 
 def test_a_socket_below_the_home_is_shown_as_a_shell_writes_it() -> None:
-    from tui.contexts import homely
+    from tui.state.contexts import homely
 
     assert homely("unix:/home/ann/.cli/platform/api.sock", {"HOME": "/home/ann"}) == "unix:~/.cli/platform/api.sock"
     assert homely("unix:/home/anna/api.sock", {"HOME": "/home/ann"}) == "unix:/home/anna/api.sock"

@@ -6,8 +6,8 @@ import pytest
 
 from tests.homes import Home
 from tests.tui.screens import opened
-from tui.screens.help import Help, Line
-from tui.widgets.header import Facts, Header
+from tui.shell.header import Facts, Header
+from tui.shell.help import Help, Line
 from tui.widgets.menu import Entry, Menu
 
 WIDE_NAMES = ("local", "Aurora Labs", "Web Shop", "漢字" * 20, "👨‍👩‍👧‍👦 family" * 6, "e\u0301" * 90)

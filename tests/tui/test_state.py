@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tui import state
+from tui.state import preferences
 
 ROW = {
     "id": "t1",
@@ -17,26 +17,28 @@ ROW = {
 
 
 def test_what_was_saved_is_loaded(tmp_path: Path) -> None:
-    kept = state.State(place="contexts", theme="frost-light", sort={"tenants": ["slug", True]}, lines=["use Web Shop"])
+    kept = preferences.State(
+        place="contexts", theme="frost-light", sort={"tenants": ["slug", True]}, lines=["use Web Shop"]
+    )
     memory = kept.of("local", "unix:/a")
-    memory.tenants = state.remembered([ROW])
+    memory.tenants = preferences.remembered([ROW])
     memory.recent = ["t1"]
-    state.save(tmp_path / "state.json", kept)
-    assert state.load(tmp_path / "state.json") == kept
+    preferences.save(tmp_path / "state.json", kept)
+    assert preferences.load(tmp_path / "state.json") == kept
 
 
 def test_the_file_is_for_its_owner_only_and_leaves_nothing_beside_it(tmp_path: Path) -> None:
-    state.save(tmp_path / ".cli" / "state.json", state.State())
+    preferences.save(tmp_path / ".cli" / "state.json", preferences.State())
     assert (tmp_path / ".cli" / "state.json").stat().st_mode & 0o777 == 0o600
     assert [path.name for path in (tmp_path / ".cli").iterdir()] == ["state.json"]
 
 
 def test_only_named_members_of_a_row_are_kept() -> None:
-    assert state.remembered([{**ROW, "key": "fmk_secret", "runId": "r"}]) == [ROW]
+    assert preferences.remembered([{**ROW, "key": "fmk_secret", "runId": "r"}]) == [ROW]
 
 
 def test_rows_of_another_endpoint_are_not_shown(tmp_path: Path) -> None:
-    kept = state.State()
+    kept = preferences.State()
     kept.of("local", "unix:/a").tenants = [ROW]
     assert kept.of("local", "https://other/api").tenants == []
 
@@ -59,24 +61,24 @@ def test_rows_of_another_endpoint_are_not_shown(tmp_path: Path) -> None:
 def test_a_damaged_or_foreign_file_is_a_fresh_start(tmp_path: Path, content: str) -> None:
     path = tmp_path / "state.json"
     path.write_text(content)
-    assert state.load(path) == state.State()
+    assert preferences.load(path) == preferences.State()
 
 
 def test_members_of_a_wrong_type_are_left_out(tmp_path: Path) -> None:
     path = tmp_path / "state.json"
     path.write_text(json.dumps({"version": 1, "place": 7, "lines": ["a", 3], "theme": "frost-dark"}))
-    loaded = state.load(path)
+    loaded = preferences.load(path)
     assert (loaded.place, loaded.lines, loaded.theme) == ("", ["a"], "frost-dark")
 
 
 @pytest.mark.parametrize("quota", [7, "x", {"used": "1", "limit": "2"}, {"used": [], "limit": 1}])
 def test_a_row_of_a_wrong_shape_is_left_out(tmp_path: Path, quota: object) -> None:
-    kept = state.State()
+    kept = preferences.State()
     kept.of("local", "unix:/a").tenants = [{**ROW, "tightestQuota": quota}, ROW]
-    state.save(tmp_path / "state.json", kept)
-    assert state.load(tmp_path / "state.json").of("local", "unix:/a").tenants == [ROW]
+    preferences.save(tmp_path / "state.json", kept)
+    assert preferences.load(tmp_path / "state.json").of("local", "unix:/a").tenants == [ROW]
 
 
 def test_a_folder_that_cannot_be_written_disturbs_nobody(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    state.save(tmp_path / "file" / "state.json", state.State())
+    preferences.save(tmp_path / "file" / "state.json", preferences.State())

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from client.records import Record
-from tui import apply_words
-from tui.apply_progress import filled, progress_lines
-from tui.apply_table import BAR, SIGNS, bar, resource_text, type_rows, untouched_rows
-from tui.tag_draft import TagDraft
-from tui.tag_drafts import TagDrafts
-from tui.tag_lines import difference_lines
-from tui.tag_table import TAG
+from client.tables.columns import Record
+from client.texts import apply
+from tui.default_tags.apply_progress import filled, progress_lines
+from tui.default_tags.apply_table import BAR, SIGNS, bar, resource_text, type_rows, untouched_rows
+from tui.default_tags.difference import difference_lines
+from tui.default_tags.table import TAG
+from tui.state.drafts import TagDrafts
+from tui.state.tag_draft import TagDraft
 
 STORED = {"env": "prod", "team": "core"}
 
@@ -173,7 +173,7 @@ def test_a_draft_is_there_again_in_another_run_of_the_program_for_who_made_it(tm
 
 @pytest.mark.parametrize("text", ["", "[]", '{"base": {}}', '{"base": {"a": 1}, "tags": {}}', "{"])
 def test_a_draft_on_disk_that_is_none_is_passed_over(tmp_path: Path, text: str) -> None:
-    from tui.editor.drafts import Kept, keep
+    from tui.state.drafts import Kept, keep
 
     drafts = TagDrafts({"HOME": str(tmp_path)}, lambda: ("e", "w"))
     keep(drafts._path("t"), Kept(text))
@@ -236,16 +236,16 @@ def test_types_out_of_order_are_not_called_done_before_something_was_counted() -
 
 @pytest.mark.parametrize("step", [None, "", "instance", "instance (x/y)", "instance (1)", "(1/2", 7])
 def test_a_step_that_is_no_place_among_types_is_none(step: object) -> None:
-    found = apply_words.place_among(step)
+    found = apply.place_among(step)
     assert found is None or found == ("", 1, 2)
-    assert apply_words.place_among("instance (8/14)") == ("instance", 8, 14)
+    assert apply.place_among("instance (8/14)") == ("instance", 8, 14)
 
 
 def test_L18_a_reason_nobody_here_knows_is_shown_as_it_was_sent() -> None:
-    assert apply_words.reason_text("quantum_flux") == "quantum_flux"
-    assert apply_words.short_reason("quantum_flux") == "quantum_flux"
-    assert set(apply_words.SHORT) == set(apply_words.REASONS)
-    assert "over its tag limit" in apply_words.reason_text("tag_budget")
+    assert apply.reason_text("quantum_flux") == "quantum_flux"
+    assert apply.short_reason("quantum_flux") == "quantum_flux"
+    assert set(apply.SHORT) == set(apply.REASONS)
+    assert "over its tag limit" in apply.reason_text("tag_budget")
 
 
 def test_L17_failures_stand_first_and_a_type_that_could_not_be_listed_says_so() -> None:
@@ -260,10 +260,10 @@ def test_L17_failures_stand_first_and_a_type_that_could_not_be_listed_says_so() 
 
 def test_how_long_a_run_takes_is_told_by_its_own_times() -> None:
     begun = {"startedAt": "2026-11-21T10:00:00Z"}
-    assert apply_words.elapsed(begun, datetime(2026, 11, 21, 10, 0, 42, tzinfo=UTC)) == "0:42"
-    assert apply_words.elapsed({**begun, "completedAt": "2026-11-21T12:03:04Z"}) == "2:03:04"
-    assert apply_words.elapsed({}) == ""
-    assert apply_words.elapsed({**begun, "completedAt": "2026-11-21T09:00:00Z"}) == "0:00"  # clocks differ
+    assert apply.elapsed(begun, datetime(2026, 11, 21, 10, 0, 42, tzinfo=UTC)) == "0:42"
+    assert apply.elapsed({**begun, "completedAt": "2026-11-21T12:03:04Z"}) == "2:03:04"
+    assert apply.elapsed({}) == ""
+    assert apply.elapsed({**begun, "completedAt": "2026-11-21T09:00:00Z"}) == "0:00"  # clocks differ
 
 
 def lines(operation: Record, cells: int = 62, **more: object) -> str:
@@ -299,7 +299,7 @@ def test_L20_a_run_that_failed_as_a_whole_says_why_and_what_to_do() -> None:
     failed = {"status": "failed", "error": "the tags could not be read", "errorCode": "Unavailable"}
     assert "! the tags could not be read [Unavailable]" in lines(failed)
     assert "apply again shortly" in lines(failed)
-    words, wrong = apply_words.end_words(failed, "Web Shop")
+    words, wrong = apply.end_words(failed, "Web Shop")
     assert wrong
     assert "apply again shortly" in words
 
@@ -308,7 +308,7 @@ def test_L35_a_completed_run_without_a_result_is_not_called_done() -> None:
     text = lines({"status": "completed"}, 120)
     assert "what it did is not known" in text
     assert "! over" in text
-    assert apply_words.end_words({"status": "completed"}, "Web Shop")[1]
+    assert apply.end_words({"status": "completed"}, "Web Shop")[1]
 
 
 def test_a_lost_connection_and_an_own_run_afterwards_are_said() -> None:

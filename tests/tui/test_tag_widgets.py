@@ -9,10 +9,10 @@ from textual.widgets import Static
 
 from client.models.tags import Problem
 from tests.tui.screens import listened
-from tui.tag_draft import TagDraft
-from tui.widgets.listing_confirm import ListingConfirm
-from tui.widgets.tag_conflict import TagConflict
-from tui.widgets.tag_form import TagForm, problem_words
+from tui.default_tags.conflict_dialog import TagConflict
+from tui.default_tags.list_confirm import ListingConfirm
+from tui.default_tags.tag_form import TagForm, problem_words
+from tui.state.tag_draft import TagDraft
 
 SIZES = [(80, 24), (120, 36)]
 

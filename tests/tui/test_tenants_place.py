@@ -8,8 +8,8 @@ import pytest
 from client.connection import Connection
 from tests.homes import Home
 from tests.tui.screens import opened, shown
-from tui import contexts
 from tui.launch import Launch
+from tui.state import contexts
 
 ENTER = "enter"
 CHOSEN = ("Data Lake", "Staging")

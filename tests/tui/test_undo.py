@@ -7,7 +7,7 @@ import pytest
 from tests.acceptance.iam import Desk
 from tests.homes import Home
 from tests.tui.screens import Ui, opened
-from tui.messages import Lasting
+from tui.shell.messages import Lasting
 
 pytestmark = pytest.mark.slow
 

@@ -1,0 +1,171 @@
+"""Late successes: requests that start after the answer to a revocation and succeed with what it took away.
+
+Two processes on one database answer 8 connections, which never pause. Each kind of revocation is made at one of them.
+"""
+
+import http.client
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from sqlalchemy import select, update
+
+from service.db.engine import Database
+from service.db.tables import memberships, users
+from tests.benchmarks.ratios import Line
+from tests.benchmarks.servers import MAX_KEY_RATE
+from tests.benchmarks.settings import POSTGRESQL, SQLITE, settings
+from tests.homes import UnixConnection
+from tests.service.access import Iam, allow, deny
+from tests.service.account import Key
+from tests.service.postgres import Cluster
+from tests.service.running import ADMIN, AURORA, MEMBER, OWNER, WEB_SHOP, Executed, Running
+
+REQUESTS, CONNECTIONS = 10_000, 8
+BEFORE_SECONDS = 0.5
+# 429 after a failed authentication only: the unix socket has no address, and the limits of keys are out of reach.
+REFUSED = (401, 403, 429)
+ME, INSTANCES = "/api/v1/me", f"/api/v1/tenants/{WEB_SHOP}/resources/instance?limit=1"
+ACTIVITY = f"/api/v1/tenants/{WEB_SHOP}/activity?limit=1"
+
+
+@dataclass(frozen=True)
+class Revocation:
+    """A request that succeeds until something is revoked."""
+
+    path: str
+    headers: dict[str, str]
+    revoke: Callable[[], None]
+
+
+def run() -> Iterator[Line]:
+    if SQLITE in settings.databases:
+        with Executed() as one:
+            yield from late_successes(SQLITE, one, one.database_url)
+    if POSTGRESQL in settings.databases:
+        with Cluster() as cluster:
+            cluster.create("revocations")
+            with Executed(url := cluster.url("revocations")) as one:
+                yield from late_successes(POSTGRESQL, one, url)
+
+
+def late_successes(name: str, one: Running, url: str) -> Iterator[Line]:
+    # The key of the local issuer is beside the secret.
+    with Executed(url, "demo", "--secret-file", str(one.folder / "secret.key")) as other:
+        for what, prepare in KINDS.items():
+            statuses = ask_during(prepare(one), one, other)
+            if unexpected := set(statuses) - {200, *REFUSED}:
+                raise RuntimeError(f"a revoked {what}: answers {unexpected}")
+            against = f"{CONNECTIONS} connections, 2 processes"
+            yield Line(
+                f"late successes of a revoked {what} in {sum(statuses.values()):,} ({name})",
+                statuses[200],
+                0,
+                against,
+                "",
+            )
+
+
+def ask_during(revocation: Revocation, *platforms: Running) -> Counter[int]:
+    """Return how the requests were answered that started after the revocation."""
+    is_over, warm = threading.Event(), threading.Barrier(CONNECTIONS + 1, timeout=60)
+    late: list[Counter[int]] = [Counter() for _ in range(CONNECTIONS)]
+
+    def ask(number: int) -> None:
+        connection = UnixConnection(platforms[number % len(platforms)].socket)
+        warm.wait()
+        while late[number].total() < REQUESTS // CONNECTIONS:
+            started_after = is_over.is_set()
+            status = status_of(connection, revocation)
+            if started_after:
+                late[number][status] += 1
+
+    for platform in platforms:
+        # From now on, each process may answer from its caches.
+        assert status_of(UnixConnection(platform.socket), revocation) == 200, platform.log
+    with ThreadPoolExecutor(CONNECTIONS) as threads:
+        asking = [threads.submit(ask, number) for number in range(CONNECTIONS)]
+        warm.wait()
+        time.sleep(BEFORE_SECONDS)
+        revocation.revoke()
+        is_over.set()
+        for done in asking:
+            done.result()
+    return sum(late, Counter())
+
+
+def status_of(connection: http.client.HTTPConnection, revocation: Revocation) -> int:
+    connection.request("GET", revocation.path, headers=revocation.headers)
+    answer = connection.getresponse()
+    answer.read()
+    return answer.status
+
+
+# Kinds
+
+
+def revoke_key(platform: Running) -> Revocation:
+    key = Key(platform, "compute:read", rateLimit=MAX_KEY_RATE)
+
+    def revoke() -> None:
+        assert key.revoke().status == 200
+
+    return Revocation(ME, {"X-API-Key": key.secret}, revoke)
+
+
+def delete_person(platform: Running) -> Revocation:
+    """The person's key, which nobody revokes."""
+    key = Key(platform, "compute:read", person=MEMBER, rateLimit=MAX_KEY_RATE)
+
+    def revoke() -> None:
+        assert platform.ask("DELETE", ME, as_=MEMBER).status == 200
+
+    return Revocation(ME, {"X-API-Key": key.secret}, revoke)
+
+
+def end_session(platform: Running) -> Revocation:
+    session = platform.sign_in(OWNER)
+
+    def revoke() -> None:
+        assert platform.ask("POST", "/api/v1/sessions/revoke-all", as_=OWNER).status == 200
+        platform.tokens.clear()
+
+    return Revocation(ME, {"Authorization": f"Bearer {session}"}, revoke)
+
+
+def weaken_role(platform: Running) -> Revocation:
+    """An admin becomes a viewer, who may not read the audit log."""
+    session = platform.sign_in(ADMIN)
+    database = Database(platform.database_url)
+
+    def revoke() -> None:
+        admin = select(users.c.id).where(users.c.email == ADMIN).scalar_subquery()
+        seat = (memberships.c.user_id == admin) & (memberships.c.organization_id == AURORA)
+        with database.write() as connection:
+            assert connection.execute(update(memberships).where(seat).values(role="viewer")).rowcount == 1
+        database.close()
+
+    return Revocation(ACTIVITY, {"Authorization": f"Bearer {session}"}, revoke)
+
+
+def narrow_policy(platform: Running) -> Revocation:
+    key, iam = Key(platform, "compute:read", rateLimit=MAX_KEY_RATE), Iam(platform)
+    policy = iam.policy("benchmark narrowed", allow("*"))
+    assert iam.done(iam.attach(policy, "api_key", key.id))
+
+    def revoke() -> None:
+        assert iam.edit(policy, allow("*"), deny("compute:*")).status == 200
+
+    return Revocation(INSTANCES, {"X-API-Key": key.secret}, revoke)
+
+
+KINDS: dict[str, Callable[[Running], Revocation]] = {
+    "key": revoke_key,
+    "policy": narrow_policy,
+    "role": weaken_role,
+    "person": delete_person,
+    "session": end_session,
+}

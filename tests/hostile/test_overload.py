@@ -1,0 +1,198 @@
+"""More requests than the platform can serve: others, health and the audit log are not affected."""
+
+import asyncio
+import http.client
+import re
+import resource
+import socket
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+
+import pytest
+from sqlalchemy import func, select
+
+from service.db.tables import audit_log
+from service.http_server.work_queues import RUNNING, RUNNING_PER_CREDENTIAL, Work
+from service.settings import Limits
+from tests.benchmarks.load import request
+from tests.homes import Answer, UnixConnection
+from tests.hostile.world import World
+from tests.service.conftest import KINDS
+from tests.service.planned import until
+from tests.service.running import OWNER, WEB_SHOP, Running, exchange
+from tests.service.test_daemon import tcp_address
+from tests.service.test_limits import changes_held
+
+CONNECTIONS = 900
+ADDRESSES = [f"127.0.9.{number}" for number in range(1, 5)]
+OTHER = "127.0.9.9"
+TENANT = f"/api/v1/tenants/{WEB_SHOP}"
+CHANGE = b'{"displayName": "Web shop"}'
+JSON = {"Content-Type": "application/json"}
+
+
+@pytest.fixture(params=KINDS)
+def served(request: pytest.FixtureRequest, new_database_url: Callable[[str, bool], str]) -> Iterator[Running]:
+    url = new_database_url("postgresql", True) if request.param == "postgresql" else None
+    with Running(url, "demo", "--listen", "127.0.0.1:0") as running:
+        yield running
+
+
+def metric(platform: Running, name: str) -> float:
+    (value,) = re.findall(rf"^{re.escape(name)} (.*)$", platform.get("/metrics").body.decode(), re.M)
+    return float(value)
+
+
+class Flood:
+    """One credential on 900 connections of four addresses, each of which repeats a refused request at once."""
+
+    def __init__(self, to: tuple[str, int], content: bytes) -> None:
+        self._to = to
+        self._content = content
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
+        self.statuses: Counter[int] = Counter()
+        self.connected = 0
+
+    def __enter__(self) -> "Flood":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    async def _run(self) -> None:
+        tasks = [asyncio.create_task(self._repeat(ADDRESSES[number % 4])) for number in range(CONNECTIONS)]
+        await asyncio.to_thread(self._stop.wait)
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+
+    async def _repeat(self, source: str) -> None:
+        reader, writer = await asyncio.open_connection(*self._to, local_addr=(source, 0))
+        self.connected += 1
+        try:
+            with suppress(OSError, asyncio.IncompleteReadError):
+                while True:
+                    writer.write(self._content)
+                    head = await reader.readuntil(b"\r\n\r\n")
+                    await reader.readexactly(int(head.lower().partition(b"content-length:")[2].split()[0]))
+                    self.statuses[int(head.split()[1])] += 1
+        finally:
+            writer.close()
+
+
+@contextmanager
+def open_files(number: int) -> Iterator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(number, hard)), hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+@pytest.mark.slow
+def test_beside_900_connections_of_a_credential_health_and_another_address_are_answered(served: Running) -> None:
+    """None of their changes ends before, because the database is locked; so no order is left to chance."""
+    to = tcp_address(served)
+    content = request("PATCH", TENANT, {"Authorization": f"Bearer {served.token(OWNER)}", **JSON}, CHANGE)
+    places = RUNNING_PER_CREDENTIAL[Work.WRITE] + Limits().max_waiting_writes // 2
+    # Its use is recorded once a minute, which would wait for the database.
+    assert served.get("/api/v1/me", as_=OWNER).status == 200
+
+    def ask(path: str, source: str) -> Answer:
+        connection = http.client.HTTPConnection(*to, timeout=120, source_address=(source, 0))
+        return exchange(connection, "GET", path, {}, None)
+
+    with open_files(4_000), changes_held(served), Flood(to, content) as flood:
+        until(lambda: flood.connected == CONNECTIONS and flood.statuses[503] > CONNECTIONS)
+        until(lambda: metric(served, 'frost_refused_total{limit="writes"}') > 0)
+        for _ in range(10):
+            assert ask("/healthz", OTHER).status == 200
+            assert ask("/healthz", ADDRESSES[0]).status == 200
+            assert ask("/readyz", OTHER).status == 200
+            assert ask("/.well-known/authzen-configuration", OTHER).status == 200
+            assert served.get("/healthz").status == 200
+        running = metric(served, 'frost_requests_running{work="writes"}')
+        waiting = metric(served, 'frost_requests_waiting{work="writes"}')
+        assert set(flood.statuses) == {503}
+    assert running <= RUNNING_PER_CREDENTIAL[Work.WRITE]
+    assert running + waiting <= places
+    assert "overloaded: " in served.log
+
+
+def test_a_request_that_waits_is_refused_before_the_platform_stops(served: Running) -> None:
+    """Its connection is not cut, so that the client knows that nothing was changed."""
+    number, headers = 10, {"Authorization": f"Bearer {served.token(OWNER)}", **JSON}
+    running = RUNNING_PER_CREDENTIAL[Work.WRITE]
+
+    def change(_: int) -> Answer | None:
+        try:
+            return exchange(UnixConnection(served.socket), "PATCH", TENANT, headers, CHANGE)
+        except (OSError, http.client.HTTPException):
+            return None  # It ran when the time was up.
+
+    with ThreadPoolExecutor(number) as threads:
+        with changes_held(served):
+            answers = [threads.submit(change, one) for one in range(number)]
+            until(lambda: metric(served, 'frost_requests_waiting{work="writes"}') == number - running)
+            assert served.process
+            served.process.terminate()
+            until(lambda: sum(one.done() for one in answers) >= number - running)
+        refused = [answer for one in answers if (answer := one.result()) and answer.status == 503]
+    stopping = [answer for answer in refused if "the platform is stopping" in answer.body.decode()]
+    assert len(stopping) == number - running
+    assert all(int(answer.headers["retry-after"]) > 0 for answer in stopping)
+    assert served.process.wait(60) == 0
+
+
+def test_a_waiting_request_whose_client_disconnects_leaves_the_queue(served: Running) -> None:
+    headers = {"Authorization": f"Bearer {served.token(OWNER)}", **JSON}
+    content = request("PATCH", TENANT, headers, CHANGE)
+    running = RUNNING_PER_CREDENTIAL[Work.WRITE]
+
+    def waiting() -> float:
+        return metric(served, 'frost_requests_waiting{work="writes"}')
+
+    with changes_held(served):
+        connections = [socket.socket(socket.AF_UNIX) for _ in range(running + 3)]
+        for connection in connections:
+            connection.connect(str(served.socket))
+            connection.sendall(content)
+        until(lambda: waiting() == 3)
+        for connection in connections:
+            connection.close()
+        until(lambda: waiting() == 0)
+
+
+def test_a_refused_change_has_retry_after_and_no_audit_entry(world: World) -> None:
+    owner = world.session(OWNER)
+    queue = world.platform.work.queues[Work.WRITE]
+
+    def entries() -> int:
+        world.platform.refusals.close()
+        with world.platform.database.read() as connection:
+            return connection.scalar(select(func.count()).select_from(audit_log)) or 0
+
+    async def scene() -> tuple[int, dict[str, str], int]:
+        async with world.client() as client:
+            slots = [queue.slot(number) for number in range(RUNNING[Work.WRITE])]
+            for slot in slots:
+                await slot.__aenter__()
+            queue.close()
+            refused = await client.patch(TENANT, headers=owner | JSON, content=CHANGE)
+            read = await client.get("/api/v1/me", headers=owner)
+            for slot in reversed(slots):
+                await slot.__aexit__()
+            return refused.status_code, dict(refused.headers) | refused.json()["error"], read.status_code
+
+    before = entries()
+    status, refused, read = asyncio.run(scene())
+    assert (status, read) == (503, 200)
+    assert refused["retry-after"] in ("1", "2")
+    assert refused["hint"] == "try again; nothing was changed"
+    assert entries() == before
+    assert world.platform.request_metrics.rejections.counts == {"writes": 1}

@@ -1,0 +1,114 @@
+"""The simulations of docs/scaling.md in small, and the arithmetic of its model."""
+
+import json
+import re
+import subprocess
+import sys
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from tests.scaling.capacity import Load, need
+from tests.scaling.costs import Costs
+from tests.scaling.replicas import Simulation, admitted_by_one, arrivals, excess, skewed
+from tests.scaling.traffic import simulate_reloads, simulate_sealer
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("per_minute", [60, 600, 3_000])
+@pytest.mark.parametrize("times", [0.5, 1.0, 3.0])
+@pytest.mark.parametrize("shape", ["even", "Zipf", "one hot"])
+def test_a_hundred_replicas_never_exceed_an_allowance_and_are_at_most_two_percent_below(
+    per_minute: int, times: float, shape: str
+) -> None:
+    total = times * per_minute / 60
+    rates = {
+        "even": [total / 100] * 100,
+        "Zipf": skewed(100, total),
+        "one hot": [total * 0.9] + [total * 0.1 / 99] * 99,
+    }
+    simulation = Simulation(100, drift=0.0004)
+    requests = list(arrivals(simulation.now, 90, rates[shape]))
+    admitted = list(simulation.run(requests, per_minute))
+    assert excess(admitted, per_minute) == 0
+    assert len(admitted) >= 0.98 * admitted_by_one((at for at, _ in requests), per_minute)
+
+
+def test_replicas_that_restart_again_and_again_never_exceed_an_allowance() -> None:
+    simulation, admitted = Simulation(100, drift=0.0004), list[int]()
+    for number in range(30):
+        requests = arrivals(simulation.now, 2, skewed(100, 30), seed=number)
+        admitted += simulation.run(requests, 600)
+        for replica in range(number % 5, 100, 5):
+            simulation.start_again(replica)
+    assert excess(admitted, 600) == 0
+
+
+def test_a_burst_at_one_replica_after_traffic_at_all_of_them_gets_the_allowance() -> None:
+    simulation = Simulation(100)
+    trickle = list(simulation.run(arrivals(simulation.now, 30, [0.05] * 100), 600))
+    burst = [simulation.now + number for number in range(1, 1_000)]
+    admitted = list(simulation.run(((at, 7) for at in burst), 600))
+    exact = admitted_by_one([*trickle, *burst], 600) - len(trickle)
+    assert exact * 0.98 <= len(admitted) <= exact
+
+
+def test_reloads_are_those_of_the_model() -> None:
+    for changes in (0.05, 1.0):
+        result = simulate_reloads(20, 10, 20, changes, 200)
+        assert result.reloads == pytest.approx(result.expected, rel=0.2)
+
+
+def test_a_sealer_that_is_fast_enough_seals_within_two_intervals_and_one_that_is_not_falls_behind() -> None:
+    assert simulate_sealer(200, 4_000, 120, burst=2.0).seconds < 0.3
+    assert simulate_sealer(3_000, 2_000, 60).seconds > 10
+
+
+def test_the_model_adds_up() -> None:
+    costs, load = Costs(), Load()
+    assert need(load, costs).leases <= load.requests
+    double = Load(**{field.name: getattr(load, field.name) for field in fields(Load)} | {"audit_days": 730})
+    audit = load.writes * 86_400 * 365 * costs.row_bytes["audit_log"] / 1e9
+    assert need(double, costs).gigabytes - need(load, costs).gigabytes == pytest.approx(audit)
+    only_reads = Load(writes=0, decisions=0, changes=0, reads=100, credentials=10_000)
+    expected = 100 * (costs.read.replica + costs.lease.replica) / 1_000 / only_reads.utilization
+    # Each request takes a lease.
+    assert need(only_reads, costs).replica_cores == pytest.approx(expected, rel=0.05)
+
+
+def test_the_figures_of_the_document_are_those_of_the_command() -> None:
+    done = subprocess.run([sys.executable, "-m", "tests.scaling"], cwd=ROOT, capture_output=True, text=True, check=True)
+    document = (ROOT / "docs" / "scaling.md").read_text()
+    for line in done.stdout.strip().splitlines():
+        assert line in document
+    costs = Costs()
+    table = dict(re.findall(r"^\| `(\w+)` \| ([\d.,]+)", document, re.MULTILINE))
+    assert {name: float(value.replace(",", "")) for name, value in table.items()} == {
+        **{name: getattr(costs, name).replica for name in ("read", "write", "decision", "reload", "lease", "seal")},
+        **costs.row_bytes,
+    }
+
+
+def test_measured_costs_can_be_passed_to_the_model(tmp_path: Path) -> None:
+    cost = {"replica": 1.0, "database": 1.0}
+    measured = dict.fromkeys(("read", "write", "decision", "reload", "lease", "seal"), cost)
+    path = tmp_path / "costs.json"
+    path.write_text(json.dumps(measured | {"row_bytes": dict(Costs().row_bytes)}))
+    arguments = ["--costs", str(path), "--reads", "600", "--writes", "0", "--decisions", "0", "--changes", "0"]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.scaling",
+        *arguments,
+        "--credentials",
+        "1",
+        "--replicas",
+        "1",
+        "--per-minute",
+        "60000",
+    ]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    # 600 ms of reads and some leases in a core of 60 %.
+    assert re.search(r"cores of replicas +1\.0\n", done.stdout)

@@ -1,0 +1,132 @@
+"""Endpoints that are called without FastAPI get the arguments that FastAPI gives them."""
+
+import asyncio
+from typing import Annotated, Any
+
+import pytest
+from fastapi import Depends, FastAPI, Header, Path, Query
+from fastapi.testclient import TestClient
+from pydantic import BaseModel
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+
+from service.api.direct_call import BODY, DirectCall, UnsupportedParameterError, immediate
+
+
+class Pet(BaseModel):
+    name: str
+
+
+@immediate
+async def page(
+    limit: Annotated[str | None, Query(description="items")] = None, cursor: Annotated[str | None, Query()] = None
+) -> dict[str, str | None]:
+    return {"limit": limit, "cursor": cursor}
+
+
+@immediate
+async def upper_kind(kind: Annotated[str, Path(description="a kind")]) -> str:
+    return kind.upper()
+
+
+def answer(
+    request: Request,
+    pet_id: str,
+    kind: Annotated[str, Depends(upper_kind)],
+    paging: Annotated[dict[str, str | None], Depends(page)],
+    version: Annotated[str | None, Header(alias="If-Match")] = None,
+    name: Annotated[str | None, Query()] = None,
+) -> JSONResponse:
+    return JSONResponse([request.url.path, pet_id, kind, paging, version, name])
+
+
+def client() -> TestClient:
+    """An application that answers each path by FastAPI, and below `/direct` by `DirectCall`."""
+    app, call = FastAPI(), DirectCall(answer, {"kind", "pet_id"})
+    app.get("/by/fastapi/{kind}/{pet_id}")(answer)
+
+    @app.get("/by/us/{kind}/{pet_id}")
+    def direct(request: Request) -> Response:
+        return call(request)
+
+    return TestClient(app)
+
+
+@pytest.mark.parametrize(
+    ("path", "headers"),
+    [
+        ("dog/7", {}),
+        ("dog/7?limit=3&cursor=abc&name=rex", {"If-Match": '"4"'}),
+        ("dog/7?name=", {"If-Match": ""}),
+        ("dog/7?name=first&name=last&limit=1&limit=2", {}),
+        ("a%20b/%C3%A4?name=%F0%9F%90%B6&other=1", {"IF-MATCH": "x"}),
+    ],
+)
+def test_arguments_are_those_of_fastapi(path: str, headers: dict[str, str]) -> None:
+    both = [client().get(f"/by/{who}/{path}", headers=headers).json() for who in ("fastapi", "us")]
+    assert both[0][1:] == both[1][1:]
+    assert both[0][0] == both[1][0].replace("/by/us/", "/by/fastapi/")
+
+
+def test_a_body_is_the_validated_one() -> None:
+    def create(body: Pet) -> Response:
+        return JSONResponse(body.name)
+
+    call = DirectCall(create, frozenset())
+    scope: dict[str, Any] = {"type": "http", "headers": [], BODY: Pet(name="Rex")}
+    assert call(Request(scope)).body == b'"Rex"'
+
+
+async def coroutine() -> Response: ...
+
+
+def returns_data() -> dict[str, str]: ...
+
+
+def constrained(name: Annotated[str | None, Query(max_length=3)] = None) -> Response: ...
+
+
+def number(pet_id: int) -> Response: ...
+
+
+def required(name: Annotated[str, Query()]) -> Response: ...
+
+
+def optional_body(body: Pet | None = None) -> Response: ...
+
+
+async def unmarked() -> int:
+    return 1
+
+
+def depends(value: Annotated[int, Depends(unmarked)]) -> Response: ...
+
+
+def without_alias(if_match: Annotated[str | None, Header()] = None) -> Response: ...
+
+
+@pytest.mark.parametrize(
+    "endpoint", [coroutine, returns_data, constrained, number, required, optional_body, depends, without_alias]
+)
+def test_other_parameters_are_left_to_fastapi(endpoint: Any) -> None:
+    with pytest.raises(UnsupportedParameterError):
+        DirectCall(endpoint, {"pet_id"})
+
+
+def test_a_dependency_that_waits_is_an_error() -> None:
+    @immediate
+    async def body(request: Request) -> bytes:
+        await asyncio.sleep(0)
+        return b""
+
+    def echo(body: Annotated[bytes, Depends(body)]) -> Response:
+        return Response(body)
+
+    app, call = FastAPI(), DirectCall(echo, frozenset())
+
+    @app.post("/")
+    def direct(request: Request) -> Response:
+        return call(request)
+
+    with pytest.raises(RuntimeError, match="waits"):
+        TestClient(app).post("/", content=b"x")

@@ -1,0 +1,492 @@
+"""Group commit on SQLite: changes that wait at the same time share one commit and fail each for itself."""
+
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, event, insert, select, update
+from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
+
+from service.audit import digests, entries, verification
+from service.audit.events import AuditEvent
+from service.db.engine import Database
+from service.db.errors import Busy, is_lock_timeout, is_read_only_or_full
+from service.db.group_commit import GroupCommit
+from service.db.prepared import PreparedStatements
+from service.db.tables import audit_log, memberships, platform_state
+from service.principal import PLATFORM
+from tests.service.audited import SECRET, audited
+from tests.service.planned import until
+
+Body = Callable[[Connection], None]
+TIMEOUT_SECONDS = 60
+
+
+class Group:
+    """Changes that wait for a first one, on a database whose transactions are recorded."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+        self.database = audited(url)
+        self.transactions: list[str] = []
+        """The statements BEGIN, SAVEPOINT, ROLLBACK TO, RELEASE, COMMIT and ROLLBACK, and the names of ended calls."""
+        event.listen(self.database.engine, "connect", lambda driver, _: driver.set_trace_callback(self._record))
+        self.database.engine.dispose()
+        self.on_statement: Callable[[str], None] = lambda _: None
+        self.threads = ThreadPoolExecutor(32)
+
+    def _record(self, statement: str) -> None:
+        self.on_statement(statement)
+        if statement.startswith(("BEGIN", "SAVEPOINT", "ROLLBACK", "RELEASE", "COMMIT")):
+            self.transactions.append(statement.removesuffix(" frost_change").removesuffix(" IMMEDIATE"))
+
+    def limit(self, **limits: Any) -> None:
+        self.database.group_commit = GroupCommit(
+            self.database.engine, PreparedStatements(self.database.engine.dialect), **limits
+        )
+
+    def run(self, *bodies: Body, bulk: tuple[int, ...] = ()) -> list[Future[None]]:
+        """Run changes that wait, in this order, while a first change runs; return when all calls have ended."""
+        started, proceed = threading.Event(), threading.Event()
+        calls = [self.threads.submit(self.change, partial(hold, started, proceed), "first")]
+        assert started.wait(TIMEOUT_SECONDS)
+        group_commit = self.database.group_commit
+        assert group_commit is not None
+        for number, body in enumerate(bodies):
+            calls.append(self.threads.submit(self.change, body, str(number), bulk=number in bulk))
+            until(lambda number=number: len(group_commit._waiting) == number + 1, TIMEOUT_SECONDS)  # type: ignore[misc]
+        self.transactions.clear()
+        proceed.set()
+        for call in calls:
+            call.exception(TIMEOUT_SECONDS)
+        return calls[1:]
+
+    def change(self, body: Body, name: str, *, bulk: bool = False) -> None:
+        try:
+            with self.database.bulk_write() if bulk else self.database.write() as connection:
+                body(connection)
+        finally:
+            self.transactions.append(f"end {name}")
+
+    @property
+    def values(self) -> dict[str, str]:
+        with self.database.read() as connection:
+            query = select(platform_state.c.name, platform_state.c.value).order_by(platform_state.c.name)
+            return {name: value for name, value in connection.execute(query) if name.startswith("test")}
+
+    def close(self) -> None:
+        self.threads.shutdown()
+        self.database.close()
+
+
+@pytest.fixture
+def group(new_database_url: Callable[[str, bool], str]) -> Iterator[Group]:
+    opened = Group(new_database_url("sqlite", True))
+    # The default is milliseconds, which a busy machine exceeds.
+    opened.limit(max_seconds=TIMEOUT_SECONDS)
+    yield opened
+    opened.close()
+
+
+def hold(started: threading.Event, proceed: threading.Event, _: Connection) -> None:
+    started.set()
+    assert proceed.wait(TIMEOUT_SECONDS)
+
+
+def store(name: str, value: str = "") -> Body:
+    def body(connection: Connection) -> None:
+        connection.execute(insert(platform_state).values(name=f"test {name}", value=value))
+
+    return body
+
+
+def store_with_entry(name: str) -> Body:
+    def body(connection: Connection) -> None:
+        store(name)(connection)
+        event, at = AuditEvent.TENANT_PROVISION, datetime.now(UTC)
+        entries.record(connection, PLATFORM, event=event, target=f"tenant:{name}", at=at)
+
+    return body
+
+
+def fail(name: str, error: BaseException) -> Body:
+    def body(connection: Connection) -> None:
+        store(name)(connection)
+        raise error
+
+    return body
+
+
+def names(*numbers: int) -> dict[str, str]:
+    return {f"test {number}": "" for number in numbers}
+
+
+# One commit for several changes
+
+
+def test_changes_that_wait_are_committed_together_in_their_order(group: Group) -> None:
+    calls = group.run(*(store(str(number)) for number in range(5)))
+    assert [call.exception() for call in calls] == [None] * 5
+    assert group.values == names(0, 1, 2, 3, 4)
+    assert group.transactions[:11] == ["SAVEPOINT", "RELEASE"] * 5 + ["COMMIT"]
+
+
+def test_no_change_returns_before_the_commit(group: Group) -> None:
+    group.run(store("0"), fail("1", ZeroDivisionError()), store("2"))
+    at = group.transactions.index("COMMIT")
+    before, after = group.transactions[:at], group.transactions[at:]
+    assert before == ["SAVEPOINT", "RELEASE", "SAVEPOINT", "ROLLBACK TO", "RELEASE", "SAVEPOINT", "RELEASE"]
+    assert sorted(after[1:]) == ["end 0", "end 1", "end 2", "end first"]
+
+
+def test_a_change_alone_waits_for_nothing_and_has_no_savepoint(group: Group) -> None:
+    group.change(store("0"), "0")
+    assert group.transactions == ["BEGIN", "COMMIT", "end 0"]
+    assert group.database.lock_waits == 0
+
+
+def test_a_group_has_a_largest_size(group: Group) -> None:
+    group.limit(max_changes=2, max_seconds=TIMEOUT_SECONDS)
+    group.run(*(store(str(number)) for number in range(4)))
+    steps = [step for step in group.transactions if not step.startswith("end")]
+    assert steps == ["SAVEPOINT", "RELEASE", "COMMIT", "BEGIN", "SAVEPOINT", "RELEASE", "COMMIT", "BEGIN", "COMMIT"]
+
+
+def test_an_old_group_takes_no_further_change(group: Group) -> None:
+    now = 0.0
+    group.limit(max_seconds=5, clock=lambda: now, sleep=lambda _: None)
+
+    def grow_old(connection: Connection) -> None:
+        nonlocal now
+        now += 6
+
+    group.run(store("0"), grow_old, store("2"))
+    steps = [step for step in group.transactions if not step.startswith("end")]
+    assert steps == ["SAVEPOINT", "RELEASE", "SAVEPOINT", "RELEASE", "COMMIT", "BEGIN", "COMMIT"]
+
+
+@pytest.mark.parametrize(
+    ("commit_seconds", "commits"), [(0, 5), (0.01, 3), (0.02, 2), (10, 2)], ids=["fast", "slow", "slower", "limit"]
+)
+def test_a_group_grows_older_where_commits_are_slow(group: Group, commit_seconds: float, commits: int) -> None:
+    now = 0.0
+    group.limit(clock=lambda: now, sleep=lambda _: None)
+
+    def take(_: Connection) -> None:
+        nonlocal now
+        now += 0.03
+
+    def commit_slowly(statement: str) -> None:
+        nonlocal now
+        now += commit_seconds if statement == "COMMIT" else 0
+
+    group.on_statement = commit_slowly
+    group.change(store("0"), "0")
+    group.run(take, take, take, take, take)
+    assert group.transactions.count("COMMIT") == commits
+
+
+def test_other_processes_get_a_pause_between_groups(group: Group) -> None:
+    now = 0.0
+    pauses: list[float] = []
+    group.limit(max_changes=1, clock=lambda: now, sleep=pauses.append)
+
+    def take(seconds: float) -> Body:
+        def body(_: Connection) -> None:
+            nonlocal now
+            now += seconds
+
+        return body
+
+    group.run(take(0.5), take(20), store("2"))
+    # The first change takes no time.
+    assert pauses == pytest.approx([0.05, 0.1])
+
+
+def test_a_bulk_change_shares_its_transaction_with_none(group: Group) -> None:
+    group.run(store("0"), store("1"), store("2"), bulk=(1,))
+    steps = [step for step in group.transactions if not step.startswith("end")]
+    assert steps == ["SAVEPOINT", "RELEASE", "COMMIT", "BEGIN", "COMMIT", "BEGIN", "COMMIT"]
+    assert group.values == names(0, 1, 2)
+
+
+def test_a_change_sees_the_earlier_ones_of_its_group(group: Group) -> None:
+    seen: list[int] = []
+
+    def count(connection: Connection) -> None:
+        seen.append(len(connection.execute(select(platform_state.c.name)).all()))
+
+    group.run(count, store("1"), count)
+    assert seen[1] == seen[0] + 1
+
+
+def test_waits_are_counted(group: Group) -> None:
+    group.run(store("0"), store("1"))
+    assert group.database.lock_waits == 2
+
+
+# A change that fails
+
+
+@pytest.mark.parametrize("error", [ZeroDivisionError(), KeyboardInterrupt(), SystemExit()], ids=repr)
+def test_a_change_that_fails_undoes_only_itself(group: Group, error: BaseException) -> None:
+    calls = group.run(store("0"), fail("1", error), store("2"))
+    assert [call.exception() for call in calls] == [None, error, None]
+    assert group.values == names(0, 2)
+
+
+def test_a_first_change_that_fails_leaves_the_others_a_new_transaction(group: Group) -> None:
+    group.limit(max_changes=1)
+    calls = group.run(fail("0", ZeroDivisionError()), store("1"))
+    assert [type(call.exception()) for call in calls] == [ZeroDivisionError, type(None)]
+    assert group.values == names(1)
+
+
+def test_a_last_change_that_fails_commits_the_others(group: Group) -> None:
+    calls = group.run(store("0"), fail("1", ZeroDivisionError()))
+    assert calls[0].exception() is None
+    assert group.values == names(0)
+
+
+def test_a_rollback_within_a_change_ends_only_this_change(group: Group) -> None:
+    def undo(connection: Connection) -> None:
+        store("1")(connection)
+        connection.rollback()
+
+    calls = group.run(store("0"), undo, store("2"))
+    assert [call.exception() for call in calls] == [None] * 3
+    assert group.values == names(0, 2)
+
+
+def test_a_change_may_have_savepoints_of_its_own(group: Group) -> None:
+    def nested(connection: Connection) -> None:
+        store("1")(connection)
+        with suppress(IntegrityError), connection.begin_nested():
+            store("2")(connection)
+            store("2")(connection)
+
+    calls = group.run(store("0"), nested, store("3"))
+    assert [call.exception() for call in calls] == [None] * 3
+    assert group.values == names(0, 1, 3)
+
+
+def test_an_ended_change_takes_no_statements(group: Group) -> None:
+    left: list[Connection] = []
+    group.run(left.append, store("1"))
+    with pytest.raises(Exception, match="closed"):
+        left[0].execute(select(platform_state))
+
+
+def test_a_result_that_is_not_read_to_its_end_stops_no_later_change(group: Group) -> None:
+    """Its cursor would keep the snapshot open, and BEGIN IMMEDIATE fails on a snapshot that is not the newest."""
+    results: list[Any] = []
+    with group.database.write() as connection:
+        connection.execute(insert(platform_state), [{"name": f"row {row}", "value": ""} for row in range(500)])
+
+    def read_a_row(connection: Connection) -> None:
+        results.append(connection.execute(select(platform_state)))
+        assert results[-1].fetchone()
+
+    for _ in range(3):
+        group.change(read_a_row, "1")
+        other = sqlite3.connect(group.url.removeprefix("sqlite:///"))
+        with other:
+            other.execute("UPDATE platform_state SET value = value || '.'")
+        other.close()
+    group.change(store("last"), "2")
+    assert "test last" in group.values
+
+
+# A commit that fails
+
+
+def violate_at_commit(connection: Connection) -> None:
+    connection.exec_driver_sql("PRAGMA defer_foreign_keys = ON")
+    values = {"user_id": "none", "organization_id": "none", "role": "owner", "created_at": datetime.now(UTC)}
+    connection.execute(insert(memberships).values(values))
+
+
+def test_a_commit_that_fails_fails_all_changes_of_its_group(group: Group) -> None:
+    calls = group.run(store("0"), fail("1", ZeroDivisionError()), violate_at_commit, store("3"))
+    assert [type(call.exception()) for call in calls] == [IntegrityError] * 4
+    assert group.values == {}
+    group.change(store("4"), "4")
+    assert group.values == names(4)
+
+
+def fill(connection: Connection) -> None:
+    """Write until SQLite finds no room, and rolls the transaction back by itself."""
+    pages = connection.exec_driver_sql("PRAGMA page_count").scalar_one()
+    connection.exec_driver_sql(f"PRAGMA max_page_count = {pages}")
+    for number in range(100):
+        store(f"full {number}", "." * 4000)(connection)
+
+
+def test_a_full_disk_fails_all_changes_of_the_group(group: Group) -> None:
+    calls = group.run(store("0"), fail("1", ZeroDivisionError()), fill, store("3"))
+    errors = [call.exception() for call in calls[:3]]
+    assert all(isinstance(error, DBAPIError) and is_read_only_or_full(error) for error in errors), errors
+    # It had another transaction, in which there was room.
+    assert calls[3].exception() is None
+    assert group.values == names(3)
+
+
+def test_after_an_error_that_rolls_back_no_statement_is_committed_by_itself(group: Group) -> None:
+    def go_on(connection: Connection) -> None:
+        with suppress(OperationalError):
+            fill(connection)
+        connection.execute(update(platform_state).values(value="half"))
+
+    def end_anyway(connection: Connection) -> None:
+        with suppress(OperationalError):
+            fill(connection)
+
+    for body in (go_on, end_anyway):
+        with pytest.raises(OperationalError, match="full"):
+            group.change(body, "0")
+        calls = group.run(store("0"), body)
+        errors = [call.exception() for call in calls]
+        assert all(isinstance(error, OperationalError) for error in errors), errors
+    assert group.values == {}
+    with group.database.read() as connection:
+        assert "half" not in connection.scalars(select(platform_state.c.value)).all()
+
+
+def test_a_change_that_ends_the_transaction_itself_fails_with_its_group(group: Group) -> None:
+    def end(connection: Connection) -> None:
+        connection.exec_driver_sql("ROLLBACK")
+
+    def end_and_go_on(connection: Connection) -> None:
+        end(connection)
+        store("half")(connection)
+
+    for body in (end, end_and_go_on):
+        calls = group.run(store("0"), body)
+        errors = [call.exception() for call in calls]
+        assert all(isinstance(error, OperationalError) for error in errors), errors
+    assert group.values == {}
+
+
+def test_a_busy_database_fails_the_changes_that_waited_with_the_first(group: Group, tmp_path: Path) -> None:
+    event.listen(group.database.engine, "connect", lambda driver, _: driver.execute("PRAGMA busy_timeout = 500"))
+    group.database.engine.dispose()
+    other = sqlite3.connect(group.url.removeprefix("sqlite:///"), isolation_level=None, check_same_thread=False)
+
+    def take_lock(_: float) -> None:
+        if not other.in_transaction:
+            other.execute("BEGIN IMMEDIATE")
+
+    # The other process takes the lock between two groups.
+    group.limit(max_changes=1, sleep=take_lock)
+    calls = group.run(*(store(str(number)) for number in range(8)))
+    errors = [call.exception() for call in calls]
+    assert all(isinstance(error, DBAPIError) and is_lock_timeout(error) for error in errors), errors
+    assert group.transactions.count("BEGIN") == 1
+    other.rollback()
+    other.close()
+    group.change(store("8"), "8")
+    assert group.values == names(8)
+
+
+# Audit entries
+
+
+def targets(database: Database) -> list[str]:
+    with database.read() as connection:
+        return list(connection.scalars(select(audit_log.c.target).order_by(audit_log.c.id)))
+
+
+def test_each_change_of_a_group_has_its_entry_and_the_chain_is_valid(group: Group) -> None:
+    def fail_with_entry(connection: Connection) -> None:
+        store_with_entry("1")(connection)
+        raise ZeroDivisionError
+
+    group.run(store_with_entry("0"), fail_with_entry, store_with_entry("2"), store_with_entry("3"))
+    assert targets(group.database) == ["tenant:0", "tenant:2", "tenant:3"]
+    assert group.values == names(0, 2, 3)
+    with group.database.read() as connection:
+        verified = verification.verify(connection, digests.key_of(SECRET))
+    assert (verified.fault, verified.entries) == (None, 3)
+
+
+def test_a_change_whose_entry_cannot_be_written_is_undone_alone(group: Group) -> None:
+    with group.database.write() as connection:
+        connection.exec_driver_sql(
+            "CREATE TRIGGER refuse BEFORE INSERT ON audit_log WHEN NEW.target = 'tenant:1'"
+            " BEGIN SELECT RAISE(ABORT, 'no entry'); END"
+        )
+    calls = group.run(store_with_entry("0"), store_with_entry("1"), store_with_entry("2"))
+    assert [type(call.exception()) for call in calls] == [type(None), IntegrityError, type(None)]
+    assert targets(group.database) == ["tenant:0", "tenant:2"]
+    assert group.values == names(0, 2)
+
+
+# Turns
+
+
+def test_a_second_transaction_in_a_thread_is_refused_at_once(group: Group) -> None:
+    def nested(connection: Connection) -> None:
+        with pytest.raises(RuntimeError, match="in a write transaction"):
+            group.change(store("inner"), "inner")
+        with pytest.raises(Busy), group.database.write_without_waiting():
+            raise AssertionError("two transactions at once")
+        store("outer")(connection)
+
+    group.change(nested, "outer")
+    assert group.values == {"test outer": ""}
+
+
+def test_a_change_that_does_not_wait_leaves_the_queue(group: Group) -> None:
+    busy: list[bool] = []
+
+    def try_to_change(_: Connection) -> None:
+        def attempt() -> None:
+            with pytest.raises(Busy), group.database.write_without_waiting():
+                raise AssertionError("two transactions at once")
+            busy.append(True)
+
+        group.threads.submit(attempt).result(TIMEOUT_SECONDS)
+
+    group.run(try_to_change, store("1"))
+    assert busy == [True]
+    with group.database.write_without_waiting() as connection:
+        store("2")(connection)
+    assert group.values == names(1, 2)
+    with group.database.write() as connection:
+        assert connection.exec_driver_sql("PRAGMA busy_timeout").scalar() == 10_000
+
+
+def test_many_changes_of_two_processes_and_their_failures(group: Group) -> None:
+    """Two engines stand in for two processes. Each change adds one; every third fails afterwards."""
+    group.limit()
+    with group.database.write() as connection:
+        store("sum", "0")(connection)
+    other = Database(group.url)
+    total = platform_state.c.name == "test sum"
+
+    def add(number: int) -> bool:
+        with (other if number % 10 == 0 else group.database).write() as connection:
+            value = connection.scalar(select(platform_state.c.value).where(total))
+            connection.execute(update(platform_state).where(total).values(value=str(int(value or 0) + 1)))
+            store(f"of {number}")(connection)
+            if number % 3 == 0:
+                raise ZeroDivisionError
+        return True
+
+    def attempt(number: int) -> bool:
+        with suppress(ZeroDivisionError):
+            return add(number)
+        return False
+
+    done = [number for number, is_done in enumerate(group.threads.map(attempt, range(600))) if is_done]
+    other.close()
+    assert len(done) == 400
+    expected = {f"test of {number}": "" for number in done}
+    assert group.values == expected | {"test sum": "400"}

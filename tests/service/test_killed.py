@@ -1,0 +1,127 @@
+"""A platform killed (-9) again and again while clients change things: nothing lost, nothing done twice."""
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from sqlalchemy import select
+
+from service.db.engine import Database
+from service.db.tables import tenants
+from tests.service import load
+from tests.service.conftest import KINDS
+from tests.service.load import Journal, Target, Work
+from tests.service.planned import until
+from tests.service.running import AURORA, DATA_LAKE, OWNER, WEB_SHOP, Running
+from tests.service.test_replicas import audited, keys_are_stored_once
+
+CLIENTS: list[tuple[Work, dict[str, str]]] = [
+    *[(load.making_keys, {"tenant": WEB_SHOP})] * 8,
+    *[(load.making_keys, {"tenant": DATA_LAKE})] * 8,
+    *[(load.making_tenants, {"tenant": WEB_SHOP, "organization": AURORA})] * 2,
+]
+# One request may meet many kills.
+PATIENCE_SECONDS = 600
+MOMENT_SECONDS = 0.3
+"""A platform is killed within this time after the first change that it answered."""
+KILLED_AT_START = 0.2
+"""How often it is killed once more while it starts."""
+
+
+@pytest.fixture(params=KINDS)
+def killed(request: pytest.FixtureRequest, new_database_url: Callable[[str, bool], str]) -> Iterator[Running]:
+    url = new_database_url("postgresql", True) if request.param == "postgresql" else None
+    with Running(url, FROST_PLATFORM_PROVISIONING_PACE="0.1") as running:
+        yield running
+
+
+class Load:
+    """Clients in threads, whose journals grow while they work."""
+
+    def __init__(self, platform: Running, seed: int) -> None:
+        self.targets = [
+            Target(
+                port=0,
+                socket=str(platform.socket),
+                token=platform.token(OWNER),
+                until=float("inf"),
+                seed=seed + number,
+                patience=PATIENCE_SECONDS,
+                **more,
+            )
+            for number, (_, more) in enumerate(CLIENTS)
+        ]
+        self.journals = [Journal() for _ in CLIENTS]
+        self.threads = ThreadPoolExecutor(len(CLIENTS))
+        self.ends = [
+            self.threads.submit(load.worked, work, target, journal)
+            for (work, _), target, journal in zip(CLIENTS, self.targets, self.journals, strict=True)
+        ]
+
+    @property
+    def answers(self) -> int:
+        return sum(len(journal.done) for journal in self.journals)
+
+    def stop(self) -> None:
+        for target in self.targets:
+            target.until = 0.0
+        for end in self.ends:
+            end.result(PATIENCE_SECONDS)
+
+    def done(self, work: Work) -> list[dict[str, str]]:
+        return [
+            one for (own, _), journal in zip(CLIENTS, self.journals, strict=True) if own is work for one in journal.done
+        ]
+
+
+def kill_under_load(platform: Running, kills: int) -> None:
+    chance = random.Random()
+    clients = Load(platform, chance.randrange(10**6))
+    try:
+        for _ in range(kills):
+            before = clients.answers
+            until(lambda before=before: clients.answers > before)  # type: ignore[misc]
+            time.sleep(chance.uniform(0, MOMENT_SECONDS))
+            platform.kill()
+            if chance.random() < KILLED_AT_START:
+                platform.process = platform.launch()
+                time.sleep(chance.uniform(0, 2 * MOMENT_SECONDS))
+                platform.kill()
+            platform.start()
+    finally:
+        clients.stop()
+    assert not [journal.error for journal in clients.journals if journal.error]
+    broken = sum(len(journal.failures) for journal in clients.journals)
+    print(f"{clients.answers} changes, {broken} broken requests")  # noqa: T201
+    assert broken >= kills, "the kills met no requests"
+    verification = platform.get("/api/v1/platform/audit/verify").json()
+    assert verification["ok"], verification
+    database = Database(platform.database_url)
+    try:
+        is_stored_once(database, clients)
+    finally:
+        database.close()
+
+
+def is_stored_once(database: Database, clients: Load) -> None:
+    log = audited(database)
+    keys_are_stored_once(database, log, clients.done(load.making_keys))
+    with database.read() as connection:
+        made = connection.execute(select(tenants).where(tenants.c.display_name.startswith("Load "))).all()
+    answered = clients.done(load.making_tenants)
+    assert {row.id for row in made} == {one["id"] for one in answered}
+    assert len({row.display_name for row in made}) == len(answered)
+    assert all(log["tenant.create", f"tenant:{row.id}"] == 1 for row in made)
+    assert all(log["tenant.provision", f"tenant:{row.id}"] <= 1 for row in made)
+
+
+def test_killed_a_few_times_nothing_answered_is_lost(killed: Running) -> None:
+    kill_under_load(killed, 3)
+
+
+@pytest.mark.slow
+def test_killed_100_times_nothing_answered_is_lost(killed: Running) -> None:
+    """About two minutes on each database."""
+    kill_under_load(killed, 100)

@@ -1,0 +1,172 @@
+"""Routes that are analysed on their first use: when, once, in threads, and with the result of FastAPI."""
+
+import json
+import subprocess
+import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from fastapi import APIRouter, FastAPI
+from fastapi.routing import APIRoute
+from fastapi.testclient import TestClient
+from pydantic import BaseModel
+from starlette.routing import Match
+
+from service.api import lazy_route
+from service.api.lazy_route import LazyRoute
+
+ROOT = Path(__file__).parents[2]
+
+
+class Pet(BaseModel):
+    name: str
+
+
+def name_pet(pet_id: int, pet: Pet, loud: bool = False) -> dict[str, object]:
+    """Name a pet."""
+    return {"id": pet_id, "name": pet.name.upper() if loud else pet.name}
+
+
+def router(route_class: type[APIRoute]) -> APIRouter:
+    router = APIRouter(route_class=route_class, tags=["pets"])
+    router.put("/pets/{pet_id:int}", operation_id="namePet", status_code=201, responses={404: {"model": Pet}})(name_pet)
+    router.get("/pets")(lambda: [])
+    return router
+
+
+def lazy() -> LazyRoute:
+    route = router(LazyRoute).routes[0]
+    assert isinstance(route, LazyRoute)
+    return route
+
+
+def is_analysed(route: APIRoute) -> bool:
+    return "dependant" in vars(route)
+
+
+@pytest.fixture
+def analyses(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The paths that FastAPI has analysed, in order."""
+    paths: list[str] = []
+    analyse = APIRoute.__init__
+
+    def record(self: APIRoute, path: str, *args: object, **options: object) -> None:
+        paths.append(path)
+        analyse(self, path, *args, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(APIRoute, "__init__", record)
+    return paths
+
+
+def test_a_route_has_its_arguments_before_it_is_analysed() -> None:
+    route, eager = lazy(), router(APIRoute).routes[0]
+    for name in vars(route).keys() - {"_options", "_is_analysed"}:
+        assert getattr(route, name) == getattr(eager, name), name
+    assert not is_analysed(route)
+
+
+def test_matching_a_path_does_not_analyse_the_route() -> None:
+    route = lazy()
+    match, scope = route.matches({"type": "http", "method": "PUT", "path": "/pets/7"})
+    assert (match, scope["path_params"]) == (Match.FULL, {"pet_id": 7})
+    assert route.matches({"type": "http", "method": "PUT", "path": "/pets/seven"})[0] is Match.NONE
+    assert not is_analysed(route)
+
+
+def test_an_analysed_route_has_what_fastapi_finds() -> None:
+    route, eager = lazy(), router(APIRoute).routes[0]
+    route.analyse()
+    assert vars(route).keys() - {"_options", "_is_analysed"} == vars(eager).keys()
+    assert [field.name for field in route.dependant.query_params] == ["loud"]
+    assert route.body_field is not None
+    assert route.body_field.field_info.annotation is Pet
+
+
+def test_a_request_analyses_only_its_own_route(analyses: list[str]) -> None:
+    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
+    app.router.routes.extend(router(LazyRoute).routes)
+    client = TestClient(app)
+    for _ in range(2):
+        answer = client.put("/pets/7?loud=yes", json={"name": "rex"})
+        assert (answer.status_code, answer.json()) == (201, {"id": 7, "name": "REX"})
+    assert client.put("/pets/7", json={"name": 7}).status_code == 422
+    assert analyses == ["/pets/{pet_id:int}"]
+
+
+def test_threads_that_use_a_route_first_analyse_it_once(analyses: list[str]) -> None:
+    route, barrier = lazy(), threading.Barrier(8)
+
+    def use(_: int) -> tuple[object, ...]:
+        barrier.wait()
+        return route.app, route.dependant, route.body_field
+
+    with ThreadPoolExecutor(8) as threads:
+        assert {tuple(map(id, parts)) for parts in threads.map(use, range(8))} == {
+            (id(route.app), id(route.dependant), id(route.body_field))
+        }
+    assert analyses == ["/pets/{pet_id:int}"]
+
+
+def test_an_attribute_that_no_route_has_is_an_error() -> None:
+    route = lazy()
+    for _ in range(2):
+        with pytest.raises(AttributeError, match="colour"):
+            _ = route.colour
+
+
+def test_an_endpoint_that_cannot_be_analysed_is_an_error_at_each_use() -> None:
+    def endpoint(thing: threading.Event) -> None: ...
+
+    route = LazyRoute("/things", endpoint)
+    for _ in range(2):
+        with pytest.raises(Exception, match="Invalid args for response field"):
+            _ = route.app
+
+
+def test_all_routes_are_analysed_after_the_start_also_behind_one_that_cannot_be(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def endpoint(thing: threading.Event) -> None: ...
+
+    routes = [LazyRoute("/things", endpoint), *router(LazyRoute).routes]
+    lazy_route.analyse_routes(routes, threading.Event(), delay=0, pause=0)
+    assert [is_analysed(route) for route in routes if isinstance(route, APIRoute)] == [False, True, True]
+    assert caplog.messages == ["/things cannot be analysed"]
+
+
+def test_a_platform_that_stops_analyses_nothing_more() -> None:
+    route, stopping = lazy(), threading.Event()
+    stopping.set()
+    lazy_route.start_analysis([route], stopping).join()
+    assert not is_analysed(route)
+
+
+def test_the_description_is_the_same_when_models_are_built_on_first_use() -> None:
+    code = """
+import json, sys
+if sys.argv[1] == "platform":
+    from service.__main__ import import_server
+    import_server()
+from pydantic import BaseModel
+assert "defer_build" not in BaseModel.model_config
+from fastapi import FastAPI
+from fastapi.openapi.models import OpenAPI
+from service import app
+from service.account.api_keys import NewKey
+assert OpenAPI.__pydantic_complete__ is NewKey.__pydantic_complete__ is (sys.argv[1] != "platform")
+from service.api import openapi
+assert not any("dependant" in vars(route) for area in app.AREAS for route in area.router.routes)
+application = FastAPI()
+for area in app.AREAS:
+    application.router.routes.extend(area.router.routes)
+print(json.dumps(openapi.document(application), sort_keys=True))
+"""
+
+    def description(models: str) -> object:
+        command = [sys.executable, "-c", code, models]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
+        return json.loads(done.stdout)
+
+    assert description("platform") == description("all")

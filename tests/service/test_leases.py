@@ -1,0 +1,227 @@
+"""Processes that share a database take leases of an allowance: together they never exceed it, and use nearly all."""
+
+import random
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from service.authn.leased_limits import LeasedLimits, leases_of
+from service.authn.rate_limit import HELD_MICROSECONDS, MINUTE, Grant, RateLimited, interval_of, take_lease
+from service.db.engine import Database
+from service.db.tables import rate_limits
+from tests.scaling.replicas import LeaseRows, Simulation, excess
+
+SECOND = 1_000_000  # in microseconds
+START = 1_900_000_000 * SECOND
+STEPS = st.tuples(
+    st.integers(0, 3),  # the replica
+    st.sampled_from((0, 1, 1_000, 20_000, 300_000, 2 * SECOND, 61 * SECOND)),  # microseconds since the last step
+    st.integers(1, 40),  # requests
+    st.sampled_from((1, 1, 1, 5)),  # the weight of each
+    st.sampled_from((False, False, False, True)),  # whether the replica is killed before
+)
+
+
+@pytest.fixture
+def database(new_database_url: Callable[[str, bool], str]) -> Iterator[Database]:
+    opened = Database(new_database_url("postgresql", True))
+    yield opened
+    opened.close()
+
+
+def test_the_statement_grants_what_the_model_of_a_row_grants(database: Database) -> None:
+    now, numbers = START, random.Random(7)
+    rows = LeaseRows(lambda: now)
+    grants = []
+    with database.write() as connection:
+        for _ in range(2_000):
+            now += int(numbers.choice((0, 1, 0.001, 0.1, 1, 30)) * numbers.randrange(SECOND))
+            interval = interval_of(numbers.choice((1, 7, 60, 600, 60_000, 1_000_000)))
+            needed = min(numbers.choice((1, 1, 1, 5, 100)), MINUTE // interval)
+            key, wanted = numbers.choice("ab"), numbers.choice((0, 2, 50, 10_000))
+            granted = take_lease(connection, key, interval, needed, wanted, HELD_MICROSECONDS, now=now)
+            assert granted == rows.take_lease(key, interval, needed, wanted)
+            grants.append(granted.requests)
+    assert {0, 1}.issubset(grants)
+    assert max(grants) > 50
+
+
+def test_a_row_far_in_the_future_is_ignored_and_one_of_the_next_minutes_is_not(database: Database) -> None:
+    """A step of the server's clock must neither lock a key out nor give it a second allowance."""
+    for ahead, granted in ((3_600 * SECOND, 1), (MINUTE + SECOND, 0)):
+        with database.write() as connection:
+            connection.execute(rate_limits.insert().values(key_id=str(ahead), full_at=START + ahead))
+            assert take_lease(connection, str(ahead), interval_of(60), 1, now=START).requests == granted
+
+
+@settings(max_examples=200, deadline=None)
+@given(per_minute=st.sampled_from((1, 7, 60, 600, 60_000)), steps=st.lists(STEPS, max_size=60), seed=st.integers(0, 9))
+def test_replicas_never_exceed_the_allowance(
+    per_minute: int, steps: list[tuple[int, int, int, int, bool]], seed: int
+) -> None:
+    simulation, admitted = Simulation(4, drift=0.0004, seed=seed), []
+    for number, after, requests, weight, is_killed in steps:
+        simulation.now += after
+        if is_killed:
+            simulation.start_again(number)
+        for _ in range(requests):
+            if simulation.replicas[number].admits(per_minute, weight):
+                admitted += [simulation.now] * min(weight, per_minute)
+    assert excess(admitted, per_minute) == 0
+
+
+def test_an_idle_lease_is_used_up_by_time_and_gives_nothing_beside_a_full_allowance() -> None:
+    """Else a minute later all replicas had their old leases beside the new allowance."""
+    simulation = Simulation(3)
+    assert all(replica.admits(600) for replica in simulation.replicas)
+    simulation.now += MINUTE
+    admitted = sum(replica.admits(600) for replica in simulation.replicas for _ in range(700))
+    assert 600 * 0.98 <= admitted <= 600
+
+
+def test_a_lease_near_the_limit_is_a_single_request_so_that_none_is_left_at_another_replica() -> None:
+    simulation = Simulation(2)
+    admitted = [simulation.replicas[number % 2].admits(20) for number in range(61)]
+    assert admitted == [True] * 20 + [False] * 41
+
+
+def test_a_refused_key_is_refused_without_the_database_until_a_request_comes_back() -> None:
+    simulation = Simulation(1)
+    replica, rows = simulation.replicas[0], simulation.rows
+    assert [replica.admits(60) for _ in range(61)] == [True] * 60 + [False]
+    before = rows.statements
+    simulation.now += SECOND - 1
+    assert not any(replica.admits(60) for _ in range(1_000))
+    assert rows.statements == before
+    simulation.now += 1
+    assert [replica.admits(60) for _ in range(2)] == [True, False]
+
+
+def test_a_busy_key_asks_the_database_a_few_times_a_second() -> None:
+    simulation = Simulation(1)
+    replica = simulation.replicas[0]
+    for _ in range(10_000):
+        simulation.now += 2_000
+        assert replica.admits(60_000)
+    assert simulation.rows.statements <= 20 * 4
+
+
+def test_a_changed_limit_counts_from_the_next_request_on() -> None:
+    simulation = Simulation(1)
+    replica = simulation.replicas[0]
+    assert [replica.admits(1) for _ in range(2)] == [True, False]
+    simulation.now += SECOND
+    assert replica.admits(60_000)
+    assert [replica.admits(1) for _ in range(2)] == [False, False]
+
+
+def test_at_most_so_many_leases_are_in_memory() -> None:
+    rows = LeaseRows(lambda: START)
+    limits = LeasedLimits(rows.take_lease, lambda: 0, max_leases=10)
+    for number in range(1_000):
+        limits.renew(str(number), 60_000)
+    assert len(limits._leases) <= 10
+
+
+def test_leases_of_full_allowances_leave_the_memory() -> None:
+    now = START
+    limits = LeasedLimits(LeaseRows(lambda: now).take_lease, lambda: now)
+    for number in range(1_000):
+        now += SECOND
+        limits.renew(str(number), 600)
+    assert len(limits._leases) < 10
+
+
+def test_concurrent_requests_of_replicas_get_exactly_the_allowance(database: Database) -> None:
+    began = time.monotonic()
+    replicas = [LeasedLimits(leases_of(database)) for _ in range(2)]
+
+    def is_admitted(number: int) -> bool:
+        limits = replicas[number % 2]
+        try:
+            if not limits.take("k", 6):
+                limits.renew("k", 6)
+        except RateLimited:
+            return False
+        return True
+
+    with ThreadPoolExecutor(16) as threads:
+        admitted = sum(threads.map(is_admitted, range(400)))
+    # One comes back each 10 s: on a machine that took longer for all of them.
+    assert 6 <= admitted <= 6 + int((time.monotonic() - began) / 10)
+
+
+def test_threads_share_a_lease(database: Database) -> None:
+    grants: list[Grant] = []
+    take = leases_of(database)
+
+    def noted(*arguments: int) -> Grant:
+        grants.append(take(*arguments))  # type: ignore[arg-type]
+        return grants[-1]
+
+    # A clock that stops: no lease ends.
+    limits = LeasedLimits(noted, lambda: 0)  # type: ignore[arg-type]
+    with ThreadPoolExecutor(16) as threads:
+        list(threads.map(lambda _: limits.renew("k", 60_000), range(2_000)))
+    assert len(grants) < 200
+    # No request without a grant. The last requests of a lease may expire.
+    assert sum(grant.requests for grant in grants) - limits._leases["k"].unused >= 2_000
+
+
+def test_a_take_does_not_wait_while_a_lease_is_renewed() -> None:
+    rows, asked, answer = LeaseRows(lambda: START), threading.Event(), threading.Event()
+
+    def slow(*arguments: int) -> Grant:
+        asked.set()
+        assert answer.wait(60)
+        return rows.take_lease(*arguments)  # type: ignore[arg-type]
+
+    limits = LeasedLimits(slow, lambda: 0)  # type: ignore[arg-type]
+    with ThreadPoolExecutor(1) as threads:
+        renewal = threads.submit(limits.renew, "k", 600)
+        assert asked.wait(60)
+        assert limits.take("k", 600) is False
+        answer.set()
+        renewal.result()
+    assert limits.take("k", 600) is True
+
+
+def test_a_lease_that_could_not_be_taken_counts_nothing_and_keeps_what_was_left() -> None:
+    now, is_away = START, False
+    rows = LeaseRows(lambda: now)
+
+    def take(*arguments: int) -> Grant:
+        if is_away:
+            raise ConnectionError
+        return rows.take_lease(*arguments)  # type: ignore[arg-type]
+
+    limits = LeasedLimits(take, lambda: now)  # type: ignore[arg-type]
+    limits.renew("k", 600)
+    left = limits._leases["k"].unused
+    assert left == 8
+    is_away = True
+    with pytest.raises(ConnectionError):
+        limits.renew("k", 600, left + 1)
+    assert limits.take("k", 600, left)
+
+
+def test_rows_with_a_full_allowance_are_removed_once_a_minute(database: Database) -> None:
+    now = 0
+    limits = LeasedLimits(leases_of(database), lambda: now)
+    with database.write() as connection:
+        connection.execute(rate_limits.insert().values(key_id="full", full_at=1))
+    limits.renew("k", 1)
+    assert not limits.drain()
+    now = MINUTE
+    assert limits.drain()
+    with database.write() as connection:
+        limits.write(connection, True)
+    with database.read() as connection:
+        assert [row.key_id for row in connection.execute(rate_limits.select())] == ["k"]
+    now = 2 * MINUTE
+    assert not limits.drain()

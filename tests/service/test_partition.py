@@ -1,0 +1,127 @@
+"""Organizations are independent of each other, so that a database can be partitioned by them (docs/scaling.md)."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Column, ForeignKey, MetaData, String, Table, delete, select
+
+from service.db import tables
+from service.db.tables import metadata, organizations, tenants
+from tests.scaling.partition import (
+    BY_ID,
+    OF_INSTALLATION,
+    OF_PEOPLE,
+    belongs_to,
+    global_constraints,
+    organization_path,
+    tables_of_organizations,
+)
+from tests.service.running import AURORA, BOREALIS, NEWSROOM, WEB_SHOP
+from tests.service.test_statements import Counted
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "scaling.md"
+IDS = ("id",)
+# Unique in the whole database. Random ids and digests do not collide between partitions.
+GLOBAL: dict[str, set[tuple[str, ...]]] = {
+    "organizations": {IDS, ("slug",)},
+    "tenants": {IDS},
+    "groups": {IDS},
+    "policies": {IDS},
+    "resources": {IDS},
+    "quota_requests": {IDS},
+    "workload_identities": {IDS},
+    "api_keys": {IDS, ("key_prefix",)},
+    "workload_tokens": {("token_hash",)},
+    "isolation_projects": {("name",)},
+    "billing_accounts": {("account_number",)},
+    "operations": {("run_id",)},
+    "applied_tags": {("run_id", "kind", "resource_id")},
+    "users": {IDS, ("email",)},
+    "identities": {("issuer", "subject"), ("issuer", "user_id")},
+    "sessions": {IDS, ("issuer", "subject")},
+    "refresh_tokens": {("token_hash",)},
+    "device_codes": {("device_code_hash",), ("user_code",)},
+    "authorization_codes": {("code_hash",)},
+}
+
+
+def test_every_table_has_a_path_to_an_organization_or_is_listed() -> None:
+    without = {table.name for table in metadata.sorted_tables if organization_path(table) is None}
+    assert without == OF_PEOPLE | OF_INSTALLATION | BY_ID.keys()
+    for name, columns in BY_ID.items():
+        assert set(columns) <= set(metadata.tables[name].c.keys())
+
+
+def test_a_new_table_without_a_path_is_found() -> None:
+    other = MetaData()
+    assert organization_path(Table("notes", other, Column("user_id", String(36)))) is None
+    by_tenant = Table("by_tenant", other, Column("tenant_id", String(36), nullable=False))
+    assert organization_path(by_tenant) is not None
+    assert organization_path(Table("perhaps", other, Column("tenant_id", String(36)))) is None
+    key: Column[str] = Column("group_id", ForeignKey(tables.groups.c.id), nullable=False)
+    assert organization_path(Table("by_group", other, key)) is not None
+
+
+def test_a_row_of_an_organization_refers_only_to_its_own_rows_and_to_people() -> None:
+    for table in tables_of_organizations():
+        for key in table.foreign_keys:
+            parent = key.column.table
+            assert organization_path(parent) is not None or parent is tables.users, (table.name, parent.name)
+
+
+def test_the_constraints_over_all_organizations_are_the_known_ones() -> None:
+    listed = [table for table in metadata.sorted_tables if table.name not in OF_INSTALLATION | BY_ID.keys()]
+    found = {table.name: columns for table in listed if (columns := global_constraints(table))}
+    assert found == GLOBAL
+
+
+def test_the_document_explains_every_exception() -> None:
+    section = DOCUMENT.read_text().partition("## After one PostgreSQL")[2]
+    names = set(re.findall(r"`(\w+)(?:\.\w+)?`", section))
+    assert OF_PEOPLE | OF_INSTALLATION | BY_ID.keys() <= names
+    random = {
+        IDS,
+        ("token_hash",),
+        ("code_hash",),
+        ("device_code_hash",),
+        ("run_id",),
+        ("run_id", "kind", "resource_id"),
+    }
+    for name, constraints in GLOBAL.items():
+        for columns in constraints - random:
+            assert any(f"`{name}.{column}`" in section for column in columns), (name, columns)
+
+
+@pytest.fixture
+def demo(tmp_path: Path, database_url: str) -> Any:
+    opened = Counted(tmp_path, database_url)
+    yield opened
+    opened.close()
+
+
+def test_an_organization_answers_alike_without_the_rows_of_the_others(demo: Counted) -> None:
+    """The other organizations are removed by the paths of the schema; foreign keys find what would be missing."""
+    of_tenant = ("", "/api-keys", "/iam/policies", "/iam/groups", "/quotas-report", "/operations", "/activity")
+    paths = [
+        f"/api/v1/organizations/{AURORA}/tenants",
+        f"/api/v1/organizations/{AURORA}/quotas-report",
+        f"/api/v1/tenants/{WEB_SHOP}/resources/instance?limit=200",
+        *(f"/api/v1/tenants/{WEB_SHOP}{path}" for path in of_tenant),
+    ]
+
+    def answers() -> list[tuple[int, Any]]:
+        received = [demo.get(path, demo.session) for path in paths]
+        return [(answer.status_code, answer.json()) for answer in received]
+
+    before = answers()
+    assert {status for status, _ in before} == {200}
+    with demo.platform.database.write() as connection:
+        others = connection.scalars(select(organizations.c.id).where(organizations.c.id != AURORA)).all()
+        assert BOREALIS in others
+        assert connection.scalar(select(tenants.c.id).where(tenants.c.id == NEWSROOM))
+        for organization_id in others:
+            for table in reversed(tables_of_organizations()):
+                connection.execute(delete(table).where(belongs_to(table, organization_id)))
+    assert answers() == before

@@ -1,0 +1,199 @@
+"""Of identical refusals of a principal the first is an entry at once, and the others are one counted entry a minute."""
+
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, event, select
+
+from client.tables.activity import details_text
+from service.audit import refusals
+from service.audit.digests import key_of
+from service.audit.events import AuditEvent
+from service.audit.refusals import Refusal, RefusalLog
+from service.audit.verification import verify
+from service.clock import FixedClock
+from service.db.batch_writer import BatchWriter
+from service.db.engine import Database
+from service.db.tables import audit_log
+from service.principal import Principal
+from tests.service.audited import SECRET
+from tests.service.inside import Inside
+from tests.service.planned import until
+from tests.service.running import MEMBER, OWNER, STAGING, Running
+
+NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+RENAME = Refusal(AuditEvent.TENANT_RENAME, "/api/v1/tenants/t", 403, "PERMISSION_DENIED", None, "t")
+RENAME_REST = (RENAME.target, RENAME.status, RENAME.code, RENAME.organization_id, RENAME.tenant_id)
+
+
+def principal(request_id: str = "r", **members: Any) -> Principal:
+    return Principal(kind="api_key", request_id=request_id, user_id="u", **({"key_id": "k"} | members))
+
+
+def belongs_to(
+    connection: Connection, principal: Principal, organization_id: str | None, tenant_id: str | None
+) -> tuple[str | None, str | None]:
+    return organization_id, tenant_id
+
+
+def entries(database: Database) -> list[tuple[str, dict[str, Any]]]:
+    """Return the request id and the details of all entries, oldest first."""
+    with database.read() as connection:
+        query = select(audit_log.c.request_id, audit_log.c.details).order_by(audit_log.c.id)
+        return [(row.request_id, row.details) for row in connection.execute(query)]
+
+
+def repeated(database: Database) -> list[int]:
+    """Return the numbers of refusals that the entries stand for."""
+    return [details.get("repeated", 1) for _, details in entries(database)]
+
+
+@pytest.fixture
+def log(database: Database) -> RefusalLog:
+    return RefusalLog(database, FixedClock(NOW), belongs_to)
+
+
+def test_the_first_is_an_entry_at_once_and_the_others_are_one(database: Database, log: RefusalLog) -> None:
+    for number in range(5):
+        log.record(principal(f"r{number}"), RENAME)
+    refused = {"status": 403, "code": "PERMISSION_DENIED"}
+    assert entries(database) == [("r0", refused)]
+    log.flush()
+    assert entries(database) == [("r0", refused), ("r4", {**refused, "repeated": 4})]
+    log.flush()
+    assert len(entries(database)) == 2
+
+
+def test_different_refusals_are_entries_of_their_own(database: Database, log: RefusalLog) -> None:
+    others = [
+        (principal(key_id="other"), RENAME),
+        (principal(key_id=None, session_id="s"), RENAME),
+        (principal(), Refusal(AuditEvent.TENANT_CREATE, *RENAME_REST)),
+        (principal(), Refusal(AuditEvent.TENANT_RENAME, "/other", *RENAME_REST[1:])),
+        (principal(), Refusal(AuditEvent.TENANT_RENAME, RENAME.target, 404, *RENAME_REST[2:])),
+        (principal(), Refusal(AuditEvent.TENANT_RENAME, RENAME.target, 403, "SESSION_REQUIRED", None, "t")),
+    ]
+    for of, refusal in [(principal(), RENAME), *others]:
+        log.record(of, refusal)
+    assert repeated(database) == [1] * 7
+
+
+def test_while_a_refusal_is_repeated_each_minute_has_one_entry(database: Database, log: RefusalLog) -> None:
+    for _ in range(3):
+        log.record(principal(), RENAME)
+        log.record(principal(), RENAME)
+        log.flush()
+    assert repeated(database) == [1, 1, 2, 2]
+
+
+def test_after_a_minute_without_it_a_refusal_is_the_first_again(database: Database, log: RefusalLog) -> None:
+    log.record(principal(), RENAME)
+    # It may be a moment old now: the next one within a minute is still counted.
+    log.flush()
+    log.record(principal(), RENAME)
+    assert repeated(database) == [1]
+    log.flush()
+    log.flush()
+    log.record(principal(), RENAME)
+    assert repeated(database) == [1, 1, 1]
+
+
+def test_counts_are_written_in_time_without_a_further_refusal(database: Database, log: RefusalLog) -> None:
+    writer = BatchWriter(database, (), [(log.flush, 0.05)], seconds=0.01)
+    writer.start()
+    for _ in range(2):
+        log.record(principal(), RENAME)
+        log.record(principal(), RENAME)
+        until(lambda: not log._counts)
+    writer.stop()
+    assert repeated(database) == [1, 1, 1, 1]
+
+
+def test_counts_are_written_at_the_stop(database: Database, log: RefusalLog) -> None:
+    for _ in range(3):
+        log.record(principal(), RENAME)
+    log.close()
+    assert repeated(database) == [1, 2]
+    log.record(principal(), RENAME)
+    log.record(principal(), RENAME)
+    assert repeated(database) == [1, 2, 1, 1]
+
+
+def test_no_refusal_is_lost_while_the_log_takes_no_entry(database: Database, log: RefusalLog) -> None:
+    def fail(*noted: Any) -> None:
+        if noted[2].startswith("INSERT INTO audit_log"):
+            raise RuntimeError("the disk is full")
+
+    event.listen(database.engine, "before_cursor_execute", fail)
+    log.record(principal(), RENAME)
+    log.record(principal(), RENAME)
+    log.flush()
+    log.record(principal(), RENAME)
+    event.remove(database.engine, "before_cursor_execute", fail)
+    assert repeated(database) == []
+    log.flush()
+    assert repeated(database) == [3]
+
+
+def test_beyond_the_counted_ones_each_refusal_is_an_entry(
+    database: Database, log: RefusalLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(refusals, "MAX_COUNTED", 2)
+    for key_id in ("a", "b", "c", "a", "c"):
+        log.record(principal(key_id=key_id), RENAME)
+    log.flush()
+    assert repeated(database) == [1, 1, 1, 1, 1]
+    assert len(log._counts) == 2
+
+
+def test_concurrent_refusals_are_all_counted_and_the_chain_holds(database: Database, log: RefusalLog) -> None:
+    def refuse(of: str) -> None:
+        for _ in range(50):
+            log.record(principal(key_id=of), RENAME)
+
+    threads = [threading.Thread(target=refuse, args=(of,)) for of in "aabb"]
+    for thread in threads:
+        thread.start()
+    log.flush()
+    for thread in threads:
+        thread.join()
+    log.close()
+    assert sum(repeated(database)) == 200
+    with database.read() as connection:
+        assert verify(connection, key_of(SECRET)).fault is None
+
+
+def test_thirty_refused_requests_are_two_entries(tmp_path: Any, database_url: str) -> None:
+    inside = Inside(tmp_path, database_url, "empty")
+    headers = {"X-API-Key": inside.stored_key(rate_limit=100_000)}
+    for _ in range(30):
+        assert inside.ask("PATCH", "/api/v1/tenants/t", headers, {"displayName": "x"}).status_code in (400, 403)
+    database = inside.platform.database
+    written = entries(database)
+    inside.platform.refusals.flush()
+    assert [details.get("repeated") for _, details in entries(database)[len(written) - 1 :]] == [None, 29]
+    inside.close()
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_the_counted_entry_is_shown_as_the_others_are(kind: str, new_database_url: Callable[[str, bool], str]) -> None:
+    path = f"/api/v1/tenants/{STAGING}"
+    with Running(new_database_url(kind, True) if kind == "postgresql" else None) as platform:
+        for _ in range(4):
+            assert platform.ask("PATCH", path, as_=MEMBER, body={"displayName": "x"}).status == 403
+        # Counts are written when the platform stops.
+        platform.stop()
+        platform.start()
+        query = "?operation=tenant.rename&outcome=refused"
+        shown = platform.get(f"/api/v1/tenants/{STAGING}/activity{query}", as_=OWNER).json()["entries"]
+        assert [entry["details"].get("repeated") for entry in shown] == [3, None]
+        assert shown[0] | {"id": "", "at": "", "requestId": "", "details": {}} == shown[1] | {
+            "id": "",
+            "at": "",
+            "requestId": "",
+            "details": {},
+        }
+        assert details_text(shown[0]["details"]).endswith("repeated: 3")

@@ -1,0 +1,229 @@
+"""Rate limits in the memory of one process, and those of sessions and workload identities."""
+
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from sqlalchemy import event, select
+
+from service.authn.rate_limit import RateLimited
+from service.authn.request_limits import LocalLimits, RequestLimits
+from service.db.batch_writer import BatchWriter
+from service.db.engine import Database
+from service.db.tables import rate_limits
+from tests.service.access import Iam
+from tests.service.account import Key
+from tests.service.clusters import Cluster, Workload
+from tests.service.conftest import KINDS
+from tests.service.inside import READ_ONLY, every_connection
+from tests.service.running import OWNER, Running
+
+SECOND = 1_000_000  # in microseconds
+
+
+@pytest.fixture
+def sqlite(new_database_url: Callable[[str, bool], str]) -> Iterator[Database]:
+    opened = Database(new_database_url("sqlite", True))
+    yield opened
+    opened.close()
+
+
+class Clocks:
+    """A monotonic clock and a wall clock, in microseconds."""
+
+    def __init__(self) -> None:
+        self.steady, self.wall = 0, 1_900_000_000 * SECOND
+
+    def forward(self, microseconds: int) -> None:
+        self.steady += microseconds
+        self.wall += microseconds
+
+    def start(self, database: Database) -> LocalLimits:
+        """Return the limits of a process that starts now."""
+        return LocalLimits(database, lambda: self.steady, lambda: self.wall)
+
+
+def is_counted(limits: RequestLimits, per_minute: int, name: str = "a key", requests: int = 1) -> bool:
+    try:
+        if not limits.take(name, per_minute, requests):
+            limits.renew(name, per_minute, requests)
+    except RateLimited:
+        return False
+    return True
+
+
+def stored(database: Database) -> dict[str, int]:
+    with database.read() as connection:
+        return {row.key_id: row.full_at for row in connection.execute(select(rate_limits))}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_session_is_refused_with_when_to_come_back(kind: str, new_database_url: Callable[[str, bool], str]) -> None:
+    url = new_database_url(kind, True) if kind == "postgresql" else None
+    with Running(url, FROST_PLATFORM_REQUESTS_PER_MINUTE="2") as platform:
+        assert [platform.get("/api/v1/me", as_=OWNER).status for _ in range(3)] == [200, 200, 429]
+        refused = platform.get("/api/v1/me", as_=OWNER)
+        wait = int(refused.headers["retry-after"])
+        assert 1 <= wait <= 30
+        assert refused.json() == {
+            "error": "rate limit exceeded",
+            "message": f"Too many requests. Please retry after {wait} seconds.",
+            "retry_after": wait,
+        }
+        # Another session of the same person has its own.
+        headers = {"Authorization": f"Bearer {platform.sign_in(OWNER)}"}
+        assert platform.get("/api/v1/me", headers=headers).status == 200
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_all_tokens_of_a_workload_identity_count_together(
+    kind: str, new_database_url: Callable[[str, bool], str]
+) -> None:
+    url = new_database_url(kind, True) if kind == "postgresql" else None
+    with Running(url, FROST_PLATFORM_REQUESTS_PER_MINUTE="10") as platform:
+        cluster, iam = Cluster(platform), Iam(platform)
+        assert cluster.register().status == 200
+        for name in ("one", "other"):
+            iam.binding(name, ["compute:read"])
+        tokens = [Workload(cluster, "tests", "one") for _ in range(2)]
+        statuses: list[int] = []
+        while 429 not in statuses and len(statuses) < 60:
+            statuses.append(tokens[len(statuses) % 2].use().status)
+        assert statuses[:10] == [200] * 10
+        assert statuses[-1] == 429
+        assert Workload(cluster, "tests", "other").use().status == 200
+
+
+def test_one_process_counts_in_memory_and_requests_come_back_evenly(sqlite: Database) -> None:
+    clocks = Clocks()
+    limits = clocks.start(sqlite)
+    assert [is_counted(limits, 60) for _ in range(61)] == [True] * 60 + [False]
+    clocks.forward(2 * SECOND)
+    assert [is_counted(limits, 60) for _ in range(3)] == [True, True, False]
+    assert is_counted(limits, 60, "another key")
+
+
+def test_a_weight_is_counted_whole_or_not_at_all(sqlite: Database) -> None:
+    clocks = Clocks()
+    limits = clocks.start(sqlite)
+    assert [is_counted(limits, 60, requests=25) for _ in range(3)] == [True, True, False]
+    assert [is_counted(limits, 60) for _ in range(11)] == [True] * 10 + [False]
+    clocks.forward(60 * SECOND)
+    # A weight above the allowance is the allowance.
+    assert [is_counted(limits, 60, requests=61) for _ in range(2)] == [True, False]
+
+
+def test_the_allowance_continues_after_a_restart(sqlite: Database) -> None:
+    clocks = Clocks()
+    limits = clocks.start(sqlite)
+    assert [is_counted(limits, 60) for _ in range(61)] == [True] * 60 + [False]
+    # As at a stop.
+    BatchWriter(sqlite, [limits]).stop()
+    clocks.forward(3 * SECOND)
+    limits = clocks.start(sqlite)
+    assert [is_counted(limits, 60) for _ in range(4)] == [True] * 3 + [False]
+
+
+def test_a_restart_after_the_clock_was_set_back_locks_no_key_out(sqlite: Database) -> None:
+    clocks = Clocks()
+    limits = clocks.start(sqlite)
+    assert is_counted(limits, 1)
+    BatchWriter(sqlite, [limits]).flush()
+    clocks.wall -= 3_600 * SECOND
+    assert is_counted(clocks.start(sqlite), 1)
+
+
+@pytest.mark.parametrize("step", [-3_600, 3_600])
+def test_a_step_of_the_clock_changes_nothing_in_a_running_process(sqlite: Database, step: int) -> None:
+    clocks = Clocks()
+    limits = clocks.start(sqlite)
+    assert [is_counted(limits, 2) for _ in range(3)] == [True, True, False]
+    clocks.wall += step * SECOND
+    assert not is_counted(limits, 2)
+    clocks.forward(30 * SECOND)
+    assert [is_counted(limits, 2) for _ in range(2)] == [True, False]
+
+
+def test_a_counted_request_needs_no_statement_and_a_batch_has_what_is_not_restored(sqlite: Database) -> None:
+    statements: list[str] = []
+    clocks = Clocks()
+    limits = clocks.start(sqlite)
+    writer = BatchWriter(sqlite, [limits])
+    event.listen(sqlite.engine, "before_cursor_execute", lambda *executed: statements.append(executed[2]))
+    for _ in range(3):
+        assert is_counted(limits, 60, "slow")
+        assert is_counted(limits, 60_000, "fast")
+    assert statements == []
+    clocks.forward(SECOND)
+    writer.flush()
+    # Three requests of the fast key are restored within 3 ms.
+    assert stored(sqlite) == {"slow": clocks.wall + 2 * SECOND}
+    statements.clear()
+    for _ in range(60):
+        clocks.forward(SECOND)
+        writer.flush()
+    assert statements == []
+
+
+def test_rows_with_a_full_allowance_are_removed_with_the_next_batch_after_a_minute(sqlite: Database) -> None:
+    clocks = Clocks()
+    limits = clocks.start(sqlite)
+    writer = BatchWriter(sqlite, [limits])
+    assert is_counted(limits, 60, "gone")
+    writer.flush()
+    clocks.forward(60 * SECOND)
+    assert is_counted(limits, 60, "kept")
+    writer.flush()
+    assert set(stored(sqlite)) == {"kept"}
+
+
+def test_keys_with_a_full_allowance_leave_the_memory(sqlite: Database) -> None:
+    clocks = Clocks()
+    limits = clocks.start(sqlite)
+    for number in range(1_000):
+        clocks.forward(SECOND)
+        assert is_counted(limits, 60, str(number))
+    assert len(limits._full_at) < 10
+
+
+def test_a_count_that_could_not_be_written_is_written_with_the_next_batch(sqlite: Database) -> None:
+    clocks = Clocks()
+    limits = clocks.start(sqlite)
+    writer = BatchWriter(sqlite, [limits])
+    assert is_counted(limits, 1)
+    with every_connection(sqlite, READ_ONLY):
+        writer.flush()
+    sqlite.engine.dispose()
+    assert stored(sqlite) == {}
+    writer.flush()
+    assert stored(sqlite) == {"a key": clocks.wall + 60 * SECOND}
+
+
+def test_a_take_does_not_wait_for_another_thread(sqlite: Database) -> None:
+    limits = Clocks().start(sqlite)
+    with limits._lock, ThreadPoolExecutor(1) as threads:
+        assert threads.submit(limits.take, "k", 1).result(60) is False
+    assert limits.take("k", 1) is True
+
+
+def test_threads_are_each_counted(sqlite: Database) -> None:
+    limits = Clocks().start(sqlite)
+    with ThreadPoolExecutor(16) as threads:
+        assert sum(threads.map(lambda _: is_counted(limits, 500), range(2_000))) == 500
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_restarted_platform_goes_on_with_the_allowance(
+    kind: str, new_database_url: Callable[[str, bool], str]
+) -> None:
+    url = new_database_url("postgresql", True) if kind == "postgresql" else None
+    with Running(url) as platform:
+        key = Key(platform, "compute:read", rateLimit=2)
+        assert [key.use().status for _ in range(3)] == [200, 200, 429]
+        began = time.monotonic()
+        platform.stop()
+        platform.start()
+        status = key.use().status
+        # One comes back each 30 s, on a machine that takes so long.
+        assert status == 429 or time.monotonic() - began > 25

@@ -1,0 +1,416 @@
+"""Old rows are removed in small batches; rows that the platform uses remain."""
+
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+from sqlalchemy import Column, Connection, Table, event, func, insert, select, update
+
+from service.authn.bearer_tokens import BearerTokens
+from service.authn.oidc_provider import ExternalIssuer
+from service.bootstrap import open_worker
+from service.clock import FixedClock, SystemClock
+from service.db import tables
+from service.db.engine import Database
+from service.default_tags import apply_job, undo_log
+from service.default_tags.queries import propagated
+from service.errors import ApiError
+from service.retention import sweep
+from service.retention.rules import REUSE_PERIOD, rules
+from service.retention.sweep import RetentionSweep
+from service.settings import Retention, from_arguments
+from tests.service.access import Iam, allow, code
+from tests.service.issuing import NOW as SIGN_IN_TIME
+from tests.service.issuing import HandClock, Issuing
+from tests.service.planned import until
+from tests.service.running import MEMBER, Running
+from tests.service.tagged import NOW, Tagged
+from tests.service.test_tokens_outside import Provider, provider
+
+__all__ = ["provider"]
+
+DAY = timedelta(days=1)
+SETTINGS = Retention()
+
+
+def run(database: Database, at: datetime = NOW, settings: Retention = SETTINGS, batch_rows: int = 200) -> int:
+    """Run a whole sweep; return the number of its batches."""
+    retention, batches = RetentionSweep(database, FixedClock(at), settings, batch_rows=batch_rows), 0
+    while retention.remove_batch() != sweep.SWEEP_SECONDS:
+        batches += 1
+    return batches
+
+
+def add(database: Database, table: Table, *rows: dict[str, Any]) -> None:
+    with database.write() as connection:
+        connection.execute(insert(table), list(rows))
+
+
+def stored(database: Database, table: Table) -> set[Any]:
+    """Return the first column of the primary key of all rows."""
+    with database.read() as connection:
+        return set(connection.scalars(select(next(iter(table.primary_key)))))
+
+
+def number(database: Database, table: Table) -> int:
+    with database.read() as connection:
+        return connection.scalar(select(func.count()).select_from(table)) or 0
+
+
+def pairs(connection: Connection, key: Column[Any], value: Column[Any]) -> dict[Any, Any]:
+    return {row[0]: row[1] for row in connection.execute(select(key, value))}
+
+
+def operation(tagged: Tagged, run_id: str, age: timedelta, kind: str = "provision_tenant", **members: Any) -> Any:
+    done = NOW - age
+    row = {"run_id": run_id, "operation_id": "o", "tenant_id": tagged.tenant_id, "kind": kind, "status": "completed"}
+    row |= {"resource_type": "tenant", "progress": 100, "steps": [], "seq": 1, "counts": {}, "snapshot": None}
+    return row | {"created_at": done, "updated_at": done, "completed_at": done} | members
+
+
+def session(tagged: Tagged, session_id: str, started: datetime, **members: Any) -> dict[str, Any]:
+    row = {"id": session_id, "issuer": "local", "subject": session_id, "user_id": tagged.owner_id, "device": ""}
+    times = {"started_at": started, "last_seen_at": started, "expires_at": started + timedelta(days=30)}
+    return row | times | {"place": "", "ended_at": None} | members
+
+
+def refresh_token(session_id: str, expires_at: datetime) -> dict[str, Any]:
+    token = {"token_hash": str(uuid4()), "session_id": session_id, "client_id": "c", "scope": ""}
+    return token | {"issued_at": NOW - timedelta(days=80), "expires_at": expires_at}
+
+
+def version(tagged: Tagged, number: int, changed_at: datetime, policy_id: str | None = None) -> dict[str, Any]:
+    row: dict[str, Any] = {"tenant_id": tagged.tenant_id, "version": number, "changed_at": changed_at}
+    row["changed_by"] = tagged.owner_id
+    if policy_id is None:
+        return row | {"tags": {"version": str(number)}}
+    row |= {"policy_id": policy_id, "name": "p", "description": "", "document": "{}", "authored_by": tagged.owner_id}
+    return row | {"change": "update", "changed": []}
+
+
+def quota_request(tagged: Tagged, request_id: str, status: str, age: timedelta, **members: Any) -> dict[str, Any]:
+    row = {"id": request_id, "scope": "organization", "organization_id": tagged.organization_id, "status": status}
+    row |= {"resource_type": "vcpu", "limit_before": 1, "limit": 2, "reason": "", "requested_by": tagged.owner_id}
+    return row | {"created_at": NOW - age, "decided_at": None} | members
+
+
+@pytest.fixture
+def tagged(database: Database) -> Tagged:
+    return Tagged(database)
+
+
+def test_ended_operations_are_removed_and_open_ones_remain(tagged: Tagged) -> None:
+    old = timedelta(days=91)
+    rows = [
+        operation(tagged, "old", old),
+        operation(tagged, "failed", old, status="failed"),
+        operation(tagged, "young", timedelta(days=89)),
+        operation(tagged, "open", old, status="running", completed_at=None),
+        operation(tagged, "pending", old, kind="other", status="pending", completed_at=None),
+    ]
+    add(tagged.database, tables.operations, *rows)
+    run(tagged.database)
+    assert stored(tagged.database, tables.operations) == {"young", "open", "pending"}
+
+
+def test_the_latest_applies_and_every_run_with_an_undo_log_remain(tagged: Tagged) -> None:
+    snapshot = {"snapshot": {"tags": {}, "undoes": None}}
+    ages = {f"run-{number:02}": timedelta(days=100 + number) for number in range(undo_log.MAX_UNDO_RUNS + 3)}
+    rows = [operation(tagged, run_id, age, kind=apply_job.KIND, **snapshot) for run_id, age in ages.items()]
+    add(tagged.database, tables.operations, *rows)
+    with tagged.database.write() as connection:
+        undo_log.add(connection, tagged.tenant_id, "run-11", "instance", [("r", ["env"])])
+        listed = undo_log.list_latest_runs(connection, tagged.tenant_id, apply_job.KIND)
+    run(tagged.database)
+    assert stored(tagged.database, tables.operations) == {"run-11", *(row["run_id"] for row in listed)}
+    with tagged.database.read() as connection:
+        assert undo_log.list_latest_runs(connection, tagged.tenant_id, apply_job.KIND) == listed
+
+
+def test_decided_quota_requests_are_removed_and_pending_ones_remain(tagged: Tagged) -> None:
+    year = timedelta(days=366)
+    rows = [
+        quota_request(tagged, "denied", "denied", year),
+        quota_request(tagged, "approved", "approved", 2 * year, decided_at=NOW - year),
+        quota_request(tagged, "decided late", "rejected", year, decided_at=NOW - DAY),
+        quota_request(tagged, "pending", "pending", 2 * year),
+        quota_request(tagged, "young", "denied", DAY),
+    ]
+    add(tagged.database, tables.quota_requests, *rows)
+    run(tagged.database)
+    assert stored(tagged.database, tables.quota_requests) == {"decided late", "pending", "young"}
+
+
+def test_sessions_are_removed_with_their_refresh_tokens(tagged: Tagged) -> None:
+    rows = {
+        "ended": session(tagged, "ended", NOW - timedelta(days=31, hours=1), ended_at=NOW - timedelta(days=31)),
+        "expired": session(tagged, "expired", NOW - timedelta(days=61)),
+        "ended yesterday": session(tagged, "ended yesterday", NOW - timedelta(days=40), ended_at=NOW - DAY),
+        "expired yesterday": session(tagged, "expired yesterday", NOW - timedelta(days=31)),
+        "active": session(tagged, "active", NOW - DAY),
+    }
+    # Still valid by their own time: the session's issuer may have had another lifetime.
+    rows["ended"]["expires_at"] = NOW + DAY
+    add(tagged.database, tables.sessions, *rows.values())
+    tokens = [refresh_token(name, row["expires_at"]) for name, row in rows.items() for _ in range(3)]
+    add(tagged.database, tables.refresh_tokens, *tokens)
+    run(tagged.database, batch_rows=2)
+    assert stored(tagged.database, tables.sessions) == {"ended yesterday", "expired yesterday", "active"}
+    with tagged.database.read() as connection:
+        left = connection.scalars(select(tables.refresh_tokens.c.session_id)).all()
+    assert sorted(left) == ["active"] * 3 + ["expired yesterday"] * 3
+
+
+def test_the_removal_of_sessions_increases_the_revisions_of_their_people(tagged: Tagged) -> None:
+    other = Tagged(tagged.database)
+    old = NOW - timedelta(days=90)
+    rows = [session(of, str(uuid4()), old) for of in (tagged, other, tagged, other, tagged)]
+    add(tagged.database, tables.sessions, *rows)
+    with tagged.database.read() as connection:
+        before = pairs(connection, tables.revisions.c.domain, tables.revisions.c.revision)
+    run(tagged.database)
+    with tagged.database.read() as connection:
+        after = pairs(connection, tables.revisions.c.domain, tables.revisions.c.revision)
+    changed = {domain for domain in after if after[domain] > before.get(domain, 0)}
+    assert (changed, number(tagged.database, tables.sessions)) == ({tagged.owner_id, other.owner_id}, 0)
+
+
+def test_the_last_versions_of_policies_and_default_tags_remain(tagged: Tagged) -> None:
+    database, old = tagged.database, NOW - timedelta(days=3)
+    policy = {"tenant_id": tagged.tenant_id, "name": "p", "document": "{}", "authored_by": tagged.owner_id}
+    times = {"created_at": old, "updated_at": old}
+    for policy_id, versions in (("many", 130), ("few", 100)):
+        add(database, tables.policies, policy | times | {"id": policy_id, "version": versions})
+        numbers = range(1, versions + 1)
+        add(database, tables.policy_versions, *(version(tagged, each, old, policy_id) for each in numbers))
+    with database.write() as connection:
+        connection.execute(
+            update(tables.tenants).where(tables.tenants.c.id == tagged.tenant_id).values(default_tags_version=107)
+        )
+    add(database, tables.default_tag_versions, *(version(tagged, each, old) for each in range(1, 108)))
+    run(database, batch_rows=7)
+    with database.read() as connection:
+        kept = tables.policy_versions.c
+        query = select(kept.policy_id, func.min(kept.version), func.max(kept.version), func.count())
+        remaining = {(row[0], *row[1:]) for row in connection.execute(query.group_by(kept.policy_id))}
+        tag_versions = set(connection.scalars(select(tables.default_tag_versions.c.version)))
+    assert remaining == {("many", 31, 130, 100), ("few", 1, 100, 100)}
+    assert tag_versions == set(range(8, 108))
+
+
+def test_default_tags_that_apply_to_new_resources_remain(tagged: Tagged) -> None:
+    """With a tag propagation of a day, new resources get the version of yesterday."""
+    database = tagged.database
+    with database.write() as connection:
+        connection.execute(update(tables.tenants).values(default_tags_version=200))
+    ages = {number: timedelta(days=3) if number <= 50 else timedelta(hours=1) for number in range(1, 201)}
+    add(database, tables.default_tag_versions, *(version(tagged, each, NOW - age) for each, age in ages.items()))
+    run(database)
+    with database.read() as connection:
+        versions = set(connection.scalars(select(tables.default_tag_versions.c.version)))
+        assert propagated(connection, tagged.tenant_id, NOW - DAY) == {"version": "50"}
+    assert versions == set(range(50, 201))
+
+
+def test_expired_keys_codes_and_tokens_are_removed(tagged: Tagged) -> None:
+    database = tagged.database
+
+    def code_row(age: timedelta) -> dict[str, Any]:
+        return {"client_id": "c", "scope": "", "device": "", "expires_at": NOW - age}
+
+    ages = {"old": REUSE_PERIOD + timedelta(seconds=1), "young": REUSE_PERIOD}
+    for name, age in ages.items():
+        device = {"device_code_hash": name, "user_code": name, "status": "used", "created_at": NOW, "interval": 5}
+        add(database, tables.device_codes, code_row(age) | device)
+        code = {"code_hash": name, "user_id": tagged.owner_id, "redirect_uri": "", "code_challenge": ""}
+        add(database, tables.authorization_codes, code_row(age) | code | {"auth_time": NOW})
+        key = {"actor_id": name, "operation": "o", "key": name, "request_hash": "h", "resource_id": "r"}
+        add(database, tables.idempotency_keys, key | {"created_at": NOW - age})
+    identity = {"id": "i", "tenant_id": tagged.tenant_id, "cluster_id": "c", "namespace": "n", "service_account": "s"}
+    times = {"created_at": NOW, "updated_at": NOW}
+    add(database, tables.workload_identities, identity | times | {"scopes": [], "created_by": tagged.owner_id})
+    for name, end in (("old", NOW), ("young", NOW + timedelta(seconds=1))):
+        token = {"token_hash": name, "identity_id": "i", "issued_at": NOW - DAY, "expires_at": end}
+        add(database, tables.workload_tokens, token)
+    run(database)
+    names = (tables.device_codes, tables.authorization_codes, tables.idempotency_keys, tables.workload_tokens)
+    assert [stored(database, table) for table in names] == [{"young"}] * 4
+
+
+def test_zero_keeps_everything(tagged: Tagged) -> None:
+    old = timedelta(days=10_000)
+    add(tagged.database, tables.operations, operation(tagged, "old", old))
+    add(tagged.database, tables.quota_requests, quota_request(tagged, "old", "denied", old))
+    add(tagged.database, tables.sessions, session(tagged, "old", NOW - old))
+    run(tagged.database, settings=Retention(0, 0, 0, 0))
+    for table in (tables.operations, tables.quota_requests, tables.sessions):
+        assert stored(tagged.database, table) == {"old"}
+
+
+def test_a_sweep_without_due_rows_writes_nothing(tagged: Tagged, monkeypatch: pytest.MonkeyPatch) -> None:
+    add(tagged.database, tables.sessions, session(tagged, "active", NOW))
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("a sweep without due rows opened a write transaction")
+
+    monkeypatch.setattr(tagged.database, "write", refuse)
+    assert run(tagged.database) == 0
+
+
+def test_a_batch_is_small_and_followed_by_a_pause(tagged: Tagged) -> None:
+    add(tagged.database, tables.operations, *(operation(tagged, str(uuid4()), 100 * DAY) for _ in range(25)))
+    retention = RetentionSweep(tagged.database, FixedClock(NOW), SETTINGS, batch_rows=10)
+    left = []
+    for _ in range(3):
+        assert sweep.MIN_PAUSE_SECONDS <= retention.remove_batch() < sweep.SWEEP_SECONDS
+        left.append(number(tagged.database, tables.operations))
+    assert left == [15, 5, 0]
+    assert retention.remove_batch() == sweep.SWEEP_SECONDS
+
+
+def test_more_rows_than_are_queried_at_once_are_removed(tagged: Tagged, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sweep, "QUERIED_BATCHES", 2)
+    add(tagged.database, tables.operations, *(operation(tagged, str(uuid4()), 100 * DAY) for _ in range(25)))
+    assert run(tagged.database, batch_rows=5) == 5
+    assert number(tagged.database, tables.operations) == 0
+
+
+def test_a_failed_batch_is_repeated_by_the_next_sweep(tagged: Tagged) -> None:
+    add(tagged.database, tables.operations, *(operation(tagged, str(uuid4()), 100 * DAY) for _ in range(25)))
+    retention = RetentionSweep(tagged.database, FixedClock(NOW), SETTINGS, batch_rows=10)
+    retention.remove_batch()
+
+    def fail(*noted: Any) -> None:
+        if noted[2].startswith("DELETE"):
+            raise RuntimeError("the database is away")
+
+    event.listen(tagged.database.engine, "before_cursor_execute", fail)
+    with pytest.raises(RuntimeError):
+        retention.remove_batch()
+    event.remove(tagged.database.engine, "before_cursor_execute", fail)
+    assert number(tagged.database, tables.operations) == 15
+    while retention.remove_batch() != sweep.SWEEP_SECONDS:
+        pass
+    assert number(tagged.database, tables.operations) == 0
+
+
+def test_locked_rows_are_skipped(pair: tuple[Database, Database]) -> None:
+    one, other = pair
+    tagged = Tagged(one)
+    add(one, tables.operations, *(operation(tagged, name, 100 * DAY) for name in "ab"))
+    with one.write() as holding:
+        holding.execute(select(tables.operations).where(tables.operations.c.run_id == "a").with_for_update())
+        run(other)
+        assert stored(other, tables.operations) == {"a"}
+    run(other)
+    assert stored(other, tables.operations) == set()
+
+
+def test_people_with_a_locked_session_do_not_delay_others(pair: tuple[Database, Database]) -> None:
+    """The revisions of a batch increase in their order, so two replicas cannot wait for each other."""
+    one, other = pair
+    people = sorted((Tagged(one) for _ in range(2)), key=lambda tagged: tagged.owner_id, reverse=True)
+    add(one, tables.sessions, *(session(of, str(uuid4()), NOW - 90 * DAY) for of in people for _ in range(2)))
+    deleted: list[str] = []
+
+    def note(*noted: Any) -> None:
+        if noted[2].startswith("DELETE FROM sessions"):
+            deleted.append(str(noted[3]))
+
+    with one.read() as connection:
+        owners = pairs(connection, tables.sessions.c.id, tables.sessions.c.user_id)
+    event.listen(other.engine, "before_cursor_execute", note)
+    run(other)
+    order = [next(owner for identifier, owner in owners.items() if identifier in parameters) for parameters in deleted]
+    assert order == sorted(set(owners.values()))
+
+
+@pytest.mark.parametrize(("table", "index"), [("refresh_tokens", "expires_at"), ("operations", "completed_at")])
+def test_due_rows_of_large_tables_are_found_by_an_index(database: Database, table: str, index: str) -> None:
+    rule = next(rule for rule in rules(SETTINGS, NOW) if rule.table.name == table)
+    query = str(sweep._due(rule).compile(database.engine, compile_kwargs={"literal_binds": True}))
+    with database.read() as connection:
+        if database.kind == "postgresql":
+            connection.exec_driver_sql("SET LOCAL enable_seqscan = off")
+        word = "EXPLAIN" if database.kind == "postgresql" else "EXPLAIN QUERY PLAN"
+        plan = "\n".join(str(line) for line in connection.exec_driver_sql(f"{word} {query}"))
+    assert f"ix_{table}_{index}" in plan
+
+
+def test_the_worker_removes_rows_again_and_again(
+    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("service.jobs.worker.START_DELAY", 0)
+    monkeypatch.setattr(RetentionSweep.__init__, "__kwdefaults__", {"interval": 0.05, "batch_rows": 10})
+    url = database.engine.url.render_as_string(hide_password=False)
+    worker = open_worker(database, SystemClock(), from_arguments(["--data-dir", str(tmp_path), "--database", url], {}))
+    tagged = Tagged(database)
+    worker.start()
+    try:
+        for _ in range(2):
+            add(database, tables.operations, *(operation(tagged, str(uuid4()), 900 * DAY) for _ in range(25)))
+            until(lambda: number(database, tables.operations) == 0)
+    finally:
+        worker.stop()
+
+
+def test_a_removed_session_of_an_outside_issuer_is_not_started_again(
+    database: Database, tmp_path: Path, provider: Provider
+) -> None:
+    """A provider may refresh the tokens of a sign-in for years."""
+    issuing = Issuing(database, tmp_path)
+    issuing.populate()
+    clock = HandClock()
+    trusting = BearerTokens(database, clock, ExternalIssuer(provider.url))
+
+    def code_of(token: str) -> str | None:
+        try:
+            trusting.authenticate(token, request_id="r", peer_uid=None)
+        except ApiError as refusal:
+            return refusal.code
+        return None
+
+    signed_in = int(SIGN_IN_TIME.timestamp()) - 5
+    assert code_of(provider.token()) is None
+    with database.write() as connection:
+        connection.execute(update(tables.sessions).values(ended_at=SIGN_IN_TIME + DAY))
+    later = SIGN_IN_TIME + timedelta(days=100)
+    clock.instant = later
+    times = {"iat": int(later.timestamp()), "exp": int(later.timestamp()) + 600}
+    refreshed = provider.token(**times, auth_time=signed_in)
+    assert code_of(refreshed) == "AUTHENTICATION_REQUIRED"
+    run(database, later)
+    assert number(database, tables.sessions) == 0
+    assert code_of(refreshed) == "REAUTHENTICATION_REQUIRED"
+    assert code_of(provider.token(**times, auth_time=int(later.timestamp()) - 5)) is None
+
+
+def test_a_rollback_to_a_removed_version_is_not_found(platform: Running, platform_database: Database) -> None:
+    iam = Iam(platform)
+    policy = iam.policy("p", allow("compute:instances:read"))
+    for name in ("compute:instances:list", "compute:instances:start"):
+        assert iam.edit(policy, allow(name)).status == 200
+    run(platform_database, settings=Retention(0, 0, 0, versions=2))
+    assert [each["version"] for each in iam.get(f"/iam/policies/{policy}/versions")["versions"]] == [3, 2]
+    path = f"/iam/policies/{policy}"
+    assert code(iam.ask("POST", f"{path}/rollback", {"version": 1})) == (404, "NOT_FOUND")
+    assert code(iam.ask("GET", f"{path}/versions/1")) == (404, "NOT_FOUND")
+    assert iam.ask("POST", f"{path}/rollback", {"version": 2}).json()["version"] == 4
+
+
+def test_a_deleted_account_is_restored_after_its_sessions_were_removed(own: Running) -> None:
+    me = own.get("/api/v1/me", as_=MEMBER).json()["id"]
+    assert own.ask("DELETE", "/api/v1/me", as_=MEMBER).status == 200
+    database = Database(own.database_url)
+    mine = tables.sessions.c.user_id == me
+    with database.write() as connection:
+        connection.execute(update(tables.sessions).where(mine).values(ended_at=SystemClock().now() - 2 * DAY))
+    run(database, SystemClock().now(), Retention(0, session_days=1, quota_request_days=0, versions=0))
+    with database.read() as connection:
+        assert connection.scalar(select(func.count()).where(mine)) == 0
+    database.close()
+    assert own.ask("POST", "/api/v1/platform/accounts/restore", body={"email": MEMBER}).status == 200
+    own.renew_sessions()
+    assert own.get("/api/v1/me", as_=MEMBER).json()["id"] == me

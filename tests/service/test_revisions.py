@@ -1,0 +1,306 @@
+"""Every change of the data that authorization uses increases a revision, in the transaction of the change."""
+
+import sqlite3
+import threading
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, column, delete, event, insert, select, table, text, update
+
+from service.api import protected_route
+from service.authn import secret_format
+from service.authzen.evaluation import EvaluationContext
+from service.db import tables
+from service.db.engine import Database
+from service.db.tables import revisions
+from tests.service.inside import Inside
+from tests.service.running import WEB_SHOP
+from tests.service.test_statements import KEY, Counted
+
+# The columns whose change increases a revision; columns of a primary key never change.
+AUTHORITY_TABLES: Mapping[str, tuple[str, ...]] = {
+    "api_keys": (
+        "tenant_id",
+        "user_id",
+        "key_prefix",
+        "key_hash",
+        "scopes",
+        "rate_limit",
+        "expires_at",
+        "revoked_at",
+    ),
+    "catalogue_operations": ("name", "description", "access_level", "position"),
+    "group_members": ("group_id", "member_type", "member_id", "tenant_id"),
+    "identities": ("issuer", "subject", "user_id"),
+    "membership_tenants": ("user_id", "tenant_id"),
+    "memberships": ("user_id", "organization_id", "role", "limited"),
+    "policies": ("tenant_id", "name", "document", "version", "authored_by"),
+    "policy_attachments": ("policy_id", "attachee_type", "attachee_id", "tenant_id"),
+    "sessions": ("issuer", "subject", "user_id", "expires_at", "ended_at"),
+    "tenants": ("organization_id",),
+    "users": ("email", "default_tenant_id", "deleted_at"),
+    "workload_identities": ("tenant_id", "scopes"),
+    "workload_tokens": ("identity_id", "expires_at"),
+}
+COLUMNS = [(name, column) for name, columns in AUTHORITY_TABLES.items() for column in columns]
+# Read by authorization, but displayed only: a request that records them must not increase a revision.
+DISPLAYED = {("api_keys", "last_used_at"), ("sessions", "last_seen_at")}
+OTHERS = {"rate_limits", "revisions"}
+
+
+@pytest.fixture
+def demo(tmp_path: Path, database_url: str) -> Iterator[Inside]:
+    opened = Inside(tmp_path, database_url, "demo")
+    yield opened
+    opened.close()
+
+
+def stored(connection: Connection) -> dict[str, int]:
+    return {row.domain: row.revision for row in connection.execute(select(revisions))}
+
+
+def increased(database: Database, statement: Any) -> set[str]:
+    """Return the domains whose revision a statement increases."""
+    with database.read() as connection:
+        before = stored(connection)
+    with database.write() as connection:
+        connection.execute(statement)
+    with database.read() as connection:
+        return {domain for domain, revision in stored(connection).items() if revision > before.get(domain, 0)}
+
+
+def fill(database: Database) -> None:
+    """Add rows to the tables that the demo world leaves empty."""
+    with database.write() as connection:
+        user = connection.scalar(select(tables.memberships.c.user_id).limit(1))
+        identity = connection.scalar(select(tables.workload_identities.c.id).limit(1))
+        tenant = connection.scalar(
+            select(tables.tenants.c.id)
+            .join(tables.memberships, tables.memberships.c.organization_id == tables.tenants.c.organization_id)
+            .where(tables.memberships.c.user_id == user)
+        )
+        rows: dict[str, dict[str, Any]] = {
+            "sessions": {
+                "id": "s",
+                "issuer": "i",
+                "subject": "s",
+                "user_id": user,
+                "device": "",
+                "place": "",
+                "started_at": 1,
+                "last_seen_at": 1,
+                "expires_at": 1,
+            },
+            "identities": {"issuer": "i", "subject": "s", "user_id": user, "linked_at": 1},
+            "workload_tokens": {"token_hash": "h", "identity_id": identity, "issued_at": 1, "expires_at": 1},
+            "membership_tenants": {"user_id": user, "tenant_id": tenant},
+        }
+        for name, row in rows.items():
+            connection.execute(insert(table(name, *map(column, row))).values(row))
+
+
+def test_an_update_of_each_column_increases_a_revision(demo: Inside) -> None:
+    fill(demo.platform.database)
+    without = [
+        (name, changed)
+        for name, changed in COLUMNS
+        if not increased(demo.platform.database, text(f"UPDATE {name} SET {changed} = {changed}"))
+    ]
+    assert without == []
+
+
+def test_a_deletion_from_each_table_increases_a_revision(demo: Inside) -> None:
+    fill(demo.platform.database)
+    # In an order that the foreign keys allow; rows of the other tables are never deleted.
+    names = ["workload_tokens", "group_members", "policy_attachments", "workload_identities", "identities", "sessions"]
+    names += ["membership_tenants", "memberships", "api_keys"]
+    assert [name for name in names if not increased(demo.platform.database, text(f"DELETE FROM {name}"))] == []
+
+
+# The tables whose new rows give or take rights. New keys and identities are subjects that were unknown.
+INSERTED = (
+    "api_keys",
+    "workload_identities",
+    "tenants",
+    "memberships",
+    "membership_tenants",
+    "policies",
+    "policy_attachments",
+    "group_members",
+    "catalogue_operations",
+)
+
+
+@pytest.mark.parametrize("name", INSERTED)
+def test_a_new_row_increases_a_revision(demo: Inside, name: str) -> None:
+    database, described = demo.platform.database, tables.metadata.tables[name]
+    fill(database)
+    with database.read() as connection:
+        row = dict(connection.execute(select(described).limit(1)).mappings().one())
+    # A copy of a row under another key.
+    copied = {
+        "api_keys": {"id": "new", "name": "new", "key_prefix": "new", "key_hash": "new"},
+        "workload_identities": {"id": "new", "service_account": "new"},
+        "tenants": {"id": "new", "slug": "new"},
+        "memberships": {"user_id": "new"},
+        "membership_tenants": {"user_id": "new"},
+        "policies": {"id": "new"},
+        "policy_attachments": {"attachee_id": "new"},
+        "group_members": {"member_id": "new"},
+        "catalogue_operations": {"position": 10**6, "name": "a:b:c"},
+    }[name]
+    if name == "memberships":
+        person = {"id": "new", "email": "new@x.example", "name": "", "created_at": row["created_at"]}
+        assert increased(database, insert(tables.users).values(person)) == set()
+    domains = increased(database, insert(described).values(row | copied))
+    assert domains == {row["tenant_id"]} if name in ("api_keys", "workload_identities") else domains
+
+
+def test_only_the_organization_of_a_policy_gets_a_new_revision(demo: Inside) -> None:
+    database = demo.platform.database
+    with database.read() as connection:
+        row = connection.execute(
+            select(tables.policies.c.id, tables.tenants.c.organization_id).join(
+                tables.tenants, tables.tenants.c.id == tables.policies.c.tenant_id
+            )
+        ).first()
+    assert row is not None
+    statement = (
+        update(tables.policies).where(tables.policies.c.id == row.id).values(version=tables.policies.c.version + 1)
+    )
+    assert increased(database, statement) == {row.organization_id}
+
+
+def test_a_deleted_person_gets_a_new_revision_and_so_do_their_organizations(demo: Inside) -> None:
+    database = demo.platform.database
+    with database.read() as connection:
+        user_id = connection.scalar(select(tables.memberships.c.user_id).limit(1))
+        theirs = select(tables.memberships.c.organization_id).where(tables.memberships.c.user_id == user_id)
+        organizations = set(connection.scalars(theirs))
+    statement = update(tables.users).where(tables.users.c.id == user_id).values(name="another")
+    assert increased(database, statement) == set()
+    assert increased(database, update(tables.users).values(deleted_at=None).where(tables.users.c.id == user_id)) == {
+        user_id,
+        *organizations,
+    }
+
+
+def test_a_rolled_back_change_increases_no_revision(demo: Inside) -> None:
+    database = demo.platform.database
+    with database.read() as connection:
+        before = stored(connection)
+    with database.engine.connect() as connection:
+        connection.execute(delete(tables.policy_attachments))
+        connection.rollback()
+    with database.read() as connection:
+        assert stored(connection) == before
+
+
+def workload_token(demo: Inside) -> str:
+    """Return a token of a workload identity of the tenant that has a policy."""
+    token = secret_format.mint(secret_format.WORKLOAD_TOKEN_PREFIX)
+    with demo.platform.database.write() as connection:
+        identity = connection.scalars(
+            select(tables.workload_identities.c.id)
+            .join(tables.policy_attachments, tables.policy_attachments.c.attachee_id == tables.workload_identities.c.id)
+            .where(tables.workload_identities.c.tenant_id == WEB_SHOP)
+        ).first()
+        row = {"token_hash": secret_format.digest(demo.platform.secret, token), "identity_id": identity}
+        now = demo.platform.clock.now()
+        connection.execute(
+            insert(tables.workload_tokens).values(row | {"issued_at": now, "expires_at": now + timedelta(minutes=5)})
+        )
+    return token
+
+
+@pytest.fixture
+def read_columns(
+    tmp_path: Path, new_database_url: Any, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[set[tuple[str, str]]]:
+    """The columns that authorization reads in requests of a key and of a session, and that decisions read of subjects.
+
+    On SQLite, which reports them.
+    """
+    read: set[tuple[str, str]] = set()
+    recording: int | None = None
+
+    def record(action: int, name: str | None, column: str | None, *_: object) -> int:
+        if recording == threading.get_ident() and action == sqlite3.SQLITE_READ and name and column:
+            read.add((name, column))
+        return sqlite3.SQLITE_OK
+
+    def record_in(place: Any, name: str) -> None:
+        original = getattr(place, name)
+
+        def recorded(*arguments: Any) -> Any:
+            nonlocal recording
+            recording = threading.get_ident()
+            try:
+                return original(*arguments)
+            finally:
+                recording = None
+
+        monkeypatch.setattr(place, name, recorded)
+
+    record_in(protected_route, "authenticate_and_authorize")
+    record_in(EvaluationContext, "load_subject")
+    demo = Counted(tmp_path, new_database_url("sqlite", True))
+    event.listen(demo.platform.database.engine, "connect", lambda driver, _: driver.set_authorizer(record))
+    demo.platform.database.engine.dispose()
+    token = workload_token(demo)
+    for headers in (demo.key, demo.session, {"Authorization": f"Bearer {token}"}):
+        for path in (f"/api/v1/tenants/{WEB_SHOP}", "/api/v1/me", f"/api/v1/tenants/{WEB_SHOP}/iam/policies"):
+            demo.ask("GET", path, headers)
+    ask_about_subjects(demo)
+    demo.close()
+    return read
+
+
+def ask_about_subjects(demo: Counted) -> None:
+    """Ask for decisions about a subject of each type, two of which have policies."""
+    with demo.platform.database.write() as connection:
+        key = tables.api_keys.c.name == KEY
+        connection.execute(update(tables.api_keys).where(key).values(scopes=["decisions:evaluate"]))
+        subjects = {"user": connection.scalar(select(tables.api_keys.c.user_id).where(key))}
+        for kind in ("api_key", "workload_identity"):
+            attached = tables.policy_attachments.c.attachee_type == kind
+            here = tables.policy_attachments.c.tenant_id == WEB_SHOP
+            subjects[kind] = connection.scalars(
+                select(tables.policy_attachments.c.attachee_id).where(attached, here)
+            ).first()
+    for kind, name in subjects.items():
+        part = {"type": kind, "id": name}
+        body = {"subject": part, "action": {"name": "read"}, "resource": {"type": "instance", "id": "x"}}
+        assert demo.ask("POST", "/access/v1/evaluation", demo.key, body).status_code == 200
+
+
+def test_each_column_that_authorization_reads_has_a_revision(read_columns: set[tuple[str, str]]) -> None:
+    keys = {(name, key.name) for name, described in tables.metadata.tables.items() for key in described.primary_key}
+    covered = set(COLUMNS) | keys | DISPLAYED
+    assert ("api_keys", "revoked_at") in read_columns
+    assert ("memberships", "role") in read_columns
+    assert {("users", "email"), ("api_keys", "scopes"), ("policies", "document")} <= read_columns
+    assert {("policies", "version"), ("group_members", "member_id"), ("workload_tokens", "expires_at")} <= read_columns
+    assert {(name, column) for name, column in read_columns if name not in OTHERS} - covered == set()
+
+
+def test_a_revision_is_never_used_again_after_the_database_was_set_back(demo: Inside) -> None:
+    database = demo.platform.database
+    increased(database, text("UPDATE memberships SET role = role"))
+    with database.write() as connection:
+        before = stored(connection)
+        connection.execute(delete(revisions))
+    increased(database, text("UPDATE memberships SET role = role"))
+    with database.read() as connection:
+        after = stored(connection)
+    assert after
+    assert all(revision > before[domain] for domain, revision in after.items())
+
+
+def test_the_use_of_a_credential_increases_no_revision(demo: Inside) -> None:
+    fill(demo.platform.database)
+    for name, displayed in sorted(DISPLAYED):
+        assert increased(demo.platform.database, text(f"UPDATE {name} SET {displayed} = 7")) == set()

@@ -1,0 +1,354 @@
+"""Decisions about cached subjects use no data from before a change, whichever process made the change."""
+
+import threading
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Connection, Update, delete, insert, select, true, update
+
+from service.authz.subject_cache import SubjectCache
+from service.authzen import routes
+from service.authzen.evaluation import MAX_SHORT_COMPARISONS
+from service.db import tables
+from service.db.engine import Database
+from tests.service.conftest import KINDS
+from tests.service.running import AURORA, OWNER, WEB_SHOP
+from tests.service.test_decision_point_inside import Demo
+
+Change = Callable[[Connection], object]
+STATEMENTS = 2
+"""Of a decision about a cached subject: the revisions of the caller, and the decision."""
+ALLOW = '{"schemaVersion":"1","rules":[{"access":"allow","operations":["compute:*"],"targets":["*"]}]}'
+DENY = ALLOW.replace("allow", "deny")
+KEY, IDENTITY, POLICY, GROUP, PERSON = "key", "identity", "policy", "group", "person"
+EMAIL = "ada@x.example"
+
+
+class Subjects(Demo):
+    """A person with the role `owner`, and a key and a workload identity of theirs with a policy through a group."""
+
+    def __init__(self, folder: Path, database_url: str) -> None:
+        super().__init__(folder, database_url)
+        with self.platform.database.read() as connection:
+            self.at = connection.scalar(select(tables.tenants.c.created_at).limit(1))
+            self.rows = {
+                table: dict(connection.execute(select(table).where(condition).limit(1)).one()._mapping)
+                for table, condition in (
+                    (tables.api_keys, tables.api_keys.c.tenant_id == WEB_SHOP),
+                    (tables.workload_identities, tables.workload_identities.c.tenant_id == WEB_SHOP),
+                    (tables.catalogue_operations, true()),
+                    (tables.resources, tables.resources.c.id == self.instance),
+                )
+            }
+
+    def reset(self) -> None:
+        """Store the subjects and the resource as before any change."""
+        times = {"created_at": self.at, "updated_at": self.at}
+        with self.platform.database.write() as connection:
+            for table, column, values in (
+                (tables.group_members, "group_id", [GROUP]),
+                (tables.policy_attachments, "policy_id", [POLICY]),
+                (tables.policies, "id", [POLICY]),
+                (tables.groups, "id", [GROUP]),
+                (tables.api_keys, "id", [KEY, "new"]),
+                (tables.workload_identities, "id", [IDENTITY, "new"]),
+                (tables.memberships, "user_id", [PERSON, "new"]),
+                (tables.users, "id", [PERSON, "new"]),
+                (tables.resources, "id", [self.instance]),
+                (tables.catalogue_operations, "name", ["compute:instances:fly"]),
+            ):
+                connection.execute(delete(table).where(table.c[column].in_(values)))
+            connection.execute(insert(tables.resources).values(self.rows[tables.resources]))
+            connection.execute(insert(tables.users).values(id=PERSON, email=EMAIL, name="", created_at=self.at))
+            add_member(self, PERSON)(connection)
+            add_key(self, KEY)(connection)
+            add_identity(self, IDENTITY)(connection)
+            group = {"id": GROUP, "tenant_id": WEB_SHOP, "name": "g of test", "created_by": PERSON}
+            connection.execute(insert(tables.groups).values(group | times))
+            policy = {"id": POLICY, "tenant_id": WEB_SHOP, "name": "p of test", "document": ALLOW}
+            connection.execute(insert(tables.policies).values(policy | {"authored_by": PERSON} | times))
+            attachment = {"policy_id": POLICY, "attachee_type": "group", "attachee_id": GROUP, "tenant_id": WEB_SHOP}
+            by = {"attached_by": PERSON, "attached_at": self.at}
+            connection.execute(insert(tables.policy_attachments).values(attachment | by))
+            for kind, member in (("api_key", KEY), ("workload_identity", IDENTITY)):
+                row = {"group_id": GROUP, "member_type": kind, "member_id": member, "tenant_id": WEB_SHOP}
+                connection.execute(insert(tables.group_members).values(row | {"added_at": self.at, "added_by": PERSON}))
+
+    def decides(self, kind: str, name: str, action: str = "start") -> bool:
+        resource = {"type": "instance", "id": self.instance}
+        body = {"subject": {"type": kind, "id": name}, "action": {"name": action}, "resource": resource}
+        return bool(self.asked("/access/v1/evaluation", body)["decision"])
+
+    def count(self, kind: str, name: str) -> int:
+        self.forget()
+        self.decides(kind, name)
+        return len(self.without_leases())
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def url(request: pytest.FixtureRequest, new_database_url: Callable[[str, bool], str]) -> str:
+    return new_database_url(request.param, True)
+
+
+@pytest.fixture(scope="module")
+def opened(url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Subjects]:
+    opened = Subjects(tmp_path_factory.mktemp("platform"), url)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def demo(opened: Subjects) -> Subjects:
+    opened.reset()
+    opened.platform.subjects = SubjectCache()
+    return opened
+
+
+@pytest.fixture(scope="module")
+def other(opened: Subjects, url: str) -> Iterator[Database]:
+    """The same database, opened by another process."""
+    database = Database(url)
+    yield database
+    database.close()
+
+
+def add_member(demo: Subjects, user_id: str) -> Change:
+    row = {"organization_id": AURORA, "user_id": user_id, "role": "owner", "limited": False, "created_at": demo.at}
+    return lambda connection: connection.execute(insert(tables.memberships).values(row))
+
+
+def add_key(demo: Subjects, key_id: str) -> Change:
+    changed = {"id": key_id, "user_id": PERSON, "name": key_id, "key_prefix": key_id, "key_hash": key_id}
+    row = demo.rows[tables.api_keys] | changed | {"scopes": ["compute:write"], "revoked_at": None}
+    return lambda connection: connection.execute(insert(tables.api_keys).values(row))
+
+
+def add_identity(demo: Subjects, identity_id: str) -> Change:
+    row = demo.rows[tables.workload_identities] | {"id": identity_id, "scopes": ["compute:write"]}
+    row["service_account"] = identity_id
+    return lambda connection: connection.execute(insert(tables.workload_identities).values(row))
+
+
+def add_operation(demo: Subjects) -> Change:
+    row = demo.rows[tables.catalogue_operations] | {"name": "compute:instances:fly", "position": 10**6}
+    return lambda connection: connection.execute(insert(tables.catalogue_operations).values(row))
+
+
+def change(statement: Update) -> Change:
+    return lambda connection: connection.execute(statement)
+
+
+def of_person(**values: Any) -> Update:
+    return update(tables.memberships).where(tables.memberships.c.user_id == PERSON).values(values)
+
+
+def of_user(**values: Any) -> Update:
+    return update(tables.users).where(tables.users.c.id == PERSON).values(values)
+
+
+def of_key(**values: Any) -> Update:
+    return update(tables.api_keys).where(tables.api_keys.c.id == KEY).values(values)
+
+
+def of_identity(**values: Any) -> Update:
+    return update(tables.workload_identities).where(tables.workload_identities.c.id == IDENTITY).values(values)
+
+
+def of_policy(**values: Any) -> Update:
+    return update(tables.policies).where(tables.policies.c.id == POLICY).values(values)
+
+
+def remove(table: Any, column: str, value: str) -> Change:
+    return lambda connection: connection.execute(delete(table).where(table.c[column] == value))
+
+
+PEOPLE_CHANGES: dict[str, Change] = {
+    "role changed": change(of_person(role="viewer")),
+    "member removed": remove(tables.memberships, "user_id", PERSON),
+    "member limited": change(of_person(limited=True)),
+    "person deleted": change(of_user(deleted_at=tables.users.c.created_at)),
+}
+POLICY_CHANGES: dict[str, Change] = {
+    "document changed": change(of_policy(document=DENY, version=2)),
+    "author changed": change(
+        of_policy(authored_by=select(tables.users.c.id).where(tables.users.c.email == OWNER).scalar_subquery())
+    ),
+    "policy removed from the group": remove(tables.policy_attachments, "policy_id", POLICY),
+    "removed from the group": remove(tables.group_members, "group_id", GROUP),
+}
+KEY_CHANGES: dict[str, Change] = {
+    "scopes changed": change(of_key(scopes=["compute:read"])),
+    "key revoked": change(of_key(revoked_at=tables.api_keys.c.created_at)),
+    "key removed": remove(tables.api_keys, "id", KEY),
+}
+IDENTITY_CHANGES: dict[str, Change] = {
+    "scopes changed": change(of_identity(scopes=["compute:read"])),
+    "identity removed": remove(tables.workload_identities, "id", IDENTITY),
+}
+RESOURCE_CHANGES: dict[str, Change] = {
+    "resource removed": lambda connection: connection.execute(delete(tables.resources))
+}
+# The group gives a key nothing: without a policy, its creator's role limits it alone.
+STILL_PERMITTED = {
+    ("api_key", KEY, "policy removed from the group"),
+    ("api_key", KEY, "removed from the group"),
+    ("workload_identity", IDENTITY, "policy removed from the group"),
+    ("workload_identity", IDENTITY, "removed from the group"),
+    ("api_key", KEY, "author changed"),
+    ("workload_identity", IDENTITY, "author changed"),
+}
+CASES = [
+    (kind, name, of, changes[of])
+    for kind, name, changes in (
+        ("user", PERSON, PEOPLE_CHANGES | RESOURCE_CHANGES),
+        ("user", EMAIL, PEOPLE_CHANGES | {"e-mail changed": change(of_user(email="b@x.example"))}),
+        ("api_key", KEY, PEOPLE_CHANGES | POLICY_CHANGES | KEY_CHANGES | RESOURCE_CHANGES),
+        ("workload_identity", IDENTITY, PEOPLE_CHANGES | POLICY_CHANGES | IDENTITY_CHANGES | RESOURCE_CHANGES),
+    )
+    for of in changes
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "of", "changes"), CASES, ids=[f"{kind}-{name}-{of}" for kind, name, of, _ in CASES]
+)
+def test_the_first_decision_after_a_change_uses_it(
+    demo: Subjects, other: Database, kind: str, name: str, of: str, changes: Change
+) -> None:
+    assert demo.decides(kind, name)
+    assert demo.count(kind, name) == STATEMENTS
+    with other.write() as connection:
+        changes(connection)
+    decision = demo.decides(kind, name)
+    demo.platform.subjects = SubjectCache()
+    assert decision == demo.decides(kind, name)
+    assert decision == ((kind, name, of) in STILL_PERMITTED)
+
+
+NEW: dict[str, tuple[str, str, Callable[[Subjects], Change]]] = {
+    "key": ("api_key", "new", lambda demo: add_key(demo, "new")),
+    "identity": ("workload_identity", "new", lambda demo: add_identity(demo, "new")),
+    "member": ("user", "new", lambda demo: add_member(demo, "new")),
+    "e-mail": ("user", "b@x.example", lambda _: change(of_user(email="b@x.example"))),
+    "restored person": ("user", EMAIL, lambda _: change(of_user(deleted_at=None))),
+    "operation": ("user", PERSON, add_operation),
+}
+
+
+@pytest.mark.parametrize("what", NEW)
+def test_an_unknown_subject_is_cached_until_it_exists(demo: Subjects, other: Database, what: str) -> None:
+    kind, name, adds = NEW[what]
+    action = "fly" if what == "operation" else "start"
+    with other.write() as connection:
+        if what == "member":
+            connection.execute(insert(tables.users).values(id="new", email="n@x.example", name="", created_at=demo.at))
+        if what == "restored person":
+            PEOPLE_CHANGES["person deleted"](connection)
+    assert not demo.decides(kind, name, action)
+    assert demo.count(kind, name) == STATEMENTS
+    with other.write() as connection:
+        adds(demo)(connection)
+    assert demo.decides(kind, name, action)
+
+
+def test_a_cached_key_is_denied_at_its_expiry(demo: Subjects, monkeypatch: pytest.MonkeyPatch) -> None:
+    expires_at = demo.platform.clock.now() + timedelta(minutes=1)
+    with demo.platform.database.write() as connection:
+        connection.execute(of_key(expires_at=expires_at))
+    assert demo.decides("api_key", KEY)
+    monkeypatch.setattr(demo.platform.clock, "now", lambda: expires_at - timedelta(microseconds=1))
+    assert demo.decides("api_key", KEY)
+    monkeypatch.setattr(demo.platform.clock, "now", lambda: expires_at)
+    assert not demo.decides("api_key", KEY)
+
+
+def test_subjects_remain_cached_when_another_organization_changes(demo: Subjects, other: Database) -> None:
+    assert demo.decides("user", PERSON)
+    with other.write() as connection:
+        outside = select(tables.tenants.c.id).where(tables.tenants.c.organization_id != AURORA)
+        statement = update(tables.api_keys).where(tables.api_keys.c.tenant_id.in_(outside)).values(rate_limit=7)
+        assert connection.execute(statement).rowcount
+    assert demo.count("user", PERSON) == STATEMENTS
+
+
+def test_the_cache_keeps_at_most_so_many_rules(demo: Subjects) -> None:
+    names = (("api_key", KEY), ("workload_identity", IDENTITY), ("user", PERSON))
+    bounded = demo.platform.subjects = SubjectCache(max_rules=1)
+    for _ in range(2):
+        for kind, name in names:
+            assert demo.decides(kind, name)
+            assert bounded.subjects.weight <= 1
+    few = demo.platform.subjects = SubjectCache(max_subjects=1)
+    for kind, name in names:
+        assert demo.decides(kind, name)
+        assert len(few.subjects) == 1
+
+
+@pytest.fixture
+def threads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Where decisions are made: on the event loop, in a worker thread."""
+    places, original = [], routes.decide_evaluations
+
+    def recorded(*arguments: Any, **options: Any) -> Any:
+        is_loop = threading.current_thread() is threading.main_thread()
+        places.append("loop" if is_loop else "worker")
+        return original(*arguments, **options)
+
+    monkeypatch.setattr(routes, "decide_evaluations", recorded)
+    return places
+
+
+def test_short_requests_about_cached_subjects_are_decided_on_the_event_loop(
+    demo: Subjects, other: Database, threads: list[str]
+) -> None:
+    def places(number: int = 1) -> list[str]:
+        threads.clear()
+        subject, part = {"type": "user", "id": PERSON}, {"type": "instance", "id": demo.instance}
+        body = {"subject": subject, "resource": part, "evaluations": [{"action": {"name": "start"}}] * number}
+        decisions = demo.asked("/access/v1/evaluations", body)["evaluations"]
+        assert decisions == [{"decision": True}] * number
+        return list(threads)
+
+    loop = ["loop"]
+    assert places() == ["worker"]
+    assert places() == loop
+    assert places(50) == loop
+    assert places(51) == ["worker"]
+    with other.write() as connection:
+        connection.execute(of_person(role="admin"))
+    assert places() == ["loop", "worker"]
+    assert places() == loop
+
+
+def test_evaluations_of_many_rules_are_decided_in_a_thread(
+    demo: Subjects, threads: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    subject, part = {"type": "user", "id": PERSON}, {"type": "instance", "id": demo.instance}
+    body = {"subject": subject, "resource": part, "evaluations": [{"action": {"name": "start"}}] * 3}
+    demo.asked("/access/v1/evaluations", body)
+    for rules, place in ((MAX_SHORT_COMPARISONS // 3, "loop"), (MAX_SHORT_COMPARISONS // 3 + 1, "worker")):
+        monkeypatch.setattr(SubjectCache, "rules_of_current", lambda *_, rules=rules: rules)
+        threads.clear()
+        demo.asked("/access/v1/evaluations", body)
+        assert threads == [place]
+
+
+def test_a_changed_subject_is_not_read_on_the_event_loop(demo: Subjects, other: Database) -> None:
+    """One statement at most, the decision."""
+    assert demo.decides("api_key", KEY)
+    with other.write() as connection:
+        connection.execute(of_key(scopes=["compute:read"]))
+    request = routes.parse_evaluation(
+        {
+            "subject": {"type": "api_key", "id": KEY},
+            "action": {"name": "start"},
+            "resource": {"type": "instance", "id": demo.instance},
+        }
+    )
+    demo.forget()
+    with demo.platform.database.read() as connection, pytest.raises(routes.NotLoaded):
+        routes.decide_evaluations(demo.platform, connection, WEB_SHOP, request, load=False)
+    assert len(demo.statements) == 1

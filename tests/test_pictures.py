@@ -1,0 +1,225 @@
+"""The captures of the screens, the pictures drawn from them, and which of both the repository holds."""
+
+from pathlib import Path
+
+import pytest
+from PIL import Image, ImageSequence
+from rich.segment import ControlType, Segment
+from rich.style import Style
+
+from screenshots import animation
+from screenshots.__main__ import update
+from screenshots.capture import MAX_DIFF_LINES, Capture, compare, parse_capture, read_screen, write_capture
+from screenshots.drawing import draw_image
+from screenshots.pictures import FOLDER, MAX_FOLDER_BYTES, PictureFolder
+from screenshots.scenes import SCENES
+
+PLAIN = Style.parse("#d8dee6 on #12161c")
+TITLE = Style.parse("bold #7cc4e2 on #12161c")
+
+
+def screen(*lines: tuple[tuple[str, Style], ...]) -> Capture:
+    return read_screen([Segment(text, style) for text, style in line] for line in lines)
+
+
+def differences(before: Capture, after: Capture) -> list[str]:
+    """The lines of the diff that begin with - or +, without the diff's head."""
+    former = write_capture(before)
+    lines = compare(former, write_capture(after, former), "tenants-80x24")
+    return [line for line in lines[2:] if not line.startswith("@")]
+
+
+TENANTS = screen((("Tenants", TITLE), ("   ", PLAIN)), (("  Web Shop", PLAIN),))
+
+
+# The repository
+
+
+def test_every_picture_that_a_document_shows_is_committed_and_no_other() -> None:
+    assert FOLDER.shown == FOLDER.present
+    assert FOLDER.shown
+
+
+def test_every_picture_was_drawn_from_the_present_capture_of_its_screen() -> None:
+    assert [name for name, _ in FOLDER.stale()] == []
+
+
+def test_the_folder_is_small() -> None:
+    assert FOLDER.size <= MAX_FOLDER_BYTES
+
+
+def test_the_moving_picture_is_small_and_about_twenty_seconds_long() -> None:
+    assert animation.FILE.stat().st_size <= animation.MAX_BYTES
+    with Image.open(animation.FILE) as image:
+        milliseconds = sum(frame.info["duration"] for frame in ImageSequence.Iterator(image))
+    assert 18_000 <= milliseconds <= 22_000
+
+
+def test_every_scene_has_a_capture_of_both_sizes_and_reads_back_as_written() -> None:
+    names = {f"{scene.name}-{size}" for scene in SCENES for size in ("120x36", "80x24")}
+    documents = {path.stem: path.read_text() for path in FOLDER.captures.iterdir()}
+    assert documents.keys() == names
+    for name, document in documents.items():
+        capture = parse_capture(document)
+        assert write_capture(capture, document) == document, name
+        assert name.endswith(f"-{capture.width}x{len(capture.lines)}")
+
+
+# What a comparison detects
+
+
+def test_an_equal_screen_has_no_differences() -> None:
+    assert differences(TENANTS, TENANTS) == []
+
+
+def test_a_changed_word_is_one_line_of_text() -> None:
+    after = screen((("Tenants", TITLE), ("   ", PLAIN)), (("  Web Shup", PLAIN),))
+    assert differences(TENANTS, after) == ["-  Web Shop", "+  Web Shup"]
+
+
+def test_a_clipped_word_is_found() -> None:
+    after = screen((("Tenants", TITLE), ("   ", PLAIN)), (("  Web Sho…", PLAIN),))
+    assert "+  Web Sho…" in differences(TENANTS, after)
+
+
+def test_a_moved_column_is_a_line_of_text_and_one_of_styles() -> None:
+    after = screen(((" ", PLAIN), ("Tenants", TITLE), ("  ", PLAIN)), (("  Web Shop", PLAIN),))
+    assert [line[0] + line[1:].strip() for line in differences(TENANTS, after)] == [
+        "-Tenants",
+        "+Tenants",
+        "-aaaaaaabbb",
+        "+baaaaaaabb",
+    ]
+
+
+def test_a_changed_colour_is_one_line_of_the_style_table() -> None:
+    other = Style.parse("bold #e0bb78 on #12161c")
+    after = screen((("Tenants", other), ("   ", PLAIN)), (("  Web Shop", PLAIN),))
+    assert differences(TENANTS, after) == ["-a bold #7cc4e2 on #12161c", "+a bold #e0bb78 on #12161c"]
+
+
+@pytest.mark.parametrize("change", ["not bold", "reverse", "underline", "italic", "dim", "strike", "on #1a2028"])
+def test_a_changed_attribute_is_found(change: str) -> None:
+    after = screen((("Tenants", TITLE + Style.parse(change)), ("   ", PLAIN)), (("  Web Shop", PLAIN),))
+    assert differences(TENANTS, after)
+
+
+def test_a_moved_cursor_is_found_on_blanks_as_well() -> None:
+    cursor = Style.parse("reverse #d8dee6 on #12161c")
+    before, after = (screen(((" " * at, PLAIN), (" ", cursor), (" " * (9 - at), PLAIN))) for at in (3, 4))
+    assert len(differences(before, after)) == 2
+
+
+def test_the_colour_of_a_letter_that_is_blank_does_not_count() -> None:
+    after = screen((("Tenants", TITLE), ("   ", TITLE)), (("  Web Shop", PLAIN),))
+    assert differences(TENANTS, after) == []
+
+
+def test_a_new_style_changes_only_the_lines_it_is_on() -> None:
+    new = Style.parse("#8fcb99 on #12161c")
+    after = screen((("Tenants", TITLE), ("   ", PLAIN)), (("  ", PLAIN), ("Web Shop", new)))
+    assert differences(TENANTS, after) == ["-c #d8dee6 on #12161c", "+c #8fcb99 on #12161c"]
+    half = screen((("Tenants", TITLE), ("   ", PLAIN)), (("  Web ", PLAIN), ("Shop", new)))
+    assert differences(TENANTS, half) == ["+d #8fcb99 on #12161c", "-bbcccbcccc", "+bbcccbdddd"]
+
+
+def test_a_difference_of_many_lines_is_cut_and_counted() -> None:
+    before, after = (screen(*(((f"{letter}{at}", PLAIN),) for at in range(10, 90))) for letter in "ab")
+    lines = compare(write_capture(before), write_capture(after), "tenants-80x24")
+    assert len(lines) == MAX_DIFF_LINES + 1
+    assert lines[-1].endswith(" more lines")
+
+
+# The form
+
+
+def test_wide_and_combined_letters_take_their_columns() -> None:
+    capture = screen((("🌙 e\u0301", TITLE), ("x", PLAIN)))
+    assert capture.width == 5
+    document = write_capture(capture)
+    assert document.splitlines()[-1] == "aabac"
+    assert parse_capture(document) == capture
+
+
+def test_a_terminal_command_is_no_text_and_a_control_character_is_refused() -> None:
+    command = Segment("\x1b[2J", None, [(ControlType.CLEAR,)])
+    assert read_screen([[command, Segment("ok", PLAIN)]]).text == "ok"
+    with pytest.raises(ValueError, match="control character"):
+        screen((("\x1b[31m", PLAIN),))
+
+
+def test_something_else_than_a_capture_is_refused() -> None:
+    with pytest.raises(ValueError):
+        parse_capture(write_capture(TENANTS).replace("Web Shop", "Web\nShop"))
+
+
+def test_a_letter_is_drawn_in_its_own_cell() -> None:
+    blank, letter = (draw_image(screen((("   ", PLAIN),), ((text, PLAIN),))) for text in ("   ", " # "))
+    changed = [
+        (x, y)
+        for x in range(blank.width)
+        for y in range(blank.height)
+        if blank.getpixel((x, y)) != letter.getpixel((x, y))
+    ]
+    assert changed
+    assert all(10 + 12 <= x < 10 + 24 and 40 + 24 <= y < 40 + 48 for x, y in changed)
+
+
+# The folder
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> PictureFolder:
+    """A repository whose README shows one of two screens."""
+    (tmp_path / "screenshots").mkdir()
+    (tmp_path / "README.md").write_text("![Tenants](screenshots/tenants-10x2.png)")
+    folder = PictureFolder(tmp_path)
+    assert not update(folder, documents(), check=False, whole=True)
+    return folder
+
+
+def documents(**changes: str) -> dict[str, str]:
+    return {"tenants-10x2": write_capture(TENANTS), "groups-10x2": write_capture(TENANTS)} | changes
+
+
+def test_captures_of_all_screens_and_pictures_of_those_shown_are_written(folder: PictureFolder) -> None:
+    assert folder.present == {"tenants-10x2.png"}
+    assert {path.stem for path in folder.captures.iterdir()} == {"tenants-10x2", "groups-10x2"}
+    assert update(folder, documents(), check=True, whole=True)
+
+
+def test_a_check_reports_a_changed_screen_and_changes_nothing(
+    folder: PictureFolder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    changed = documents()["groups-10x2"].replace("Web Shop", "Web Shup")
+    capsys.readouterr()
+    assert not update(folder, documents(**{"groups-10x2": changed}), check=True, whole=True)
+    printed = capsys.readouterr().out
+    assert "--- captures/groups-10x2.txt" in printed
+    assert "+  Web Shup" in printed
+    assert "Web Shup" not in (folder.captures / "groups-10x2.txt").read_text()
+
+
+def test_a_check_reports_the_capture_of_a_scene_that_is_gone(folder: PictureFolder) -> None:
+    remaining = {"tenants-10x2": documents()["tenants-10x2"]}
+    assert update(folder, remaining, check=True, whole=False)
+    assert not update(folder, remaining, check=True, whole=True)
+    update(folder, remaining, check=False, whole=True)
+    assert [path.stem for path in folder.captures.iterdir()] == ["tenants-10x2"]
+
+
+def test_a_check_reports_a_picture_of_an_older_capture(folder: PictureFolder) -> None:
+    changed = documents()["tenants-10x2"].replace("Web Shop", "Web Shup")
+    (folder.captures / "tenants-10x2.txt").write_text(changed)
+    assert not update(folder, documents(**{"tenants-10x2": changed}), check=True, whole=True)
+    update(folder, documents(**{"tenants-10x2": changed}), check=False, whole=True)
+    assert update(folder, documents(**{"tenants-10x2": changed}), check=True, whole=True)
+
+
+def test_a_picture_that_no_document_shows_any_longer_is_removed(folder: PictureFolder) -> None:
+    (folder.root / "README.md").write_text("")
+    (folder.root / "docs").mkdir()
+    (folder.root / "docs" / "screens.md").write_text("![Groups](../screenshots/groups-10x2.png)")
+    assert not update(folder, documents(), check=True, whole=True)
+    update(folder, documents(), check=False, whole=True)
+    assert folder.present == {"groups-10x2.png"}
