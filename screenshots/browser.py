@@ -1,14 +1,17 @@
-"""`python -m screenshots.browser` makes the picture of the screens in a browser, where Chromium is installed.
+"""`python -m screenshots.browser` draws the application in a browser. It requires Chromium.
 
-Chromium draws it with the fonts of this machine and its own version, so it is made when somebody asks and not compared.
+The picture depends on the fonts and the Chromium version of the machine, so it is drawn on demand and not compared.
 """
 
 import asyncio
-import os
+import io
 import sys
 from pathlib import Path
 
-from screenshots.__main__ import CLOCK, settle
+from PIL import Image
+
+from screenshots.application import demo_home
+from screenshots.drawing import write_png
 from tests.homes import Home
 from tests.web.browser import CHROMIUM, MISSING, chromium
 from tests.web.serving import serving
@@ -16,8 +19,8 @@ from tests.web.serving import serving
 PICTURE = Path(__file__).parent / "browser.png"
 
 
-async def picture(home: Home) -> bytes:
-    """The policy editor in a tab, a denied request in it."""
+async def take_picture(home: Home) -> bytes:
+    """Return a PNG of a browser tab with the policy editor and a denied request."""
     with serving(home) as server:
         async with chromium(1200, 760) as browser:
             tab = await browser.tab()
@@ -31,7 +34,7 @@ async def picture(home: Home) -> bytes:
             await tab.type("compute:instances:delete")
             await tab.expect("× DENIED")
             await tab.press("escape")
-            await asyncio.sleep(1)  # its completion goes, and the canvas is drawn
+            await asyncio.sleep(1)  # until the completion is closed and the canvas is drawn
             return await tab.picture()
 
 
@@ -39,14 +42,10 @@ def main() -> int:
     if not CHROMIUM:
         sys.stderr.write(f"{MISSING}\n")
         return 1
-    home = Home(FROST_CLOCK=CLOCK, FROST_PLATFORM_PROVISIONING_PACE="100000")
-    os.environ.update(home.environment())
-    try:
-        home.start()
-        settle(home)
-        PICTURE.write_bytes(asyncio.run(picture(home)))
-    finally:
-        home.remove()
+    with demo_home() as home:
+        png = asyncio.run(take_picture(home))
+    with Image.open(io.BytesIO(png)) as image:
+        PICTURE.write_bytes(write_png(image.convert("RGB")))
     return 0
 
 

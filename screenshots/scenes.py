@@ -1,8 +1,9 @@
-"""What each picture shows: the keys that lead there, and what must then be on the screen."""
+"""The captured screens: the keys that open each screen and the text to expect on it."""
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 VIEWER = "viewer@aurora.example"
@@ -12,9 +13,9 @@ Pilot = Any
 
 @dataclass(frozen=True)
 class Scene:
-    """One picture: keys pressed from the opened program on, and the text that must then be on the screen.
+    """A screen: the keys to press after the start, and the text to expect.
 
-    A key that begins with `…` is no key: the words behind it are waited for.
+    A key that begins with `…` waits for the text after it.
     """
 
     name: str
@@ -23,26 +24,26 @@ class Scene:
     theme: str = ""
     then: Callable[[Pilot], Awaitable[None]] | None = None
     person: str = ""
-    """Who sits before it; empty for the owner."""
+    """E-mail of the signed-in person; empty for the owner."""
 
 
 async def device_code(pilot: Pilot) -> None:
-    """The sign-in dialog of a platform that is not this machine's: its code is never shown for the local one."""
-    from tui.widgets.device_code import DeviceCode
+    """Show the sign-in dialog of a remote platform. The local platform never shows a code."""
+    from tui.contexts.sign_in import DeviceCode
 
     address = "https://id.frost.example/device"
     pilot.app.push_screen(DeviceCode("work", "BCDF-GHJK", address, f"{address}?user_code=BCDF-GHJK"))
 
 
 async def editor_opened(pilot: Pilot) -> None:
-    """The editor on the policy under the cursor."""
+    """Open the editor on the policy under the cursor."""
     await until(pilot, lambda: "deployments" in text_of(pilot.app), "the policies")
     await pilot.press("enter")
     await until(pilot, lambda: hasattr(pilot.app.screen, "pane"), "the editor")
 
 
 async def text_written(pilot: Pilot, change: Callable[[str], str]) -> None:
-    """The editor with another text, once everything was said about it."""
+    """Change the text in the editor and wait for the check."""
     await editor_opened(pilot)
     editor = pilot.app.screen
     await until(pilot, lambda: editor.found.fresh.get("check") and editor.offering.catalogue.names, "the editor")
@@ -52,14 +53,14 @@ async def text_written(pilot: Pilot, change: Callable[[str], str]) -> None:
 
 
 async def denied(pilot: Pilot) -> None:
-    """A constraint that does not hold: the trace says which."""
+    """Add a constraint that does not hold. The trace names it."""
     narrower = '"constraints": { "equals": { "frn:resourceTag/env": "dev" } },\n      "targets": ["*"]'
     await text_written(pilot, lambda text: text.replace('"targets": ["*"]', narrower, 1))
     pilot.app.screen.form.put({"resourceTags": "env=prod", "sourceIp": "203.0.113.7", "requestTags": "none"})
 
 
 async def unreadable(pilot: Pilot) -> None:
-    """A misspelt operation: the last verdict stays, visibly old."""
+    """Misspell an operation. The last decision remains visible and is marked as old."""
     await text_written(pilot, lambda text: text.replace("compute:launch-templates:*", "compute:lunch-templates:*"))
     await pilot.press("f8")
     if not pilot.app.screen.narrow:
@@ -67,33 +68,33 @@ async def unreadable(pilot: Pilot) -> None:
 
 
 async def beyond(pilot: Pilot) -> None:
-    """What the viewer would give without holding it."""
+    """Show the operations that the policy would grant beyond those of the viewer."""
     await text_written(pilot, lambda text: text)
     pilot.app.screen.go("author")
 
 
 async def completing(pilot: Pilot) -> None:
-    """A part of an operation, and what can follow."""
+    """Type a part of an operation and show its completions."""
     await text_written(pilot, lambda text: text)
     pilot.app.screen.pane.show_line(7, 99)
     await pilot.press("enter", "quotation_mark", *"compute:sca")
 
 
 async def coverage(pilot: Pilot) -> None:
-    """What changes against the stored version, service by service."""
+    """Show the changes against the stored version by service."""
     await text_written(pilot, lambda text: text.replace('"storage:objects:*"', '"quotas:*"'))
     pilot.app.screen.go("coverage")
 
 
 async def review(pilot: Pilot) -> None:
-    """The difference before saving."""
+    """Show the difference before saving."""
     await text_written(pilot, lambda text: text.replace('"storage:objects:*"', '"storage:objects:read"'))
     await pilot.press("ctrl+s")
 
 
 async def new_secret(pilot: Pilot) -> None:
-    """The dialog of a key that was just made; in a picture its secret is covered, so a made-up one does."""
-    from tui.widgets.new_secret import NewSecret
+    """Show the dialog of a new key with a placeholder for the secret."""
+    from tui.account.secret_dialog import NewSecret
 
     facts = [
         ("Id", "5c0d2c1e-8a55-4f0b-9a37-6d3c1f0e7a42"),
@@ -105,8 +106,8 @@ async def new_secret(pilot: Pilot) -> None:
 
 
 async def running(pilot: Pilot) -> None:
-    """An apply half way: a real one would be somewhere else in every picture. Its counts are those of its preview."""
-    from tui.applies import Run
+    """Show an unfinished apply with the numbers of its preview. The progress of a real one would differ every time."""
+    from tui.state.apply_tracker import Run
 
     workspace = pilot.app.workspace
     tenant_id = workspace.tenant_id
@@ -139,14 +140,23 @@ async def running(pilot: Pilot) -> None:
     pilot.app.frame.perform("default-tags.follow")
 
 
+async def press_keys(pilot: Pilot, keys: Sequence[str], name: str) -> None:
+    """Press the keys of a scene. For a key that begins with `…`, wait for the text after it."""
+    for waits, group in groupby(keys, key=lambda key: key.startswith("…")):
+        if not waits:
+            await pilot.press(*group)
+            continue
+        for key in group:
+            await until(pilot, lambda words=key[1:]: words in text_of(pilot.app), name)  # type: ignore[misc]
+
+
 def text_of(app: Any) -> str:
-    """What stands on the screen."""
     return "\n".join(strip.text for strip in app.screen._compositor.render_strips())
 
 
 async def until(pilot: Pilot, holds: Callable[[], bool], name: str) -> None:
-    """Let the application work until something is so."""
-    end = time.monotonic() + 30
+    """Wait up to 60 seconds for a condition. Raise AssertionError with the text on the screen."""
+    end = time.monotonic() + 60
     while not holds():
         if time.monotonic() > end:
             raise AssertionError(f"{name}: the screen stayed\n{text_of(pilot.app)}")

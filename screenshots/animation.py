@@ -1,0 +1,123 @@
+"""`python -m screenshots.animation` draws the animation: a policy is typed, refused with an example, and saved.
+
+The application runs on a real platform and receives every key. A frame is the screen after it has settled. Its
+duration is defined here, so that it does not depend on the machine. The animation is drawn on demand and not
+compared.
+"""
+
+import asyncio
+import io
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from PIL import Image
+
+from screenshots.application import capture_screen, demo_home, running_application, signed_in
+from screenshots.capture import Capture
+from screenshots.drawing import draw_image, reduce_colours
+from screenshots.scenes import Pilot, text_of, until
+from tests.homes import Home
+
+FILE = Path(__file__).parent / "policy.gif"
+SIZE = (110, 30)
+PERSON = "regional@aurora.example"
+COLOURS = 128
+PALETTE_SECONDS = 1.0
+"""The palette is computed from frames with at least this duration."""
+MAX_BYTES = 1_500_000
+LETTER, DELETE = 0.06, 0.03
+"""Duration of a frame after a typed character and after a deleted one, in seconds."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """Keys to press, the text to expect on the screen, and its duration in seconds."""
+
+    keys: tuple[str, ...]
+    expected: str
+    seconds: float
+    key_seconds: float = LETTER
+
+
+def delete(text: str) -> Step:
+    """Return the step that deletes the text before the cursor."""
+    return Step(("backspace",) * len(text), "", LETTER, DELETE)
+
+
+STEPS = (
+    Step(("2",), "nordic dev", 0.8),
+    Step(("n",), "gives 16 of 528", 1.0),
+    Step((*["down"] * 4, "end", "left", "left"), "read-compute", 0.3, DELETE),
+    delete("read-compute"),
+    Step(tuple("dev"), '"dev"', 0.2),
+    Step(("down", "down", "end", "left", "left"), '"dev"', 0.3, DELETE),
+    delete('*:read", "compute:*:list"'),
+    Step(tuple('instances:*"'), "× DENIED", 1.4),
+    Step(("f3",), "service:resource:action", 0.4),
+    delete("mages:read"),
+    Step(tuple("nstances:start"), "✓ ALLOWED", 1.2),
+    Step(("escape", "f6", "f6"), "with region se-sto-1", 2.2, 0.2),
+    Step(("f9",), "only where you hold it", 1.3),
+    Step(("enter",), "✓ within what you hold", 1.7),
+    Step(("f3", "down", "down", "down", *"fi-hel-1"), "fi-hel-1", 0.2),
+    Step(("down", "down", *"env=dev"), "✓ ALLOWED", 1.1),
+    Step(("escape", "ctrl+s"), "what it is called", 1.0),
+    Step(tuple("Dev instances"), "Dev instances", 0.4),
+    Step(("enter",), "version 1", 2.0),
+)
+
+
+async def settled(pilot: Pilot) -> Capture:
+    """Return the screen once two captures in a row are equal."""
+    before = await capture_screen(pilot, 0.05)
+    while (capture := await capture_screen(pilot, 0.05)) != before:
+        before = capture
+    return capture
+
+
+async def play(home: Home, steps: Sequence[Step]) -> list[tuple[Capture, float]]:
+    """Return the screen after each key, with its duration in seconds."""
+    frames = []
+    async with running_application(home, SIZE, "Staging") as pilot:
+        for step in steps:
+            for at, key in enumerate(step.keys, 1):
+                await pilot.press(key)
+                if at == len(step.keys) and step.expected:
+                    await until(pilot, lambda words=step.expected: words in text_of(pilot.app), step.expected)
+                seconds = step.seconds if at == len(step.keys) else step.key_seconds
+                frames.append((await settled(pilot), seconds))
+    return frames
+
+
+def draw_gif(frames: Sequence[tuple[Capture, float]]) -> bytes:
+    """Return an animated GIF with one palette for all frames, in an infinite loop."""
+    images = [draw_image(capture) for capture, _ in frames]
+    longest = [image for image, (_, seconds) in zip(images, frames, strict=True) if seconds >= PALETTE_SECONDS]
+    sample = Image.new("RGB", (images[0].width, images[0].height * len(longest)))
+    for at, image in enumerate(longest):
+        sample.paste(image, (0, at * image.height))
+    palette = reduce_colours(sample, COLOURS)
+    first, *others = (image.quantize(palette=palette, dither=Image.Dither.NONE) for image in images)
+    content = io.BytesIO()
+    durations = [round(seconds * 100) * 10 for _, seconds in frames]
+    first.save(content, "GIF", save_all=True, append_images=others, duration=durations, loop=0, optimize=True)
+    return content.getvalue()
+
+
+def main() -> int:
+    with demo_home() as home, signed_in(home, PERSON):
+        frames = asyncio.run(play(home, STEPS))
+    gif = draw_gif(frames)
+    seconds = sum(seconds for _, seconds in frames)
+    sys.stdout.write(f"{len(frames)} frames, {seconds:.1f} s, {len(gif):,} bytes\n")
+    if len(gif) > MAX_BYTES:
+        sys.stderr.write(f"more than {MAX_BYTES:,} bytes: nothing is written\n")
+        return 1
+    FILE.write_bytes(gif)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

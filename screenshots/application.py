@@ -1,0 +1,74 @@
+"""The real application on a real platform with the demo seed, in its own home directory.
+
+Clock, device, prefixes of API keys and latency are fixed, so that captures do not depend on machine or time.
+"""
+
+import os
+import shutil
+import sqlite3
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+
+from client.connection import resolve
+from screenshots.capture import Capture, read_screen
+from screenshots.scenes import Pilot, text_of, until
+from tests.homes import Home
+from tui.launch import Launch
+from tui.shell.app import FrostApp
+
+CLOCK = "2026-11-21T10:05:00Z"
+DEVICE = "astrid-desk"
+LATENCY_MS = 4.0
+OWNER = "owner@aurora.example"
+
+
+@contextmanager
+def demo_home() -> Iterator[Home]:
+    """Yield a home with a running platform and set its variables in the environment of this process."""
+    # The tenant "Sandbox" must stay half provisioned.
+    home = Home(FROST_CLOCK=CLOCK, FROST_PLATFORM_PROVISIONING_PACE="100000")
+    os.environ.update({**home.environment(), "COLORTERM": "truecolor"})
+    try:
+        home.start()
+        with sqlite3.connect(home.platform_dir / "platform.db", timeout=20) as database:
+            database.execute("UPDATE sessions SET device = ? WHERE place = 'this machine'", (DEVICE,))
+            database.execute("UPDATE api_keys SET key_prefix = 'fmk_' || substr(id, 1, 8)")
+        database.close()
+        yield home
+    finally:
+        home.remove()
+
+
+@contextmanager
+def signed_in(home: Home, person: str) -> Iterator[None]:
+    """Sign in as another person and, afterwards, as the owner again. An empty name is the owner."""
+    if person:
+        assert home.frost("login", "--as", person).code == 0
+    yield
+    if person:
+        assert home.frost("login", "--as", OWNER).code == 0
+
+
+@asynccontextmanager
+async def running_application(home: Home, size: tuple[int, int], first_words: str) -> AsyncIterator[Pilot]:
+    """Yield a pilot of the application on its first screen, without the state or drafts of an earlier run."""
+    state = home.path / ".cli" / "state.json"
+    state.unlink(missing_ok=True)
+    shutil.rmtree(home.path / ".cli" / "drafts", ignore_errors=True)
+    app = FrostApp(resolve(None, os.environ), Launch(), state)
+    async with app.run_test(size=size) as pilot:
+        await until(pilot, lambda: first_words in text_of(app) and app.workspace.link.state == "up", "the first screen")
+        yield pilot
+
+
+async def capture_screen(pilot: Pilot, pause_seconds: float) -> Capture:
+    """Return the contents of the terminal after a pause, with dialogs and the screens below them."""
+    app = pilot.app
+    app.workspace.link.latency_ms = LATENCY_MS  # varies with each request
+    app.frame.changed("link")
+    for screen in app.screen_stack:
+        if hasattr(screen, "show_facts"):
+            screen.show_facts()
+    await pilot.pause(pause_seconds)
+    update = app.screen._compositor.render_update(full=True, screen_stack=app._background_screens)
+    return read_screen([segment for strip in line for segment in strip] for line in update.strips)
