@@ -1,5 +1,6 @@
 """SIGINT, SIGTERM and SIGHUP while a command waits for work that continues without it."""
 
+import atexit
 import signal
 import sys
 from collections.abc import Iterator
@@ -20,6 +21,8 @@ def install() -> None:
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         return
     signal.signal(signal.SIGALRM, _interrupt_again)
+    # The interpreter resets handlers while it ends; SIGALRM would then kill the process. It keeps SIG_IGN.
+    atexit.register(signal.signal, signal.SIGALRM, signal.SIG_IGN)
     sys.unraisablehook = _repeat_if_dropped
     signal.signal(signal.SIGINT, _interrupt)
 

@@ -245,3 +245,25 @@ def test_a_program_that_ignores_ctrl_c_goes_on_ignoring_it(ignored: bool) -> Non
     shell = ("trap '' INT; " if ignored else "") + 'exec "$0" -c "$1"'
     done = subprocess.run(["sh", "-c", shell, sys.executable, script], capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (7 if ignored else 130, b"")
+
+
+ENDS_AFTER_AN_IMPORT = """
+import sys, time
+from client.commands import interruption
+
+class SlowEnd:
+    def __del__(self, sleep=time.sleep):
+        sleep(0.1)  # longer than the pause before a repeated signal; the interpreter has dropped its handlers
+
+interruption.install()
+slow_end = SlowEnd()
+import interrupted
+"""
+
+
+def test_a_process_that_ends_drops_a_repeated_interruption(tmp_path: Path) -> None:
+    """Otherwise SIGALRM, back to its default, kills the process after it printed its result."""
+    (tmp_path / "interrupted.py").write_text("import signal; signal.raise_signal(signal.SIGINT)\n")
+    paths = [str(tmp_path), str(Path(__file__).parents[2])]
+    program = f"import sys; sys.path[:0] = {paths!r}\n{ENDS_AFTER_AN_IMPORT}"
+    assert subprocess.run([sys.executable, "-c", program], timeout=60).returncode == 0
