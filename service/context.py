@@ -14,7 +14,7 @@ and to differ between processes:
 | `CredentialUse` | only displayed; written each second |
 | `LoginThrottle` | only delays; on PostgreSQL, failures after a lookup are counted in the database |
 | `WorkQueues`, `LargeBodyLimiter` | per process |
-| `RefusalLog` | the first of identical refusals is written at once; counts are written each minute |
+| `RefusalLog` | the first of identical refusals is written at once; further ones are added up each minute |
 | `Sealer` | entries are in the database; another process seals them |
 | open event streams | poll the database; clients reconnect |
 | `Worker`: running jobs | rows have the progress; another process continues |

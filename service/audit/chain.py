@@ -10,9 +10,9 @@ On SQLite, which has a single writer, a change chains its entries in its own tra
 On PostgreSQL changes commit beside each other. A change inserts its entries in its transaction (`unsealed.py`), and the
 sealer chains them about 50 ms after the commit (`sealer.py`). Until then an entry has a keyed digest of its own: an
 altered, inserted or copied entry is detected and never sealed. The removal of an entry before its seal cannot be
-detected, because nothing refers to it yet. `verify` counts the entries that are not sealed; if no sealer works, more
-than those of the last 100 ms are at risk. So a change fails while the head is missing or forged, since no sealer would
-continue the chain, and `frost_audit_unsealed` counts them for an alarm.
+detected, because nothing refers to it yet. `verify` prints the number of entries that are not sealed; if no sealer
+works, more than those of the last 100 ms are at risk. So a change fails while the head is missing or forged, since no
+sealer would continue the chain. `frost_audit_unsealed` is the number of these entries, for an alarm.
 
 The order of the chain is that of `sequence`, not of the ids: an entry may commit after another with a higher id. A
 release before migration 0017 locks the head and chains its entries itself. The sealer locks the head too, so both

@@ -1,7 +1,7 @@
 """Audit entries of refused changes. Of identical refusals of a principal, all but the first are counted.
 
 The first is an entry at once. Identical ones, with the same credential, event, target, status and code, are one entry a
-minute, with their number in `details` (`repeated`). The counts are in the memory of a process: if it is killed, those
+minute, with their number in `details` (`repeated`). The numbers are in the memory of a process: if it is killed, those
 of the last minute are lost.
 """
 
@@ -118,7 +118,7 @@ class RefusalLog:
             logger.error("%s counted refusals are lost", sum(count.refusals for count in failed))
 
     def _write(self, due: Sequence[_Count]) -> list[_Count]:
-        """Write the entries of counts; return those that could not be written."""
+        """Write the entries with the numbers; return those that could not be written."""
         failed: list[_Count] = []
         for start in range(0, len(due), BATCH_ENTRIES):
             batch = due[start : start + BATCH_ENTRIES]

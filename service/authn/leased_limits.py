@@ -1,6 +1,6 @@
 """Rate limits that several processes share: each takes leases of an allowance from its row in the database.
 
-A lease counts its requests in the row at once, and lasts until the allowance would be full again after it. Towards this
+A lease adds its requests to the row at once, and lasts until the allowance would be full again after it. Towards this
 end its unused requests expire as fast as the row restores them. So the unused requests of all processes never exceed
 what the row counts as used: no burst exceeds the allowance, and an idle or dead process needs no clean-up.
 
@@ -42,7 +42,7 @@ DRIFT = 1_000
 """A lease ends earlier by this part of its time, because the clocks of processes and database differ in speed."""
 
 TakeLease = Callable[[str, int, int, int], Grant]
-"""Counts requests in the row of a key, given the interval, the needed and the wanted number."""
+"""Adds requests to the row of a key: the interval, the required number and the preferred number."""
 
 
 def leases_of(database: Database) -> TakeLease:

@@ -35,7 +35,7 @@ def wall_time() -> int:
 
 
 class RequestLimits(ABC):
-    """Counts requests, up to a number a minute for each key. Thread-safe."""
+    """Admit a number of requests a minute for each key. Thread-safe."""
 
     def __init__(self, clock: Microseconds) -> None:
         self._clock = clock
@@ -46,7 +46,7 @@ class RequestLimits(ABC):
 
         Args:
             key: the id of an API key, a session or a workload identity.
-            requests: the weight. A weight above a minute's allowance counts as a minute's allowance.
+            requests: the weight. At most a minute's allowance.
 
         Raises:
             ApiError: 429 with `Retry-After`.
@@ -67,7 +67,7 @@ class RequestLimits(ABC):
 
         Raises:
             ApiError: 429 with `Retry-After`.
-            DBAPIError: the database could not be asked. A read-only database counts nothing.
+            DBAPIError: the database could not be asked. With a read-only database nothing is counted.
         """
 
     @abstractmethod

@@ -1,4 +1,4 @@
-"""Counts the requests and connections beyond a limit, and logs what to do. Event loop only."""
+"""Count the requests and connections beyond a limit, and log what to do. Event loop only."""
 
 import logging
 import random

@@ -177,7 +177,7 @@ async def _events(hub: EventHub, stream: Stream, seconds: float) -> AsyncIterato
 def operation(row: RowMapping, now: datetime, *, with_result: bool = True) -> dict[str, Any]:
     """Return an operation as JSON. `error`, `errorCode`, `result` and `counts` may be absent.
 
-    `counts` is the progress of an apply by type, with `totals` at its start. `stalled` marks an open operation without
+    `counts` has the progress of an apply by type, with `totals` at its start. `stalled` marks an open operation without
     progress for a minute.
 
     Args:
