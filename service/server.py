@@ -19,6 +19,7 @@ from service.api.middleware import IdleTracker
 from service.app import create_app
 from service.context import Platform
 from service.http_server.admission import Admission
+from service.http_server.collection_pauses import CollectionPauses
 from service.http_server.fair_threads import FairThreads
 from service.http_server.listener import Listener
 from service.http_server.protocol import HttpProtocol
@@ -154,6 +155,7 @@ def serve(settings: Settings, sockets: Sequence[socket.socket]) -> int:
     admission.fit_descriptors()
     # How long the event loop waits for the interpreter lock of a busy thread.
     sys.setswitchinterval(THREAD_SWITCH_SECONDS)
+    CollectionPauses().start()
     config = uvicorn.Config(
         app,
         loop="uvloop",
