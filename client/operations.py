@@ -16,7 +16,7 @@ from client.errors import Exit, FrostError
 if TYPE_CHECKING:
     from client.transport.events import Listening, Signal
     from client.transport.exchange import OnReply
-    from client.transport.request import Link
+    from client.transport.request import ConnectionProtocol
 
 REREAD_SECONDS = 30.0
 """Longest interval between reads while an event stream is open."""
@@ -87,7 +87,7 @@ async def readings(
 
 
 def wait(
-    link: Link,
+    link: ConnectionProtocol,
     tenant_id: str,
     run_id: str,
     told: Told,
@@ -161,7 +161,7 @@ def unless_cancelled(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -
 
 
 async def _waited(
-    link: Link,
+    link: ConnectionProtocol,
     tenant_id: str,
     run_id: str,
     told: Told,
@@ -169,11 +169,11 @@ async def _waited(
     on_reply: OnReply | None,
     is_over: Callable[[dict[str, Any]], bool],
 ) -> dict[str, Any]:
-    from client.transport.async_client import Http
+    from client.transport.async_client import AsyncClient
     from client.transport.events import signals
 
     asyncio.get_running_loop().set_exception_handler(unless_cancelled)
-    http = Http(link, on_reply=on_reply)
+    http = AsyncClient(link, on_reply=on_reply)
 
     async def read() -> dict[str, Any]:
         found: dict[str, Any] = await http.call(operations.get(tenant_id, run_id))

@@ -8,7 +8,7 @@ from client.transport.request import Call, Request
 
 if TYPE_CHECKING:
     from client.models.account import DeletedAccount, Me, Organization, Scope, Session
-    from client.transport.async_client import Http
+    from client.transport.async_client import AsyncClient
 
 
 def me() -> Call:
@@ -40,7 +40,7 @@ def delete(email: str) -> Call:
 class Account:
     """The calls of this module with models as results."""
 
-    def __init__(self, http: Http) -> None:
+    def __init__(self, http: AsyncClient) -> None:
         self._http = http
 
     async def me(self) -> Me:
@@ -77,7 +77,7 @@ def revoke_all() -> Call:
 class Sessions:
     """The session calls with models as results."""
 
-    def __init__(self, http: Http) -> None:
+    def __init__(self, http: AsyncClient) -> None:
         self._http = http
 
     async def active(self) -> list[Session]:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from client.models.activity import Entry
-    from client.transport.async_client import Http
+    from client.transport.async_client import AsyncClient
 
 MODEL = "activity.Entry"
 
@@ -55,7 +55,7 @@ def _page(route: str, which: Which, limit: int | None, cursor: str) -> Call:
 class Activity:
     """The calls of this module with models as results."""
 
-    def __init__(self, http: Http) -> None:
+    def __init__(self, http: AsyncClient) -> None:
         self._http = http
 
     def of_tenant(self, tenant_id: str, which: Which = EVERYTHING) -> AsyncIterator[builtins.list[Entry]]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from client.transport.request import Call, Request, path
 
 if TYPE_CHECKING:
-    from client.transport.async_client import Http
+    from client.transport.async_client import AsyncClient
 
 Facts = Mapping[str, Any]
 """A simulated request context: sourceIp, currentTime, region, principalType, tenant, requestTags, resourceTags.
@@ -104,7 +104,7 @@ def _tried(tenant_id: str, trial: str, body: dict[str, Any], *needs: str) -> Cal
 class Trials:
     """The calls of this module with JSON objects as results."""
 
-    def __init__(self, http: Http) -> None:
+    def __init__(self, http: AsyncClient) -> None:
         self._http = http
 
     async def simulate(
@@ -158,7 +158,7 @@ def operations(filter: str = "") -> Call:
 class Catalogue:
     """The catalogue calls with JSON objects as results."""
 
-    def __init__(self, http: Http) -> None:
+    def __init__(self, http: AsyncClient) -> None:
         self._http = http
 
     async def operations(self, filter: str = "") -> list[dict[str, Any]]:

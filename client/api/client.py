@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
 from client.transport.exchange import OnReply
-from client.transport.request import Link
+from client.transport.request import ConnectionProtocol
 
 if TYPE_CHECKING:
     from client.api.account import Account, Sessions
@@ -32,10 +32,10 @@ class Client:
         on_reply: Called on the event loop after each exchange and wait.
     """
 
-    def __init__(self, connection: Link, *, on_reply: OnReply | None = None) -> None:
-        from client.transport.async_client import Http
+    def __init__(self, connection: ConnectionProtocol, *, on_reply: OnReply | None = None) -> None:
+        from client.transport.async_client import AsyncClient
 
-        self._http = Http(connection, on_reply=on_reply)
+        self._http = AsyncClient(connection, on_reply=on_reply)
 
     @cached_property
     def account(self) -> Account:

@@ -6,13 +6,13 @@ import builtins
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from client.transport.request import MOST, Call, Request, made_from, path, query
+from client.transport.request import MOST, Call, Request, if_match, path, query
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from client.models.default_tags import ApplyResult, ApplyRun, ApplyStarted, DefaultTags, TagVersion
-    from client.transport.async_client import Http
+    from client.transport.async_client import AsyncClient
 
 MODEL = "default_tags.DefaultTags"
 RESULT = "default_tags.ApplyResult"
@@ -34,7 +34,7 @@ def put(tenant_id: str, tags: Mapping[str, str], version: int | None = None) -> 
     Args:
         version: The version that the change is based on; the platform refuses it if there is a newer one.
     """
-    request = Request("PUT", _tags(tenant_id), body={"tags": dict(tags)}, headers=made_from(version))
+    request = Request("PUT", _tags(tenant_id), body={"tags": dict(tags)}, headers=if_match(version))
     return Call(request, model=MODEL, needs=("tags",))
 
 
@@ -95,7 +95,7 @@ def _tags(tenant_id: str) -> str:
 class DefaultTagsArea:
     """The calls of this module with models as results."""
 
-    def __init__(self, http: Http) -> None:
+    def __init__(self, http: AsyncClient) -> None:
         self._http = http
 
     async def get(self, tenant_id: str) -> DefaultTags:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from client.transport.request import MOST, Call, Request, made_from, new_idempotency_key, path, query
+from client.transport.request import MOST, Call, Request, if_match, new_idempotency_key, path, query
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from client.models.groups import Binding, Group, Member
-    from client.transport.async_client import Http
+    from client.transport.async_client import AsyncClient
 
 MODEL = "groups.Group"
 NEEDS = ("id", "name")
@@ -51,13 +51,13 @@ def update(
     """
     given = {"name": name, "description": description}
     body = {member: value for member, value in given.items() if value is not None}
-    request = Request("PATCH", _group(tenant_id, group_id), body=body, headers=made_from(version))
+    request = Request("PATCH", _group(tenant_id, group_id), body=body, headers=if_match(version))
     return Call(request, model=MODEL, needs=NEEDS)
 
 
 def delete(tenant_id: str, group_id: str, version: int | None = None) -> Call:
     """Delete a group with its memberships and policy attachments."""
-    return Call(Request("DELETE", _group(tenant_id, group_id), headers=made_from(version)))
+    return Call(Request("DELETE", _group(tenant_id, group_id), headers=if_match(version)))
 
 
 def member_page(tenant_id: str, group_id: str, *, limit: int | None = None, cursor: str = "") -> Call:
@@ -90,7 +90,7 @@ def _members(tenant_id: str, group_id: str) -> str:
 class Groups:
     """The group calls with models as results."""
 
-    def __init__(self, http: Http) -> None:
+    def __init__(self, http: AsyncClient) -> None:
         self._http = http
 
     def pages(self, tenant_id: str, *, member: tuple[str, str] | None = None) -> AsyncIterator[list[Group]]:
@@ -146,7 +146,7 @@ def identity_page(tenant_id: str, *, limit: int | None = None, cursor: str = "")
 class Principals:
     """The calls about principals, for the screens and the library."""
 
-    def __init__(self, http: Http) -> None:
+    def __init__(self, http: AsyncClient) -> None:
         self._http = http
 
     async def keys(self, tenant_id: str) -> list[dict[str, Any]]:

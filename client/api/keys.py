@@ -9,7 +9,7 @@ from client.transport.request import Call, Request, new_idempotency_key, path
 
 if TYPE_CHECKING:
     from client.models.keys import ApiKey, GrantableScope, NewKey, RotatedKey
-    from client.transport.async_client import Http
+    from client.transport.async_client import AsyncClient
     from client.transport.request import Change
 
 MODEL = "keys.ApiKey"
@@ -110,7 +110,7 @@ def _path(tenant_id: str, key_id: str) -> str:
 class Keys:
     """The calls of this module with models as results."""
 
-    def __init__(self, http: Http) -> None:
+    def __init__(self, http: AsyncClient) -> None:
         self._http = http
 
     async def own(self) -> list[ApiKey]:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import builtins
 
     from client.models.operations import Operation
-    from client.transport.async_client import Http
+    from client.transport.async_client import AsyncClient
 
 MODEL = "operations.Operation"
 
@@ -29,7 +29,7 @@ def list_of(tenant_id: str) -> Call:
 class Operations:
     """The calls of this module with models as results."""
 
-    def __init__(self, http: Http) -> None:
+    def __init__(self, http: AsyncClient) -> None:
         self._http = http
 
     async def get(self, tenant_id: str, operation_id: str) -> Operation:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from client.models.operations import Operation
     from client.models.platform import AuditVerdict, PlatformStatus
     from client.models.quotas import QuotaRequest
-    from client.transport.async_client import Http
+    from client.transport.async_client import AsyncClient
 
 
 def status() -> Call:
@@ -89,7 +89,7 @@ def review_quota(request_id: str, *, approve: bool, note: str | None = None) -> 
 class Platform:
     """The calls of this module with models as results."""
 
-    def __init__(self, http: Http) -> None:
+    def __init__(self, http: AsyncClient) -> None:
         self._http = http
 
     async def status(self) -> PlatformStatus:

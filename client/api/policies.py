@@ -9,13 +9,13 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from client.errors import Exit, FrostError
-from client.transport.request import MOST, Call, Request, made_from, new_idempotency_key, path, query
+from client.transport.request import MOST, Call, Request, if_match, new_idempotency_key, path, query
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from client.models.policies import Attachment, Policy, PolicyVersion
-    from client.transport.async_client import Http
+    from client.transport.async_client import AsyncClient
 
 MODEL = "policies.Policy"
 VERSION = "policies.PolicyVersion"
@@ -73,13 +73,13 @@ def update(
     """
     given = {"name": name, "description": description}
     body = _body({member: value for member, value in given.items() if value is not None}, document_text)
-    request = Request("PATCH", _policy(tenant_id, policy_id), body=body, headers=made_from(version))
+    request = Request("PATCH", _policy(tenant_id, policy_id), body=body, headers=if_match(version))
     return Call(request, model=MODEL, needs=NEEDS)
 
 
 def delete(tenant_id: str, policy_id: str, version: int | None = None) -> Call:
     """Delete a policy with its attachments and versions."""
-    return Call(Request("DELETE", _policy(tenant_id, policy_id), headers=made_from(version)))
+    return Call(Request("DELETE", _policy(tenant_id, policy_id), headers=if_match(version)))
 
 
 def version_page(tenant_id: str, policy_id: str, *, limit: int | None = None, cursor: str = "") -> Call:
@@ -96,7 +96,7 @@ def version(tenant_id: str, policy_id: str, number: int) -> Call:
 def roll_back(tenant_id: str, policy_id: str, number: int, version: int | None = None) -> Call:
     """Make the document of an earlier version the newest one; name and description do not change."""
     route = path("/v1/tenants/{}/iam/policies/{}/rollback", tenant_id, policy_id)
-    request = Request("POST", route, body={"version": number}, headers=made_from(version))
+    request = Request("POST", route, body={"version": number}, headers=if_match(version))
     return Call(request, model=MODEL, needs=NEEDS)
 
 
@@ -182,7 +182,7 @@ def require_json(document_text: str) -> None:
 class Policies:
     """The calls of this module with models as results."""
 
-    def __init__(self, http: Http) -> None:
+    def __init__(self, http: AsyncClient) -> None:
         self._http = http
 
     def pages(self, tenant_id: str, *, attachee: tuple[str, str] | None = None) -> AsyncIterator[list[Policy]]:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from client.models.quotas import OrganizationQuota, Quota, QuotaRequest
-    from client.transport.async_client import Http
+    from client.transport.async_client import AsyncClient
 
 REQUEST = "quotas.QuotaRequest"
 BOUND_EXCEEDED = "QUOTA_BOUND_EXCEEDED"
@@ -113,7 +113,7 @@ def _request(route: str, resource_type: str, limit: int, reason: str) -> Call:
 class Quotas:
     """The calls of this module with models as results."""
 
-    def __init__(self, http: Http) -> None:
+    def __init__(self, http: AsyncClient) -> None:
         self._http = http
 
     async def of_tenant(self, tenant_id: str) -> builtins.list[Quota]:

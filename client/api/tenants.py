@@ -8,7 +8,7 @@ from client.transport.request import Call, Request, new_idempotency_key, path
 
 if TYPE_CHECKING:
     from client.models.tenants import Tenant, TenantList
-    from client.transport.async_client import Http
+    from client.transport.async_client import AsyncClient
 
 MODEL = "tenants.Tenant"
 NEEDS = ("id", "displayName", "status")
@@ -52,7 +52,7 @@ def _include(usage: bool) -> tuple[tuple[str, str], ...]:
 class Tenants:
     """The calls of this module with models as results."""
 
-    def __init__(self, http: Http) -> None:
+    def __init__(self, http: AsyncClient) -> None:
         self._http = http
 
     async def list(self, *, usage: bool = False) -> TenantList:

@@ -41,9 +41,9 @@ def discover(connection: Connection) -> Provider:
         FrostError: The platform or the provider is unreachable (exit 7), or a response is invalid (exit 1 or 2).
     """
     pass
-    from client.transport.blocking_client import OneShot
+    from client.transport.blocking_client import BlockingClient
 
-    told = OneShot(connection).call(cli_config())
+    told = BlockingClient(connection).call(cli_config())
     issuer, client_id, resource = told.get("issuer"), told.get("clientId"), told.get("resource", "")
     if not isinstance(issuer, str) or not issuer:
         raise _unfit("the platform names no identity provider")

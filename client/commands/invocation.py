@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from client.connection import Connection
     from client.errors import FrostError
     from client.tenancy import Selection
-    from client.transport.blocking_client import OneShot
-    from client.transport.exchange import Exchanged, OnReply
-    from client.transport.request import Call, Change, Link, Versioned
+    from client.transport.blocking_client import BlockingClient
+    from client.transport.exchange import OnReply, RequestLogEntry
+    from client.transport.request import Call, Change, ConnectionProtocol, Versioned
 
 Answer = TypeVar("Answer")
 
@@ -117,16 +117,16 @@ class Invocation:
         return connection.resolve(self.config, os.environ, context=context)
 
     @cached_property
-    def _driver(self) -> "OneShot":
+    def _driver(self) -> "BlockingClient":
         return self.driver(self.connection)
 
-    def driver(self, connection: "Link") -> "OneShot":
+    def driver(self, connection: "ConnectionProtocol") -> "BlockingClient":
         """Return a blocking driver for a connection. With `--debug` it logs every exchange."""
         if connection.endpoint.kind == "unix":
             _load_http_without_ssl()
-        from client.transport.blocking_client import OneShot
+        from client.transport.blocking_client import BlockingClient
 
-        return OneShot(connection, on_reply=self.on_reply)
+        return BlockingClient(connection, on_reply=self.on_reply)
 
     @property
     def on_reply(self) -> "OnReply | None":
@@ -171,7 +171,7 @@ class Invocation:
                     name = str(self._driver.call(tenants.get(tenant_id))["displayName"])
             self.output.note(f"tenant: {name} ({tenant_id})" if name else f"tenant: {tenant_id}")
 
-    def _driven(self, ask: Callable[["OneShot"], Answer]) -> Answer:
+    def _driven(self, ask: Callable[["BlockingClient"], Answer]) -> Answer:
         from client.errors import FrostError
 
         try:
@@ -255,7 +255,7 @@ class Invocation:
         while connection.notices:
             self.output.warn(connection.notices.pop(0))
 
-    def _tell(self, exchanged: "Exchanged") -> None:
+    def _tell(self, exchanged: "RequestLogEntry") -> None:
         self.talk.debug(exchanged.line())
 
     @cached_property

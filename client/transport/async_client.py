@@ -18,7 +18,17 @@ import httpx
 from client import times
 from client.errors import FrostError
 from client.text import safe
-from client.transport.exchange import Exchanged, OnReply, Renew, Send, Sign, Steps, Wait, exchange, told
+from client.transport.exchange import (
+    NeedCredential,
+    NeedRefresh,
+    OnReply,
+    RequestLogEntry,
+    Send,
+    Steps,
+    Wait,
+    exchange,
+    log_entry,
+)
 from client.transport.network import (
     ANSWER_BYTES,
     CONNECT_SECONDS,
@@ -29,11 +39,11 @@ from client.transport.network import (
 )
 from client.transport.request import (
     NOT_LISTENING,
-    Broken,
     Call,
     Change,
+    ConnectionProtocol,
     Credential,
-    Link,
+    NoResponse,
     Reply,
     Request,
     Versioned,
@@ -58,7 +68,7 @@ class Stream(NamedTuple):
     pieces: AsyncIterator[bytes]
 
 
-class Http:
+class AsyncClient:
     """Sends requests without blocking, for client/api.
 
     Args:
@@ -66,7 +76,7 @@ class Http:
         on_reply: Called on the event loop after each exchange and wait.
     """
 
-    def __init__(self, connection: Link, *, on_reply: OnReply | None = None) -> None:
+    def __init__(self, connection: ConnectionProtocol, *, on_reply: OnReply | None = None) -> None:
         self._link = connection
         self._on_reply = on_reply
         self._client: httpx.AsyncClient | None = None
@@ -156,12 +166,12 @@ class Http:
                         case Send():
                             answer = await self._send(effect, opened)
                         case Wait(seconds, reason):
-                            self._tell(Exchanged("wait", request.path, 0, seconds, note=reason))
+                            self._tell(RequestLogEntry("wait", request.path, 0, seconds, note=reason))
                             await asyncio.sleep(seconds)
                             answer = None
-                        case Sign():
+                        case NeedCredential():
                             answer = await self._credential()
-                        case Renew(used):
+                        case NeedRefresh(used):
                             answer = await asyncio.to_thread(self._link.refresh, used)
                 except FrostError as error:
                     effect = steps.throw(error)
@@ -173,16 +183,20 @@ class Http:
     async def _credential(self) -> Credential:
         return await asyncio.to_thread(self._link.credential)
 
-    async def _send(self, wire: Send, opened: list[httpx.Response] | None) -> Reply | Broken:
+    async def _send(self, wire: Send, opened: list[httpx.Response] | None) -> Reply | NoResponse:
         answer = await self._exchange(wire, opened)
-        if isinstance(answer, Broken) and answer.code == NOT_LISTENING and await asyncio.to_thread(self._link.start):
+        if (
+            isinstance(answer, NoResponse)
+            and answer.code == NOT_LISTENING
+            and await asyncio.to_thread(self._link.start)
+        ):
             answer = await self._exchange(wire, opened)
         if isinstance(answer, Reply):
             self.latency_ms = answer.seconds * 1000
-        self._tell(told(wire, answer))
+        self._tell(log_entry(wire, answer))
         return answer
 
-    async def _exchange(self, wire: Send, opened: list[httpx.Response] | None) -> Reply | Broken:
+    async def _exchange(self, wire: Send, opened: list[httpx.Response] | None) -> Reply | NoResponse:
         """Send a request. If cancelled, still read the response to its end, or a stream to its first byte.
 
         httpcore neither reuses nor releases a connection that was cancelled before its first byte. Twenty of them block
@@ -203,14 +217,14 @@ class Http:
         going.add_done_callback(self._going.discard)
         return going
 
-    async def _exchanged(self, wire: Send, opened: list[httpx.Response] | None) -> Reply | Broken:
+    async def _exchanged(self, wire: Send, opened: list[httpx.Response] | None) -> Reply | NoResponse:
         begun = time.monotonic()
         client = await self._opened()
         if self._link.endpoint.kind == "unix":
             try:
                 check_socket_owner(self._link.endpoint.path)
             except OSError:
-                return Broken("nobody listens there", 0.0, code=NOT_LISTENING)
+                return NoResponse("nobody listens there", 0.0, code=NOT_LISTENING)
         url = self._link.endpoint.origin + wire.target
         request = client.build_request(wire.method, url, headers=dict(wire.headers), content=wire.body or None)
         if opened is not None:
@@ -238,7 +252,7 @@ class Http:
                 self._client = await asyncio.to_thread(_client, self._link)
             return self._client
 
-    def _tell(self, exchanged: Exchanged) -> None:
+    def _tell(self, exchanged: RequestLogEntry) -> None:
         if self._on_reply is not None:
             self._on_reply(exchanged)
 
@@ -269,7 +283,7 @@ def modelled(value: Any, model: str) -> Any:
         ) from error
 
 
-def _client(link: Link) -> httpx.AsyncClient:
+def _client(link: ConnectionProtocol) -> httpx.AsyncClient:
     """Return a connection pool for the endpoint. httpx itself reads nothing from the environment."""
     endpoint = link.endpoint
     limits = httpx.Limits(max_connections=20, max_keepalive_connections=10, keepalive_expiry=30)
@@ -297,7 +311,7 @@ def _client(link: Link) -> httpx.AsyncClient:
     )
 
 
-async def _closed(going: asyncio.Future[Reply | Broken], opened: list[httpx.Response]) -> None:
+async def _closed(going: asyncio.Future[Reply | NoResponse], opened: list[httpx.Response]) -> None:
     """Close a stream whose reader was cancelled."""
     await asyncio.wait([going])
     for response in opened:
@@ -330,23 +344,23 @@ async def _body(response: httpx.Response) -> bytes:
     return b"".join(pieces)
 
 
-def _broken(error: Exception, kind: str, seconds: float) -> Broken:
+def _broken(error: Exception, kind: str, seconds: float) -> NoResponse:
     """Convert an httpx error, with the texts of client/transport/blocking_client.py."""
     if isinstance(error, _TooLong):
-        return Broken(f"the answer is longer than {ANSWER_BYTES // 2**20} MiB", seconds, again=False)
+        return NoResponse(f"the answer is longer than {ANSWER_BYTES // 2**20} MiB", seconds, again=False)
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, (FileNotFoundError, ConnectionRefusedError)) and kind == "unix":
-            return Broken("nobody listens there", seconds, code=NOT_LISTENING)
+            return NoResponse("nobody listens there", seconds, code=NOT_LISTENING)
         if type(cause).__name__ == "SSLCertVerificationError":
             reason = getattr(cause, "verify_message", "") or str(cause)
-            return Broken(f"its certificate is refused: {safe(reason, 200)}", seconds, again=False)
+            return NoResponse(f"its certificate is refused: {safe(reason, 200)}", seconds, again=False)
         cause = cause.__cause__ or cause.__context__
     if isinstance(error, (TimeoutError, httpx.TimeoutException)):
-        return Broken(f"no answer within {seconds:.0f} s", seconds)
+        return NoResponse(f"no answer within {seconds:.0f} s", seconds)
     if isinstance(error, httpx.ProtocolError):
-        return Broken(f"the answer is broken ({type(error).__name__})", seconds)
-    return Broken(safe(str(error) or type(error).__name__, 200), seconds)
+        return NoResponse(f"the answer is broken ({type(error).__name__})", seconds)
+    return NoResponse(safe(str(error) or type(error).__name__, 200), seconds)
 
 
 def _now() -> float:

@@ -18,7 +18,17 @@ from client import times
 from client.errors import FrostError
 from client.text import safe
 from client.transport.endpoint import Endpoint
-from client.transport.exchange import USER_AGENT, Exchanged, OnReply, Renew, Send, Sign, Wait, exchange, told
+from client.transport.exchange import (
+    USER_AGENT,
+    NeedCredential,
+    NeedRefresh,
+    OnReply,
+    RequestLogEntry,
+    Send,
+    Wait,
+    exchange,
+    log_entry,
+)
 from client.transport.network import (
     ANSWER_BYTES,
     CONNECT_SECONDS,
@@ -29,11 +39,20 @@ from client.transport.network import (
     check_socket_owner,
     proxy_for,
 )
-from client.transport.request import NOT_LISTENING, Broken, Call, Change, Link, Reply, Request, Versioned
-from client.transport.responses import document, unreachable
+from client.transport.request import (
+    NOT_LISTENING,
+    Call,
+    Change,
+    ConnectionProtocol,
+    NoResponse,
+    Reply,
+    Request,
+    Versioned,
+)
+from client.transport.responses import connection_error, document
 
 
-class OneShot:
+class BlockingClient:
     """Sends requests and waits for the response.
 
     Args:
@@ -41,7 +60,7 @@ class OneShot:
         on_reply: Called after each exchange and wait (`-d`).
     """
 
-    def __init__(self, connection: Link, *, on_reply: OnReply | None = None) -> None:
+    def __init__(self, connection: ConnectionProtocol, *, on_reply: OnReply | None = None) -> None:
         self._link = connection
         self._on_reply = on_reply
 
@@ -76,12 +95,12 @@ class OneShot:
                         case Send():
                             answer = self._send(effect)
                         case Wait(seconds, reason):
-                            self._tell(Exchanged("wait", request.path, 0, seconds, note=reason))
+                            self._tell(RequestLogEntry("wait", request.path, 0, seconds, note=reason))
                             time.sleep(seconds)
                             answer = None
-                        case Sign():
+                        case NeedCredential():
                             answer = link.credential()
-                        case Renew(used):
+                        case NeedRefresh(used):
                             answer = link.refresh(used)
                 except FrostError as error:
                     effect = steps.throw(error)
@@ -90,16 +109,16 @@ class OneShot:
         except StopIteration as done:
             return cast(Reply, done.value)
 
-    def _send(self, wire: Send) -> Reply | Broken:
+    def _send(self, wire: Send) -> Reply | NoResponse:
         link = self._link
         answer = send(link.endpoint, wire, link.environ)
-        if isinstance(answer, Broken) and answer.code == NOT_LISTENING and link.start():
+        if isinstance(answer, NoResponse) and answer.code == NOT_LISTENING and link.start():
             answer = send(link.endpoint, wire, link.environ)
         if self._on_reply is not None:
-            self._on_reply(told(wire, answer))
+            self._on_reply(log_entry(wire, answer))
         return answer
 
-    def _tell(self, exchanged: Exchanged) -> None:
+    def _tell(self, exchanged: RequestLogEntry) -> None:
         if self._on_reply is not None:
             self._on_reply(exchanged)
 
@@ -122,12 +141,12 @@ def fetch(
     """
     plain = {"User-Agent": USER_AGENT, "Accept": "application/json", "Accept-Encoding": "identity", **headers}
     answer = send(endpoint, Send(method, target, plain, body), environ)
-    if isinstance(answer, Broken):
-        raise unreachable(endpoint, answer)
+    if isinstance(answer, NoResponse):
+        raise connection_error(endpoint, answer)
     return answer
 
 
-def send(endpoint: Endpoint, wire: Send, environ: Mapping[str, str]) -> Reply | Broken:
+def send(endpoint: Endpoint, wire: Send, environ: Mapping[str, str]) -> Reply | NoResponse:
     """Send a request on a new connection.
 
     Raises:
@@ -174,21 +193,21 @@ def _body(response: http.client.HTTPResponse) -> bytes:
     return b"".join(pieces)
 
 
-def _broken(error: Exception, endpoint: Endpoint, seconds: float) -> Broken:
+def _broken(error: Exception, endpoint: Endpoint, seconds: float) -> NoResponse:
     """Convert an error of the standard library."""
     if isinstance(error, _TooLong):
-        return Broken(f"the answer is longer than {ANSWER_BYTES // 2**20} MiB", seconds, again=False)
+        return NoResponse(f"the answer is longer than {ANSWER_BYTES // 2**20} MiB", seconds, again=False)
     if isinstance(error, (FileNotFoundError, ConnectionRefusedError)) and endpoint.kind == "unix":
-        return Broken("nobody listens there", seconds, code=NOT_LISTENING)
+        return NoResponse("nobody listens there", seconds, code=NOT_LISTENING)
     if isinstance(error, TimeoutError):
-        return Broken(f"no answer within {seconds:.0f} s", seconds)
+        return NoResponse(f"no answer within {seconds:.0f} s", seconds)
     if isinstance(error, http.client.HTTPException):
         # An over-long header or an incomplete response; the texts of these errors repeat received data.
-        return Broken(f"the answer is broken ({type(error).__name__})", seconds)
+        return NoResponse(f"the answer is broken ({type(error).__name__})", seconds)
     if type(error).__name__ in ("SSLCertVerificationError", "CertificateError"):
         reason = getattr(error, "verify_message", "") or str(error)
-        return Broken(f"its certificate is refused: {safe(reason, 200)}", seconds, again=False)
-    return Broken(safe(getattr(error, "strerror", None) or error, 200), seconds)
+        return NoResponse(f"its certificate is refused: {safe(reason, 200)}", seconds, again=False)
+    return NoResponse(safe(getattr(error, "strerror", None) or error, 200), seconds)
 
 
 def _connected(endpoint: Endpoint, environ: Mapping[str, str]) -> socket.socket:

@@ -12,7 +12,7 @@ from client.errors import Exit, FrostError
 from client.transport.request import Request, path
 
 if TYPE_CHECKING:
-    from client.transport.async_client import Http
+    from client.transport.async_client import AsyncClient
 
 
 def events(tenant_id: str) -> Request:
@@ -49,7 +49,7 @@ Listening = Callable[[bool], None]
 """Called with True when a stream opens and with False when it ends."""
 
 
-async def signals(http: Http, tenant_id: str, listening: Listening = lambda _: None) -> AsyncIterator[Signal]:
+async def signals(http: AsyncClient, tenant_id: str, listening: Listening = lambda _: None) -> AsyncIterator[Signal]:
     """Yield signals of a tenant without end.
 
     When a stream ends, yield a `resync`, reopen the stream after 2 s, and yield another `resync` for changes in

@@ -34,7 +34,7 @@ class Credential(Protocol):
     def expires_at(self) -> float: ...
 
 
-class Link(Protocol):
+class ConnectionProtocol(Protocol):
     """The context of a driver, implemented in client/connection.py.
 
     All methods may block; the asynchronous driver calls them in a thread.
@@ -134,10 +134,10 @@ class Versioned(NamedTuple):
 
 
 NOT_LISTENING = "NOT_LISTENING"
-"""Code of a Broken if a unix socket does not accept connections. The local platform can then be started."""
+"""Code of a NoResponse if a unix socket does not accept connections. The local platform can then be started."""
 
 
-class Broken(NamedTuple):
+class NoResponse(NamedTuple):
     """A failed exchange, returned instead of a Reply. `again`: whether a retry may help."""
 
     reason: str
@@ -169,7 +169,7 @@ def new_idempotency_key() -> str:
     return urandom(16).hex()
 
 
-def made_from(version: int | None) -> dict[str, str]:
+def if_match(version: int | None) -> dict[str, str]:
     """Return the header that refuses a write based on an older version."""
     return {} if version is None else {"If-Match": f'"{version}"'}
 

@@ -17,7 +17,7 @@ from client.api import account, operations, platform, tenants
 from client.errors import Exit, FrostError
 from client.transport.blocking_client import fetch
 from client.transport.endpoint import Endpoint
-from client.transport.exchange import Exchanged
+from client.transport.exchange import RequestLogEntry
 from client.transport.request import Call, Request
 from tests.client.certificates import Authority
 from tests.client.wire import Context, Heard, Quick, Service, answer, ask, dripping, over, read_request, session
@@ -186,7 +186,7 @@ def test_trying_again_ends(driver: str, quick: Quick) -> None:
 
 def test_a_rate_limit_is_waited_for_as_long_as_the_platform_says(driver: str, quick: Quick) -> None:
     limited = {"error": "rate limit exceeded", "message": "Too many requests.", "retry_after": 7}
-    told: list[Exchanged] = []
+    told: list[RequestLogEntry] = []
     with Service(answer(429, limited), answer(429, b"", Retry_After="9"), answer(200, ME)) as service:
         assert ask(driver, Context(service.endpoint), account.me(), told) == ME
     assert quick.waits == [7, 9]
@@ -564,7 +564,7 @@ def test_a_cookie_is_not_kept(driver: str) -> None:
 
 
 def test_every_exchange_is_told_without_a_secret(driver: str, quick: Quick) -> None:
-    told: list[Exchanged] = []
+    told: list[RequestLogEntry] = []
     with Service(answer(401, UNAUTHENTICATED), answer(503, b""), answer(200, ME)) as service:
         link = Context(service.endpoint, session("eyJhbGciOi.secret.part"), [session("eyJuZXdlciI.secret.part")])
         ask(driver, link, account.me(), told)

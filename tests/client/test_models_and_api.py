@@ -16,7 +16,7 @@ from client.models.base import instant_text
 from client.models.errors import ErrorBody
 from client.models.operations import Operation
 from client.models.tenants import Tenant
-from client.transport.exchange import Exchanged
+from client.transport.exchange import RequestLogEntry
 from tests.client.wire import Context, Service, answer
 
 TENANT: dict[str, Any] = {
@@ -105,7 +105,7 @@ def modules_after(code: str) -> set[str]:
 
 
 async def test_the_areas_answer_with_models_and_tell_the_latency() -> None:
-    told: list[Exchanged] = []
+    told: list[RequestLogEntry] = []
     given_answers = [
         answer(200, {"id": "u", "tenantId": TENANT["id"]}, X_Frost_Version="9.9"),
         answer(200, {"organizations": [{"id": "o", "name": "Aurora Labs", "slug": "aurora", "role": "owner"}]}),

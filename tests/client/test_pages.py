@@ -11,7 +11,7 @@ from client.api.client import Client
 from client.api.policies import create, require_json, update
 from client.commands.paging import next_command
 from client.errors import Exit, FrostError
-from client.transport.blocking_client import OneShot
+from client.transport.blocking_client import BlockingClient
 from client.transport.request import Call, Request, cursors, query
 from tests.client.scripted import Scripted
 from tests.client.wire import Context, Service, answer
@@ -71,7 +71,7 @@ def test_whether_a_write_changed_anything_is_told_by_the_answer(told: str, chang
     headers = {"X_Frost_Changed": told} if told else {}
     call = Call(Request("POST", "/v1/x", body={}))
     with Service(answer(204, **headers)) as service:
-        assert OneShot(Context(service.endpoint)).change(call) == (None, changed)
+        assert BlockingClient(Context(service.endpoint)).change(call) == (None, changed)
 
         async def add() -> bool:
             async with Client(Context(service.endpoint)) as client:

@@ -11,7 +11,7 @@ from client.commands.invocation import Invocation
 from client.errors import FrostError
 from client.text import safe
 from client.transport.request import Call
-from client.transport.responses import foretold
+from client.transport.responses import predicted_error
 
 DRY_RUN = click.Option(
     ["--dry-run"], is_flag=True, help="Say what keys and identities would gain and lose; change nothing (frost)."
@@ -109,7 +109,7 @@ def noted(run: Invocation, preview: Mapping[str, Any] | FrostError) -> None:
 
 def _end_if_refused(preview: Mapping[str, Any]) -> None:
     if isinstance(refused := preview.get("refused"), Mapping):
-        raise foretold(refused)
+        raise predicted_error(refused)
 
 
 def lines(principals: Sequence[Mapping[str, Any]]) -> list[str]:
