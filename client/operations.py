@@ -176,7 +176,7 @@ async def _waited(
     http = AsyncClient(link, on_reply=on_reply)
 
     async def read() -> dict[str, Any]:
-        found: dict[str, Any] = await http.call(operations.get(tenant_id, run_id))
+        found: dict[str, Any] = await http.ask_json(operations.get(tenant_id, run_id))
         return found
 
     operation: dict[str, Any] = {}

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import builtins
 from typing import TYPE_CHECKING, NamedTuple
 
-from client.transport.request import MOST, Call, Request, path, query
+from client.transport.call import Call, Model, page_query, records
+from client.transport.request import Request, path
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
     from client.models.activity import Entry
-    from client.transport.async_client import AsyncClient
 
-MODEL = "activity.Entry"
+
+ENTRY: Model[Entry] = Model("activity.Entry")
 
 
 class Which(NamedTuple):
@@ -36,30 +34,17 @@ class Which(NamedTuple):
 EVERYTHING = Which()
 
 
-def page(tenant_id: str, which: Which = EVERYTHING, *, limit: int | None = None, cursor: str = "") -> Call:
+def page(tenant_id: str, which: Which = EVERYTHING, *, limit: int | None = None, cursor: str = "") -> Call[list[Entry]]:
     """List a page of a tenant's entries, including refused requests, newest first."""
     return _page(path("/v1/tenants/{}/activity", tenant_id), which, limit, cursor)
 
 
 def organization_page(
     organization_id: str, which: Which = EVERYTHING, *, limit: int | None = None, cursor: str = ""
-) -> Call:
+) -> Call[list[Entry]]:
     """List a page of an organization's entries outside of its tenants, newest first."""
     return _page(path("/v1/organizations/{}/activity", organization_id), which, limit, cursor)
 
 
-def _page(route: str, which: Which, limit: int | None, cursor: str) -> Call:
-    return Call(Request("GET", route, query(limit, cursor, *which.query())), "entries", MODEL)
-
-
-class Activity:
-    """The calls of this module with models as results."""
-
-    def __init__(self, http: AsyncClient) -> None:
-        self._http = http
-
-    def of_tenant(self, tenant_id: str, which: Which = EVERYTHING) -> AsyncIterator[builtins.list[Entry]]:
-        return self._http.pages(lambda cursor: page(tenant_id, which, limit=MOST, cursor=cursor))
-
-    def of_organization(self, organization_id: str, which: Which = EVERYTHING) -> AsyncIterator[builtins.list[Entry]]:
-        return self._http.pages(lambda cursor: organization_page(organization_id, which, limit=MOST, cursor=cursor))
+def _page(route: str, which: Which, limit: int | None, cursor: str) -> Call[list[Entry]]:
+    return records(Request("GET", route, page_query(limit, cursor, *which.query())), "entries", ENTRY)

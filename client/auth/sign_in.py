@@ -158,7 +158,7 @@ def sign_out(connection: Connection) -> bool:
         return False
     connection.adopt(session)
     try:
-        BlockingClient(connection).call(end_session())
+        BlockingClient(connection).ask_json(end_session())
     except FrostError as error:
         if error.exit_code != Exit.NOT_SIGNED_IN:
             connection.notices.append(

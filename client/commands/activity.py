@@ -13,7 +13,7 @@ from client.commands.tenants import BESIDE, check_within
 from client.errors import usage
 from client.tables.activity import ACTIVITY
 from client.text import safe
-from client.transport.request import Call
+from client.transport.call import Call
 
 OUTCOMES = ("done", "refused", "failed")
 _HINTS = {
@@ -72,7 +72,7 @@ def activity(
     else:
         check_within(run, organization)
 
-    def page_of(tenant: str, which: calls.Which, limit: int | None, cursor: str) -> Call:
+    def page_of(tenant: str, which: calls.Which, limit: int | None, cursor: str) -> Call[object]:
         if org:
             return calls.organization_page(of, which, limit=limit, cursor=cursor)
         return calls.page(tenant, which, limit=limit, cursor=cursor)

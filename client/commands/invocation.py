@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from client.errors import FrostError
     from client.tenancy import Selection
     from client.transport.blocking_client import BlockingClient
+    from client.transport.call import Call, Change, Versioned
     from client.transport.exchange import OnReply, RequestLogEntry
-    from client.transport.request import Call, Change, ConnectionProtocol, Versioned
+    from client.transport.request import ConnectionProtocol
 
 Answer = TypeVar("Answer")
 
@@ -133,13 +134,13 @@ class Invocation:
         """What is to be called after every exchange: nothing without `--debug`."""
         return self._tell if self.flags.debug else None
 
-    def call(self, call: "Call") -> Any:
+    def call(self, call: "Call[object]") -> Any:
         """Send a request in the context in use and return the JSON document of the response."""
         return self.change(call).record
 
-    def change(self, call: "Call") -> "Change":
+    def change(self, call: "Call[object]") -> "Change[Any]":
         """Send a write in the context in use. Return its record, and whether it changed anything."""
-        made = self._driven(lambda driver: driver.change(call))
+        made = self._driven(lambda driver: driver.change_json(call))
         if call.changes and made.changed:
             self._remember_tenant(call.request.path, made.record)
         return made
@@ -168,7 +169,7 @@ class Invocation:
         for tenant_id, name in self.changed_tenants.items():
             with suppress(FrostError, LookupError):  # the change succeeded: a missing name must not fail the command
                 if look_up and not name:
-                    name = str(self._driver.call(tenants.get(tenant_id))["displayName"])
+                    name = str(self._driver.ask_json(tenants.get(tenant_id))["displayName"])
             self.output.note(f"tenant: {name} ({tenant_id})" if name else f"tenant: {tenant_id}")
 
     def _driven(self, ask: Callable[["BlockingClient"], Answer]) -> Answer:
@@ -204,17 +205,19 @@ class Invocation:
                 "store another one: frost config set api_key -, or take another context: frost config get-contexts"
             )
 
-    def call_for_tenant(self, calls: Callable[[str], "Call"]) -> Any:
+    def call_for_tenant(self, calls: Callable[[str], "Call[object]"]) -> Any:
         """Send a request about the selected tenant."""
         return self._about_tenant(lambda tenant_id: self.call(calls(tenant_id)))
 
-    def change_for_tenant(self, calls: Callable[[str], "Call"]) -> "Change":
+    def change_for_tenant(self, calls: Callable[[str], "Call[object]"]) -> "Change[Any]":
         """Send a write about the selected tenant."""
         return self._about_tenant(lambda tenant_id: self.change(calls(tenant_id)))
 
-    def versioned_for_tenant(self, calls: Callable[[str], "Call"]) -> "Versioned":
+    def versioned_for_tenant(self, calls: Callable[[str], "Call[object]"]) -> "Versioned[Any]":
         """Request a record of the selected tenant, with its version for a conditional write."""
-        return self._about_tenant(lambda tenant_id: self._driven(lambda driver: driver.versioned(calls(tenant_id))))
+        return self._about_tenant(
+            lambda tenant_id: self._driven(lambda driver: driver.versioned_json(calls(tenant_id)))
+        )
 
     def _about_tenant(self, ask: Callable[[str], Answer]) -> Answer:
         """Send a request for the selected tenant. If that tenant is unavailable, the hint names the selection's source.

@@ -111,7 +111,7 @@ def stop(environ: Mapping[str, str] = os.environ) -> bool:
         return False
     stopped = _pid(environ)
     try:
-        BlockingClient(OperatorConnection(environ)).call(platform.stop())
+        BlockingClient(OperatorConnection(environ)).ask_json(platform.stop())
     except FrostError:
         _terminate(environ)  # it holds the lock but does not respond: still starting, or stuck
     end = time.monotonic() + STOP_SECONDS

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager, suppress
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, Self, TypeVar, cast
 
 import httpx
 
 from client import times
 from client.errors import FrostError
 from client.text import safe
+from client.transport.call import Call, Change, Versioned, cursors, next_cursor, read_json
 from client.transport.exchange import (
     NeedCredential,
     NeedRefresh,
@@ -37,25 +37,9 @@ from client.transport.network import (
     check_socket_owner,
     proxy_for,
 )
-from client.transport.request import (
-    NOT_LISTENING,
-    Call,
-    Change,
-    ConnectionProtocol,
-    Credential,
-    NoResponse,
-    Reply,
-    Request,
-    Versioned,
-    cursors,
-    next_cursor,
-)
-from client.transport.responses import BAD_ANSWER, document
+from client.transport.request import NOT_LISTENING, ConnectionProtocol, Credential, NoResponse, Reply, Request
 
-if TYPE_CHECKING:
-    from client.models.base import Wire
-
-_T = TypeVar("_T")
+T = TypeVar("T")
 
 SILENCE_SECONDS = 45.0
 """A stream without data for three keepalive intervals is dead."""
@@ -69,7 +53,7 @@ class Stream(NamedTuple):
 
 
 class AsyncClient:
-    """Sends requests without blocking, for client/api.
+    """Sends the calls of client/api on the event loop, for the screens and the library.
 
     Args:
         connection: The context (client/connection.py).
@@ -84,50 +68,45 @@ class AsyncClient:
         self._going: set[asyncio.Future[Any]] = set()
         self.latency_ms: float | None = None
 
-    async def call(self, call: Call) -> Any:
-        """Return the JSON object of the response; None without content.
+    async def ask(self, call: Call[T]) -> T:
+        """Send a call and return its result.
 
         Raises:
-            FrostError: No response, or an invalid one.
+            FrostError: No response, or one that does not match the API.
         """
-        return document(call, await self.send(call.request))
+        return call.parse(await self.ask_json(call))
 
-    async def record(self, call: Call) -> Any:
-        """Return the response as the call's model."""
-        return await self.document(call, call.model)
+    async def ask_json(self, call: Call[object]) -> Any:
+        """Send a call and return the JSON object of the response; None without content."""
+        return read_json(call, await self.send(call.request))
 
-    async def records(self, call: Call) -> list[Any]:
-        """Return the list in the response as the call's models."""
-        found = await self.call(call)
-        return [modelled(item, call.model) for item in found[call.member]]
-
-    async def pages(self, page: Callable[[str], Call]) -> AsyncIterator[list[Any]]:
-        """Yield the pages of a list as models. `page` returns the call for a cursor."""
-        trail = cursors()
-        cursor: str | None = next(trail)
+    async def pages(self, call: Call[list[T]]) -> AsyncIterator[list[T]]:
+        """Yield the pages of a list, from that of the call on."""
+        positions = cursors(call.cursor)
+        cursor: str | None = next(positions)
         while cursor is not None:
-            call = page(cursor)
-            answer = await self.call(call)
-            yield [modelled(item, call.model) for item in answer[call.member]]
+            document = await self.ask_json(call.page(cursor))
+            yield call.parse(document)
             try:
-                cursor = trail.send(next_cursor(answer))
+                cursor = positions.send(next_cursor(document))
             except StopIteration:
                 cursor = None
 
-    async def change(self, call: Call) -> Change:
-        """Send a write. Return its record as a model, and whether the resource changed."""
+    async def change(self, call: Call[T]) -> Change[T]:
+        """Send a write. Return its result, and whether the resource changed."""
         reply = await self.send(call.request)
-        found = document(call, reply)
-        return Change(found if found is None else modelled(found, call.model), reply.changed)
+        return Change(call.parse(read_json(call, reply)), reply.changed)
 
-    async def versioned(self, call: Call) -> Versioned:
-        """Return a record as a model, with the version for a later write."""
+    async def versioned(self, call: Call[T]) -> Versioned[T]:
+        """Return a record, with the version for a later write."""
         reply = await self.send(call.request)
-        return Versioned(modelled(document(call, reply), call.model), reply.version)
+        return Versioned(call.parse(read_json(call, reply)), reply.version)
 
-    async def document(self, call: Call, model: str) -> Any:
-        """Return the response as the given model instead of the call's."""
-        return modelled(await self.call(call), model)
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
 
     async def send(self, request: Request) -> Reply:
         """Return the successful response without decoding it."""
@@ -210,7 +189,7 @@ class AsyncClient:
                 self._goes_on(_closed(going, opened))
             raise
 
-    def _goes_on(self, work: Coroutine[Any, Any, _T]) -> asyncio.Future[_T]:
+    def _goes_on(self, work: Coroutine[Any, Any, T]) -> asyncio.Future[T]:
         """Run work in a task that `aclose` cancels."""
         going = asyncio.ensure_future(work)
         self._going.add(going)
@@ -259,28 +238,6 @@ class AsyncClient:
 
 class _TooLong(Exception):
     pass
-
-
-def modelled(value: Any, model: str) -> Any:
-    """Validate `value` as the model `module.Class` in client.models.
-
-    Raises:
-        FrostError: A required member is missing, or a member has another type.
-    """
-    from pydantic import ValidationError
-
-    module, _, name = model.partition(".")
-    kind: type[Wire] = getattr(import_module(f"client.models.{module}"), name)
-    try:
-        return kind.model_validate(value)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise FrostError(
-            f"the answer is not a {name}: {safe(place, 100)}: {safe(first['msg'], 200)}",
-            code=BAD_ANSWER,
-            hint="is the platform of another version? frost platform status",
-        ) from error
 
 
 def _client(link: ConnectionProtocol) -> httpx.AsyncClient:

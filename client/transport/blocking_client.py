@@ -9,14 +9,15 @@ import http.client
 import io
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from client import times
 from client.errors import FrostError
 from client.text import safe
+from client.transport.call import Call, Change, Versioned, cursors, next_cursor, read_json
 from client.transport.endpoint import Endpoint
 from client.transport.exchange import (
     USER_AGENT,
@@ -39,21 +40,14 @@ from client.transport.network import (
     check_socket_owner,
     proxy_for,
 )
-from client.transport.request import (
-    NOT_LISTENING,
-    Call,
-    Change,
-    ConnectionProtocol,
-    NoResponse,
-    Reply,
-    Request,
-    Versioned,
-)
-from client.transport.responses import connection_error, document
+from client.transport.request import NOT_LISTENING, ConnectionProtocol, NoResponse, Reply, Request
+from client.transport.responses import connection_error
+
+T = TypeVar("T")
 
 
 class BlockingClient:
-    """Sends requests and waits for the response.
+    """Sends the calls of client/api and waits for the responses. Each request has its own connection.
 
     Args:
         connection: The context (client/connection.py).
@@ -64,23 +58,49 @@ class BlockingClient:
         self._link = connection
         self._on_reply = on_reply
 
-    def call(self, call: Call) -> Any:
-        """Return the JSON object of the response; None without content.
+    def ask(self, call: Call[T]) -> T:
+        """Send a call and return its result.
 
         Raises:
-            FrostError: No response, or an invalid one.
+            FrostError: No response, or one that does not match the API.
         """
-        return document(call, self.send(call.request))
+        return call.parse(self.ask_json(call))
 
-    def change(self, call: Call) -> Change:
-        """Send a write. Return its record as JSON, and whether the resource changed."""
-        reply = self.send(call.request)
-        return Change(document(call, reply), reply.changed)
+    def ask_json(self, call: Call[object]) -> Any:
+        """Send a call and return the JSON object of the response; None without content."""
+        return read_json(call, self.send(call.request))
 
-    def versioned(self, call: Call) -> Versioned:
-        """Return a record as JSON, with the version for a later write."""
+    def pages(self, call: Call[list[T]]) -> Iterator[list[T]]:
+        """Yield the pages of a list, from that of the call on."""
+        positions = cursors(call.cursor)
+        cursor: str | None = next(positions)
+        while cursor is not None:
+            document = self.ask_json(call.page(cursor))
+            yield call.parse(document)
+            try:
+                cursor = positions.send(next_cursor(document))
+            except StopIteration:
+                cursor = None
+
+    def change(self, call: Call[T]) -> Change[T]:
+        """Send a write. Return its result, and whether the resource changed."""
+        document, changed = self.change_json(call)
+        return Change(call.parse(document), changed)
+
+    def change_json(self, call: Call[object]) -> Change[Any]:
+        """Send a write. Return its JSON object, and whether the resource changed."""
         reply = self.send(call.request)
-        return Versioned(document(call, reply), reply.version)
+        return Change(read_json(call, reply), reply.changed)
+
+    def versioned(self, call: Call[T]) -> Versioned[T]:
+        """Return a record, with the version for a later write."""
+        document, version = self.versioned_json(call)
+        return Versioned(call.parse(document), version)
+
+    def versioned_json(self, call: Call[object]) -> Versioned[Any]:
+        """Return a record as a JSON object, with the version for a later write."""
+        reply = self.send(call.request)
+        return Versioned(read_json(call, reply), reply.version)
 
     def send(self, request: Request) -> Reply:
         """Return the successful response without decoding it."""

@@ -1,15 +1,15 @@
-"""Requests, responses, credentials and pages as data; escaping of paths and redaction of secrets."""
+"""Requests, responses and credentials as data; escaping of paths and redaction of secrets."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
 from os import urandom
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import quote
 
-from client.errors import FrostError, usage
+from client.errors import usage
 from client.text import safe
 from client.transport.endpoint import Endpoint
 
@@ -71,29 +71,6 @@ class Request(NamedTuple):
     idempotency_key: str | None = None
 
 
-class Call(NamedTuple):
-    """A request and its expected response.
-
-    `member` is the member with the records (None: the response is the record), `model` the record's model as
-    `module.Class` in client.models (empty: no content), `needs` the required members, `nullable` the required members
-    that may be null, `status` the only accepted status (0: any success). `reads` marks a request that changes nothing
-    although its method is not GET.
-    """
-
-    request: Request
-    member: str | None = None
-    model: str = ""
-    needs: tuple[str, ...] = ()
-    status: int = 0
-    reads: bool = False
-    nullable: tuple[str, ...] = ()
-
-    @property
-    def changes(self) -> bool:
-        """Return whether the request may change data on the platform."""
-        return self.request.method not in ("GET", "HEAD") and not self.reads
-
-
 class Reply(NamedTuple):
     """A response. Header names are lower case; `seconds` is the duration of the exchange."""
 
@@ -117,20 +94,6 @@ class Reply(NamedTuple):
         tag = self.headers.get("etag", "").strip()
         number = tag[1:-1] if len(tag) > 2 and tag[0] == tag[-1] == '"' else ""
         return int(number) if number.isascii() and number.isdigit() and len(number) < 16 else None
-
-
-class Change(NamedTuple):
-    """The result of a write: its record (or None), and whether the resource changed."""
-
-    record: Any
-    changed: bool
-
-
-class Versioned(NamedTuple):
-    """A record and the version for a later write; None if the platform has no versions of it."""
-
-    record: Any
-    version: int | None
 
 
 NOT_LISTENING = "NOT_LISTENING"
@@ -177,41 +140,3 @@ def if_match(version: int | None) -> dict[str, str]:
 def redact(text: str) -> str:
     """Truncate each key, token and labelled secret in `text` to its first characters and `…`."""
     return re.sub(_LABELLED, r"\1\2…", re.sub(_FORMS, r"\1…", text))
-
-
-MOST = 200
-"""The platform's maximum page size."""
-
-
-def query(limit: int | None, cursor: str, *more: tuple[str, str]) -> tuple[tuple[str, str], ...]:
-    """Return the query parameters of a page."""
-    asked = [*more]
-    if limit is not None:
-        asked.append(("limit", str(limit)))
-    if cursor:
-        asked.append(("cursor", cursor))
-    return tuple(asked)
-
-
-def cursors(first: str = "") -> Generator[str, str, None]:
-    """Yield the cursor of each page from `first` on ("" is the start). Send the page's `nextCursor`.
-
-    Raises:
-        FrostError: The platform repeats a cursor; the list would never end.
-    """
-    cursor = first
-    seen = {cursor}
-    while cursor := (yield cursor):
-        if cursor in seen:
-            raise FrostError(
-                "the service repeats a cursor; the list would never end",
-                code="CURSOR_REPEATED",
-                hint="page by page it can still be read, with --limit and --cursor",
-            )
-        seen.add(cursor)
-
-
-def next_cursor(answer: Any) -> str:
-    """Return `nextCursor` of a response; "" on the last page."""
-    found = answer.get("nextCursor")
-    return found if isinstance(found, str) else ""

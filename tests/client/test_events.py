@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import client.transport.async_client
+from client.api import platform
 from client.api.client import Client
 from client.errors import Exit, FrostError
 from client.transport import events
@@ -193,13 +194,13 @@ async def test_requests_that_nobody_waits_for_any_more_leave_every_connection_fr
     with Service(answer(200, [])) as service:
         async with Client(Context(service.endpoint)) as client, asyncio.timeout(60):
             for moment in range(400):
-                asking = asyncio.create_task(client.platform.status())
+                asking = asyncio.create_task(client.ask(platform.status()))
                 await asyncio.sleep(moment % 40 / 10_000)
                 asking.cancel()
                 with contextlib.suppress(asyncio.CancelledError, FrostError):
                     await asking
             with pytest.raises(FrostError) as caught:  # the answer is of no such kind, but there is one
-                await client.platform.status()
+                await client.ask(platform.status())
             assert caught.value.exit_code is not Exit.UNREACHABLE
 
 
@@ -214,5 +215,5 @@ async def test_streams_that_nobody_waits_for_any_more_leave_every_connection_fre
                 with contextlib.suppress(asyncio.CancelledError, FrostError):
                     await following
             with pytest.raises(FrostError) as caught:
-                await client.platform.status()
+                await client.ask(platform.status())
             assert caught.value.exit_code is not Exit.UNREACHABLE

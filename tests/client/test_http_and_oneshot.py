@@ -16,9 +16,10 @@ import client.transport.blocking_client
 from client.api import account, operations, platform, tenants
 from client.errors import Exit, FrostError
 from client.transport.blocking_client import fetch
+from client.transport.call import Call
 from client.transport.endpoint import Endpoint
 from client.transport.exchange import RequestLogEntry
-from client.transport.request import Call, Request
+from client.transport.request import Request
 from tests.client.certificates import Authority
 from tests.client.wire import Context, Heard, Quick, Service, answer, ask, dripping, over, read_request, session
 

@@ -36,7 +36,7 @@ def demo(demo_platform: Path) -> Iterator[Home]:
 
 
 def who(home: Home) -> str:
-    return str(BlockingClient(resolve(None, home.environment())).call(account.me())["email"])
+    return str(BlockingClient(resolve(None, home.environment())).ask_json(account.me())["email"])
 
 
 def pids(home: Home) -> set[int]:
@@ -74,7 +74,7 @@ def test_a_home_with_a_very_long_path_works(demo: Home) -> None:
     deep.mkdir()
     environ = {**demo.environment(), "HOME": str(deep), "XDG_RUNTIME_DIR": str(demo.path)}
     try:
-        assert BlockingClient(resolve(None, environ)).call(account.me())["email"]
+        assert BlockingClient(resolve(None, environ)).ask_json(account.me())["email"]
         assert not (deep / ".cli" / "platform" / "api.sock").exists()
     finally:
         control.stop(environ)
@@ -253,7 +253,7 @@ def test_resetting_loads_another_world_and_forgets_the_session(demo: Home) -> No
     sign_in.sign_out(connection)
     keys = (demo.platform_dir / "world-keys.json").read_bytes()
     reset.reset(load(str(demo.config), environ=environ), "empty", environ)
-    assert BlockingClient(control.OperatorConnection(environ)).call(platform.status())["world"] == "empty"
+    assert BlockingClient(control.OperatorConnection(environ)).ask_json(platform.status())["world"] == "empty"
     assert who(demo)  # it signs in by itself again
     assert (demo.platform_dir / "world-keys.json").read_bytes() != keys
 

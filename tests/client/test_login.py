@@ -21,7 +21,7 @@ from client.api import account
 from client.connection import resolve
 from client.transport.blocking_client import BlockingClient
 connection = resolve()
-print(BlockingClient(connection).call(account.me())["email"])
+print(BlockingClient(connection).ask_json(account.me())["email"])
 sys.stderr.write("".join(connection.notices))
 """
 
@@ -31,7 +31,7 @@ def connect(home: Home) -> Connection:
 
 
 def who(connection: Connection) -> str:
-    return str(BlockingClient(connection).call(account.me())["email"])
+    return str(BlockingClient(connection).ask_json(account.me())["email"])
 
 
 def ask(home: Home) -> subprocess.Popen[str]:

@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
+from client.api import analysis, groups
 from client.api.client import Client
 from client.api.policies import create, require_json, update
 from client.commands.paging import next_command
 from client.errors import Exit, FrostError
 from client.transport.blocking_client import BlockingClient
-from client.transport.request import Call, Request, cursors, query
+from client.transport.call import Call, cursors
+from client.transport.request import Request
 from tests.client.scripted import Scripted
 from tests.client.wire import Context, Service, answer
 
@@ -22,7 +24,7 @@ GROUP = {"id": "g", "name": "ops", "createdAt": "2026-01-02T03:04:05Z", "updated
 def pages_of(service: Service) -> list[list[str]]:
     async def read() -> list[list[str]]:
         async with Client(Context(service.endpoint)) as client:
-            return [[group.name for group in page] async for page in client.groups.pages("t")]
+            return [[group.name for group in page] async for page in client.pages(groups.page("t"))]
 
     return asyncio.run(read())
 
@@ -75,7 +77,7 @@ def test_whether_a_write_changed_anything_is_told_by_the_answer(told: str, chang
 
         async def add() -> bool:
             async with Client(Context(service.endpoint)) as client:
-                return await client.groups.add_member("t", "g", "api_key", "k")
+                return await client.change(groups.add_member("t", "g", "api_key", "k"))
 
         assert asyncio.run(add()) is changed
 
@@ -130,7 +132,7 @@ def test_trials_are_answered_with_plain_documents() -> None:
 
         async def tried() -> dict[str, Any]:
             async with Client(Context(service.endpoint)) as client:
-                return await client.trials.simulate("t", TEXT, "a:b:c", "*", {"requestTags": {}}, as_author=True)
+                return await client.ask(analysis.simulate("t", TEXT, "a:b:c", "*", {"requestTags": {}}, as_author=True))
 
         assert asyncio.run(tried()) == found
         assert json.loads(service.heard[0].body) == {

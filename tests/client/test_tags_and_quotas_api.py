@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from client.api import quotas
+from client.api import default_tags, platform, quotas
 from client.api.client import Client
 from client.errors import FrostError
 from client.models.default_tags import ApplyProgress, ApplyResult, ApplyRun
@@ -128,21 +128,23 @@ async def test_quotas_of_tenants_and_organizations_and_requests_for_others() -> 
 
     with Service(tenant, tenant, tenant, answer(200, organization), page, page, made, made, page, made) as service:
         async with Client(Context(service.endpoint)) as client:
-            found = await client.quotas.of_tenant("t")
+            found = await quotas.load(client.ask, "t")
             assert [(one.resource_type, one.used, one.limit) for one in found] == [
                 ("vcpu", None, 5),
                 ("image", 2, 2),
                 ("image_storage", None, 9),
             ]
-            whole = await client.quotas.of_organization("o")
+            whole = await client.ask(quotas.organization_report("o"))
             assert (whole[0].allocated, whole[0].tenants[0].display_name) == (5, None)
-            listed = [one async for page in client.quotas.requests("t") for one in page]
-            listed += [one async for page in client.quotas.organization_requests("o") for one in page]
+            listed = [one async for page in client.pages(quotas.request_page("t")) for one in page]
+            listed += [one async for page in client.pages(quotas.organization_request_page("o")) for one in page]
             assert [one.limit_before for one in listed] == [10, 10]
-            assert (await client.quotas.request("t", "vcpu", 20, "launch")).status == "pending"
-            assert (await client.quotas.request_organization("o", "vcpu", 20, "launch")).id == "q"
-            assert [one.id async for page in client.platform.quota_requests("pending") for one in page] == ["q"]
-            assert (await client.platform.review_quota("q", approve=False, note="no")).id == "q"
+            assert (await client.ask(quotas.request("t", "vcpu", 20, "launch"))).status == "pending"
+            assert (await client.ask(quotas.request_organization("o", "vcpu", 20, "launch"))).id == "q"
+            assert [one.id async for page in client.pages(platform.quota_request_page("pending")) for one in page] == [
+                "q"
+            ]
+            assert (await client.ask(platform.review_quota("q", approve=False, note="no"))).id == "q"
     assert json.loads(service.heard[-1].body) == {"decision": "reject", "note": "no"}
     keys = {one.headers.get("idempotency-key") for one in service.heard if one.method == "POST"}
     assert len(keys) == 3  # two requests of their own, and a review without one
@@ -153,7 +155,7 @@ async def test_a_tag_that_is_no_version_is_none(tag: str) -> None:
     headers = {"ETag": tag.encode().decode("latin-1")} if tag else {}
     with Service(answer(200, {"tags": {}}, **headers)) as service:
         async with Client(Context(service.endpoint)) as client:
-            assert (await client.default_tags.get("t")).version is None
+            assert (await client.versioned(default_tags.get("t"))).version is None
 
 
 def test_a_report_that_has_images_itself_gets_no_second_ones() -> None:

@@ -18,9 +18,10 @@ from client.auth.credential_store import Credential as Stored
 from client.errors import SESSION_ENDED, Exit, FrostError
 from client.transport.async_client import AsyncClient
 from client.transport.blocking_client import BlockingClient
+from client.transport.call import Call
 from client.transport.endpoint import Endpoint
 from client.transport.exchange import RequestLogEntry
-from client.transport.request import Call, Credential
+from client.transport.request import Credential
 
 Answer = bytes | Callable[["Heard"], Iterable[bytes]] | None
 """Bytes to send; or what yields them; None hangs up without a word."""
@@ -163,7 +164,7 @@ def ask(driver: str, link: Context, call: Call, told: list[RequestLogEntry] | No
     """The call's answer through one of the two drivers."""
     on_reply = told.append if told is not None else None
     if driver == "oneshot":
-        return BlockingClient(link, on_reply=on_reply).call(call)
+        return BlockingClient(link, on_reply=on_reply).ask_json(call)
 
     async def through_http() -> Any:
         http = AsyncClient(link, on_reply=on_reply)
