@@ -202,7 +202,7 @@ def loaded_by(statement: str) -> set[str]:
     ("statement", "forbidden"),
     [
         (
-            "import client.api.client, client.config.reader, client.auth.sign_in, client.platform.control",
+            "import client.transport.async_client, client.config.reader, client.auth.sign_in, client.platform.control",
             {"textual", "fastapi", "sqlalchemy"},
         ),
         (

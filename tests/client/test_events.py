@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 import client.transport.async_client
 from client.api import platform
-from client.api.client import Client
 from client.errors import Exit, FrostError
 from client.transport import events
+from client.transport.async_client import AsyncClient
 from client.transport.events import Signal, read
 from tests.client.wire import Answer, Context, Heard, Service, answer, over, session
 
@@ -37,8 +37,8 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 async def first(link: Context, count: int, found: list[Signal] | None = None) -> list[Signal]:
     """The first signals of tenant t-1, also put into `found` as they come."""
     found = [] if found is None else found
-    async with Client(link) as client, asyncio.timeout(60):
-        async for signal in client.events("t-1"):
+    async with AsyncClient(link) as client, asyncio.timeout(60):
+        async for signal in events.signals(client, "t-1"):
             found.append(signal)
             if len(found) == count:
                 break
@@ -141,8 +141,8 @@ async def test_leaving_the_signals_hangs_up() -> None:
             loop.call_soon_threadsafe(hung_up.set)
 
     with Service(until_gone) as service:
-        async with Client(Context(service.endpoint)) as client:
-            signals = client.events("t-1")
+        async with AsyncClient(Context(service.endpoint)) as client:
+            signals = events.signals(client, "t-1")
             async for _ in signals:
                 break
             await signals.aclose()  # type: ignore[attr-defined]
@@ -192,7 +192,7 @@ async def test_an_event_is_read_as(text: bytes, expected: list[Signal]) -> None:
 async def test_requests_that_nobody_waits_for_any_more_leave_every_connection_free() -> None:
     """As an editor asks: each question ends the one before, at any moment of its way."""
     with Service(answer(200, [])) as service:
-        async with Client(Context(service.endpoint)) as client, asyncio.timeout(60):
+        async with AsyncClient(Context(service.endpoint)) as client, asyncio.timeout(60):
             for moment in range(400):
                 asking = asyncio.create_task(client.ask(platform.status()))
                 await asyncio.sleep(moment % 40 / 10_000)
@@ -207,9 +207,9 @@ async def test_requests_that_nobody_waits_for_any_more_leave_every_connection_fr
 async def test_streams_that_nobody_waits_for_any_more_leave_every_connection_free() -> None:
     """As the screens ask when one goes through tenants: each stream ends the one before, mostly while it is opened."""
     with Service(answer(200, [])) as service:
-        async with Client(Context(service.endpoint)) as client, asyncio.timeout(60):
+        async with AsyncClient(Context(service.endpoint)) as client, asyncio.timeout(60):
             for moment in range(400):
-                following = asyncio.ensure_future(anext(client.events("t")))
+                following = asyncio.ensure_future(anext(events.signals(client, "t")))
                 await asyncio.sleep(moment % 40 / 10_000)
                 following.cancel()
                 with contextlib.suppress(asyncio.CancelledError, FrostError):

@@ -14,12 +14,12 @@ import pytest
 import client.transport.async_client
 import client.transport.blocking_client
 from client.api import account, operations, platform, tenants
+from client.auth import oidc
 from client.errors import Exit, FrostError
 from client.transport.blocking_client import fetch
 from client.transport.call import Call
 from client.transport.endpoint import Endpoint
 from client.transport.exchange import RequestLogEntry
-from client.transport.request import Request
 from tests.client.certificates import Authority
 from tests.client.wire import Context, Heard, Quick, Service, answer, ask, dripping, over, read_request, session
 
@@ -28,7 +28,7 @@ UNAUTHENTICATED = {"error": {"code": "AUTHENTICATION_REQUIRED", "message": "auth
 KEY = "fmk_" + "a" * 36
 
 
-def failure(driver: str, link: Context, call: Call) -> FrostError:
+def failure(driver: str, link: Context, call: Call[object]) -> FrostError:
     with pytest.raises(FrostError) as caught:
         ask(driver, link, call)
     return caught.value
@@ -596,7 +596,7 @@ def test_a_fetch_sends_what_it_is_given_and_gives_any_status_back() -> None:
 
 def test_a_request_of_ones_own_is_signed_only_when_asked(driver: str) -> None:
     with Service(answer(200, {"issuer": "http://localhost/issuer"})) as service:
-        call = Call(Request("GET", "/v1/auth/cli-config", authenticated=False), model="account.CliConfig")
+        call = oidc.cli_config()
         ask(driver, Context(service.endpoint), call)
     assert "x-api-key" not in service.heard[0].headers
 

@@ -160,7 +160,7 @@ def over() -> FrostError:
     return FrostError("the session is over", code=SESSION_ENDED, hint="frost login", exit_code=Exit.NOT_SIGNED_IN)
 
 
-def ask(driver: str, link: Context, call: Call, told: list[RequestLogEntry] | None = None) -> Any:
+def ask(driver: str, link: Context, call: Call[Any], told: list[RequestLogEntry] | None = None) -> Any:
     """The call's answer through one of the two drivers."""
     on_reply = told.append if told is not None else None
     if driver == "oneshot":
@@ -169,7 +169,7 @@ def ask(driver: str, link: Context, call: Call, told: list[RequestLogEntry] | No
     async def through_http() -> Any:
         http = AsyncClient(link, on_reply=on_reply)
         try:
-            return await http.call(call)
+            return await http.ask_json(call)
         finally:
             await http.aclose()
 
