@@ -77,7 +77,7 @@ CLIENT_ORDER = (
         "config",
         "api",
     ),
-    *("auth", "platform", "connection", "contexts", "tenancy", "operations"),
+    *("auth", "platform", "connection", "library", "contexts", "tenancy", "operations"),
     *("quota_plan", "quota_request", "tag_changes", "texts", "commands"),
 )
 FEATURES = ("account", "activity", "contexts", "default_tags", "iam", "quotas", "tenants")

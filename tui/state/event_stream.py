@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from client.api import operations
 from client.errors import FrostError
-from client.operations import COALESCE_SECONDS, readings
+from client.operations import COALESCE_SECONDS, is_final, readings
 
 if TYPE_CHECKING:
     from client.transport.events import Signal
@@ -95,7 +95,7 @@ def watched(requests: "Requests", tenant_id: str, operation_id: str) -> AsyncIte
     async def read() -> dict[str, Any]:
         return (await requests.ask(operations.get(tenant_id, operation_id))).wire()
 
-    return readings(read, partial(requests.events, tenant_id))
+    return readings(read, partial(requests.events, tenant_id), is_final)
 
 
 async def changes(path: str) -> AsyncIterator[None]:
