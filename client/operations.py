@@ -61,9 +61,9 @@ async def watch(client: AsyncClient, tenant_id: str, run_id: str) -> AsyncGenera
     async def read() -> Operation:
         return await client.ask(operations.get(tenant_id, run_id))
 
-    found = readings(read, partial(signals, client, tenant_id), lambda operation: operation.status in FINAL)
-    async with aclosing(found):
-        async for operation in found:
+    stream = readings(read, partial(signals, client, tenant_id), lambda operation: operation.status in FINAL)
+    async with aclosing(stream):
+        async for operation in stream:
             yield operation
 
 
@@ -84,7 +84,7 @@ async def readings(
     Raises:
         FrostError: The operation cannot be read.
     """
-    came = asyncio.Event()
+    signalled = asyncio.Event()
     open_stream = False
 
     def listening(now: bool) -> None:
@@ -94,7 +94,7 @@ async def readings(
     async def listen() -> None:
         with suppress(FrostError):  # without signals, polling continues
             async for _ in signals(listening):
-                came.set()
+                signalled.set()
         listening(False)
 
     listener = asyncio.create_task(listen())
@@ -106,9 +106,9 @@ async def readings(
                 return
             with suppress(TimeoutError):
                 async with asyncio.timeout(REREAD_SECONDS if open_stream else POLL_SECONDS):
-                    await came.wait()
+                    await signalled.wait()
             await pause(COALESCE_SECONDS)
-            came.clear()
+            signalled.clear()
     finally:
         listener.cancel()
         await asyncio.wait([listener])
@@ -204,14 +204,14 @@ async def _waited(
     client = AsyncClient(link, on_reply=on_reply)
 
     async def read() -> dict[str, Any]:
-        found: dict[str, Any] = await client.ask_json(operations.get(tenant_id, run_id))
-        return found
+        document: dict[str, Any] = await client.ask_json(operations.get(tenant_id, run_id))
+        return document
 
     operation: dict[str, Any] = {}
     try:
-        found = readings(patient(read, lost), lambda listening: signals(client, tenant_id, listening), is_over)
-        async with aclosing(found):
-            async for operation in found:
+        stream = readings(patient(read, lost), lambda listening: signals(client, tenant_id, listening), is_over)
+        async with aclosing(stream):
+            async for operation in stream:
                 on_read(operation)
     finally:
         await client.aclose()
@@ -222,12 +222,12 @@ def patient(read: Read[T], lost: OnLost) -> Read[T]:
     """Return `read` with retries for `LOST_SECONDS` while the platform is unreachable."""
 
     async def reading() -> T:
-        begun = asyncio.get_running_loop().time()
+        start = asyncio.get_running_loop().time()
         while True:
             try:
                 return await read()
             except FrostError as error:
-                late = asyncio.get_running_loop().time() - begun > LOST_SECONDS
+                late = asyncio.get_running_loop().time() - start > LOST_SECONDS
                 if late or error.exit_code is not Exit.UNREACHABLE:
                     raise
                 lost(error)

@@ -55,8 +55,8 @@ def update(
     Args:
         version: The version that the change is based on; the platform refuses it if there is a newer one.
     """
-    given = {"name": name, "description": description}
-    body = {member: value for member, value in given.items() if value is not None}
+    members = {"name": name, "description": description}
+    body = {member: value for member, value in members.items() if value is not None}
     request = Request("PATCH", _group(tenant_id, group_id), body=body, headers=if_match(version))
     return record(request, GROUP, NEEDS)
 

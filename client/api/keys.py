@@ -50,8 +50,8 @@ def create(
         rate_limit: Requests per minute; None for the platform's default.
     """
     body: dict[str, Any] = {"name": name, "scopes": list(scopes)}
-    given = {"description": description or None, "expiresAt": expires_at, "rateLimit": rate_limit}
-    body |= {member: value for member, value in given.items() if value is not None}
+    members = {"description": description or None, "expiresAt": expires_at, "rateLimit": rate_limit}
+    body |= {member: value for member, value in members.items() if value is not None}
     route = path("/v1/tenants/{}/api-keys", tenant_id)
     request = Request("POST", route, body=body, idempotency_key=new_idempotency_key())
     return record(request, NEW_KEY, ("apiKey", "key"))
@@ -67,13 +67,13 @@ def update(
     rate_limit: int | None = None,
 ) -> Call[ApiKey]:
     """Update the members that are not None. An empty description removes it; the expiry cannot change."""
-    given = {
+    members = {
         "name": name,
         "description": description,
         "scopes": None if scopes is None else list(scopes),
         "rateLimit": rate_limit,
     }
-    body = {member: value for member, value in given.items() if value is not None}
+    body = {member: value for member, value in members.items() if value is not None}
     return record(Request("PATCH", _path(tenant_id, key_id), body=body), API_KEY, NEEDS)
 
 
@@ -98,8 +98,8 @@ def rotate(
         expires_at: Expiry of the new key, RFC 3339; None for the platform's default.
         retire_at: New expiry of the old key, RFC 3339; None leaves it unchanged.
     """
-    given = {"expiresAt": expires_at, "retireAt": retire_at}
-    body = {member: value for member, value in given.items() if value is not None}
+    members = {"expiresAt": expires_at, "retireAt": retire_at}
+    body = {member: value for member, value in members.items() if value is not None}
     request = Request("POST", f"{_path(tenant_id, key_id)}/rotate", body=body)
     return record(request, ROTATED_KEY, ("apiKey", "key", "replaced"))
 

@@ -74,8 +74,8 @@ def update(
     Args:
         version: The version that the change is based on; the platform refuses it if there is a newer one.
     """
-    given = {"name": name, "description": description}
-    body = _body({member: value for member, value in given.items() if value is not None}, document_text)
+    members = {"name": name, "description": description}
+    body = _body({member: value for member, value in members.items() if value is not None}, document_text)
     request = Request("PATCH", _policy(tenant_id, policy_id), body=body, headers=if_match(version))
     return record(request, POLICY, NEEDS)
 

@@ -61,11 +61,11 @@ class AsyncClient:
     """
 
     def __init__(self, connection: ConnectionProtocol, *, on_reply: OnReply | None = None) -> None:
-        self._link = connection
+        self._connection = connection
         self._on_reply = on_reply
         self._client: httpx.AsyncClient | None = None
         self._opening = asyncio.Lock()
-        self._going: set[asyncio.Future[Any]] = set()
+        self._tasks: set[asyncio.Future[Any]] = set()
         self.latency_ms: float | None = None
 
     async def ask(self, call: Call[T]) -> T:
@@ -110,7 +110,7 @@ class AsyncClient:
 
     async def send(self, request: Request) -> Reply:
         """Return the successful response without decoding it."""
-        return await self._drive(exchange(request, self._link.endpoint, _now), request)
+        return await self._drive(exchange(request, self._connection.endpoint, _now), request)
 
     @asynccontextmanager
     async def stream(self, request: Request) -> AsyncIterator[Stream]:
@@ -119,23 +119,23 @@ class AsyncClient:
         Raises:
             FrostError: Refused, or no response. A later connection error only ends the pieces.
         """
-        opened: list[httpx.Response] = []
+        responses: list[httpx.Response] = []
         try:
-            reply = await self._drive(exchange(request, self._link.endpoint, _now), request, opened)
-            yield Stream(reply.headers.get("content-type", ""), _pieces(opened[-1] if opened else None))
+            reply = await self._drive(exchange(request, self._connection.endpoint, _now), request, responses)
+            yield Stream(reply.headers.get("content-type", ""), _read_pieces(responses[-1] if responses else None))
         finally:
-            for response in opened:
+            for response in responses:
                 await response.aclose()
 
     async def aclose(self) -> None:
         """Close all connections, which ends streams."""
-        for going in self._going:
-            going.cancel()
+        for task in self._tasks:
+            task.cancel()
         if self._client is not None:
             await self._client.aclose()
             self._client = None
 
-    async def _drive(self, steps: Steps, request: Request, opened: list[httpx.Response] | None = None) -> Reply:
+    async def _drive(self, steps: Steps, request: Request, responses: list[httpx.Response] | None = None) -> Reply:
         answer: Any = None
         try:
             effect = next(steps)
@@ -143,15 +143,15 @@ class AsyncClient:
                 try:
                     match effect:
                         case Send():
-                            answer = await self._send(effect, opened)
+                            answer = await self._send(effect, responses)
                         case Wait(seconds, reason):
-                            self._tell(RequestLogEntry("wait", request.path, 0, seconds, note=reason))
+                            self._log(RequestLogEntry("wait", request.path, 0, seconds, note=reason))
                             await asyncio.sleep(seconds)
                             answer = None
                         case NeedCredential():
                             answer = await self._credential()
                         case NeedRefresh(used):
-                            answer = await asyncio.to_thread(self._link.refresh, used)
+                            answer = await asyncio.to_thread(self._connection.refresh, used)
                 except FrostError as error:
                     effect = steps.throw(error)
                 else:
@@ -160,83 +160,83 @@ class AsyncClient:
             return cast(Reply, done.value)
 
     async def _credential(self) -> Credential:
-        return await asyncio.to_thread(self._link.credential)
+        return await asyncio.to_thread(self._connection.credential)
 
-    async def _send(self, wire: Send, opened: list[httpx.Response] | None) -> Reply | NoResponse:
-        answer = await self._exchange(wire, opened)
+    async def _send(self, wire: Send, responses: list[httpx.Response] | None) -> Reply | NoResponse:
+        answer = await self._exchange(wire, responses)
         if (
             isinstance(answer, NoResponse)
             and answer.code == NOT_LISTENING
-            and await asyncio.to_thread(self._link.start)
+            and await asyncio.to_thread(self._connection.start)
         ):
-            answer = await self._exchange(wire, opened)
+            answer = await self._exchange(wire, responses)
         if isinstance(answer, Reply):
             self.latency_ms = answer.seconds * 1000
-        self._tell(log_entry(wire, answer))
+        self._log(log_entry(wire, answer))
         return answer
 
-    async def _exchange(self, wire: Send, opened: list[httpx.Response] | None) -> Reply | NoResponse:
+    async def _exchange(self, wire: Send, responses: list[httpx.Response] | None) -> Reply | NoResponse:
         """Send a request. If cancelled, still read the response to its end, or a stream to its first byte.
 
         httpcore neither reuses nor releases a connection that was cancelled before its first byte. Twenty of them block
         all requests; an editor cancels that many within seconds.
         """
-        going = self._goes_on(self._exchanged(wire, opened))
+        task = self._start(self._request(wire, responses))
         try:
-            return await asyncio.shield(going)
+            return await asyncio.shield(task)
         except asyncio.CancelledError:
-            if opened is not None:
-                self._goes_on(_closed(going, opened))
+            if responses is not None:
+                self._start(_close_stream(task, responses))
             raise
 
-    def _goes_on(self, work: Coroutine[Any, Any, T]) -> asyncio.Future[T]:
+    def _start(self, work: Coroutine[Any, Any, T]) -> asyncio.Future[T]:
         """Run work in a task that `aclose` cancels."""
-        going = asyncio.ensure_future(work)
-        self._going.add(going)
-        going.add_done_callback(self._going.discard)
-        return going
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
 
-    async def _exchanged(self, wire: Send, opened: list[httpx.Response] | None) -> Reply | NoResponse:
-        begun = time.monotonic()
-        client = await self._opened()
-        if self._link.endpoint.kind == "unix":
+    async def _request(self, wire: Send, responses: list[httpx.Response] | None) -> Reply | NoResponse:
+        start = time.monotonic()
+        client = await self._load_client()
+        if self._connection.endpoint.kind == "unix":
             try:
-                check_socket_owner(self._link.endpoint.path)
+                check_socket_owner(self._connection.endpoint.path)
             except OSError:
                 return NoResponse("nobody listens there", 0.0, code=NOT_LISTENING)
-        url = self._link.endpoint.origin + wire.target
+        url = self._connection.endpoint.origin + wire.target
         request = client.build_request(wire.method, url, headers=dict(wire.headers), content=wire.body or None)
-        if opened is not None:
+        if responses is not None:
             request.extensions["timeout"] = _timeout(SILENCE_SECONDS)
         try:
             async with asyncio.timeout(TOTAL_SECONDS):
                 response = await client.send(request, stream=True)
-                seconds = time.monotonic() - begun
+                seconds = time.monotonic() - start
                 headers = {name.lower(): value for name, value in response.headers.items()}
-                if opened is not None and response.status_code == 200:
-                    opened.append(response)
+                if responses is not None and response.status_code == 200:
+                    responses.append(response)
                     return Reply(200, headers, b"", seconds)
                 try:
-                    body = await _body(response)
+                    body = await _read_body(response)
                 finally:
                     await response.aclose()
-        except (TimeoutError, httpx.TransportError, _TooLong) as error:
-            return _broken(error, self._link.endpoint.kind, time.monotonic() - begun)
-        return Reply(response.status_code, headers, body, time.monotonic() - begun)
+        except (TimeoutError, httpx.TransportError, _ResponseTooLong) as error:
+            return _no_response(error, self._connection.endpoint.kind, time.monotonic() - start)
+        return Reply(response.status_code, headers, body, time.monotonic() - start)
 
-    async def _opened(self) -> httpx.AsyncClient:
+    async def _load_client(self) -> httpx.AsyncClient:
         async with self._opening:
             if self._client is None:
                 # Loading certificate authorities takes tens of milliseconds, so it must not block the event loop.
-                self._client = await asyncio.to_thread(_client, self._link)
+                self._client = await asyncio.to_thread(_client, self._connection)
             return self._client
 
-    def _tell(self, exchanged: RequestLogEntry) -> None:
+    def _log(self, entry: RequestLogEntry) -> None:
         if self._on_reply is not None:
-            self._on_reply(exchanged)
+            self._on_reply(entry)
 
 
-class _TooLong(Exception):
+class _ResponseTooLong(Exception):
     pass
 
 
@@ -268,10 +268,10 @@ def _client(link: ConnectionProtocol) -> httpx.AsyncClient:
     )
 
 
-async def _closed(going: asyncio.Future[Reply | NoResponse], opened: list[httpx.Response]) -> None:
+async def _close_stream(task: asyncio.Future[Reply | NoResponse], responses: list[httpx.Response]) -> None:
     """Close a stream whose reader was cancelled."""
-    await asyncio.wait([going])
-    for response in opened:
+    await asyncio.wait([task])
+    for response in responses:
         await response.aclose()
 
 
@@ -279,7 +279,7 @@ def _timeout(read: float) -> dict[str, float | None]:
     return httpx.Timeout(TOTAL_SECONDS, connect=CONNECT_SECONDS, read=read).as_dict()
 
 
-async def _pieces(response: httpx.Response | None) -> AsyncIterator[bytes]:
+async def _read_pieces(response: httpx.Response | None) -> AsyncIterator[bytes]:
     if response is None:
         return
     with suppress(httpx.TransportError, httpx.StreamError):
@@ -287,31 +287,31 @@ async def _pieces(response: httpx.Response | None) -> AsyncIterator[bytes]:
             yield piece
 
 
-async def _body(response: httpx.Response) -> bytes:
+async def _read_body(response: httpx.Response) -> bytes:
     pieces: list[bytes] = []
     room = ANSWER_BYTES
     length = response.headers.get("content-length", "")
     if length.isdigit() and len(length) < 20 and int(length) > room:
-        raise _TooLong
+        raise _ResponseTooLong
     async for piece in response.aiter_raw():
         room -= len(piece)
         if room < 0:
-            raise _TooLong
+            raise _ResponseTooLong
         pieces.append(piece)
     return b"".join(pieces)
 
 
-def _broken(error: Exception, kind: str, seconds: float) -> NoResponse:
+def _no_response(error: Exception, kind: str, seconds: float) -> NoResponse:
     """Convert an httpx error, with the texts of client/transport/blocking_client.py."""
-    if isinstance(error, _TooLong):
-        return NoResponse(f"the answer is longer than {ANSWER_BYTES // 2**20} MiB", seconds, again=False)
+    if isinstance(error, _ResponseTooLong):
+        return NoResponse(f"the answer is longer than {ANSWER_BYTES // 2**20} MiB", seconds, retryable=False)
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, (FileNotFoundError, ConnectionRefusedError)) and kind == "unix":
             return NoResponse("nobody listens there", seconds, code=NOT_LISTENING)
         if type(cause).__name__ == "SSLCertVerificationError":
             reason = getattr(cause, "verify_message", "") or str(cause)
-            return NoResponse(f"its certificate is refused: {safe(reason, 200)}", seconds, again=False)
+            return NoResponse(f"its certificate is refused: {safe(reason, 200)}", seconds, retryable=False)
         cause = cause.__cause__ or cause.__context__
     if isinstance(error, (TimeoutError, httpx.TimeoutException)):
         return NoResponse(f"no answer within {seconds:.0f} s", seconds)

@@ -55,7 +55,7 @@ class BlockingClient:
     """
 
     def __init__(self, connection: ConnectionProtocol, *, on_reply: OnReply | None = None) -> None:
-        self._link = connection
+        self._connection = connection
         self._on_reply = on_reply
 
     def ask(self, call: Call[T]) -> T:
@@ -104,7 +104,7 @@ class BlockingClient:
 
     def send(self, request: Request) -> Reply:
         """Return the successful response without decoding it."""
-        link = self._link
+        link = self._connection
         steps = exchange(request, link.endpoint, lambda: times.now().timestamp())
         answer: Any = None
         try:
@@ -115,7 +115,7 @@ class BlockingClient:
                         case Send():
                             answer = self._send(effect)
                         case Wait(seconds, reason):
-                            self._tell(RequestLogEntry("wait", request.path, 0, seconds, note=reason))
+                            self._log(RequestLogEntry("wait", request.path, 0, seconds, note=reason))
                             time.sleep(seconds)
                             answer = None
                         case NeedCredential():
@@ -130,7 +130,7 @@ class BlockingClient:
             return cast(Reply, done.value)
 
     def _send(self, wire: Send) -> Reply | NoResponse:
-        link = self._link
+        link = self._connection
         answer = send(link.endpoint, wire, link.environ)
         if isinstance(answer, NoResponse) and answer.code == NOT_LISTENING and link.start():
             answer = send(link.endpoint, wire, link.environ)
@@ -138,9 +138,9 @@ class BlockingClient:
             self._on_reply(log_entry(wire, answer))
         return answer
 
-    def _tell(self, exchanged: RequestLogEntry) -> None:
+    def _log(self, entry: RequestLogEntry) -> None:
         if self._on_reply is not None:
-            self._on_reply(exchanged)
+            self._on_reply(entry)
 
 
 def fetch(
@@ -172,51 +172,51 @@ def send(endpoint: Endpoint, wire: Send, environ: Mapping[str, str]) -> Reply | 
     Raises:
         FrostError: The endpoint or the proxy is not allowed.
     """
-    begun = time.monotonic()
-    end = begun + TOTAL_SECONDS
+    start = time.monotonic()
+    end = start + TOTAL_SECONDS
     plain: socket.socket | None = None
     try:
-        plain = _connected(endpoint, environ)
+        plain = _connect(endpoint, environ)
         connection = http.client.HTTPConnection(endpoint.host, endpoint.port)
-        connection.sock = cast(socket.socket, _Bounded(plain, end))
+        connection.sock = cast(socket.socket, _DeadlineSocket(plain, end))
         headers = {"Host": endpoint.authority, **wire.headers, "Connection": "close"}
         # A service may respond and close before it has read the body; its response can still be read.
         with suppress(BrokenPipeError, ConnectionResetError):
             connection.request(wire.method, wire.target, wire.body or None, headers)
         response = connection.getresponse()
-        body = _body(response)
+        body = _read_body(response)
     except (OSError, http.client.HTTPException) as error:
-        return _broken(error, endpoint, time.monotonic() - begun)
+        return _no_response(error, endpoint, time.monotonic() - start)
     finally:
         if plain is not None:
             plain.close()
-    found = {name.lower(): value for name, value in response.getheaders()}
-    return Reply(response.status, found, body, time.monotonic() - begun)
+    received = {name.lower(): value for name, value in response.getheaders()}
+    return Reply(response.status, received, body, time.monotonic() - start)
 
 
-class _TooLong(http.client.HTTPException):
+class _ResponseTooLong(http.client.HTTPException):
     pass
 
 
-def _body(response: http.client.HTTPResponse) -> bytes:
+def _read_body(response: http.client.HTTPResponse) -> bytes:
     if response.length is not None and response.length > ANSWER_BYTES:
-        raise _TooLong
+        raise _ResponseTooLong
     pieces: list[bytes] = []
     room = ANSWER_BYTES
     while piece := response.read(PIECE_BYTES):
         room -= len(piece)
         if room < 0:
-            raise _TooLong
+            raise _ResponseTooLong
         pieces.append(piece)
     if response.length:
         raise http.client.IncompleteRead(b"", response.length)
     return b"".join(pieces)
 
 
-def _broken(error: Exception, endpoint: Endpoint, seconds: float) -> NoResponse:
+def _no_response(error: Exception, endpoint: Endpoint, seconds: float) -> NoResponse:
     """Convert an error of the standard library."""
-    if isinstance(error, _TooLong):
-        return NoResponse(f"the answer is longer than {ANSWER_BYTES // 2**20} MiB", seconds, again=False)
+    if isinstance(error, _ResponseTooLong):
+        return NoResponse(f"the answer is longer than {ANSWER_BYTES // 2**20} MiB", seconds, retryable=False)
     if isinstance(error, (FileNotFoundError, ConnectionRefusedError)) and endpoint.kind == "unix":
         return NoResponse("nobody listens there", seconds, code=NOT_LISTENING)
     if isinstance(error, TimeoutError):
@@ -226,11 +226,11 @@ def _broken(error: Exception, endpoint: Endpoint, seconds: float) -> NoResponse:
         return NoResponse(f"the answer is broken ({type(error).__name__})", seconds)
     if type(error).__name__ in ("SSLCertVerificationError", "CertificateError"):
         reason = getattr(error, "verify_message", "") or str(error)
-        return NoResponse(f"its certificate is refused: {safe(reason, 200)}", seconds, again=False)
+        return NoResponse(f"its certificate is refused: {safe(reason, 200)}", seconds, retryable=False)
     return NoResponse(safe(getattr(error, "strerror", None) or error, 200), seconds)
 
 
-def _connected(endpoint: Endpoint, environ: Mapping[str, str]) -> socket.socket:
+def _connect(endpoint: Endpoint, environ: Mapping[str, str]) -> socket.socket:
     if endpoint.kind == "unix":
         check_socket_owner(endpoint.path)
         plain = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -242,10 +242,10 @@ def _connected(endpoint: Endpoint, environ: Mapping[str, str]) -> socket.socket:
             raise
         return plain
     if endpoint.kind == "http":
-        return _dialled(endpoint.host, endpoint.port)
+        return _dial(endpoint.host, endpoint.port)
     context = authorities(environ)
     proxy = proxy_for(endpoint, environ)
-    plain = _tunnelled(proxy, endpoint) if proxy else _dialled(endpoint.host, endpoint.port)
+    plain = _open_tunnel(proxy, endpoint) if proxy else _dial(endpoint.host, endpoint.port)
     try:
         plain.settimeout(CONNECT_SECONDS)
         return context.wrap_socket(plain, server_hostname=endpoint.host)
@@ -254,7 +254,7 @@ def _connected(endpoint: Endpoint, environ: Mapping[str, str]) -> socket.socket:
         raise
 
 
-def _dialled(host: str, port: int) -> socket.socket:
+def _dial(host: str, port: int) -> socket.socket:
     """Connect to the first address that accepts, within the connect timeout for all addresses together."""
     end = time.monotonic() + CONNECT_SECONDS
     failure: OSError = OSError("the name has no address")
@@ -272,7 +272,7 @@ def _dialled(host: str, port: int) -> socket.socket:
     raise failure
 
 
-def _tunnelled(proxy: Proxy, endpoint: Endpoint) -> socket.socket:
+def _open_tunnel(proxy: Proxy, endpoint: Endpoint) -> socket.socket:
     """Open a tunnel through the proxy, which gets only the host and its own authorization."""
     through = http.client.HTTPConnection(proxy.host, proxy.port, timeout=CONNECT_SECONDS)
     headers = {"Proxy-Authorization": proxy.authorization} if proxy.authorization else {}
@@ -283,7 +283,7 @@ def _tunnelled(proxy: Proxy, endpoint: Endpoint) -> socket.socket:
     return cast(socket.socket, tunnel)
 
 
-class _Bounded:
+class _DeadlineSocket:
     """A socket with a deadline that slow senders cannot extend; has the methods that http.client calls."""
 
     def __init__(self, plain: socket.socket, end: float) -> None:
@@ -297,7 +297,7 @@ class _Bounded:
             rest = rest[self._plain.send(rest) :]
 
     def makefile(self, mode: str) -> io.BufferedReader:
-        return io.BufferedReader(_Pieces(self, self._plain))
+        return io.BufferedReader(_DeadlineReader(self, self._plain))
 
     def hurry(self) -> None:
         left = self._end - time.monotonic()
@@ -309,10 +309,10 @@ class _Bounded:
         """Do nothing: http.client closes its side before the body is read; `send` closes the socket."""
 
 
-class _Pieces(io.RawIOBase):
+class _DeadlineReader(io.RawIOBase):
     """A raw reader of a bounded socket."""
 
-    def __init__(self, bounds: _Bounded, plain: socket.socket) -> None:
+    def __init__(self, bounds: _DeadlineSocket, plain: socket.socket) -> None:
         self._bounds = bounds
         self._plain = plain
 

@@ -107,10 +107,10 @@ async def read(pieces: AsyncIterator[bytes]) -> AsyncIterator[Signal]:
 
 def _signal(name: str, data: bytes) -> Signal:
     try:
-        found = json.loads(data)
+        document = json.loads(data)
     except (ValueError, RecursionError):
-        found = None
-    if name == "resync" or not isinstance(found, dict):
+        document = None
+    if name == "resync" or not isinstance(document, dict):
         return Signal("resync")
-    members = (found.get(member) for member in ("type", "resourceType", "resourceId", "status", "timestamp"))
+    members = (document.get(member) for member in ("type", "resourceType", "resourceId", "status", "timestamp"))
     return Signal("resource", *(value if isinstance(value, str) else "" for value in members))

@@ -73,14 +73,14 @@ class RequestLogEntry(NamedTuple):
 
     def line(self) -> str:
         """Return a log line: `GET /api/v1/tenants 200 12 ms request 6f…`."""
-        words = [self.method, redact(safe(self.path, 300)), str(self.status or "-"), f"{self.seconds * 1000:.0f} ms"]
+        parts = [self.method, redact(safe(self.path, 300)), str(self.status or "-"), f"{self.seconds * 1000:.0f} ms"]
         if self.request_id:
-            words.append(f"request {self.request_id}")
+            parts.append(f"request {self.request_id}")
         if self.attempt > 1:
-            words.append(f"try {self.attempt}")
+            parts.append(f"try {self.attempt}")
         if self.note:
-            words.append(f"({self.note})")
-        return " ".join(words)
+            parts.append(f"({self.note})")
+        return " ".join(parts)
 
 
 Effect = Send | Wait | NeedCredential | NeedRefresh
@@ -128,7 +128,7 @@ def exchange(request: Request, endpoint: Endpoint, now: Callable[[], float]) -> 
         if renewable and (due or not credential.secret):
             renewable = False
             credential = (yield from _refresh(credential)) or credential
-    again = request.method in ("GET", "HEAD") or request.idempotency_key is not None
+    repeatable = request.method in ("GET", "HEAD") or request.idempotency_key is not None
     attempt = throttled = broken = 0
     spent = 0.0
     while True:
@@ -138,9 +138,9 @@ def exchange(request: Request, endpoint: Endpoint, now: Callable[[], float]) -> 
         pause = BACKOFF[min(broken, len(BACKOFF) - 1)]
         if isinstance(answer, Reply) and answer.status in (502, 503, 504):
             pause = max(pause, retry_after(answer))
-        retry = again and broken < len(BACKOFF) and spent + pause <= RETRY_SECONDS
+        retry = repeatable and broken < len(BACKOFF) and spent + pause <= RETRY_SECONDS
         if isinstance(answer, NoResponse):
-            if not (retry and answer.again):
+            if not (retry and answer.retryable):
                 raise connection_error(endpoint, answer)
             broken += 1
             spent += pause

@@ -101,11 +101,11 @@ NOT_LISTENING = "NOT_LISTENING"
 
 
 class NoResponse(NamedTuple):
-    """A failed exchange, returned instead of a Reply. `again`: whether a retry may help."""
+    """A failed exchange, returned instead of a Reply. `retryable`: whether a retry may help."""
 
     reason: str
     seconds: float
-    again: bool = True
+    retryable: bool = True
     code: str = "UNREACHABLE"
 
 

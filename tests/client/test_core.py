@@ -230,7 +230,7 @@ def test_a_redirect_names_the_host_without_a_password_and_safely() -> None:
 
 
 def test_unreachable_names_the_endpoint_and_the_next_command() -> None:
-    error = ended(exchange(account.me().request, THERE, lambda: 0.0), NoResponse("no route", 10.0, again=False))
+    error = ended(exchange(account.me().request, THERE, lambda: 0.0), NoResponse("no route", 10.0, retryable=False))
     assert (error.exit_code, error.message) == (Exit.UNREACHABLE, "https://api.frost.example/api: no route")
     assert "frost config show" in error.hint
 

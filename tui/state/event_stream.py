@@ -111,7 +111,7 @@ async def changes(path: str) -> AsyncIterator[None]:
 
 def _stamp(path: str) -> tuple[int, ...]:
     try:
-        found = os.stat(path)  # noqa: PTH116  (paths in the config are strings)
+        status = os.stat(path)  # noqa: PTH116  (paths in the config are strings)
     except OSError:
         return ()
-    return found.st_ino, found.st_mtime_ns, found.st_size
+    return status.st_ino, status.st_mtime_ns, status.st_size

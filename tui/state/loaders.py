@@ -91,9 +91,9 @@ async def _access(requests: "Requests", tenant: str, subject: str) -> AsyncItera
 async def _who(requests: "Requests", tenant: str, subject: str) -> AsyncIterator[Sequence[Record]]:
     operation, _, target = subject.partition(" ")
     answer = await requests.ask(analysis.who(tenant, operation, target))
-    listed = [*answer["principals"], *(answer.get("conditional") or ())]
-    found = [{**principal, "key": ":".join(kind_and_id(principal))} for principal in listed]
-    yield First(found, answer["total"] + (answer.get("conditionalTotal") or 0))
+    matches = [*answer["principals"], *(answer.get("conditional") or ())]
+    principals = [{**principal, "key": ":".join(kind_and_id(principal))} for principal in matches]
+    yield First(principals, answer["total"] + (answer.get("conditionalTotal") or 0))
 
 
 async def _own_keys(requests: "Requests", _tenant: str, _subject: str) -> AsyncIterator[Sequence[Record]]:
