@@ -1,6 +1,6 @@
 """Read-only calls for policy analysis: catalogue, simulate, coverage, check, access, who, preview.
 
-The results other than the catalogue are JSON objects.
+The results other than the catalogue are JSON objects, typed in client/models/analysis.py.
 """
 
 from __future__ import annotations
@@ -12,12 +12,17 @@ from client.transport.call import Call, Model, records
 from client.transport.request import Request, path
 
 if TYPE_CHECKING:
-    from client.models.analysis import CatalogueOperation
+    from client.models.analysis import (
+        Access,
+        AllowedPrincipals,
+        AuthorCheck,
+        CatalogueOperation,
+        ChangePreview,
+        CoverageMap,
+        Simulation,
+    )
 
 CATALOGUE_OPERATION: Model[CatalogueOperation] = Model("analysis.CatalogueOperation")
-
-Result = dict[str, Any]
-"""The JSON object of a response, with wire names."""
 
 Facts = Mapping[str, Any]
 """A simulated request context: sourceIp, currentTime, region, principalType, tenant, requestTags, resourceTags.
@@ -34,7 +39,7 @@ def simulate(
     facts: Facts | None = None,
     *,
     as_author: bool = False,
-) -> Call[Result]:
+) -> Call[Simulation]:
     """Evaluate a request against a document, with the reason and each policy rule.
 
     Args:
@@ -59,7 +64,7 @@ def coverage(
     facts: Facts | None = None,
     compare: Mapping[str, Any] | None = None,
     operations: bool = False,
-) -> Call[Result]:
+) -> Call[CoverageMap]:
     """Return the operations that a document allows on targets (at most 50).
 
     Args:
@@ -74,25 +79,25 @@ def coverage(
     return _post(tenant_id, "coverage", body, "total", "targets")
 
 
-def check(tenant_id: str, document_text: str) -> Call[Result]:
+def check(tenant_id: str, document_text: str) -> Call[AuthorCheck]:
     """Check that a document grants no more than the principal has, with counterexamples."""
     return _post(tenant_id, "check", {"documentText": document_text}, "answer", "counterexamples")
 
 
-def access(tenant_id: str, principal_type: str, principal_id: str) -> Call[Result]:
+def access(tenant_id: str, principal_type: str, principal_id: str) -> Call[Access]:
     """Return all operations that a principal (api_key, workload_identity, user) may use, with their grants."""
     query = (("principalType", principal_type), ("principalId", principal_id))
     request = Request("GET", path("/v1/tenants/{}/iam/access", tenant_id), query)
-    return Call(request, _result, "operations", ("principal", "policies"))
+    return Call(request, _document, "operations", ("principal", "policies"))
 
 
-def who(tenant_id: str, operation: str, target: str, facts: Facts | None = None) -> Call[Result]:
+def who(tenant_id: str, operation: str, target: str, facts: Facts | None = None) -> Call[AllowedPrincipals]:
     """Return all principals that may use an operation on a target, with their grants."""
     body = {"operation": operation, "target": target, "facts": dict(facts or {})}
     return _post(tenant_id, "who", body, "principals", "total", "examined")
 
 
-def preview(tenant_id: str, change: str, **names: str) -> Call[Result]:
+def preview(tenant_id: str, change: str, **names: str) -> Call[ChangePreview]:
     """Return the permissions that a change would add and remove, without making it.
 
     Args:
@@ -102,14 +107,13 @@ def preview(tenant_id: str, change: str, **names: str) -> Call[Result]:
     return _post(tenant_id, "preview", {"change": change, **names}, "principals")
 
 
-def _post(tenant_id: str, analysis: str, body: dict[str, Any], *needs: str) -> Call[Result]:
+def _post(tenant_id: str, analysis: str, body: dict[str, Any], *needs: str) -> Call[Any]:
     request = Request("POST", path("/v1/tenants/{}/iam/{}", tenant_id, analysis), body=body)
-    return Call(request, _result, needs=needs, reads=True)
+    return Call(request, _document, needs=needs, reads=True)
 
 
-def _result(document: Any) -> Result:
-    result: Result = document
-    return result
+def _document(document: Any) -> Any:
+    return document
 
 
 def operations(filter: str = "") -> Call[list[CatalogueOperation]]:

@@ -152,7 +152,7 @@ class Versioned(NamedTuple, Generic[T]):
 
 
 def read_json(call: Call[object], reply: Reply) -> Any:
-    """Validate a successful response and return its JSON object; None without content.
+    """Validate a successful response and return its JSON object; None if the call needs no content.
 
     Raises:
         FrostError: Another status or content type, compression, invalid JSON, an error in a 2xx response, or a missing
@@ -160,8 +160,11 @@ def read_json(call: Call[object], reply: Reply) -> Any:
     """
     if call.status and reply.status != call.status:
         raise malformed_response(f"the answer is HTTP {reply.status} instead of {call.status}", reply)
-    if reply.status in (204, 205) or (call.empty and not reply.body):
+    without_content = reply.status in (204, 205)
+    if call.empty and (without_content or not reply.body):
         return None
+    if without_content:
+        raise malformed_response("the answer has no content", reply)
     kind = reply.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise malformed_response(f"the answer is {safe(kind or 'of no type', 60)!r} instead of JSON", reply)

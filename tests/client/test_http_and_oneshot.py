@@ -601,6 +601,12 @@ def test_a_request_of_ones_own_is_signed_only_when_asked(driver: str) -> None:
     assert "x-api-key" not in service.heard[0].headers
 
 
+def test_a_response_without_content_is_malformed_if_the_call_has_a_result(driver: str) -> None:
+    with Service(answer(204)) as service:
+        error = failure(driver, Context(service.endpoint), tenants.list_all())
+    assert error.code == "BAD_ANSWER"
+
+
 def test_an_answer_given_before_the_body_was_sent_is_read() -> None:
     """The blocking driver only: the async one reads on after a failed write by itself."""
     with socket.create_server(("127.0.0.1", 0)) as listener:

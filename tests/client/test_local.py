@@ -262,9 +262,9 @@ def test_resetting_loads_another_world_and_forgets_the_session(demo: Home) -> No
 def test_what_still_runs_when_the_platform_is_reset_signs_in_again(demo: Home) -> None:
     environ = demo.environment()
     running = BlockingClient(resolve(None, environ))
-    running.call(account.me())
+    running.ask_json(account.me())
     reset.reset(load(str(demo.config), environ=environ), "demo", environ)
-    assert running.call(account.me())["email"] == "owner@aurora.example"
+    assert running.ask_json(account.me())["email"] == "owner@aurora.example"
     assert not load(str(demo.config), environ=environ).contexts["local"].session_ended
 
 

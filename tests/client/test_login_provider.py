@@ -220,7 +220,7 @@ def test_a_session_near_its_end_is_refreshed_before_it_is_used(
     away: Connection, provider: Provider, home: Home
 ) -> None:
     provider.api = accepts("ACCESS-2")  # type: ignore[assignment]
-    BlockingClient(signed_in(home, OLD._replace(expires_at=int(time.time()) + 30))).call(account.me())
+    BlockingClient(signed_in(home, OLD._replace(expires_at=int(time.time()) + 30))).ask_json(account.me())
     assert [path for path, _ in provider.asked if path.startswith("/api/v1/me")] == ["/api/v1/me"]
 
 
@@ -261,10 +261,10 @@ def test_only_what_cannot_have_counted_is_tried_once_more(
     provider.token_answers = answers
     driver = BlockingClient(signed_in(home))
     if renewed:
-        driver.call(account.me())
+        driver.ask_json(account.me())
     else:
         with pytest.raises(FrostError) as caught:
-            driver.call(account.me())
+            driver.ask_json(account.me())
         assert caught.value.code == "AUTHENTICATION_REQUIRED"  # the 401 is what the person sees
         assert stored(home).refresh_token == "REFRESH-1"
     assert len(provider.forms("/token")) == tries

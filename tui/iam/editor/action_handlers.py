@@ -131,7 +131,10 @@ async def _proved(
             if verdict["decision"] == "denied":
                 break
             # Another rule allows the operation too.
-            index = int(verdict["decidingRule"]["index"])
+            rule = verdict["decidingRule"]
+            if rule is None:
+                return None
+            index = int(rule["index"])
             less = await asyncio.to_thread(counterexample_fixes.taken_out, text, index, operation, names)
             if less is None:
                 return None
