@@ -10,7 +10,6 @@ from client.transport.request import Request
 if TYPE_CHECKING:
     from client.models.account import DeletedAccount, EndedSessions, Me, Organization, Scope, Session
 
-
 ME: Model[Me] = Model("account.Me")
 ORGANIZATION: Model[Organization] = Model("account.Organization")
 SCOPE: Model[Scope] = Model("account.Scope")
@@ -45,11 +44,11 @@ def delete(email: str) -> Call[DeletedAccount]:
     return record(request, DELETED_ACCOUNT, ("email", "restorableUntil"))
 
 
-def active() -> Call[list[Session]]:
+def sessions() -> Call[list[Session]]:
     """List the active sessions, last seen first; `current` marks the session of this request."""
     return records(Request("GET", "/v1/sessions"), "sessions", SESSION)
 
 
-def revoke_all() -> Call[EndedSessions]:
+def revoke_all_sessions() -> Call[EndedSessions]:
     """End every session on every device, including the current one."""
     return record(Request("POST", "/v1/sessions/revoke-all"), ENDED_SESSIONS, ("ended",))

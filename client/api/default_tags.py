@@ -11,7 +11,6 @@ from client.transport.request import Request, if_match, path
 if TYPE_CHECKING:
     from client.models.default_tags import ApplyResult, ApplyRun, ApplyStarted, DefaultTags, TagVersion
 
-
 DEFAULT_TAGS: Model[DefaultTags] = Model("default_tags.DefaultTags")
 TAG_VERSION: Model[TagVersion] = Model("default_tags.TagVersion")
 APPLY_RESULT: Model[ApplyResult] = Model("default_tags.ApplyResult")

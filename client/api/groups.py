@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from client.models.groups import Binding, Group, Member
     from client.models.keys import ApiKey
 
-
 GROUP: Model[Group] = Model("groups.Group")
 MEMBER: Model[Member] = Model("groups.Member")
 BINDING: Model[Binding] = Model("groups.Binding")

@@ -11,7 +11,6 @@ from client.transport.request import Request, new_idempotency_key, path
 if TYPE_CHECKING:
     from client.models.keys import ApiKey, GrantableScope, NewKey, RotatedKey
 
-
 API_KEY: Model[ApiKey] = Model("keys.ApiKey")
 NEW_KEY: Model[NewKey] = Model("keys.NewKey")
 ROTATED_KEY: Model[RotatedKey] = Model("keys.RotatedKey")
@@ -104,7 +103,7 @@ def rotate(
     return record(request, ROTATED_KEY, ("apiKey", "key", "replaced"))
 
 
-def grantable(tenant_id: str) -> Call[list[GrantableScope]]:
+def grantable_scopes(tenant_id: str) -> Call[list[GrantableScope]]:
     """List the scopes, with the operations of each that the principal's role in the tenant lacks."""
     return records(Request("GET", path("/v1/tenants/{}/scopes", tenant_id)), "scopes", GRANTABLE_SCOPE)
 

@@ -10,7 +10,6 @@ from client.transport.request import Request, path
 if TYPE_CHECKING:
     from client.models.operations import Operation
 
-
 OPERATION: Model[Operation] = Model("operations.Operation")
 
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     )
     from client.models.quotas import QuotaRequest
 
-
 PLATFORM_STATUS: Model[PlatformStatus] = Model("platform.PlatformStatus")
 OPERATION: Model[Operation] = Model("operations.Operation")
 AUDIT_VERDICT: Model[AuditVerdict] = Model("platform.AuditVerdict")

@@ -15,7 +15,6 @@ from client.transport.request import Request, if_match, new_idempotency_key, pat
 if TYPE_CHECKING:
     from client.models.policies import Attachment, Policy, PolicyVersion
 
-
 POLICY: Model[Policy] = Model("policies.Policy")
 POLICY_VERSION: Model[PolicyVersion] = Model("policies.PolicyVersion")
 ATTACHMENT: Model[Attachment] = Model("policies.Attachment")

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from client.models.quotas import Figures, OrganizationQuota, Quota, QuotaRequest, Report
     from client.transport.call import Ask
 
-
 REPORT: Model[Report] = Model("quotas.Report")
 FIGURES: Model[Figures] = Model("quotas.Figures")
 QUOTA_REQUEST: Model[QuotaRequest] = Model("quotas.QuotaRequest")

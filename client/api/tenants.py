@@ -10,7 +10,6 @@ from client.transport.request import Request, new_idempotency_key, path
 if TYPE_CHECKING:
     from client.models.tenants import Tenant, TenantList
 
-
 TENANT: Model[Tenant] = Model("tenants.Tenant")
 TENANT_LIST: Model[TenantList] = Model("tenants.TenantList")
 

@@ -84,12 +84,12 @@ async def test_every_call_asks_for_what_it_is_named_after() -> None:
             assert (revoked.changed, revoked.record.status) == (True, "revoked")
             rotated = await client.ask(key_calls.rotate("t-1", "k-1", retire_at="2027-01-01T00:00:00Z"))
             assert (rotated.grants, rotated.replaced.id) == (2, "k-1")
-            assert [(one.held, one.lacks) for one in await client.ask(key_calls.grantable("t-1"))] == [
+            assert [(one.held, one.lacks) for one in await client.ask(key_calls.grantable_scopes("t-1"))] == [
                 (False, ("iam:policies:list",))
             ]
             await client.ask(key_calls.delete("t-1", "k-1"))
-            assert [one.wire() for one in await client.ask(account.active())] == [SESSION]
-            assert (await client.ask(account.revoke_all())).ended == 3
+            assert [one.wire() for one in await client.ask(account.sessions())] == [SESSION]
+            assert (await client.ask(account.revoke_all_sessions())).ended == 3
             assert [one.enforced for one in await client.ask(account.scopes())] == [False]
             assert (await client.ask(account.delete("a+b@c"))).email == "a@b"
     keys = "/api/v1/tenants/t-1/api-keys"

@@ -26,7 +26,7 @@ from client.transport.request import Credential
 Answer = bytes | Callable[["Heard"], Iterable[bytes]] | None
 """Bytes to send; or what yields them; None hangs up without a word."""
 
-DRIVERS = ("oneshot", "http")
+DRIVERS = ("blocking", "async")
 
 
 KEY = Stored("api_key", "fmk_" + "a" * 36)
@@ -163,7 +163,7 @@ def over() -> FrostError:
 def ask(driver: str, link: Context, call: Call[Any], told: list[RequestLogEntry] | None = None) -> Any:
     """The call's answer through one of the two drivers."""
     on_reply = told.append if told is not None else None
-    if driver == "oneshot":
+    if driver == "blocking":
         return BlockingClient(link, on_reply=on_reply).ask_json(call)
 
     async def through_http() -> Any:

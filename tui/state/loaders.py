@@ -101,11 +101,11 @@ async def _own_keys(requests: "Requests", _tenant: str, _subject: str) -> AsyncI
 
 
 async def _grantable(requests: "Requests", tenant: str, _subject: str) -> AsyncIterator[Sequence[Record]]:
-    yield [scope.wire() for scope in await requests.ask(keys.grantable(tenant))]
+    yield [scope.wire() for scope in await requests.ask(keys.grantable_scopes(tenant))]
 
 
 async def _sessions(requests: "Requests", _tenant: str, _subject: str) -> AsyncIterator[Sequence[Record]]:
-    yield [session.wire() for session in await requests.ask(account.active())]
+    yield [session.wire() for session in await requests.ask(account.sessions())]
 
 
 async def _default_tags(requests: "Requests", tenant: str, _subject: str) -> AsyncIterator[Sequence[Record]]:
@@ -175,7 +175,7 @@ LOADERS: Mapping[str, Load] = {
     "operation": _operation,
     "activity": lambda requests, tenant, _: _paged(requests, activity.page(tenant)),
     "activity of": lambda requests, tenant, target: _paged(
-        requests, activity.page(tenant, activity.Which(target=target))
+        requests, activity.page(tenant, activity.ActivityFilter(target=target))
     ),
     "organization activity": lambda requests, _, organization: _paged(
         requests, activity.organization_page(organization)
