@@ -7,16 +7,19 @@ import gc
 import signal
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import aclosing, suppress
+from functools import partial
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from client.api import operations
 from client.errors import Exit, FrostError
 
 if TYPE_CHECKING:
+    from client.models.operations import Operation
+    from client.transport.async_client import AsyncClient
     from client.transport.events import Listening, Signal
     from client.transport.exchange import OnReply
-    from client.transport.request import Link
+    from client.transport.request import ConnectionProtocol
 
 REREAD_SECONDS = 30.0
 """Longest interval between reads while an event stream is open."""
@@ -29,34 +32,59 @@ LOST_SECONDS = 300.0
 FINAL = ("completed", "failed", "cancelled", "succeeded")
 _ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
-Read = Callable[[], Awaitable[dict[str, Any]]]
+T = TypeVar("T")
+
+Read = Callable[[], Awaitable[T]]
+"""Reads an operation."""
 Signals = Callable[["Listening"], AsyncIterator["Signal"]]
-Told = Callable[[dict[str, Any]], None]
-Lost = Callable[[FrostError], None]
+OnRead = Callable[[dict[str, Any]], None]
+OnLost = Callable[[FrostError], None]
 
 
 def is_final(operation: dict[str, Any]) -> bool:
     return operation.get("status") in FINAL
 
 
-async def readings(
-    read: Read,
-    signals: Signals,
-    pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    is_over: Callable[[dict[str, Any]], bool] = is_final,
-) -> AsyncGenerator[dict[str, Any], None]:
-    """Yield an operation, as a JSON object, after each read until it ends.
+async def watch(client: AsyncClient, tenant_id: str, run_id: str) -> AsyncGenerator[Operation, None]:
+    """Yield an operation after each read until it ends.
 
     Args:
-        read: Reads the operation.
-        signals: Returns the signals of the tenant. Calls its argument when a stream opens or ends.
-        pause: Sleeps for a number of seconds before a read, so that signals close together cause only one.
-        is_over: Returns whether to stop after this operation state.
+        client: The client, which reads the operation at the signals of the tenant and at intervals.
+        tenant_id: The tenant of the operation.
+        run_id: The run. A later run with the same operation id has another run id.
 
     Raises:
         FrostError: The operation cannot be read.
     """
-    came = asyncio.Event()
+    from client.transport.events import signals
+
+    async def read() -> Operation:
+        return await client.ask(operations.get(tenant_id, run_id))
+
+    stream = readings(read, partial(signals, client, tenant_id), lambda operation: operation.status in FINAL)
+    async with aclosing(stream):
+        async for operation in stream:
+            yield operation
+
+
+async def readings(
+    read: Read[T],
+    signals: Signals,
+    is_over: Callable[[T], bool],
+    pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+) -> AsyncGenerator[T, None]:
+    """Yield an operation after each read until it ends.
+
+    Args:
+        read: Reads the operation.
+        signals: Returns the signals of the tenant. Calls its argument when a stream opens or ends.
+        is_over: Returns whether to stop after this state of the operation.
+        pause: Sleeps for a number of seconds before a read, so that signals close together cause only one.
+
+    Raises:
+        FrostError: The operation cannot be read.
+    """
+    signalled = asyncio.Event()
     open_stream = False
 
     def listening(now: bool) -> None:
@@ -66,7 +94,7 @@ async def readings(
     async def listen() -> None:
         with suppress(FrostError):  # without signals, polling continues
             async for _ in signals(listening):
-                came.set()
+                signalled.set()
         listening(False)
 
     listener = asyncio.create_task(listen())
@@ -78,21 +106,21 @@ async def readings(
                 return
             with suppress(TimeoutError):
                 async with asyncio.timeout(REREAD_SECONDS if open_stream else POLL_SECONDS):
-                    await came.wait()
+                    await signalled.wait()
             await pause(COALESCE_SECONDS)
-            came.clear()
+            signalled.clear()
     finally:
         listener.cancel()
         await asyncio.wait([listener])
 
 
 def wait(
-    link: Link,
+    link: ConnectionProtocol,
     tenant_id: str,
     run_id: str,
-    told: Told,
+    on_read: OnRead,
     *,
-    lost: Lost = lambda _: None,
+    lost: OnLost = lambda _: None,
     on_reply: OnReply | None = None,
     is_over: Callable[[dict[str, Any]], bool] = is_final,
 ) -> dict[str, Any]:
@@ -102,7 +130,7 @@ def wait(
         link: The connection.
         tenant_id: The tenant of the operation.
         run_id: The run to wait for. A later run with the same operation id has another run id.
-        told: Called after each read.
+        on_read: Called after each read.
         lost: Called while the platform is unreachable. Retries continue for five minutes, as it may be restarting.
         on_reply: Called after each exchange (`-d`).
         is_over: Returns whether to stop after this operation state.
@@ -112,7 +140,7 @@ def wait(
         KeyboardInterrupt: The user stopped the wait; the operation continues.
     """
     gc.enable()  # the entry point of commands disables it, but a wait can last for hours
-    return _until_interrupted(_waited(link, tenant_id, run_id, told, lost, on_reply, is_over))
+    return _until_interrupted(_waited(link, tenant_id, run_id, on_read, lost, on_reply, is_over))
 
 
 def _until_interrupted(work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
@@ -161,45 +189,45 @@ def unless_cancelled(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -
 
 
 async def _waited(
-    link: Link,
+    link: ConnectionProtocol,
     tenant_id: str,
     run_id: str,
-    told: Told,
-    lost: Lost,
+    on_read: OnRead,
+    lost: OnLost,
     on_reply: OnReply | None,
     is_over: Callable[[dict[str, Any]], bool],
 ) -> dict[str, Any]:
-    from client.transport.async_client import Http
+    from client.transport.async_client import AsyncClient
     from client.transport.events import signals
 
     asyncio.get_running_loop().set_exception_handler(unless_cancelled)
-    http = Http(link, on_reply=on_reply)
+    client = AsyncClient(link, on_reply=on_reply)
 
     async def read() -> dict[str, Any]:
-        found: dict[str, Any] = await http.call(operations.get(tenant_id, run_id))
-        return found
+        document: dict[str, Any] = await client.ask_json(operations.get(tenant_id, run_id))
+        return document
 
     operation: dict[str, Any] = {}
     try:
-        found = readings(patient(read, lost), lambda listening: signals(http, tenant_id, listening), is_over=is_over)
-        async with aclosing(found):
-            async for operation in found:
-                told(operation)
+        stream = readings(patient(read, lost), lambda listening: signals(client, tenant_id, listening), is_over)
+        async with aclosing(stream):
+            async for operation in stream:
+                on_read(operation)
     finally:
-        await http.aclose()
+        await client.aclose()
     return operation
 
 
-def patient(read: Read, lost: Lost) -> Read:
+def patient(read: Read[T], lost: OnLost) -> Read[T]:
     """Return `read` with retries for `LOST_SECONDS` while the platform is unreachable."""
 
-    async def reading() -> dict[str, Any]:
-        begun = asyncio.get_running_loop().time()
+    async def reading() -> T:
+        start = asyncio.get_running_loop().time()
         while True:
             try:
                 return await read()
             except FrostError as error:
-                late = asyncio.get_running_loop().time() - begun > LOST_SECONDS
+                late = asyncio.get_running_loop().time() - start > LOST_SECONDS
                 if late or error.exit_code is not Exit.UNREACHABLE:
                     raise
                 lost(error)

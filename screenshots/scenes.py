@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
+from client.api import default_tags
+
 VIEWER = "viewer@aurora.example"
 
 Pilot = Any
@@ -111,7 +113,7 @@ async def running(pilot: Pilot) -> None:
 
     workspace = pilot.app.workspace
     tenant_id = workspace.tenant_id
-    result = (await workspace.ask(lambda client: client.default_tags.preview(tenant_id))).wire()
+    result = (await workspace.ask(default_tags.preview(tenant_id))).wire()
     kinds = list(result["byType"])
     here = kinds.index("snapshot")
     by_type = {

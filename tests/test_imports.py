@@ -77,7 +77,7 @@ CLIENT_ORDER = (
         "config",
         "api",
     ),
-    *("auth", "platform", "connection", "contexts", "tenancy", "operations"),
+    *("auth", "platform", "connection", "library", "contexts", "tenancy", "operations"),
     *("quota_plan", "quota_request", "tag_changes", "texts", "commands"),
 )
 FEATURES = ("account", "activity", "contexts", "default_tags", "iam", "quotas", "tenants")
@@ -202,7 +202,7 @@ def loaded_by(statement: str) -> set[str]:
     ("statement", "forbidden"),
     [
         (
-            "import client.api.client, client.config.reader, client.auth.sign_in, client.platform.control",
+            "import client.transport.async_client, client.config.reader, client.auth.sign_in, client.platform.control",
             {"textual", "fastapi", "sqlalchemy"},
         ),
         (

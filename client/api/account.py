@@ -4,87 +4,51 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from client.transport.request import Call, Request
+from client.transport.call import Call, Model, no_content, record, records
+from client.transport.request import Request
 
 if TYPE_CHECKING:
-    from client.models.account import DeletedAccount, Me, Organization, Scope, Session
-    from client.transport.async_client import Http
+    from client.models.account import DeletedAccount, EndedSessions, Me, Organization, Scope, Session
+
+ME: Model[Me] = Model("account.Me")
+ORGANIZATION: Model[Organization] = Model("account.Organization")
+SCOPE: Model[Scope] = Model("account.Scope")
+DELETED_ACCOUNT: Model[DeletedAccount] = Model("account.DeletedAccount")
+SESSION: Model[Session] = Model("account.Session")
+ENDED_SESSIONS: Model[EndedSessions] = Model("account.EndedSessions")
 
 
-def me() -> Call:
+def me() -> Call[Me]:
     """Get the principal: person or key, default tenant, credential and organizations."""
-    return Call(Request("GET", "/v1/me"), model="account.Me", needs=("id",))
+    return record(Request("GET", "/v1/me"), ME, ("id",))
 
 
-def organizations() -> Call:
+def organizations() -> Call[list[Organization]]:
     """List the principal's organizations, with its role in each."""
-    return Call(Request("GET", "/v1/organizations"), "organizations", "account.Organization")
+    return records(Request("GET", "/v1/organizations"), "organizations", ORGANIZATION)
 
 
-def scopes() -> Call:
+def scopes() -> Call[list[Scope]]:
     """List the scopes for API keys: the enforced ones and the operations of the catalogue."""
-    return Call(Request("GET", "/v1/scopes"), "scopes", "account.Scope")
+    return records(Request("GET", "/v1/scopes"), "scopes", SCOPE)
 
 
-def end_session() -> Call:
+def end_session() -> Call[None]:
     """End the session of this request (logout)."""
-    return Call(Request("POST", "/v1/sessions/current/end"))
+    return no_content(Request("POST", "/v1/sessions/current/end"))
 
 
-def delete(email: str) -> Call:
+def delete(email: str) -> Call[DeletedAccount]:
     """Delete the principal's account if `email` is its address. Its sessions and keys end immediately."""
     request = Request("DELETE", "/v1/me", (("email", email),))
-    return Call(request, model="account.DeletedAccount", needs=("email", "restorableUntil"))
+    return record(request, DELETED_ACCOUNT, ("email", "restorableUntil"))
 
 
-class Account:
-    """The calls of this module with models as results."""
-
-    def __init__(self, http: Http) -> None:
-        self._http = http
-
-    async def me(self) -> Me:
-        found: Me = await self._http.record(me())
-        return found
-
-    async def organizations(self) -> list[Organization]:
-        found: list[Organization] = await self._http.records(organizations())
-        return found
-
-    async def end_session(self) -> None:
-        await self._http.call(end_session())
-
-    async def scopes(self) -> list[Scope]:
-        found: list[Scope] = await self._http.records(scopes())
-        return found
-
-    async def delete(self, email: str) -> DeletedAccount:
-        """Delete the account. `email` is the user's input; the platform refuses another address."""
-        found: DeletedAccount = await self._http.record(delete(email))
-        return found
-
-
-def active() -> Call:
+def sessions() -> Call[list[Session]]:
     """List the active sessions, last seen first; `current` marks the session of this request."""
-    return Call(Request("GET", "/v1/sessions"), "sessions", "account.Session")
+    return records(Request("GET", "/v1/sessions"), "sessions", SESSION)
 
 
-def revoke_all() -> Call:
+def revoke_all_sessions() -> Call[EndedSessions]:
     """End every session on every device, including the current one."""
-    return Call(Request("POST", "/v1/sessions/revoke-all"), model="account.EndedSessions", needs=("ended",))
-
-
-class Sessions:
-    """The session calls with models as results."""
-
-    def __init__(self, http: Http) -> None:
-        self._http = http
-
-    async def active(self) -> list[Session]:
-        found: list[Session] = await self._http.records(active())
-        return found
-
-    async def revoke_all(self) -> int:
-        """Return the number of sessions that ended."""
-        answer = await self._http.call(revoke_all())
-        return int(answer["ended"])
+    return record(Request("POST", "/v1/sessions/revoke-all"), ENDED_SESSIONS, ("ended",))

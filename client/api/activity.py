@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import builtins
 from typing import TYPE_CHECKING, NamedTuple
 
-from client.transport.request import MOST, Call, Request, path, query
+from client.transport.call import Call, Model, page_query, records
+from client.transport.request import Request, path
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
     from client.models.activity import Entry
-    from client.transport.async_client import Http
 
-MODEL = "activity.Entry"
+ENTRY: Model[Entry] = Model("activity.Entry")
 
 
-class Which(NamedTuple):
+class ActivityFilter(NamedTuple):
     """A filter of entries; empty values match all.
 
     `operation` is one operation (`policy.attach`) or a kind of target (`policy`); `actor` the id of a person, key or
@@ -33,33 +30,22 @@ class Which(NamedTuple):
         return [(name, value) for name, value in zip(self._fields, self, strict=True) if value]
 
 
-EVERYTHING = Which()
+ANY_ENTRY = ActivityFilter()
 
 
-def page(tenant_id: str, which: Which = EVERYTHING, *, limit: int | None = None, cursor: str = "") -> Call:
+def page(
+    tenant_id: str, filter: ActivityFilter = ANY_ENTRY, *, limit: int | None = None, cursor: str = ""
+) -> Call[list[Entry]]:
     """List a page of a tenant's entries, including refused requests, newest first."""
-    return _page(path("/v1/tenants/{}/activity", tenant_id), which, limit, cursor)
+    return _page(path("/v1/tenants/{}/activity", tenant_id), filter, limit, cursor)
 
 
 def organization_page(
-    organization_id: str, which: Which = EVERYTHING, *, limit: int | None = None, cursor: str = ""
-) -> Call:
+    organization_id: str, filter: ActivityFilter = ANY_ENTRY, *, limit: int | None = None, cursor: str = ""
+) -> Call[list[Entry]]:
     """List a page of an organization's entries outside of its tenants, newest first."""
-    return _page(path("/v1/organizations/{}/activity", organization_id), which, limit, cursor)
+    return _page(path("/v1/organizations/{}/activity", organization_id), filter, limit, cursor)
 
 
-def _page(route: str, which: Which, limit: int | None, cursor: str) -> Call:
-    return Call(Request("GET", route, query(limit, cursor, *which.query())), "entries", MODEL)
-
-
-class Activity:
-    """The calls of this module with models as results."""
-
-    def __init__(self, http: Http) -> None:
-        self._http = http
-
-    def of_tenant(self, tenant_id: str, which: Which = EVERYTHING) -> AsyncIterator[builtins.list[Entry]]:
-        return self._http.pages(lambda cursor: page(tenant_id, which, limit=MOST, cursor=cursor))
-
-    def of_organization(self, organization_id: str, which: Which = EVERYTHING) -> AsyncIterator[builtins.list[Entry]]:
-        return self._http.pages(lambda cursor: organization_page(organization_id, which, limit=MOST, cursor=cursor))
+def _page(route: str, filter: ActivityFilter, limit: int | None, cursor: str) -> Call[list[Entry]]:
+    return records(Request("GET", route, page_query(limit, cursor, *filter.query())), "entries", ENTRY)

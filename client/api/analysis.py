@@ -1,6 +1,6 @@
 """Read-only calls for policy analysis: catalogue, simulate, coverage, check, access, who, preview.
 
-Their responses have no models.
+The results other than the catalogue are JSON objects, typed in client/models/analysis.py.
 """
 
 from __future__ import annotations
@@ -8,10 +8,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from client.transport.request import Call, Request, path
+from client.transport.call import Call, Model, records
+from client.transport.request import Request, path
 
 if TYPE_CHECKING:
-    from client.transport.async_client import Http
+    from client.models.analysis import (
+        Access,
+        AllowedPrincipals,
+        AuthorCheck,
+        CatalogueOperation,
+        ChangePreview,
+        CoverageMap,
+        Simulation,
+    )
+
+CATALOGUE_OPERATION: Model[CatalogueOperation] = Model("analysis.CatalogueOperation")
 
 Facts = Mapping[str, Any]
 """A simulated request context: sourceIp, currentTime, region, principalType, tenant, requestTags, resourceTags.
@@ -28,7 +39,7 @@ def simulate(
     facts: Facts | None = None,
     *,
     as_author: bool = False,
-) -> Call:
+) -> Call[Simulation]:
     """Evaluate a request against a document, with the reason and each policy rule.
 
     Args:
@@ -42,7 +53,7 @@ def simulate(
     }
     if as_author:
         body["asAuthor"] = True
-    return _tried(tenant_id, "simulate", body, "decision", "reason", "rules")
+    return _post(tenant_id, "simulate", body, "decision", "reason", "rules")
 
 
 def coverage(
@@ -53,7 +64,7 @@ def coverage(
     facts: Facts | None = None,
     compare: Mapping[str, Any] | None = None,
     operations: bool = False,
-) -> Call:
+) -> Call[CoverageMap]:
     """Return the operations that a document allows on targets (at most 50).
 
     Args:
@@ -65,104 +76,47 @@ def coverage(
         body["compare"] = dict(compare)
     if operations:
         body["operations"] = True
-    return _tried(tenant_id, "coverage", body, "total", "targets")
+    return _post(tenant_id, "coverage", body, "total", "targets")
 
 
-def check(tenant_id: str, document_text: str) -> Call:
+def check(tenant_id: str, document_text: str) -> Call[AuthorCheck]:
     """Check that a document grants no more than the principal has, with counterexamples."""
-    return _tried(tenant_id, "check", {"documentText": document_text}, "answer", "counterexamples")
+    return _post(tenant_id, "check", {"documentText": document_text}, "answer", "counterexamples")
 
 
-def access(tenant_id: str, principal_type: str, principal_id: str) -> Call:
+def access(tenant_id: str, principal_type: str, principal_id: str) -> Call[Access]:
     """Return all operations that a principal (api_key, workload_identity, user) may use, with their grants."""
     query = (("principalType", principal_type), ("principalId", principal_id))
     request = Request("GET", path("/v1/tenants/{}/iam/access", tenant_id), query)
-    return Call(request, "operations", "access", needs=("principal", "policies"))
+    return Call(request, _document, "operations", ("principal", "policies"))
 
 
-def who(tenant_id: str, operation: str, target: str, facts: Facts | None = None) -> Call:
+def who(tenant_id: str, operation: str, target: str, facts: Facts | None = None) -> Call[AllowedPrincipals]:
     """Return all principals that may use an operation on a target, with their grants."""
     body = {"operation": operation, "target": target, "facts": dict(facts or {})}
-    return _tried(tenant_id, "who", body, "principals", "total", "examined")
+    return _post(tenant_id, "who", body, "principals", "total", "examined")
 
 
-def preview(tenant_id: str, change: str, **names: str) -> Call:
+def preview(tenant_id: str, change: str, **names: str) -> Call[ChangePreview]:
     """Return the permissions that a change would add and remove, without making it.
 
     Args:
         change: attach, detach, addMember, removeMember, deleteGroup, deletePolicy or updatePolicy.
         names: Parameters of the change: policyId, groupId, principalType, principalId, documentText.
     """
-    return _tried(tenant_id, "preview", {"change": change, **names}, "principals")
+    return _post(tenant_id, "preview", {"change": change, **names}, "principals")
 
 
-def _tried(tenant_id: str, trial: str, body: dict[str, Any], *needs: str) -> Call:
-    request = Request("POST", path("/v1/tenants/{}/iam/{}", tenant_id, trial), body=body)
-    return Call(request, model=trial, needs=needs, reads=True)
+def _post(tenant_id: str, analysis: str, body: dict[str, Any], *needs: str) -> Call[Any]:
+    request = Request("POST", path("/v1/tenants/{}/iam/{}", tenant_id, analysis), body=body)
+    return Call(request, _document, needs=needs, reads=True)
 
 
-class Trials:
-    """The calls of this module with JSON objects as results."""
-
-    def __init__(self, http: Http) -> None:
-        self._http = http
-
-    async def simulate(
-        self,
-        tenant_id: str,
-        document_text: str,
-        operation: str,
-        target: str,
-        facts: Facts | None = None,
-        *,
-        as_author: bool = False,
-    ) -> dict[str, Any]:
-        return await self._asked(simulate(tenant_id, document_text, operation, target, facts, as_author=as_author))
-
-    async def coverage(
-        self,
-        tenant_id: str,
-        document_text: str,
-        *,
-        targets: Sequence[str] = ("*",),
-        facts: Facts | None = None,
-        compare: Mapping[str, Any] | None = None,
-        operations: bool = False,
-    ) -> dict[str, Any]:
-        call = coverage(tenant_id, document_text, targets=targets, facts=facts, compare=compare, operations=operations)
-        return await self._asked(call)
-
-    async def check(self, tenant_id: str, document_text: str) -> dict[str, Any]:
-        return await self._asked(check(tenant_id, document_text))
-
-    async def access(self, tenant_id: str, principal_type: str, principal_id: str) -> dict[str, Any]:
-        return await self._asked(access(tenant_id, principal_type, principal_id))
-
-    async def who(self, tenant_id: str, operation: str, target: str, facts: Facts | None = None) -> dict[str, Any]:
-        return await self._asked(who(tenant_id, operation, target, facts))
-
-    async def preview(self, tenant_id: str, change: str, **names: str) -> dict[str, Any]:
-        return await self._asked(preview(tenant_id, change, **names))
-
-    async def _asked(self, call: Call) -> dict[str, Any]:
-        found: dict[str, Any] = await self._http.call(call)
-        return found
+def _document(document: Any) -> Any:
+    return document
 
 
-def operations(filter: str = "") -> Call:
+def operations(filter: str = "") -> Call[list[CatalogueOperation]]:
     """List the operations whose name contains the text, in any letter case, sorted by name."""
     query = (("filter", filter),) if filter else ()
-    return Call(Request("GET", "/v1/iam/catalogue", query), "operations", "catalogue")
-
-
-class Catalogue:
-    """The catalogue calls with JSON objects as results."""
-
-    def __init__(self, http: Http) -> None:
-        self._http = http
-
-    async def operations(self, filter: str = "") -> list[dict[str, Any]]:
-        """Return objects with name, accessLevel (read, write, list, permission) and description."""
-        answer = await self._http.call(operations(filter))
-        found: list[dict[str, Any]] = answer["operations"]
-        return found
+    return records(Request("GET", "/v1/iam/catalogue", query), "operations", CATALOGUE_OPERATION)

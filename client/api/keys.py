@@ -5,25 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from client.transport.request import Call, Request, new_idempotency_key, path
+from client.transport.call import Call, Model, no_content, record, records
+from client.transport.request import Request, new_idempotency_key, path
 
 if TYPE_CHECKING:
     from client.models.keys import ApiKey, GrantableScope, NewKey, RotatedKey
-    from client.transport.async_client import Http
-    from client.transport.request import Change
 
-MODEL = "keys.ApiKey"
+API_KEY: Model[ApiKey] = Model("keys.ApiKey")
+NEW_KEY: Model[NewKey] = Model("keys.NewKey")
+ROTATED_KEY: Model[RotatedKey] = Model("keys.RotatedKey")
+GRANTABLE_SCOPE: Model[GrantableScope] = Model("keys.GrantableScope")
+
 NEEDS = ("id", "name", "status")
 
 
-def own() -> Call:
+def own() -> Call[list[ApiKey]]:
     """List the principal's own keys in all its tenants, newest first."""
-    return Call(Request("GET", "/v1/me/api-keys"), "apiKeys", MODEL)
+    return records(Request("GET", "/v1/me/api-keys"), "apiKeys", API_KEY)
 
 
-def get(tenant_id: str, key_id: str) -> Call:
+def get(tenant_id: str, key_id: str) -> Call[ApiKey]:
     """Get a key: one of the person's own, or the key of this request."""
-    return Call(Request("GET", _path(tenant_id, key_id)), model=MODEL, needs=NEEDS)
+    return record(Request("GET", _path(tenant_id, key_id)), API_KEY, NEEDS)
 
 
 def create(
@@ -34,7 +37,7 @@ def create(
     description: str = "",
     expires_at: str | None = None,
     rate_limit: int | None = None,
-) -> Call:
+) -> Call[NewKey]:
     """Create a key. Only this response contains its secret.
 
     Args:
@@ -46,11 +49,11 @@ def create(
         rate_limit: Requests per minute; None for the platform's default.
     """
     body: dict[str, Any] = {"name": name, "scopes": list(scopes)}
-    given = {"description": description or None, "expiresAt": expires_at, "rateLimit": rate_limit}
-    body |= {member: value for member, value in given.items() if value is not None}
+    members = {"description": description or None, "expiresAt": expires_at, "rateLimit": rate_limit}
+    body |= {member: value for member, value in members.items() if value is not None}
     route = path("/v1/tenants/{}/api-keys", tenant_id)
     request = Request("POST", route, body=body, idempotency_key=new_idempotency_key())
-    return Call(request, model="keys.NewKey", needs=("apiKey", "key"))
+    return record(request, NEW_KEY, ("apiKey", "key"))
 
 
 def update(
@@ -61,29 +64,31 @@ def update(
     description: str | None = None,
     scopes: Sequence[str] | None = None,
     rate_limit: int | None = None,
-) -> Call:
+) -> Call[ApiKey]:
     """Update the members that are not None. An empty description removes it; the expiry cannot change."""
-    given = {
+    members = {
         "name": name,
         "description": description,
         "scopes": None if scopes is None else list(scopes),
         "rateLimit": rate_limit,
     }
-    body = {member: value for member, value in given.items() if value is not None}
-    return Call(Request("PATCH", _path(tenant_id, key_id), body=body), model=MODEL, needs=NEEDS)
+    body = {member: value for member, value in members.items() if value is not None}
+    return record(Request("PATCH", _path(tenant_id, key_id), body=body), API_KEY, NEEDS)
 
 
-def revoke(tenant_id: str, key_id: str) -> Call:
+def revoke(tenant_id: str, key_id: str) -> Call[ApiKey]:
     """Revoke a key permanently, from its next request on. Repeating the call has no effect."""
-    return Call(Request("POST", f"{_path(tenant_id, key_id)}/revoke"), model=MODEL, needs=NEEDS)
+    return record(Request("POST", f"{_path(tenant_id, key_id)}/revoke"), API_KEY, NEEDS)
 
 
-def delete(tenant_id: str, key_id: str) -> Call:
+def delete(tenant_id: str, key_id: str) -> Call[None]:
     """Delete a key permanently, with its memberships and policy attachments."""
-    return Call(Request("DELETE", _path(tenant_id, key_id)))
+    return no_content(Request("DELETE", _path(tenant_id, key_id)))
 
 
-def rotate(tenant_id: str, key_id: str, *, expires_at: str | None = None, retire_at: str | None = None) -> Call:
+def rotate(
+    tenant_id: str, key_id: str, *, expires_at: str | None = None, retire_at: str | None = None
+) -> Call[RotatedKey]:
     """Create a key with the settings, memberships and policies of an active key.
 
     Args:
@@ -92,75 +97,16 @@ def rotate(tenant_id: str, key_id: str, *, expires_at: str | None = None, retire
         expires_at: Expiry of the new key, RFC 3339; None for the platform's default.
         retire_at: New expiry of the old key, RFC 3339; None leaves it unchanged.
     """
-    given = {"expiresAt": expires_at, "retireAt": retire_at}
-    body = {member: value for member, value in given.items() if value is not None}
+    members = {"expiresAt": expires_at, "retireAt": retire_at}
+    body = {member: value for member, value in members.items() if value is not None}
     request = Request("POST", f"{_path(tenant_id, key_id)}/rotate", body=body)
-    return Call(request, model="keys.RotatedKey", needs=("apiKey", "key", "replaced"))
+    return record(request, ROTATED_KEY, ("apiKey", "key", "replaced"))
 
 
-def grantable(tenant_id: str) -> Call:
+def grantable_scopes(tenant_id: str) -> Call[list[GrantableScope]]:
     """List the scopes, with the operations of each that the principal's role in the tenant lacks."""
-    return Call(Request("GET", path("/v1/tenants/{}/scopes", tenant_id)), "scopes", "keys.GrantableScope")
+    return records(Request("GET", path("/v1/tenants/{}/scopes", tenant_id)), "scopes", GRANTABLE_SCOPE)
 
 
 def _path(tenant_id: str, key_id: str) -> str:
     return path("/v1/tenants/{}/api-keys/{}", tenant_id, key_id)
-
-
-class Keys:
-    """The calls of this module with models as results."""
-
-    def __init__(self, http: Http) -> None:
-        self._http = http
-
-    async def own(self) -> list[ApiKey]:
-        found: list[ApiKey] = await self._http.records(own())
-        return found
-
-    async def get(self, tenant_id: str, key_id: str) -> ApiKey:
-        found: ApiKey = await self._http.record(get(tenant_id, key_id))
-        return found
-
-    async def create(
-        self,
-        tenant_id: str,
-        name: str,
-        scopes: Sequence[str],
-        *,
-        description: str = "",
-        expires_at: str | None = None,
-        rate_limit: int | None = None,
-    ) -> NewKey:
-        call = create(tenant_id, name, scopes, description=description, expires_at=expires_at, rate_limit=rate_limit)
-        found: NewKey = await self._http.record(call)
-        return found
-
-    async def update(
-        self,
-        tenant_id: str,
-        key_id: str,
-        *,
-        name: str | None = None,
-        description: str | None = None,
-        scopes: Sequence[str] | None = None,
-        rate_limit: int | None = None,
-    ) -> Change:
-        call = update(tenant_id, key_id, name=name, description=description, scopes=scopes, rate_limit=rate_limit)
-        return await self._http.change(call)
-
-    async def revoke(self, tenant_id: str, key_id: str) -> Change:
-        return await self._http.change(revoke(tenant_id, key_id))
-
-    async def delete(self, tenant_id: str, key_id: str) -> None:
-        await self._http.call(delete(tenant_id, key_id))
-
-    async def rotate(
-        self, tenant_id: str, key_id: str, *, expires_at: str | None = None, retire_at: str | None = None
-    ) -> RotatedKey:
-        call = rotate(tenant_id, key_id, expires_at=expires_at, retire_at=retire_at)
-        found: RotatedKey = await self._http.record(call)
-        return found
-
-    async def grantable(self, tenant_id: str) -> list[GrantableScope]:
-        found: list[GrantableScope] = await self._http.records(grantable(tenant_id))
-        return found

@@ -4,113 +4,98 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from client.transport.request import MOST, Call, Request, path, query
+from client.transport.call import Call, Model, member_record, page_query, record, records
+from client.transport.request import Request, path
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import Mapping
     from typing import Any
 
     from client.models.operations import Operation
-    from client.models.platform import AuditVerdict, PlatformStatus
+    from client.models.platform import (
+        AuditExport,
+        AuditVerdict,
+        PlatformStatus,
+        RestoredAccount,
+        SegmentState,
+        Stopping,
+    )
     from client.models.quotas import QuotaRequest
-    from client.transport.async_client import Http
+
+PLATFORM_STATUS: Model[PlatformStatus] = Model("platform.PlatformStatus")
+OPERATION: Model[Operation] = Model("operations.Operation")
+AUDIT_VERDICT: Model[AuditVerdict] = Model("platform.AuditVerdict")
+AUDIT_EXPORT: Model[AuditExport] = Model("platform.AuditExport")
+SEGMENT_STATE: Model[SegmentState] = Model("platform.SegmentState")
+STOPPING: Model[Stopping] = Model("platform.Stopping")
+RESTORED_ACCOUNT: Model[RestoredAccount] = Model("platform.RestoredAccount")
+QUOTA_REQUEST: Model[QuotaRequest] = Model("quotas.QuotaRequest")
 
 
-def status() -> Call:
+def status() -> Call[PlatformStatus]:
     """Get the status of the platform: version, data and load."""
     request = Request("GET", "/v1/platform/status", authenticated=False)
-    return Call(request, model="platform.PlatformStatus", needs=("version", "pid"))
+    return record(request, PLATFORM_STATUS, ("version", "pid"))
 
 
-def operations() -> Call:
+def operations() -> Call[list[Operation]]:
     """List operations of all tenants: open ones first, then the newest 50."""
-    return Call(Request("GET", "/v1/platform/operations", authenticated=False), "operations", "operations.Operation")
+    return records(Request("GET", "/v1/platform/operations", authenticated=False), "operations", OPERATION)
 
 
-def cancel_operation(operation_id: str) -> Call:
+def cancel_operation(operation_id: str) -> Call[Operation]:
     """Cancel an open operation of any tenant by its operation id (the latest run) or its run id."""
     request = Request("POST", path("/v1/platform/operations/{}/cancel", operation_id), authenticated=False)
-    return Call(request, model="operations.Operation", needs=("operationId", "status"))
+    return record(request, OPERATION, ("operationId", "status"))
 
 
-def verify_audit() -> Call:
+def verify_audit() -> Call[AuditVerdict]:
     """Verify the chain of the whole audit log."""
     request = Request("GET", "/v1/platform/audit/verify", authenticated=False)
-    return Call(request, model="platform.AuditVerdict", needs=("entries", "ok", "head"), nullable=("firstBad",))
+    return record(request, AUDIT_VERDICT, ("entries", "ok", "head"), nullable=("firstBad",))
 
 
-def export_audit(before: str, after: int = 0) -> Call:
+def export_audit(before: str, after: int = 0) -> Call[AuditExport]:
     """Export entries after number `after` and before an instant, as many as fit in a response."""
     request = Request(
         "GET", "/v1/platform/audit/export", (("before", before), ("after", str(after))), authenticated=False
     )
-    return Call(request, model="platform.AuditExport", nullable=("segment", "lines"))
+    return record(request, AUDIT_EXPORT, nullable=("segment", "lines"))
 
 
-def drop_audit(segment: Mapping[str, Any]) -> Call:
+def drop_audit(segment: Mapping[str, Any]) -> Call[SegmentState]:
     """Remove the oldest entries from the audit log, with the proof of their export."""
     request = Request("POST", "/v1/platform/audit/drop", body=dict(segment), authenticated=False)
-    return Call(request, model="platform.SegmentState", needs=("first", "last", "dropped"))
+    return record(request, SEGMENT_STATE, ("first", "last", "dropped"))
 
 
-def verify_audit_segment(segment: Mapping[str, Any]) -> Call:
+def verify_audit_segment(segment: Mapping[str, Any]) -> Call[SegmentState]:
     """Verify the proof of exported entries, and that the audit log continues them."""
     request = Request("POST", "/v1/platform/audit/verify-segment", body=dict(segment), authenticated=False)
-    return Call(request, model="platform.SegmentState", needs=("first", "last", "dropped"), reads=True)
+    return record(request, SEGMENT_STATE, ("first", "last", "dropped"), reads=True)
 
 
-def stop() -> Call:
+def stop() -> Call[Stopping]:
     """Stop the platform. Running operations pause at a step and continue after the next start."""
-    return Call(Request("POST", "/v1/platform/stop", authenticated=False), model="platform.Stopping", needs=("status",))
+    return record(Request("POST", "/v1/platform/stop", authenticated=False), STOPPING, ("status",))
 
 
-def restore_account(email: str) -> Call:
+def restore_account(email: str) -> Call[RestoredAccount]:
     """Restore a deleted account within 30 days. Its sessions remain ended, its keys revoked."""
     request = Request("POST", "/v1/platform/accounts/restore", body={"email": email}, authenticated=False)
-    return Call(request, model="platform.RestoredAccount", needs=("id", "email"))
+    return record(request, RESTORED_ACCOUNT, ("id", "email"))
 
 
-def quota_request_page(status: str = "", *, limit: int | None = None, cursor: str = "") -> Call:
+def quota_request_page(status: str = "", *, limit: int | None = None, cursor: str = "") -> Call[list[QuotaRequest]]:
     """List a page of the organizations' quota requests, newest first; with one status, or all ("")."""
-    chosen = (("status", status),) if status else ()
-    asked = query(limit, cursor, *chosen)
-    request = Request("GET", "/v1/platform/quota-requests", asked, authenticated=False)
-    return Call(request, "requests", "quotas.QuotaRequest")
+    query = page_query(limit, cursor, *((("status", status),) if status else ()))
+    request = Request("GET", "/v1/platform/quota-requests", query, authenticated=False)
+    return records(request, "requests", QUOTA_REQUEST)
 
 
-def review_quota(request_id: str, *, approve: bool, note: str | None = None) -> Call:
+def review_quota(request_id: str, *, approve: bool, note: str | None = None) -> Call[QuotaRequest]:
     """Decide a pending request. An approval sets the organization's limit."""
     body = {"decision": "approve" if approve else "reject", **({} if note is None else {"note": note})}
     route = path("/v1/platform/quota-requests/{}/review", request_id)
     request = Request("POST", route, body=body, authenticated=False)
-    return Call(request, model="quotas.RequestAnswer", needs=("request",))
-
-
-class Platform:
-    """The calls of this module with models as results."""
-
-    def __init__(self, http: Http) -> None:
-        self._http = http
-
-    async def status(self) -> PlatformStatus:
-        found: PlatformStatus = await self._http.record(status())
-        return found
-
-    async def operations(self) -> list[Operation]:
-        found: list[Operation] = await self._http.records(operations())
-        return found
-
-    async def cancel_operation(self, operation_id: str) -> Operation:
-        found: Operation = await self._http.record(cancel_operation(operation_id))
-        return found
-
-    async def verify_audit(self) -> AuditVerdict:
-        found: AuditVerdict = await self._http.record(verify_audit())
-        return found
-
-    def quota_requests(self, status: str = "") -> AsyncIterator[list[QuotaRequest]]:
-        return self._http.pages(lambda cursor: quota_request_page(status, limit=MOST, cursor=cursor))
-
-    async def review_quota(self, request_id: str, *, approve: bool, note: str | None = None) -> QuotaRequest:
-        found: QuotaRequest = (await self._http.record(review_quota(request_id, approve=approve, note=note))).request
-        return found
+    return member_record(request, "request", QUOTA_REQUEST)

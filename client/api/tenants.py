@@ -4,73 +4,48 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from client.transport.request import Call, Request, new_idempotency_key, path
+from client.transport.call import Call, Model, record
+from client.transport.request import Request, new_idempotency_key, path
 
 if TYPE_CHECKING:
     from client.models.tenants import Tenant, TenantList
-    from client.transport.async_client import Http
 
-MODEL = "tenants.Tenant"
+TENANT: Model[Tenant] = Model("tenants.Tenant")
+TENANT_LIST: Model[TenantList] = Model("tenants.TenantList")
+
 NEEDS = ("id", "displayName", "status")
 
 
-def list_all(usage: bool = False) -> Call:
+def list_all(usage: bool = False) -> Call[TenantList]:
     """List the principal's tenants in all organizations.
 
     Args:
         usage: Include `tightestQuota`, for which the platform computes a sum per tenant.
     """
-    return Call(Request("GET", "/v1/tenants", _include(usage)), "tenants", MODEL)
+    return record(Request("GET", "/v1/tenants", _include(usage)), TENANT_LIST, member="tenants")
 
 
-def list_of(organization_id: str, usage: bool = False) -> Call:
+def list_of(organization_id: str, usage: bool = False) -> Call[TenantList]:
     route = path("/v1/organizations/{}/tenants", organization_id)
-    return Call(Request("GET", route, _include(usage)), "tenants", MODEL)
+    return record(Request("GET", route, _include(usage)), TENANT_LIST, member="tenants")
 
 
-def get(tenant_id: str) -> Call:
-    return Call(Request("GET", path("/v1/tenants/{}", tenant_id)), model=MODEL, needs=NEEDS)
+def get(tenant_id: str) -> Call[Tenant]:
+    return record(Request("GET", path("/v1/tenants/{}", tenant_id)), TENANT, NEEDS)
 
 
-def create(organization_id: str, display_name: str) -> Call:
+def create(organization_id: str, display_name: str) -> Call[Tenant]:
     """Create a tenant. The response has status `provisioning` and the ids of the provisioning operation."""
     route = path("/v1/organizations/{}/tenants", organization_id)
     request = Request("POST", route, body={"displayName": display_name}, idempotency_key=new_idempotency_key())
-    return Call(request, model=MODEL, needs=NEEDS)
+    return record(request, TENANT, NEEDS)
 
 
-def rename(tenant_id: str, display_name: str) -> Call:
+def rename(tenant_id: str, display_name: str) -> Call[Tenant]:
     """Change the display name; the slug does not change."""
     request = Request("PATCH", path("/v1/tenants/{}", tenant_id), body={"displayName": display_name})
-    return Call(request, model=MODEL, needs=NEEDS)
+    return record(request, TENANT, NEEDS)
 
 
 def _include(usage: bool) -> tuple[tuple[str, str], ...]:
     return (("include", "usage"),) if usage else ()
-
-
-class Tenants:
-    """The calls of this module with models as results."""
-
-    def __init__(self, http: Http) -> None:
-        self._http = http
-
-    async def list(self, *, usage: bool = False) -> TenantList:
-        found: TenantList = await self._http.document(list_all(usage), "tenants.TenantList")
-        return found
-
-    async def list_of(self, organization_id: str, *, usage: bool = False) -> TenantList:
-        found: TenantList = await self._http.document(list_of(organization_id, usage), "tenants.TenantList")
-        return found
-
-    async def get(self, tenant_id: str) -> Tenant:
-        found: Tenant = await self._http.record(get(tenant_id))
-        return found
-
-    async def create(self, organization_id: str, display_name: str) -> Tenant:
-        found: Tenant = await self._http.record(create(organization_id, display_name))
-        return found
-
-    async def rename(self, tenant_id: str, display_name: str) -> Tenant:
-        found: Tenant = await self._http.record(rename(tenant_id, display_name))
-        return found

@@ -15,12 +15,16 @@ from client.auth.credential_store import Credential
 from client.auth.model import _PROMPTS, _SCOPES, Provider
 from client.errors import Exit, FrostError
 from client.text import safe
+from client.transport.call import Call, Model, record
 from client.transport.endpoint import Endpoint, issuer_route
-from client.transport.request import Call, Request
+from client.transport.request import Request
 
 if TYPE_CHECKING:
     from client.auth.model import Connection
+    from client.models.account import CliConfig
     from client.transport.request import Reply
+
+CLI_CONFIG: Model[CliConfig] = Model("account.CliConfig")
 
 _LONGEST_LIFE = 366 * 24 * 3600
 
@@ -40,10 +44,9 @@ def discover(connection: Connection) -> Provider:
     Raises:
         FrostError: The platform or the provider is unreachable (exit 7), or a response is invalid (exit 1 or 2).
     """
-    pass
-    from client.transport.blocking_client import OneShot
+    from client.transport.blocking_client import BlockingClient
 
-    told = OneShot(connection).call(cli_config())
+    told = BlockingClient(connection).ask_json(cli_config())
     issuer, client_id, resource = told.get("issuer"), told.get("clientId"), told.get("resource", "")
     if not isinstance(issuer, str) or not issuer:
         raise _unfit("the platform names no identity provider")
@@ -204,7 +207,7 @@ def _unfit(message: str) -> FrostError:
     return FrostError(message, code="SIGN_IN_REFUSED", hint="check api_endpoint: frost config show")
 
 
-def cli_config() -> Call:
+def cli_config() -> Call[CliConfig]:
     """Request the identity provider that the platform trusts, and the client id to use."""
     request = Request("GET", "/v1/auth/cli-config", authenticated=False)
-    return Call(request, model="account.CliConfig", needs=("issuer",))
+    return record(request, CLI_CONFIG, ("issuer",))

@@ -151,14 +151,14 @@ def sign_out(connection: Connection) -> bool:
     If the platform cannot end the session, it is still removed here, with a notice.
     """
     from client.api.account import end_session
-    from client.transport.blocking_client import OneShot
+    from client.transport.blocking_client import BlockingClient
 
     session = credential_store.load_session(connection.config, connection.context)
     if session.kind == "none":
         return False
     connection.adopt(session)
     try:
-        OneShot(connection).call(end_session())
+        BlockingClient(connection).ask_json(end_session())
     except FrostError as error:
         if error.exit_code != Exit.NOT_SIGNED_IN:
             connection.notices.append(

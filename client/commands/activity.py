@@ -13,7 +13,7 @@ from client.commands.tenants import BESIDE, check_within
 from client.errors import usage
 from client.tables.activity import ACTIVITY
 from client.text import safe
-from client.transport.request import Call
+from client.transport.call import Call
 
 OUTCOMES = ("done", "refused", "failed")
 _HINTS = {
@@ -66,13 +66,13 @@ def activity(
         from client import when
 
         begin = when.instant_text(since, "--since")
-    which = calls.Which(operation or "", actor or "", outcome or "", begin, target or "")
+    which = calls.ActivityFilter(operation or "", actor or "", outcome or "", begin, target or "")
     if org:
         of = quota_options.organization_id(run, organization, "entries")
     else:
         check_within(run, organization)
 
-    def page_of(tenant: str, which: calls.Which, limit: int | None, cursor: str) -> Call:
+    def page_of(tenant: str, which: calls.ActivityFilter, limit: int | None, cursor: str) -> Call[object]:
         if org:
             return calls.organization_page(of, which, limit=limit, cursor=cursor)
         return calls.page(tenant, which, limit=limit, cursor=cursor)
@@ -88,8 +88,8 @@ def activity(
     if number or cursor:
         return
     for flag, value, alone, what in (
-        ("--operation", operation, calls.Which(operation=operation or ""), "is called"),
-        ("--actor", actor, calls.Which(actor=actor or ""), "is by"),
+        ("--operation", operation, calls.ActivityFilter(operation=operation or ""), "is called"),
+        ("--actor", actor, calls.ActivityFilter(actor=actor or ""), "is by"),
     ):
         # The filter has no match even without the others: it is probably a mistake.
         if value and not run.call_for_tenant(partial(page_of, which=alone, limit=1, cursor=""))["entries"]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from client.commands.invocation import Invocation
     from client.errors import FrostError
-    from client.transport.request import Call
+    from client.transport.call import Call
 
 
 def context_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
@@ -144,13 +144,13 @@ def review_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> "
     from client.connection import Staff
     from client.platform import control
     from client.tables.quotas import amount_text
-    from client.transport.request import MOST
+    from client.transport.call import MAX_PAGE_SIZE
 
     run: Invocation = ctx.obj
     staff = Staff(os.environ)
     if not control.is_running(staff.endpoint):
         return []
-    found = run.driver(staff).call(platform.quota_request_page("pending", limit=MOST))["requests"]
+    found = run.driver(staff).ask_json(platform.quota_request_page("pending", limit=MAX_PAGE_SIZE))["requests"]
     pairs = ((one["id"], f"{one['resourceType']} {amount_text(one['limit'], one.get('unit'))}") for one in found)
     return _items(pairs, incomplete)
 
@@ -170,7 +170,7 @@ def _ids_of(ctx: click.Context, kind: str, incomplete: str) -> "list[CompletionI
     return _items(ids_and_names(lambda call: _asked(ctx, call), lambda: _tenant(ctx), kind), incomplete)
 
 
-def ids_and_names(ask: "Callable[[Call], Any]", tenant: Callable[[], str], kind: str) -> list[tuple[str, str]]:
+def ids_and_names(ask: "Callable[[Call[object]], Any]", tenant: Callable[[], str], kind: str) -> list[tuple[str, str]]:
     """Return ids and names of a tenant's objects of one type, from the first page; empty for types without a list.
 
     Args:
@@ -179,17 +179,17 @@ def ids_and_names(ask: "Callable[[Call], Any]", tenant: Callable[[], str], kind:
         kind: policy, group, api_key or workload_identity.
     """
     from client.api import groups, policies
-    from client.transport.request import MOST
+    from client.transport.call import MAX_PAGE_SIZE
 
     match kind:
         case "policy":
-            return [(one["id"], one["name"]) for one in ask(policies.page(tenant(), limit=MOST))["policies"]]
+            return [(one["id"], one["name"]) for one in ask(policies.page(tenant(), limit=MAX_PAGE_SIZE))["policies"]]
         case "group":
-            return [(one["id"], one["name"]) for one in ask(groups.page(tenant(), limit=MOST))["groups"]]
+            return [(one["id"], one["name"]) for one in ask(groups.page(tenant(), limit=MAX_PAGE_SIZE))["groups"]]
         case "api_key":
             return [(one["id"], one["name"]) for one in ask(groups.keys(tenant()))["apiKeys"]]
         case "workload_identity":
-            found = ask(groups.identity_page(tenant(), limit=MOST))["bindings"]
+            found = ask(groups.identity_page(tenant(), limit=MAX_PAGE_SIZE))["bindings"]
             return [(one["id"], f"{one['namespace']}/{one['serviceAccount']}") for one in found]
     return []
 
@@ -214,10 +214,10 @@ def _tenants(ctx: click.Context) -> list[dict[str, Any]]:
     return found
 
 
-def _asked(ctx: click.Context, call: "Call") -> Any:
+def _asked(ctx: click.Context, call: "Call[object]") -> Any:
     """Return the response of a running platform with an existing credential. Raises FrostError if there is none."""
     run: Invocation = ctx.obj
-    return run.driver(run.connection.only_if_ready()).call(call)
+    return run.driver(run.connection.only_if_ready()).ask_json(call)
 
 
 def name_the_id(run: "Invocation", error: "FrostError") -> None:
@@ -233,7 +233,7 @@ def name_the_id(run: "Invocation", error: "FrostError") -> None:
     try:
         if run.connection.endpoint.kind != "unix":
             return
-        found = run.driver(run.connection.only_if_ready()).call(tenants.list_all())["tenants"]
+        found = run.driver(run.connection.only_if_ready()).ask_json(tenants.list_all())["tenants"]
         one = tenancy.find(found, str((error.details or {})["given"]))
     except (FrostError, KeyError):
         return

@@ -15,9 +15,10 @@ if TYPE_CHECKING:
     from client.connection import Connection
     from client.errors import FrostError
     from client.tenancy import Selection
-    from client.transport.blocking_client import OneShot
-    from client.transport.exchange import Exchanged, OnReply
-    from client.transport.request import Call, Change, Link, Versioned
+    from client.transport.blocking_client import BlockingClient
+    from client.transport.call import Call, Change, Versioned
+    from client.transport.exchange import OnReply, RequestLogEntry
+    from client.transport.request import ConnectionProtocol
 
 Answer = TypeVar("Answer")
 
@@ -117,29 +118,29 @@ class Invocation:
         return connection.resolve(self.config, os.environ, context=context)
 
     @cached_property
-    def _driver(self) -> "OneShot":
+    def _driver(self) -> "BlockingClient":
         return self.driver(self.connection)
 
-    def driver(self, connection: "Link") -> "OneShot":
+    def driver(self, connection: "ConnectionProtocol") -> "BlockingClient":
         """Return a blocking driver for a connection. With `--debug` it logs every exchange."""
         if connection.endpoint.kind == "unix":
             _load_http_without_ssl()
-        from client.transport.blocking_client import OneShot
+        from client.transport.blocking_client import BlockingClient
 
-        return OneShot(connection, on_reply=self.on_reply)
+        return BlockingClient(connection, on_reply=self.on_reply)
 
     @property
     def on_reply(self) -> "OnReply | None":
         """What is to be called after every exchange: nothing without `--debug`."""
         return self._tell if self.flags.debug else None
 
-    def call(self, call: "Call") -> Any:
+    def call(self, call: "Call[object]") -> Any:
         """Send a request in the context in use and return the JSON document of the response."""
         return self.change(call).record
 
-    def change(self, call: "Call") -> "Change":
+    def change(self, call: "Call[object]") -> "Change[Any]":
         """Send a write in the context in use. Return its record, and whether it changed anything."""
-        made = self._driven(lambda driver: driver.change(call))
+        made = self._driven(lambda driver: driver.change_json(call))
         if call.changes and made.changed:
             self._remember_tenant(call.request.path, made.record)
         return made
@@ -168,10 +169,10 @@ class Invocation:
         for tenant_id, name in self.changed_tenants.items():
             with suppress(FrostError, LookupError):  # the change succeeded: a missing name must not fail the command
                 if look_up and not name:
-                    name = str(self._driver.call(tenants.get(tenant_id))["displayName"])
+                    name = str(self._driver.ask_json(tenants.get(tenant_id))["displayName"])
             self.output.note(f"tenant: {name} ({tenant_id})" if name else f"tenant: {tenant_id}")
 
-    def _driven(self, ask: Callable[["OneShot"], Answer]) -> Answer:
+    def _driven(self, ask: Callable[["BlockingClient"], Answer]) -> Answer:
         from client.errors import FrostError
 
         try:
@@ -204,17 +205,19 @@ class Invocation:
                 "store another one: frost config set api_key -, or take another context: frost config get-contexts"
             )
 
-    def call_for_tenant(self, calls: Callable[[str], "Call"]) -> Any:
+    def call_for_tenant(self, calls: Callable[[str], "Call[object]"]) -> Any:
         """Send a request about the selected tenant."""
         return self._about_tenant(lambda tenant_id: self.call(calls(tenant_id)))
 
-    def change_for_tenant(self, calls: Callable[[str], "Call"]) -> "Change":
+    def change_for_tenant(self, calls: Callable[[str], "Call[object]"]) -> "Change[Any]":
         """Send a write about the selected tenant."""
         return self._about_tenant(lambda tenant_id: self.change(calls(tenant_id)))
 
-    def versioned_for_tenant(self, calls: Callable[[str], "Call"]) -> "Versioned":
+    def versioned_for_tenant(self, calls: Callable[[str], "Call[object]"]) -> "Versioned[Any]":
         """Request a record of the selected tenant, with its version for a conditional write."""
-        return self._about_tenant(lambda tenant_id: self._driven(lambda driver: driver.versioned(calls(tenant_id))))
+        return self._about_tenant(
+            lambda tenant_id: self._driven(lambda driver: driver.versioned_json(calls(tenant_id)))
+        )
 
     def _about_tenant(self, ask: Callable[[str], Answer]) -> Answer:
         """Send a request for the selected tenant. If that tenant is unavailable, the hint names the selection's source.
@@ -255,7 +258,7 @@ class Invocation:
         while connection.notices:
             self.output.warn(connection.notices.pop(0))
 
-    def _tell(self, exchanged: "Exchanged") -> None:
+    def _tell(self, exchanged: "RequestLogEntry") -> None:
         self.talk.debug(exchanged.line())
 
     @cached_property

@@ -55,7 +55,7 @@ def _login(
         from client import contexts
 
         contexts.choose(connection.config, context)
-    me = run.driver(connection).call(account.me())
+    me = run.driver(connection).ask_json(account.me())
     name = connection.context.name
     if connection.context.tenant and not _may_use(run, connection, connection.context.tenant):
         run.output.warn(
@@ -91,7 +91,7 @@ def _may_use(run: Invocation, connection: "Connection", tenant_id: str) -> bool:
     from client.api import tenants
 
     try:
-        run.driver(connection).call(tenants.get(tenant_id))
+        run.driver(connection).ask_json(tenants.get(tenant_id))
     except FrostError as error:
         return error.code != "TENANT_ACCESS_DENIED" and error.exit_code != Exit.NOT_FOUND
     return True

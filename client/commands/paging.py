@@ -9,14 +9,19 @@ from client.commands.command import Number
 from client.commands.invocation import Invocation
 from client.errors import usage
 from client.tables.columns import Kind
-from client.transport.request import MOST, Call, cursors, next_cursor
+from client.transport.call import MAX_PAGE_SIZE, Call, cursors, next_cursor
 
-PageOf = Callable[[str, int | None, str], Call]
+PageOf = Callable[[str, int | None, str], Call[object]]
 """Returns the request of a page for a tenant id, a page size (None: the platform's default) and a cursor."""
 
 
 FLAGS: tuple[click.Option, ...] = (
-    click.Option(["--limit"], type=Number(1, MOST), metavar="N", help=f"Items on a page, 1 to {MOST}; default 50."),
+    click.Option(
+        ["--limit"],
+        type=Number(1, MAX_PAGE_SIZE),
+        metavar="N",
+        help=f"Items on a page, 1 to {MAX_PAGE_SIZE}; default 50.",
+    ),
     click.Option(["--cursor"], metavar="CURSOR", help="Go on behind a page: its nextCursor."),
     click.Option(["--all", "everything"], is_flag=True, help="Follow the pages to the end."),
 )
@@ -65,7 +70,7 @@ def listed(
     return len(items)
 
 
-def _page_of(page: PageOf, limit: int | None, cursor: str) -> Callable[[str], Call]:
+def _page_of(page: PageOf, limit: int | None, cursor: str) -> Callable[[str], Call[object]]:
     return lambda tenant_id: page(tenant_id, limit, cursor)
 
 

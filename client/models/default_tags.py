@@ -8,10 +8,9 @@ from client.models.base import Instant, Person, Wire
 
 
 class DefaultTags(Wire):
-    """The current tags. `version` is for later writes; it is sent as the ETag, not in the body."""
+    """The current tags. Their version is sent as the ETag."""
 
     tags: dict[str, str]
-    version: int | None = None
 
 
 class TagVersion(Wire):

@@ -104,14 +104,14 @@ def stop(environ: Mapping[str, str] = os.environ) -> bool:
         FrostError: It still runs after 20 s (exit 7).
     """
     from client.api import platform
-    from client.transport.blocking_client import OneShot
+    from client.transport.blocking_client import BlockingClient
 
     _note_stop(environ)  # before the stop: open screens send requests as soon as it has ended
     if not _held(environ):
         return False
     stopped = _pid(environ)
     try:
-        OneShot(OperatorConnection(environ)).call(platform.stop())
+        BlockingClient(OperatorConnection(environ)).ask_json(platform.stop())
     except FrostError:
         _terminate(environ)  # it holds the lock but does not respond: still starting, or stuck
     end = time.monotonic() + STOP_SECONDS

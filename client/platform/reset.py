@@ -37,7 +37,7 @@ def reset(config: Config, world: str, environ: Mapping[str, str] = os.environ) -
     """
     from client.api import platform
     from client.platform.process import ensure_running
-    from client.transport.blocking_client import OneShot
+    from client.transport.blocking_client import BlockingClient
 
     stop(environ)
     with _lock(environ):
@@ -48,7 +48,7 @@ def reset(config: Config, world: str, environ: Mapping[str, str] = os.environ) -
         _remove(f"{data_dir(environ)}/{_KEYS}")
     _forget_sessions(config, environ)
     ensure_running(environ, arguments=("--world", world))
-    if OneShot(OperatorConnection(environ)).call(platform.status())["world"] != world:
+    if BlockingClient(OperatorConnection(environ)).ask_json(platform.status())["world"] != world:
         raise _busy()
 
 

@@ -9,16 +9,27 @@ import http.client
 import io
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 from client import times
 from client.errors import FrostError
 from client.text import safe
+from client.transport.call import Call, Change, Versioned, cursors, next_cursor, read_json
 from client.transport.endpoint import Endpoint
-from client.transport.exchange import USER_AGENT, Exchanged, OnReply, Renew, Send, Sign, Wait, exchange, told
+from client.transport.exchange import (
+    USER_AGENT,
+    NeedCredential,
+    NeedRefresh,
+    OnReply,
+    RequestLogEntry,
+    Send,
+    Wait,
+    exchange,
+    log_entry,
+)
 from client.transport.network import (
     ANSWER_BYTES,
     CONNECT_SECONDS,
@@ -29,43 +40,71 @@ from client.transport.network import (
     check_socket_owner,
     proxy_for,
 )
-from client.transport.request import NOT_LISTENING, Broken, Call, Change, Link, Reply, Request, Versioned
-from client.transport.responses import document, unreachable
+from client.transport.request import NOT_LISTENING, ConnectionProtocol, NoResponse, Reply, Request
+from client.transport.responses import connection_error
+
+T = TypeVar("T")
 
 
-class OneShot:
-    """Sends requests and waits for the response.
+class BlockingClient:
+    """Sends the calls of client/api and waits for the responses. Each request has its own connection.
 
     Args:
         connection: The context (client/connection.py).
         on_reply: Called after each exchange and wait (`-d`).
     """
 
-    def __init__(self, connection: Link, *, on_reply: OnReply | None = None) -> None:
-        self._link = connection
+    def __init__(self, connection: ConnectionProtocol, *, on_reply: OnReply | None = None) -> None:
+        self._connection = connection
         self._on_reply = on_reply
 
-    def call(self, call: Call) -> Any:
-        """Return the JSON object of the response; None without content.
+    def ask(self, call: Call[T]) -> T:
+        """Send a call and return its result.
 
         Raises:
-            FrostError: No response, or an invalid one.
+            FrostError: No response, or one that does not match the API.
         """
-        return document(call, self.send(call.request))
+        return call.parse(self.ask_json(call))
 
-    def change(self, call: Call) -> Change:
-        """Send a write. Return its record as JSON, and whether the resource changed."""
-        reply = self.send(call.request)
-        return Change(document(call, reply), reply.changed)
+    def ask_json(self, call: Call[object]) -> Any:
+        """Send a call and return the JSON object of the response; None without content."""
+        return read_json(call, self.send(call.request))
 
-    def versioned(self, call: Call) -> Versioned:
-        """Return a record as JSON, with the version for a later write."""
+    def pages(self, call: Call[list[T]]) -> Iterator[list[T]]:
+        """Yield the pages of a list, from that of the call on."""
+        positions = cursors(call.cursor)
+        cursor: str | None = next(positions)
+        while cursor is not None:
+            document = self.ask_json(call.page(cursor))
+            yield call.parse(document)
+            try:
+                cursor = positions.send(next_cursor(document))
+            except StopIteration:
+                cursor = None
+
+    def change(self, call: Call[T]) -> Change[T]:
+        """Send a write. Return its result, and whether the resource changed."""
+        document, changed = self.change_json(call)
+        return Change(call.parse(document), changed)
+
+    def change_json(self, call: Call[object]) -> Change[Any]:
+        """Send a write. Return its JSON object, and whether the resource changed."""
         reply = self.send(call.request)
-        return Versioned(document(call, reply), reply.version)
+        return Change(read_json(call, reply), reply.changed)
+
+    def versioned(self, call: Call[T]) -> Versioned[T]:
+        """Return a record, with the version for a later write."""
+        document, version = self.versioned_json(call)
+        return Versioned(call.parse(document), version)
+
+    def versioned_json(self, call: Call[object]) -> Versioned[Any]:
+        """Return a record as a JSON object, with the version for a later write."""
+        reply = self.send(call.request)
+        return Versioned(read_json(call, reply), reply.version)
 
     def send(self, request: Request) -> Reply:
         """Return the successful response without decoding it."""
-        link = self._link
+        link = self._connection
         steps = exchange(request, link.endpoint, lambda: times.now().timestamp())
         answer: Any = None
         try:
@@ -76,12 +115,12 @@ class OneShot:
                         case Send():
                             answer = self._send(effect)
                         case Wait(seconds, reason):
-                            self._tell(Exchanged("wait", request.path, 0, seconds, note=reason))
+                            self._log(RequestLogEntry("wait", request.path, 0, seconds, note=reason))
                             time.sleep(seconds)
                             answer = None
-                        case Sign():
+                        case NeedCredential():
                             answer = link.credential()
-                        case Renew(used):
+                        case NeedRefresh(used):
                             answer = link.refresh(used)
                 except FrostError as error:
                     effect = steps.throw(error)
@@ -90,18 +129,18 @@ class OneShot:
         except StopIteration as done:
             return cast(Reply, done.value)
 
-    def _send(self, wire: Send) -> Reply | Broken:
-        link = self._link
+    def _send(self, wire: Send) -> Reply | NoResponse:
+        link = self._connection
         answer = send(link.endpoint, wire, link.environ)
-        if isinstance(answer, Broken) and answer.code == NOT_LISTENING and link.start():
+        if isinstance(answer, NoResponse) and answer.code == NOT_LISTENING and link.start():
             answer = send(link.endpoint, wire, link.environ)
         if self._on_reply is not None:
-            self._on_reply(told(wire, answer))
+            self._on_reply(log_entry(wire, answer))
         return answer
 
-    def _tell(self, exchanged: Exchanged) -> None:
+    def _log(self, entry: RequestLogEntry) -> None:
         if self._on_reply is not None:
-            self._on_reply(exchanged)
+            self._on_reply(entry)
 
 
 def fetch(
@@ -122,76 +161,76 @@ def fetch(
     """
     plain = {"User-Agent": USER_AGENT, "Accept": "application/json", "Accept-Encoding": "identity", **headers}
     answer = send(endpoint, Send(method, target, plain, body), environ)
-    if isinstance(answer, Broken):
-        raise unreachable(endpoint, answer)
+    if isinstance(answer, NoResponse):
+        raise connection_error(endpoint, answer)
     return answer
 
 
-def send(endpoint: Endpoint, wire: Send, environ: Mapping[str, str]) -> Reply | Broken:
+def send(endpoint: Endpoint, wire: Send, environ: Mapping[str, str]) -> Reply | NoResponse:
     """Send a request on a new connection.
 
     Raises:
         FrostError: The endpoint or the proxy is not allowed.
     """
-    begun = time.monotonic()
-    end = begun + TOTAL_SECONDS
+    start = time.monotonic()
+    end = start + TOTAL_SECONDS
     plain: socket.socket | None = None
     try:
-        plain = _connected(endpoint, environ)
+        plain = _connect(endpoint, environ)
         connection = http.client.HTTPConnection(endpoint.host, endpoint.port)
-        connection.sock = cast(socket.socket, _Bounded(plain, end))
+        connection.sock = cast(socket.socket, _DeadlineSocket(plain, end))
         headers = {"Host": endpoint.authority, **wire.headers, "Connection": "close"}
         # A service may respond and close before it has read the body; its response can still be read.
         with suppress(BrokenPipeError, ConnectionResetError):
             connection.request(wire.method, wire.target, wire.body or None, headers)
         response = connection.getresponse()
-        body = _body(response)
+        body = _read_body(response)
     except (OSError, http.client.HTTPException) as error:
-        return _broken(error, endpoint, time.monotonic() - begun)
+        return _no_response(error, endpoint, time.monotonic() - start)
     finally:
         if plain is not None:
             plain.close()
-    found = {name.lower(): value for name, value in response.getheaders()}
-    return Reply(response.status, found, body, time.monotonic() - begun)
+    received = {name.lower(): value for name, value in response.getheaders()}
+    return Reply(response.status, received, body, time.monotonic() - start)
 
 
-class _TooLong(http.client.HTTPException):
+class _ResponseTooLong(http.client.HTTPException):
     pass
 
 
-def _body(response: http.client.HTTPResponse) -> bytes:
+def _read_body(response: http.client.HTTPResponse) -> bytes:
     if response.length is not None and response.length > ANSWER_BYTES:
-        raise _TooLong
+        raise _ResponseTooLong
     pieces: list[bytes] = []
     room = ANSWER_BYTES
     while piece := response.read(PIECE_BYTES):
         room -= len(piece)
         if room < 0:
-            raise _TooLong
+            raise _ResponseTooLong
         pieces.append(piece)
     if response.length:
         raise http.client.IncompleteRead(b"", response.length)
     return b"".join(pieces)
 
 
-def _broken(error: Exception, endpoint: Endpoint, seconds: float) -> Broken:
+def _no_response(error: Exception, endpoint: Endpoint, seconds: float) -> NoResponse:
     """Convert an error of the standard library."""
-    if isinstance(error, _TooLong):
-        return Broken(f"the answer is longer than {ANSWER_BYTES // 2**20} MiB", seconds, again=False)
+    if isinstance(error, _ResponseTooLong):
+        return NoResponse(f"the answer is longer than {ANSWER_BYTES // 2**20} MiB", seconds, retryable=False)
     if isinstance(error, (FileNotFoundError, ConnectionRefusedError)) and endpoint.kind == "unix":
-        return Broken("nobody listens there", seconds, code=NOT_LISTENING)
+        return NoResponse("nobody listens there", seconds, code=NOT_LISTENING)
     if isinstance(error, TimeoutError):
-        return Broken(f"no answer within {seconds:.0f} s", seconds)
+        return NoResponse(f"no answer within {seconds:.0f} s", seconds)
     if isinstance(error, http.client.HTTPException):
         # An over-long header or an incomplete response; the texts of these errors repeat received data.
-        return Broken(f"the answer is broken ({type(error).__name__})", seconds)
+        return NoResponse(f"the answer is broken ({type(error).__name__})", seconds)
     if type(error).__name__ in ("SSLCertVerificationError", "CertificateError"):
         reason = getattr(error, "verify_message", "") or str(error)
-        return Broken(f"its certificate is refused: {safe(reason, 200)}", seconds, again=False)
-    return Broken(safe(getattr(error, "strerror", None) or error, 200), seconds)
+        return NoResponse(f"its certificate is refused: {safe(reason, 200)}", seconds, retryable=False)
+    return NoResponse(safe(getattr(error, "strerror", None) or error, 200), seconds)
 
 
-def _connected(endpoint: Endpoint, environ: Mapping[str, str]) -> socket.socket:
+def _connect(endpoint: Endpoint, environ: Mapping[str, str]) -> socket.socket:
     if endpoint.kind == "unix":
         check_socket_owner(endpoint.path)
         plain = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -203,10 +242,10 @@ def _connected(endpoint: Endpoint, environ: Mapping[str, str]) -> socket.socket:
             raise
         return plain
     if endpoint.kind == "http":
-        return _dialled(endpoint.host, endpoint.port)
+        return _dial(endpoint.host, endpoint.port)
     context = authorities(environ)
     proxy = proxy_for(endpoint, environ)
-    plain = _tunnelled(proxy, endpoint) if proxy else _dialled(endpoint.host, endpoint.port)
+    plain = _open_tunnel(proxy, endpoint) if proxy else _dial(endpoint.host, endpoint.port)
     try:
         plain.settimeout(CONNECT_SECONDS)
         return context.wrap_socket(plain, server_hostname=endpoint.host)
@@ -215,7 +254,7 @@ def _connected(endpoint: Endpoint, environ: Mapping[str, str]) -> socket.socket:
         raise
 
 
-def _dialled(host: str, port: int) -> socket.socket:
+def _dial(host: str, port: int) -> socket.socket:
     """Connect to the first address that accepts, within the connect timeout for all addresses together."""
     end = time.monotonic() + CONNECT_SECONDS
     failure: OSError = OSError("the name has no address")
@@ -233,7 +272,7 @@ def _dialled(host: str, port: int) -> socket.socket:
     raise failure
 
 
-def _tunnelled(proxy: Proxy, endpoint: Endpoint) -> socket.socket:
+def _open_tunnel(proxy: Proxy, endpoint: Endpoint) -> socket.socket:
     """Open a tunnel through the proxy, which gets only the host and its own authorization."""
     through = http.client.HTTPConnection(proxy.host, proxy.port, timeout=CONNECT_SECONDS)
     headers = {"Proxy-Authorization": proxy.authorization} if proxy.authorization else {}
@@ -244,7 +283,7 @@ def _tunnelled(proxy: Proxy, endpoint: Endpoint) -> socket.socket:
     return cast(socket.socket, tunnel)
 
 
-class _Bounded:
+class _DeadlineSocket:
     """A socket with a deadline that slow senders cannot extend; has the methods that http.client calls."""
 
     def __init__(self, plain: socket.socket, end: float) -> None:
@@ -258,7 +297,7 @@ class _Bounded:
             rest = rest[self._plain.send(rest) :]
 
     def makefile(self, mode: str) -> io.BufferedReader:
-        return io.BufferedReader(_Pieces(self, self._plain))
+        return io.BufferedReader(_DeadlineReader(self, self._plain))
 
     def hurry(self) -> None:
         left = self._end - time.monotonic()
@@ -270,10 +309,10 @@ class _Bounded:
         """Do nothing: http.client closes its side before the body is read; `send` closes the socket."""
 
 
-class _Pieces(io.RawIOBase):
+class _DeadlineReader(io.RawIOBase):
     """A raw reader of a bounded socket."""
 
-    def __init__(self, bounds: _Bounded, plain: socket.socket) -> None:
+    def __init__(self, bounds: _DeadlineSocket, plain: socket.socket) -> None:
         self._bounds = bounds
         self._plain = plain
 

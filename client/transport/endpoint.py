@@ -129,8 +129,8 @@ def _split(text: str, name: str) -> SplitResult:
     except ValueError:
         raise _refused(name, "it is not a URL") from None
     if parts.scheme not in ("http", "https"):
-        found = safe(parts.scheme or text, 60)
-        raise _refused(name, f"{found!r} is no scheme of an endpoint", "use https://… or unix:/path/to/socket")
+        scheme = safe(parts.scheme or text, 60)
+        raise _refused(name, f"{scheme!r} is no scheme of an endpoint", "use https://… or unix:/path/to/socket")
     if "@" in parts.netloc:
         raise _refused(name, "a user name or password does not belong in it", "sign in instead: frost login")
     if parts.fragment or "#" in text:

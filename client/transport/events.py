@@ -12,7 +12,7 @@ from client.errors import Exit, FrostError
 from client.transport.request import Request, path
 
 if TYPE_CHECKING:
-    from client.transport.async_client import Http
+    from client.transport.async_client import AsyncClient
 
 
 def events(tenant_id: str) -> Request:
@@ -49,7 +49,7 @@ Listening = Callable[[bool], None]
 """Called with True when a stream opens and with False when it ends."""
 
 
-async def signals(http: Http, tenant_id: str, listening: Listening = lambda _: None) -> AsyncIterator[Signal]:
+async def signals(http: AsyncClient, tenant_id: str, listening: Listening = lambda _: None) -> AsyncIterator[Signal]:
     """Yield signals of a tenant without end.
 
     When a stream ends, yield a `resync`, reopen the stream after 2 s, and yield another `resync` for changes in
@@ -107,10 +107,10 @@ async def read(pieces: AsyncIterator[bytes]) -> AsyncIterator[Signal]:
 
 def _signal(name: str, data: bytes) -> Signal:
     try:
-        found = json.loads(data)
+        document = json.loads(data)
     except (ValueError, RecursionError):
-        found = None
-    if name == "resync" or not isinstance(found, dict):
+        document = None
+    if name == "resync" or not isinstance(document, dict):
         return Signal("resync")
-    members = (found.get(member) for member in ("type", "resourceType", "resourceId", "status", "timestamp"))
+    members = (document.get(member) for member in ("type", "resourceType", "resourceId", "status", "timestamp"))
     return Signal("resource", *(value if isinstance(value, str) else "" for value in members))

@@ -1,7 +1,7 @@
 """The rules of requests, without I/O: signing, refresh, retries and responses.
 
-`exchange` is a generator. It yields effects (`Send`, `Wait`, `Sign`, `Renew`) and receives their results, so that the
-blocking driver (blocking_client.py) and the asynchronous one (async_client.py) share the rules.
+`exchange` is a generator. It yields effects (`Send`, `Wait`, `NeedCredential`, `NeedRefresh`) and receives their
+results, so that the blocking driver (blocking_client.py) and the asynchronous one (async_client.py) share the rules.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from client import __version__
 from client.errors import SESSION_ENDED, Exit, FrostError, usage
 from client.text import safe
 from client.transport.endpoint import Endpoint
-from client.transport.request import Broken, Credential, Reply, Request, redact
-from client.transport.responses import limited, redirected, refusal, retry_after, unreachable
+from client.transport.request import Credential, NoResponse, Reply, Request, redact
+from client.transport.responses import connection_error, redirect_error, refusal, retry_after, retry_delay
 
 USER_AGENT = f"frost/{__version__}"
 REFRESH_MARGIN = 60
@@ -30,7 +30,7 @@ RETRY_SECONDS = 10.0
 
 
 class Send(NamedTuple):
-    """Send a request. The result is a Reply or Broken. `target` is the path with base and query."""
+    """Send a request. The result is a Reply or NoResponse. `target` is the path with base and query."""
 
     method: str
     target: str
@@ -46,17 +46,17 @@ class Wait(NamedTuple):
     reason: str
 
 
-class Sign(NamedTuple):
+class NeedCredential(NamedTuple):
     """Load the credential of the context. The result is the credential."""
 
 
-class Renew(NamedTuple):
+class NeedRefresh(NamedTuple):
     """Refresh the credential. The result is a newer one; on failure a FrostError is thrown."""
 
     used: Credential
 
 
-class Exchanged(NamedTuple):
+class RequestLogEntry(NamedTuple):
     """An exchange or a wait, for `-d` and the screens. Contains no header, body or credential.
 
     `status` is 0 for a broken connection and for a wait; `note` is the reason of a retry or a wait.
@@ -73,28 +73,28 @@ class Exchanged(NamedTuple):
 
     def line(self) -> str:
         """Return a log line: `GET /api/v1/tenants 200 12 ms request 6f…`."""
-        words = [self.method, redact(safe(self.path, 300)), str(self.status or "-"), f"{self.seconds * 1000:.0f} ms"]
+        parts = [self.method, redact(safe(self.path, 300)), str(self.status or "-"), f"{self.seconds * 1000:.0f} ms"]
         if self.request_id:
-            words.append(f"request {self.request_id}")
+            parts.append(f"request {self.request_id}")
         if self.attempt > 1:
-            words.append(f"try {self.attempt}")
+            parts.append(f"try {self.attempt}")
         if self.note:
-            words.append(f"({self.note})")
-        return " ".join(words)
+            parts.append(f"({self.note})")
+        return " ".join(parts)
 
 
-Effect = Send | Wait | Sign | Renew
+Effect = Send | Wait | NeedCredential | NeedRefresh
 Steps = Generator[Effect, Any, Reply]
-OnReply = Callable[[Exchanged], None]
+OnReply = Callable[[RequestLogEntry], None]
 
 
-def told(wire: Send, answer: Reply | Broken) -> Exchanged:
+def log_entry(wire: Send, answer: Reply | NoResponse) -> RequestLogEntry:
     """Describe an exchange, without secrets."""
     route = wire.target.partition("?")[0]
-    if isinstance(answer, Broken):
-        return Exchanged(wire.method, route, 0, answer.seconds, attempt=wire.attempt, note=redact(answer.reason))
+    if isinstance(answer, NoResponse):
+        return RequestLogEntry(wire.method, route, 0, answer.seconds, attempt=wire.attempt, note=redact(answer.reason))
     version = safe(answer.headers.get("x-frost-version", ""), 40)
-    return Exchanged(
+    return RequestLogEntry(
         wire.method, route, answer.status, answer.seconds, redact(answer.request_id), wire.attempt, version
     )
 
@@ -122,26 +122,26 @@ def exchange(request: Request, endpoint: Endpoint, now: Callable[[], float]) -> 
                 hint="use an https endpoint: frost config set api_endpoint https://…",
                 code="ENDPOINT_REFUSED",
             )
-        credential = yield Sign()
+        credential = yield NeedCredential()
         renewable = credential.kind == "session"
         due = credential.expires_at and now() + REFRESH_MARGIN >= credential.expires_at
         if renewable and (due or not credential.secret):
             renewable = False
-            credential = (yield from _renewed(credential)) or credential
-    again = request.method in ("GET", "HEAD") or request.idempotency_key is not None
+            credential = (yield from _refresh(credential)) or credential
+    repeatable = request.method in ("GET", "HEAD") or request.idempotency_key is not None
     attempt = throttled = broken = 0
     spent = 0.0
     while True:
         attempt += 1
-        answer: Reply | Broken = yield _signed(request, endpoint, credential, attempt)
+        answer: Reply | NoResponse = yield _signed(request, endpoint, credential, attempt)
         spent += answer.seconds
         pause = BACKOFF[min(broken, len(BACKOFF) - 1)]
         if isinstance(answer, Reply) and answer.status in (502, 503, 504):
             pause = max(pause, retry_after(answer))
-        retry = again and broken < len(BACKOFF) and spent + pause <= RETRY_SECONDS
-        if isinstance(answer, Broken):
-            if not (retry and answer.again):
-                raise unreachable(endpoint, answer)
+        retry = repeatable and broken < len(BACKOFF) and spent + pause <= RETRY_SECONDS
+        if isinstance(answer, NoResponse):
+            if not (retry and answer.retryable):
+                raise connection_error(endpoint, answer)
             broken += 1
             spent += pause
             yield Wait(pause, answer.reason)
@@ -149,27 +149,31 @@ def exchange(request: Request, endpoint: Endpoint, now: Callable[[], float]) -> 
             broken += 1
             spent += pause
             yield Wait(pause, f"HTTP {answer.status}")
-        elif answer.status == 429 and throttled < THROTTLE_RETRIES and (hold := limited(answer, throttled)) is not None:
+        elif (
+            answer.status == 429
+            and throttled < THROTTLE_RETRIES
+            and (hold := retry_delay(answer, throttled)) is not None
+        ):
             throttled += 1
             yield Wait(hold, "rate limit")
         elif answer.status == 401 and renewable and credential is not None:
             renewable = False
-            fresh = yield from _renewed(credential)
+            fresh = yield from _refresh(credential)
             if fresh is None:
                 raise refusal(answer, request.path)
             credential = fresh
         elif 200 <= answer.status < 300:
             return answer
         elif 300 <= answer.status < 400:
-            raise redirected(answer)
+            raise redirect_error(answer)
         else:
             raise refusal(answer, request.path)
 
 
-def _renewed(used: Credential) -> Generator[Effect, Any, Credential | None]:
+def _refresh(used: Credential) -> Generator[Effect, Any, Credential | None]:
     """Return a newer credential; None if the refresh failed but the session has not ended."""
     try:
-        fresh: Credential = yield Renew(used)
+        fresh: Credential = yield NeedRefresh(used)
     except FrostError as error:
         if error.code == SESSION_ENDED:
             raise

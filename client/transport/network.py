@@ -91,16 +91,16 @@ def check_socket_owner(path: str) -> None:
         FileNotFoundError: `path` does not exist.
         FrostError: Not a socket, owned by another user, or replaceable by another user.
     """
-    found = os.stat(path)  # noqa: PTH116 (pathlib is not on a command's path)
-    if not stat.S_ISSOCK(found.st_mode):
+    status = os.stat(path)  # noqa: PTH116 (pathlib is not on a command's path)
+    if not stat.S_ISSOCK(status.st_mode):
         raise FrostError(f"{safe(path, 200)} is not a socket", code="ENDPOINT_REFUSED", hint="check api_endpoint")
-    if found.st_uid != os.getuid():
+    if status.st_uid != os.getuid():
         raise FrostError(
-            f"the socket {safe(path, 200)} belongs to another user (uid {found.st_uid})",
+            f"the socket {safe(path, 200)} belongs to another user (uid {status.st_uid})",
             code="ENDPOINT_REFUSED",
             hint="check api_endpoint: a credential is only sent to a socket of your own",
         )
-    if not (_keeps(path) and _keeps(os.path.realpath(path))):
+    if not (_is_protected(path) and _is_protected(os.path.realpath(path))):
         raise FrostError(
             f"the socket {safe(path, 200)} stands in a folder that others may write",
             code="ENDPOINT_REFUSED",
@@ -108,7 +108,7 @@ def check_socket_owner(path: str) -> None:
         )
 
 
-def _keeps(path: str) -> bool:
+def _is_protected(path: str) -> bool:
     """Return whether no other user can replace `path`. In a sticky folder only owners can."""
     name, folder = os.lstat(path), os.stat(os.path.dirname(path))  # noqa: PTH116, PTH120
     shared = folder.st_mode & 0o022 and not folder.st_mode & stat.S_ISVTX

@@ -1,15 +1,15 @@
-"""Requests, responses, credentials and pages as data; escaping of paths and redaction of secrets."""
+"""Requests, responses and credentials as data; escaping of paths and redaction of secrets."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Mapping
+from collections.abc import Mapping
 from os import urandom
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import quote
 
-from client.errors import FrostError, usage
+from client.errors import usage
 from client.text import safe
 from client.transport.endpoint import Endpoint
 
@@ -34,7 +34,7 @@ class Credential(Protocol):
     def expires_at(self) -> float: ...
 
 
-class Link(Protocol):
+class ConnectionProtocol(Protocol):
     """The context of a driver, implemented in client/connection.py.
 
     All methods may block; the asynchronous driver calls them in a thread.
@@ -71,29 +71,6 @@ class Request(NamedTuple):
     idempotency_key: str | None = None
 
 
-class Call(NamedTuple):
-    """A request and its expected response.
-
-    `member` is the member with the records (None: the response is the record), `model` the record's model as
-    `module.Class` in client.models (empty: no content), `needs` the required members, `nullable` the required members
-    that may be null, `status` the only accepted status (0: any success). `reads` marks a request that changes nothing
-    although its method is not GET.
-    """
-
-    request: Request
-    member: str | None = None
-    model: str = ""
-    needs: tuple[str, ...] = ()
-    status: int = 0
-    reads: bool = False
-    nullable: tuple[str, ...] = ()
-
-    @property
-    def changes(self) -> bool:
-        """Return whether the request may change data on the platform."""
-        return self.request.method not in ("GET", "HEAD") and not self.reads
-
-
 class Reply(NamedTuple):
     """A response. Header names are lower case; `seconds` is the duration of the exchange."""
 
@@ -119,30 +96,16 @@ class Reply(NamedTuple):
         return int(number) if number.isascii() and number.isdigit() and len(number) < 16 else None
 
 
-class Change(NamedTuple):
-    """The result of a write: its record (or None), and whether the resource changed."""
-
-    record: Any
-    changed: bool
-
-
-class Versioned(NamedTuple):
-    """A record and the version for a later write; None if the platform has no versions of it."""
-
-    record: Any
-    version: int | None
-
-
 NOT_LISTENING = "NOT_LISTENING"
-"""Code of a Broken if a unix socket does not accept connections. The local platform can then be started."""
+"""Code of a NoResponse if a unix socket does not accept connections. The local platform can then be started."""
 
 
-class Broken(NamedTuple):
-    """A failed exchange, returned instead of a Reply. `again`: whether a retry may help."""
+class NoResponse(NamedTuple):
+    """A failed exchange, returned instead of a Reply. `retryable`: whether a retry may help."""
 
     reason: str
     seconds: float
-    again: bool = True
+    retryable: bool = True
     code: str = "UNREACHABLE"
 
 
@@ -169,7 +132,7 @@ def new_idempotency_key() -> str:
     return urandom(16).hex()
 
 
-def made_from(version: int | None) -> dict[str, str]:
+def if_match(version: int | None) -> dict[str, str]:
     """Return the header that refuses a write based on an older version."""
     return {} if version is None else {"If-Match": f'"{version}"'}
 
@@ -177,41 +140,3 @@ def made_from(version: int | None) -> dict[str, str]:
 def redact(text: str) -> str:
     """Truncate each key, token and labelled secret in `text` to its first characters and `…`."""
     return re.sub(_LABELLED, r"\1\2…", re.sub(_FORMS, r"\1…", text))
-
-
-MOST = 200
-"""The platform's maximum page size."""
-
-
-def query(limit: int | None, cursor: str, *more: tuple[str, str]) -> tuple[tuple[str, str], ...]:
-    """Return the query parameters of a page."""
-    asked = [*more]
-    if limit is not None:
-        asked.append(("limit", str(limit)))
-    if cursor:
-        asked.append(("cursor", cursor))
-    return tuple(asked)
-
-
-def cursors(first: str = "") -> Generator[str, str, None]:
-    """Yield the cursor of each page from `first` on ("" is the start). Send the page's `nextCursor`.
-
-    Raises:
-        FrostError: The platform repeats a cursor; the list would never end.
-    """
-    cursor = first
-    seen = {cursor}
-    while cursor := (yield cursor):
-        if cursor in seen:
-            raise FrostError(
-                "the service repeats a cursor; the list would never end",
-                code="CURSOR_REPEATED",
-                hint="page by page it can still be read, with --limit and --cursor",
-            )
-        seen.add(cursor)
-
-
-def next_cursor(answer: Any) -> str:
-    """Return `nextCursor` of a response; "" on the last page."""
-    found = answer.get("nextCursor")
-    return found if isinstance(found, str) else ""

@@ -1,4 +1,4 @@
-"""Interpret responses: validate successes, read error envelopes and rate limits, choose exit codes."""
+"""Interpret error responses: read envelopes and rate limits, choose exit codes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from client.text import safe
 
 if TYPE_CHECKING:
     from client.transport.endpoint import Endpoint
-    from client.transport.request import Broken, Call, Reply
+    from client.transport.request import NoResponse, Reply
 
 BAD_ANSWER = "BAD_ANSWER"
 MESSAGE_CELLS = 1000
@@ -111,7 +111,7 @@ def refusal(reply: Reply, path: str) -> FrostError:
     )
 
 
-def foretold(refused: Mapping[str, Any]) -> FrostError:
+def predicted_error(refused: Mapping[str, Any]) -> FrostError:
     """Return the error that a change would cause, from `refused` in the response of `iam/preview`."""
     status, code, details = refused.get("status"), _text(refused.get("code")), refused.get("details")
     status = status if isinstance(status, int) else 0
@@ -125,7 +125,7 @@ def foretold(refused: Mapping[str, Any]) -> FrostError:
     )
 
 
-def unreachable(endpoint: Endpoint, answer: Broken) -> FrostError:
+def connection_error(endpoint: Endpoint, answer: NoResponse) -> FrostError:
     """Return the error for a broken exchange (exit 7), with the endpoint in its message."""
     hint = "check api_endpoint: frost config show"
     if endpoint.kind == "unix":
@@ -135,7 +135,7 @@ def unreachable(endpoint: Endpoint, answer: Broken) -> FrostError:
     )
 
 
-def redirected(reply: Reply) -> FrostError:
+def redirect_error(reply: Reply) -> FrostError:
     """Return the error for a redirect, which is never followed."""
     try:
         host = urlsplit(reply.headers.get("location", "")).netloc.rpartition("@")[2]
@@ -151,64 +151,20 @@ def redirected(reply: Reply) -> FrostError:
     )
 
 
-def document(call: Call, reply: Reply) -> Any:
-    """Validate a successful response and return its JSON object; None without content.
-
-    Raises:
-        FrostError: Another status or content type, compression, invalid JSON, an error in a 2xx response, or a missing
-            member.
-    """
-    if call.status and reply.status != call.status:
-        raise _disbelieved(reply, f"the answer is HTTP {reply.status} instead of {call.status}")
-    if reply.status in (204, 205) or (not call.model and not reply.body):
-        return None
-    kind = reply.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/json":
-        raise _disbelieved(reply, f"the answer is {safe(kind or 'of no type', 60)!r} instead of JSON")
-    if reply.headers.get("content-encoding", "identity").lower() != "identity":
-        raise _disbelieved(reply, "the answer is compressed although that was not asked for")
-    try:
-        value = json.loads(reply.body, parse_constant=_no_constant)
-    except (ValueError, RecursionError) as error:
-        raise _disbelieved(reply, "the answer is not complete JSON") from error
-    if not isinstance(value, dict):
-        raise _disbelieved(reply, "the answer is not a JSON object")
-    inner = value.get("error")
-    if isinstance(inner, dict) and isinstance(inner.get("code"), str):
-        raise _disbelieved(reply, f"HTTP {reply.status} with an error inside: {safe(inner.get('message', ''), 200)}")
-    if call.member is not None and not isinstance(value.get(call.member), list):
-        raise _disbelieved(reply, f"the answer has no list {call.member!r}")
-    for name in call.needs:
-        if not _is_usable(name, value.get(name)):
-            raise _disbelieved(reply, f"the answer has no usable {name!r}")
-    for name in call.nullable:
-        if name not in value:
-            raise _disbelieved(reply, f"the answer has no {name!r}")
-    return value
-
-
-def _is_usable(name: str, value: object) -> bool:
-    """Return whether the value of a required member is usable: an id must be text, and text must not be blank."""
-    if isinstance(value, str):
-        return bool(value.strip())
-    return value is not None and name != "id" and not name.endswith("Id")
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not JSON")
-
-
-def _disbelieved(reply: Reply, reason: str) -> FrostError:
+def malformed_response(
+    reason: str, reply: Reply | None = None, *, hint: str = "check api_endpoint: frost config show"
+) -> FrostError:
+    """Return the error for a successful response that does not match the API."""
     return FrostError(
         reason,
         code=BAD_ANSWER,
-        hint="check api_endpoint: frost config show",
-        request_id=reply.request_id,
-        status=reply.status,
+        hint=hint,
+        request_id=reply.request_id if reply is not None else "",
+        status=reply.status if reply is not None else 0,
     )
 
 
-def limited(reply: Reply, attempt: int) -> float | None:
+def retry_delay(reply: Reply, attempt: int) -> float | None:
     """Return the seconds to wait after a 429 before the next try.
 
     Args:

@@ -5,7 +5,7 @@ import shlex
 import pytest
 
 from client.errors import FrostError
-from client.transport.request import cursors
+from client.transport.call import cursors
 from tests.acceptance.iam import KEYS, READ_TENANTS, Desk
 from tests.acceptance.people import DATA_LAKE, SANDBOX
 from tests.client.wire import Service, answer

@@ -11,6 +11,7 @@ import statistics
 import time
 from collections.abc import Iterator
 
+from client.api import analysis
 from tests.benchmarks.ratios import Line
 from tests.homes import Home
 from tui.iam.editor import document, json_scanner
@@ -91,7 +92,7 @@ async def _typed(home: Home, text: str) -> list[Line]:
             assert asked is not None
             begun = time.perf_counter()
             client = await workspace.client()
-            await client.trials.simulate(editor.tenant_id, pane.text, asked.operation, asked.target)
+            await client.ask(analysis.simulate(editor.tenant_id, pane.text, asked.operation, asked.target))
             bare.append(time.perf_counter() - begun)
     edit, verdict, paint = (statistics.median(one) * 1e3 for one in (edits, verdicts, paints))
     ratio = statistics.median(one / other for one, other in zip(verdicts, bare, strict=True))

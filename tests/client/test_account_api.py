@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
-from client.api.client import Client
+from client.api import account
+from client.api import keys as key_calls
 from client.models.keys import ApiKey, NewKey, RotatedKey
+from client.transport.async_client import AsyncClient
 from tests.client.wire import Context, Service, answer
 
 SECRET = "fmk_abcdefghijklmnopqrstuvwxyz0123456789"
@@ -68,26 +70,28 @@ async def test_every_call_asks_for_what_it_is_named_after() -> None:
         answer(200, {"email": "a@b", "deletedAt": SESSION["startedAt"], "restorableUntil": SESSION["expiresAt"]}),
     ]
     with Service(*given) as service:
-        async with Client(Context(service.endpoint)) as client:
-            assert [one.wire() for one in await client.keys.own()] == [KEY]
-            assert (await client.keys.get("t-1", "k-1")).wire() == KEY
-            assert (await client.keys.create("t-1", "ci", ["compute:read"])).key == SECRET
-            await client.keys.create(
-                "t-1", "ci", ["dns:*"], description="d", expires_at="2027-01-01T00:00:00Z", rate_limit=5
+        async with AsyncClient(Context(service.endpoint)) as client:
+            assert [one.wire() for one in await client.ask(key_calls.own())] == [KEY]
+            assert (await client.ask(key_calls.get("t-1", "k-1"))).wire() == KEY
+            assert (await client.ask(key_calls.create("t-1", "ci", ["compute:read"]))).key == SECRET
+            await client.ask(
+                key_calls.create(
+                    "t-1", "ci", ["dns:*"], description="d", expires_at="2027-01-01T00:00:00Z", rate_limit=5
+                )
             )
-            assert not (await client.keys.update("t-1", "k-1", description="", scopes=["dns:*"])).changed
-            revoked = await client.keys.revoke("t-1", "k-1")
+            assert not (await client.change(key_calls.update("t-1", "k-1", description="", scopes=["dns:*"]))).changed
+            revoked = await client.change(key_calls.revoke("t-1", "k-1"))
             assert (revoked.changed, revoked.record.status) == (True, "revoked")
-            rotated = await client.keys.rotate("t-1", "k-1", retire_at="2027-01-01T00:00:00Z")
+            rotated = await client.ask(key_calls.rotate("t-1", "k-1", retire_at="2027-01-01T00:00:00Z"))
             assert (rotated.grants, rotated.replaced.id) == (2, "k-1")
-            assert [(one.held, one.lacks) for one in await client.keys.grantable("t-1")] == [
+            assert [(one.held, one.lacks) for one in await client.ask(key_calls.grantable_scopes("t-1"))] == [
                 (False, ("iam:policies:list",))
             ]
-            await client.keys.delete("t-1", "k-1")
-            assert [one.wire() for one in await client.sessions.active()] == [SESSION]
-            assert await client.sessions.revoke_all() == 3
-            assert [one.enforced for one in await client.account.scopes()] == [False]
-            assert (await client.account.delete("a+b@c")).email == "a@b"
+            await client.ask(key_calls.delete("t-1", "k-1"))
+            assert [one.wire() for one in await client.ask(account.sessions())] == [SESSION]
+            assert (await client.ask(account.revoke_all_sessions())).ended == 3
+            assert [one.enforced for one in await client.ask(account.scopes())] == [False]
+            assert (await client.ask(account.delete("a+b@c"))).email == "a@b"
     keys = "/api/v1/tenants/t-1/api-keys"
     assert [(one.method, one.target) for one in service.heard] == [
         ("GET", "/api/v1/me/api-keys"),

@@ -14,8 +14,8 @@ from client.auth import oidc
 from client.auth.credential_store import Credential
 from client.errors import Exit, FrostError
 from client.transport.endpoint import Endpoint
-from client.transport.exchange import Exchanged, Send, Sign, Steps, exchange
-from client.transport.request import Broken, Reply, Request, path, redact
+from client.transport.exchange import NeedCredential, RequestLogEntry, Send, Steps, exchange
+from client.transport.request import NoResponse, Reply, Request, path, redact
 from tests.client.wire import session
 
 HERE = Endpoint.parse("unix:/tmp/api.sock")
@@ -30,10 +30,10 @@ def reply(status: int, document: Any, **headers: str) -> Reply:
     return Reply(status, named, body)
 
 
-def ended(steps: Steps, answer: Reply | Broken) -> FrostError:
+def ended(steps: Steps, answer: Reply | NoResponse) -> FrostError:
     """How an exchange ends that gets this answer."""
     effect = next(steps)
-    if isinstance(effect, Sign):
+    if isinstance(effect, NeedCredential):
         effect = steps.send(KEY)
     assert isinstance(effect, Send)
     with pytest.raises(FrostError) as caught:
@@ -230,13 +230,13 @@ def test_a_redirect_names_the_host_without_a_password_and_safely() -> None:
 
 
 def test_unreachable_names_the_endpoint_and_the_next_command() -> None:
-    error = ended(exchange(account.me().request, THERE, lambda: 0.0), Broken("no route", 10.0, again=False))
+    error = ended(exchange(account.me().request, THERE, lambda: 0.0), NoResponse("no route", 10.0, retryable=False))
     assert (error.exit_code, error.message) == (Exit.UNREACHABLE, "https://api.frost.example/api: no route")
     assert "frost config show" in error.hint
 
 
 def test_no_further_try_begins_after_the_connect_limit() -> None:
-    assert ended(exchange(account.me().request, THERE, lambda: 0.0), Broken("timeout", 10.0)).code == "UNREACHABLE"
+    assert ended(exchange(account.me().request, THERE, lambda: 0.0), NoResponse("timeout", 10.0)).code == "UNREACHABLE"
 
 
 def test_a_body_that_is_no_json_value_is_a_mistake_of_ours() -> None:
@@ -274,7 +274,7 @@ def test_a_text_without_a_secret_is_left_alone() -> None:
 
 
 def test_a_line_of_the_trace_is_one_safe_line() -> None:
-    line = Exchanged("GET", "/api/v1/x\n\x1b", 0, 0.5, note="nobody listens there", attempt=2).line()
+    line = RequestLogEntry("GET", "/api/v1/x\n\x1b", 0, 0.5, note="nobody listens there", attempt=2).line()
     assert line == "GET /api/v1/x␊␛ - 500 ms try 2 (nobody listens there)"
 
 

@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import client.transport.async_client
-from client.api.client import Client
+from client.api import platform
 from client.errors import Exit, FrostError
 from client.transport import events
+from client.transport.async_client import AsyncClient
 from client.transport.events import Signal, read
 from tests.client.wire import Answer, Context, Heard, Service, answer, over, session
 
@@ -36,8 +37,8 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 async def first(link: Context, count: int, found: list[Signal] | None = None) -> list[Signal]:
     """The first signals of tenant t-1, also put into `found` as they come."""
     found = [] if found is None else found
-    async with Client(link) as client, asyncio.timeout(60):
-        async for signal in client.events("t-1"):
+    async with AsyncClient(link) as client, asyncio.timeout(60):
+        async for signal in events.signals(client, "t-1"):
             found.append(signal)
             if len(found) == count:
                 break
@@ -140,8 +141,8 @@ async def test_leaving_the_signals_hangs_up() -> None:
             loop.call_soon_threadsafe(hung_up.set)
 
     with Service(until_gone) as service:
-        async with Client(Context(service.endpoint)) as client:
-            signals = client.events("t-1")
+        async with AsyncClient(Context(service.endpoint)) as client:
+            signals = events.signals(client, "t-1")
             async for _ in signals:
                 break
             await signals.aclose()  # type: ignore[attr-defined]
@@ -191,28 +192,28 @@ async def test_an_event_is_read_as(text: bytes, expected: list[Signal]) -> None:
 async def test_requests_that_nobody_waits_for_any_more_leave_every_connection_free() -> None:
     """As an editor asks: each question ends the one before, at any moment of its way."""
     with Service(answer(200, [])) as service:
-        async with Client(Context(service.endpoint)) as client, asyncio.timeout(60):
+        async with AsyncClient(Context(service.endpoint)) as client, asyncio.timeout(60):
             for moment in range(400):
-                asking = asyncio.create_task(client.platform.status())
+                asking = asyncio.create_task(client.ask(platform.status()))
                 await asyncio.sleep(moment % 40 / 10_000)
                 asking.cancel()
                 with contextlib.suppress(asyncio.CancelledError, FrostError):
                     await asking
             with pytest.raises(FrostError) as caught:  # the answer is of no such kind, but there is one
-                await client.platform.status()
+                await client.ask(platform.status())
             assert caught.value.exit_code is not Exit.UNREACHABLE
 
 
 async def test_streams_that_nobody_waits_for_any_more_leave_every_connection_free() -> None:
     """As the screens ask when one goes through tenants: each stream ends the one before, mostly while it is opened."""
     with Service(answer(200, [])) as service:
-        async with Client(Context(service.endpoint)) as client, asyncio.timeout(60):
+        async with AsyncClient(Context(service.endpoint)) as client, asyncio.timeout(60):
             for moment in range(400):
-                following = asyncio.ensure_future(anext(client.events("t")))
+                following = asyncio.ensure_future(anext(events.signals(client, "t")))
                 await asyncio.sleep(moment % 40 / 10_000)
                 following.cancel()
                 with contextlib.suppress(asyncio.CancelledError, FrostError):
                     await following
             with pytest.raises(FrostError) as caught:
-                await client.platform.status()
+                await client.ask(platform.status())
             assert caught.value.exit_code is not Exit.UNREACHABLE

@@ -21,7 +21,7 @@ from client.connection import resolve
 from client.errors import Exit, FrostError
 from client.paths import socket_path, socket_path_in
 from client.platform import control, process, reset
-from client.transport.blocking_client import OneShot
+from client.transport.blocking_client import BlockingClient
 from client.transport.endpoint import Endpoint
 from tests.conftest import opened
 from tests.homes import Home
@@ -36,7 +36,7 @@ def demo(demo_platform: Path) -> Iterator[Home]:
 
 
 def who(home: Home) -> str:
-    return str(OneShot(resolve(None, home.environment())).call(account.me())["email"])
+    return str(BlockingClient(resolve(None, home.environment())).ask_json(account.me())["email"])
 
 
 def pids(home: Home) -> set[int]:
@@ -74,7 +74,7 @@ def test_a_home_with_a_very_long_path_works(demo: Home) -> None:
     deep.mkdir()
     environ = {**demo.environment(), "HOME": str(deep), "XDG_RUNTIME_DIR": str(demo.path)}
     try:
-        assert OneShot(resolve(None, environ)).call(account.me())["email"]
+        assert BlockingClient(resolve(None, environ)).ask_json(account.me())["email"]
         assert not (deep / ".cli" / "platform" / "api.sock").exists()
     finally:
         control.stop(environ)
@@ -253,7 +253,7 @@ def test_resetting_loads_another_world_and_forgets_the_session(demo: Home) -> No
     sign_in.sign_out(connection)
     keys = (demo.platform_dir / "world-keys.json").read_bytes()
     reset.reset(load(str(demo.config), environ=environ), "empty", environ)
-    assert OneShot(control.OperatorConnection(environ)).call(platform.status())["world"] == "empty"
+    assert BlockingClient(control.OperatorConnection(environ)).ask_json(platform.status())["world"] == "empty"
     assert who(demo)  # it signs in by itself again
     assert (demo.platform_dir / "world-keys.json").read_bytes() != keys
 
@@ -261,10 +261,10 @@ def test_resetting_loads_another_world_and_forgets_the_session(demo: Home) -> No
 @pytest.mark.slow
 def test_what_still_runs_when_the_platform_is_reset_signs_in_again(demo: Home) -> None:
     environ = demo.environment()
-    running = OneShot(resolve(None, environ))
-    running.call(account.me())
+    running = BlockingClient(resolve(None, environ))
+    running.ask_json(account.me())
     reset.reset(load(str(demo.config), environ=environ), "demo", environ)
-    assert running.call(account.me())["email"] == "owner@aurora.example"
+    assert running.ask_json(account.me())["email"] == "owner@aurora.example"
     assert not load(str(demo.config), environ=environ).contexts["local"].session_ended
 
 

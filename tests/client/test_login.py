@@ -12,16 +12,16 @@ from client.api import account
 from client.auth import credential_store, sign_in
 from client.connection import Connection, resolve
 from client.errors import SESSION_ENDED, Exit, FrostError
-from client.transport.blocking_client import OneShot
+from client.transport.blocking_client import BlockingClient
 from tests.homes import Home
 
 ASK = """
 import sys
 from client.api import account
 from client.connection import resolve
-from client.transport.blocking_client import OneShot
+from client.transport.blocking_client import BlockingClient
 connection = resolve()
-print(OneShot(connection).call(account.me())["email"])
+print(BlockingClient(connection).ask_json(account.me())["email"])
 sys.stderr.write("".join(connection.notices))
 """
 
@@ -31,7 +31,7 @@ def connect(home: Home) -> Connection:
 
 
 def who(connection: Connection) -> str:
-    return str(OneShot(connection).call(account.me())["email"])
+    return str(BlockingClient(connection).ask_json(account.me())["email"])
 
 
 def ask(home: Home) -> subprocess.Popen[str]:

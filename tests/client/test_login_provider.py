@@ -16,7 +16,7 @@ from client.auth.device_code import DeviceCode
 from client.config import reader
 from client.connection import Connection, resolve
 from client.errors import SESSION_ENDED, Exit, FrostError
-from client.transport.blocking_client import OneShot
+from client.transport.blocking_client import BlockingClient
 from tests.client.provider import Provider, tokens
 from tests.homes import Home
 
@@ -209,7 +209,7 @@ def accepts(access: str) -> object:
 
 def test_a_401_is_refreshed_once_and_replayed(away: Connection, provider: Provider, home: Home) -> None:
     provider.api = accepts("ACCESS-2")  # type: ignore[assignment]
-    assert OneShot(signed_in(home)).call(account.me()) == {"id": "me"}
+    assert BlockingClient(signed_in(home)).ask_json(account.me()) == {"id": "me"}
     form = provider.forms("/token")[0]
     # No scope: a person may have granted less than was asked for, and asking for more is refused. RFC 6749, 6
     assert form == {"grant_type": "refresh_token", "refresh_token": "REFRESH-1", "client_id": "frost-cli"}
@@ -220,7 +220,7 @@ def test_a_session_near_its_end_is_refreshed_before_it_is_used(
     away: Connection, provider: Provider, home: Home
 ) -> None:
     provider.api = accepts("ACCESS-2")  # type: ignore[assignment]
-    OneShot(signed_in(home, OLD._replace(expires_at=int(time.time()) + 30))).call(account.me())
+    BlockingClient(signed_in(home, OLD._replace(expires_at=int(time.time()) + 30))).ask_json(account.me())
     assert [path for path, _ in provider.asked if path.startswith("/api/v1/me")] == ["/api/v1/me"]
 
 
@@ -235,7 +235,7 @@ def test_invalid_grant_ends_the_session_for_good(away: Connection, provider: Pro
     provider.api = accepts("never")  # type: ignore[assignment]
     provider.token_answers = [(400, {"error": "invalid_grant"})]
     with pytest.raises(FrostError) as caught:
-        OneShot(signed_in(home)).call(account.me())
+        BlockingClient(signed_in(home)).ask_json(account.me())
     assert (caught.value.code, caught.value.exit_code) == (SESSION_ENDED, Exit.NOT_SIGNED_IN)
     assert "frost login" in caught.value.hint
     assert connect(home).context.session_ended
@@ -259,12 +259,12 @@ def test_only_what_cannot_have_counted_is_tried_once_more(
 ) -> None:
     provider.api = accepts("ACCESS-2")  # type: ignore[assignment]
     provider.token_answers = answers
-    driver = OneShot(signed_in(home))
+    driver = BlockingClient(signed_in(home))
     if renewed:
-        driver.call(account.me())
+        driver.ask_json(account.me())
     else:
         with pytest.raises(FrostError) as caught:
-            driver.call(account.me())
+            driver.ask_json(account.me())
         assert caught.value.code == "AUTHENTICATION_REQUIRED"  # the 401 is what the person sees
         assert stored(home).refresh_token == "REFRESH-1"
     assert len(provider.forms("/token")) == tries
@@ -276,7 +276,8 @@ def test_threads_that_meet_a_401_together_refresh_once(away: Connection, provide
     connection = signed_in(home)
     answers: list[object] = []
     threads = [
-        threading.Thread(target=lambda: answers.append(OneShot(connection).call(account.me()))) for _ in range(8)
+        threading.Thread(target=lambda: answers.append(BlockingClient(connection).ask_json(account.me())))
+        for _ in range(8)
     ]
     for thread in threads:
         thread.start()
@@ -290,8 +291,8 @@ ASK = """
 import sys
 from client.api import account
 from client.connection import resolve
-from client.transport.blocking_client import OneShot
-print(OneShot(resolve(sys.argv[1])).call(account.me())["id"])
+from client.transport.blocking_client import BlockingClient
+print(BlockingClient(resolve(sys.argv[1])).ask_json(account.me())["id"])
 """
 
 
@@ -350,9 +351,9 @@ def test_a_pair_that_cannot_be_saved_is_used_all_the_same(
         raise FrostError("no space left on device", code="CONFIG_NOT_WRITTEN")
 
     monkeypatch.setattr(file, "replace", full)
-    assert OneShot(connection).call(account.me()) == {"id": "me"}
+    assert BlockingClient(connection).ask_json(account.me()) == {"id": "me"}
     assert "could not be saved (no space left on device)" in connection.notices[0]
-    assert OneShot(connection).call(account.me()) == {"id": "me"}
+    assert BlockingClient(connection).ask_json(account.me()) == {"id": "me"}
     assert len(provider.forms("/token")) == 1
     connection.refresh(connection.credential())
     assert provider.forms("/token")[1]["refresh_token"] == "REFRESH-2"  # not the used one, which is still in the file
@@ -445,7 +446,7 @@ def test_a_session_that_was_forgotten_meanwhile_is_not_brought_back(
     connection.credential()
     credential_store.forget(reader.load(str(home.config)), "away", ended=False)
     with pytest.raises(FrostError) as caught:
-        OneShot(connection).call(account.me())
+        BlockingClient(connection).ask_json(account.me())
     assert caught.value.exit_code == Exit.NOT_SIGNED_IN
     assert provider.forms("/token") == []
     assert stored(home).kind == "none"

@@ -9,14 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from client.api.client import Client
+from client.api import account, operations, platform, tenants
 from client.errors import FrostError
 from client.models.account import Me
 from client.models.base import instant_text
 from client.models.errors import ErrorBody
 from client.models.operations import Operation
 from client.models.tenants import Tenant
-from client.transport.exchange import Exchanged
+from client.transport.async_client import AsyncClient
+from client.transport.exchange import RequestLogEntry
 from tests.client.wire import Context, Service, answer
 
 TENANT: dict[str, Any] = {
@@ -104,8 +105,8 @@ def modules_after(code: str) -> set[str]:
     return set(found.stdout.split())
 
 
-async def test_the_areas_answer_with_models_and_tell_the_latency() -> None:
-    told: list[Exchanged] = []
+async def test_calls_answer_with_models_and_the_driver_has_the_latency() -> None:
+    told: list[RequestLogEntry] = []
     given_answers = [
         answer(200, {"id": "u", "tenantId": TENANT["id"]}, X_Frost_Version="9.9"),
         answer(200, {"organizations": [{"id": "o", "name": "Aurora Labs", "slug": "aurora", "role": "owner"}]}),
@@ -120,21 +121,21 @@ async def test_the_areas_answer_with_models_and_tell_the_latency() -> None:
         answer(204),
     ]
     with Service(*given_answers) as service:
-        async with Client(Context(service.endpoint), on_reply=told.append) as client:
+        async with AsyncClient(Context(service.endpoint), on_reply=told.append) as client:
             before = client.latency_ms
-            assert (await client.account.me()).tenant_id == TENANT["id"]
-            assert [found.role for found in await client.account.organizations()] == ["owner"]
-            listed = await client.tenants.list(usage=True)
+            assert (await client.ask(account.me())).tenant_id == TENANT["id"]
+            assert [found.role for found in await client.ask(account.organizations())] == ["owner"]
+            listed = await client.ask(tenants.list_all(usage=True))
             assert (listed.tenants[0].wire(), listed.default_tenant_id) == (TENANT, TENANT["id"])
-            created = await client.tenants.create("o", "Web Shop")
+            created = await client.ask(tenants.create("o", "Web Shop"))
             assert (created.status, created.operation_id, created.run_id) == ("provisioning", "op", "r")
-            assert (await client.tenants.rename("t", "Shop")).display_name == "Shop"
-            assert (await client.tenants.get("t")).slug == "web-shop"
-            assert (await client.operations.get("t", "r-1")).steps[0].name == "isolation"
-            assert (await client.operations.list("t"))[0].seq == 4
-            assert (await client.platform.operations())[0].tenant_name == "Web Shop"
-            assert (await client.platform.status()).pid == 7
-            await client.account.end_session()
+            assert (await client.ask(tenants.rename("t", "Shop"))).display_name == "Shop"
+            assert (await client.ask(tenants.get("t"))).slug == "web-shop"
+            assert (await client.ask(operations.get("t", "r-1"))).steps[0].name == "isolation"
+            assert (await client.ask(operations.list_of("t")))[0].seq == 4
+            assert (await client.ask(platform.operations()))[0].tenant_name == "Web Shop"
+            assert (await client.ask(platform.status())).pid == 7
+            await client.ask(account.end_session())
             after = client.latency_ms
     assert before is None
     assert after is not None
@@ -145,18 +146,17 @@ async def test_the_areas_answer_with_models_and_tell_the_latency() -> None:
 
 async def test_a_record_without_what_it_must_have_is_not_believed() -> None:
     with Service(answer(200, {**TENANT, "createdAt": "yesterday\x1b"})) as service:
-        async with Client(Context(service.endpoint)) as client:
+        async with AsyncClient(Context(service.endpoint)) as client:
             with pytest.raises(FrostError) as caught:
-                await client.tenants.get("t")
+                await client.ask(tenants.get("t"))
     assert caught.value.code == "BAD_ANSWER"
     assert "createdAt" in caught.value.message
     assert "yesterday" not in caught.value.message
 
 
-def test_no_area_is_imported_before_it_is_used() -> None:
-    loaded = modules_after("from client.api.client import Client")
-    assert {name for name in loaded if name.startswith("client.api.")} == {"client.api.client"}
-    assert "httpx" not in loaded
+def test_the_asynchronous_driver_imports_no_calls_and_no_models() -> None:
+    loaded = modules_after("from client.transport.async_client import AsyncClient")
+    assert not {name for name in loaded if name.startswith(("client.api.", "client.models.")) or name == "pydantic"}
 
 
 def test_the_blocking_driver_is_light() -> None:

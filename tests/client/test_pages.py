@@ -7,12 +7,14 @@ from typing import Any
 
 import pytest
 
-from client.api.client import Client
+from client.api import analysis, groups
 from client.api.policies import create, require_json, update
 from client.commands.paging import next_command
 from client.errors import Exit, FrostError
-from client.transport.blocking_client import OneShot
-from client.transport.request import Call, Request, cursors, query
+from client.transport.async_client import AsyncClient
+from client.transport.blocking_client import BlockingClient
+from client.transport.call import cursors, no_content, page_query
+from client.transport.request import Request
 from tests.client.scripted import Scripted
 from tests.client.wire import Context, Service, answer
 
@@ -21,8 +23,8 @@ GROUP = {"id": "g", "name": "ops", "createdAt": "2026-01-02T03:04:05Z", "updated
 
 def pages_of(service: Service) -> list[list[str]]:
     async def read() -> list[list[str]]:
-        async with Client(Context(service.endpoint)) as client:
-            return [[group.name for group in page] async for page in client.groups.pages("t")]
+        async with AsyncClient(Context(service.endpoint)) as client:
+            return [[group.name for group in page] async for page in client.pages(groups.page("t"))]
 
     return asyncio.run(read())
 
@@ -62,20 +64,20 @@ def test_cursors_end_where_there_is_none() -> None:
 
 
 def test_a_query_says_only_what_is_asked() -> None:
-    assert query(None, "") == ()
-    assert query(5, "c", ("memberType", "api_key")) == (("memberType", "api_key"), ("limit", "5"), ("cursor", "c"))
+    assert page_query(None, "") == ()
+    assert page_query(5, "c", ("memberType", "api_key")) == (("memberType", "api_key"), ("limit", "5"), ("cursor", "c"))
 
 
 @pytest.mark.parametrize(("told", "changed"), [("true", True), ("false", False), ("", True)])
 def test_whether_a_write_changed_anything_is_told_by_the_answer(told: str, changed: bool) -> None:
     headers = {"X_Frost_Changed": told} if told else {}
-    call = Call(Request("POST", "/v1/x", body={}))
+    call = no_content(Request("POST", "/v1/x", body={}))
     with Service(answer(204, **headers)) as service:
-        assert OneShot(Context(service.endpoint)).change(call) == (None, changed)
+        assert BlockingClient(Context(service.endpoint)).change(call) == (None, changed)
 
         async def add() -> bool:
-            async with Client(Context(service.endpoint)) as client:
-                return await client.groups.add_member("t", "g", "api_key", "k")
+            async with AsyncClient(Context(service.endpoint)) as client:
+                return (await client.change(groups.add_member("t", "g", "api_key", "k"))).changed
 
         assert asyncio.run(add()) is changed
 
@@ -129,8 +131,8 @@ def test_trials_are_answered_with_plain_documents() -> None:
     with Service(answer(200, found)) as service:
 
         async def tried() -> dict[str, Any]:
-            async with Client(Context(service.endpoint)) as client:
-                return await client.trials.simulate("t", TEXT, "a:b:c", "*", {"requestTags": {}}, as_author=True)
+            async with AsyncClient(Context(service.endpoint)) as client:
+                return await client.ask(analysis.simulate("t", TEXT, "a:b:c", "*", {"requestTags": {}}, as_author=True))
 
         assert asyncio.run(tried()) == found
         assert json.loads(service.heard[0].body) == {

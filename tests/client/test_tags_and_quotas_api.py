@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from client.api import quotas
-from client.api.client import Client
+from client.api import default_tags, platform, quotas
 from client.errors import FrostError
 from client.models.default_tags import ApplyProgress, ApplyResult, ApplyRun
 from client.models.operations import Operation
 from client.models.quotas import QuotaRequest
+from client.transport.async_client import AsyncClient
 from tests.client.wire import Context, Service, answer
 
 COUNTS = {"examined": 9, "updated": 4, "unchanged": 3, "skipped": 1, "failed": 1}
@@ -85,23 +85,22 @@ async def test_default_tags_come_with_their_version_and_are_written_from_one() -
         answer(202, {"operationId": "undo-default-tags-t", "runId": "r2"}),
     ]
     with Service(*answers) as service:
-        async with Client(Context(service.endpoint)) as client:
-            area = client.default_tags
-            found = await area.get("t")
-            assert (found.tags, found.version) == ({"a": "1"}, 7)
-            assert (await area.put("t", {"a": "2"}, found.version)).version == 8
+        async with AsyncClient(Context(service.endpoint)) as client:
+            found = await client.versioned(default_tags.get("t"))
+            assert (found.record.tags, found.version) == ({"a": "1"}, 7)
+            assert (await client.versioned(default_tags.put("t", {"a": "2"}, found.version))).version == 8
             with pytest.raises(FrostError) as caught:
-                await area.put("t", {"a": "3"}, 7)
+                await client.ask(default_tags.put("t", {"a": "3"}, 7))
             assert caught.value.code == "STALE_VERSION"
-            assert [one.version async for page in area.history("t") for one in page] == [1]
-            assert (await area.apply("t")).run_id == "r"
+            assert [one.version async for page in client.pages(default_tags.history_page("t")) for one in page] == [1]
+            assert (await client.ask(default_tags.apply("t"))).run_id == "r"
             with pytest.raises(FrostError) as caught:
-                await area.apply("t")
+                await client.ask(default_tags.apply("t"))
             assert (caught.value.operation_id, caught.value.run_id) == ("op", "r1")
-            assert (await area.preview("t", {"x": "y"})).affected == {"volume": {"env": 4}}
-            assert (await area.runs("t"))[0].undoes == "r0"
-            assert (await area.undo_preview("t", "r")).summary.updated == 4
-            assert (await area.undo("t", "r")).operation_id == "undo-default-tags-t"
+            assert (await client.ask(default_tags.preview("t", {"x": "y"}))).affected == {"volume": {"env": 4}}
+            assert (await client.ask(default_tags.runs("t")))[0].undoes == "r0"
+            assert (await client.ask(default_tags.undo_preview("t", "r"))).summary.updated == 4
+            assert (await client.ask(default_tags.undo("t", "r"))).operation_id == "undo-default-tags-t"
     heard = service.heard
     assert heard[1].headers["if-match"] == '"7"'
     assert [json.loads(one.body) for one in heard if one.body] == [
@@ -127,22 +126,24 @@ async def test_quotas_of_tenants_and_organizations_and_requests_for_others() -> 
         return [answer(200, {"images": 2, "imageStorageGb": None if heard.target.endswith("/usage") else 9})]
 
     with Service(tenant, tenant, tenant, answer(200, organization), page, page, made, made, page, made) as service:
-        async with Client(Context(service.endpoint)) as client:
-            found = await client.quotas.of_tenant("t")
+        async with AsyncClient(Context(service.endpoint)) as client:
+            found = await quotas.load(client.ask, "t")
             assert [(one.resource_type, one.used, one.limit) for one in found] == [
                 ("vcpu", None, 5),
                 ("image", 2, 2),
                 ("image_storage", None, 9),
             ]
-            whole = await client.quotas.of_organization("o")
+            whole = await client.ask(quotas.organization_report("o"))
             assert (whole[0].allocated, whole[0].tenants[0].display_name) == (5, None)
-            listed = [one async for page in client.quotas.requests("t") for one in page]
-            listed += [one async for page in client.quotas.organization_requests("o") for one in page]
+            listed = [one async for page in client.pages(quotas.request_page("t")) for one in page]
+            listed += [one async for page in client.pages(quotas.organization_request_page("o")) for one in page]
             assert [one.limit_before for one in listed] == [10, 10]
-            assert (await client.quotas.request("t", "vcpu", 20, "launch")).status == "pending"
-            assert (await client.quotas.request_organization("o", "vcpu", 20, "launch")).id == "q"
-            assert [one.id async for page in client.platform.quota_requests("pending") for one in page] == ["q"]
-            assert (await client.platform.review_quota("q", approve=False, note="no")).id == "q"
+            assert (await client.ask(quotas.request("t", "vcpu", 20, "launch"))).status == "pending"
+            assert (await client.ask(quotas.request_organization("o", "vcpu", 20, "launch"))).id == "q"
+            assert [one.id async for page in client.pages(platform.quota_request_page("pending")) for one in page] == [
+                "q"
+            ]
+            assert (await client.ask(platform.review_quota("q", approve=False, note="no"))).id == "q"
     assert json.loads(service.heard[-1].body) == {"decision": "reject", "note": "no"}
     keys = {one.headers.get("idempotency-key") for one in service.heard if one.method == "POST"}
     assert len(keys) == 3  # two requests of their own, and a review without one
@@ -152,8 +153,8 @@ async def test_quotas_of_tenants_and_organizations_and_requests_for_others() -> 
 async def test_a_tag_that_is_no_version_is_none(tag: str) -> None:
     headers = {"ETag": tag.encode().decode("latin-1")} if tag else {}
     with Service(answer(200, {"tags": {}}, **headers)) as service:
-        async with Client(Context(service.endpoint)) as client:
-            assert (await client.default_tags.get("t")).version is None
+        async with AsyncClient(Context(service.endpoint)) as client:
+            assert (await client.versioned(default_tags.get("t"))).version is None
 
 
 def test_a_report_that_has_images_itself_gets_no_second_ones() -> None:

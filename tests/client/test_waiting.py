@@ -52,7 +52,9 @@ def signalling(*pauses: float, opened: bool = True) -> client_operations.Signals
 
 
 async def all_of(read: client_operations.Read, signals: client_operations.Signals) -> list[str]:
-    return [operation["status"] async for operation in client_operations.readings(read, signals)]
+    return [
+        operation["status"] async for operation in client_operations.readings(read, signals, client_operations.is_final)
+    ]
 
 
 async def test_each_signal_causes_a_reading_until_it_is_over() -> None:
@@ -87,7 +89,7 @@ async def test_signals_that_come_together_cause_one_reading() -> None:
         await together.wait()
 
     statuses = []
-    async for operation in client_operations.readings(read, signals, pause):
+    async for operation in client_operations.readings(read, signals, client_operations.is_final, pause):
         statuses.append(operation["status"])
         if len(statuses) == 2:
             read_again.set()

@@ -16,16 +16,17 @@ from typing import Any, NamedTuple
 
 from client.auth.credential_store import Credential as Stored
 from client.errors import SESSION_ENDED, Exit, FrostError
-from client.transport.async_client import Http
-from client.transport.blocking_client import OneShot
+from client.transport.async_client import AsyncClient
+from client.transport.blocking_client import BlockingClient
+from client.transport.call import Call
 from client.transport.endpoint import Endpoint
-from client.transport.exchange import Exchanged
-from client.transport.request import Call, Credential
+from client.transport.exchange import RequestLogEntry
+from client.transport.request import Credential
 
 Answer = bytes | Callable[["Heard"], Iterable[bytes]] | None
 """Bytes to send; or what yields them; None hangs up without a word."""
 
-DRIVERS = ("oneshot", "http")
+DRIVERS = ("blocking", "async")
 
 
 KEY = Stored("api_key", "fmk_" + "a" * 36)
@@ -159,16 +160,16 @@ def over() -> FrostError:
     return FrostError("the session is over", code=SESSION_ENDED, hint="frost login", exit_code=Exit.NOT_SIGNED_IN)
 
 
-def ask(driver: str, link: Context, call: Call, told: list[Exchanged] | None = None) -> Any:
+def ask(driver: str, link: Context, call: Call[Any], told: list[RequestLogEntry] | None = None) -> Any:
     """The call's answer through one of the two drivers."""
     on_reply = told.append if told is not None else None
-    if driver == "oneshot":
-        return OneShot(link, on_reply=on_reply).call(call)
+    if driver == "blocking":
+        return BlockingClient(link, on_reply=on_reply).ask_json(call)
 
     async def through_http() -> Any:
-        http = Http(link, on_reply=on_reply)
+        http = AsyncClient(link, on_reply=on_reply)
         try:
-            return await http.call(call)
+            return await http.ask_json(call)
         finally:
             await http.aclose()
 

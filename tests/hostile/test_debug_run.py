@@ -18,7 +18,7 @@ from textual.worker import WorkerFailed
 
 from client.api import account
 from client.connection import resolve
-from client.transport.async_client import Http
+from client.transport.async_client import AsyncClient
 from service.authn import secret_format
 from tests.acceptance.people import AURORA, MEMBER, NOBODYS, STAGING
 from tests.conftest import opened
@@ -189,7 +189,7 @@ async def test_i05_screens_that_break_while_they_send_show_no_secret(
     with pytest.raises(WorkerFailed, match="no network fails like this"):  # noqa: PT012 - raised as they are left
         async with screens(demo, monkeypatch) as ui:
             monkeypatch.setattr(AnyIOStream, "write", Breaks.write)
-            ui.app.run_worker(Http(resolve(None)).call(account.me()))
+            ui.app.run_worker(AsyncClient(resolve(None)).ask(account.me()))
             await ui.until(lambda: bool(ui.app._exit_renderables), "the end")
             paper = Console(file=io.StringIO(), width=200)
             paper.print(*ui.app._exit_renderables)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from client.api import policies as policy_calls
 from tests.homes import Home
 from tests.tui.screens import Ui, opened
 from tui.iam.editor import request
@@ -68,7 +69,7 @@ class Editing:
         policy = self.editor.draft.policy
         assert policy is not None
         client = await self.ui.app.workspace.client()
-        await client.policies.update(self.editor.tenant_id, policy["id"], **members)
+        await client.ask(policy_calls.update(self.editor.tenant_id, policy["id"], **members))
         return self
 
     async def until(self, holds: Any, what: str) -> "Editing":
@@ -121,7 +122,7 @@ async def policies(ui: Ui) -> Sequence[Mapping[str, Any]]:
     """The stored policies of the tenant."""
     client = await ui.app.workspace.client()
     tenant = ui.app.workspace.tenant_id
-    return [one.wire() async for page in client.policies.pages(tenant) for one in page]
+    return [one.wire() async for page in client.pages(policy_calls.page(tenant)) for one in page]
 
 
 async def stored(ui: Ui, name: str) -> Mapping[str, Any]:

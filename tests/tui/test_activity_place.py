@@ -206,7 +206,7 @@ async def test_only_the_newest_are_read_until_older_ones_are_wanted(
     demo: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(list_store, "NEWEST", 10)
-    monkeypatch.setattr("client.api.activity.MOST", 10)
+    monkeypatch.setattr("client.transport.call.MAX_PAGE_SIZE", 10)
     async with opened(demo, monkeypatch) as ui:
         await ui.expect_head("Web Shop")
         await ui.press("colon")

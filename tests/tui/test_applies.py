@@ -1,7 +1,6 @@
 """Following applies, without a screen and without a platform: found again, one after another, never for ever."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -35,18 +34,14 @@ class World:
         self.tasks: dict[str, asyncio.Task[None]] = {}
         monkeypatch.setattr(module, "watched", self.watched)
         self.applies = Applies(
-            self.client,
-            self.ask,
+            self,
             self.spawn,
             lambda: None,
             lambda tenant, operation: self.told.append((tenant, operation["runId"], operation["status"])),
             lambda tenant, error: self.told.append((tenant, error.code)),
         )
 
-    async def client(self) -> Any:
-        return self
-
-    async def ask(self, question: Callable[[Any], Awaitable[Any]]) -> Any:
+    async def ask(self, call: Any) -> Any:
         answer = self.starts.pop(0)
         if isinstance(answer, FrostError):
             raise answer
@@ -58,7 +53,7 @@ class World:
         if work is not None:
             self.tasks[name] = asyncio.create_task(work())
 
-    async def watched(self, client: Any, ask: Any, tenant_id: str, run_id: str) -> Any:
+    async def watched(self, requests: Any, tenant_id: str, run_id: str) -> Any:
         while self.answers[run_id]:
             await asyncio.sleep(0)
             answer = self.answers[run_id].pop(0)

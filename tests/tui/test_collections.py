@@ -5,7 +5,6 @@ The platform here is a clock one can turn: pages come when the test lets them (a
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from typing import Any
 
 import pytest
 
@@ -28,10 +27,7 @@ class Slow:
         self.gates: dict[str, asyncio.Semaphore] = {}
         self.told: list[str] = []
         self.tasks: dict[str, asyncio.Task[None]] = {}
-        self.lists = Collections(self.ask, self.spawn, self.told.append)
-
-    async def ask(self, question: Any) -> Any:
-        return await question(self)
+        self.lists = Collections(self, lambda: None, self.spawn, self.told.append)  # type: ignore[arg-type]
 
     def spawn(self, name: str, work: Work | None) -> None:
         if name in self.tasks:
@@ -39,7 +35,7 @@ class Slow:
         if work is not None:
             self.tasks[name] = asyncio.ensure_future(work())
 
-    async def read(self, _client: object, tenant: str, _subject: str) -> AsyncIterator[Sequence[Record]]:
+    async def read(self, _requests: object, tenant: str, _subject: str) -> AsyncIterator[Sequence[Record]]:
         self.begun += 1
         for page in self.pages[tenant]:
             await self.gates.setdefault(tenant, asyncio.Semaphore(0)).acquire()
@@ -64,7 +60,7 @@ class Slow:
 @pytest.fixture
 def slow(monkeypatch: pytest.MonkeyPatch) -> Slow:
     slow = Slow()
-    monkeypatch.setitem(loaders.READ, "groups", slow.read)
+    monkeypatch.setitem(loaders.LOADERS, "groups", slow.read)
     return slow
 
 

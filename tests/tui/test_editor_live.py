@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from client.transport.async_client import AsyncClient
+from client.transport.call import Call
 from tests.homes import Home
 from tests.tui.editing import document, editing, rule
 
@@ -146,33 +148,30 @@ async def test_coverage_shows_what_changes_against_the_stored_version(
         await it.expect("+ quotas:limits:list", "− storage:buckets:")
 
 
-class Slowed:
-    """The real trials of the client, whose first answer of a kind comes late: the only thing made up in these tests."""
+class SlowClient:
+    """Sends calls through the real client, and delays the responses of one analysis until `released` is set."""
 
-    def __init__(self, real: Any, kind: str) -> None:
-        self.real, self.kind = real, kind
-        self.held = asyncio.Event()
-        self.late = 0
+    def __init__(self, client: AsyncClient, analysis: str) -> None:
+        self._client = client
+        self._route = f"/iam/{analysis}"
+        self.released = asyncio.Event()
+        self.delayed = 0
 
     def __getattr__(self, name: str) -> Any:
-        ask = getattr(self.real, name)
-        if name != self.kind or self.held.is_set():
-            return ask
+        return getattr(self._client, name)
 
-        async def slow(*arguments: Any, **named: Any) -> Any:
-            answer = await ask(*arguments, **named)
-            if not self.held.is_set():
-                self.late += 1
-                # As a connection would that cannot be given up: shielded from being cancelled.
-                with_patience = asyncio.ensure_future(self.held.wait())
-                while not with_patience.done():
-                    try:
-                        await asyncio.shield(with_patience)
-                    except asyncio.CancelledError:
-                        continue
-            return answer
-
-        return slow
+    async def ask(self, call: Call[Any]) -> Any:
+        result = await self._client.ask(call)
+        if call.request.path.endswith(self._route) and not self.released.is_set():
+            self.delayed += 1
+            # A response that is already received cannot be cancelled.
+            release = asyncio.ensure_future(self.released.wait())
+            while not release.done():
+                try:
+                    await asyncio.shield(release)
+                except asyncio.CancelledError:
+                    continue
+        return result
 
 
 @pytest.mark.parametrize("kind", ["simulate", "coverage", "check"])
@@ -180,20 +179,20 @@ async def test_a_slow_answer_never_stands_over_a_newer_one(
     shared: Home, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     async with editing(shared, monkeypatch, policy=None, text=document(rule(READ, name="first"))) as it:
-        client = await it.ui.app.workspace.client()
-        slowed = Slowed(client.trials, kind)
-        client.__dict__["trials"] = slowed
+        workspace = it.ui.app.workspace
+        slow = SlowClient(await workspace.client(), kind)
+        monkeypatch.setattr(workspace, "_client", slow)
         await it.write(document(rule("storage:*", name="second")))
-        await it.until(lambda: slowed.late > 0, "the held answer")
-        held_back = slowed.late
-        asyncio.get_running_loop().call_later(0.3, slowed.held.set)
+        await it.until(lambda: slow.delayed > 0, "the delayed response")
+        delayed = slow.delayed
+        asyncio.get_running_loop().call_later(0.3, slow.released.set)
         await it.write(document(rule(READ, name="third")))
         await it.expect("allowed by rule 1 third")
-        await it.until(slowed.held.is_set, "the late answer")
+        await it.until(slow.released.is_set, "the late response")
         await it.answered()
         for _ in range(5):
             await it.ui.pilot.pause(0.05)
-        assert held_back
+        assert delayed
         await it.expect("allowed by rule 1 third")
         assert it.editor.found.map["effective"] == 1
 

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from client.api import analysis
+from client.api import policies as policy_calls
 from tests.conftest import opened as home_of
 from tests.homes import Home
 from tests.tui.editing import document, editing, policies, push, rule, stored
@@ -268,7 +270,7 @@ async def test_the_keys_and_identities_of_a_policy_that_gain_or_lose_are_named_b
         await it.write(document(rule(READ, name="less")))
         await it.answered()
         change = {"policyId": it.editor.draft.id, "documentText": it.text}
-        answer = await client.trials.preview(it.editor.tenant_id, "updatePolicy", **change)
+        answer = await client.ask(analysis.preview(it.editor.tenant_id, "updatePolicy", **change))
         losing = [one for one in answer["principals"] if one["lostCount"]]
         assert losing
         await it.press("ctrl+s")
@@ -316,7 +318,7 @@ async def test_leaving_asks_and_a_kept_draft_is_offered_with_the_version_it_bega
         await it.ui.expect_toast("The draft is kept: e offers it again")
         policy = await stored(it.ui, "deployments")
         client = await it.ui.app.workspace.client()
-        await client.policies.update(it.editor.tenant_id, policy["id"], description="changed meanwhile")
+        await client.ask(policy_calls.update(it.editor.tenant_id, policy["id"], description="changed meanwhile"))
         again = await push(it.ui, await stored(it.ui, "deployments"))
         await it.ui.expect("An unsaved draft of", "It began with version 3", "Esc closes the editor")
         await it.ui.press("escape")  # decides nothing

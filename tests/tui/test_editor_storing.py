@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager, contextmanager
 
 import pytest
 
+from client.api import policies as policy_calls
 from client.connection import Connection
 from tests.homes import Home
 from tests.tui.editing import Editing, document, editing, policies, rule, stored
@@ -122,7 +123,7 @@ async def test_a_save_that_arrived_unanswered_is_not_stored_twice(demo: Home, mo
     async with editing(demo, monkeypatch, policy=None, text=document(rule(READ, name="first"))) as it:
         client = await it.ui.app.workspace.client()
         key = it.editor.draft.creation
-        made = await client.policies.create(it.editor.tenant_id, "arrived", "", it.text, idempotency_key=key)
+        made = await client.ask(policy_calls.create(it.editor.tenant_id, "arrived", "", it.text, idempotency_key=key))
         await it.press("ctrl+s")
         await it.expect("Save a new policy", "In effect")
         await it.press(*"arrived", "enter")
@@ -136,7 +137,9 @@ async def test_what_was_typed_after_a_save_that_arrived_unanswered_is_saved_on_t
     async with editing(demo, monkeypatch, policy=None, text=document(rule(READ, name="first"))) as it:
         draft = it.editor.draft
         client = await it.ui.app.workspace.client()
-        await client.policies.create(it.editor.tenant_id, "arrived", "", it.text, idempotency_key=draft.creation)
+        await client.ask(
+            policy_calls.create(it.editor.tenant_id, "arrived", "", it.text, idempotency_key=draft.creation)
+        )
         await it.write(document(rule(READ, name="second")))
         await it.answered()
         await it.press("ctrl+s")
@@ -154,10 +157,10 @@ async def test_what_arrived_unanswered_and_was_deleted_since_can_be_saved_anew(
 ) -> None:
     async with editing(demo, monkeypatch, policy=None, text=document(rule(READ, name="first"))) as it:
         client = await it.ui.app.workspace.client()
-        made = await client.policies.create(
-            it.editor.tenant_id, "arrived", "", it.text, idempotency_key=it.editor.draft.creation
+        made = await client.ask(
+            policy_calls.create(it.editor.tenant_id, "arrived", "", it.text, idempotency_key=it.editor.draft.creation)
         )
-        await client.policies.delete(it.editor.tenant_id, made.id)
+        await client.ask(policy_calls.delete(it.editor.tenant_id, made.id))
         await it.press("ctrl+s")
         await it.expect("Save a new policy", "In effect")
         await it.press(*"arrived", "enter")

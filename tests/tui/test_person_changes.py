@@ -106,7 +106,7 @@ async def test_the_cursor_stays_on_its_record(
 async def test_a_record_of_a_later_page_gets_the_cursor_when_it_has_come(
     demo: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = loaders.READ["groups"]
+    whole = loaders.LOADERS["groups"]
 
     async def one_by_one(*about: Any) -> AsyncIterator[Sequence[Record]]:
         async for page in whole(*about):
@@ -114,7 +114,7 @@ async def test_a_record_of_a_later_page_gets_the_cursor_when_it_has_come(
                 yield [record]
                 await asyncio.sleep(0.1)
 
-    monkeypatch.setitem(loaders.READ, "groups", one_by_one)  # type: ignore[arg-type]
+    monkeypatch.setitem(loaders.LOADERS, "groups", one_by_one)  # type: ignore[arg-type]
     async with opened(demo, monkeypatch) as ui:
         await ui.press("3")
         await ui.expect("3 groups")

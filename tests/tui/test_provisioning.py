@@ -24,15 +24,7 @@ class World:
         self.gate = asyncio.Semaphore(0)
         self.ended: list[Any] = []
         self.tasks: dict[str, asyncio.Task[None]] = {}
-        self.provisioning = Provisioning(
-            self.client, self.ask, self.spawn, lambda: None, lambda *about: self.ended.append(about)
-        )
-
-    async def client(self) -> Any:
-        return self
-
-    async def ask(self, question: Any) -> Any:
-        raise AssertionError("the reading itself is in tests/client/test_waiting.py")
+        self.provisioning = Provisioning(self, self.spawn, lambda: None, lambda *about: self.ended.append(about))
 
     def spawn(self, name: str, work: Work | None) -> None:
         if name in self.tasks:

@@ -215,7 +215,7 @@ async def test_a_list_nobody_has_read_yet_is_not_said_to_be_empty(
         await asyncio.Event().wait()
         yield ()
 
-    monkeypatch.setitem(loaders.READ, "quotas", silent)
+    monkeypatch.setitem(loaders.LOADERS, "quotas", silent)
     async with opened(shared, monkeypatch) as ui:
         await ui.expect_head("Web Shop")
         await ui.press("9")

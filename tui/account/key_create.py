@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from client import times
+from client.api import keys
 from client.errors import FrostError
 from client.tables.columns import Record, exact, parse_time, time_text
 from tui.account.key_form import RATE, KeyDraft, KeyForm
@@ -49,7 +50,7 @@ async def create(place: KeyForms, name: str = "") -> None:
 
     async def send(draft: KeyDraft) -> "NewKey":
         return await place.workspace.ask(
-            lambda client: client.keys.create(
+            keys.create(
                 tenant_id,
                 draft.name,
                 draft.scopes,
@@ -78,8 +79,8 @@ async def edit(place: KeyForms, key: Record) -> None:
     async def send(draft: KeyDraft) -> Record:
         if draft._replace(scopes=sorted(draft.scopes)) == before._replace(scopes=sorted(before.scopes)):
             return key
-        changed = await place.workspace.ask(
-            lambda client: client.keys.update(
+        changed = await place.workspace.change(
+            keys.update(
                 tenant_id,
                 key_id,
                 name=draft.name if draft.name != before.name else None,
@@ -107,8 +108,8 @@ def _offer_back(place: KeyForms, before: Record, after: Record) -> None:
     old = {member: before.get(member) for member in members if before.get(member) != after.get(member)}
 
     async def undo() -> None:
-        again = await place.workspace.ask(
-            lambda client: client.keys.update(
+        again = await place.workspace.change(
+            keys.update(
                 place.tenant_of(before),
                 str(before["id"]),
                 name=old.get("name"),
@@ -131,7 +132,7 @@ async def rotate(place: KeyForms, key: Record) -> None:
         # The old key retains its expiry if that is earlier, or if it is revoked.
         retires = chosen.retires_at if chosen.retires_at and (ends is None or chosen.retires_at < ends) else None
         made: RotatedKey = await place.workspace.ask(
-            lambda client: client.keys.rotate(
+            keys.rotate(
                 tenant_id,
                 key_id,
                 expires_at=times.wire(chosen.expires_at),
@@ -164,7 +165,7 @@ async def _revoked(place: KeyForms, made: "RotatedKey") -> "RotatedKey":
     """Revoke the old key. If that fails, report it, but return the new key so that its secret is shown."""
     old = made.replaced
     try:
-        changed = await place.workspace.ask(lambda client: client.keys.revoke(old.tenant_id, old.id))
+        changed = await place.workspace.change(keys.revoke(old.tenant_id, old.id))
     except FrostError as error:
         place.tell(error, "The new key is made, but the old one still works: ")
         return made

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Sequence
 
 from client import times
+from client.api import keys as key_calls
 from client.tables.columns import Record, exact
 from tui.account import key_table
 from tui.shell.messages import Lasting
@@ -25,7 +26,7 @@ async def revoke(place: Collected, chosen: Sequence[Record]) -> None:
         return
 
     async def change(key: Record) -> None:
-        made = await place.workspace.ask(lambda client: client.keys.revoke(place.tenant_of(key), str(key["id"])))
+        made = await place.workspace.change(key_calls.revoke(place.tenant_of(key), str(key["id"])))
         place.workspace.collections.put(place.ROWS, "", made.record.wire())
 
     await _done(place, keys, change, "Revoked", "revoking an API key")
@@ -38,7 +39,7 @@ async def delete(place: Collected, chosen: Sequence[Record]) -> None:
         return
 
     async def change(key: Record) -> None:
-        await place.workspace.ask(lambda client: client.keys.delete(place.tenant_of(key), str(key["id"])))
+        await place.workspace.ask(key_calls.delete(place.tenant_of(key), str(key["id"])))
         place.workspace.collections.remove(place.ROWS, "", str(key["id"]))
 
     await _done(place, keys, change, "Deleted", "deleting an API key")

@@ -13,6 +13,7 @@ from textual.widget import Widget
 from textual.widgets import Button, Static
 
 from client import times
+from client.api import account
 from client.errors import FrostError
 from client.tables.columns import ORGANIZATION, Column, Record, exact, number_column, time_text
 from client.text import cut, safe
@@ -196,7 +197,7 @@ class Account(Place):
         if not await self.app.push_screen_wait(Confirm("Delete your account?", facts, yes="Delete", typed=email)):
             return
         try:
-            gone = await self.workspace.ask(lambda client: client.account.delete(email))
+            gone = await self.workspace.ask(account.delete(email))
         except FrostError as error:
             if error.code != "LAST_OWNER":
                 raise

@@ -7,6 +7,7 @@ from typing import ClassVar
 from textual.binding import BindingType
 
 from client import times
+from client.api import account
 from client.tables.account import SESSION
 from client.tables.columns import Column, Record, age, exact
 from tui.account.actions import KEYS_NEED_A_PERSON
@@ -77,7 +78,7 @@ class Sessions(Collected):
         ]
         if not await self.app.push_screen_wait(Confirm("End every session?", facts, yes="End all")):
             return
-        ended = await self.workspace.ask(lambda client: client.sessions.revoke_all())
+        ended = (await self.workspace.ask(account.revoke_all_sessions())).ended
         self.frame.toast(f"Ended {counted(ended, 'session', 'sessions')}, this one too")
         fresh = await asyncio.to_thread(contexts.session_ended, self.workspace.connection)
         self.workspace.arrive(fresh, signed_out="you ended every session, this one too")

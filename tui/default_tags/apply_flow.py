@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from textual.content import Content
 
+from client.api import default_tags
 from client.api.default_tags import IN_PROGRESS
 from client.errors import Exit, FrostError
 from client.tables.columns import Record
@@ -30,7 +31,7 @@ async def apply(place: "Collected") -> None:
     if workspace.applies.goes_on(tenant_id):
         await in_the_way(place)
         return
-    result = (await workspace.ask(lambda client: client.default_tags.preview(tenant_id))).wire()
+    result = (await workspace.ask(default_tags.preview(tenant_id))).wire()
     counts = texts_apply.summary({"result": result})
     if not counts["updated"] and not counts["failed"]:
         place.frame.toast(f"Nothing lacks a default tag: {counts['examined']:,} resources looked at, none would change")
@@ -53,7 +54,7 @@ async def undo(place: "Collected", run: Record) -> None:
     if workspace.applies.goes_on(tenant_id):
         await in_the_way(place, own=False)
         return
-    result = (await workspace.ask(lambda client: client.default_tags.undo_preview(tenant_id, run_id))).wire()
+    result = (await workspace.ask(default_tags.undo_preview(tenant_id, run_id))).wire()
     counts = texts_apply.summary({"result": result})
     facts = [
         ("Tenant", workspace.name_of(tenant_id)),

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from client.api import default_tags
 from client.errors import FrostError
-from client.models.default_tags import DefaultTags as Stored
-from client.models.default_tags import TagVersion
+from client.models.default_tags import DefaultTags, TagVersion
 from client.tables.columns import time_text
 from client.tables.default_tags import person_text
 from client.tag_changes import TagChanges, difference
@@ -17,7 +17,7 @@ from tui.shell.messages import Undoable
 from tui.state.tag_draft import TagDraft
 
 if TYPE_CHECKING:
-    from client.api.client import Client
+    from client.transport.call import Versioned
     from tui.shell.remote_list_screen import Collected
 
 EFFECT = "new resources get it within half a minute; those that exist keep their tags until an apply"
@@ -45,9 +45,7 @@ async def save(place: "Collected") -> None:
         if not await agreed(place, "Save default tags?", before, wanted, overwriting=overwriting):
             return
         try:
-            stored = await place.workspace.ask(
-                lambda client, wanted=wanted, version=version: client.default_tags.put(tenant_id, wanted, version)  # type: ignore[misc]
-            )
+            stored = await place.workspace.versioned(default_tags.put(tenant_id, wanted, version))
         except FrostError as error:
             if error.code != STALE:
                 raise
@@ -68,7 +66,7 @@ async def put_back(place: "Collected", tags: Mapping[str, str], newest: int, now
     if not await agreed(place, "Put this set back?", now, tags, yes="Put back"):
         return
     try:
-        stored = await place.workspace.ask(lambda client: client.default_tags.put(tenant_id, tags, newest))
+        stored = await place.workspace.versioned(default_tags.put(tenant_id, tags, newest))
     except FrostError as error:
         if error.code != STALE:
             raise
@@ -116,33 +114,27 @@ async def _settled(place: "Collected", draft: TagDraft) -> str | None:
     Return `merge` or `overwrite`; None if the draft is left unchanged or equals the stored set.
     """
     tenant_id = place.tenant_id
-    theirs = await place.workspace.ask(lambda client: client.default_tags.get(tenant_id))
-    newest = await place.workspace.ask(lambda client: _newest(client, tenant_id))
-    if theirs.tags == draft.tags:
+    theirs = await place.workspace.versioned(default_tags.get(tenant_id))
+    newest = next(iter(await place.workspace.ask(default_tags.history_page(tenant_id, limit=1))), None)
+    if theirs.record.tags == draft.tags:
         _taken(place, tenant_id, theirs)
         place.frame.toast("The same set was stored meanwhile: there is nothing left to save")
         return None
-    marked = draft.conflicts(theirs.tags)
+    marked = draft.conflicts(theirs.record.tags)
     words = f"Version {theirs.version} was stored after your draft was begun{_by(newest)}."
     dialog = TagConflict(
         words,
-        difference_lines(difference(draft.base, theirs.tags), marked),
+        difference_lines(difference(draft.base, theirs.record.tags), marked),
         difference_lines(draft.changes, marked),
     )
     way = await place.app.push_screen_wait(dialog)
     if way == "merge":
-        draft.merge(theirs.tags, theirs.version)
+        draft.merge(theirs.record.tags, theirs.version)
     elif way == "overwrite":
-        draft.stand_on(theirs.tags, theirs.version)
+        draft.stand_on(theirs.record.tags, theirs.version)
     place.workspace.tag_drafts.keep(tenant_id)
     _put(place, tenant_id, theirs)
     return way
-
-
-async def _newest(client: "Client", tenant_id: str) -> TagVersion | None:
-    async for page in client.default_tags.history(tenant_id):
-        return next(iter(page), None)
-    return None
 
 
 def _by(version: TagVersion | None) -> str:
@@ -153,27 +145,29 @@ def _by(version: TagVersion | None) -> str:
     return f", {time_text(told.get('changedAt'))}" + (f" by {safe(who, 60)}" if who else "")
 
 
-def _taken(place: "Collected", tenant_id: str, stored: Stored, *, own: bool = False) -> None:
+def _taken(place: "Collected", tenant_id: str, stored: "Versioned[DefaultTags]", *, own: bool = False) -> None:
     """Update draft and list with the stored set. After an `own` save, the draft retains only later edits."""
     drafts = place.workspace.tag_drafts
     if (draft := drafts.of(tenant_id)) is not None:
         take = draft.saved if own else draft.follow
-        take(stored.tags, stored.version)
+        take(stored.record.tags, stored.version)
         drafts.keep(tenant_id)
     _put(place, tenant_id, stored)
     place.workspace.refresh()
 
 
-def _put(place: "Collected", tenant_id: str, stored: Stored) -> None:
-    record = {"id": tenant_id, "tags": stored.tags, "version": stored.version}
+def _put(place: "Collected", tenant_id: str, stored: "Versioned[DefaultTags]") -> None:
+    record = {"id": tenant_id, "tags": stored.record.tags, "version": stored.version}
     place.workspace.collections.put("default tags", tenant_id, record)
 
 
-def _offer_undo(place: "Collected", tenant_id: str, before: Mapping[str, str], stored: Stored) -> None:
-    changes = difference(before, stored.tags)
+def _offer_undo(
+    place: "Collected", tenant_id: str, before: Mapping[str, str], stored: "Versioned[DefaultTags]"
+) -> None:
+    changes = difference(before, stored.record.tags)
 
     async def undo() -> None:
-        put = await place.workspace.ask(lambda client: client.default_tags.put(tenant_id, before, stored.version))
+        put = await place.workspace.versioned(default_tags.put(tenant_id, before, stored.version))
         _taken(place, tenant_id, put)
 
     name = place.workspace.name_of(tenant_id)

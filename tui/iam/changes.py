@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from client.api import groups, policies
 from client.errors import FrostError
 from client.tables.columns import Record, kind_and_id, time_text
 from tui.iam.effect_dialog import EffectConfirm
@@ -30,7 +31,7 @@ async def agreed(
     destructive: bool = False,
 ) -> bool:
     """Show the effect of changes and ask the user to confirm."""
-    found = await effect(place.workspace.ask, place.tenant_id, changes)
+    found = await effect(place.workspace, place.tenant_id, changes)
     facts = [*facts, ("Tenant", place.workspace.name_of(place.tenant_id))]
     dialog = EffectConfirm(question, facts, found, yes=yes, destructive=destructive or found.takes)
     return await place.app.push_screen_wait(dialog)
@@ -117,13 +118,11 @@ async def add_members(place: "Collected", group: Record) -> None:
     if not await agreed(place, f"Add {words}?", facts, changes, yes="Add"):
         return
     ask = place.workspace.ask
-    done = await each(
-        place, chosen, lambda one: ask(lambda client: client.groups.add_member(tenant_id, group_id, *kind_and_id(one)))
-    )
+    done = await each(place, chosen, lambda one: ask(groups.add_member(tenant_id, group_id, *kind_and_id(one))))
 
     async def undo() -> None:
         for one in done:
-            await ask(lambda client, one=one: client.groups.remove_member(tenant_id, group_id, *kind_and_id(one)))  # type: ignore[misc]
+            await ask(groups.remove_member(tenant_id, group_id, *kind_and_id(one)))
         place.workspace.refresh()
 
     names = _names(done)
@@ -142,12 +141,12 @@ async def remove_members(place: "Collected", group: Record, members: Sequence[Re
     done = await each(
         place,
         members,
-        lambda one: ask(lambda client: client.groups.remove_member(tenant_id, group_id, *kind_and_id(one))),
+        lambda one: ask(groups.remove_member(tenant_id, group_id, *kind_and_id(one))),
     )
 
     async def undo() -> None:
         for one in done:
-            await ask(lambda client, one=one: client.groups.add_member(tenant_id, group_id, *kind_and_id(one)))  # type: ignore[misc]
+            await ask(groups.add_member(tenant_id, group_id, *kind_and_id(one)))
         place.workspace.refresh()
 
     names = _names(done)
@@ -173,12 +172,12 @@ async def attach(place: "Collected", policy: Record, attachees: Sequence[Record]
     done = await each(
         place,
         attachees,
-        lambda one: ask(lambda client: client.policies.attach(tenant_id, policy_id, *kind_and_id(one))),
+        lambda one: ask(policies.attach(tenant_id, policy_id, *kind_and_id(one))),
     )
 
     async def undo() -> None:
         for one in done:
-            await ask(lambda client, one=one: client.policies.detach(tenant_id, policy_id, *kind_and_id(one)))  # type: ignore[misc]
+            await ask(policies.detach(tenant_id, policy_id, *kind_and_id(one)))
         place.workspace.refresh()
 
     names = _names(done)
@@ -196,12 +195,12 @@ async def detach(place: "Collected", policy: Record, attachees: Sequence[Record]
     done = await each(
         place,
         attachees,
-        lambda one: ask(lambda client: client.policies.detach(tenant_id, policy_id, *kind_and_id(one))),
+        lambda one: ask(policies.detach(tenant_id, policy_id, *kind_and_id(one))),
     )
 
     async def undo() -> None:
         for one in done:
-            await ask(lambda client, one=one: client.policies.attach(tenant_id, policy_id, *kind_and_id(one)))  # type: ignore[misc]
+            await ask(policies.attach(tenant_id, policy_id, *kind_and_id(one)))
         place.workspace.refresh()
 
     names = _names(done)

@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from textual.binding import BindingType
 
+from client.api import groups as group_calls
 from client.errors import FrostError
 from client.tables.columns import Column, Record, time_text
 from client.tables.iam import GROUP, MEMBER
@@ -69,7 +70,7 @@ class Groups(Collected):
         tenant_id = self.tenant_id
 
         async def save(values: Mapping[str, str]) -> None:
-            made = (await self.workspace.ask(lambda client: client.groups.create(tenant_id, **values))).wire()
+            made = (await self.workspace.ask(group_calls.create(tenant_id, **values))).wire()
             self.set_filter("")
             self.workspace.collections.put("groups", tenant_id, made)
             self.post_message(Lasting("creating a group"))
@@ -88,9 +89,7 @@ class Groups(Collected):
             changed = {name: value for name, value in values.items() if value != group[name]}
             if changed:
                 record, version = str(group["id"]), int(group["version"])
-                made = await self.workspace.ask(
-                    lambda client: client.groups.update(tenant_id, record, version=version, **changed)
-                )
+                made = await self.workspace.ask(group_calls.update(tenant_id, record, version=version, **changed))
                 self.workspace.collections.put("groups", tenant_id, made.wire())
                 self.post_message(Lasting("editing a group"))
 
@@ -98,7 +97,7 @@ class Groups(Collected):
             nonlocal group
             assert group is not None
             record = str(group["id"])
-            group = (await self.workspace.ask(lambda client: client.groups.get(tenant_id, record))).wire()
+            group = (await self.workspace.ask(group_calls.get(tenant_id, record))).wire()
             self.workspace.collections.put("groups", tenant_id, group)
             return group
 
@@ -136,7 +135,7 @@ class Groups(Collected):
             return
         identifier, version = str(group["id"]), int(group["version"])
         try:
-            await self.workspace.ask(lambda client: client.groups.delete(tenant_id, identifier, version))
+            await self.workspace.ask(group_calls.delete(tenant_id, identifier, version))
         except FrostError as error:
             if error.code != "STALE_VERSION":
                 raise

@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from textual.binding import BindingType
 
+from client.api import policies as policy_calls
 from client.errors import FrostError
 from client.tables.columns import Column, Record, kind_and_id, time_text
 from client.tables.iam import ATTACHMENT, POLICY
@@ -124,9 +125,7 @@ class Policies(Collected):
             changed = {name: value for name, value in values.items() if value != policy[name]}
             if changed:
                 identifier, version = str(policy["id"]), int(policy["version"])
-                made = await self.workspace.ask(
-                    lambda client: client.policies.update(tenant_id, identifier, version=version, **changed)
-                )
+                made = await self.workspace.ask(policy_calls.update(tenant_id, identifier, version=version, **changed))
                 self.workspace.collections.put("policies", tenant_id, made.wire())
                 self.post_message(Lasting("editing a policy"))
 
@@ -134,7 +133,7 @@ class Policies(Collected):
             nonlocal policy
             assert policy is not None
             identifier = str(policy["id"])
-            policy = (await self.workspace.ask(lambda client: client.policies.get(tenant_id, identifier))).wire()
+            policy = (await self.workspace.ask(policy_calls.get(tenant_id, identifier))).wire()
             self.workspace.collections.put("policies", tenant_id, policy)
             return policy
 
@@ -155,7 +154,7 @@ class Policies(Collected):
             return
         identifier, version = str(policy["id"]), int(policy["version"])
         try:
-            await self.workspace.ask(lambda client: client.policies.delete(tenant_id, identifier, version))
+            await self.workspace.ask(policy_calls.delete(tenant_id, identifier, version))
         except FrostError as error:
             if error.code != "STALE_VERSION":
                 raise

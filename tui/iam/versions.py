@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from textual.binding import BindingType
 
+from client.api import analysis, policies
 from client.errors import FrostError
 from client.tables.columns import Column, Record, time_text
 from client.tables.iam import VERSION
@@ -71,7 +72,7 @@ class Versions(Inner):
         tenant_id = self.tenant_id
         # Without a current time, constraints on the time make an operation conditional, as others do.
         found = await self.workspace.ask(
-            lambda client: client.trials.coverage(tenant_id, text, facts={"currentTime": None}, compare=compare)
+            analysis.coverage(tenant_id, text, facts={"currentTime": None}, compare=compare)
         )
         title = f"Version {number} to {new['version']}"
         self.app.push_screen(Difference(title, document_text(old["document"]), text, found["targets"][0]))
@@ -93,7 +94,7 @@ class Versions(Inner):
             return
         version = int(new["version"])
         try:
-            await self.workspace.ask(lambda client: client.policies.roll_back(tenant_id, policy, number, version))
+            await self.workspace.ask(policies.roll_back(tenant_id, policy, number, version))
         except FrostError as error:
             self.tell(error, f"{changes.stale_words(error)} " if error.code == "STALE_VERSION" else "")
         else:

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from client import quota_request
+from client.api import quotas
 from client.errors import FrostError
 from client.quota_request import Foreseen
 from client.tables.columns import Record
@@ -42,9 +43,7 @@ async def request(place: "Collected", quota: Record, fill: Fill, *, limit: int |
             return None
         try:
             made: Record = (
-                await place.workspace.ask(
-                    lambda client: client.quotas.request(tenant_id, resource_type, wish.limit, wish.reason)
-                )
+                await place.workspace.ask(quotas.request(tenant_id, resource_type, wish.limit, wish.reason))
             ).wire()
         finally:
             place.workspace.refresh()  # the expected outcome may have been based on outdated figures
@@ -87,7 +86,7 @@ async def request_of_organization(
     """
     resource_type, tenant = str(quota["resourceType"]), place.workspace.tenant or {}
     organization_id, name = str(tenant.get("organizationId", "")), str(tenant.get("organizationName", ""))
-    found = await place.workspace.ask(lambda client: client.quotas.of_organization(organization_id))
+    found = await place.workspace.ask(quotas.organization_report(organization_id))
     own: Record = next(one.wire() for one in found if one.resource_type == resource_type)
     facts = [
         ("In use", _amount(own, "used")),
@@ -108,9 +107,7 @@ async def request_of_organization(
     async def send(wish: Wish) -> Record:
         try:
             made = await place.workspace.ask(
-                lambda client: client.quotas.request_organization(
-                    organization_id, resource_type, wish.limit, wish.reason
-                )
+                quotas.request_organization(organization_id, resource_type, wish.limit, wish.reason)
             )
         finally:
             place.workspace.refresh()

@@ -4,10 +4,11 @@ A tenant has at most one running apply, so its newest run is enough. Runs contin
 connection, they are tracked again.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from client.api import default_tags
 from client.api.default_tags import IN_PROGRESS
 from client.errors import Exit, FrostError
 from client.tables.columns import Record
@@ -15,8 +16,8 @@ from client.texts import apply
 from tui.state.event_stream import watched
 
 if TYPE_CHECKING:
-    from client.api.client import Client
-    from tui.state.event_stream import Ask, Spawn
+    from tui.state.event_stream import Spawn
+    from tui.state.requests import Requests
 
 
 class Run:
@@ -40,15 +41,14 @@ class Applies:
 
     def __init__(
         self,
-        client: Callable[[], Awaitable["Client"]],
-        ask: "Ask",
+        requests: "Requests",
         spawn: "Spawn",
         changed: Callable[[], None],
         ended: Callable[[str, Mapping[str, Any]], None],
         refused: Callable[[str, FrostError], None],
     ) -> None:
         """`refused` is called if a queued apply cannot start."""
-        self._client, self._ask, self._spawn = client, ask, spawn
+        self._requests, self._spawn = requests, spawn
         self._changed, self._ended, self._refused = changed, ended, refused
         self._runs: dict[str, Run] = {}
         self._afterwards: set[str] = set()
@@ -117,7 +117,7 @@ class Applies:
 
     async def _follow(self, tenant_id: str, run: Run) -> None:
         try:
-            async for operation in watched(await self._client(), self._ask, tenant_id, run.id):
+            async for operation in watched(self._requests, tenant_id, run.id):
                 run.operation, run.lost = operation, ""
                 self._changed()
         except FrostError as error:
@@ -136,12 +136,12 @@ class Applies:
 
     async def start(self, tenant_id: str) -> None:
         """Start an apply with the stored set. Raises FrostError IN_PROGRESS while another run is open."""
-        started = await self._ask(lambda client: client.default_tags.apply(tenant_id))
+        started = await self._requests.ask(default_tags.apply(tenant_id))
         self.follow(tenant_id, started.run_id or started.operation_id, started.wire())
 
     async def undo(self, tenant_id: str, run_id: str) -> None:
         """Start to remove the tags that a run added. Raises FrostError IN_PROGRESS while another run is open."""
-        started = await self._ask(lambda client: client.default_tags.undo(tenant_id, run_id))
+        started = await self._requests.ask(default_tags.undo(tenant_id, run_id))
         self.follow(tenant_id, started.run_id or started.operation_id, started.wire())
 
     def start_afterwards(self, tenant_id: str, *, wanted: bool = True) -> None:
@@ -157,7 +157,7 @@ class Applies:
     async def _begin(self, tenant_id: str) -> None:
         """Start the queued apply. If another run has started first, wait for that one as well."""
         try:
-            started = await self._ask(lambda client: client.default_tags.apply(tenant_id))
+            started = await self._requests.ask(default_tags.apply(tenant_id))
         except FrostError as error:
             if error.code == IN_PROGRESS and error.run_id:
                 await self._taken_up(tenant_id, Run(error.run_id, {"status": "pending", "runId": error.run_id}))

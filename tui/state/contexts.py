@@ -11,18 +11,18 @@ from client.tables.columns import Record
 from client.text import safe
 
 if TYPE_CHECKING:
-    from client.api.client import Client
     from client.connection import Connection
+    from client.transport.async_client import AsyncClient
 
 
-def open_client(connection: "Connection") -> "Client":
+def open_client(connection: "Connection") -> "AsyncClient":
     """Return the asynchronous client. Its imports take longer than a frame."""
-    from client.api.client import Client
+    from client.transport.async_client import AsyncClient
 
     # Start a stopped platform now, for the user who opens the client, but not later, after another stop.
     want_platform(connection)
     connection.leaves_stopped = True
-    return Client(connection)
+    return AsyncClient(connection)
 
 
 def want_platform(connection: "Connection") -> None:

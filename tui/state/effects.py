@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from client.api import analysis, groups
 from client.errors import FrostError
 from client.tables.columns import Record
 from client.texts.effects import under_words
 
 if TYPE_CHECKING:
-    from client.api.client import Client
-    from tui.state.event_stream import Ask
+    from tui.state.requests import Requests
 
 Change = Mapping[str, str]
 """A change as in `iam/preview`: `change` and the ids of its resources."""
@@ -96,39 +96,35 @@ def _named(principals: Sequence[Record]) -> str:
     return f"{principals[0].get('name', '')}{more}"
 
 
-async def effect(ask: "Ask", tenant_id: str, changes: Sequence[Change]) -> Effect:
+async def effect(requests: "Requests", tenant_id: str, changes: Sequence[Change]) -> Effect:
     """Return the effect of several changes together. Errors become part of the result: the user must confirm anyway."""
     found: dict[tuple[str, str], dict[str, Any]] = {}
     refused = ""
     try:
         for change in changes:
             names = {name: value for name, value in change.items() if name != "change"}
-            kind = change["change"]
-            answer = await ask(lambda client, kind=kind, names=names: client.trials.preview(tenant_id, kind, **names))  # type: ignore[misc]
+            answer = await requests.ask(analysis.preview(tenant_id, change["change"], **names))
             if not refused and isinstance(told := answer.get("refused"), Mapping):
                 refused = str(told.get("message", ""))
             for principal in answer["principals"]:
                 key = (str(principal["type"]), str(principal["id"]))
                 found[key] = _both(found[key], principal) if key in found else dict(principal)
-        await _add_states(ask, tenant_id, found)
+        await _add_states(requests, tenant_id, found)
     except FrostError as error:
         return Effect(problem=error.message)
     return Effect(sorted(found.values(), key=_weight), refused=refused)
 
 
-async def _add_states(ask: "Ask", tenant_id: str, found: Mapping[tuple[str, str], dict[str, Any]]) -> None:
+async def _add_states(requests: "Requests", tenant_id: str, found: Mapping[tuple[str, str], dict[str, Any]]) -> None:
     """Add current states: a revoked key has permissions, but cannot use them."""
     kinds = {kind for kind, _ in found}
     with suppress(FrostError):  # the effect is known without states
-        for known in await ask(lambda client: client.principals.keys(tenant_id)) if "api_key" in kinds else ():
-            _add_state(found, "api_key", str(known["id"]), str(known.get("status", "")))
+        for key in await requests.ask(groups.keys(tenant_id)) if "api_key" in kinds else ():
+            _add_state(found, "api_key", key.id, key.status)
         if "workload_identity" in kinds:
-            for bound in await ask(lambda client: _identities(client, tenant_id)):
-                _add_state(found, "workload_identity", bound["id"], "inert" if bound.get("inert") else "active")
-
-
-async def _identities(client: "Client", tenant_id: str) -> list[dict[str, Any]]:
-    return [binding.wire() async for page in client.principals.identity_pages(tenant_id) for binding in page]
+            async for page in requests.pages(groups.identity_page(tenant_id)):
+                for binding in page:
+                    _add_state(found, "workload_identity", binding.id, "inert" if binding.inert else "active")
 
 
 def _add_state(found: Mapping[tuple[str, str], dict[str, Any]], kind: str, identifier: str, state: str) -> None:

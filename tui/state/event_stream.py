@@ -2,16 +2,17 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
+from client.api import operations
 from client.errors import FrostError
-from client.operations import COALESCE_SECONDS, readings
+from client.operations import COALESCE_SECONDS, is_final, readings
 
 if TYPE_CHECKING:
-    from client.api.client import Client
     from client.transport.events import Signal
+    from tui.state.requests import Requests
 
 Work = Callable[[], Coroutine[Any, Any, None]]
 """Creates a coroutine when the task starts. A coroutine of a cancelled task would never be awaited."""
@@ -29,21 +30,17 @@ class Spawn(Protocol):
     def __call__(self, name: str, work: Work | None) -> None: ...
 
 
-Ask = Callable[[Callable[["Client"], Awaitable[Any]]], Awaitable[Any]]
-"""Sends one request to the platform (`Workspace.ask`)."""
-
-
 class Following:
     """One event stream at a time. `refresh` is called with the resource types of coalesced signals."""
 
     def __init__(
         self,
-        client: Callable[[], Awaitable["Client"]],
+        requests: "Requests",
         spawn: Spawn,
         refresh: Callable[[frozenset[str]], None],
         failed: Callable[[FrostError], None],
     ) -> None:
-        self._client, self._spawn, self._refresh, self._failed = client, spawn, refresh, failed
+        self._requests, self._spawn, self._refresh, self._failed = requests, spawn, refresh, failed
         self._tenant_id = ""
         self._types: set[str] = set()
 
@@ -61,9 +58,8 @@ class Following:
         self._spawn("reload", None)
 
     async def _follow(self, tenant_id: str) -> None:
-        client = await self._client()
         try:
-            async for signal in client.events(tenant_id):
+            async for signal in self._requests.events(tenant_id, lambda _: None):
                 if signal.type != PROGRESS:
                     self._note(signal)
         except FrostError as error:
@@ -89,12 +85,7 @@ LOOK_SECONDS = 2.0
 """Interval between two `stat` calls on the configuration file."""
 
 
-def watched(
-    client: "Client",
-    ask: "Ask",
-    tenant_id: str,
-    operation_id: str,
-) -> AsyncIterator[dict[str, Any]]:
+def watched(requests: "Requests", tenant_id: str, operation_id: str) -> AsyncIterator[dict[str, Any]]:
     """Yield an operation after each read, until its end.
 
     Raises:
@@ -102,10 +93,9 @@ def watched(
     """
 
     async def read() -> dict[str, Any]:
-        operation: dict[str, Any] = (await ask(lambda client: client.operations.get(tenant_id, operation_id))).wire()
-        return operation
+        return (await requests.ask(operations.get(tenant_id, operation_id))).wire()
 
-    return readings(read, lambda listening: client.events(tenant_id, listening))
+    return readings(read, partial(requests.events, tenant_id), is_final)
 
 
 async def changes(path: str) -> AsyncIterator[None]:
@@ -121,7 +111,7 @@ async def changes(path: str) -> AsyncIterator[None]:
 
 def _stamp(path: str) -> tuple[int, ...]:
     try:
-        found = os.stat(path)  # noqa: PTH116  (paths in the config are strings)
+        status = os.stat(path)  # noqa: PTH116  (paths in the config are strings)
     except OSError:
         return ()
-    return found.st_ino, found.st_mtime_ns, found.st_size
+    return status.st_ino, status.st_mtime_ns, status.st_size

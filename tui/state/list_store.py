@@ -5,19 +5,19 @@ list of members), so that a late response for another tenant is never shown. Rec
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from client.errors import Exit, FrostError
 from client.tables.columns import Record
 from client.text import safe
-from tui.state.loaders import READ, First
+from tui.state.loaders import LOADERS, First
 from tui.state.single_flight import SingleFlight
 
 if TYPE_CHECKING:
-    from client.api.client import Client
-    from tui.state.event_stream import Ask, Spawn
+    from tui.state.event_stream import Spawn
+    from tui.state.requests import Requests
 
 KEPT = 60
 """Number of cached lists, apart from those being read."""
@@ -89,10 +89,24 @@ Read = Callable[[Reading], Awaitable[None]]
 
 
 class Collections:
-    """The lists of the context in use. `changed` is called with the name of a list whose rows or state change."""
+    """The lists of the context in use.
 
-    def __init__(self, ask: "Ask", spawn: "Spawn", changed: Callable[[str], None]) -> None:
-        self._ask, self._spawn, self._changed = ask, spawn, changed
+    Args:
+        requests: Sends the requests.
+        require_session: Raises FrostError while no list can be read. Called before each page.
+        spawn: Runs background tasks.
+        changed: Called with the name of a list whose rows or state change.
+    """
+
+    def __init__(
+        self,
+        requests: "Requests",
+        require_session: Callable[[], None],
+        spawn: "Spawn",
+        changed: Callable[[str], None],
+    ) -> None:
+        self._requests, self._require_session = requests, require_session
+        self._spawn, self._changed = spawn, changed
         self._lists: dict[Listed, Rows] = {}
         self._readings: dict[str, Reading] = {}
         """By the name of the background task. `_current` removes those that have ended."""
@@ -211,15 +225,13 @@ class Collections:
     async def _pages(self, listed: Listed, rows: Rows) -> tuple[list[Record], bool]:
         """Return the records, up to the limit of a log, and whether there may be more."""
         found: list[Record] = []
-        pages: AsyncIterator[Sequence[Record]] | None = None
-
-        def next_page(client: "Client") -> Awaitable[Sequence[Record] | None]:
-            nonlocal pages
-            pages = pages or READ[listed.name](client, listed.tenant_id, listed.subject)
-            return anext(pages, None)
-
+        pages = LOADERS[listed.name](self._requests, listed.tenant_id, listed.subject)
         cut = False
-        while not cut and (page := await self._ask(next_page)) is not None:
+        while not cut:
+            self._require_session()
+            page = await anext(pages, None)
+            if page is None:
+                break
             found += page
             cut = 0 < rows.most <= len(found)
             rows.total = page.total if isinstance(page, First) else 0

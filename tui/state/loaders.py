@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from client.api import account, activity, analysis, default_tags, groups, keys, operations, policies, quotas
 from client.tables.columns import Record, kind_and_id
 
 if TYPE_CHECKING:
-    from client.api.activity import Which
-    from client.api.client import Client
+    from client.transport.call import Call
+    from tui.state.requests import Requests
 
 RUNS = "apply runs"
 """The list of a tenant's recent applies of default tags."""
@@ -28,125 +29,120 @@ class Model(Protocol):
     def wire(self) -> dict[str, Any]: ...
 
 
-Read = Callable[["Client", str, str], AsyncIterator[Sequence[Record]]]
+M = TypeVar("M", bound=Model)
+Load = Callable[["Requests", str, str], AsyncIterator[Sequence[Record]]]
 
 
-async def _paged(pages: AsyncIterator[Sequence[Model]]) -> AsyncIterator[Sequence[Record]]:
-    async for page in pages:
+async def _paged(requests: "Requests", call: "Call[list[M]]") -> AsyncIterator[Sequence[Record]]:
+    async for page in requests.pages(call):
         yield [model.wire() for model in page]
 
 
-async def _keyed(pages: AsyncIterator[Sequence[Model]]) -> AsyncIterator[Sequence[Record]]:
+async def _keyed(requests: "Requests", call: "Call[list[M]]") -> AsyncIterator[Sequence[Record]]:
     """Add `key`, which combines type and id, to rows that only both identify."""
-    async for page in pages:
+    async for page in requests.pages(call):
         yield [{**record, "key": ":".join(kind_and_id(record))} for record in (model.wire() for model in page)]
 
 
-async def _catalogue(client: "Client", _tenant: str, _subject: str) -> AsyncIterator[Sequence[Record]]:
-    yield await client.catalogue.operations()
+async def _catalogue(requests: "Requests", _tenant: str, _subject: str) -> AsyncIterator[Sequence[Record]]:
+    yield [operation.wire() for operation in await requests.ask(analysis.operations())]
 
 
-async def _principals(client: "Client", tenant: str, _subject: str) -> AsyncIterator[Sequence[Record]]:
+async def _principals(requests: "Requests", tenant: str, _subject: str) -> AsyncIterator[Sequence[Record]]:
     """Yield API keys and workload identities, the possible members of a group."""
     yield [
         {
-            "key": f"api_key:{key['id']}",
+            "key": f"api_key:{key.id}",
             "type": "api_key",
-            "id": key["id"],
-            "name": key.get("name", ""),
-            "status": key.get("status", ""),
-            "about": key.get("description") or "",
+            "id": key.id,
+            "name": key.name,
+            "status": key.status,
+            "about": key.description,
         }
-        for key in await client.principals.keys(tenant)
+        for key in await requests.ask(groups.keys(tenant))
     ]
-    async for page in client.principals.identity_pages(tenant):
+    async for page in requests.pages(groups.identity_page(tenant)):
         yield [
             {
-                "key": f"workload_identity:{binding['id']}",
+                "key": f"workload_identity:{binding.id}",
                 "type": "workload_identity",
-                "id": binding["id"],
-                "name": f"{binding.get('namespace')}/{binding.get('serviceAccount')}",
-                "status": "inert" if binding.get("inert") else "active",
-                "about": f"cluster {binding.get('clusterId')}",
+                "id": binding.id,
+                "name": f"{binding.namespace}/{binding.service_account}",
+                "status": "inert" if binding.inert else "active",
+                "about": f"cluster {binding.cluster_id}",
             }
-            for binding in (model.wire() for model in page)
+            for binding in page
         ]
 
 
-async def _versions(client: "Client", tenant: str, policy: str) -> AsyncIterator[Sequence[Record]]:
+async def _versions(requests: "Requests", tenant: str, policy: str) -> AsyncIterator[Sequence[Record]]:
     newest = 0
-    async for page in client.policies.version_pages(tenant, policy):
+    async for page in requests.pages(policies.version_page(tenant, policy)):
         rows = [model.wire() for model in page]
         newest = newest or max((int(row["version"]) for row in rows), default=0)
         yield [{**row, "key": str(row["version"]), "newest": row["version"] == newest} for row in rows]
 
 
-async def _access(client: "Client", tenant: str, subject: str) -> AsyncIterator[Sequence[Record]]:
-    answer = await client.trials.access(tenant, *_pair(subject))
+async def _access(requests: "Requests", tenant: str, subject: str) -> AsyncIterator[Sequence[Record]]:
+    answer = await requests.ask(analysis.access(tenant, *_pair(subject)))
     yield answer["operations"]
 
 
-async def _who(client: "Client", tenant: str, subject: str) -> AsyncIterator[Sequence[Record]]:
+async def _who(requests: "Requests", tenant: str, subject: str) -> AsyncIterator[Sequence[Record]]:
     operation, _, target = subject.partition(" ")
-    answer = await client.trials.who(tenant, operation, target)
-    listed = [*answer["principals"], *(answer.get("conditional") or ())]
-    found = [{**principal, "key": ":".join(kind_and_id(principal))} for principal in listed]
-    yield First(found, answer["total"] + (answer.get("conditionalTotal") or 0))
+    answer = await requests.ask(analysis.who(tenant, operation, target))
+    matches = [*answer["principals"], *(answer.get("conditional") or ())]
+    principals = [{**principal, "key": ":".join(kind_and_id(principal))} for principal in matches]
+    yield First(principals, answer["total"] + (answer.get("conditionalTotal") or 0))
 
 
-async def _own_keys(client: "Client", _tenant: str, _subject: str) -> AsyncIterator[Sequence[Record]]:
-    yield [key.wire() for key in await client.keys.own()]
+async def _own_keys(requests: "Requests", _tenant: str, _subject: str) -> AsyncIterator[Sequence[Record]]:
+    yield [key.wire() for key in await requests.ask(keys.own())]
 
 
-async def _grantable(client: "Client", tenant: str, _subject: str) -> AsyncIterator[Sequence[Record]]:
-    yield [scope.wire() for scope in await client.keys.grantable(tenant)]
+async def _grantable(requests: "Requests", tenant: str, _subject: str) -> AsyncIterator[Sequence[Record]]:
+    yield [scope.wire() for scope in await requests.ask(keys.grantable_scopes(tenant))]
 
 
-async def _sessions(client: "Client", _tenant: str, _subject: str) -> AsyncIterator[Sequence[Record]]:
-    yield [session.wire() for session in await client.sessions.active()]
+async def _sessions(requests: "Requests", _tenant: str, _subject: str) -> AsyncIterator[Sequence[Record]]:
+    yield [session.wire() for session in await requests.ask(account.sessions())]
 
 
-async def _default_tags(client: "Client", tenant: str, _subject: str) -> AsyncIterator[Sequence[Record]]:
-    found = await client.default_tags.get(tenant)
-    yield [{"id": tenant, "tags": found.tags, "version": found.version}]
+async def _default_tags(requests: "Requests", tenant: str, _subject: str) -> AsyncIterator[Sequence[Record]]:
+    stored, version = await requests.versioned(default_tags.get(tenant))
+    yield [{"id": tenant, "tags": stored.tags, "version": version}]
 
 
-async def _apply_preview(client: "Client", tenant: str, tags: str) -> AsyncIterator[Sequence[Record]]:
+async def _apply_preview(requests: "Requests", tenant: str, tags: str) -> AsyncIterator[Sequence[Record]]:
     """Yield the preview of an apply. The subject is an unsaved set as JSON, or ""."""
-    found = await client.default_tags.preview(tenant, json.loads(tags) if tags else None)
-    yield [found.wire()]
+    yield [(await requests.ask(default_tags.preview(tenant, json.loads(tags) if tags else None))).wire()]
 
 
-async def _runs(client: "Client", tenant: str, _subject: str) -> AsyncIterator[Sequence[Record]]:
-    yield [run.wire() for run in await client.default_tags.runs(tenant)]
+async def _runs(requests: "Requests", tenant: str, _subject: str) -> AsyncIterator[Sequence[Record]]:
+    yield [run.wire() for run in await requests.ask(default_tags.runs(tenant))]
 
 
-async def _operation(client: "Client", tenant: str, run: str) -> AsyncIterator[Sequence[Record]]:
-    yield [(await client.operations.get(tenant, run)).wire()]
+async def _operation(requests: "Requests", tenant: str, run: str) -> AsyncIterator[Sequence[Record]]:
+    yield [(await requests.ask(operations.get(tenant, run))).wire()]
 
 
-async def _quotas(client: "Client", tenant: str, _subject: str) -> AsyncIterator[Sequence[Record]]:
-    yield [quota.wire() for quota in await client.quotas.of_tenant(tenant)]
+async def _quotas(requests: "Requests", tenant: str, _subject: str) -> AsyncIterator[Sequence[Record]]:
+    yield [quota.wire() for quota in await quotas.load(requests.ask, tenant)]
 
 
-async def _organization_quotas(client: "Client", _tenant: str, organization: str) -> AsyncIterator[Sequence[Record]]:
-    yield [quota.wire() for quota in await client.quotas.of_organization(organization)]
+async def _organization_quotas(
+    requests: "Requests", _tenant: str, organization: str
+) -> AsyncIterator[Sequence[Record]]:
+    yield [quota.wire() for quota in await requests.ask(quotas.organization_report(organization))]
 
 
-async def _quota_requests(client: "Client", tenant: str, organization: str) -> AsyncIterator[Sequence[Record]]:
+async def _quota_requests(requests: "Requests", tenant: str, organization: str) -> AsyncIterator[Sequence[Record]]:
     """Yield the requests of a tenant and, if `organization` is set, those of its organization, newest first."""
-    found = {one.id: one.wire() async for page in client.quotas.requests(tenant) for one in page}
+    lists = [quotas.request_page(tenant)]
     if organization:
-        found |= {
-            one.id: one.wire() async for page in client.quotas.organization_requests(organization) for one in page
-        }
-    yield sorted(found.values(), key=lambda one: str(one.get("createdAt", "")), reverse=True)
-
-
-def _which(target: str) -> "Which":
-    from client.api.activity import Which
-
-    return Which(target=target)
+        lists.append(quotas.organization_request_page(organization))
+    rows = {row.id: row.wire() for call in lists async for page in requests.pages(call) for row in page}
+    yield sorted(rows.values(), key=lambda row: str(row.get("createdAt", "")), reverse=True)
 
 
 def _pair(subject: str) -> tuple[str, str]:
@@ -154,15 +150,15 @@ def _pair(subject: str) -> tuple[str, str]:
     return kind, identifier
 
 
-READ: Mapping[str, Read] = {
+LOADERS: Mapping[str, Load] = {
     "catalogue": _catalogue,
     "principals": _principals,
-    "groups": lambda client, tenant, _: _paged(client.groups.pages(tenant)),
-    "groups of": lambda client, tenant, subject: _paged(client.groups.pages(tenant, member=_pair(subject))),
-    "members": lambda client, tenant, group: _keyed(client.groups.member_pages(tenant, group)),
-    "policies": lambda client, tenant, _: _paged(client.policies.pages(tenant)),
-    "policies of": lambda client, tenant, subject: _paged(client.policies.pages(tenant, attachee=_pair(subject))),
-    "attachments": lambda client, tenant, policy: _keyed(client.policies.attachment_pages(tenant, policy)),
+    "groups": lambda requests, tenant, _: _paged(requests, groups.page(tenant)),
+    "groups of": lambda requests, tenant, subject: _paged(requests, groups.page(tenant, member=_pair(subject))),
+    "members": lambda requests, tenant, group: _keyed(requests, groups.member_page(tenant, group)),
+    "policies": lambda requests, tenant, _: _paged(requests, policies.page(tenant)),
+    "policies of": lambda requests, tenant, subject: _paged(requests, policies.page(tenant, attachee=_pair(subject))),
+    "attachments": lambda requests, tenant, policy: _keyed(requests, policies.attachment_page(tenant, policy)),
     "versions": _versions,
     "access": _access,
     "who": _who,
@@ -173,15 +169,19 @@ READ: Mapping[str, Read] = {
     "organization quotas": _organization_quotas,
     "quota requests": _quota_requests,
     "default tags": _default_tags,
-    "tag versions": lambda client, tenant, _: _paged(client.default_tags.history(tenant)),
+    "tag versions": lambda requests, tenant, _: _paged(requests, default_tags.history_page(tenant)),
     "apply preview": _apply_preview,
     RUNS: _runs,
     "operation": _operation,
-    "activity": lambda client, tenant, _: _paged(client.activity.of_tenant(tenant)),
-    "activity of": lambda client, tenant, target: _paged(client.activity.of_tenant(tenant, _which(target))),
-    "organization activity": lambda client, _, organization: _paged(client.activity.of_organization(organization)),
+    "activity": lambda requests, tenant, _: _paged(requests, activity.page(tenant)),
+    "activity of": lambda requests, tenant, target: _paged(
+        requests, activity.page(tenant, activity.ActivityFilter(target=target))
+    ),
+    "organization activity": lambda requests, _, organization: _paged(
+        requests, activity.organization_page(organization)
+    ),
 }
-"""Loaders by list. Arguments: client, tenant id and subject."""
+"""Loaders by list. Arguments: the requests, tenant id and subject."""
 _AUDITED = ("activity", "activity of", "organization activity")
 _ACCESS = ("access", "who", *_AUDITED)
 _PRINCIPALS = ("principals", "groups of", "policies of", "members", "attachments", *_ACCESS)

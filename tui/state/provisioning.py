@@ -1,6 +1,6 @@
 """Track the tenants being provisioned, including those that other clients created."""
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +10,8 @@ from client.tables.columns import Record
 from tui.state.event_stream import watched
 
 if TYPE_CHECKING:
-    from client.api.client import Client
-    from tui.state.event_stream import Ask, Spawn
+    from tui.state.event_stream import Spawn
+    from tui.state.requests import Requests
 
 
 class Provisioning:
@@ -22,13 +22,12 @@ class Provisioning:
 
     def __init__(
         self,
-        client: Callable[[], Awaitable["Client"]],
-        ask: "Ask",
+        requests: "Requests",
         spawn: "Spawn",
         changed: Callable[[], None],
         ended: Callable[[str, Mapping[str, Any]], None],
     ) -> None:
-        self._client, self._ask, self._spawn = client, ask, spawn
+        self._requests, self._spawn = requests, spawn
         self._changed, self._ended = changed, ended
         self._operations: dict[str, dict[str, Any]] = {}
 
@@ -63,7 +62,7 @@ class Provisioning:
 
     async def _watch(self, tenant_id: str, operation_id: str) -> None:
         try:
-            async for operation in watched(await self._client(), self._ask, tenant_id, operation_id):
+            async for operation in watched(self._requests, tenant_id, operation_id):
                 self._operations[tenant_id] = operation
                 self._changed()
         except Exception as error:

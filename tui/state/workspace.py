@@ -7,11 +7,13 @@ list in loaders.py. `spawn` runs background tasks, one for each name, and report
 
 import asyncio
 import os
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from client import times
+from client.api import account
+from client.api import tenants as tenant_calls
 from client.errors import SESSION_ENDED, Exit, FrostError
 from client.operations import REREAD_SECONDS
 from client.tables.columns import Record
@@ -29,10 +31,12 @@ from tui.state.provisioning import Provisioning
 from tui.state.single_flight import SingleFlight
 
 if TYPE_CHECKING:
-    from client.api.client import Client
     from client.connection import Connection
+    from client.transport.async_client import AsyncClient
+    from client.transport.call import Call, Change, Versioned
+    from client.transport.events import Listening, Signal
 
-Answer = TypeVar("Answer")
+T = TypeVar("T")
 
 MAY_CREATE = ("owner", "admin")
 CANNOT_START = frozenset({"FILE_REFUSED", "FOLDER_REFUSED", "FOLDER_UNUSABLE"})
@@ -71,15 +75,13 @@ class Workspace:
         self._spawn, self._changed, self._notice = spawn, changed, notice
         self._tenant_flag = tenant_flag
         self._read_only_flag = read_only
-        self._following = Following(self.client, spawn, self._signalled, self._follow_failed)
+        self._following = Following(self, spawn, self._signalled, self._follow_failed)
         self._loading = SingleFlight(spawn, "load", self.load)
-        self.collections = Collections(self._ask_for_list, spawn, self._list_changed)
+        self.collections = Collections(self, self._require_session, spawn, self._list_changed)
         """The lists: groups, policies and others."""
-        self.applies = Applies(
-            self.client, self.ask, spawn, lambda: changed("applies"), self._apply_ended, self._apply_refused
-        )
+        self.applies = Applies(self, spawn, lambda: changed("applies"), self._apply_ended, self._apply_refused)
         """The running applies of default tags."""
-        self.provisioning = Provisioning(self.client, self.ask, spawn, lambda: changed("operations"), self._provisioned)
+        self.provisioning = Provisioning(self, spawn, lambda: changed("operations"), self._provisioned)
         """The tenants being provisioned."""
         self.tag_drafts = TagDrafts(environ, lambda: (self.endpoint, self.who))
         """The unsaved default tags."""
@@ -100,7 +102,7 @@ class Workspace:
         self.connection = connection
         self.context = connection.context.name
         self.endpoint = contexts.endpoint_text(connection)
-        self._client: Client | None = None
+        self._client: AsyncClient | None = None
         self._asking: Connection | None = None
         """The connection of the client, with the credential in use."""
         self._memory = self.state.of(self.context, self.endpoint)
@@ -181,7 +183,7 @@ class Workspace:
 
     # Requests
 
-    async def client(self) -> "Client":
+    async def client(self) -> "AsyncClient":
         """Return the client, created off the event loop on first use: importing httpx takes 70 ms."""
         if self._client is None:
             connection, stay = self.connection, self._stay
@@ -194,23 +196,50 @@ class Workspace:
             raise asyncio.CancelledError
         return self._client
 
-    async def ask(self, question: Callable[["Client"], Awaitable[Answer]]) -> Answer:
-        """Send a request, and update the state of the connection. Errors are raised as well."""
+    async def ask(self, call: "Call[T]") -> T:
+        """Send a call, and update the state of the connection. Errors are raised as well."""
         client = await self.client()
+        return await self._observe(client, client.ask(call))
+
+    async def change(self, call: "Call[T]") -> "Change[T]":
+        """Send a write. Return its result, and whether the resource changed."""
+        client = await self.client()
+        return await self._observe(client, client.change(call))
+
+    async def versioned(self, call: "Call[T]") -> "Versioned[T]":
+        """Return a record, with the version for a later write."""
+        client = await self.client()
+        return await self._observe(client, client.versioned(call))
+
+    async def pages(self, call: "Call[list[T]]") -> AsyncIterator[list[T]]:
+        """Yield the pages of a list."""
+        client = await self.client()
+        pages = client.pages(call)
+        while (page := await self._observe(client, anext(pages, None))) is not None:
+            yield page
+
+    async def events(self, tenant_id: str, listening: "Listening") -> "AsyncIterator[Signal]":
+        """Yield the signals of a tenant. Call `listening` when the stream opens or ends."""
+        from client.transport.events import signals
+
+        async for signal in signals(await self.client(), tenant_id, listening):
+            yield signal
+
+    async def _observe(self, client: "AsyncClient", response: Awaitable[T]) -> T:
+        """Wait for a response, and update the state of the connection."""
         try:
-            answer = await question(client)
+            result = await response
         except FrostError as error:
             self._note(error)
             raise
         if self.link.answered(client.latency_ms):
             self._changed("link")
-        return answer
+        return result
 
-    async def _ask_for_list(self, question: Callable[["Client"], Awaitable[Answer]]) -> Answer:
-        """Send a request for a list, but not while signed out: it would show the sign-in dialog again."""
+    def _require_session(self) -> None:
+        """Refuse to read a list while signed out: it would show the sign-in dialog again."""
         if self.link.state == "signed_out":
             raise FrostError(self.link.why, code=SESSION_ENDED, exit_code=Exit.NOT_SIGNED_IN)
-        return await self.ask(question)
 
     def _note(self, error: FrostError) -> None:
         if error.exit_code is Exit.UNREACHABLE or error.code in CANNOT_START:
@@ -319,12 +348,14 @@ class Workspace:
     async def load(self) -> None:
         """Read identity and tenants. The old rows are shown until then."""
         try:
-            me, found = await self.ask(_identity_and_tenants)
+            client = await self.client()
+            both = asyncio.gather(client.ask(account.me()), client.ask(tenant_calls.list_all(usage=True)))
+            me, found = await self._observe(client, both)
         except FrostError as error:
             self.tenants_state, self.tenants_error = "failed", error.message
             self._changed("tenants")
             return
-        self._met(me)
+        self._met(me.wire())
         self._take_tenants([tenant.wire() for tenant in found.tenants])
         self._settle_tenant(found.default_tenant_id or "")
         self._memory.who = self.who
@@ -421,7 +452,7 @@ class Workspace:
 
     async def create_tenant(self, organization_id: str, name: str) -> Record:
         """Create a tenant and track its provisioning."""
-        made = (await self.ask(lambda client: client.tenants.create(organization_id, name))).wire()
+        made = (await self.ask(tenant_calls.create(organization_id, name))).wire()
         self._take_tenants([*self.tenants, made])
         self.provisioning.noticed(self.tenants)
         self.refresh()
@@ -429,7 +460,7 @@ class Workspace:
 
     async def rename_tenant(self, tenant_id: str, name: str) -> None:
         """Change the display name of a tenant."""
-        made = (await self.ask(lambda client: client.tenants.rename(tenant_id, name))).wire()
+        made = (await self.ask(tenant_calls.rename(tenant_id, name))).wire()
         self._take_tenants([{**old, **made} if old["id"] == tenant_id else old for old in self.tenants])
         self._changed("tenant")
 
@@ -462,8 +493,3 @@ class Workspace:
         """Close the client's connections."""
         if self._client is not None:
             await self._client.aclose()
-
-
-async def _identity_and_tenants(client: "Client") -> tuple[dict[str, Any], Any]:
-    me, found = await asyncio.gather(client.account.me(), client.tenants.list(usage=True))
-    return me.wire(), found

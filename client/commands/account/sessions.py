@@ -11,7 +11,7 @@ session = Group("session", help="Your sessions on all devices.", person=True)
 @session.leaf("list", examples=("frost account session list", "frost account session list -o wide"))
 def list_(run: Invocation) -> None:
     """List your active sessions, the last seen first; a star marks this one."""
-    found = run.call(calls.active())["sessions"]
+    found = run.call(calls.sessions())["sessions"]
     this = next((one["id"] for one in found if one.get("current")), "")
     run.output.records(SESSION, found, marked=this)
 
@@ -22,7 +22,7 @@ def revoke_all(run: Invocation) -> None:
 
     API keys keep working.
     """
-    answer = run.call(calls.revoke_all())
+    answer = run.call(calls.revoke_all_sessions())
     from client.auth import sign_in
 
     sign_in.forget_ended(run.connection)

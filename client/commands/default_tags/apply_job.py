@@ -10,9 +10,9 @@ from client.commands import interruption
 from client.commands.invocation import Invocation
 from client.errors import Exit, FrostError
 from client.text import safe
-from client.transport.request import Call
+from client.transport.call import Call
 
-Calls = Callable[[str], Call]
+Calls = Callable[[str], Call[object]]
 """Returns the request that starts a run in a tenant."""
 
 _UNCHANGED_SECONDS = 30.0

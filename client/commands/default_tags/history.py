@@ -26,7 +26,7 @@ from client.tables import default_tags
 from client.tables.columns import time_text
 from client.tag_changes import difference
 from client.text import safe
-from client.transport.request import MOST, cursors, next_cursor
+from client.transport.call import MAX_PAGE_SIZE, cursors, next_cursor
 
 
 @leaf(
@@ -156,7 +156,7 @@ def _versions(run: Invocation) -> Iterator[dict[str, Any]]:
     trail = cursors()
     cursor = next(trail)
     while True:
-        answer = run.call_for_tenant(partial(calls.history_page, limit=MOST, cursor=cursor))
+        answer = run.call_for_tenant(partial(calls.history_page, limit=MAX_PAGE_SIZE, cursor=cursor))
         yield from answer["versions"]
         try:
             cursor = trail.send(next_cursor(answer))

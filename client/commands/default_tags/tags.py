@@ -1,6 +1,7 @@
 """`frost tenant default-tags get|set|clear`, and `--tag`."""
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import click
 
@@ -14,7 +15,7 @@ from client.commands.tenants import BESIDE, OF_GROUP, check_within
 from client.errors import Exit, FrostError, usage
 from client.tag_changes import TagChanges, difference, merged
 from client.text import safe
-from client.transport.request import Call, Versioned
+from client.transport.call import Call, Versioned
 
 
 def tags(given: Sequence[str]) -> dict[str, str]:
@@ -198,11 +199,11 @@ def change(run: Invocation, wanted: Callable[[Mapping[str, str]], Mapping[str, s
     )
 
 
-def _put(tags: Mapping[str, str], version: int | None) -> Callable[[str], Call]:
+def _put(tags: Mapping[str, str], version: int | None) -> Callable[[str], Call[object]]:
     return lambda tenant: calls.put(tenant, tags, version)
 
 
-def _stored(run: Invocation, must_read: bool) -> Versioned | None:
+def _stored(run: Invocation, must_read: bool) -> Versioned[Any] | None:
     """Return the stored set; None if the credential may write but not read, and reading is optional."""
     try:
         return run.versioned_for_tenant(calls.get)

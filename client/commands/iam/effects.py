@@ -10,8 +10,8 @@ from client.commands import output
 from client.commands.invocation import Invocation
 from client.errors import FrostError
 from client.text import safe
-from client.transport.request import Call
-from client.transport.responses import foretold
+from client.transport.call import Call
+from client.transport.responses import predicted_error
 
 DRY_RUN = click.Option(
     ["--dry-run"], is_flag=True, help="Say what keys and identities would gain and lose; change nothing (frost)."
@@ -31,7 +31,7 @@ _CHANGES = (
 _NOBODY = "no key and no identity gains or loses anything by it"
 
 
-def preview(run: Invocation, calls: Callable[[str], Call]) -> Mapping[str, Any] | FrostError:
+def preview(run: Invocation, calls: Callable[[str], Call[object]]) -> Mapping[str, Any] | FrostError:
     """Return the preview of a change, or the error if there is none: the user can still confirm the change."""
     try:
         found: Mapping[str, Any] = run.call_for_tenant(calls)
@@ -109,7 +109,7 @@ def noted(run: Invocation, preview: Mapping[str, Any] | FrostError) -> None:
 
 def _end_if_refused(preview: Mapping[str, Any]) -> None:
     if isinstance(refused := preview.get("refused"), Mapping):
-        raise foretold(refused)
+        raise predicted_error(refused)
 
 
 def lines(principals: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -31,7 +31,7 @@ def restore(run: Invocation, email: str) -> None:
     if not email.strip():
         raise usage("EMAIL is empty; it takes the address of an account (frost platform account restore)")
     try:
-        found = run.driver(Staff(os.environ, starts=True)).call(calls.restore_account(email))
+        found = run.driver(Staff(os.environ, starts=True)).ask_json(calls.restore_account(email))
     except FrostError as error:
         _explain(error, safe(email, 130))
         raise
@@ -58,7 +58,7 @@ def listed(run: Invocation) -> None:
 
     An open operation that has not moved for a minute is marked as stalled.
     """
-    found = run.driver(Staff(os.environ)).call(calls.operations())["operations"]
+    found = run.driver(Staff(os.environ)).ask_json(calls.operations())["operations"]
     run.output.records(columns.OPERATION, found)
 
 
@@ -75,7 +75,7 @@ def cancel(run: Invocation, operation_id: str) -> None:
     kept: an apply can be undone or started again. A cancelled provisioning is started again with the platform.
     """
     try:
-        found: dict[str, Any] = run.driver(Staff(os.environ)).call(calls.cancel_operation(operation_id))
+        found: dict[str, Any] = run.driver(Staff(os.environ)).ask_json(calls.cancel_operation(operation_id))
     except FrostError as error:
         if error.exit_code is Exit.NOT_FOUND:
             error.message = f"operation {safe(operation_id, 130)} not found"

@@ -46,7 +46,7 @@ def verify(run: Invocation, segment: str | None, data_dir: str | None) -> None:
     if segment is not None:
         _verify_file(run, staff, _path(segment, "--segment", "verify"))
         return
-    found = run.driver(staff).call(calls.verify_audit())
+    found = run.driver(staff).ask_json(calls.verify_audit())
     bad = found["firstBad"] or {}
     why = safe(bad.get("why"), 200)
     entry = f"entry {bad['id']} of {time_text(bad['at'])}" if bad.get("id") is not None else ""
@@ -103,7 +103,7 @@ def export(run: Invocation, file: str, before: str | None, data_dir: str | None)
     with audit_file.create(path) as out:
         while True:
             after = proofs[-1]["last"] if proofs else 0
-            answer = driver.call(calls.export_audit(until, after))
+            answer = driver.ask_json(calls.export_audit(until, after))
             if answer["segment"] is None:
                 break
             audit_file.write_segment(out, answer["lines"], answer["segment"])
@@ -148,7 +148,7 @@ def drop(run: Invocation, file: str, yes: bool, data_dir: str | None) -> None:
         )
     driver = run.driver(staff)
     for proof in present:
-        driver.call(calls.drop_audit(proof))
+        driver.ask_json(calls.drop_audit(proof))
     run.output.done(f"removed {_range(present)} of the audit log; keep {safe(file, 200)}", _facts(present))
 
 
@@ -169,7 +169,7 @@ def _verify_file(run: Invocation, staff: Staff, path: str) -> None:
 def _are_dropped(run: Invocation, staff: Staff, proofs: Sequence[Mapping[str, Any]]) -> list[bool]:
     """Return whether the entries of each proof were dropped. Raises FrostError if a proof is forged."""
     driver = run.driver(staff)
-    return [driver.call(calls.verify_audit_segment(proof))["dropped"] for proof in proofs]
+    return [driver.ask_json(calls.verify_audit_segment(proof))["dropped"] for proof in proofs]
 
 
 def _path(path: str, flag: str, command: str) -> str:

@@ -78,7 +78,7 @@ def status(run: Invocation, data_dir: str | None) -> None:
     connection = staff_of(data_dir, "frost platform status")
     found: dict[str, Any] = {"status": "stopped", "socket": connection.endpoint.path}
     if control.is_running(connection.endpoint):
-        found = {"status": "running", **run.driver(connection).call(calls.status())}
+        found = {"status": "running", **run.driver(connection).ask_json(calls.status())}
     shown = ("status", "version", "pid", "startedAt", "world", "openOperations", "stalledOperations", "socket")
     facts = [
         (name, columns.time_text(value) if name == "startedAt" else str(value))

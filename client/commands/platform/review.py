@@ -14,7 +14,7 @@ from client.errors import FrostError
 from client.tables import quotas
 from client.tables.quotas import amount_text
 from client.text import safe
-from client.transport.request import MOST, cursors, next_cursor
+from client.transport.call import MAX_PAGE_SIZE, cursors, next_cursor
 
 review = Group("review", help="Quota requests of organizations, for review.", ours=True)
 ID = click.Argument(
@@ -43,7 +43,9 @@ def list_(run: Invocation, status: str) -> None:
     trail = cursors()
     cursor: str | None = next(trail)
     while cursor is not None:
-        answer = driver.call(calls.quota_request_page("" if status == "all" else status, limit=MOST, cursor=cursor))
+        answer = driver.ask_json(
+            calls.quota_request_page("" if status == "all" else status, limit=MAX_PAGE_SIZE, cursor=cursor)
+        )
         found += answer["requests"]
         try:
             cursor = trail.send(next_cursor(answer))
@@ -76,7 +78,7 @@ def reject(run: Invocation, request_id: str, note: str | None) -> None:
 def _decide(run: Invocation, request_id: str, note: str | None, *, approved: bool) -> None:
     call = calls.review_quota(request_id, approve=approved, note=note)
     try:
-        made = run.driver(Staff(os.environ, starts=True)).call(call)["request"]
+        made = run.driver(Staff(os.environ, starts=True)).ask_json(call)["request"]
     except FrostError as error:
         if error.gone:
             error.message = f"there is no quota request {safe(request_id, 60)} of an organization"

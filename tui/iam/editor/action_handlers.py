@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
+from client.api import analysis
 from client.errors import FrostError
 from client.models import strict_json
 from tui.iam.editor import actions, counterexample_fixes, document, external, panel, request, save
@@ -81,7 +82,7 @@ async def do_narrow(editor: Editor) -> None:
     held: counterexample_fixes.Held = {}
     person = str((editor.workspace.me or {}).get("id", ""))
     if person:
-        answer = await editor.workspace.ask(lambda client: client.trials.access(editor.tenant_id, "user", person))
+        answer = await editor.workspace.ask(analysis.access(editor.tenant_id, "user", person))
         held = counterexample_fixes.held_of(answer)
     names = editor.offering.catalogue.names
     found = await asyncio.to_thread(lambda: list(counterexample_fixes.ways(text, example, names, held)))
@@ -126,15 +127,14 @@ async def _proved(
     if not example.get("future"):
         for _ in range(MOST_RULES):
             text = way.text
-            verdict = await editor.workspace.ask(
-                lambda client, text=text: client.trials.simulate(  # type: ignore[misc]
-                    tenant, text, operation, tried.target, tried.facts
-                )
-            )
+            verdict = await editor.workspace.ask(analysis.simulate(tenant, text, operation, tried.target, tried.facts))
             if verdict["decision"] == "denied":
                 break
             # Another rule allows the operation too.
-            index = int(verdict["decidingRule"]["index"])
+            rule = verdict["decidingRule"]
+            if rule is None:
+                return None
+            index = int(rule["index"])
             less = await asyncio.to_thread(counterexample_fixes.taken_out, text, index, operation, names)
             if less is None:
                 return None
@@ -142,7 +142,7 @@ async def _proved(
         else:
             return None
     text = way.text
-    check = await editor.workspace.ask(lambda client: client.trials.check(tenant, text))
+    check = await editor.workspace.ask(analysis.check(tenant, text))
     count = len(check.get("counterexamples") or ())
     if check["answer"] == "within":
         return way, "Then the draft is within what you hold"

@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 
 from client import times
+from client.api import policies
 from client.errors import FrostError
 from client.tables.columns import Record, time_text
 from tui.iam.editor import request
@@ -120,9 +121,7 @@ class Keeping:
         editor, draft = self.editor, self.editor.draft
         newest = draft.version
         try:
-            found = await editor.workspace.ask(
-                lambda client: client.policies.version(editor.tenant_id, draft.id, number)
-            )
+            found = await editor.workspace.ask(policies.version(editor.tenant_id, draft.id, number))
         except FrostError as error:
             editor.toast(f"Version {number}, which the draft began with, cannot be read: {error.message}", "warning")
             return

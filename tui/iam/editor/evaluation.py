@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
+from client.api import analysis
 from client.errors import Exit, FrostError
 from client.text import safe
 from tui.iam.editor import json_scanner
@@ -91,7 +92,7 @@ class Live:
         try:
             if request.operation:
                 verdict = await self.workspace.ask(
-                    lambda client: client.trials.simulate(
+                    analysis.simulate(
                         tenant, text, request.operation, request.target, facts, as_author=request.as_author
                     )
                 )
@@ -109,9 +110,7 @@ class Live:
         compare = {"policyId": self.policy_id, "version": self.version} if self.policy_id else None
         try:
             answer = await self.workspace.ask(
-                lambda client: client.trials.coverage(
-                    self.tenant_id, text, facts={"currentTime": None}, compare=compare
-                )
+                analysis.coverage(self.tenant_id, text, facts={"currentTime": None}, compare=compare)
             )
             self._told(number, "coverage", answer)
         except FrostError as error:
@@ -119,7 +118,7 @@ class Live:
 
     async def _check(self, number: int, text: str) -> None:
         try:
-            answer = await self.workspace.ask(lambda client: client.trials.check(self.tenant_id, text))
+            answer = await self.workspace.ask(analysis.check(self.tenant_id, text))
             self._told(number, "check", answer)
         except FrostError as error:
             self._told(number, "failure", error)

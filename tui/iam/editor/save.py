@@ -1,9 +1,10 @@
 """Save a policy: review, request, and handling of errors without loss of the user's text."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
+from client.api import analysis, policies
 from client.errors import Exit, FrostError
 from client.models import strict_json
 from client.tables.columns import Record
@@ -22,7 +23,9 @@ from tui.widgets.menu import Entry, Menu
 from tui.widgets.policy_text import document_text, kind_text
 
 if TYPE_CHECKING:
-    from client.api.client import Client
+    from client.transport.call import Call
+
+T = TypeVar("T")
 
 FEW = 5
 """Maximum names in a list; the others are a number."""
@@ -210,21 +213,16 @@ async def _store(editor: Editor, text: str, names: Mapping[str, str]) -> dict[st
         made = await within(
             editor,
             STORING_SECONDS,
-            lambda client: client.policies.create(
-                tenant, names["name"], names["description"], text, idempotency_key=draft.creation
-            ),
+            policies.create(tenant, names["name"], names["description"], text, idempotency_key=draft.creation),
         )
     else:
         changed = _touched(draft.policy, names)
         made = await within(
             editor,
             STORING_SECONDS,
-            lambda client: client.policies.update(
-                tenant, draft.id, document_text=text, version=draft.version, **changed
-            ),
+            policies.update(tenant, draft.id, document_text=text, version=draft.version, **changed),
         )
-    wire: dict[str, Any] = made.wire()
-    return wire
+    return made.wire()
 
 
 async def _arrived(editor: Editor, error: FrostError) -> str:
@@ -235,7 +233,7 @@ async def _arrived(editor: Editor, error: FrostError) -> str:
     draft, made = editor.draft, str((error.details or {}).get("id") or "")
     try:
         if made:
-            stored = (await editor.workspace.ask(lambda client: client.policies.get(editor.tenant_id, made))).wire()
+            stored = (await editor.workspace.ask(policies.get(editor.tenant_id, made))).wire()
             editor.keeping.drop()
             draft.stand_on(stored)
             _compare_with(editor)
@@ -247,15 +245,15 @@ async def _arrived(editor: Editor, error: FrostError) -> str:
     return "it was stored and is deleted by now; saving stores it anew"
 
 
-async def within(editor: Editor, seconds: float, question: Callable[["Client"], Awaitable[Any]]) -> Any:
-    """Send a request with a timeout.
+async def within(editor: Editor, seconds: float, call: "Call[T]") -> T:
+    """Send a call with a timeout.
 
     Raises:
         FrostError: No response within `seconds` (UNREACHABLE), or an error of the request.
     """
     try:
         async with asyncio.timeout(seconds):
-            return await editor.workspace.ask(question)
+            return await editor.workspace.ask(call)
     except TimeoutError as error:
         words = f"no answer within {seconds:.0f} s"
         raise FrostError(words, code="UNREACHABLE", exit_code=Exit.UNREACHABLE) from error
@@ -267,7 +265,7 @@ async def effect_of(editor: Editor, text: str, against: Record | None) -> dict[s
     answer = await within(
         editor,
         EFFECT_SECONDS,
-        lambda client: client.trials.coverage(
+        analysis.coverage(
             editor.tenant_id, text, compare=compare, facts={"currentTime": None}, operations=compare is None
         ),
     )
@@ -284,7 +282,7 @@ async def whom_of(editor: Editor, text: str) -> Effect | None:
     change = {"change": "updatePolicy", "policyId": editor.draft.id, "documentText": text}
     try:
         async with asyncio.timeout(EFFECT_SECONDS):
-            return await effects.effect(editor.workspace.ask, editor.tenant_id, [change])
+            return await effects.effect(editor.workspace, editor.tenant_id, [change])
     except TimeoutError:
         return Effect(problem=f"no answer within {EFFECT_SECONDS:.0f} s")
 
@@ -303,7 +301,7 @@ def texts(policy: Record | None, text: str) -> tuple[str, str]:
 async def _stale(editor: Editor, error: FrostError) -> bool:
     """Handle a newer version by another user. Return True to review the draft on top of it."""
     draft, details = editor.draft, error.details or {}
-    theirs = (await editor.workspace.ask(lambda client: client.policies.get(editor.tenant_id, draft.id))).wire()
+    theirs = (await editor.workspace.ask(policies.get(editor.tenant_id, draft.id))).wire()
     said = "; ".join(map(_version_words, reversed(details.get("versions") or ())))
     entries = [
         Entry("see", "See what they changed", "d", f"{draft.version} to {theirs['version']}, in effect and in text"),

@@ -16,6 +16,7 @@ from textual.screen import Screen
 from textual.widgets import TextArea
 from textual.worker import Worker
 
+from client.api import analysis
 from client.errors import FrostError
 from client.tables.columns import Record
 from client.text import safe
@@ -179,7 +180,7 @@ class PolicyEditor(Resting, Screen[Saved | None]):
     async def _load_catalogue(self) -> None:
         """Load the operations. Without them, completion does not offer operations."""
         try:
-            self.catalogue = list(await self.workspace.ask(lambda client: client.catalogue.operations()))
+            self.catalogue = [operation.wire() for operation in await self.workspace.ask(analysis.operations())]
         except FrostError:
             return
         self._know_catalogue()

@@ -14,11 +14,12 @@ import pytest
 import client.transport.async_client
 import client.transport.blocking_client
 from client.api import account, operations, platform, tenants
+from client.auth import oidc
 from client.errors import Exit, FrostError
 from client.transport.blocking_client import fetch
+from client.transport.call import Call
 from client.transport.endpoint import Endpoint
-from client.transport.exchange import Exchanged
-from client.transport.request import Call, Request
+from client.transport.exchange import RequestLogEntry
 from tests.client.certificates import Authority
 from tests.client.wire import Context, Heard, Quick, Service, answer, ask, dripping, over, read_request, session
 
@@ -27,7 +28,7 @@ UNAUTHENTICATED = {"error": {"code": "AUTHENTICATION_REQUIRED", "message": "auth
 KEY = "fmk_" + "a" * 36
 
 
-def failure(driver: str, link: Context, call: Call) -> FrostError:
+def failure(driver: str, link: Context, call: Call[object]) -> FrostError:
     with pytest.raises(FrostError) as caught:
         ask(driver, link, call)
     return caught.value
@@ -186,7 +187,7 @@ def test_trying_again_ends(driver: str, quick: Quick) -> None:
 
 def test_a_rate_limit_is_waited_for_as_long_as_the_platform_says(driver: str, quick: Quick) -> None:
     limited = {"error": "rate limit exceeded", "message": "Too many requests.", "retry_after": 7}
-    told: list[Exchanged] = []
+    told: list[RequestLogEntry] = []
     with Service(answer(429, limited), answer(429, b"", Retry_After="9"), answer(200, ME)) as service:
         assert ask(driver, Context(service.endpoint), account.me(), told) == ME
     assert quick.waits == [7, 9]
@@ -564,7 +565,7 @@ def test_a_cookie_is_not_kept(driver: str) -> None:
 
 
 def test_every_exchange_is_told_without_a_secret(driver: str, quick: Quick) -> None:
-    told: list[Exchanged] = []
+    told: list[RequestLogEntry] = []
     with Service(answer(401, UNAUTHENTICATED), answer(503, b""), answer(200, ME)) as service:
         link = Context(service.endpoint, session("eyJhbGciOi.secret.part"), [session("eyJuZXdlciI.secret.part")])
         ask(driver, link, account.me(), told)
@@ -595,9 +596,15 @@ def test_a_fetch_sends_what_it_is_given_and_gives_any_status_back() -> None:
 
 def test_a_request_of_ones_own_is_signed_only_when_asked(driver: str) -> None:
     with Service(answer(200, {"issuer": "http://localhost/issuer"})) as service:
-        call = Call(Request("GET", "/v1/auth/cli-config", authenticated=False), model="account.CliConfig")
+        call = oidc.cli_config()
         ask(driver, Context(service.endpoint), call)
     assert "x-api-key" not in service.heard[0].headers
+
+
+def test_a_response_without_content_is_malformed_if_the_call_has_a_result(driver: str) -> None:
+    with Service(answer(204)) as service:
+        error = failure(driver, Context(service.endpoint), tenants.list_all())
+    assert error.code == "BAD_ANSWER"
 
 
 def test_an_answer_given_before_the_body_was_sent_is_read() -> None:
