@@ -23,7 +23,7 @@ SQLite has a single writer, and needs no locks.
 from collections.abc import Iterable, Mapping
 from functools import cache
 
-from sqlalchemy import ARRAY, Connection, Select, String, Text, bindparam, column, func, or_, select
+from sqlalchemy import ARRAY, BigInteger, Connection, Select, String, Text, bindparam, column, func, or_, select
 
 from service.db.prepared import prepared
 from service.db.tables import revisions
@@ -31,13 +31,10 @@ from service.db.tables import revisions
 Revisions = Mapping[str, int]
 """Revisions by domain."""
 
-_LOCK = prepared(
-    select("*").select_from(
-        func.lock_revisions(
-            bindparam("exclusive", type_=ARRAY(Text)), bindparam("shared", type_=ARRAY(Text))
-        ).table_valued(column("domain", String), column("revision"))
-    )
-)
+_LOCKED = func.lock_revisions(
+    bindparam("exclusive", type_=ARRAY(Text)), bindparam("shared", type_=ARRAY(Text))
+).table_valued(column("domain", String), column("revision", BigInteger))
+_LOCK = prepared(select(_LOCKED.c.domain, _LOCKED.c.revision))
 
 
 def read_revisions(connection: Connection, domains: Iterable[str]) -> Revisions:
@@ -55,7 +52,7 @@ def lock_revisions(connection: Connection, *, exclusive: Iterable[str] = (), sha
     if connection.dialect.name == "sqlite":
         return read_revisions(connection, domains)
     by_domain = dict.fromkeys(domains, 0)
-    by_domain.update((row.domain, row.revision) for row in connection.execute(_LOCK, parameters))
+    by_domain.update((domain, revision) for domain, revision in connection.execute(_LOCK, parameters))
     return by_domain
 
 
