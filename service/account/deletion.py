@@ -21,6 +21,7 @@ from service.audit.events import AuditEvent
 from service.authn import sessions
 from service.clock import wire_time
 from service.db.engine import Record
+from service.db.revisions import lock_domains
 from service.db.tables import api_keys, memberships, organizations, users
 from service.errors import ApiError
 from service.json_response import JSONResponse
@@ -65,12 +66,16 @@ def delete(connection: Connection, user_id: str, at: datetime) -> dict[str, int]
     return {"sessions": ended, "apiKeys": revoked.rowcount}
 
 
+def organizations_of(connection: Connection, user_id: str) -> Sequence[str]:
+    return connection.scalars(select(memberships.c.organization_id).where(memberships.c.user_id == user_id)).all()
+
+
 def find_person(connection: Connection, email: str) -> Record | None:
-    """Lock a person, deleted or not; return `id`, `email`, `name` and `deleted_at`."""
+    """Return `id`, `email`, `name` and `deleted_at` of a person, deleted or not."""
     return connection.execute(
-        select(users.c.id, users.c.email, users.c.name, users.c.deleted_at)
-        .where(users.c.email == email.strip().lower())
-        .with_for_update()
+        select(users.c.id, users.c.email, users.c.name, users.c.deleted_at).where(
+            users.c.email == email.strip().lower()
+        )
     ).one_or_none()
 
 
@@ -99,7 +104,9 @@ def delete_account(
 ) -> JSONResponse:
     """Delete the account of the principal. Sessions and keys end immediately."""
     user_id, now = str(context.principal.user_id), platform.clock.now()
-    with change(platform, context, lock_organization=True) as (connection, context):
+    with platform.database.read() as connection:
+        affected = organizations_of(connection, user_id)
+    with change(platform, context, organizations=affected) as (connection, context):
         person = queries.person(connection, user_id)
         if email is not None and email.strip().lower() != person.email:
             raise ApiError(400, "CONFIRMATION_MISMATCH", "this is not the address of the account")
@@ -131,6 +138,9 @@ def restore_account(context: ContextDep, platform: PlatformDep, body: Restoratio
     now = platform.clock.now()
     with platform.database.write() as connection:
         person = or_404(find_person(connection, body.email) if body.email.isprintable() else None)
+        lock_domains(connection, [person.id, *organizations_of(connection, person.id)])
+        # Another request may have restored the person before the lock.
+        person = or_404(find_person(connection, body.email))
         if person.deleted_at is None:
             raise ApiError(409, "ACCOUNT_NOT_DELETED", "this account is not deleted")
         until = restorable_until(person.deleted_at)

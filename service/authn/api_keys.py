@@ -34,7 +34,7 @@ def find(connection: Connection, secret_key: bytes, secret: str, at: datetime) -
 
 
 def confirm(connection: Connection, principal: Principal, at: datetime) -> Principal | None:
-    """Lock a valid key; return the principal with current scopes, None if invalid."""
+    """Return the principal of a valid key with its current scopes, None if invalid."""
     scopes = connection.scalar(_SCOPES, {"id": principal.key_id, "now": at})
     return None if scopes is None else replace(principal, scopes=tuple(scopes))
 
@@ -66,5 +66,4 @@ _SCOPES = (
         api_keys.c.id == bindparam("id"),
         LIVE_KEY,
     )
-    .with_for_update(read=True, of=api_keys)
 )

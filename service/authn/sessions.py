@@ -16,6 +16,7 @@ from service.audit import entries
 from service.audit.events import AuditEvent
 from service.db.dialect import upsert_insert
 from service.db.engine import Record
+from service.db.revisions import lock_domains
 from service.db.tables import authorization_codes, device_codes, sessions, users
 from service.principal import Principal
 from service.principals.live_credentials import LIVE_SESSION, OPEN_SESSION
@@ -101,20 +102,20 @@ def get(connection: Connection, session_id: str) -> Session | None:
 
 
 def confirm(connection: Connection, principal: Principal, at: datetime) -> Principal | None:
-    """Lock a session; return None unless session and token are valid."""
+    """Return None unless session and token are valid."""
     if principal.token_ends_at is not None and at.timestamp() >= principal.token_ends_at:
         return None
     active = (
         select(sessions.c.id)
         .join(users, users.c.id == sessions.c.user_id)
         .where(sessions.c.id == principal.session_id, LIVE_SESSION)
-        .with_for_update(read=True, of=sessions)
     )
     return None if connection.scalar(active, {"now": at}) is None else principal
 
 
-def end(connection: Connection, session_id: str, *, reason: str, at: datetime) -> bool:
+def end(connection: Connection, user_id: str, session_id: str, *, reason: str, at: datetime) -> bool:
     """End a session with its access and refresh tokens; return False if it had already ended."""
+    lock_domains(connection, [user_id])
     ended = connection.execute(
         update(sessions)
         .where(sessions.c.id == session_id, sessions.c.ended_at.is_(None))
@@ -157,5 +158,5 @@ def list_active(connection: Connection, user_id: str, at: datetime) -> Sequence[
 
 
 def sign_out(connection: Connection, principal: Principal, session_id: str, *, at: datetime) -> None:
-    if end(connection, session_id, reason="signed_out", at=at):
+    if end(connection, str(principal.user_id), session_id, reason="signed_out", at=at):
         entries.record(connection, principal, event=AuditEvent.SESSION_END, target=f"session:{session_id}", at=at)

@@ -52,9 +52,9 @@ def find(connection: Connection, secret_key: bytes, token: str, at: datetime) ->
 
 
 def confirm(connection: Connection, principal: Principal, at: datetime) -> Principal | None:
-    """Lock a valid token; return the principal with current scopes, None if invalid."""
+    """Return the principal of a valid token with the current scopes, None if invalid."""
     valid = _TOKEN.where(workload_tokens.c.token_hash == principal.token_hash, workload_tokens.c.expires_at > at)
-    row = connection.execute(valid.with_for_update(read=True)).one_or_none()
+    row = connection.execute(valid).one_or_none()
     if row is None or not workload_has_grant(connection, row.tenant_id, row.id, row.scopes):
         return None
     return replace(principal, scopes=tuple(row.scopes))

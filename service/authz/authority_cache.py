@@ -10,40 +10,19 @@ Revisions are read before the data under them or in the same snapshot, so that n
 
 import threading
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import cache
 
-from sqlalchemy import Connection, Select, String, bindparam, or_, select
+from sqlalchemy import Connection
 
 from service.authz.decisions import CompiledGrants
 from service.authz.entitlements import Entitlement, Entitlements
-from service.db.prepared import prepared
-from service.db.tables import revisions
+from service.db.revisions import Revisions, read_revisions
 from service.principal import Principal
 
 MAX_ENTRIES = 10_000
 MAX_RULES = 50_000
-Revisions = Mapping[str, int]
-"""Revisions by domain."""
-
-
-def read_revisions(connection: Connection, domains: Iterable[str]) -> Revisions:
-    """Return the revisions of some domains; 0 of a domain in which nothing has changed."""
-    by_domain = dict.fromkeys(domains, 0)
-    parameters = {f"domain_{number}": domain for number, domain in enumerate(by_domain)}
-    by_domain.update((domain, revision) for domain, revision in connection.execute(_select(len(by_domain)), parameters))
-    return by_domain
-
-
-@cache
-def _select(count: int) -> Select[str, int]:
-    # Not an expanding parameter, for which SQLAlchemy would build the text of each statement.
-    domains = [bindparam(f"domain_{number}", type_=String) for number in range(count)]
-    return prepared(
-        select(revisions.c.domain, revisions.c.revision).where(or_(*(revisions.c.domain == one for one in domains)))
-    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from service.db import dialect
 from service.db.engine import Database
 from service.db.errors import DEADLOCK_DETECTED, LOCK_NOT_AVAILABLE, sqlstate
 
-HEAD = "0017"
+HEAD = "0018"
 MIGRATIONS = Path(__file__).parent / "migrations"
 # Less than PostgreSQL's deadlock_timeout (1 s), after which it may abort the other transaction.
 LOCK_MILLISECONDS = 400

@@ -23,7 +23,7 @@ from sqlalchemy.sql.dml import ReturningInsert, ReturningUpdate
 
 from service.db.engine import Record
 from service.db.prepared import prepared
-from service.db.tables import organizations, resources, tenants
+from service.db.tables import resources, tenants
 
 MAX_PARAMETERS = 500
 """Maximum number of ids in a statement; databases limit parameters."""
@@ -34,19 +34,9 @@ def chunks(ids: Sequence[str]) -> Iterator[Sequence[str]]:
         yield ids[start : start + MAX_PARAMETERS]
 
 
-def lock_tenant(connection: Connection, tenant_id: str, *, shared: bool = False) -> None:
-    """Serialize changes of access in a tenant.
-
-    Args:
-        shared: for transactions that depend on access but do not change it; several may hold the lock.
-    """
-    query = select(tenants.c.id).where(tenants.c.id == tenant_id)
-    connection.execute(query.with_for_update(read=shared, key_share=not shared))
-
-
-def lock_organization(connection: Connection, organization_id: str) -> None:
-    """Serialize the choice of tenant slugs in an organization."""
-    connection.execute(select(organizations.c.id).where(organizations.c.id == organization_id).with_for_update())
+def lock_tenant(connection: Connection, tenant_id: str) -> None:
+    """Serialize the use of quotas in a tenant."""
+    connection.execute(_LOCKED_TENANT, {"tenant": tenant_id})
 
 
 KeysetKey = tuple[Any, ...]
@@ -95,6 +85,10 @@ def _update(table: Table, key: tuple[str, ...], columns: tuple[str, ...]) -> Ret
     conditions = [table.c[name] == bindparam(f"key_{name}", type_=table.c[name].type) for name in key]
     return prepared(update(table).where(*conditions).values(named_parameters(table, columns)).returning(table))
 
+
+_LOCKED_TENANT = prepared(
+    select(tenants.c.id).where(tenants.c.id == bindparam("tenant")).with_for_update(key_share=True)
+)
 
 PORTION = 200
 """Rows fetched at once. The garbage collector would visit the rows of a whole list again and again."""

@@ -86,11 +86,11 @@ class CodeGrant(AuthorizationCodeGrant):
         if row is None:
             return None
         if row.used_at is not None:
-            self._end_session_for_replay(row.session_id)
+            self._end_session_for_replay(row)
         return AuthorizationCode(row) if self.request.at < row.expires_at else None
 
-    def _end_session_for_replay(self, session_id: str | None) -> None:
-        tokens.end_session_for_replay(self.request, session_id, "authorization_code")
+    def _end_session_for_replay(self, row: Row[Any]) -> None:
+        tokens.end_session_for_replay(self.request, row.user_id, row.session_id, "authorization_code")
         raise InvalidGrantError("The code was used before; the session it started has been ended.")
 
     def authenticate_user(self, authorization_code: AuthorizationCode) -> Person | None:
@@ -103,7 +103,7 @@ class CodeGrant(AuthorizationCodeGrant):
             request.connection, row.code_hash, session_id=session_id, at=request.at
         ):
             first = queries.get_authorization_code(request.connection, row.code_hash)
-            self._end_session_for_replay(first.session_id if first else None)
+            self._end_session_for_replay(first or row)
         return tokens.sign_in(
             request,
             user,

@@ -68,7 +68,7 @@ class RefreshGrant(RefreshTokenGrant):
         )
 
     def _end_session_for_reuse(self, row: Row[Any]) -> None:
-        tokens.end_session_for_replay(self.request, row.session_id, "refresh_token")
+        tokens.end_session_for_replay(self.request, row.user_id, row.session_id, "refresh_token")
         raise InvalidGrantError("The refresh token was used before; its session has been ended.")
 
     def revoke_old_credential(self, refresh_token: RefreshToken) -> None:

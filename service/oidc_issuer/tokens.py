@@ -130,14 +130,14 @@ def _id_token(
     return issuer.sign(claims | ({"nonce": nonce} if nonce else {}), "JWT")
 
 
-def end_session_for_replay(request: IssuerRequest, session_id: str | None, credential: str) -> None:
+def end_session_for_replay(request: IssuerRequest, user_id: str, session_id: str | None, credential: str) -> None:
     """End the session of a code or refresh token that was used twice, which indicates theft.
 
     Args:
         credential: `refresh_token` or `authorization_code`.
     """
     reason = f"{credential}_reuse"
-    if session_id and sessions.end(request.connection, session_id, reason=reason, at=request.at):
+    if session_id and sessions.end(request.connection, user_id, session_id, reason=reason, at=request.at):
         entries.record(
             request.connection,
             request.principal,

@@ -68,7 +68,7 @@ def request_tenant_quota(
     """
     tenant_id, organization_id = context.tenant_id, context.organization_id
     draft = parse_request(body, platform.clock.now())
-    with change(platform, context, lock_organization=True) as (connection, context):
+    with change(platform, context) as (connection, context):
         draft, earlier = resolve_idempotent(
             connection, context, AuditEvent.QUOTA_REQUEST_CREATE, draft, idempotency_key
         )
@@ -110,7 +110,7 @@ def request_organization_quota(
     """Request another limit for the organization, for review. Each resource type may have a single pending request."""
     organization_id = context.organization_id
     draft = parse_request(body, platform.clock.now())
-    with change(platform, context, lock_organization=True) as (connection, context):
+    with change(platform, context) as (connection, context):
         draft, earlier = resolve_idempotent(
             connection, context, AuditEvent.QUOTA_REQUEST_CREATE_ORGANIZATION, draft, idempotency_key
         )

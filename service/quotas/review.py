@@ -14,7 +14,7 @@ from service.audit import entries
 from service.audit.events import AuditEvent
 from service.authz.paths import PLATFORM_QUOTA_REQUESTS
 from service.db.engine import Record
-from service.db.statements import lock_organization
+from service.db.revisions import lock_domains
 from service.errors import ApiError
 from service.json_response import JSONResponse
 from service.quotas import queries, request_queries, request_validation
@@ -52,7 +52,8 @@ def review_quota_request(context: ContextDep, platform: PlatformDep, request_id:
     now, status = platform.clock.now(), STATUS_BY_DECISION[body.decision]
     note = None if body.note is None else request_validation.reason(body.note, "note")
     with platform.database.write() as connection:
-        lock_organization(connection, get_request_or_404(connection, request_id).organization_id)
+        # As each request of the organization does.
+        lock_domains(connection, [get_request_or_404(connection, request_id).organization_id])
         row = get_request_or_404(connection, request_id)
         if row.status != PENDING:
             raise ApiError(

@@ -78,7 +78,7 @@ def open_session(context: TenantContext, platform: Platform, resource_id: str) -
         ApiError: flat 404, 403 INSUFFICIENT_PERMISSIONS.
     """
     now, tenant_id, kinds = platform.clock.now(), context.tenant_id, KINDS_BY_OPERATION[str(context.action)]
-    with change(platform, context) as (connection, context):
+    with change(platform, context, shared=True) as (connection, context):
         row = queries.find_of_kinds(connection, tenant_id, kinds, resource_id) if is_id(resource_id) else None
         if row is None:
             require_somewhere(load_grants(platform, connection, context), context)

@@ -164,7 +164,7 @@ def create_resource(
         "created_at": now,
         "updated_at": now,
     }
-    with change(platform, context) as (connection, context):
+    with change(platform, context, shared=True) as (connection, context):
         request_context = replace(context.facts, region=body.region, request_tags=tags)
         defaults = propagated(connection, tenant_id, now - timedelta(seconds=platform.settings.tag_propagation))
         values["tags"] = with_defaults(kind, tags, defaults)
@@ -198,7 +198,7 @@ def update_resource(
     values: dict[str, Any] = {} if body.name is None else {"name": service_validation.display_name(body.name, "name")}
     if body.tags is not None:
         values["tags"] = resources_validation.validate_tags(body.tags, kind)
-    with change(platform, context) as (connection, context):
+    with change(platform, context, shared=True) as (connection, context):
         request_context = replace(context.facts, request_tags=values.get("tags", {}))
         changed = replace(context, facts=request_context)
         row = get_resource_or_404(connection, platform, changed, kind, resource_id, lock=True)
@@ -211,7 +211,7 @@ def update_resource(
 def delete_resource(context: TenantContextDep, platform: PlatformDep, kind: OfKind, resource_id: str) -> Response:
     """Delete a resource; for a cluster, also its issuer and the tokens of its workloads."""
     now, tenant_id = platform.clock.now(), context.tenant_id
-    with change(platform, context) as (connection, context):
+    with change(platform, context, shared=kind.name != CLUSTER) as (connection, context):
         row = get_resource_or_404(connection, platform, context, kind, resource_id, lock=True)
         resources_validation.require_changeable(row, kind, retags=False)
         if kind.name == CLUSTER:
@@ -245,7 +245,7 @@ def change_power_state(
     context: TenantContext, platform: Platform, kind: Kind, resource_id: str, verb: str
 ) -> JSONResponse:
     now = platform.clock.now()
-    with change(platform, context) as (connection, context):
+    with change(platform, context, shared=True) as (connection, context):
         row = get_resource_or_404(connection, platform, context, kind, resource_id, lock=True)
         state = resources_validation.next_state(verb, kind, row.state)
         details = {"from": row.state, "to": state}

@@ -4,7 +4,7 @@ These rows remain: the audit log; open operations and pending quota requests; th
 applies, and all with an undo log; the current version of a policy and of default tags; keys, people and organizations.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -48,15 +48,14 @@ CLOCK_SKEW = timedelta(minutes=1)
 class Rule:
     """Rows of a table to remove.
 
-    `domain` is that of the revision which a removal increases (migration 0013). A transaction increases several in the
-    order of the domains.
+    `domain` is that of the revision which a removal increases (`service/db/revisions.py`).
     """
 
     table: Table
     is_due: ColumnElement[bool]
     domain: ColumnElement[Any] | None = None
 
-    def prepare(self, connection: Connection, rows: list[Record]) -> None:
+    def prepare(self, connection: Connection, rows: Sequence[Record]) -> None:
         """Store what has to remain of rows, which have the columns of the primary key. The rows are locked."""
 
 
@@ -84,7 +83,7 @@ def rules(settings: Retention, at: datetime) -> Iterator[Rule]:
 
 
 class SessionRule(Rule):
-    def prepare(self, connection: Connection, rows: list[Record]) -> None:
+    def prepare(self, connection: Connection, rows: Sequence[Record]) -> None:
         """Refuse the sign-ins of removed sessions at an external issuer, whose tokens would start new sessions."""
         started = (
             select(sessions.c.user_id, func.max(sessions.c.started_at).label("started_at"))

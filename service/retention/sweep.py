@@ -8,13 +8,13 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, delete, literal, select, tuple_
+from sqlalchemy import ColumnElement, Connection, delete, select, tuple_
 
 from service.clock import Clock
 from service.db.engine import Database
+from service.db.revisions import lock_domains
 from service.retention.rules import Rule, rules
 from service.settings import Retention
 
@@ -80,21 +80,19 @@ class RetentionSweep:
 
 def remove(connection: Connection, rule: Rule, keys: Sequence[Any]) -> int:
     """Remove the rows of these keys that are still due and not locked; return their number."""
-    columns = list(rule.table.primary_key)
-    domain = literal("") if rule.domain is None else rule.domain
-    query = _due(rule, domain.label("domain")).where(_is_among(rule, keys))
-    rows = sorted(
-        connection.execute(query.with_for_update(skip_locked=True, of=rule.table)), key=lambda row: row.domain
-    )
+    if rule.domain is not None:
+        domains = select(rule.domain).where(_is_among(rule, keys)).distinct()
+        lock_domains(connection, connection.scalars(domains))
+    query = _due(rule).where(_is_among(rule, keys))
+    rows = connection.execute(query.with_for_update(skip_locked=True, of=rule.table)).all()
     if rows:
         rule.prepare(connection, rows)
-    for _, group in groupby(rows, key=lambda row: row.domain):
-        connection.execute(delete(rule.table).where(_is_among(rule, [row[: len(columns)] for row in group])))
+        connection.execute(delete(rule.table).where(_is_among(rule, rows)))
     return len(rows)
 
 
-def _due(rule: Rule, *columns: ColumnElement[Any]) -> Any:
-    return select(*rule.table.primary_key, *columns).where(rule.is_due)
+def _due(rule: Rule) -> Any:
+    return select(*rule.table.primary_key).where(rule.is_due)
 
 
 def _is_among(rule: Rule, keys: Sequence[Any]) -> ColumnElement[bool]:

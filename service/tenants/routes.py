@@ -73,7 +73,7 @@ def create_tenant(
     name = service_validation.display_name(body.display_name)
     new_id = str(uuid4())
     run_id = None
-    with change(platform, context, lock_organization=True) as (connection, context):
+    with change(platform, context) as (connection, context):
         tenant_id = resolve_idempotency_key(
             connection, context, idempotency_key, AuditEvent.TENANT_CREATE, (organization_id, name), new_id, now
         )

@@ -6,7 +6,7 @@ from sqlalchemy import Connection, and_, delete, select
 
 from service.db.dialect import upsert_insert
 from service.db.engine import Record
-from service.db.tables import cluster_issuers, resources, workload_identities, workload_tokens
+from service.db.tables import cluster_issuers, resources, tenants, workload_identities, workload_tokens
 from service.principals.queries import CLUSTER
 
 
@@ -55,8 +55,11 @@ def find_issuer_of_cluster(connection: Connection, cluster_id: str) -> Record | 
 def find_identity(
     connection: Connection, tenant_id: str, cluster_id: str, namespace: str, service_account: str
 ) -> Record | None:
+    """Return an identity with the organization of its tenant."""
     return connection.execute(
-        select(workload_identities).where(
+        select(workload_identities, tenants.c.organization_id)
+        .join(tenants, tenants.c.id == workload_identities.c.tenant_id)
+        .where(
             workload_identities.c.tenant_id == tenant_id,
             workload_identities.c.cluster_id == cluster_id,
             workload_identities.c.namespace == namespace,

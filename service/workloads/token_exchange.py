@@ -15,7 +15,7 @@ from service.authn import workload_tokens
 from service.authz.context import AuthorizationContext
 from service.clock import wire_time
 from service.context import Platform
-from service.db import statements
+from service.db.revisions import lock_domains
 from service.errors import ApiError
 from service.http_server.client_address import address_of
 from service.json_response import JSONResponse
@@ -70,7 +70,7 @@ def exchange_subject_token(platform: Platform, anonymous: Principal, subject_tok
         raise errors.authentication_required()
     with platform.database.write() as connection:
         # The binding or the cluster may have changed before the lock.
-        statements.lock_tenant(connection, verified[0].tenant_id, shared=True)
+        lock_domains(connection, [verified[0].organization_id], shared=True)
         verified = cluster_token.verify_cluster_token(connection, subject_token, now)
         if verified is None:
             raise errors.authentication_required()

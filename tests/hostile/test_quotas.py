@@ -17,7 +17,8 @@ import pytest
 from sqlalchemy import func, insert, select
 
 from service.db.engine import Database
-from service.db.statements import lock_organization, lock_tenant
+from service.db.revisions import lock_domains
+from service.db.statements import lock_tenant
 from service.db.tables import quota_requests, resources
 from service.quotas import queries
 from tests.homes import Answer
@@ -115,6 +116,7 @@ def test_a_creation_waits_for_one_that_is_under_way_and_counts_it(sandbox: Quota
 def test_a_lowering_waits_for_a_creation_and_counts_it(sandbox: Quotas) -> None:
     with ThreadPoolExecutor(1) as thread:
         with sandbox.database() as connection:
+            lock_domains(connection, [AURORA], shared=True)
             lock_tenant(connection, SANDBOX)
             connection.execute(insert(resources).values(row(SANDBOX, "secret", "active", {}, NOW)))
             late = thread.submit(sandbox.decided, "secret", 0)
@@ -182,7 +184,7 @@ def test_a_raise_waits_for_one_of_another_tenant_and_counts_it(sandbox: Quotas) 
     together, limit = allocated(sandbox, "dns_zone")
     with ThreadPoolExecutor(1) as thread:
         with sandbox.database() as connection:
-            lock_organization(connection, AURORA)
+            lock_domains(connection, [AURORA])
             queries.set_limit(connection, STAGING, "dns_zone", 20 + limit - together)
             late = thread.submit(sandbox.ask, "dns_zone", 21)
             time.sleep(MEANWHILE_SECONDS)

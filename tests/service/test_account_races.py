@@ -15,6 +15,7 @@ from sqlalchemy import Connection, insert, select
 from service.account import api_key_queries, deletion, queries
 from service.authn import account_linking, secret_format, sessions
 from service.db.engine import Database
+from service.db.revisions import lock_domains
 from service.db.tables import api_keys, device_codes, tenants, users
 from service.errors import ApiError
 from service.oidc_issuer.queries import consume_device_code
@@ -44,6 +45,12 @@ def meanwhile(database: Database) -> Iterator[tuple[Connection, Callable[..., Fu
         time.sleep(MEANWHILE_SECONDS)
 
 
+def delete(connection: Connection, user_id: str, at: datetime) -> None:
+    """Delete an account, under the locks of the route."""
+    lock_domains(connection, [user_id, *deletion.organizations_of(connection, user_id)])
+    deletion.delete(connection, user_id, at)
+
+
 def live_keys(database: Database, email: str) -> list[str]:
     with database.read() as connection:
         theirs = select(api_keys.c.id).join(users).where(users.c.email == email, api_keys.c.revoked_at.is_(None))
@@ -56,7 +63,7 @@ def test_a_key_asked_for_while_its_maker_is_deleted_is_not_made(platform: Runnin
     path, body = (f"{key.path}/rotate", {}) if rotates else (keys_of(), {"name": "late", "scopes": ["compute:read"]})
     with ThreadPoolExecutor(1) as thread:
         with database.write() as connection:
-            deletion.delete(connection, key.made["creatorId"], datetime.now(UTC))
+            delete(connection, key.made["creatorId"], datetime.now(UTC))
             answer = thread.submit(platform.ask, "POST", path, as_=person, body=body)
             time.sleep(MEANWHILE_SECONDS)
         assert code(answer.result()) == (401, "AUTHENTICATION_REQUIRED")
@@ -70,7 +77,7 @@ def test_a_second_deletion_does_not_move_the_first(platform: Running) -> None:
     user_id = platform.get("/api/v1/me", as_=person).json()["id"]
     with ThreadPoolExecutor(1) as thread:
         with database.write() as connection:
-            deletion.delete(connection, user_id, first)
+            delete(connection, user_id, first)
             answer = thread.submit(platform.ask, "DELETE", "/api/v1/me", as_=person)
             time.sleep(MEANWHILE_SECONDS)
         assert code(answer.result()) == (401, "AUTHENTICATION_REQUIRED")
@@ -104,9 +111,9 @@ def add_key(connection: Connection, key_id: str = "k") -> str:
 
 def test_a_deletion_waits_for_a_key_that_is_being_made_and_revokes_it(database: Database, person: str) -> None:
     with meanwhile(database) as (connection, begin):
-        connection.execute(select(users.c.id).where(users.c.id == person).with_for_update(key_share=True))
+        lock_domains(connection, [person])
         add_key(connection)
-        done = begin(lambda other: deletion.delete(other, person, NOW))
+        done = begin(lambda other: delete(other, person, NOW))
     done.result()
     assert live_keys(database, "u@x.example") == []
 

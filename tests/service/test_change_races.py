@@ -1,39 +1,65 @@
-"""On PostgreSQL a revocation happens before the decision about a change or after the change, never in between."""
+"""On PostgreSQL a revocation commits before the decision about a change or after the change, never in between."""
 
-from collections.abc import Callable, Iterator
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
-from sqlalchemy import Update, delete, event, select, text, update
+from sqlalchemy import Connection, Executable, Update, delete, event, func, insert, select, text, update
 
+from service.account import deletion
+from service.authn import sessions as stored_sessions
 from service.db.engine import Database
+from service.db.revisions import lock_domains
 from service.db.tables import (
     api_keys,
+    audit_log,
+    group_members,
     membership_tenants,
     memberships,
+    policies,
+    policy_attachments,
     sessions,
     users,
     workload_identities,
     workload_tokens,
 )
 from tests.homes import Answer
-from tests.service.access import Iam, code
+from tests.service.access import Iam, allow, code, deny
 from tests.service.account import Key
 from tests.service.clusters import Cluster, Workload
-from tests.service.held import InThisProcess
+from tests.service.held import SECONDS, SIGNED_OUT, InThisProcess, bearer
 from tests.service.planned import until
-from tests.service.running import ADMIN, AURORA, MEMBER, OWNER, WEB_SHOP
+from tests.service.running import ADMIN, AURORA, MEMBER, OWNER, WEB_SHOP, Running
 
 INSTANCES = f"/api/v1/tenants/{WEB_SHOP}/resources/instance"
 WAITING = text("SELECT count(*) FROM pg_locks WHERE NOT granted")
-SIGNED_OUT = (401, "AUTHENTICATION_REQUIRED")
+CREATED = {"name": "raced", "region": "se-sto-1"}
+RENAMED = {"name": "renamed"}
+DENY_ALL = '{"schemaVersion":"1","rules":[{"name":"","access":"deny","operations":["*"],"targets":["*"]}]}'
+DENIED = (403, "INSUFFICIENT_PERMISSIONS")
+Revocation = Callable[[InThisProcess], tuple[dict[str, str], list[Any]]]
+"""Return the headers of a change, and the statements that revoke its authority."""
 
 
 @pytest.fixture(scope="module")
 def platform(new_database_url: Callable[[str, bool], str]) -> Iterator[InThisProcess]:
     with InThisProcess(new_database_url("postgresql", True)) as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def instance(platform: InThisProcess) -> str:
+    """The path of an instance."""
+    return create_instance(platform)
+
+
+def create_instance(platform: Running) -> str:
+    answer = platform.ask("POST", INSTANCES, as_=OWNER, body=CREATED)
+    assert answer.status == 201, answer
+    return f"{INSTANCES}/{answer.json()['id']}"
 
 
 @pytest.fixture
@@ -50,9 +76,7 @@ def user(email: str) -> Any:
 def ended(platform: InThisProcess) -> tuple[dict[str, str], list[Any]]:
     token = platform.sign_in(ADMIN)
     at = platform.platform.clock.now()
-    return {"Authorization": f"Bearer {token}"}, [
-        update(sessions).where(sessions.c.user_id == user(ADMIN)).values(ended_at=at)
-    ]
+    return bearer(token), [update(sessions).where(sessions.c.user_id == user(ADMIN)).values(ended_at=at)]
 
 
 def revoked(platform: InThisProcess) -> tuple[dict[str, str], list[Any]]:
@@ -66,7 +90,7 @@ def without_scope(platform: InThisProcess) -> tuple[dict[str, str], list[Any]]:
 
 
 def role_changed(platform: InThisProcess) -> tuple[dict[str, str], list[Any]]:
-    return {"Authorization": f"Bearer {platform.sign_in(ADMIN)}"}, [role(ADMIN, "viewer")]
+    return bearer(platform.sign_in(ADMIN)), [role(ADMIN, "viewer")]
 
 
 def key_of_changed_role(platform: InThisProcess) -> tuple[dict[str, str], list[Any]]:
@@ -75,7 +99,7 @@ def key_of_changed_role(platform: InThisProcess) -> tuple[dict[str, str], list[A
 
 def tenant_taken(platform: InThisProcess) -> tuple[dict[str, str], list[Any]]:
     here = (membership_tenants.c.user_id == user(MEMBER)) & (membership_tenants.c.tenant_id == WEB_SHOP)
-    return {"Authorization": f"Bearer {platform.sign_in(MEMBER)}"}, [delete(membership_tenants).where(here)]
+    return bearer(platform.sign_in(MEMBER)), [delete(membership_tenants).where(here)]
 
 
 def unbound(platform: InThisProcess) -> tuple[dict[str, str], list[Any]]:
@@ -83,7 +107,7 @@ def unbound(platform: InThisProcess) -> tuple[dict[str, str], list[Any]]:
     assert cluster.register().status == 200
     binding = Iam(platform).binding("raced", ["compute:write"])
     token = Workload(cluster, "tests", "raced").token
-    return {"Authorization": f"Bearer {token}"}, [
+    return bearer(token), [
         delete(workload_tokens).where(workload_tokens.c.identity_id == binding),
         delete(workload_identities).where(workload_identities.c.id == binding),
     ]
@@ -91,9 +115,32 @@ def unbound(platform: InThisProcess) -> tuple[dict[str, str], list[Any]]:
 
 def account_deleted(platform: InThisProcess) -> tuple[dict[str, str], list[Any]]:
     at = platform.platform.clock.now()
-    return {"Authorization": f"Bearer {platform.sign_in(ADMIN)}"}, [
-        update(users).where(users.c.email == ADMIN).values(deleted_at=at)
-    ]
+    return bearer(platform.sign_in(ADMIN)), [update(users).where(users.c.email == ADMIN).values(deleted_at=at)]
+
+
+def policy_changed(platform: InThisProcess) -> tuple[dict[str, str], list[Any]]:
+    key, iam = Key(platform, "compute:*"), Iam(platform)
+    policy = iam.policy(f"narrowed {key.id}", allow("*"))
+    assert iam.attach(policy, "api_key", key.id).status == 204
+    narrowed = {"document": DENY_ALL, "version": policies.c.version + 1}
+    return {"X-API-Key": key.secret}, [update(policies).where(policies.c.id == policy).values(narrowed)]
+
+
+def policy_attached(platform: InThisProcess) -> tuple[dict[str, str], list[Any]]:
+    key = Key(platform, "compute:*")
+    policy = Iam(platform).policy(f"attached {key.id}", deny("*"))
+    row = {"policy_id": policy, "attachee_type": "api_key", "attachee_id": key.id, "tenant_id": WEB_SHOP}
+    row |= {"attached_by": user(OWNER), "attached_at": platform.platform.clock.now()}
+    return {"X-API-Key": key.secret}, [insert(policy_attachments).values(row)]
+
+
+def group_joined(platform: InThisProcess) -> tuple[dict[str, str], list[Any]]:
+    key, iam = Key(platform, "compute:*"), Iam(platform)
+    group = iam.group(f"joined {key.id}")
+    assert iam.attach(iam.policy(f"of the group {key.id}", deny("*")), "group", group).status == 204
+    row = {"group_id": group, "member_type": "api_key", "member_id": key.id, "tenant_id": WEB_SHOP}
+    row |= {"added_by": user(OWNER), "added_at": platform.platform.clock.now()}
+    return {"X-API-Key": key.secret}, [insert(group_members).values(row)]
 
 
 def role(person: str, name: str) -> Update:
@@ -114,32 +161,218 @@ def restored(platform: InThisProcess, database: Database) -> Iterator[None]:
             connection.execute(membership_tenants.insert().values(user_id=member, tenant_id=WEB_SHOP))
 
 
+REVOCATIONS: Mapping[Revocation, tuple[int, str]] = {
+    ended: SIGNED_OUT,
+    revoked: SIGNED_OUT,
+    without_scope: (403, "INSUFFICIENT_SCOPE"),
+    role_changed: DENIED,
+    key_of_changed_role: DENIED,
+    tenant_taken: (403, "TENANT_ACCESS_DENIED"),
+    unbound: SIGNED_OUT,
+    account_deleted: SIGNED_OUT,
+    policy_changed: DENIED,
+    policy_attached: DENIED,
+    group_joined: DENIED,
+}
+every_revocation = pytest.mark.parametrize(("revocation", "expected"), REVOCATIONS.items())
+
+
+def execute(connection: Connection, statements: list[Executable]) -> None:
+    for statement in statements:
+        connection.execute(statement)
+
+
+def waits(database: Database) -> Callable[[], bool]:
+    """Return whether a transaction waits for a lock."""
+
+    def is_waiting() -> bool:
+        with database.read_committed() as connection:
+            return bool(connection.scalar(WAITING))
+
+    return is_waiting
+
+
+@contextmanager
+def stopped(database: Database, statement: str) -> Iterator[tuple[threading.Event, threading.Event]]:
+    """Stop the first transaction before a statement; yield the events of its arrival and its release."""
+    arrived, released = threading.Event(), threading.Event()
+
+    def stop(*executed: Any) -> None:
+        if executed[2].startswith(statement) and not arrived.is_set():
+            arrived.set()
+            assert released.wait(SECONDS)
+
+    event.listen(database.engine, "before_cursor_execute", stop)
+    try:
+        yield arrived, released
+    finally:
+        released.set()
+        event.remove(database.engine, "before_cursor_execute", stop)
+
+
 @pytest.mark.usefixtures("restored")
-@pytest.mark.parametrize(
-    ("revocation", "expected"),
-    [
-        (ended, SIGNED_OUT),
-        (revoked, SIGNED_OUT),
-        (without_scope, (403, "INSUFFICIENT_SCOPE")),
-        (role_changed, (403, "INSUFFICIENT_PERMISSIONS")),
-        (key_of_changed_role, (403, "INSUFFICIENT_PERMISSIONS")),
-        (tenant_taken, (403, "TENANT_ACCESS_DENIED")),
-        (unbound, SIGNED_OUT),
-        (account_deleted, SIGNED_OUT),
-    ],
-)
-def test_a_change_waits_for_a_revocation_under_way_and_is_refused(
-    platform: InThisProcess, database: Database, revocation: Callable[..., Any], expected: tuple[int, str]
+@every_revocation
+def test_a_change_waits_for_a_revocation_that_commits_and_is_refused(
+    platform: InThisProcess, database: Database, instance: str, revocation: Revocation, expected: tuple[int, str]
 ) -> None:
     headers, statements = revocation(platform)
-    body = {"name": "raced", "region": "se-sto-1"}
+    # The authority is in memory then.
+    assert platform.ask("PATCH", instance, body=RENAMED, headers=headers).status == 200
     with ThreadPoolExecutor(1) as thread:
         with database.write() as connection:
-            for statement in statements:
-                connection.execute(statement)
-            answer = thread.submit(platform.ask, "POST", INSTANCES, body=body, headers=headers)
+            execute(connection, statements)
+            # Run the triggers of the commit.
+            connection.exec_driver_sql("SET CONSTRAINTS ALL IMMEDIATE")
+            answer = thread.submit(platform.ask, "PATCH", instance, body=RENAMED, headers=headers)
             until(lambda: answer.done() or bool(connection.scalar(WAITING)))
+            assert not answer.done()
         assert code(answer.result()) == expected
+
+
+@pytest.mark.usefixtures("restored")
+@every_revocation
+def test_a_revocation_waits_for_a_change_that_is_decided(
+    platform: InThisProcess, database: Database, instance: str, revocation: Revocation, expected: tuple[int, str]
+) -> None:
+    headers, statements = revocation(platform)
+
+    def revoke() -> None:
+        with database.write() as connection:
+            execute(connection, statements)
+
+    with (
+        ThreadPoolExecutor(2) as threads,
+        stopped(platform.platform.database, "UPDATE resources") as (arrived, released),
+    ):
+        answer = threads.submit(platform.ask, "PATCH", instance, body=RENAMED, headers=headers)
+        assert arrived.wait(SECONDS), answer.result()
+        revoking = threads.submit(revoke)
+        until(waits(database))
+        assert not revoking.done()
+        # A later change does not overtake the revocation.
+        late = platform.hold_change("PATCH", instance, headers, RENAMED)
+        released.set()
+        assert answer.result().status == 200
+        revoking.result()
+        assert code(late.finish()) == expected
+
+
+class Renames:
+    """Threads that rename an instance until they are refused."""
+
+    def __init__(self, replicas: Sequence[Running], path: str, database: Database, headers: dict[str, str]) -> None:
+        self._path = path
+        self._database = database
+        self._headers = headers
+        self._threads = ThreadPoolExecutor(4)
+        self._begun = [threading.Event() for _ in range(4)]
+        self._ended = [
+            self._threads.submit(self._rename, running, begun)
+            for running, begun in zip([*replicas] * (4 // len(replicas)), self._begun, strict=True)
+        ]
+        assert all(begun.wait(SECONDS) for begun in self._begun)
+
+    def _rename(self, running: Running, begun: threading.Event) -> tuple[int, str]:
+        while (answer := running.ask("PATCH", self._path, body=RENAMED, headers=self._headers)).status == 200:
+            begun.set()
+        begun.set()
+        return code(answer)
+
+    def committed(self) -> int:
+        """Return the number of changes that have committed."""
+        target = self._path.removeprefix(f"{INSTANCES}/")
+        done = (audit_log.c.target == f"instance:{target}") & (audit_log.c.outcome == "done")
+        with self._database.read() as connection:
+            return connection.scalar(select(func.count()).select_from(audit_log).where(done)) or 0
+
+    def refusals(self) -> list[tuple[int, str]]:
+        """Return the refusals, which end all threads."""
+        with self._threads:
+            return [ended.result() for ended in self._ended]
+
+
+@pytest.mark.usefixtures("restored")
+@every_revocation
+def test_a_stream_of_changes_neither_delays_a_revocation_nor_outlives_it(
+    platform: InThisProcess, database: Database, instance: str, revocation: Revocation, expected: tuple[int, str]
+) -> None:
+    headers, statements = revocation(platform)
+    renames = Renames([platform], instance, database, headers)
+    with database.write() as connection:
+        execute(connection, statements)
+    committed = renames.committed()
+    assert renames.refusals() == [expected] * 4
+    assert renames.committed() == committed
+
+
+def test_no_change_commits_at_a_replica_after_another_one_has_answered_a_revocation(
+    cluster_pair: tuple[Running, Running],
+) -> None:
+    opened = Database(cluster_pair[0].database_url)
+    iam, path = Iam(cluster_pair[0]), create_instance(cluster_pair[0])
+    denied = iam.policy("denies", deny("*"))
+    revocations: list[Callable[[Key], Answer]] = [
+        lambda key: key.revoke(),
+        lambda key: key.manage("DELETE"),
+        lambda key: key.manage("PATCH", body={"scopes": ["dns:read"]}),
+        lambda key: iam.attach(denied, "api_key", key.id),
+    ]
+    for revoke in revocations:
+        key = Key(cluster_pair[0], "compute:*")
+        renames = Renames(cluster_pair, path, opened, {"X-API-Key": key.secret})
+        assert revoke(key).status in (200, 204)
+        committed = renames.committed()
+        assert {status for status, _ in renames.refusals()} <= {401, 403}
+        assert renames.committed() == committed
+    opened.close()
+
+
+@pytest.mark.parametrize("kind", ["instance", "kubernetes_cluster"])
+def test_only_the_deletion_of_a_cluster_waits_for_changes_of_the_organization(
+    platform: InThisProcess, database: Database, kind: str
+) -> None:
+    """It ends the tokens of the workloads."""
+    path = INSTANCES.replace("instance", kind)
+    created = platform.ask("POST", path, as_=OWNER, body=CREATED)
+    assert created.status == 201, created
+    with ThreadPoolExecutor(1) as thread:
+        with database.write() as connection:
+            lock_domains(connection, [AURORA], shared=True)
+            answer = thread.submit(platform.ask, "DELETE", f"{path}/{created.json()['id']}", as_=OWNER)
+            until(lambda: answer.done() or bool(connection.scalar(WAITING)))
+            assert answer.done() == (kind == "instance")
+        assert answer.result().status == 204
+
+
+@pytest.mark.parametrize("by", ["the issuer", "an operator"])
+@pytest.mark.usefixtures("restored")
+def test_a_revocation_outside_of_a_change_locks_the_person_before_rows(
+    platform: InThisProcess, database: Database, by: str
+) -> None:
+    platform.sign_in(MEMBER)
+    with database.write() as connection:
+        person = str(connection.scalar(select(users.c.id).where(users.c.email == MEMBER)))
+        session = str(connection.scalar(select(sessions.c.id).where(sessions.c.user_id == person).limit(1)))
+        if by == "an operator":
+            deletion.delete(connection, person, platform.platform.clock.now())
+
+    def revoke() -> None:
+        if by == "an operator":
+            body = {"email": MEMBER}
+            assert platform.ask("POST", "/api/v1/platform/accounts/restore", body=body).status == 200
+            return
+        with platform.platform.database.write() as other:
+            stored_sessions.end(other, person, session, reason="reuse", at=platform.platform.clock.now())
+
+    with ThreadPoolExecutor(1) as thread:
+        with database.write() as connection:
+            lock_domains(connection, [person])
+            revoking = thread.submit(revoke)
+            until(lambda: revoking.done() or bool(connection.scalar(WAITING)))
+            assert not revoking.done()
+            connection.execute(update(users).where(users.c.id == person).values(name=users.c.name))
+            connection.execute(update(sessions).where(sessions.c.id == session).values(end_reason="raced"))
+        revoking.result()
 
 
 @pytest.mark.usefixtures("restored")
@@ -158,7 +391,7 @@ def test_of_two_owners_who_leave_at_the_same_time_one_stays(platform: InThisProc
     tokens = [platform.token(person) for person in (OWNER, ADMIN)]
 
     def leave(token: str) -> Answer:
-        return platform.ask("DELETE", "/api/v1/me", headers={"Authorization": f"Bearer {token}"})
+        return platform.ask("DELETE", "/api/v1/me", headers=bearer(token))
 
     engine = platform.platform.database.engine
     event.listen(engine, "before_cursor_execute", pause)
@@ -180,11 +413,11 @@ def test_of_two_owners_who_leave_at_the_same_time_one_stays(platform: InThisProc
 def test_changes_and_revocations_at_the_same_time_never_wait_in_a_circle(platform: InThisProcess) -> None:
     iam = Iam(platform)
     keys = [Key(platform, "compute:*", "organizations:*") for _ in range(4)]
-    policy = iam.policy("busy", allow_all())
+    policy = iam.policy("busy", allow("*"))
     tokens = [platform.sign_in(OWNER) for _ in range(4)]
 
     def work(number: int) -> list[int]:
-        key, token = keys[number], {"Authorization": f"Bearer {tokens[number]}"}
+        key, token = keys[number], bearer(tokens[number])
         asked = [
             ("PATCH", f"/api/v1/tenants/{WEB_SHOP}", {"displayName": f"Shop {number}"}, {"X-API-Key": key.secret}),
             ("POST", f"{iam.base}/api-keys", {"name": "more", "scopes": ["compute:read"]}, token),
@@ -200,10 +433,6 @@ def test_changes_and_revocations_at_the_same_time_never_wait_in_a_circle(platfor
     with ThreadPoolExecutor(4) as threads:
         statuses = [status for some in threads.map(work, range(4)) for status in some]
     assert max(statuses) < 500, statuses
-
-
-def allow_all() -> dict[str, Any]:
-    return {"name": "", "access": "allow", "operations": ["*"], "targets": ["*"]}
 
 
 def attached(key: Key) -> dict[str, str]:

@@ -12,7 +12,8 @@ from joserfc import jwt
 from joserfc.jwk import ECKey, RSAKey
 from sqlalchemy import Connection, delete, insert, select, update
 
-from service.db import statements, tables
+from service.db import tables
+from service.db.revisions import lock_domains
 from service.errors import ApiError
 from service.principal import Principal
 from service.principals import queries
@@ -198,7 +199,7 @@ def test_an_exchange_waits_for_a_change_of_access_that_is_under_way(
     bound = Bound(inside)
     with ThreadPoolExecutor(1) as thread:
         with inside.platform.database.write() as connection:
-            statements.lock_tenant(connection, "t")
+            lock_domains(connection, ["o"])
             change(connection)
             answer = thread.submit(bound.exchange)
             with pytest.raises(TimeoutError):

@@ -1,12 +1,13 @@
 """Old rows are removed in small batches; rows that the platform uses remain."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
 import pytest
-from sqlalchemy import Column, Connection, Table, event, func, insert, select, update
+from sqlalchemy import Column, Connection, Table, event, func, insert, select, text, update
 
 from service.authn.bearer_tokens import BearerTokens
 from service.authn.oidc_provider import ExternalIssuer
@@ -14,6 +15,7 @@ from service.bootstrap import open_worker
 from service.clock import FixedClock, SystemClock
 from service.db import tables
 from service.db.engine import Database
+from service.db.revisions import lock_domains
 from service.default_tags import apply_job, undo_log
 from service.default_tags.queries import propagated
 from service.errors import ApiError
@@ -308,23 +310,21 @@ def test_locked_rows_are_skipped(pair: tuple[Database, Database]) -> None:
     assert stored(other, tables.operations) == set()
 
 
-def test_people_with_a_locked_session_do_not_delay_others(pair: tuple[Database, Database]) -> None:
-    """The revisions of a batch increase in their order, so two replicas cannot wait for each other."""
+def test_a_sweep_waits_for_a_change_of_a_person_before_it_locks_their_sessions(
+    pair: tuple[Database, Database],
+) -> None:
     one, other = pair
-    people = sorted((Tagged(one) for _ in range(2)), key=lambda tagged: tagged.owner_id, reverse=True)
-    add(one, tables.sessions, *(session(of, str(uuid4()), NOW - 90 * DAY) for of in people for _ in range(2)))
-    deleted: list[str] = []
-
-    def note(*noted: Any) -> None:
-        if noted[2].startswith("DELETE FROM sessions"):
-            deleted.append(str(noted[3]))
-
-    with one.read() as connection:
-        owners = pairs(connection, tables.sessions.c.id, tables.sessions.c.user_id)
-    event.listen(other.engine, "before_cursor_execute", note)
-    run(other)
-    order = [next(owner for identifier, owner in owners.items() if identifier in parameters) for parameters in deleted]
-    assert order == sorted(set(owners.values()))
+    people = [Tagged(one), Tagged(one)]
+    add(one, tables.sessions, *(session(of, str(uuid4()), NOW - 90 * DAY) for of in people))
+    waiting = text("SELECT count(*) FROM pg_locks WHERE NOT granted")
+    with ThreadPoolExecutor(1) as thread:
+        with one.write() as connection:
+            lock_domains(connection, [people[0].owner_id])
+            sweeping = thread.submit(run, other)
+            until(lambda: bool(connection.scalar(waiting)))
+            connection.execute(update(tables.sessions).values(end_reason="raced"))
+        sweeping.result()
+    assert stored(other, tables.sessions) == set()
 
 
 @pytest.mark.parametrize(("table", "index"), [("refresh_tokens", "expires_at"), ("operations", "completed_at")])

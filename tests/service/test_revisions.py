@@ -304,3 +304,28 @@ def test_the_use_of_a_credential_increases_no_revision(demo: Inside) -> None:
     fill(demo.platform.database)
     for name, displayed in sorted(DISPLAYED):
         assert increased(demo.platform.database, text(f"UPDATE {name} SET {displayed} = 7")) == set()
+
+
+def test_changes_that_share_the_locks_of_their_organization_increase_no_revision(
+    tmp_path: Path, database_url: str
+) -> None:
+    """Two of them would wait for each other at their commits (`service/db/revisions.py`)."""
+    demo = Counted(tmp_path, database_url)
+    tenant = f"/api/v1/tenants/{WEB_SHOP}"
+    answer = demo.ask("POST", f"{tenant}/resources/instance", demo.session, {"name": "new", "region": "se-sto-1"})
+    instance = f"{tenant}/resources/instance/{answer.json()['id']}"
+    with demo.platform.database.read() as connection:
+        before = stored(connection)
+    changes: list[tuple[str, str, dict[str, str] | None]] = [
+        ("POST", f"{tenant}/resources/instance", {"name": "other", "region": "se-sto-1"}),
+        ("PATCH", instance, {"name": "renamed"}),
+        ("POST", f"{instance}/restart", None),
+        ("POST", f"{tenant}/interactive/port-forwards", {"resourceId": instance.rpartition("/")[2]}),
+        ("DELETE", instance, None),
+    ]
+    for method, path, body in changes:
+        answer = demo.ask(method, path, demo.session, body)
+        assert answer.status_code < 300, answer.text
+    with demo.platform.database.read() as connection:
+        assert stored(connection) == before
+    demo.close()
