@@ -33,6 +33,8 @@ class CommandLine:
 
     text: str
     line: int
+    complete: bool
+    """Whether it is in a shell block. In a sentence a command may stand without its arguments."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +95,7 @@ class Page:
                 continue
             for child in token.children or ():
                 if child.type == "code_inline" and child.content.startswith("frost "):
-                    found.append(CommandLine(child.content, token.map[0] + 1))
+                    found.append(CommandLine(child.content, token.map[0] + 1, False))
         return found
 
     @cached_property
@@ -135,7 +137,7 @@ def _commands(block: CodeBlock) -> Iterator[CommandLine]:
             line = f"{line.removesuffix(chr(92))}\n{lines[number]}" if line.endswith("\\") else f"{line}\n{lines[number]}"
             number += 1
         if line.strip() and not line.startswith("#"):
-            yield CommandLine(line, block.line + first)
+            yield CommandLine(line, block.line + first, True)
 
 
 def _is_complete(line: str) -> bool:
