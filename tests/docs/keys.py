@@ -25,7 +25,10 @@ def render() -> str:
     for scope in scopes:
         of_scope = [action for action in (*actions.ACTIONS, *editor.ACTIONS) if action.scope == scope]
         if of_scope:
-            parts += [f"### {_title(scope)}", "\n".join(("| key | action | |", "| --- | --- | --- |", *_rows(of_scope)))]
+            parts += [
+                f"### {_title(scope)}",
+                "\n".join(("| key | action | | name in `keys:` |", "| --- | --- | --- | --- |", *_rows(of_scope))),
+            ]
     return "\n\n".join(parts) + "\n"
 
 
@@ -39,7 +42,7 @@ def _title(scope: str) -> str:
 def _rows(of_scope: list[Action]) -> Iterator[str]:
     for action in of_scope:
         keys = " or ".join(f"`{_key(key)}`" for key in action.keys)
-        yield f"| {keys} | {action.title} | {action.help} |"
+        yield f"| {keys} | {action.title} | {action.help} | `{action.id}` |"
 
 
 def _key(key: str) -> str:

@@ -134,7 +134,9 @@ def _commands(block: CodeBlock) -> Iterator[CommandLine]:
                 continue
             line = line.removeprefix("$ ")
         while number < len(lines) and not _is_complete(line):
-            line = f"{line.removesuffix(chr(92))}\n{lines[number]}" if line.endswith("\\") else f"{line}\n{lines[number]}"
+            line = (
+                f"{line.removesuffix(chr(92))}\n{lines[number]}" if line.endswith("\\") else f"{line}\n{lines[number]}"
+            )
             number += 1
         if line.strip() and not line.startswith("#"):
             yield CommandLine(line, block.line + first, True)

@@ -49,7 +49,9 @@ def test_an_example_has_the_decision_that_stands_beside_it(shared: Home, example
 
 def test_every_valid_document_has_requests() -> None:
     documents = [block.text for block in PAGE.code_blocks if block.language == "json"]
-    assert {example.document for example in examples()} == set(documents) - {wrong["document"] for wrong in wrong_ones()}
+    assert {example.document for example in examples()} == set(documents) - {
+        wrong["document"] for wrong in wrong_ones()
+    }
     assert all(json.loads(document) for document in documents)
 
 
