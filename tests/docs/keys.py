@@ -6,6 +6,7 @@ from tui.iam.editor import actions as editor
 from tui.shell import actions, routes
 from tui.shell.action import Action
 
+HEAD = ("| key | action | | name in `keys:` |", "| --- | --- | --- | --- |")
 TITLES = {actions.ANYWHERE: "Everywhere", actions.LIST: "In every list", editor.EDITOR: "Policy editor"}
 NAMES = {
     "ctrl+@": "Ctrl+Space",
@@ -25,10 +26,7 @@ def render() -> str:
     for scope in scopes:
         of_scope = [action for action in (*actions.ACTIONS, *editor.ACTIONS) if action.scope == scope]
         if of_scope:
-            parts += [
-                f"### {_title(scope)}",
-                "\n".join(("| key | action | | name in `keys:` |", "| --- | --- | --- | --- |", *_rows(of_scope))),
-            ]
+            parts += [f"### {_title(scope)}", "\n".join((*HEAD, *_rows(of_scope)))]
     return "\n\n".join(parts) + "\n"
 
 

@@ -14,6 +14,8 @@ ROOT = Path(__file__).parent.parent.parent
 SHELL = ("sh", "console")
 """Languages of code blocks with command lines. In a `console` block they begin with `$ `."""
 
+BACKSLASH = "\\"
+
 _PARSER = MarkdownIt("commonmark").enable("table")
 _HTML_ANCHOR = re.compile(r'<a (?:id|name)="([^"]+)"')
 
@@ -91,11 +93,10 @@ class Page:
         """The lines of shell blocks, continued lines joined; and `frost …` in code spans with an argument."""
         found = [command for block in self.code_blocks if block.language in SHELL for command in _commands(block)]
         for token in self.tokens:
-            if token.type != "inline" or token.map is None:
-                continue
-            for child in token.children or ():
-                if child.type == "code_inline" and child.content.startswith("frost "):
-                    found.append(CommandLine(child.content, token.map[0] + 1, False))
+            if token.type == "inline" and token.map is not None:
+                spans = (child.content for child in token.children or () if child.type == "code_inline")
+                line = token.map[0] + 1
+                found += [CommandLine(text, line, False) for text in spans if text.startswith("frost ")]
         return found
 
     @cached_property
@@ -134,16 +135,15 @@ def _commands(block: CodeBlock) -> Iterator[CommandLine]:
                 continue
             line = line.removeprefix("$ ")
         while number < len(lines) and not _is_complete(line):
-            line = (
-                f"{line.removesuffix(chr(92))}\n{lines[number]}" if line.endswith("\\") else f"{line}\n{lines[number]}"
-            )
+            joint = "" if line.endswith(BACKSLASH) else "\n"
+            line = f"{line.removesuffix(BACKSLASH)}{joint}{lines[number]}"
             number += 1
         if line.strip() and not line.startswith("#"):
             yield CommandLine(line, block.line + first, True)
 
 
 def _is_complete(line: str) -> bool:
-    if line.endswith("\\"):
+    if line.endswith(BACKSLASH):
         return False
     try:
         shlex.split(line, comments=True)

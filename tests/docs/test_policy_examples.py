@@ -48,19 +48,14 @@ def test_an_example_has_the_decision_that_stands_beside_it(shared: Home, example
 
 
 def test_every_valid_document_has_requests() -> None:
-    documents = [block.text for block in PAGE.code_blocks if block.language == "json"]
-    assert {example.document for example in examples()} == set(documents) - {
-        wrong["document"] for wrong in wrong_ones()
-    }
+    documents = {block.text for block in PAGE.code_blocks if block.language == "json"}
+    wrong = {match["document"] for match in ERRORS.finditer(PAGE.text)}
+    assert {example.document for example in examples()} == documents - wrong
     assert all(json.loads(document) for document in documents)
 
 
-def wrong_ones() -> list[re.Match[str]]:
-    return list(ERRORS.finditer(PAGE.text))
-
-
 def test_a_wrong_document_is_refused_with_the_problems_that_the_text_shows(shared: Home) -> None:
-    (wrong,) = wrong_ones()
+    (wrong,) = ERRORS.finditer(PAGE.text)
     result = shared.frost("iam", "policy", "check", "--document", wrong["document"])
     assert result.code == 2
     for problem in wrong["problems"].splitlines():
