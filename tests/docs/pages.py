@@ -1,4 +1,4 @@
-"""The documents of the repository: their links, headings, code blocks and tables."""
+"""The documents of the repository: their links, headings, code blocks and commands."""
 
 import re
 import shlex
@@ -36,7 +36,7 @@ class CommandLine:
     text: str
     line: int
     complete: bool
-    """Whether it is in a shell block. In a sentence a command may stand without its arguments."""
+    """Whether it is in a shell block. In a sentence a command may lack its arguments."""
 
 
 @dataclass(frozen=True)
@@ -98,19 +98,6 @@ class Page:
                 line = token.map[0] + 1
                 found += [CommandLine(text, line, False) for text in spans if text.startswith("frost ")]
         return found
-
-    @cached_property
-    def tables(self) -> list[list[list[str]]]:
-        """The rows of each table, without the head. Cells are source text."""
-        tables: list[list[list[str]]] = []
-        for number, token in enumerate(self.tokens):
-            if token.type == "tbody_open":
-                tables.append([])
-            elif token.type == "tr_open" and tables and self.tokens[number + 1].type == "td_open":
-                tables[-1].append([])
-            elif token.type == "td_open":
-                tables[-1][-1].append(self.tokens[number + 1].content)
-        return tables
 
     def _inline(self) -> Iterator[Token]:
         for token in self.tokens:

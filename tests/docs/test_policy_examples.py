@@ -1,4 +1,4 @@
-"""The examples of docs/policies.md have the decisions that stand beside them, on a real platform."""
+"""The decisions in docs/policies.md are those of a real platform."""
 
 import json
 import re
@@ -42,7 +42,7 @@ def decision_text(answer: dict[str, Any]) -> str:
 
 
 @pytest.mark.parametrize("example", examples(), ids=lambda example: example.options)
-def test_an_example_has_the_decision_that_stands_beside_it(shared: Home, example: Example) -> None:
+def test_a_request_has_the_decision_of_its_row(shared: Home, example: Example) -> None:
     answer = shared.json("iam", "simulate", "--document", example.document, *shlex.split(example.options))
     assert decision_text(answer) == example.decision
 

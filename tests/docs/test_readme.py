@@ -14,7 +14,7 @@ def test_the_readme_is_short() -> None:
     assert len(README.text.encode()) <= MAX_BYTES
 
 
-def test_the_run_command_and_the_test_command_stand_alone_in_their_blocks() -> None:
+def test_the_run_command_and_the_test_command_have_blocks_of_their_own() -> None:
     blocks = [block.text.strip() for block in README.code_blocks if block.language == "sh"]
     assert blocks.count(RUN) == 1
     assert blocks.count(TEST) == 1
