@@ -95,7 +95,7 @@ class Running:
         assert error or not leaks, leaks
 
     def leaks(self) -> list[str]:
-        """Where a secret can be read that belongs to nobody but its owner. hostile C15"""
+        """Where a secret can be read that belongs to nobody but its owner."""
         leaks = leaks_of_files(self.folder.parent, SECRET_FILES, self.seen)
         if self.flags[-2:-1] == ["--database"]:
             leaks += leaks_of_database(self.database_url, self.seen)

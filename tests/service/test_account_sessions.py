@@ -1,4 +1,4 @@
-"""Sessions listed and ended, accounts deleted and restored. checklist E, A03 to A07; hostile C09, C14, A15, A16"""
+"""Sessions listed and ended, accounts deleted and restored."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor

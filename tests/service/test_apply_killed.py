@@ -1,4 +1,4 @@
-"""An apply killed (-9) anywhere: nothing lost, nothing done twice, the counts true. hostile J04; checklist L34"""
+"""An apply killed (-9) anywhere: nothing lost, nothing done twice, the counts true."""
 
 import asyncio
 import multiprocessing

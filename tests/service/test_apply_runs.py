@@ -1,4 +1,4 @@
-"""Applies over HTTP: started, one at a time, previewed, listed, undone, followed. checklist L; hostile A13, B06, J03"""
+"""Applies over HTTP: started, one at a time, previewed, listed, undone, followed."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -272,7 +272,7 @@ def test_who_may_start_a_run(platform: Running) -> None:
 
 @pytest.mark.slow
 def test_what_a_run_did_is_told_to_keys_that_may_read_default_tags_or_apply_them(platform: Running) -> None:
-    """D28, D29: tags and names of resources are in a result; how far a run is, every key of the tenant may know."""
+    """Tags and names of resources are in a result; how far a run is, every key of the tenant may know."""
     run_id = applied(platform)["runId"]
     one, every = f"{base()}/operations/{run_id}", f"{base()}/operations"
     denied = Key(platform, "organizations:read")

@@ -1,4 +1,4 @@
-"""What a decision asks of the database: the same for whoever is there and whoever is not. Issue: decision point"""
+"""What a decision asks of the database: the same for whoever is there and whoever is not."""
 
 import json
 import sqlite3
@@ -62,7 +62,7 @@ def demo(
 def test_a_refusal_costs_the_same_statements_whether_or_not_anything_is_there(
     demo: Demo, kind: str, missing: str, is_cached: bool
 ) -> None:
-    """hostile: no oracle. The one that is there has no policy, as the one that is not."""
+    """No oracle. The one that is there has no policy, as the one that is not."""
     table = {"user": tables.users, "api_key": tables.api_keys, "workload_identity": tables.workload_identities}[kind]
     named = {
         "user": ("email", VIEWER),

@@ -1,4 +1,4 @@
-"""Tenants over the wire, on the running platform. checklist T01, T03, T05 to T07, T10, T11, T13 to T16; hostile J05"""
+"""Tenants over the wire, on the running platform."""
 
 import re
 import time
