@@ -1,7 +1,7 @@
 """Applies over HTTP: started, one at a time, previewed, listed, undone, followed."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -13,7 +13,7 @@ from service.db.tables import audit_log, memberships, resources, tenants
 from tests.homes import Answer
 from tests.service.access import Iam, allow, code, deny, details
 from tests.service.account import Key
-from tests.service.conftest import KINDS
+from tests.service.conftest import KINDS, DemoUrl
 from tests.service.planned import until
 from tests.service.running import (
     ADMIN,
@@ -32,9 +32,9 @@ from tests.service.running import (
 
 
 @pytest.fixture(scope="module", params=KINDS)
-def platform(request: pytest.FixtureRequest, new_database_url: Callable[[str, bool], str]) -> Iterator[Running]:
+def platform(request: pytest.FixtureRequest, demo_url: DemoUrl) -> Iterator[Running]:
     """An apply rests between its portions here, so that there is a while in which it runs."""
-    url = new_database_url("postgresql", True) if request.param == "postgresql" else None
+    url = demo_url(request.param)
     with Running(url, FROST_PLATFORM_APPLY_PACE="0.03") as running:
         yield running
 
