@@ -13,6 +13,7 @@ import pytest
 
 from service.db import migrate
 from service.db.engine import Database
+from tests.service import demo_world
 from tests.service.audited import audited
 from tests.service.inside import Inside
 from tests.service.postgres import Cluster
@@ -20,6 +21,8 @@ from tests.service.quotas import Quotas
 from tests.service.running import SANDBOX, Running
 
 KINDS = ("sqlite", "postgresql")
+NewDatabaseUrl = Callable[[str, bool], str]
+DemoUrl = Callable[[str], str | None]
 _numbers = itertools.count(1)
 _ALIKE = (
     "test_account_key_changes.py",
@@ -84,6 +87,31 @@ def new_database_url(
     return make
 
 
+@pytest.fixture(scope="session")
+def demo_url(request: pytest.FixtureRequest) -> DemoUrl:
+    """Makes copies of a PostgreSQL database with the demo world; None for SQLite, whose file is in the data folder."""
+    folders: list[Path] = []
+
+    def make(kind: str) -> str | None:
+        if kind == "sqlite":
+            return None
+        cluster: Cluster = request.getfixturevalue("cluster")
+        if not folders:
+            cluster.create("demo", template="migrated")
+            folders.append(demo_world.load(cluster.url("demo")))
+        name = f"demo_{next(_numbers)}"
+        cluster.create(name, template="demo")
+        return demo_world.register(cluster.url(name), folders[0])
+
+    return make
+
+
+@pytest.fixture(params=KINDS)
+def world_url(request: pytest.FixtureRequest, demo_url: DemoUrl) -> str | None:
+    """The URL of a database with the demo world; None for the SQLite file of a new data folder."""
+    return demo_url(request.param)
+
+
 @pytest.fixture
 def pair(new_database_url: Callable[[str, bool], str]) -> Iterator[tuple[Database, Database]]:
     """One PostgreSQL database, opened twice."""
@@ -109,21 +137,19 @@ def database(database_url: str) -> Iterator[Database]:
 
 
 @pytest.fixture(scope="session", params=KINDS)
-def demo(request: pytest.FixtureRequest, new_database_url: Callable[[str, bool], str]) -> Iterator[Running]:
+def demo(request: pytest.FixtureRequest, demo_url: DemoUrl) -> Iterator[Running]:
     """A running platform on the demo world, on each kind of database; for tests that leave the world as it is.
 
     Provisioning stands still (its pace is ten minutes), so Sandbox and new tenants stay `provisioning`.
     """
-    url = new_database_url("postgresql", True) if request.param == "postgresql" else None
-    with Running(url) as running:
+    with Running(demo_url(request.param)) as running:
         yield running
 
 
 @pytest.fixture(scope="module", params=KINDS)
-def platform(request: pytest.FixtureRequest, new_database_url: Callable[[str, bool], str]) -> Iterator[Running]:
+def platform(request: pytest.FixtureRequest, demo_url: DemoUrl) -> Iterator[Running]:
     """A running platform of a module's own on the demo world, on each kind of database."""
-    url = new_database_url("postgresql", True) if request.param == "postgresql" else None
-    with Running(url) as running:
+    with Running(demo_url(request.param)) as running:
         yield running
 
 
@@ -168,13 +194,8 @@ def inside(database_url: str, tmp_path: Path) -> Iterator[Inside]:
 
 
 @pytest.fixture
-def cluster_pair(new_database_url: Callable[[str, bool], str]) -> Iterator[tuple[Running, Running]]:
-    """Two processes of the platform on one PostgreSQL database; the keys' secrets are those of the first."""
-    url = new_database_url("postgresql", True)
-    with Running(url) as one:
-        other = Running(url)
-        other.folder.mkdir(mode=0o700)
-        for name in ("secret.key", "world-keys.json"):
-            shutil.copy(one.folder / name, other.folder / name)
-        with other:
-            yield one, other
+def cluster_pair(demo_url: DemoUrl) -> Iterator[tuple[Running, Running]]:
+    """Two processes of the platform on one PostgreSQL database."""
+    url = demo_url("postgresql")
+    with Running(url) as one, Running(url) as other:
+        yield one, other

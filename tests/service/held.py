@@ -79,7 +79,7 @@ class InThisProcess(Running):
 
     def start(self) -> None:
         os.environ.update(self.variables)
-        self.folder.mkdir(mode=0o700)
+        self.folder.mkdir(mode=0o700, exist_ok=True)
         settings = from_arguments(["--data-dir", str(self.folder), *self.flags], self.variables)
         app = create_app(settings)
         self.platform = app.state.platform

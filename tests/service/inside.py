@@ -17,6 +17,7 @@ from service.db import tables
 from service.db.engine import Database
 from service.db.loop_reads import READER
 from service.settings import from_arguments
+from tests.service import demo_world
 
 READ_ONLY = {"sqlite": "PRAGMA query_only=ON", "postgresql": "SET default_transaction_read_only=on"}
 
@@ -40,8 +41,11 @@ def every_connection(database: Database, statement: dict[str, str]) -> Iterator[
 class Inside:
     """An application on a database; `statements` are those of the requests since the last `forget()`."""
 
-    def __init__(self, folder: Path, database_url: str, world: str) -> None:
-        arguments = ["--data-dir", str(folder), "--database", database_url, "--world", world]
+    def __init__(self, folder: Path, database_url: str | None, world: str) -> None:
+        if world == "demo":
+            demo_world.copy_into(folder, database_url)
+        database = ["--database", database_url] if database_url else []
+        arguments = ["--data-dir", str(folder), *database, "--world", world]
         self.app = create_app(from_arguments(arguments, {}))
         self.platform: Platform = self.app.state.platform
         self.statements: list[str] = []

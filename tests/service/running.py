@@ -19,6 +19,7 @@ from service.seed.loader import KEY_FILE
 from tests import forking
 from tests.homes import Answer, UnixConnection
 from tests.leaks import formless_in, leaks_of_database, leaks_of_files
+from tests.service import demo_world
 
 START_SECONDS = 60
 STOP_SECONDS = 60
@@ -51,13 +52,15 @@ class Running:
     """A platform process with a folder of its own; running while the context is open."""
 
     forked = True
-    """It begins with its modules loaded (tests/forking.py); where its start is what is looked at, it is executed."""
+    """It begins with its modules (tests/forking.py) and the demo world loaded; tests of the start itself execute it."""
 
     def __init__(self, database_url: str | None = None, world: str = "demo", *flags: str, **variables: str) -> None:
         # A short path: pytest's own folders are too long for a socket.
         self.folder = Path(tempfile.mkdtemp(prefix="frost-")) / "platform"
         self.flags = ["--world", world, *flags, *(["--database", database_url] if database_url else [])]
         self.database_url = database_url or f"sqlite:///{self.folder / 'platform.db'}"
+        if self.forked and world == "demo" and "--secret-file" not in flags:
+            demo_world.copy_into(self.folder, database_url)
         self.variables = {
             "FROST_PLATFORM_PROVISIONING_PACE": "600",
             # No test but those of the limit itself depends on how fast it asks.
@@ -85,17 +88,16 @@ class Running:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         try:
-            # Before it stops: then its write-ahead log is gone.
-            leaks = self.leaks()
+            # Killed, it leaves its write-ahead log, which is searched too.
             if self.process and self.process.poll() is None:
-                self.stop()
-            leaks += leaks_of_files(self.folder.parent, SECRET_FILES, self.seen)
+                self.kill()
+            leaks = self.leaks()
         finally:
             shutil.rmtree(self.folder.parent, ignore_errors=True)
         assert error or not leaks, leaks
 
     def leaks(self) -> list[str]:
-        """Where a secret can be read that belongs to nobody but its owner. hostile C15"""
+        """Where a secret can be read that belongs to nobody but its owner."""
         leaks = leaks_of_files(self.folder.parent, SECRET_FILES, self.seen)
         if self.flags[-2:-1] == ["--database"]:
             leaks += leaks_of_database(self.database_url, self.seen)

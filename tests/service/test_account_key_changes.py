@@ -1,4 +1,4 @@
-"""Keys are made, changed, replaced and ended by people. checklist K01 to K47; hostile A09 to A11, C05, E15, J05"""
+"""Keys are made, changed, replaced and ended by people."""
 
 import json
 from datetime import UTC, datetime, timedelta

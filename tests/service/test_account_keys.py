@@ -1,4 +1,4 @@
-"""API keys as their makers and the screens read them. checklist K34, K36, K40, K12; K02"""
+"""API keys as their makers and the screens read them."""
 
 from typing import Any
 

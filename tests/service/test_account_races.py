@@ -1,4 +1,4 @@
-"""What is made while its maker is deleted or signed out everywhere is not left behind. hostile A15, A16; checklist E02
+"""What is made while its maker is deleted or signed out everywhere is not left behind.
 
 One side of each race is a transaction of the test's own that stays open until the other side had time to begin.
 """

@@ -1,6 +1,6 @@
-"""Sessions listed and ended, accounts deleted and restored. checklist E, A03 to A07; hostile C09, C14, A15, A16"""
+"""Sessions listed and ended, accounts deleted and restored."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from urllib.parse import urlencode
@@ -18,7 +18,7 @@ from tests.homes import Answer
 from tests.service.access import Iam, allow, code, details
 from tests.service.account import Key
 from tests.service.audited import audited
-from tests.service.conftest import KINDS
+from tests.service.conftest import KINDS, DemoUrl
 from tests.service.issuing import NOW
 from tests.service.issuing import OWNER as SOMEBODY
 from tests.service.running import ADMIN, AURORA, BOREALIS_OWNER, MEMBER, OWNER, VIEWER, WEB_SHOP, Running
@@ -27,9 +27,9 @@ RESTORE = "/api/v1/platform/accounts/restore"
 
 
 @pytest.fixture(params=KINDS)
-def platform(request: pytest.FixtureRequest, new_database_url: Callable[[str, bool], str]) -> Iterator[Running]:
+def platform(request: pytest.FixtureRequest, demo_url: DemoUrl) -> Iterator[Running]:
     """A platform for one test alone: people leave it."""
-    url = new_database_url("postgresql", True) if request.param == "postgresql" else None
+    url = demo_url(request.param)
     with Running(url) as running:
         yield running
 

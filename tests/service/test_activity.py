@@ -1,4 +1,4 @@
-"""Reading the audit log: what is told, of whom, to whom, and page by page. checklist N12, P; hostile B01, B04"""
+"""Reading the audit log: what is told, of whom, to whom, and page by page."""
 
 from typing import Any
 from urllib.parse import urlencode
@@ -79,7 +79,7 @@ def test_a_key_is_named_and_so_is_the_person_who_answers_for_it(platform: Runnin
 
 
 @pytest.mark.parametrize("caller", [{"as_": BOREALIS_OWNER}, {"as_": OUTSIDER}, {"key": "cms"}])
-def test_B01_refusals_of_strangers_are_recorded_under_them_and_shown_in_no_activity_of_others(
+def test_refusals_of_strangers_are_recorded_under_them_and_shown_in_no_activity_of_others(
     platform: Running, platform_database: Database, caller: dict[str, str]
 ) -> None:
     request_id = renamed(platform, "mine", **caller)
@@ -113,7 +113,7 @@ def test_who_wrote_a_kept_policy_and_left_has_the_name_the_policy_tells_and_no_a
     assert {(one["actor"]["name"], one["actor"]["email"]) for one in entries} == {(author["name"], None)}
 
 
-def test_B01_an_entry_is_told_in_its_own_tenant_and_nowhere_else(platform: Running) -> None:
+def test_an_entry_is_told_in_its_own_tenant_and_nowhere_else(platform: Running) -> None:
     request_id = renamed(platform, "Shop told once", as_=OWNER)
     for path, person in (
         (f"/api/v1/tenants/{STAGING}/activity", OWNER),
@@ -194,7 +194,7 @@ def test_a_filter_that_means_nothing_is_refused_by_name(demo: Running, query: di
     assert next(iter(query)) in answer.json()["error"]["message"]
 
 
-def test_B04_a_cursor_is_good_only_for_the_list_it_was_given_in(platform: Running) -> None:
+def test_a_cursor_is_good_only_for_the_list_it_was_given_in(platform: Running) -> None:
     for _ in range(3):
         renamed(platform, "x", as_=MEMBER)
     answer = ask(platform, limit="1", outcome="refused").json()

@@ -1,4 +1,4 @@
-"""Applying default tags to what is there, portion by portion. checklist L01 to L17, L34, L36; platform facts 2.8"""
+"""Applying default tags to what is there, portion by portion."""
 
 import asyncio
 import random
@@ -337,7 +337,7 @@ def test_the_end_is_in_the_audit_log(tagged: Tagged) -> None:
     assert tagged.audited() == [("platform", "default_tags.apply.complete", "done")]
 
 
-# What others do meanwhile. checklist L37
+# What others do meanwhile.
 
 
 def test_resources_made_removed_and_retagged_during_a_run(tagged: Tagged) -> None:

@@ -1,4 +1,4 @@
-"""An apply killed (-9) anywhere: nothing lost, nothing done twice, the counts true. hostile J04; checklist L34"""
+"""An apply killed (-9) anywhere: nothing lost, nothing done twice, the counts true."""
 
 import asyncio
 import multiprocessing
@@ -15,7 +15,7 @@ from sqlalchemy import event, update
 from service.db.engine import Database
 from service.db.tables import EPOCH, executors
 from tests.service.audited import audited
-from tests.service.conftest import KINDS
+from tests.service.conftest import KINDS, DemoUrl
 from tests.service.planned import until
 from tests.service.running import OWNER, WEB_SHOP, Running
 from tests.service.tagged import DEFAULTS, Tagged, every_sort
@@ -158,10 +158,8 @@ def as_if_long_ago(platform: Running) -> None:
     ("kind", "kills"),
     [("sqlite", 2), *(pytest.param(kind, 12, marks=pytest.mark.slow) for kind in KINDS)],
 )
-def test_the_platform_killed_during_an_apply_takes_it_up_again(
-    kind: str, kills: int, new_database_url: Callable[[str, bool], str]
-) -> None:
-    url = new_database_url("postgresql", True) if kind == "postgresql" else None
+def test_the_platform_killed_during_an_apply_takes_it_up_again(kind: str, kills: int, demo_url: DemoUrl) -> None:
+    url = demo_url(kind)
     with Running(url, FROST_PLATFORM_APPLY_PACE="0.05") as platform:
         tags = {"zone": "north", "env": "killed"}
         assert platform.ask("PUT", f"{BASE}/default-tags", as_=OWNER, body={"tags": tags}).status == 200

@@ -1,4 +1,4 @@
-"""The rules in Python and what both databases make of them are the same, whatever the tags. checklist L01 to L10
+"""The rules in Python and what both databases make of them are the same, whatever the tags.
 
 Python decides; the databases merge and remove. Each example is a tenant of its own.
 """

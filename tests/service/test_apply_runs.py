@@ -1,7 +1,7 @@
-"""Applies over HTTP: started, one at a time, previewed, listed, undone, followed. checklist L; hostile A13, B06, J03"""
+"""Applies over HTTP: started, one at a time, previewed, listed, undone, followed."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -13,7 +13,7 @@ from service.db.tables import audit_log, memberships, resources, tenants
 from tests.homes import Answer
 from tests.service.access import Iam, allow, code, deny, details
 from tests.service.account import Key
-from tests.service.conftest import KINDS
+from tests.service.conftest import KINDS, DemoUrl
 from tests.service.planned import until
 from tests.service.running import (
     ADMIN,
@@ -32,9 +32,9 @@ from tests.service.running import (
 
 
 @pytest.fixture(scope="module", params=KINDS)
-def platform(request: pytest.FixtureRequest, new_database_url: Callable[[str, bool], str]) -> Iterator[Running]:
+def platform(request: pytest.FixtureRequest, demo_url: DemoUrl) -> Iterator[Running]:
     """An apply rests between its portions here, so that there is a while in which it runs."""
-    url = new_database_url("postgresql", True) if request.param == "postgresql" else None
+    url = demo_url(request.param)
     with Running(url, FROST_PLATFORM_APPLY_PACE="0.03") as running:
         yield running
 
@@ -272,7 +272,7 @@ def test_who_may_start_a_run(platform: Running) -> None:
 
 @pytest.mark.slow
 def test_what_a_run_did_is_told_to_keys_that_may_read_default_tags_or_apply_them(platform: Running) -> None:
-    """D28, D29: tags and names of resources are in a result; how far a run is, every key of the tenant may know."""
+    """Tags and names of resources are in a result; how far a run is, every key of the tenant may know."""
     run_id = applied(platform)["runId"]
     one, every = f"{base()}/operations/{run_id}", f"{base()}/operations"
     denied = Key(platform, "organizations:read")

@@ -1,4 +1,4 @@
-"""The audit log: one entry for each change and each refused one, in the change's own transaction. checklist N12"""
+"""The audit log: one entry for each change and each refused one, in the change's own transaction."""
 
 from collections.abc import Iterator
 from typing import Any

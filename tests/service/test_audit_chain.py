@@ -1,4 +1,4 @@
-"""The audit log as a chain: what is done to it behind the platform's back is found, and nothing else. hostile I04"""
+"""The audit log as a chain: what is done to it behind the platform's back is found, and nothing else."""
 
 import threading
 from collections.abc import Callable, Iterator

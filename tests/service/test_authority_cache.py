@@ -14,25 +14,25 @@ from service.api import authorization
 from service.authz.authority_cache import AuthorityCache
 from service.db import tables
 from service.db.engine import Database
+from tests.service.counted import KEY, TENANT, Counted
 from tests.service.running import WEB_SHOP
-from tests.service.test_statements import KEY, TENANT, Counted
 
 Change = Callable[[Connection], object]
 LIST = f"{TENANT}/resources/instance"
 
 
 @pytest.fixture
-def platform(tmp_path: Path, database_url: str) -> Iterator[Counted]:
-    opened = Counted(tmp_path, database_url)
+def platform(tmp_path: Path, world_url: str | None) -> Iterator[Counted]:
+    opened = Counted(tmp_path, world_url)
     opened.keep_leases()
     yield opened
     opened.close()
 
 
 @pytest.fixture
-def other(database_url: str, platform: Counted) -> Iterator[Database]:
+def other(platform: Counted) -> Iterator[Database]:
     """The same database, opened by another process."""
-    opened = Database(database_url)
+    opened = Database(platform.platform.settings.database_url)
     yield opened
     opened.close()
 

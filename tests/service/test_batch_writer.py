@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -12,7 +12,7 @@ from sqlalchemy.exc import OperationalError
 from service.db.batch_writer import BatchWriter
 from service.db.engine import Database
 from service.db.tables import platform_state
-from tests.service.conftest import KINDS
+from tests.service.conftest import KINDS, DemoUrl
 from tests.service.inside import Inside
 from tests.service.planned import until
 from tests.service.running import Running
@@ -103,8 +103,8 @@ def test_an_idle_platform_runs_no_statement(inside: Inside) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_stopped_platform_has_written_the_last_use(kind: str, new_database_url: Callable[[str, bool], str]) -> None:
-    with Running(new_database_url("postgresql", True) if kind == "postgresql" else None) as platform:
+def test_a_stopped_platform_has_written_the_last_use(kind: str, demo_url: DemoUrl) -> None:
+    with Running(demo_url(kind)) as platform:
         secret = platform.key("tenant-reader")
         before = last_use(platform)
         assert platform.get("/api/v1/me", headers={"X-API-Key": secret}).status == 200

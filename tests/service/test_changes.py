@@ -6,7 +6,7 @@ revocation are in test_revocations.py.
 
 import ast
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,7 @@ from service.authz.route_policies import HOME_PATHS, ROUTE_POLICIES
 from tests.service.access import KEYS, STOREFRONT, Iam, allow, document
 from tests.service.account import Key
 from tests.service.clusters import Cluster
+from tests.service.conftest import DemoUrl
 from tests.service.held import SIGNED_OUT, InThisProcess, bearer
 from tests.service.running import AURORA, OWNER, WEB_SHOP
 
@@ -27,8 +28,8 @@ EXEMPT = {"operator", "anyone"}
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
-def platform(request: pytest.FixtureRequest, new_database_url: Callable[[str, bool], str]) -> Iterator[InThisProcess]:
-    with InThisProcess(new_database_url("postgresql", True) if request.param == "postgresql" else None) as running:
+def platform(request: pytest.FixtureRequest, demo_url: DemoUrl) -> Iterator[InThisProcess]:
+    with InThisProcess(demo_url(request.param)) as running:
         yield running
 
 

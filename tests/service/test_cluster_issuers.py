@@ -1,4 +1,4 @@
-"""Which keys a cluster may have, and that what was given for its tokens ends with them. hostile A12, C10, C13"""
+"""Which keys a cluster may have, and that what was given for its tokens ends with them."""
 
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""The platform as a process: its place on the machine, and how it ends. design: The local platform"""
+"""The platform as a process: its place on the machine, and how it ends."""
 
 import http.client
 import json

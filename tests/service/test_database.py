@@ -1,4 +1,4 @@
-"""The database layer: transactions, writers, and how each kind is set up. design: Choices"""
+"""The database layer: transactions, writers, and how each kind is set up."""
 
 import threading
 from collections.abc import Callable, Iterator

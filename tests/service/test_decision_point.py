@@ -1,4 +1,4 @@
-"""Decisions for other services over HTTP: who may ask, what counts, what a request costs. Issue: decision point"""
+"""Decisions for other services over HTTP: who may ask, what counts, what a request costs."""
 
 from typing import Any
 
@@ -148,7 +148,6 @@ def test_what_is_held_of_a_resource_wins_over_what_the_caller_says(asking: Askin
     ],
 )
 def test_nothing_a_caller_says_of_a_subject_reaches_a_decision(asking: Asking, claimed: dict[str, Any]) -> None:
-    """hostile A20"""
     one = instance(asking.instances[0]["id"])
     body = asking.question(("user", VIEWER), "start", one) | claimed | {"target": "*", "decision": True}
     body["subject"] |= {"properties": claimed} | {name: value for name, value in claimed.items() if name[-2:] != "pe"}
@@ -412,7 +411,7 @@ def test_a_token_is_good_for_the_same_question_of_the_same_tenant_only(platform:
 
 
 def test_a_request_with_many_decisions_counts_as_several_of_its_key(platform: Running) -> None:
-    """hostile D03: else a batch would be a way around the limit."""
+    """Else a batch would be a way around the limit."""
     asking = Asking(platform, rateLimit=12)
     body: dict[str, Any] = {"evaluations": [{}] * 100}
     assert asking.send(EVALUATIONS, body).status == 200

@@ -1,6 +1,6 @@
 """The certification scenario of OpenID AuthZEN 1.0, check by check, on both databases; numbers are its sections.
 
-Its fixture is `certified.yaml`: the world of a real platform process, asked over a real socket. Issue: decision point
+Its fixture is `certified.yaml`: the world of a real platform process, asked over a real socket.
 """
 
 import json
@@ -167,15 +167,15 @@ def test_bodies_that_are_no_json_object(harness: Harness, content: bytes, header
 
 @pytest.mark.parametrize("identifier", ["bfe9eb29-ab87-4ca3-be83-a1d5d8305716", "x", "any string: of / (mine) at all"])
 @pytest.mark.parametrize(("path", "body"), [(EVALUATION, PERMITTED), (EVALUATIONS, {}), (ACTIONS, PERMITTED)])
-def test_2_5_1_the_request_id_comes_back(harness: Harness, identifier: str, path: str, body: Object) -> None:
+def test_the_request_id_comes_back(harness: Harness, identifier: str, path: str, body: Object) -> None:
     assert harness.ask(path, body, X_Request_ID=identifier).headers["x-request-id"] == identifier
 
 
-def test_2_5_2_a_request_needs_no_id(harness: Harness) -> None:
+def test_a_request_needs_no_id(harness: Harness) -> None:
     assert harness.ask(EVALUATION, PERMITTED).headers["x-request-id"]
 
 
-def test_2_6_the_same_question_has_the_same_answer(harness: Harness) -> None:
+def test_the_same_question_has_the_same_answer(harness: Harness) -> None:
     assert {harness.decision(PERMITTED) for _ in range(5)} == {True}
 
 
@@ -278,7 +278,7 @@ def test_search(harness: Harness, check: str, path: str, body: Object, least: li
             assert {one["type"] for one in results} <= {body[part]["type"]}
 
 
-def test_4_5_2_pages_follow_on_their_tokens_until_an_empty_one(harness: Harness) -> None:
+def test_pages_follow_on_their_tokens_until_an_empty_one(harness: Harness) -> None:
     body, found, token = asks({"type": "user"}, READ, record(1)), [], None
     for _ in range(10):
         page = harness.got(SUBJECTS, body | {"page": {"token": token} if token else {"limit": 1}})
@@ -319,7 +319,7 @@ def test_search_errors(harness: Harness, path: str, body: Object) -> None:
     assert harness.ask(path, body).status == 400
 
 
-def test_6_metadata(harness: Harness) -> None:
+def test_metadata(harness: Harness) -> None:
     """6.5: the base is the configured public address, every endpoint an https URL below it."""
     headers = {"Host": "other.example.com"}
     answer = harness.platform.request("GET", "/.well-known/authzen-configuration", headers)

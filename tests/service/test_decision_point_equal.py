@@ -30,7 +30,7 @@ from service.errors import ApiError
 from service.principal import Principal
 from service.principals import live_credentials
 from service.resources import interactive, queries, routes
-from tests.service.conftest import KINDS
+from tests.service.conftest import KINDS, DemoUrl
 from tests.service.inside import Inside
 from tests.service.running import NOBODY, PEOPLE, WEB_SHOP
 
@@ -258,11 +258,11 @@ def rule(dice: random.Random) -> dict[str, Any]:
 @pytest.fixture(scope="module", params=KINDS)
 def world(
     request: pytest.FixtureRequest,
-    new_database_url: Callable[[str, bool], str],
+    demo_url: DemoUrl,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[World]:
     folder = tmp_path_factory.mktemp("platform")
-    inside = Inside(folder, new_database_url(request.param, True), "demo")
+    inside = Inside(folder, demo_url(request.param), "demo")
     yield World(inside, folder)
     inside.close()
 

@@ -1,13 +1,11 @@
-"""What a decision asks of the database: the same for whoever is there and whoever is not. Issue: decision point"""
+"""What a decision asks of the database: the same for whoever is there and whoever is not."""
 
-import json
 import sqlite3
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from sqlalchemy import insert, select, update
+from sqlalchemy import insert, select
 from sqlalchemy.exc import OperationalError
 
 from service.api import middleware
@@ -17,41 +15,21 @@ from service.authzen import search
 from service.authzen.evaluation import EvaluationContext
 from service.db import tables
 from service.principals.grants import AppliedPolicy, PrincipalGrants, policies_for, policies_for_principal
-from tests.service.conftest import KINDS
-from tests.service.inside import Inside
+from tests.service.conftest import KINDS, DemoUrl
+from tests.service.deciding import Demo
 from tests.service.running import VIEWER, WEB_SHOP
 
-ASKING = "tenant-reader"
 MISSING = "9f1c2d3e-4b5a-4c6d-8e7f-a1b2c3d4e5f6"
 """An id of nothing. One of digits only is read in a thread, like a long number."""
-
-
-class Demo(Inside):
-    """The demo world in this process, one of whose keys may ask."""
-
-    def __init__(self, folder: Path, database_url: str) -> None:
-        super().__init__(folder, database_url, "demo")
-        self.secret = json.loads((folder / "world-keys.json").read_text())[ASKING]["secret"]
-        with self.platform.database.write() as connection:
-            made = tables.api_keys.c.name == ASKING
-            changed = {"scopes": ["decisions:evaluate"], "rate_limit": 60_000}
-            connection.execute(update(tables.api_keys).where(made).values(changed))
-            here = tables.resources.c.tenant_id == WEB_SHOP, tables.resources.c.kind == "instance"
-            self.instance = connection.scalars(select(tables.resources.c.id).where(*here)).first()
-
-    def asked(self, path: str, body: dict[str, Any]) -> Any:
-        answer = self.ask("POST", path, {"X-API-Key": self.secret}, body)
-        assert answer.status_code == 200, answer.text
-        return answer.json()
 
 
 @pytest.fixture(scope="module", params=KINDS)
 def demo(
     request: pytest.FixtureRequest,
-    new_database_url: Callable[[str, bool], str],
+    demo_url: DemoUrl,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Demo]:
-    opened = Demo(tmp_path_factory.mktemp("platform"), new_database_url(request.param, True))
+    opened = Demo(tmp_path_factory.mktemp("platform"), demo_url(request.param))
     yield opened
     opened.close()
 
@@ -62,7 +40,7 @@ def demo(
 def test_a_refusal_costs_the_same_statements_whether_or_not_anything_is_there(
     demo: Demo, kind: str, missing: str, is_cached: bool
 ) -> None:
-    """hostile: no oracle. The one that is there has no policy, as the one that is not."""
+    """No oracle. The one that is there has no policy, as the one that is not."""
     table = {"user": tables.users, "api_key": tables.api_keys, "workload_identity": tables.workload_identities}[kind]
     named = {
         "user": ("email", VIEWER),

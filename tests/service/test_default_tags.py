@@ -1,7 +1,4 @@
-"""Default tags over HTTP: read, replaced, their history; and what new resources get of them.
-
-checklist D10 to D33; platform facts 2.7; hostile J02
-"""
+"""Default tags over HTTP: read, replaced, their history; and what new resources get of them."""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any

@@ -1,4 +1,4 @@
-"""Who may do what: every route of tenants and accounts for every kind of caller, on both databases. checklist N10, N11
+"""Who may do what: every route of tenants and accounts for every kind of caller, on both databases.
 
 The table below is the contract written out; it shares nothing with the service's own table of rules.
 """

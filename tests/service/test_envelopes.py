@@ -1,4 +1,4 @@
-"""Every answer that is not a success has one of the two documented envelopes. contract: Errors, Error envelopes"""
+"""Every answer that is not a success has one of the two documented envelopes."""
 
 import json
 import socket

@@ -1,4 +1,4 @@
-"""The event stream: what it signals, and when it hangs up. contract: event stream; design: Durable operations"""
+"""The event stream: what it signals, and when it hangs up."""
 
 import asyncio
 import json

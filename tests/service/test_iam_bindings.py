@@ -1,4 +1,4 @@
-"""Workload identity bindings and the grants they must keep, on both databases. platform-facts: Workload identity"""
+"""Workload identity bindings and the grants they must keep, on both databases."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -142,7 +142,7 @@ def test_the_last_grant_may_be_one_of_a_group(iam: Iam) -> None:
 
 
 @pytest.mark.parametrize("way", ["member", "group", "policy"])
-def test_o12_taking_it_out_of_the_group_or_deleting_group_or_policy_is_never_refused_and_leaves_it_inert(
+def test_taking_it_out_of_the_group_or_deleting_group_or_policy_is_never_refused_and_leaves_it_inert(
     iam: Iam, way: str
 ) -> None:
     policy, group = iam.policy("p", allow("compute:instances:read")), iam.group(f"g {uuid4()}")

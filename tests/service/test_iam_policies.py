@@ -1,4 +1,4 @@
-"""Policies, history, attachments and their effect on the next request, on both databases. checklist O, H"""
+"""Policies, history, attachments and their effect on the next request, on both databases."""
 
 import json
 from typing import Any
@@ -25,7 +25,7 @@ def reads(platform: Running, key: str = "terraform") -> int:
     return platform.get(f"/api/v1/tenants/{WEB_SHOP}", key=key).status
 
 
-def test_o01_o40_a_policy_is_kept_in_canonical_form_with_its_author(iam: Iam) -> None:
+def test_a_policy_is_kept_in_canonical_form_with_its_author(iam: Iam) -> None:
     sent = {"schemaVersion": "1", "rules": [{"targets": ["*"], "operations": ["compute:*"], "access": "allow"}]}
     answer = iam.ask("POST", "/iam/policies", {"name": "p", "document": sent})
     policy = answer.json()
@@ -39,7 +39,7 @@ def test_o01_o40_a_policy_is_kept_in_canonical_form_with_its_author(iam: Iam) ->
     assert iam.get(f"/iam/policies/{policy['id']}") == policy
 
 
-def test_o05_o06_only_what_is_given_is_changed_and_each_change_counts(iam: Iam) -> None:
+def test_only_what_is_given_is_changed_and_each_change_counts(iam: Iam) -> None:
     policy = iam.policy("first", READ)
     path = f"/iam/policies/{policy}"
     renamed = iam.ask("PATCH", path, {"name": "second"}).json()
@@ -51,7 +51,7 @@ def test_o05_o06_only_what_is_given_is_changed_and_each_change_counts(iam: Iam) 
     assert code(iam.ask("PATCH", path, {})) == (400, "INVALID_INPUT")
 
 
-def test_o09_o10_o13_a_policy_belongs_to_its_tenant(iam: Iam) -> None:
+def test_a_policy_belongs_to_its_tenant(iam: Iam) -> None:
     policy = iam.policy("p", READ)
     other = Iam(iam.platform, tenant=STAGING)
     assert policy in {one["id"] for one in iam.get("/iam/policies?limit=200")["policies"]}
@@ -88,7 +88,7 @@ def test_policies_of_one_name_are_found_by_it_in_pages_of_their_own(iam: Iam) ->
         assert code(iam.ask("GET", f"/iam/policies?name={no_name}")) == (400, "INVALID_INPUT")
 
 
-def test_o12_h06_deleting_takes_the_attachments_and_the_history(iam: Iam, demo_database: Database) -> None:
+def test_deleting_takes_the_attachments_and_the_history(iam: Iam, demo_database: Database) -> None:
     policy = iam.policy("p", allow("organizations:*"))
     group = iam.group(f"g {uuid4()}")
     assert iam.attach(policy, "group", group).status == 204
@@ -118,9 +118,7 @@ def test_o12_h06_deleting_takes_the_attachments_and_the_history(iam: Iam, demo_d
         ("text", "$", "is an object"),
     ],
 )
-def test_o15_to_o27_a_document_that_is_not_understood_is_refused_with_its_place(
-    iam: Iam, sent: Any, path: str, said: str
-) -> None:
+def test_a_document_that_is_not_understood_is_refused_with_its_place(iam: Iam, sent: Any, path: str, said: str) -> None:
     for answer in (
         iam.ask("POST", "/iam/policies", {"name": "p", "document": sent}),
         iam.ask("POST", "/iam/check", {"documentText": json.dumps(sent)}),
@@ -131,7 +129,7 @@ def test_o15_to_o27_a_document_that_is_not_understood_is_refused_with_its_place(
         assert said in problem["reason"]
 
 
-def test_o18_places_are_those_of_the_document_as_it_was_typed(iam: Iam) -> None:
+def test_places_are_those_of_the_document_as_it_was_typed(iam: Iam) -> None:
     text = '{\n  "schemaVersion": "1",\n  "rules": [\n    {"access": "deny", "access": "allow"}\n  ]\n}'
     body = f'{{"name": "p",   "document":  {text}, "description": ""}}'.encode()
     answer = iam.raw("POST", "/iam/policies", body)
@@ -160,7 +158,7 @@ def test_a_body_that_is_no_such_object_is_refused_around_the_document_too(iam: I
     assert iam.raw("POST", "/iam/policies", body).status == 400
 
 
-def test_o31_o32_a_draft_beyond_its_author_is_refused_with_a_request_they_may_not_make(iam: Iam) -> None:
+def test_a_draft_beyond_its_author_is_refused_with_a_request_they_may_not_make(iam: Iam) -> None:
     for person, rule in (
         (VIEWER, allow("compute:instances:delete")),
         (VIEWER, allow("compute:*:read", "storage:*:read")),
@@ -186,7 +184,7 @@ def test_o31_o32_a_draft_beyond_its_author_is_refused_with_a_request_they_may_no
     assert details(iam.as_(ADMIN).create("p", allow("*")))["counterexamples"][0]["deniedBy"]["policyName"] == "Admin"
 
 
-def test_o31_within_ones_own_rights_everybody_writes_policies(iam: Iam) -> None:
+def test_within_ones_own_rights_everybody_writes_policies(iam: Iam) -> None:
     own = {"equals": {"frn:region": "fi-hel-1", "frn:resourceTag/env": "dev"}}
     assert iam.as_(VIEWER).create("p", allow("compute:*:read")).status == 201
     assert iam.as_(REGIONAL).create("p", allow("compute:instances:*", **own)).status == 201
@@ -194,11 +192,11 @@ def test_o31_within_ones_own_rights_everybody_writes_policies(iam: Iam) -> None:
     assert iam.create("p", allow("*")).status == 201
 
 
-def test_o34_a_document_of_denies_only_may_come_from_anybody_who_writes_policies(iam: Iam) -> None:
+def test_a_document_of_denies_only_may_come_from_anybody_who_writes_policies(iam: Iam) -> None:
     assert iam.as_(VIEWER).create("p", deny("*")).status == 201
 
 
-def test_o41_a_stale_write_says_what_changed_since(iam: Iam) -> None:
+def test_a_stale_write_says_what_changed_since(iam: Iam) -> None:
     policy = iam.policy("p", READ)
     iam.ask("PATCH", f"/iam/policies/{policy}", {"name": "q"})
     iam.as_(ADMIN).edit(policy, allow("compute:*:read"))
@@ -215,7 +213,7 @@ def test_o41_a_stale_write_says_what_changed_since(iam: Iam) -> None:
     assert iam.ask("PATCH", f"/iam/policies/{policy}", {"name": "r"}, if_match='"3"').status == 200
 
 
-def test_o42_former_documents_are_kept_and_one_can_be_taken_back(iam: Iam) -> None:
+def test_former_documents_are_kept_and_one_can_be_taken_back(iam: Iam) -> None:
     policy = iam.policy("p", READ)
     iam.edit(policy, allow("compute:*"))
     iam.ask("PATCH", f"/iam/policies/{policy}", {"name": "q"})
@@ -249,7 +247,7 @@ def test_a_new_document_has_a_new_author_and_a_new_name_has_not(iam: Iam) -> Non
 # Attachments
 
 
-def test_h01_to_h07_attachments_are_listed_filtered_and_taken_away_once(iam: Iam) -> None:
+def test_attachments_are_listed_filtered_and_taken_away_once(iam: Iam) -> None:
     policy, group = iam.policy("p", allow("organizations:*")), iam.group(f"g {uuid4()}")
     wanted = [
         ("api_key", KEYS["tenant-writer"]),
@@ -277,13 +275,13 @@ def test_h01_to_h07_attachments_are_listed_filtered_and_taken_away_once(iam: Iam
 
 
 @pytest.mark.parametrize("kind", ["user", "API_KEY", "policy", ""])
-def test_h03_other_attachees_are_refused_with_the_values(iam: Iam, kind: str) -> None:
+def test_other_attachees_are_refused_with_the_values(iam: Iam, kind: str) -> None:
     policy = iam.policy("p", READ)
     for answer in (iam.attach(policy, kind, KEYS["terraform"]), iam.detach(policy, kind, KEYS["terraform"])):
         assert details(answer)["known"] == ["api_key", "workload_identity", "group"]
 
 
-def test_h09_what_is_not_in_the_tenant_is_not_found_in_the_same_words(iam: Iam) -> None:
+def test_what_is_not_in_the_tenant_is_not_found_in_the_same_words(iam: Iam) -> None:
     policy, other = iam.policy("p", READ), Iam(iam.platform, tenant=STAGING)
     answers = [
         iam.attach(policy, "api_key", str(uuid4())),
@@ -301,7 +299,7 @@ def test_h09_what_is_not_in_the_tenant_is_not_found_in_the_same_words(iam: Iam) 
 # Enforcement: what a key gets on its next request
 
 
-def test_h10_h13_a_policy_of_a_group_counts_for_members_now_and_later_from_their_next_request(own: Running) -> None:
+def test_a_policy_of_a_group_counts_for_members_now_and_later_from_their_next_request(own: Running) -> None:
     iam = Iam(own)
     policy, group = iam.policy("shut", deny("organizations:*")), iam.group("g")
     assert reads(own) == 200
@@ -320,7 +318,7 @@ def test_h10_h13_a_policy_of_a_group_counts_for_members_now_and_later_from_their
     assert reads(own, "tenant-reader") == 200
 
 
-def test_h11_a_policy_reached_twice_counts_once_and_detaching_one_way_leaves_the_other(own: Running) -> None:
+def test_a_policy_reached_twice_counts_once_and_detaching_one_way_leaves_the_other(own: Running) -> None:
     iam = Iam(own)
     policy, group = iam.policy("narrow", allow("compute:*")), iam.group("g")
     iam.add(group, "api_key", KEYS["terraform"])
@@ -336,7 +334,7 @@ def test_h11_a_policy_reached_twice_counts_once_and_detaching_one_way_leaves_the
     assert reads(own) == 200
 
 
-def test_o28_across_policies_a_deny_beats_every_allow(own: Running) -> None:
+def test_across_policies_a_deny_beats_every_allow(own: Running) -> None:
     iam = Iam(own)
     for policy in (iam.policy("wide", allow("*")), iam.policy("shut", deny("organizations:tenants:update"))):
         assert iam.attach(policy, "api_key", KEYS["terraform"]).status == 204
@@ -402,7 +400,7 @@ def test_a_stored_document_that_is_not_understood_any_more_denies_everything_and
     assert {one["access"] for one in access["operations"]} == {"denied"}
 
 
-def test_c07_the_catalogue_is_read_with_a_key_whatever_its_policies_say(own: Running) -> None:
+def test_the_catalogue_is_read_with_a_key_whatever_its_policies_say(own: Running) -> None:
     iam = Iam(own)
     iam.attach(iam.policy("p", deny("*")), "api_key", KEYS["terraform"])
     answer = own.get("/api/v1/iam/catalogue", key="terraform")
@@ -472,7 +470,7 @@ def test_each_change_has_its_entry_and_trying_has_none(own: Running) -> None:
         ("group.delete", "done"),
         ("workload_identity.delete", "done"),
     ]
-    # S05: trying stores nothing and tells nothing.
+    # Trying stores nothing and tells nothing.
     text = json.dumps(document(allow("*")))
     for _ in range(20):
         for path, body in (

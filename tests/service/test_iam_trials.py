@@ -1,4 +1,4 @@
-"""Trying documents: simulate, coverage, check, and that a trial agrees with the real thing. checklist S"""
+"""Trying documents: simulate, coverage, check, and that a trial agrees with the real thing."""
 
 import json
 import random
@@ -32,7 +32,7 @@ def simulate(
     return found
 
 
-def test_s01_s11_s12_the_deciding_rule_is_named(iam: Iam) -> None:
+def test_the_deciding_rule_is_named(iam: Iam) -> None:
     allowed = simulate(iam, deny("storage:*"), allow("compute:*"))
     assert (allowed["decision"], allowed["reason"], allowed["decidingRule"]) == (
         "allowed",
@@ -47,7 +47,7 @@ def test_s01_s11_s12_the_deciding_rule_is_named(iam: Iam) -> None:
     )
 
 
-def test_s10_s13_on_a_refusal_every_rule_is_traced_and_the_nearest_named_with_what_failed(iam: Iam) -> None:
+def test_on_a_refusal_every_rule_is_traced_and_the_nearest_named_with_what_failed(iam: Iam) -> None:
     found = simulate(
         iam,
         allow("storage:*"),
@@ -71,13 +71,13 @@ def test_s10_s13_on_a_refusal_every_rule_is_traced_and_the_nearest_named_with_wh
 
 
 @pytest.mark.parametrize("operation", ["compute:read", "compute:*:read", "*", "compute:instances", "a:b:c:d", ""])
-def test_s06_only_a_single_operation_is_tried(iam: Iam, operation: str) -> None:
+def test_only_a_single_operation_is_tried(iam: Iam, operation: str) -> None:
     body = {"documentText": json.dumps(document(allow("*"))), "operation": operation, "target": "*"}
     answer = iam.ask("POST", "/iam/simulate", body)
     assert (code(answer), details(answer)["member"]) == ((400, "INVALID_INPUT"), "operation")
 
 
-def test_s07_an_operation_that_is_not_in_the_catalogue_is_refused_with_suggestions(iam: Iam) -> None:
+def test_an_operation_that_is_not_in_the_catalogue_is_refused_with_suggestions(iam: Iam) -> None:
     body = {"documentText": json.dumps(document(allow("*"))), "operation": "compute:instance:read", "target": "*"}
     answer = iam.ask("POST", "/iam/simulate", body)
     assert code(answer) == (400, "UNKNOWN_OPERATION")
@@ -85,13 +85,13 @@ def test_s07_an_operation_that_is_not_in_the_catalogue_is_refused_with_suggestio
 
 
 @pytest.mark.parametrize("target", ["instances/i-1", "frn:compute", "frn:c*:*:*:instances/1", "frn:a:b:c:d", ""])
-def test_s08_a_target_is_a_star_or_a_whole_name(iam: Iam, target: str) -> None:
+def test_a_target_is_a_star_or_a_whole_name(iam: Iam, target: str) -> None:
     body = {"documentText": json.dumps(document(allow("*"))), "operation": READ, "target": target}
     answer = iam.ask("POST", "/iam/simulate", body)
     assert (code(answer), details(answer)["member"]) == ((400, "INVALID_INPUT"), "target")
 
 
-def test_s14_s15_an_address_decides_and_when_it_is_missing_its_flag_is_named(iam: Iam) -> None:
+def test_an_address_decides_and_when_it_is_missing_its_flag_is_named(iam: Iam) -> None:
     office = allow("compute:*", ipInRange={"frn:sourceIp": ["203.0.113.0/24"]})
     assert simulate(iam, office, sourceIp="203.0.113.7")["decision"] == "allowed"
     assert simulate(iam, office, sourceIp="198.51.100.1")["reason"] == "no_match"
@@ -122,7 +122,7 @@ def test_an_operation_on_a_target_of_another_service_is_denied_saying_which_was_
     assert {name for name, many in effective.items() if many} == {"storage"}
 
 
-def test_s17_a_region_is_a_fact_and_fills_an_open_region_of_the_target(iam: Iam) -> None:
+def test_a_region_is_a_fact_and_fills_an_open_region_of_the_target(iam: Iam) -> None:
     for rule in (
         allow("compute:*", equals={"frn:region": "fi-hel-1"}),
         allow("compute:*", targets=("frn:compute:fi-hel-1:*:*/*",)),
@@ -134,7 +134,7 @@ def test_s17_a_region_is_a_fact_and_fills_an_open_region_of_the_target(iam: Iam)
 
 
 @pytest.mark.parametrize("region", ["atlantis", "se-sto-9", "SE-STO-1", "eu"])
-def test_s17_a_region_that_does_not_exist_is_refused_where_a_policy_is_tried(iam: Iam, region: str) -> None:
+def test_a_region_that_does_not_exist_is_refused_where_a_policy_is_tried(iam: Iam, region: str) -> None:
     draft, asked = {"documentText": json.dumps(document(allow("*")))}, {"operation": READ, "target": "*"}
     for path, body in (("simulate", draft | asked), ("coverage", draft), ("who", asked)):
         answer = iam.ask("POST", f"/iam/{path}", body | {"facts": {"region": region}})
@@ -148,7 +148,7 @@ def test_s17_a_region_that_does_not_exist_is_refused_where_a_policy_is_tried(iam
             assert iam.ask("POST", f"/iam/{path}", body | {"facts": {"region": known}}).status == 200
 
 
-def test_s17_a_region_in_which_the_tenant_has_a_resource_exists(iam: Iam) -> None:
+def test_a_region_in_which_the_tenant_has_a_resource_exists(iam: Iam) -> None:
     body = {"name": "far", "region": "no-osl-1"}
     trial = {"documentText": json.dumps(document(allow("*"))), "operation": READ, "target": "*"}
     trial |= {"facts": {"region": "no-osl-1"}}
@@ -168,7 +168,7 @@ def test_the_worlds_are_in_regions_that_exist() -> None:
 
 
 @pytest.mark.parametrize("region", ["", " ", "*", "se-*", "fi hel", "fi:hel", "fi/hel", "fi-hel-1\n"])
-def test_s17_what_is_no_region_is_refused_where_it_would_make_another_target(iam: Iam, region: str) -> None:
+def test_what_is_no_region_is_refused_where_it_would_make_another_target(iam: Iam, region: str) -> None:
     """Put into the target as it is, it would shift the fields: a deny that fires in the trace would not decide."""
     draft, asked = document(allow("*")), {"operation": "compute:instances:read", "target": "*"}
     facts = {"facts": {"region": region}}
@@ -182,7 +182,7 @@ def test_s17_what_is_no_region_is_refused_where_it_would_make_another_target(iam
         assert details(answer)["member"] == "facts.region"
 
 
-def test_s18_to_s25_three_values_of_tags_types_and_text(iam: Iam) -> None:
+def test_three_values_of_tags_types_and_text(iam: Iam) -> None:
     tagged = allow("compute:*", equals={"frn:requestTag/env": "prod"})
     assert simulate(iam, tagged, requestTags={"env": "prod", "team": "a"})["decision"] == "allowed"
     assert simulate(iam, tagged, requestTags={})["reason"] == "no_match"
@@ -204,7 +204,7 @@ def test_s18_to_s25_three_values_of_tags_types_and_text(iam: Iam) -> None:
     assert code(answer) == (400, "INVALID_INPUT")
 
 
-def test_s26_the_time_is_now_unless_another_or_none_is_given(iam: Iam) -> None:
+def test_the_time_is_now_unless_another_or_none_is_given(iam: Iam) -> None:
     rule = allow("compute:*", after={"frn:currentTime": "2020-01-01T00:00:00Z"})
     assert simulate(iam, rule)["decision"] == "allowed"
     assert simulate(iam, rule, currentTime="2019-12-31T23:59:59+00:00")["decision"] == "denied"
@@ -224,7 +224,7 @@ def test_an_open_target_must_be_covered_whole_and_says_whether_some_would_be(iam
     assert simulate(iam, allow("*"), target="frn:compute:eu:t:instances/1")["someTarget"] is None
 
 
-def test_s30_the_authors_cap_is_applied_when_asked_for_and_said(iam: Iam) -> None:
+def test_the_authors_cap_is_applied_when_asked_for_and_said(iam: Iam) -> None:
     body = {"documentText": json.dumps(document(allow("*"))), "operation": "storage:buckets:read", "target": "*"}
     plain = iam.as_(VIEWER).ask("POST", "/iam/simulate", body).json()
     capped = iam.as_(VIEWER).ask("POST", "/iam/simulate", body | {"asAuthor": True}).json()
@@ -232,14 +232,14 @@ def test_s30_the_authors_cap_is_applied_when_asked_for_and_said(iam: Iam) -> Non
     assert (capped["decision"], capped["asAuthor"], capped["rules"][0]["withinAuthor"]) == ("denied", True, False)
 
 
-def test_s05_trying_is_not_kept(iam: Iam) -> None:
+def test_trying_is_not_kept(iam: Iam) -> None:
     before = iam.get("/iam/policies?limit=200")
     for _ in range(100):
         simulate(iam, allow("*"))
     assert iam.get("/iam/policies?limit=200") == before
 
 
-def test_s28_only_people_try(iam: Iam) -> None:
+def test_only_people_try(iam: Iam) -> None:
     body = {"documentText": json.dumps(document(allow("*"))), "operation": READ, "target": "*"}
     for path in ("simulate", "coverage", "check", "who", "preview"):
         answer = iam.platform.ask("POST", f"/api/v1/tenants/{WEB_SHOP}/iam/{path}", key="terraform", body=body)
@@ -357,7 +357,7 @@ def test_the_check_answers_for_the_one_who_asks(iam: Iam) -> None:
 
 
 @pytest.mark.parametrize("rounds", [40, pytest.param(2_500, marks=pytest.mark.slow)])
-def test_s29_what_is_tried_is_what_a_key_gets(own: Running, rounds: int) -> None:
+def test_what_is_tried_is_what_a_key_gets(own: Running, rounds: int) -> None:
     """Random documents on a key; the four questions its routes ask, tried and really asked: 10,000 in the long run."""
     iam = Iam(own)
     policy = iam.policy("p", allow("*"))

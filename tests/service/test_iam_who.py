@@ -1,4 +1,4 @@
-"""Everything a principal may do, who may do something, and what a change would do. checklist R16, O12"""
+"""Everything a principal may do, who may do something, and what a change would do."""
 
 import json
 from typing import Any
@@ -175,7 +175,7 @@ def preview(iam: Iam, change: str, **named: Any) -> list[dict[str, Any]]:
     return found
 
 
-def test_r16_o12_a_preview_tells_what_deleting_would_open_and_take_and_changes_nothing(own: Running) -> None:
+def test_a_preview_tells_what_deleting_would_open_and_take_and_changes_nothing(own: Running) -> None:
     iam = Iam(own)
     policy, group = iam.policy("p", allow("organizations:tenants:read")), iam.group("g")
     key, identity = KEYS["tenant-writer"], iam.binding("only-here")

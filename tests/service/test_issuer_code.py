@@ -1,4 +1,4 @@
-"""Authorization code with PKCE. RFC 6749, 7636, 8252; hostile C06"""
+"""Authorization code with PKCE. RFC 6749, 7636, 8252"""
 
 import base64
 import json

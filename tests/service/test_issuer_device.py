@@ -1,4 +1,4 @@
-"""The device flow of the local issuer. RFC 8628; checklist N02"""
+"""The device flow of the local issuer. RFC 8628"""
 
 import re
 from pathlib import Path

@@ -1,5 +1,4 @@
-"""The issuer and the session checks as the real process answers them, over its socket and over TCP.
-checklist N02, N08, E03, E05; hostile C09, C12, C15"""
+"""The issuer and the session checks as the real process answers them, over its socket and over TCP."""
 
 import http.client
 import json

@@ -1,4 +1,4 @@
-"""Refresh tokens: one use each, and a session that ends when one is used twice. checklist N08; hostile C07, C10"""
+"""Refresh tokens: one use each, and a session that ends when one is used twice."""
 
 import tempfile
 from datetime import timedelta

@@ -1,4 +1,4 @@
-"""Handing a token back ends its session. RFC 7009; checklist E05"""
+"""Handing a token back ends its session. RFC 7009"""
 
 from pathlib import Path
 

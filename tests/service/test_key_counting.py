@@ -1,4 +1,4 @@
-"""Requests of a key are counted, and its last use is written in batches. checklist K32"""
+"""Requests of a key are counted, and its last use is written in batches."""
 
 import time
 from collections import Counter

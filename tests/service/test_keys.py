@@ -1,4 +1,4 @@
-"""API keys: what a secret looks like, and who holding one is. checklist K12 to K15, K31; hostile C01 to C03, C12"""
+"""API keys: what a secret looks like, and who holding one is."""
 
 import string
 from collections.abc import Callable, Iterator

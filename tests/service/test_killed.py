@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -11,7 +11,7 @@ from sqlalchemy import select
 from service.db.engine import Database
 from service.db.tables import tenants
 from tests.service import load
-from tests.service.conftest import KINDS
+from tests.service.conftest import KINDS, DemoUrl
 from tests.service.load import Journal, Target, Work
 from tests.service.planned import until
 from tests.service.running import AURORA, DATA_LAKE, OWNER, WEB_SHOP, Running
@@ -31,8 +31,8 @@ KILLED_AT_START = 0.2
 
 
 @pytest.fixture(params=KINDS)
-def killed(request: pytest.FixtureRequest, new_database_url: Callable[[str, bool], str]) -> Iterator[Running]:
-    url = new_database_url("postgresql", True) if request.param == "postgresql" else None
+def killed(request: pytest.FixtureRequest, demo_url: DemoUrl) -> Iterator[Running]:
+    url = demo_url(request.param)
     with Running(url, FROST_PLATFORM_PROVISIONING_PACE="0.1") as running:
         yield running
 

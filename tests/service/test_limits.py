@@ -18,7 +18,7 @@ from sqlalchemy import text
 
 from service.db.engine import Database
 from service.http_server.protocol import MAX_TRAILER_BYTES
-from tests.service.conftest import KINDS
+from tests.service.conftest import KINDS, DemoUrl
 from tests.service.planned import until
 from tests.service.running import AURORA, OWNER, WEB_SHOP, Running, read_until_closed
 from tests.service.test_daemon import tcp_address
@@ -445,8 +445,8 @@ def changes_held(platform: Running) -> Iterator[None]:
 
 
 @pytest.fixture(params=KINDS)
-def served(request: pytest.FixtureRequest, new_database_url: Callable[[str, bool], str]) -> Iterator[Running]:
-    url = new_database_url("postgresql", True) if request.param == "postgresql" else None
+def served(request: pytest.FixtureRequest, demo_url: DemoUrl) -> Iterator[Running]:
+    url = demo_url(request.param)
     with Running(url, "demo", "--listen", "127.0.0.1:0", **LIMITS) as running:
         yield running
 
@@ -489,10 +489,8 @@ def test_requests_beyond_the_limit_of_an_address_are_refused_and_health_is_answe
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_changes_that_wait_do_not_delay_a_read_of_the_same_address(
-    kind: str, new_database_url: Callable[[str, bool], str]
-) -> None:
-    url = new_database_url("postgresql", True) if kind == "postgresql" else None
+def test_changes_that_wait_do_not_delay_a_read_of_the_same_address(kind: str, demo_url: DemoUrl) -> None:
+    url = demo_url(kind)
     with Running(url, "demo", "--listen", "127.0.0.1:0") as platform, ThreadPoolExecutor(4) as threads:
         to, source = tcp_address(platform), next(_addresses)
         credential = f"Authorization: Bearer {platform.token(OWNER)}\r\n"

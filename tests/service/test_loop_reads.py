@@ -23,8 +23,9 @@ from service.db.loop_reads import READER
 from service.db.prepared import NotPreparedError, PreparedStatement, prepared
 from service.db.statements import insert_row, update_row
 from service.db.tables import resources, tenants
+from tests.service.conftest import DemoUrl
+from tests.service.counted import TENANT, Counted
 from tests.service.running import WEB_SHOP
-from tests.service.test_statements import TENANT, Counted
 
 BY_ID = select(resources).where(resources.c.tenant_id == bindparam("tenant"), resources.c.id == bindparam("one"))
 PREPARED = prepared(BY_ID)
@@ -32,8 +33,8 @@ LISTED = select(resources.c.id).where(resources.c.tenant_id == WEB_SHOP).order_b
 
 
 @pytest.fixture
-def platform(tmp_path: Path, database_url: str) -> Iterator[Counted]:
-    opened = Counted(tmp_path, database_url)
+def platform(tmp_path: Path, world_url: str | None) -> Iterator[Counted]:
+    opened = Counted(tmp_path, world_url)
     yield opened
     opened.close()
 
@@ -99,10 +100,8 @@ def test_a_second_statement_of_a_snapshot_runs_on_sqlite_only(database: Database
             on_loop(database, read_twice)
 
 
-def test_a_sqlite_snapshot_does_not_see_a_later_commit(
-    new_database_url: Callable[[str, bool], str], tmp_path: Path
-) -> None:
-    platform = Counted(tmp_path, new_database_url("sqlite", False))
+def test_a_sqlite_snapshot_does_not_see_a_later_commit(tmp_path: Path) -> None:
+    platform = Counted(tmp_path, None)
     database = platform.platform.database
     name = prepared(select(tenants.c.display_name).where(tenants.c.id == bindparam("tenant")))
 
@@ -179,8 +178,8 @@ def test_errors_of_prepared_changes_are_those_of_sqlalchemy(database: Database, 
     assert row["name"] not in str(prepared_error.value)
 
 
-def test_a_lost_connection_is_replaced(new_database_url: Callable[[str, bool], str], tmp_path: Path) -> None:
-    platform = Counted(tmp_path, new_database_url("postgresql", False))
+def test_a_lost_connection_is_replaced(demo_url: DemoUrl, tmp_path: Path) -> None:
+    platform = Counted(tmp_path, demo_url("postgresql"))
     database = platform.platform.database
     with database.write() as connection:
         terminated = connection.execute(select(func.pg_backend_pid())).scalar_one()
@@ -228,10 +227,8 @@ def test_a_change_does_not_begin_on_the_event_loop(database: Database, begin: st
         on_loop(database, change)
 
 
-def test_a_connection_is_not_used_after_a_cancelled_read(
-    new_database_url: Callable[[str, bool], str], tmp_path: Path
-) -> None:
-    platform = Counted(tmp_path, new_database_url("postgresql", False))
+def test_a_connection_is_not_used_after_a_cancelled_read(demo_url: DemoUrl, tmp_path: Path) -> None:
+    platform = Counted(tmp_path, demo_url("postgresql"))
     database = platform.platform.database
     backend = prepared(select(func.pg_backend_pid().label("pid")))
     sleep = prepared(select(func.pg_backend_pid().label("pid"), func.pg_sleep(60)))
@@ -255,9 +252,9 @@ def test_a_connection_is_not_used_after_a_cancelled_read(
 
 
 def test_requests_that_wait_for_an_unreachable_server_are_left_to_threads(
-    new_database_url: Callable[[str, bool], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    demo_url: DemoUrl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    platform = Counted(tmp_path, new_database_url("postgresql", False))
+    platform = Counted(tmp_path, demo_url("postgresql"))
     database = platform.platform.database
     attempts = []
 

@@ -1,4 +1,4 @@
-"""Every route for every kind of caller does what `matrix.txt` says, cell by cell. checklist N10, K12 to K20"""
+"""Every route for every kind of caller does what `matrix.txt` says, cell by cell."""
 
 import http.client
 import json

@@ -1,4 +1,4 @@
-"""Display names and slugs. checklist T05, T06; hostile B11"""
+"""Display names and slugs."""
 
 import re
 import unicodedata

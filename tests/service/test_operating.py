@@ -85,7 +85,6 @@ def test_the_line_of_a_request_names_its_route_and_its_tenant(demo: Running) -> 
 
 
 def test_a_key_in_an_exception_is_cut_short() -> None:
-    """hostile I05"""
     secret = secret_format.mint()
     try:
         raise ValueError(secret)

@@ -1,4 +1,4 @@
-"""Operations over HTTP, and the real process killed at many moments. checklist T01, T03, T07, T08; hostile J04"""
+"""Operations over HTTP, and the real process killed at many moments."""
 
 import random
 import time

@@ -4,7 +4,7 @@ Each time the run says why, what it changed is kept, and the tenant can start an
 """
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
@@ -20,7 +20,7 @@ from service.default_tags.apply_job import ApplyJob
 from service.jobs import job, queries
 from service.tenants import provisioning
 from service.tenants.provisioning import ProvisioningJob
-from tests.service.conftest import KINDS
+from tests.service.conftest import KINDS, DemoUrl
 from tests.service.planned import planned_on, until
 from tests.service.running import ADMIN, OWNER, SANDBOX, WEB_SHOP, Running
 from tests.service.tagged import BEFORE, NOW, Tagged
@@ -40,9 +40,9 @@ MEND = {"sqlite": "DROP TRIGGER broken", "postgresql": "DROP TRIGGER broken ON r
 
 
 @pytest.fixture(params=KINDS)
-def run_slowly(request: pytest.FixtureRequest, new_database_url: Callable[[str, bool], str]) -> Iterator[Running]:
+def run_slowly(request: pytest.FixtureRequest, demo_url: DemoUrl) -> Iterator[Running]:
     """A platform whose applies wait ten minutes after each portion, and try a portion twice."""
-    url = new_database_url("postgresql", True) if request.param == "postgresql" else None
+    url = demo_url(request.param)
     with Running(url, FROST_PLATFORM_APPLY_PACE="600", FROST_PLATFORM_OPERATION_TRIES="2") as platform:
         set_tags(platform, env="slow")
         yield platform
@@ -75,10 +75,8 @@ def has_status(platform: Running, run_id: str, status: str) -> bool:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_run_that_cannot_go_on_fails_after_some_tries_and_the_tenant_is_free(
-    kind: str, new_database_url: Callable[[str, bool], str]
-) -> None:
-    url = new_database_url("postgresql", True) if kind == "postgresql" else None
+def test_a_run_that_cannot_go_on_fails_after_some_tries_and_the_tenant_is_free(kind: str, demo_url: DemoUrl) -> None:
+    url = demo_url(kind)
     with Running(url, FROST_PLATFORM_OPERATION_TRIES="3") as platform:
         set_tags(platform, env="broken")
         with closing(Database(platform.database_url)) as database:
@@ -224,10 +222,8 @@ async def test_a_provisioning_fails_after_some_tries_and_can_be_planned_again(da
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_next_start_provisions_a_tenant_whose_run_failed(
-    kind: str, new_database_url: Callable[[str, bool], str]
-) -> None:
-    url = new_database_url("postgresql", True) if kind == "postgresql" else None
+def test_the_next_start_provisions_a_tenant_whose_run_failed(kind: str, demo_url: DemoUrl) -> None:
+    url = demo_url(kind)
     with Running(url, FROST_PLATFORM_OPERATION_TRIES="1", FROST_PLATFORM_PROVISIONING_PACE="0") as platform:
 
         def runs() -> list[dict[str, Any]]:
@@ -340,10 +336,8 @@ def test_a_run_stops_when_the_key_that_started_it_is_revoked_or_deleted(tagged: 
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_demoting_who_started_a_run_ends_it_on_a_running_platform(
-    kind: str, new_database_url: Callable[[str, bool], str]
-) -> None:
-    url = new_database_url("postgresql", True) if kind == "postgresql" else None
+def test_demoting_who_started_a_run_ends_it_on_a_running_platform(kind: str, demo_url: DemoUrl) -> None:
+    url = demo_url(kind)
     with Running(url, FROST_PLATFORM_APPLY_PACE="1") as platform:
         set_tags(platform, env="demoted")
         run_id = started(platform, ADMIN)

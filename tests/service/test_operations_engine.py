@@ -1,4 +1,4 @@
-"""Durable work on the real workflow engine: started, parked, left behind, taken over. checklist T08"""
+"""Durable work on the real workflow engine: started, parked, left behind, taken over."""
 
 import asyncio
 import os

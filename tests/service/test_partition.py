@@ -18,8 +18,8 @@ from tests.scaling.partition import (
     organization_path,
     tables_of_organizations,
 )
+from tests.service.counted import Counted
 from tests.service.running import AURORA, BOREALIS, NEWSROOM, WEB_SHOP
-from tests.service.test_statements import Counted
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "scaling.md"
 IDS = ("id",)
@@ -95,8 +95,8 @@ def test_the_document_explains_every_exception() -> None:
 
 
 @pytest.fixture
-def demo(tmp_path: Path, database_url: str) -> Any:
-    opened = Counted(tmp_path, database_url)
+def demo(tmp_path: Path, world_url: str | None) -> Any:
+    opened = Counted(tmp_path, world_url)
     yield opened
     opened.close()
 

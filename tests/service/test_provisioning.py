@@ -1,4 +1,4 @@
-"""Provisioning a tenant, step by step and cut short in every way. checklist T03, T07, T08; hostile J04"""
+"""Provisioning a tenant, step by step and cut short in every way."""
 
 import asyncio
 import multiprocessing

@@ -1,4 +1,4 @@
-"""Other limits: asked for, decided at once or reviewed, and in force. checklist U"""
+"""Other limits: asked for, decided at once or reviewed, and in force."""
 
 from typing import Any
 
@@ -41,7 +41,7 @@ def entries(quotas: Quotas, target: str) -> list[tuple[str, str, str, dict[str, 
 
 
 def test_a_raise_within_the_bound_is_in_force_at_once(sandbox: Quotas) -> None:
-    """U01, U03: the number is the new limit"""
+    """The number is the new limit."""
     made = sandbox.decided("vcpu", 81)
     assert (made["status"], made["from"], made["limit"], made["unit"]) == ("approved", 80, 81, "count")
     assert (made["scope"], made["tenantId"], made["reason"]) == ("tenant", SANDBOX, "launch")
@@ -52,7 +52,6 @@ def test_a_raise_within_the_bound_is_in_force_at_once(sandbox: Quotas) -> None:
 
 
 def test_exactly_the_bound_is_given_and_one_more_refused(sandbox: Quotas) -> None:
-    """U09 to U11"""
     bound = sandbox.report()["instance"]["requestable"]
     refused = sandbox.ask("instance", bound + 1)
     assert code(refused) == (409, "QUOTA_BOUND_EXCEEDED")
@@ -65,7 +64,7 @@ def test_exactly_the_bound_is_given_and_one_more_refused(sandbox: Quotas) -> Non
 
 
 def test_the_bound_moves_with_what_others_were_given(sandbox: Quotas) -> None:
-    """U11: the client's figure may be old"""
+    """The client's figure may be old."""
     before = sandbox.report()["vpc"]["requestable"]
     staging = Quotas(sandbox.platform, tenant=STAGING)
     staging.give("vpc", 10)
@@ -88,7 +87,6 @@ def test_where_the_organization_has_nothing_left_a_tenant_keeps_what_it_has(sand
 
 
 def test_lowering_is_in_force_at_once_down_to_what_is_in_use_and_being_created(sandbox: Quotas) -> None:
-    """U13, U15 to U17"""
     sandbox.put("load_balancer", "active", "active", "active", "creating", "creating")
     denied = sandbox.decided("load_balancer", 4)
     assert (denied["status"], denied["details"]) == ("denied", {"used": 5, "creating": 2, "limit": 4})
@@ -108,7 +106,6 @@ def test_lowering_memory_looks_at_what_is_in_use_of_it(sandbox: Quotas) -> None:
 
 
 def test_lowering_is_denied_while_the_use_is_unknown_and_raising_is_not(platform: Running) -> None:
-    """U17"""
     web_shop = Quotas(platform)
     denied = web_shop.decided("registry_storage", 150)
     assert (denied["status"], denied["details"]) == ("denied", {"reason": "usage_unknown"})
@@ -117,7 +114,6 @@ def test_lowering_is_denied_while_the_use_is_unknown_and_raising_is_not(platform
 
 
 def test_the_limit_there_is_changes_nothing_and_is_not_kept(sandbox: Quotas) -> None:
-    """U18"""
     for ask in (sandbox.ask, sandbox.ask_organization):
         limit = 20 if ask == sandbox.ask else 200
         answer = ask("instance", limit)
@@ -147,7 +143,6 @@ def test_the_limit_there_is_changes_nothing_and_is_not_kept(sandbox: Quotas) -> 
     ],
 )
 def test_a_limit_is_a_plain_whole_number(sandbox: Quotas, limit: Any, reason: str) -> None:
-    """U06, U07; hostile E14"""
     for ask in (sandbox.ask, sandbox.ask_organization):
         refused = ask("vcpu", limit)
         assert code(refused) == (400, "INVALID_INPUT")
@@ -157,7 +152,7 @@ def test_a_limit_is_a_plain_whole_number(sandbox: Quotas, limit: Any, reason: st
 
 @pytest.mark.parametrize("number", ["1e3", "0x28", "+40", "1_000", "４０", "٤٠", "040", "40.0", "1" * 5000, "NaN"])
 def test_a_number_on_the_wire_is_written_in_plain_digits(sandbox: Quotas, number: str) -> None:
-    """hostile E04, E14: as JSON has it, byte by byte"""
+    """As JSON has it, byte by byte."""
     body = f'{{"resourceType":"vcpu","reason":"launch","limit":{number}}}'.encode()
     answer = Iam(sandbox.platform, tenant=SANDBOX).raw("POST", "/quota-requests", body)
     assert code(answer) == (400, "INVALID_INPUT")
@@ -167,7 +162,6 @@ def test_a_number_on_the_wire_is_written_in_plain_digits(sandbox: Quotas, number
     ("reason", "problem"), [("", "blank"), (" \n", "blank"), ("x" * 501, "too_long"), ("a\x1b[2Jb", "character")]
 )
 def test_a_request_has_a_reason(sandbox: Quotas, reason: str, problem: str) -> None:
-    """U02"""
     for ask in (sandbox.ask, sandbox.ask_organization):
         refused = ask("vcpu", 90, reason)
         assert code(refused) == (400, "INVALID_INPUT")
@@ -178,7 +172,6 @@ def test_a_request_has_a_reason(sandbox: Quotas, reason: str, problem: str) -> N
 
 
 def test_a_reason_is_text_and_comes_back_as_it_was_given(sandbox: Quotas) -> None:
-    """hostile B11"""
     reason = "../../etc'; DROP TABLE quota_requests; -- [/x] {0} %00\nzweite Zeile 東京 🚀"
     answer = sandbox.ask("vcpu", 90, reason)
     assert answer.json()["request"]["reason"] == reason
@@ -186,7 +179,7 @@ def test_a_reason_is_text_and_comes_back_as_it_was_given(sandbox: Quotas) -> Non
 
 
 def test_another_type_is_refused_with_those_there_are(sandbox: Quotas) -> None:
-    """U08: letter case must match"""
+    """Letter case must match."""
     for ask in (sandbox.ask, sandbox.ask_organization):
         refused = ask("VCPU", 90)
         assert code(refused) == (400, "UNKNOWN_RESOURCE_TYPE")
@@ -196,7 +189,6 @@ def test_another_type_is_refused_with_those_there_are(sandbox: Quotas) -> None:
 
 @pytest.mark.parametrize("name", ["image", "image_storage"])
 def test_limits_of_images_are_not_requested(sandbox: Quotas, name: str) -> None:
-    """U12"""
     for ask in (sandbox.ask, sandbox.ask_organization):
         refused = ask(name, 5)
         assert code(refused) == (400, "QUOTA_NOT_REQUESTABLE")
@@ -204,7 +196,6 @@ def test_limits_of_images_are_not_requested(sandbox: Quotas, name: str) -> None:
 
 
 def test_a_body_has_three_members_and_no_other(sandbox: Quotas) -> None:
-    """hostile A20"""
     body = {"resourceType": "vcpu", "limit": 90, "reason": "launch"}
     for name, value in {
         "tenantId": WEB_SHOP,
@@ -222,7 +213,6 @@ def test_a_body_has_three_members_and_no_other(sandbox: Quotas) -> None:
 
 
 def test_admins_and_owners_ask_and_nobody_else(sandbox: Quotas) -> None:
-    """U26; hostile B09"""
     assert sandbox.as_(ADMIN).decided("vcpu", 90)["requestedBy"]["email"] == ADMIN
     for person in (MEMBER, VIEWER, REGIONAL):
         assert code(sandbox.as_(person).ask("vcpu", 95)) == (403, "PERMISSION_DENIED")
@@ -237,7 +227,6 @@ def test_admins_and_owners_ask_and_nobody_else(sandbox: Quotas) -> None:
 
 
 def test_a_key_asks_with_its_one_scope_for_its_one_tenant(sandbox: Quotas) -> None:
-    """U20, U25"""
     body = {"resourceType": "vcpu", "limit": 90, "reason": "autoscaling"}
     for scopes in (["compute:write"], ["compute:*"], ["compute:read", "organizations:write"]):
         refused = Key(sandbox.platform, *scopes, tenant=SANDBOX).use("POST", sandbox.path, body)
@@ -274,7 +263,6 @@ def test_a_key_never_asks_for_what_its_maker_or_its_policies_do_not_give(sandbox
 
 
 def test_an_organization_waits_for_review_and_then_has_room(sandbox: Quotas) -> None:
-    """U19, U23, U24"""
     waiting = sandbox.as_(ADMIN).waiting("instance", 300)
     assert (waiting["status"], waiting["from"], waiting["limit"], waiting["scope"]) == (
         "pending",
@@ -301,7 +289,6 @@ def test_an_organization_waits_for_review_and_then_has_room(sandbox: Quotas) -> 
 
 
 def test_a_rejected_request_changes_nothing_and_the_next_may_come(sandbox: Quotas) -> None:
-    """U23"""
     waiting = sandbox.waiting("gpu", 64)
     rejected = sandbox.review(waiting["id"], "reject", note="None left this year.").json()["request"]
     assert (rejected["status"], rejected["decision"]) == ("rejected", "None left this year.")
@@ -311,7 +298,6 @@ def test_a_rejected_request_changes_nothing_and_the_next_may_come(sandbox: Quota
 
 
 def test_one_request_for_each_type_of_an_organization_waits(sandbox: Quotas) -> None:
-    """U21"""
     waiting = sandbox.waiting("vcpu", 2000)
     refused = sandbox.as_(ADMIN).ask_organization("vcpu", 3000)
     assert code(refused) == (409, "QUOTA_REQUEST_PENDING")
@@ -391,7 +377,6 @@ def test_the_history_is_newest_first_page_by_page_and_shows_people_what_waits(sa
 
 
 def test_the_same_request_again_is_answered_with_the_first(sandbox: Quotas) -> None:
-    """hostile J05"""
     first = sandbox.ask("vcpu", 90, **ONCE)
     assert sandbox.decided("vcpu", 85)["status"] == "approved"
     again = sandbox.ask("vcpu", 90, **ONCE)
@@ -415,7 +400,6 @@ def test_a_request_that_changed_nothing_under_a_key_may_change_something_when_it
 
 
 def test_every_decision_is_in_the_audit_log_beside_it(sandbox: Quotas) -> None:
-    """hostile I02"""
     sandbox.put("secret", "active", "active")
     me = sandbox.get("/api/v1/me")["id"]
     approved, denied = sandbox.decided("vcpu", 90), sandbox.decided("secret", 1)

@@ -1,4 +1,4 @@
-"""The rules of quotas for every figure there can be: bound, verdict, room. checklist Q04, Q09, Q13, U02 to U17"""
+"""The rules of quotas for every figure there can be: bound, verdict, room."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""What a tenant and an organization may have and what they use of it. checklist Q"""
+"""What a tenant and an organization may have and what they use of it."""
 
 import pytest
 from sqlalchemy import func, select
@@ -37,7 +37,7 @@ def reads(tenant: str) -> list[str]:
 
 
 def test_every_type_has_its_limit_its_use_and_what_may_be_asked(demo: Running, demo_database: Database) -> None:
-    """Q01, Q02, Q05, Q08; the images come from the compute service's own two reads (platform-facts: Quotas)."""
+    """The images come from the compute service's own two reads."""
     report = Quotas(demo).report()
     assert list(report) == [name for name in quota_types() if name not in ("image", "image_storage")]
     with demo_database.read() as connection:
@@ -65,26 +65,22 @@ def test_every_type_has_its_limit_its_use_and_what_may_be_asked(demo: Running, d
 
 
 def test_a_use_that_cannot_be_counted_is_null_and_its_limit_is_told(demo: Running) -> None:
-    """Q03"""
     entry = Quotas(demo).report()["registry_storage"]
     assert (entry["used"], entry["creating"], entry["limit"]) == (None, None, 200)
     assert Quotas(demo, tenant=STAGING).report()["registry_storage"]["used"] is not None
 
 
 def test_a_use_above_the_limit_is_told_as_it_is(demo: Running) -> None:
-    """Q17"""
     entry = Quotas(demo, tenant=DATA_LAKE).report()["bucket_storage"]
     assert entry["used"] > entry["limit"] == 25_000
 
 
 def test_no_allowance_is_a_limit_of_nothing(demo: Running) -> None:
-    """Q09"""
     report = Quotas(demo, BOREALIS_OWNER, NEWSROOM, BOREALIS).report()
     assert (report["kubernetes_cluster"]["limit"], report["gpu"]["limit"]) == (0, 0)
 
 
 def test_the_compute_service_tells_of_images_too(demo: Running) -> None:
-    """Q10"""
     quotas = Quotas(demo)
     limits = quotas.get(f"/api/v1/tenants/{WEB_SHOP}/quotas")
     usage = quotas.get(f"/api/v1/tenants/{WEB_SHOP}/quotas/usage")
@@ -97,7 +93,6 @@ def test_the_compute_service_tells_of_images_too(demo: Running) -> None:
 
 
 def test_a_tenant_still_being_set_up_has_the_defaults_it_is_about_to_get(demo: Running) -> None:
-    """Q12, T07"""
     report = Quotas(demo, tenant=SANDBOX).report()
     assert all(entry["limit"] == default_limits()[name] for name, entry in report.items())
     assert all(entry["used"] == 0 for entry in report.values())
@@ -107,7 +102,6 @@ def test_a_tenant_still_being_set_up_has_the_defaults_it_is_about_to_get(demo: R
 
 
 def test_an_organization_has_allocated_what_its_tenants_may_have_together(demo: Running) -> None:
-    """Q11, Q12"""
     report = Quotas(demo).organization_report()
     assert list(report) == list(quota_types())
     by_tenant = {tenant: Quotas(demo, tenant=tenant).report() for tenant in (WEB_SHOP, DATA_LAKE, STAGING, SANDBOX)}
@@ -127,14 +121,13 @@ def test_an_organization_has_allocated_what_its_tenants_may_have_together(demo: 
 
 
 def test_what_one_tenant_uses_unknown_makes_the_sum_unknown(demo: Running) -> None:
-    """Q13"""
     report = Quotas(demo).organization_report()
     assert {name for name, entry in report.items() if entry["used"] is None} == {"registry_storage"}
     assert report["instance"]["used"] == sum(share["used"] for share in report["instance"]["tenants"])
 
 
 def test_a_tenant_one_may_not_enter_counts_without_name_and_use(demo: Running) -> None:
-    """Q12: a member who may enter three of four tenants"""
+    """A member who may enter three of four tenants."""
     owners, members = Quotas(demo).organization_report(), Quotas(demo, MEMBER).organization_report()
     for name, entry in members.items():
         assert (entry["allocated"], entry["used"]) == (owners[name]["allocated"], owners[name]["used"])
@@ -149,7 +142,6 @@ def test_a_tenant_one_may_not_enter_counts_without_name_and_use(demo: Running) -
 
 
 def test_any_key_reads_the_quotas_of_its_tenant_and_of_no_other(demo: Running) -> None:
-    """Q15"""
     for name in ("tenant-reader", "quota-bot", "viewer-dashboard"):
         assert {demo.get(path, key=name).status for path in reads(WEB_SHOP)} == {200}, name
         for other in (STAGING, NEWSROOM, NOBODY):
@@ -159,7 +151,7 @@ def test_any_key_reads_the_quotas_of_its_tenant_and_of_no_other(demo: Running) -
 
 @pytest.mark.slow
 def test_what_a_policy_of_a_key_denies_is_not_read_with_it(sandbox: Quotas) -> None:
-    """Q15: neither a scope nor a policy need give it, but a deny of any policy wins."""
+    """Neither a scope nor a policy need give it, but a deny of any policy wins."""
     iam = Iam(sandbox.platform, tenant=SANDBOX)
     limits, requests = reads(SANDBOX)[:3], reads(SANDBOX)[3:]
     for number, (rules, refused) in enumerate(
@@ -184,7 +176,6 @@ def test_what_a_policy_of_a_key_denies_is_not_read_with_it(sandbox: Quotas) -> N
 
 
 def test_no_key_reads_those_of_the_organization(demo: Running) -> None:
-    """Q14"""
     for path in (f"/api/v1/organizations/{AURORA}/quotas-report", f"/api/v1/organizations/{AURORA}/quota-requests"):
         for name in ("quota-bot", "tenant-writer", "deploy-pipeline"):
             assert code(demo.get(path, key=name)) == (403, "SESSION_REQUIRED")
@@ -272,7 +263,7 @@ def test_a_limit_holds_and_the_refusal_says_how_far_one_is(sandbox: Quotas) -> N
 
 
 def test_nothing_is_made_without_an_allowance(sandbox: Quotas) -> None:
-    """Q09: none of the kind, and nothing with what there is no allowance for"""
+    """None of the kind, and nothing with what there is no allowance for."""
     refused = sandbox.create("image")
     assert code(refused) == (403, "QUOTA_EXCEEDED")
     assert refused.json()["error"]["message"] == "this tenant has no allowance for Custom images"
@@ -281,7 +272,6 @@ def test_nothing_is_made_without_an_allowance(sandbox: Quotas) -> None:
 
 
 def test_where_the_use_is_unknown_the_limit_holds_and_the_count_stays_unsaid(platform: Running) -> None:
-    """Q04"""
     web_shop = Quotas(platform)
     web_shop.give("registry_storage", 1_000)
     made = web_shop.create("container_registry", sizeGb=100)
@@ -296,7 +286,6 @@ def test_where_the_use_is_unknown_the_limit_holds_and_the_count_stays_unsaid(pla
 
 
 def test_over_a_limit_nothing_more_is_made_and_what_there_is_can_be_removed(sandbox: Quotas) -> None:
-    """Q17"""
     made = [sandbox.create("secret").json()["id"] for _ in range(3)]
     sandbox.give("secret", 1)
     assert (sandbox.report()["secret"]["used"], sandbox.report()["secret"]["limit"]) == (3, 1)

@@ -1,4 +1,4 @@
-"""The rate limit of a key: exact under concurrency and across processes. checklist K32; hostile D03"""
+"""The rate limit of a key: exact under concurrency and across processes."""
 
 import http.client
 import time

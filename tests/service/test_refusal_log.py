@@ -1,7 +1,6 @@
 """Of identical refusals of a principal the first is an entry at once, and the others are one counted entry a minute."""
 
 import threading
-from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
@@ -20,6 +19,7 @@ from service.db.engine import Database
 from service.db.tables import audit_log
 from service.principal import Principal
 from tests.service.audited import SECRET
+from tests.service.conftest import DemoUrl
 from tests.service.inside import Inside
 from tests.service.planned import until
 from tests.service.running import MEMBER, OWNER, STAGING, Running
@@ -179,9 +179,9 @@ def test_thirty_refused_requests_are_two_entries(tmp_path: Any, database_url: st
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
-def test_the_counted_entry_is_shown_as_the_others_are(kind: str, new_database_url: Callable[[str, bool], str]) -> None:
+def test_the_counted_entry_is_shown_as_the_others_are(kind: str, demo_url: DemoUrl) -> None:
     path = f"/api/v1/tenants/{STAGING}"
-    with Running(new_database_url(kind, True) if kind == "postgresql" else None) as platform:
+    with Running(demo_url(kind)) as platform:
         for _ in range(4):
             assert platform.ask("PATCH", path, as_=MEMBER, body={"displayName": "x"}).status == 403
         # Counts are written when the platform stops.

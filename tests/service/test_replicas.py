@@ -1,4 +1,4 @@
-"""The example of several replicas under load, while they are killed and replaced. design: Durable operations"""
+"""The example of several replicas under load, while they are killed and replaced."""
 
 import itertools
 import json

@@ -15,7 +15,7 @@ from service.db.tables import rate_limits
 from tests.service.access import Iam
 from tests.service.account import Key
 from tests.service.clusters import Cluster, Workload
-from tests.service.conftest import KINDS
+from tests.service.conftest import KINDS, DemoUrl
 from tests.service.inside import READ_ONLY, every_connection
 from tests.service.running import OWNER, Running
 
@@ -59,8 +59,8 @@ def stored(database: Database) -> dict[str, int]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_session_is_refused_with_when_to_come_back(kind: str, new_database_url: Callable[[str, bool], str]) -> None:
-    url = new_database_url(kind, True) if kind == "postgresql" else None
+def test_a_session_is_refused_with_when_to_come_back(kind: str, demo_url: DemoUrl) -> None:
+    url = demo_url(kind)
     with Running(url, FROST_PLATFORM_REQUESTS_PER_MINUTE="2") as platform:
         assert [platform.get("/api/v1/me", as_=OWNER).status for _ in range(3)] == [200, 200, 429]
         refused = platform.get("/api/v1/me", as_=OWNER)
@@ -77,10 +77,8 @@ def test_a_session_is_refused_with_when_to_come_back(kind: str, new_database_url
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_all_tokens_of_a_workload_identity_count_together(
-    kind: str, new_database_url: Callable[[str, bool], str]
-) -> None:
-    url = new_database_url(kind, True) if kind == "postgresql" else None
+def test_all_tokens_of_a_workload_identity_count_together(kind: str, demo_url: DemoUrl) -> None:
+    url = demo_url(kind)
     with Running(url, FROST_PLATFORM_REQUESTS_PER_MINUTE="10") as platform:
         cluster, iam = Cluster(platform), Iam(platform)
         assert cluster.register().status == 200
@@ -214,10 +212,8 @@ def test_threads_are_each_counted(sqlite: Database) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_restarted_platform_goes_on_with_the_allowance(
-    kind: str, new_database_url: Callable[[str, bool], str]
-) -> None:
-    url = new_database_url("postgresql", True) if kind == "postgresql" else None
+def test_a_restarted_platform_goes_on_with_the_allowance(kind: str, demo_url: DemoUrl) -> None:
+    url = demo_url(kind)
     with Running(url) as platform:
         key = Key(platform, "compute:read", rateLimit=2)
         assert [key.use().status for _ in range(3)] == [200, 200, 429]

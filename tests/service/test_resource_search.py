@@ -1,6 +1,6 @@
 """Listing resources costs a bounded time, however many there are that the caller may not list."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
@@ -13,7 +13,7 @@ from service.db.engine import Database
 from service.resources import queries, search
 from tests.service.access import Iam, allow, code
 from tests.service.account import Key
-from tests.service.conftest import KINDS
+from tests.service.conftest import KINDS, DemoUrl
 from tests.service.running import STAGING, Running
 
 ABSENT = "00000000-0000-4000-8000-000000000000"
@@ -23,9 +23,9 @@ LAST = "ffffffff-0000-4000-8000-00000000000a"
 
 
 @pytest.fixture(params=KINDS)
-def crowded(request: pytest.FixtureRequest, new_database_url: Callable[[str, bool], str]) -> Iterator[Running]:
+def crowded(request: pytest.FixtureRequest, demo_url: DemoUrl) -> Iterator[Running]:
     """A platform on which a tenant has more instances than one request decides one by one; the last has a tag."""
-    url = new_database_url("postgresql", True) if request.param == "postgresql" else None
+    url = demo_url(request.param)
     with Running(url) as platform:
         with closing(Database(platform.database_url)) as database, database.write() as connection:
             now = datetime(2026, 1, 1, tzinfo=UTC)

@@ -1,7 +1,4 @@
-"""Resources and interactive sessions: scopes, roles and policies decide each operation on each resource.
-
-contract: API key (Scope rules); checklist K13 to K20, K41, N05 to N07
-"""
+"""Resources and interactive sessions: scopes, roles and policies decide each operation on each resource."""
 
 from collections.abc import Callable
 from typing import Any

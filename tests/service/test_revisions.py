@@ -16,9 +16,9 @@ from service.authzen.evaluation import EvaluationContext
 from service.db import tables
 from service.db.engine import Database
 from service.db.tables import revisions
+from tests.service.counted import KEY, Counted
 from tests.service.inside import Inside
 from tests.service.running import WEB_SHOP
-from tests.service.test_statements import KEY, Counted
 
 # The columns whose change increases a revision; columns of a primary key never change.
 AUTHORITY_TABLES: Mapping[str, tuple[str, ...]] = {
@@ -52,8 +52,8 @@ OTHERS = {"rate_limits", "revisions"}
 
 
 @pytest.fixture
-def demo(tmp_path: Path, database_url: str) -> Iterator[Inside]:
-    opened = Inside(tmp_path, database_url, "demo")
+def demo(tmp_path: Path, world_url: str | None) -> Iterator[Inside]:
+    opened = Inside(tmp_path, world_url, "demo")
     yield opened
     opened.close()
 
@@ -217,9 +217,7 @@ def workload_token(demo: Inside) -> str:
 
 
 @pytest.fixture
-def read_columns(
-    tmp_path: Path, new_database_url: Any, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[set[tuple[str, str]]]:
+def read_columns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[set[tuple[str, str]]]:
     """The columns that authorization reads in requests of a key and of a session, and that decisions read of subjects.
 
     On SQLite, which reports them.
@@ -247,7 +245,7 @@ def read_columns(
 
     record_in(protected_route, "authenticate_and_authorize")
     record_in(EvaluationContext, "load_subject")
-    demo = Counted(tmp_path, new_database_url("sqlite", True))
+    demo = Counted(tmp_path, None)
     event.listen(demo.platform.database.engine, "connect", lambda driver, _: driver.set_authorizer(record))
     demo.platform.database.engine.dispose()
     token = workload_token(demo)

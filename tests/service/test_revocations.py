@@ -9,6 +9,7 @@ from service.db.tables import api_keys, membership_tenants, memberships, users
 from tests.service.access import Iam, allow, deny
 from tests.service.account import Key
 from tests.service.clusters import Cluster, Workload
+from tests.service.conftest import DemoUrl
 from tests.service.held import SIGNED_OUT, Held, InThisProcess, bearer
 from tests.service.running import ADMIN, AURORA, MEMBER, OWNER, WEB_SHOP
 
@@ -18,8 +19,8 @@ Hold = Callable[[dict[str, str]], Held]
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
-def platform(request: pytest.FixtureRequest, new_database_url: Callable[[str, bool], str]) -> Iterator[InThisProcess]:
-    with InThisProcess(new_database_url("postgresql", True) if request.param == "postgresql" else None) as running:
+def platform(request: pytest.FixtureRequest, demo_url: DemoUrl) -> Iterator[InThisProcess]:
+    with InThisProcess(demo_url(request.param)) as running:
         yield running
 
 

@@ -1,4 +1,4 @@
-"""Sessions: alive until they end, are ended, or their person goes. checklist E, hostile C09, C14"""
+"""Sessions: alive until they end, are ended, or their person goes."""
 
 import threading
 import time

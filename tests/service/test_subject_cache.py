@@ -14,9 +14,9 @@ from service.authzen import routes
 from service.authzen.evaluation import MAX_SHORT_COMPARISONS
 from service.db import tables
 from service.db.engine import Database
-from tests.service.conftest import KINDS
+from tests.service.conftest import KINDS, DemoUrl
+from tests.service.deciding import Demo
 from tests.service.running import AURORA, OWNER, WEB_SHOP
-from tests.service.test_decision_point_inside import Demo
 
 Change = Callable[[Connection], object]
 STATEMENTS = 2
@@ -30,7 +30,7 @@ EMAIL = "ada@x.example"
 class Subjects(Demo):
     """A person with the role `owner`, and a key and a workload identity of theirs with a policy through a group."""
 
-    def __init__(self, folder: Path, database_url: str) -> None:
+    def __init__(self, folder: Path, database_url: str | None) -> None:
         super().__init__(folder, database_url)
         with self.platform.database.read() as connection:
             self.at = connection.scalar(select(tables.tenants.c.created_at).limit(1))
@@ -89,13 +89,10 @@ class Subjects(Demo):
 
 
 @pytest.fixture(scope="module", params=KINDS)
-def url(request: pytest.FixtureRequest, new_database_url: Callable[[str, bool], str]) -> str:
-    return new_database_url(request.param, True)
-
-
-@pytest.fixture(scope="module")
-def opened(url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Subjects]:
-    opened = Subjects(tmp_path_factory.mktemp("platform"), url)
+def opened(
+    request: pytest.FixtureRequest, demo_url: DemoUrl, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Subjects]:
+    opened = Subjects(tmp_path_factory.mktemp("platform"), demo_url(request.param))
     yield opened
     opened.close()
 
@@ -108,9 +105,9 @@ def demo(opened: Subjects) -> Subjects:
 
 
 @pytest.fixture(scope="module")
-def other(opened: Subjects, url: str) -> Iterator[Database]:
+def other(opened: Subjects) -> Iterator[Database]:
     """The same database, opened by another process."""
-    database = Database(url)
+    database = Database(opened.platform.settings.database_url)
     yield database
     database.close()
 

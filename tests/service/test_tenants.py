@@ -1,4 +1,4 @@
-"""Tenants over the wire, on the running platform. checklist T01, T03, T05 to T07, T10, T11, T13 to T16; hostile J05"""
+"""Tenants over the wire, on the running platform."""
 
 import re
 import time
@@ -18,7 +18,7 @@ from service.db import tables
 from service.db.engine import Database
 from service.quotas.limits import Tightest, tightest
 from tests.homes import Answer
-from tests.service.conftest import KINDS
+from tests.service.conftest import KINDS, DemoUrl
 from tests.service.inside import Inside
 from tests.service.running import (
     ADMIN,
@@ -53,9 +53,9 @@ INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3})?Z")
 
 
 @pytest.fixture(scope="module", params=KINDS)
-def changed(request: pytest.FixtureRequest, new_database_url: Callable[[str, bool], str]) -> Iterator[Running]:
+def changed(request: pytest.FixtureRequest, demo_url: DemoUrl) -> Iterator[Running]:
     """A platform of this module's own, whose world the tests change."""
-    url = new_database_url("postgresql", True) if request.param == "postgresql" else None
+    url = demo_url(request.param)
     with Running(url) as running:
         yield running
 

@@ -20,6 +20,7 @@ from service.db.engine import Database
 from tests.homes import UnixConnection
 from tests.service.access import STOREFRONT, Iam, allow, deny, document
 from tests.service.account import Key
+from tests.service.conftest import DemoUrl
 from tests.service.running import (
     ADMIN,
     MEMBER,
@@ -108,8 +109,8 @@ class Served(NamedTuple):
 
 
 @pytest.fixture(scope="module", params=("sqlite", "postgresql"))
-def served(request: pytest.FixtureRequest, new_database_url: Callable[[str, bool], str]) -> Iterator[Served]:
-    url = new_database_url("postgresql", True) if request.param == "postgresql" else None
+def served(request: pytest.FixtureRequest, demo_url: DemoUrl) -> Iterator[Served]:
+    url = demo_url(request.param)
     with Running(url, "demo", "--listen", "127.0.0.1:0") as running:
         address = tcp_address(running)
         ways = {

@@ -1,4 +1,4 @@
-"""Which bearer tokens are believed. hostile C12, C13"""
+"""Which bearer tokens are believed."""
 
 import base64
 import hmac

@@ -1,4 +1,4 @@
-"""Tokens of an outside issuer, served by a real HTTP server on the loopback. design: Identity; hostile H06, C13"""
+"""Tokens of an outside issuer, served by a real HTTP server on the loopback."""
 
 import json
 import threading

@@ -1,4 +1,4 @@
-"""Workload identities exchange their clusters' tokens and act as their bindings. hostile A12, C10, C13"""
+"""Workload identities exchange their clusters' tokens and act as their bindings."""
 
 import hmac
 import json

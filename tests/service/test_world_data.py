@@ -1,4 +1,4 @@
-"""The data files of the world: complete, consistent, legal. checklist C, L, Q; design: The local platform"""
+"""The data files of the world: complete, consistent, legal."""
 
 import json
 import re
@@ -73,7 +73,7 @@ def test_every_operation_is_named_service_resource_action_and_only_once() -> Non
 
 
 def test_the_first_catalogue_never_changes() -> None:
-    """C06: later versions append. Whoever has to change this digest breaks policies that are stored somewhere."""
+    """Later versions append. Whoever has to change this digest breaks policies that are stored somewhere."""
     lines = [f"{o.position} {o.name} {o.access_level}" for o in operations()[:SHIPPED]]
     assert sha256("\n".join(lines).encode()).hexdigest() == SHIPPED_DIGEST
 

@@ -156,7 +156,7 @@ def test_the_secrets_of_two_worlds_differ(new_database_url: Callable[[str, bool]
 def test_new_operations_are_appended_to_a_world_that_is_there(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """C05, C06: an older version knew 500 operations, this one knows all; what was there is untouched."""
+    """An older version knew 500 operations, this one knows all; what was there is untouched."""
     every = operations.operations()
     monkeypatch.setattr(operations, "operations", lambda: every[:500])
     loader.load(database, CLOCK, "demo", SECRET, tmp_path)

@@ -1,4 +1,4 @@
-"""The scopes and the catalogue over the wire, from a real platform on a real socket. checklist C01, C07, K42"""
+"""The scopes and the catalogue over the wire, from a real platform on a real socket."""
 
 import signal
 import subprocess
