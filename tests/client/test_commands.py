@@ -128,7 +128,7 @@ def walked(group: click.Group, words: str = "") -> list[str]:
     return found
 
 
-def test_G02_the_tree_of_commands_and_their_flags_is_this_list() -> None:
+def test_the_tree_of_commands_and_their_flags_is_this_list() -> None:
     assert walked(root) == TREE
 
 

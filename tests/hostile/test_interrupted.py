@@ -68,7 +68,7 @@ def counts(database: Database) -> Counter[str]:
 
 
 @pytest.mark.slow
-def test_j08_every_changing_command_broken_off_at_random(home: Home) -> None:
+def test_every_changing_command_broken_off_at_random(home: Home) -> None:
     chance = random.Random(8)
     places = {
         "group": home.json("iam", "group", "create", "--name", "to be filled")["id"],

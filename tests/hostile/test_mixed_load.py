@@ -226,9 +226,7 @@ def used(platform: Running) -> tuple[int, int]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_j10_no_permit_that_a_decision_from_scratch_denies(
-    kind: str, new_database_url: Callable[[str, bool], str]
-) -> None:
+def test_no_permit_that_a_decision_from_scratch_denies(kind: str, new_database_url: Callable[[str, bool], str]) -> None:
     url = new_database_url("postgresql", True) if kind == "postgresql" else None
     with Running(url) as platform:
         for person in (OWNER, ADMIN, MEMBER):

@@ -19,7 +19,7 @@ from tests.identity.provider import MEMBER, OWNER, Site
 pytestmark = pytest.mark.slow
 
 
-def test_N02_N08_login_one_silent_refresh_and_logout(canaille_site: Site, canaille: Canaille) -> None:
+def test_login_one_silent_refresh_and_logout(canaille_site: Site, canaille: Canaille) -> None:
     person = CanaillePerson("astrid")
     result = canaille.signs_in(canaille_site, person)
     assert result.code == 0, (result, canaille_site.log)
@@ -62,7 +62,7 @@ def test_without_device_codes_the_other_way_is_named(canaille_site: Site) -> Non
     assert "frost login --browser" in result.err
 
 
-def test_E02_revoke_all_keeps_out_every_token_there_is_and_the_provider_ends_the_rest(
+def test_revoke_all_keeps_out_every_token_there_is_and_the_provider_ends_the_rest(
     canaille_site: Site, canaille: Canaille
 ) -> None:
     """The README's limit: what a refresh token brings later is a new sign-in here, until that ends at canaille."""
