@@ -1,4 +1,4 @@
-"""checklist K22 to K31: when a key expires, as it is typed and as it is kept.
+"""When a key expires, as it is typed and as it is kept.
 
 The forms themselves, and the days on which clocks change, are in tests/client/test_expiry.py.
 """

@@ -1,4 +1,4 @@
-"""checklist K, what a key may do: keys made with the command, used without our client."""
+"""What a key may do: keys made with the command, used without our client."""
 
 import time
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""checklist K: making, finding, revoking and deleting API keys with the commands."""
+"""Making, finding, revoking and deleting API keys with the commands."""
 
 import json
 import re

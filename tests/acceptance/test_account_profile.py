@@ -1,4 +1,4 @@
-"""checklist A: the profile, deleting an account and bringing it back."""
+"""The profile, deleting an account and bringing it back."""
 
 from collections.abc import Iterator
 from datetime import timedelta

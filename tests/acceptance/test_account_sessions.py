@@ -1,4 +1,4 @@
-"""checklist E: sessions on all devices; N: what needs a person, what a key and a workload may."""
+"""Sessions on all devices; what needs a person, and what a key and a workload may do."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""checklist L: applying default tags to the resources that exist, from the command to the rows and back."""
+"""Applying default tags to the resources that exist, from the command to the rows and back."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -29,12 +29,12 @@ def lacking(before: dict[str, Any], after: dict[str, Any], keys: set[str]) -> se
     for identifier, then in before.items():
         now = after[identifier]
         added = {key: now["tags"][key] for key in set(now["tags"]) - set(then["tags"])}
-        assert {key: value for key, value in now["tags"].items() if key in then["tags"]} == then["tags"]  # L02, L04
-        assert set(added) in (set(), keys - set(then["tags"]))  # L10
+        assert {key: value for key, value in now["tags"].items() if key in then["tags"]} == then["tags"]
+        assert set(added) in (set(), keys - set(then["tags"]))
         if added:
             got.add(identifier)
         else:
-            assert now["updated_at"] == then["updated_at"]  # L03
+            assert now["updated_at"] == then["updated_at"]
     return got
 
 
@@ -86,7 +86,7 @@ def test_what_is_skipped_and_what_is_included_by_type(tags: Tags) -> None:
     listed = Tags(tags.home, STAGING)
     listed.set("kinds=1")
     types = listed.apply()["result"]["byType"]
-    assert any(not any(counts.values()) for counts in types.values())  # L14
+    assert any(not any(counts.values()) for counts in types.values())
     assert set(types) >= {kind for kind, counts in result["byType"].items() if counts["updated"]}
 
 
@@ -100,7 +100,7 @@ def test_the_table_lists_types_failures_and_skips_and_the_command_succeeds(tags:
         assert reason in result.out
     assert "container_registry" in result.out
     assert "failed" in result.err
-    assert "\r" not in result.err + result.out  # L24: progress on a terminal only
+    assert "\r" not in result.err + result.out  # progress on a terminal only
 
 
 def test_yaml_is_the_same_value(tags: Tags) -> None:

@@ -1,4 +1,4 @@
-"""checklist L21, L22: whoever stops waiting stops nothing else. On real terminals, at moments drawn at random."""
+"""Whoever stops waiting stops nothing else. On real terminals, at moments drawn at random."""
 
 import json
 import os

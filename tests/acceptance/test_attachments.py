@@ -1,4 +1,4 @@
-"""checklist H: what policies are attached to, from the command line, and what that does to real keys."""
+"""What policies are attached to, from the command line, and what that does to real keys."""
 
 import pytest
 

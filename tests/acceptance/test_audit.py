@@ -1,4 +1,4 @@
-"""`frost platform audit verify` against a real local platform. hostile I04"""
+"""`frost platform audit verify` against a real local platform."""
 
 import sqlite3
 from contextlib import closing

@@ -1,4 +1,4 @@
-"""checklist C: the operation catalogue from the command line. That its seed only grows is held by tests/service too."""
+"""The operation catalogue from the command line. That its seed only grows is held by tests/service too."""
 
 import re
 import time

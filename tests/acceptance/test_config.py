@@ -1,4 +1,4 @@
-"""checklist F: the client's configuration; hostile G: the files behind it."""
+"""The client's configuration and the files behind it."""
 
 import itertools
 import os

@@ -1,4 +1,4 @@
-"""checklist D: default tags, from the command to the database and back."""
+"""Default tags, from the command to the database and back."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor

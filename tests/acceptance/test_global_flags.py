@@ -1,4 +1,4 @@
-"""checklist G: global flags and conventions, through the real command on the real platform."""
+"""Global flags and conventions, through the real command on the real platform."""
 
 import json
 import re
@@ -285,7 +285,7 @@ def test_flag_variable_selection_and_default_come_in_this_order(demo: Home) -> N
     assert current(demo, FROST_TENANT=NEWSROOM)["id"] == NEWSROOM
     flag = demo.json("--tenant", STAGING, "tenant", "current", env={"FROST_TENANT": NEWSROOM})
     assert flag["id"] == STAGING
-    # T18: each says where it comes from
+    # each says where it comes from
     assert demo.json("tenant", "current", env={"FROST_TENANT": NEWSROOM})["source"] == "variable"
     assert flag["source"] == "flag"
     assert current(demo)["source"] == "context"

@@ -1,4 +1,4 @@
-"""checklist R: groups, from the command line."""
+"""Groups, from the command line."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""checklist M: the members of a group, from the command line."""
+"""The members of a group, from the command line."""
 
 import pytest
 

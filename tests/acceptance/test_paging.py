@@ -1,4 +1,4 @@
-"""checklist P: lists that come in pages, from the command line."""
+"""Lists that come in pages, from the command line."""
 
 import shlex
 

@@ -1,4 +1,4 @@
-"""Commands, screens and the Python client can do the same: `parity.txt` read line by line. checklist I01, I06"""
+"""Commands, screens and the Python client can do the same: `parity.txt` read line by line."""
 
 import inspect
 import re
@@ -108,7 +108,7 @@ def test_a_line_says_whose_the_command_is() -> None:
     }
 
 
-def test_every_command_of_the_contract_has_a_screen_path_and_a_client_method() -> None:
+def test_every_common_command_has_a_screen_path_and_a_client_method() -> None:
     for row in ROWS:
         if row.whose == "c":
             assert NOWHERE not in (row.place, row.client), row

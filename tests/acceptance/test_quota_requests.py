@@ -1,4 +1,4 @@
-"""checklist U: asking for other limits, with the real platform deciding."""
+"""Asking for other limits, with the real platform deciding."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -134,7 +134,7 @@ def test_an_organizations_request_waits_for_the_staff_who_decide_it(asking: Aski
     assert not asking.pending()
     everything = asking.home.json("platform", "review", "list", "--status", "all")["items"]
     assert {one["id"] for one in everything} >= {record["id"], lower["id"], again["id"]}
-    assert asking.ask("bucket", str(before + 60), "--org").code == 0  # U18
+    assert asking.ask("bucket", str(before + 60), "--org").code == 0
 
 
 def test_of_two_at_the_same_moment_exactly_one_waits(asking: Asking) -> None:

@@ -1,4 +1,4 @@
-"""checklist Q: what is in use of what may be, from the rows to the table."""
+"""What is in use of what may be, from the rows to the table."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The full-screen application in a real terminal on the real platform. checklist I, T; hostile F."""
+"""The full-screen application in a real terminal on the real platform."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""checklist N and E as far as sign-in and the first routes go; hostile C and H where they meet a user."""
+"""Sign-in and the first routes, and the attacks on both that a user would meet."""
 
 import json
 import os

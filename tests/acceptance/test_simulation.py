@@ -1,5 +1,5 @@
-"""checklist S: trying a document, from the command line. That a trial agrees with what a key gets for 10,000 random
-pairs (S29) is shown in tests/service/test_iam_trials.py; here once with a real document and a real key.
+"""Trying a document, from the command line. That a trial agrees with what a key gets for 10,000 random
+pairs is shown in tests/service/test_iam_trials.py; here once with a real document and a real key.
 """
 
 import json

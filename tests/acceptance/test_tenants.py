@@ -1,4 +1,4 @@
-"""checklist T: tenants, from the command to the database and back."""
+"""Tenants, from the command to the database and back."""
 
 import time
 import unicodedata

@@ -1,4 +1,4 @@
-"""checklist G41, O09, H09: an id that is none here says which one it is, and what to do next."""
+"""An id that is none here says which one it is, and what to do next."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""checklist K23 to K27: what a date or an instant for --expires means, by the clocks of the machine."""
+"""What a date or an instant for --expires means, by the clocks of the machine."""
 
 import time
 from collections.abc import Callable, Iterator

@@ -159,7 +159,7 @@ def test_exactly_at_the_bound_it_is_sent_as_the_new_limit(quotas: Scripted) -> N
     assert ended.code == 0
     assert json.loads(quotas.heard[-1].body) == {"resourceType": "ram", "limit": 131072, "reason": "launch"}
     assert quotas.heard[-1].headers["idempotency-key"]
-    assert "131072 MB (128 GB)" in ended.out  # U04
+    assert "131072 MB (128 GB)" in ended.out
     assert "131072 MB (128 GB)" in ended.err
 
 

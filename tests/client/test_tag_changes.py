@@ -1,4 +1,4 @@
-"""The difference between two sets of tags, and a set with given tags in it (checklist D05, D31)."""
+"""The difference between two sets of tags, and a set with given tags in it."""
 
 from hypothesis import given
 from hypothesis import strategies as st

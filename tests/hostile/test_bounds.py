@@ -1,4 +1,4 @@
-"""What one caller can make the platform carry: bounded in turns and in state. hostile D05, D06"""
+"""What one caller can make the platform carry: bounded in turns and in state."""
 
 import asyncio
 import gc

@@ -1,4 +1,4 @@
-"""Every change of the table of routes, made once: exactly one entry, of who, with what, where and what. hostile I02"""
+"""Every change of the table of routes, made once: exactly one entry, of who, with what, where and what."""
 
 from typing import Any
 from uuid import uuid4

@@ -1,7 +1,7 @@
 """A run of the commands over all areas, told as much of as there is to tell, searched for every secret it used.
 
 Each command says with `--debug` what it sends and is answered, the platform is asked for its log at debug level, and
-what a program that breaks would show of its variables is searched as well. hostile I05
+what a program that breaks would show of its variables is searched as well.
 """
 
 import io

@@ -1,4 +1,4 @@
-"""The fuzzer of `tests/hostile/fuzz.py`, for a moment and for longer; a million cases by hand. hostile E18"""
+"""The fuzzer of `tests/hostile/fuzz.py`, for a moment and for longer; a million cases by hand."""
 
 import pytest
 

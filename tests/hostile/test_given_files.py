@@ -1,4 +1,4 @@
-"""`--document @…` as an attack: devices, pipes, folders and files that are nobody's to print. hostile G03, G04"""
+"""`--document @…` as an attack: devices, pipes, folders and files that are nobody's to print."""
 
 import os
 import threading

@@ -1,4 +1,4 @@
-"""Ctrl-C at any moment of every command that changes something. hostile J08
+"""Ctrl-C at any moment of every command that changes something.
 
 Each on a real terminal, at moments drawn at random from the loading of its modules to after the answer: the
 command ends with 130 or had ended already, the terminal is as a shell wants it, and the platform has the whole change

@@ -1,4 +1,4 @@
-"""The isolation of tenants and organizations, generated from the table of routes. hostile A20, B01, B05, B07
+"""The isolation of tenants and organizations, generated from the table of routes.
 
 Nothing here names a route: one that is added is tried by itself, with every kind of caller.
 """

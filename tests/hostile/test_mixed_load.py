@@ -1,4 +1,4 @@
-"""A week of everything at once, compressed: no permit that a decision from scratch denies. hostile J10
+"""A week of everything at once, compressed: no permit that a decision from scratch denies.
 
 Some change policies, groups, keys and roles as fast as they can; others use keys. Whenever nothing changed between two
 looks at the tables around a request, what was answered must be what the plain reference makes of those tables.

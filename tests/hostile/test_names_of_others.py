@@ -1,4 +1,4 @@
-"""Names and rights of others as the screens and commands show them. hostile B08, B10, F13"""
+"""Names and rights of others as the screens and commands show them."""
 
 import asyncio
 

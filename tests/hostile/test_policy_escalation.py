@@ -1,4 +1,4 @@
-"""Attempts to gain, or take from others, more than one holds. hostile A01 to A08, A14 to A20"""
+"""Attempts to gain, or take from others, more than one holds."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""Things taken away while something is put into them: either order, and nothing dangles. hostile J06, J01
+"""Things taken away while something is put into them: either order, and nothing dangles.
 
 After the races the tables are scanned: whatever names a group, a policy, a key or an identity names one that is there.
 """

@@ -1,4 +1,4 @@
-"""Guesses at several replicas of one database are counted together. hostile C01, D01, D02"""
+"""Guesses at several replicas of one database are counted together."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor

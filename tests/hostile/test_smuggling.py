@@ -1,4 +1,4 @@
-"""One request that could be read as two: refused whole, and nothing behind it is answered. hostile H11"""
+"""One request that could be read as two: refused whole, and nothing behind it is answered."""
 
 import socket
 from collections.abc import Iterator

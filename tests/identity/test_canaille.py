@@ -1,4 +1,4 @@
-"""Signing in at canaille by code with PKCE: a provider that leaves unsaid what oidc-provider says. checklist N02, E02
+"""Signing in at canaille by code with PKCE: a provider that leaves unsaid what oidc-provider says.
 
 Its access tokens are JWTs, but no `at+jwt`: `auth_time` is the time of each token, and `email_verified` is never there.
 It has no device codes, no `offline_access`, takes one `prompt` at a time, one whole redirect address, and no revocation

@@ -1,4 +1,4 @@
-"""Signing in at npm oidc-provider, over real HTTP and its real pages. checklist N02, N08, E02; RFC 8252, 8628, 8707"""
+"""Signing in at npm oidc-provider, over real HTTP and its real pages. RFC 8252, 8628, 8707"""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a person sees when the provider says no or goes away: one clear line, and the exit code. checklist N02, G41"""
+"""What a person sees when the provider says no or goes away: one clear line, and the exit code."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The screens sign in at npm oidc-provider, in a real terminal. checklist N02"""
+"""The screens sign in at npm oidc-provider, in a real terminal."""
 
 import re
 

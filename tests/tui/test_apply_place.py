@@ -176,7 +176,7 @@ async def test_one_that_runs_already_is_followed_and_an_own_one_begins_afterward
         await ui.expect_toast("Web Shop: default tags applied:")
         await ui.until(lambda: len(runs(paced)) == 2, "the own run")
         await ui.until(lambda: runs(paced)[0]["status"] == "completed", "its end")
-        assert runs(paced)[0]["appliedTags"] == {"late": "1"}  # checklist L27
+        assert runs(paced)[0]["appliedTags"] == {"late": "1"}
         await ui.until(lambda: "Yours begins" not in ui.text and "late=1" in ui.text, "the own run shown")
 
 

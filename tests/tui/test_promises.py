@@ -1,7 +1,4 @@
-"""What holds in every place: where one works is said, a switch drops the former tenant's rows, a question says of what.
-
-checklist I02, I04
-"""
+"""Every screen names its tenant, drops the rows of the former tenant after a switch, and asks with the name."""
 
 import pytest
 

@@ -155,7 +155,7 @@ async def test_another_tenant_of_the_same_organization_keeps_its_view_and_one_of
                 await ui.expect("►  Data Lake", "Quotas of Aurora Labs")
         await ui.expect_head("Newsroom")
         await ui.expect("Share ▼", "26 quotas", "no allowance")
-        await ui.gone("Custom images")  # none are allowed, and nobody can ask for them (Q10)
+        await ui.gone("Custom images")  # none are allowed, and nobody can ask for them
         await ui.gone("Quotas of Aurora Labs")
 
 

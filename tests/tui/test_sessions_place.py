@@ -56,7 +56,7 @@ async def test_ending_all_asks_with_no_first_and_then_signs_in_again_with_the_vi
         assert questions(ui) == 1
         assert demo.request("GET", "/api/v1/me", token=before).status == 401
         key = demo.world_key("tenant-reader")
-        assert demo.request("GET", "/api/v1/tenants", key=key).status == 200  # checklist E04
+        assert demo.request("GET", "/api/v1/tenants", key=key).status == 200
         await ui.heard()
         await ui.press(ENTER)
         await ui.expect_toast("Signed in to local")

@@ -1,4 +1,4 @@
-"""The draft of default tags, and what is said of applies: pure, without a screen. checklist D10, D31, L15 to L20"""
+"""The draft of default tags, and what is said of applies: pure, without a screen."""
 
 from datetime import UTC, datetime
 from pathlib import Path

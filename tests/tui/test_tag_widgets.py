@@ -54,16 +54,16 @@ async def test_bytes_are_counted_as_typed_and_a_text_too_long_says_so() -> None:
 @pytest.mark.parametrize(
     ("key", "value", "words"),
     [
-        ("OS_Type", "", "keys that begin with os_ are reserved"),  # D18
-        ("Customer-Id", "", "this key is reserved"),  # D19
-        ("team/owner", "", "character 5: team►/"),  # D14
+        ("OS_Type", "", "keys that begin with os_ are reserved"),
+        ("Customer-Id", "", "this key is reserved"),
+        ("team/owner", "", "character 5: team►/"),
         ("-lead", "", "character 1: ►-"),
         ("trail.", "", "begins and ends with a letter or digit"),
-        ("k", 'a"b', 'character 2: a►"'),  # D16
+        ("k", 'a"b', 'character 2: a►"'),
         ("k", "x\tz", "character 2: x►␉"),
         ("k", "a\u202eb", "‹U+202E›"),
         ("env", "", "in the set already"),
-        ("x" * 65, "", "a key has 1 to 64 bytes, not 65"),  # D11
+        ("x" * 65, "", "a key has 1 to 64 bytes, not 65"),
         ("", "v", "a key has 1 to 64 bytes, not 0"),
     ],
 )
