@@ -17,6 +17,7 @@ from tui.launch import Launch
 from tui.shell import actions
 from tui.shell.app import FrostApp
 from tui.state import preferences
+from tui.tenants.screen import Tenants
 
 ENTER = "enter"
 
@@ -419,3 +420,15 @@ async def test_signing_out_is_no_reason_to_ask_for_signing_in(demo_slow: Home, m
         await ui.expect_toast("you signed out; r signs in")
         await ui.press("r")
         await ui.expect("You are not signed in")
+
+
+async def test_a_list_without_an_action_of_its_own_shows_the_details_of_the_opened_record(
+    shared: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(shared, monkeypatch, size=(80, 24)) as ui:
+        await ui.expect("Data Lake")
+        monkeypatch.setattr(Tenants, "PRIMARY", "list.detail")
+        await ui.press("down", ENTER)
+        await ui.expect("Organization")
+        await ui.press("escape")
+        await ui.expect("Data Lake")
