@@ -65,7 +65,7 @@ def test_without_device_codes_the_other_way_is_named(canaille_site: Site) -> Non
 def test_revoke_all_keeps_out_every_token_there_is_and_the_provider_ends_the_rest(
     canaille_site: Site, canaille: Canaille
 ) -> None:
-    """The README's limit: what a refresh token brings later is a new sign-in here, until that ends at canaille."""
+    """A limit of docs/identity-providers.md: what a refresh token brings later is a new sign-in here, until that ends at canaille."""
     person = CanaillePerson("priya")
     assert canaille.signs_in(canaille_site, person).code == 0
     first = make_due(canaille_site)
@@ -80,7 +80,7 @@ def test_revoke_all_keeps_out_every_token_there_is_and_the_provider_ends_the_res
         assert taken(canaille_site, old) == 401
     past_this_second()
     later = canaille.refreshed(stolen["refresh_token"])
-    assert taken(canaille_site, later["access_token"]) == 200, "the README says that this holds at at+jwt only"
+    assert taken(canaille_site, later["access_token"]) == 200, "the document says that this holds for at+jwt only"
     ends = next(link for link in person.consents_page(canaille.issuer).links if "/consent/revoke-trusted/" in link)
     assert person.browser.open(ends).status == 200
     with pytest.raises(HTTPError):
