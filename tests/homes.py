@@ -125,7 +125,7 @@ class Home:
             "tui", words, stdin=given, environment=environment, folder=str(cwd or self.path), timeout=timeout
         )
         self.note_seen()
-        # Talk, traces of requests and tracebacks: no secret may be in them. hostile C15
+        # Talk, traces of requests and tracebacks: no secret may be in them.
         told = [*secrets_in(err), *(secret for secret in self.seen if secret.encode() in err)]
         assert not told, f"{words}: standard error tells {len(told)} secrets"
         return Result(code, out.decode("utf-8"), err.decode("utf-8", "backslashreplace"))
@@ -211,7 +211,7 @@ class Home:
 
     def remove(self) -> None:
         """End what still runs, at once as nothing of it is kept, and remove the folder; no secret may have been left in
-        it. hostile C15"""
+        it."""
         self.note_seen()
         leaks = leaks_of_files(self.path, SECRET_FILES, self.seen)
         pid = self.platform_pid()

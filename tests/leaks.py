@@ -2,7 +2,6 @@
 
 API keys and tokens are told by their form: `fmk_` and `fmw_` with a checksum that fits, and signed JSON Web Tokens.
 What has no form (refresh tokens, device codes, authorization codes and their verifiers) is searched for as it was seen.
-hostile C15
 """
 
 import json

@@ -214,7 +214,7 @@ class Program:
             self.pump(0.1)
 
     def agree(self, question: str, timeout: float = 60) -> None:
-        """Answer a question with yes, again until it is gone: before it listens nothing is heard (hostile F12)."""
+        """Answer a question with yes, again until it is gone: before it listens nothing is heard."""
         self.wait_for(question)
         deadline = time.perf_counter() + timeout
         while question in self.text:

@@ -1,4 +1,4 @@
-"""Something between the command and the real platform that writes down what reaches it (checklist U09)."""
+"""Something between the command and the real platform that writes down what reaches it."""
 
 import shutil
 import socket

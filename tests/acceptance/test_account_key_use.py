@@ -1,4 +1,4 @@
-"""checklist K, what a key may do: keys made with the command, used without our client."""
+"""What a key may do: keys made with the command, used without our client."""
 
 import time
 from pathlib import Path
@@ -28,7 +28,7 @@ OPENED_BY = {
 }
 
 
-def test_K12_a_key_with_finer_scopes_only_is_denied_everything(owner: Account) -> None:
+def test_a_key_with_finer_scopes_only_is_denied_everything(owner: Account) -> None:
     key = Key(owner, "compute:instances:start", "compute:instances:read")
     policy = owner.home.json("iam", "policy", "create", "--name", "all", "--document", ALL)["id"]
     attached = ("iam", "policy", "attach", policy, "--type", "api_key", "--id", key.id)
@@ -40,7 +40,7 @@ def test_K12_a_key_with_finer_scopes_only_is_denied_everything(owner: Account) -
         assert owner.home.frost(*attached).code == 0
 
 
-def test_K12_its_own_commands_say_so(owner: Account) -> None:
+def test_its_own_commands_say_so(owner: Account) -> None:
     context = owner.context("compute:instances:start")
     made = owner.keys()
     newest = next(iter(made))
@@ -48,7 +48,7 @@ def test_K12_its_own_commands_say_so(owner: Account) -> None:
         assert "no scope that a service enforces" in owner.refused(4, *words, FROST_CONTEXT=context)
 
 
-def test_K12_a_key_reads_itself_and_no_other(owner: Account) -> None:
+def test_a_key_reads_itself_and_no_other(owner: Account) -> None:
     other = Key(owner, "compute:read")
     context = owner.context("compute:read")
     itself = owner.done("profile", FROST_CONTEXT=context)["credential"]["id"]
@@ -56,7 +56,7 @@ def test_K12_a_key_reads_itself_and_no_other(owner: Account) -> None:
     assert "may read itself alone" in owner.refused(5, "api-key", "get", other.id, FROST_CONTEXT=context)
 
 
-def test_K36_a_context_whose_key_is_revoked_says_so_and_not_to_sign_in(owner: Account) -> None:
+def test_a_context_whose_key_is_revoked_says_so_and_not_to_sign_in(owner: Account) -> None:
     context = owner.context("compute:read")
     itself = owner.done("profile", FROST_CONTEXT=context)["credential"]["id"]
     assert owner.run("api-key", "revoke", itself).code == 0
@@ -67,13 +67,13 @@ def test_K36_a_context_whose_key_is_revoked_says_so_and_not_to_sign_in(owner: Ac
         assert "frost login" not in said
 
 
-def test_K13_finer_scopes_add_nothing_to_the_coarse_ones(owner: Account) -> None:
+def test_finer_scopes_add_nothing_to_the_coarse_ones(owner: Account) -> None:
     key = Key(owner, "compute:read", "compute:instances:start")
     assert key.use("GET", "/resources/instance") == 200
     assert key.use("POST", f"/resources/instance/{owner.some('instance')}/start") == 403
 
 
-def test_K14_K15_writing_is_every_mutation_and_no_reading(owner: Account) -> None:
+def test_writing_is_every_mutation_and_no_reading(owner: Account) -> None:
     key, reader, both = Key(owner, "compute:write"), Key(owner, "compute:read"), Key(owner, "compute:*")
     made = key.ask("POST", f"{TENANT}/resources/instance", {"name": "made", "region": "se-sto-1"})
     assert made.status == 201
@@ -87,7 +87,7 @@ def test_K14_K15_writing_is_every_mutation_and_no_reading(owner: Account) -> Non
 
 
 @pytest.mark.parametrize("scope", OPENED_BY)
-def test_K16_to_K20_interactive_sessions_have_scopes_that_nothing_substitutes(owner: Account, scope: str) -> None:
+def test_interactive_sessions_have_scopes_that_nothing_substitutes(owner: Account, scope: str) -> None:
     key = Key(owner, scope)
     opened_ = {
         name
@@ -97,7 +97,7 @@ def test_K16_to_K20_interactive_sessions_have_scopes_that_nothing_substitutes(ow
     assert opened_ == OPENED_BY[scope]
 
 
-def test_K32_above_its_limit_a_key_is_told_to_wait_and_others_are_not(owner: Account) -> None:
+def test_above_its_limit_a_key_is_told_to_wait_and_others_are_not(owner: Account) -> None:
     key, other = Key(owner, "compute:read", more=("--rate-limit", "60")), Key(owner, "compute:read")
     began = time.monotonic()
     answers = [key.ask("GET", "/api/v1/me")]
@@ -112,7 +112,7 @@ def test_K32_above_its_limit_a_key_is_told_to_wait_and_others_are_not(owner: Acc
     assert key.ask("GET", "/api/v1/me").status == 200
 
 
-def test_K41_a_key_loses_what_its_creator_loses(demo_platform: Path) -> None:
+def test_a_key_loses_what_its_creator_loses(demo_platform: Path) -> None:
     home = opened(demo_platform)
     try:
         home.sign_in(ADMIN)

@@ -1,4 +1,4 @@
-"""checklist K: making, finding, revoking and deleting API keys with the commands."""
+"""Making, finding, revoking and deleting API keys with the commands."""
 
 import json
 import re
@@ -24,7 +24,7 @@ def viewer(demo_platform: Path) -> Iterator[Account]:
         yield account
 
 
-def test_K01_K45_a_key_comes_with_its_secret_shown_only_now(owner: Account) -> None:
+def test_a_key_comes_with_its_secret_shown_only_now(owner: Account) -> None:
     result = owner.run("api-key", "create", "--name", "ci", "--scopes", "compute:read")
     *table, empty, heading, secret = result.out.splitlines()
     assert (result.code, len(table), empty) == (0, 2, "")
@@ -34,7 +34,7 @@ def test_K01_K45_a_key_comes_with_its_secret_shown_only_now(owner: Account) -> N
     assert owner.home.request("GET", "/api/v1/me", key=secret).status == 200
 
 
-def test_G18_quiet_it_is_the_secret_alone_so_that_it_can_be_piped(owner: Account) -> None:
+def test_quiet_it_is_the_secret_alone_so_that_it_can_be_piped(owner: Account) -> None:
     made = owner.run("-q", *CREATE, "compute:read")
     secret, *more = made.out.splitlines()
     assert (made.code, made.err, more) == (0, "", [])
@@ -47,7 +47,7 @@ def test_G18_quiet_it_is_the_secret_alone_so_that_it_can_be_piped(owner: Account
 
 
 @pytest.mark.parametrize("form", ["json", "yaml"])
-def test_K45_as_a_document_it_is_the_key_and_its_secret(owner: Account, form: str) -> None:
+def test_as_a_document_it_is_the_key_and_its_secret(owner: Account, form: str) -> None:
     result = owner.run(*CREATE, "compute:read", "-o", form, "-q")
     document = (json.loads if form == "json" else yaml.safe_load)(result.out)
     assert (result.code, result.err, list(document)) == (0, "", ["apiKey", "key"])
@@ -55,7 +55,7 @@ def test_K45_as_a_document_it_is_the_key_and_its_secret(owner: Account, form: st
     assert document["key"].startswith(document["apiKey"]["keyPrefix"])
 
 
-def test_K02_no_other_answer_has_the_secret(owner: Account) -> None:
+def test_no_other_answer_has_the_secret(owner: Account) -> None:
     key = Key(owner, "compute:read")
     words = (("get", key.id), ("list",), ("list", "-o", "wide"), ("revoke", key.id), ("get", key.id, "-o", "yaml"))
     results = [owner.run("api-key", *one, "-d") for one in words]
@@ -64,31 +64,31 @@ def test_K02_no_other_answer_has_the_secret(owner: Account) -> None:
     assert key.secret[12:] not in shown
 
 
-def test_K03_a_name_is_required(owner: Account) -> None:
+def test_a_name_is_required(owner: Account) -> None:
     assert "--name is required" in owner.refused(2, "api-key", "create", "--scopes", "compute:read")
 
 
 @pytest.mark.parametrize("given", [(), ("--scopes", ""), ("--scopes", ","), ("--scopes=", "--scopes=,,")])
-def test_K04_at_least_one_scope_is_required(owner: Account, given: tuple[str, ...]) -> None:
+def test_at_least_one_scope_is_required(owner: Account, given: tuple[str, ...]) -> None:
     said = owner.refused(2, "api-key", "create", "--name", "no scopes", *given)
     assert "at least one scope" in said
     assert "frost account api-key scopes" in said
 
 
 @pytest.mark.parametrize("scope", ["*", "*:*", "*:read", " * ", "compute:*,*"])
-def test_K05_K06_no_wildcard_over_all_services_is_given(owner: Account, scope: str) -> None:
+def test_no_wildcard_over_all_services_is_given(owner: Account, scope: str) -> None:
     result = owner.run(*CREATE, scope, "-o", "json")
     assert (result.code, result.error()["code"]) == (2, "WILDCARD_SCOPE_NOT_ALLOWED")
     assert result.out == ""
 
 
-def test_K07_K08_K45_scopes_add_up_and_each_is_kept_once(owner: Account) -> None:
+def test_scopes_add_up_and_each_is_kept_once(owner: Account) -> None:
     made = owner.done(*CREATE, "compute:*,storage:read", "--scopes", "dns:read", "--scopes=compute:*")["apiKey"]
     assert made["scopes"] == ["compute:*", "storage:read", "dns:read"]
 
 
 @pytest.mark.parametrize("scope", ["compute:write", "compute:*", "organizations:write"])
-def test_K09_K10_nobody_gives_what_they_do_not_hold(viewer: Account, scope: str) -> None:
+def test_nobody_gives_what_they_do_not_hold(viewer: Account, scope: str) -> None:
     said = viewer.refused(4, *CREATE, f"compute:read,{scope}")
     service = scope.partition(":")[0]
     assert re.search(rf"does not hold {re.escape(scope)} \(it lacks {service}:[a-z:-]+ and more\)\. ", said), said
@@ -103,16 +103,14 @@ def test_K09_K10_nobody_gives_what_they_do_not_hold(viewer: Account, scope: str)
         ("compute:read,compute:start,dns:zones:read", "compute:start, dns:zones:read: nothing is allowed by it"),
     ],
 )
-def test_K11_K21_scopes_that_no_service_enforces_are_given_with_a_warning(
-    owner: Account, scopes: str, named: str
-) -> None:
+def test_scopes_that_no_service_enforces_are_given_with_a_warning(owner: Account, scopes: str, named: str) -> None:
     result = owner.run(*CREATE, scopes, "-q", "-o", "json")
     assert result.code == 0
     assert f"warning: no service enforces {named}" in result.err
     assert result.json()["apiKey"]["scopes"] == scopes.split(",")
 
 
-def test_K11_for_scopes_that_are_enforced_nothing_is_said(owner: Account) -> None:
+def test_for_scopes_that_are_enforced_nothing_is_said(owner: Account) -> None:
     assert owner.run(*CREATE, "compute:*,storage:write,sessions:*", "-q").err == ""
 
 
@@ -131,7 +129,7 @@ def test_K11_for_scopes_that_are_enforced_nothing_is_said(owner: Account) -> Non
         ("ｃompute:write", "compute:write"),
     ],
 )
-def test_K21_A11_what_is_no_scope_is_refused_with_the_nearest_one(owner: Account, scope: str, nearest: str) -> None:
+def test_what_is_no_scope_is_refused_with_the_nearest_one(owner: Account, scope: str, nearest: str) -> None:
     result = owner.run(*CREATE, scope, "-o", "json")
     assert (result.code, result.error()["code"]) == (2, "INVALID_SCOPE")
     assert nearest in result.error()["message"]
@@ -139,15 +137,15 @@ def test_K21_A11_what_is_no_scope_is_refused_with_the_nearest_one(owner: Account
 
 
 @pytest.mark.parametrize("given", ["0", "-5", "abc", "1.5", "", "٣", "1_0", "9" * 30])
-def test_K33_a_rate_limit_is_a_whole_number_from_1_on(owner: Account, given: str) -> None:
+def test_a_rate_limit_is_a_whole_number_from_1_on(owner: Account, given: str) -> None:
     assert "--rate-limit" in owner.refused(2, *CREATE, "compute:read", f"--rate-limit={given}")
 
 
-def test_K33_more_than_the_platform_takes_is_refused_with_the_bound(owner: Account) -> None:
+def test_more_than_the_platform_takes_is_refused_with_the_bound(owner: Account) -> None:
     assert "60000" in owner.refused(2, *CREATE, "compute:read", "--rate-limit", "60001")
 
 
-def test_K33_K34_a_key_says_everything_about_itself_but_its_secret(owner: Account) -> None:
+def test_a_key_says_everything_about_itself_but_its_secret(owner: Account) -> None:
     made = Key(owner, "compute:read", "dns:read", more=("--description", "for the tests", "--rate-limit", "42")).made
     plain = Key(owner, "compute:read").made
     assert plain["rateLimit"] == 600
@@ -158,7 +156,7 @@ def test_K33_K34_a_key_says_everything_about_itself_but_its_secret(owner: Accoun
     assert {"created", "expires", "last used"} <= {line.split("  ")[0] for line in shown.splitlines()}
 
 
-def test_K35_ones_own_keys_are_listed_whatever_their_tenant(owner: Account) -> None:
+def test_ones_own_keys_are_listed_whatever_their_tenant(owner: Account) -> None:
     found = owner.keys()
     assert {one["tenantName"] for one in found.values()} >= {"Web Shop", "Data Lake", "Newsroom"}
     assert {one["creatorEmail"] for one in found.values()} == {OWNER}
@@ -170,7 +168,7 @@ def test_K35_ones_own_keys_are_listed_whatever_their_tenant(owner: Account) -> N
     owner.refused(4, "api-key", "list", "--tenant", NOBODYS)
 
 
-def test_K36_K37_a_revoked_key_is_refused_stays_listed_and_is_never_active_again(owner: Account) -> None:
+def test_a_revoked_key_is_refused_stays_listed_and_is_never_active_again(owner: Account) -> None:
     key = Key(owner, "compute:read")
     assert key.ask("GET", "/api/v1/me").status == 200
     assert owner.done("api-key", "revoke", key.id)["status"] == "revoked"
@@ -181,7 +179,7 @@ def test_K36_K37_a_revoked_key_is_refused_stays_listed_and_is_never_active_again
     assert key.ask("GET", "/api/v1/me").status == 401
 
 
-def test_K38_a_deleted_key_is_gone_with_its_memberships_and_attachments(owner: Account) -> None:
+def test_a_deleted_key_is_gone_with_its_memberships_and_attachments(owner: Account) -> None:
     key = Key(owner, "compute:read")
     group = owner.home.json("iam", "group", "create", "--name", "of the deleted")["id"]
     member = ("--type", "api_key", "--id", key.id)
@@ -193,7 +191,7 @@ def test_K38_a_deleted_key_is_gone_with_its_memberships_and_attachments(owner: A
     assert owner.home.json("iam", "group", "member", "list", group)["items"] == []
 
 
-def test_K39_without_a_terminal_revoke_and_delete_act_at_once(owner: Account) -> None:
+def test_without_a_terminal_revoke_and_delete_act_at_once(owner: Account) -> None:
     for word in ("revoke", "delete"):
         key = Key(owner, "compute:read")
         done = owner.run("api-key", word, key.id)
@@ -201,7 +199,7 @@ def test_K39_without_a_terminal_revoke_and_delete_act_at_once(owner: Account) ->
 
 
 @pytest.mark.parametrize("word", ["get", "revoke", "delete", "rotate"])
-def test_K40_another_persons_key_is_not_found(owner: Account, word: str) -> None:
+def test_another_persons_key_is_not_found(owner: Account, word: str) -> None:
     for other in (TERRAFORM, NOBODYS):
         assert owner.refused(5, "api-key", word, other) == (
             f"frost: you have no API key {other}. See your keys: frost account api-key list\n"
@@ -209,13 +207,13 @@ def test_K40_another_persons_key_is_not_found(owner: Account, word: str) -> None
     assert owner.raw("GET", f"/api-keys/{TERRAFORM}").status == 404
 
 
-def test_K40_a_name_is_no_id_but_leads_to_it(owner: Account) -> None:
+def test_a_name_is_no_id_but_leads_to_it(owner: Account) -> None:
     made = owner.done("api-key", "create", "--name", "Named Once", "--scopes", "dns:read")["apiKey"]
     assert made["id"] in owner.refused(5, "api-key", "revoke", "named once")
     assert owner.keys()[made["id"]]["status"] == "active"
 
 
-def test_K42_scopes_are_served_lines_without_the_wildcard(owner: Account) -> None:
+def test_scopes_are_served_lines_without_the_wildcard(owner: Account) -> None:
     lines = owner.run("api-key", "scopes").out.splitlines()
     assert lines[0] == "SCOPE"
     assert {"compute:read", "compute:*", "sessions:pty", "organizations:write"} <= set(lines)
@@ -225,7 +223,7 @@ def test_K42_scopes_are_served_lines_without_the_wildcard(owner: Account) -> Non
     assert "*" not in lines
 
 
-def test_K43_every_listed_scope_is_accepted_for_who_holds_everything(owner: Account) -> None:
+def test_every_listed_scope_is_accepted_for_who_holds_everything(owner: Account) -> None:
     every = [one["scope"] for one in owner.done("api-key", "scopes")["items"]]
     assert owner.done(*CREATE, ",".join(every))["apiKey"]["scopes"] == every
 
@@ -234,12 +232,12 @@ def test_K43_every_listed_scope_is_accepted_for_who_holds_everything(owner: Acco
     ("name", "kept"),
     [("  ci  ", "ci"), ("c\u200bi", "ci"), ("e\u0301te\u0301", "\u00e9t\u00e9"), ("x" * 100, "x" * 100)],
 )
-def test_K46_a_name_is_normalised_first(owner: Account, name: str, kept: str) -> None:
+def test_a_name_is_normalised_first(owner: Account, name: str, kept: str) -> None:
     assert owner.done("api-key", "create", "--name", name, "--scopes", "dns:read")["apiKey"]["name"] == kept
 
 
 @pytest.mark.parametrize("name", ["", "x", "x\u200b\u200b", "x" * 101])
-def test_K46_a_name_has_2_to_100_characters(owner: Account, name: str) -> None:
+def test_a_name_has_2_to_100_characters(owner: Account, name: str) -> None:
     result = owner.run("api-key", "create", "--name", name, "--scopes", "dns:read", "-o", "json")
     assert (result.code, result.error()["code"]) == (2, "INVALID_API_KEY_NAME")
     assert "2 to 100" in result.error()["message"]
@@ -247,7 +245,7 @@ def test_K46_a_name_has_2_to_100_characters(owner: Account, name: str) -> None:
 
 @pytest.mark.parametrize("word", ["get", "revoke", "delete", "rotate"])
 @pytest.mark.parametrize("identifier", ["../me", "a/b", "..", "%2e%2e", "a\\b", "", "x\n"])
-def test_K47_an_id_with_path_characters_is_refused_before_anything_is_sent(
+def test_an_id_with_path_characters_is_refused_before_anything_is_sent(
     owner: Account, word: str, identifier: str
 ) -> None:
     result = owner.run("api-key", word, identifier, "-d")

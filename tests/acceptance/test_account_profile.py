@@ -1,4 +1,4 @@
-"""checklist A: the profile, deleting an account and bringing it back."""
+"""The profile, deleting an account and bringing it back."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -17,7 +17,7 @@ def member(demo_platform: Path) -> Iterator[Account]:
         yield account
 
 
-def test_A01_the_profile_is_the_person_with_their_organizations(owner: Account) -> None:
+def test_the_profile_is_the_person_with_their_organizations(owner: Account) -> None:
     me = owner.done("profile")
     assert (me["email"], me["credential"]["kind"]) == (OWNER, "session")
     assert {one["id"]: one["role"] for one in me["organizations"]}[AURORA] == "owner"
@@ -25,7 +25,7 @@ def test_A01_the_profile_is_the_person_with_their_organizations(owner: Account) 
     assert all(text in shown for text in (OWNER, "Astrid Lindqvist", "Aurora Labs · owner", "session"))
 
 
-def test_A02_with_an_api_key_it_is_the_owner_and_what_the_key_is_limited_to(owner: Account) -> None:
+def test_with_an_api_key_it_is_the_owner_and_what_the_key_is_limited_to(owner: Account) -> None:
     context = owner.context("compute:read", "dns:*")
     me = owner.done("profile", FROST_CONTEXT=context)
     assert me["email"] == OWNER
@@ -35,7 +35,7 @@ def test_A02_with_an_api_key_it_is_the_owner_and_what_the_key_is_limited_to(owne
     assert all(text in shown for text in ("API key", WEB_SHOP, "compute:read, dns:*"))
 
 
-def test_A03_A05_a_deleted_account_is_over_at_once_and_says_until_when_it_can_come_back(member: Account) -> None:
+def test_a_deleted_account_is_over_at_once_and_says_until_when_it_can_come_back(member: Account) -> None:
     key, token = Key(member, "compute:read"), member.home.token()
     gone = member.done("delete", "--yes")
     assert gone["email"] == MEMBER
@@ -47,11 +47,11 @@ def test_A03_A05_a_deleted_account_is_over_at_once_and_says_until_when_it_can_co
     assert token not in member.home.config.read_text()
 
 
-def test_A03_the_message_names_the_last_day(member: Account) -> None:
+def test_the_message_names_the_last_day(member: Account) -> None:
     assert days(30).strftime("%Y-%m-%d") in member.run("delete", "--yes").err
 
 
-def test_A04_on_a_terminal_the_address_is_typed_and_nothing_else_will_do(member: Account) -> None:
+def test_on_a_terminal_the_address_is_typed_and_nothing_else_will_do(member: Account) -> None:
     for typed, code in (("y", 1), (MEMBER.upper(), 1), ("", 1), (MEMBER, 0)):
         program = member.on_terminal("delete")
         program.wait_for("to confirm:")
@@ -63,26 +63,26 @@ def test_A04_on_a_terminal_the_address_is_typed_and_nothing_else_will_do(member:
     member.refused(3, "profile")
 
 
-def test_A04_without_a_terminal_it_is_refused_unless_told_not_to_ask(owner: Account) -> None:
+def test_without_a_terminal_it_is_refused_unless_told_not_to_ask(owner: Account) -> None:
     said = owner.refused(2, "delete")
     assert OWNER in said
     assert "--yes" in said
     assert owner.done("profile")["email"] == OWNER
 
 
-def test_A04_an_api_key_cannot_delete_the_account_even_unasked(owner: Account) -> None:
+def test_an_api_key_cannot_delete_the_account_even_unasked(owner: Account) -> None:
     context = owner.context("compute:*")
     said = owner.refused(4, "delete", "--yes", FROST_CONTEXT=context)
     assert "frost login --context NAME" in said
     assert owner.raw("GET", "").status == 200
 
 
-def test_A04_an_address_that_is_not_the_accounts_is_refused_by_the_platform(member: Account) -> None:
+def test_an_address_that_is_not_the_accounts_is_refused_by_the_platform(member: Account) -> None:
     answer = member.home.request("DELETE", f"/api/v1/me?email={OWNER}", token=member.home.token())
     assert (answer.status, answer.json()["error"]["code"]) == (400, "CONFIRMATION_MISMATCH")
 
 
-def test_A05_who_is_restored_signs_in_again_and_makes_new_keys(member: Account) -> None:
+def test_who_is_restored_signs_in_again_and_makes_new_keys(member: Account) -> None:
     key, token = Key(member, "compute:read"), member.home.token()
     assert member.run("delete", "--yes").code == 0
     restored = member.home.json("platform", "account", "restore", MEMBER)
@@ -95,7 +95,7 @@ def test_A05_who_is_restored_signs_in_again_and_makes_new_keys(member: Account) 
 
 
 @pytest.mark.parametrize(("later", "code"), [(timedelta(days=29, hours=23), 0), (timedelta(days=30, hours=1), 6)])
-def test_A06_within_30_days_it_comes_back_and_later_it_does_not(member: Account, later: timedelta, code: int) -> None:
+def test_within_30_days_it_comes_back_and_later_it_does_not(member: Account, later: timedelta, code: int) -> None:
     gone = member.done("delete", "--yes")
     assert member.home.frost("platform", "stop").code == 0
     clock = (instant(gone["deletedAt"]) + later).isoformat()
@@ -106,7 +106,7 @@ def test_A06_within_30_days_it_comes_back_and_later_it_does_not(member: Account,
         assert gone["restorableUntil"][:10] in result.err
 
 
-def test_A06_an_account_that_is_not_deleted_or_not_there_is_not_restored(owner: Account) -> None:
+def test_an_account_that_is_not_deleted_or_not_there_is_not_restored(owner: Account) -> None:
     for email, code, said in (
         (ADMIN, 6, f"the account {ADMIN} is not deleted"),
         ("nobody@aurora.example", 5, "there is no account nobody@aurora.example"),
@@ -118,7 +118,7 @@ def test_A06_an_account_that_is_not_deleted_or_not_there_is_not_restored(owner: 
         assert said in result.err
 
 
-def test_A07_the_last_owner_is_refused_with_the_organization_and_the_way_on(owner: Account) -> None:
+def test_the_last_owner_is_refused_with_the_organization_and_the_way_on(owner: Account) -> None:
     said = owner.refused(6, "delete", "--yes")
     assert "last owner of Aurora Labs" in said
     assert AURORA in said
@@ -126,7 +126,7 @@ def test_A07_the_last_owner_is_refused_with_the_organization_and_the_way_on(owne
     assert owner.done("profile")["email"] == OWNER
 
 
-def test_A07_who_is_in_no_organization_may_leave(owner: Account) -> None:
+def test_who_is_in_no_organization_may_leave(owner: Account) -> None:
     owner.home.sign_in(OUTSIDER)
     assert owner.run("delete", "--yes").code == 0
     assert owner.home.frost("platform", "account", "restore", OUTSIDER).code == 0

@@ -1,4 +1,4 @@
-"""checklist E: sessions on all devices; N: what needs a person, what a key and a workload may."""
+"""Sessions on all devices; what needs a person, and what a key and a workload may do."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,7 +35,7 @@ def kept(demo_platform: Path) -> Iterator[Account]:
         yield account
 
 
-def test_E01_sessions_say_device_place_and_times_and_this_one_is_marked(kept: Account) -> None:
+def test_sessions_say_device_place_and_times_and_this_one_is_marked(kept: Account) -> None:
     found = kept.done("session", "list")["items"]
     assert len(found) > 2
     assert [one["current"] for one in found].count(True) == 1
@@ -48,7 +48,7 @@ def test_E01_sessions_say_device_place_and_times_and_this_one_is_marked(kept: Ac
     assert "this machine" in marked
 
 
-def test_E02_E03_every_session_ends_this_one_too_and_the_next_command_names_login(owner: Account) -> None:
+def test_every_session_ends_this_one_too_and_the_next_command_names_login(owner: Account) -> None:
     here, elsewhere = owner.home.token(), _elsewhere(owner)
     active = len(owner.done("session", "list")["items"])
     assert owner.done("session", "revoke-all") == {"ended": active}
@@ -61,7 +61,7 @@ def test_E02_E03_every_session_ends_this_one_too_and_the_next_command_names_logi
     assert len(owner.done("session", "list")["items"]) == 1
 
 
-def test_E03_another_device_is_told_to_sign_in_as_well(owner: Account) -> None:
+def test_another_device_is_told_to_sign_in_as_well(owner: Account) -> None:
     other = owner.home.frost("login", "--context", "other", "--endpoint", f"unix:{owner.home.socket}")
     assert other.code == 0
     assert owner.home.frost("config", "use-context", "local").code == 0
@@ -70,13 +70,13 @@ def test_E03_another_device_is_told_to_sign_in_as_well(owner: Account) -> None:
     assert "frost login" in said
 
 
-def test_E04_api_keys_go_on(owner: Account) -> None:
+def test_api_keys_go_on(owner: Account) -> None:
     key = Key(owner, "compute:read")
     assert owner.run("session", "revoke-all").code == 0
     assert key.use("GET", "/resources/instance") == 200
 
 
-def test_E05_a_refresh_token_is_worth_nothing_afterwards(owner: Account) -> None:
+def test_a_refresh_token_is_worth_nothing_afterwards(owner: Account) -> None:
     document = yaml.safe_load(owner.home.config.read_text())
     token = document["contexts"]["local"]["credentials"]["refresh_token"]
     assert owner.run("session", "revoke-all").code == 0
@@ -84,7 +84,7 @@ def test_E05_a_refresh_token_is_worth_nothing_afterwards(owner: Account) -> None
     assert _form(owner, "/issuer/token", form).status == 400
 
 
-def test_E06_on_the_command_line_nobody_is_asked(owner: Account) -> None:
+def test_on_the_command_line_nobody_is_asked(owner: Account) -> None:
     assert "--yes" not in owner.run("session", "revoke-all", "--help").out
     result = owner.run("session", "revoke-all")
     assert (result.code, result.out) == (0, "")
@@ -92,21 +92,19 @@ def test_E06_on_the_command_line_nobody_is_asked(owner: Account) -> None:
 
 
 @pytest.mark.parametrize("scope", ["sessions:write", "sessions:*"])
-def test_E07_scopes_for_interactive_sessions_reach_no_sign_in(kept: Account, scope: str) -> None:
+def test_scopes_for_interactive_sessions_reach_no_sign_in(kept: Account, scope: str) -> None:
     key = Key(kept, scope)
     assert key.ask("GET", "/api/v1/sessions").status == 403
     assert key.ask("POST", "/api/v1/sessions/revoke-all").status == 403
 
 
 @pytest.mark.parametrize("words", NEED_PERSON, ids=" ".join)
-def test_N03_K44_what_needs_a_person_is_refused_with_a_key_and_names_login(
-    kept: Account, words: tuple[str, ...]
-) -> None:
+def test_what_needs_a_person_is_refused_with_a_key_and_names_login(kept: Account, words: tuple[str, ...]) -> None:
     context = kept.context("compute:*", "organizations:*")
     assert "frost login --context NAME" in kept.refused(4, *words, FROST_CONTEXT=context)
 
 
-def test_N04_what_needs_a_person_is_refused_with_a_workloads_token(kept: Account) -> None:
+def test_what_needs_a_person_is_refused_with_a_workloads_token(kept: Account) -> None:
     token = _workload_token(kept)
     document = yaml.safe_load(kept.home.config.read_text())
     document["contexts"]["workload"] = {
@@ -123,7 +121,7 @@ def test_N04_what_needs_a_person_is_refused_with_a_workloads_token(kept: Account
     assert "frost login" in listed.err
 
 
-def test_N05_a_missing_scope_is_named(kept: Account) -> None:
+def test_a_missing_scope_is_named(kept: Account) -> None:
     key = Key(kept, "storage:read")
     answer = key.ask("GET", f"{TENANT}/resources/instance")
     assert (answer.status, answer.json()["error"]["details"]) == (403, {"scope": "compute:read"})

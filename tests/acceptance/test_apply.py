@@ -1,4 +1,4 @@
-"""checklist L: applying default tags to the resources that exist, from the command to the rows and back."""
+"""Applying default tags to the resources that exist, from the command to the rows and back."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -29,16 +29,16 @@ def lacking(before: dict[str, Any], after: dict[str, Any], keys: set[str]) -> se
     for identifier, then in before.items():
         now = after[identifier]
         added = {key: now["tags"][key] for key in set(now["tags"]) - set(then["tags"])}
-        assert {key: value for key, value in now["tags"].items() if key in then["tags"]} == then["tags"]  # L02, L04
-        assert set(added) in (set(), keys - set(then["tags"]))  # L10
+        assert {key: value for key, value in now["tags"].items() if key in then["tags"]} == then["tags"]
+        assert set(added) in (set(), keys - set(then["tags"]))
         if added:
             got.add(identifier)
         else:
-            assert now["updated_at"] == then["updated_at"]  # L03
+            assert now["updated_at"] == then["updated_at"]
     return got
 
 
-def test_L01_to_L05_L14_L16_L24_what_is_missing_is_added_counted_and_not_added_again(tags: Tags) -> None:
+def test_what_is_missing_is_added_counted_and_not_added_again(tags: Tags) -> None:
     tags.set("zone=north", "env=other")
     before = tags.resources()
     operation = tags.apply()
@@ -57,7 +57,7 @@ def test_L01_to_L05_L14_L16_L24_what_is_missing_is_added_counted_and_not_added_a
     assert lacking(after, tags.resources(), {"zone", "env"}) == set()
 
 
-def test_L06_to_L09_L12_to_L14_what_is_skipped_and_what_is_included_by_type(tags: Tags) -> None:
+def test_what_is_skipped_and_what_is_included_by_type(tags: Tags) -> None:
     tags.set("kinds=1")
     before = tags.resources()
     result = tags.apply()["result"]
@@ -86,11 +86,11 @@ def test_L06_to_L09_L12_to_L14_what_is_skipped_and_what_is_included_by_type(tags
     listed = Tags(tags.home, STAGING)
     listed.set("kinds=1")
     types = listed.apply()["result"]["byType"]
-    assert any(not any(counts.values()) for counts in types.values())  # L14
+    assert any(not any(counts.values()) for counts in types.values())
     assert set(types) >= {kind for kind, counts in result["byType"].items() if counts["updated"]}
 
 
-def test_L16_L17_L19_the_table_lists_types_failures_and_skips_and_the_command_succeeds(tags: Tags) -> None:
+def test_the_table_lists_types_failures_and_skips_and_the_command_succeeds(tags: Tags) -> None:
     tags.set("plain=1")
     result = tags.run("default-tags", "apply", "--yes")
     assert result.code == 0
@@ -100,17 +100,17 @@ def test_L16_L17_L19_the_table_lists_types_failures_and_skips_and_the_command_su
         assert reason in result.out
     assert "container_registry" in result.out
     assert "failed" in result.err
-    assert "\r" not in result.err + result.out  # L24: progress on a terminal only
+    assert "\r" not in result.err + result.out  # progress on a terminal only
 
 
-def test_L24_yaml_is_the_same_value(tags: Tags) -> None:
+def test_yaml_is_the_same_value(tags: Tags) -> None:
     tags.set("plain=1")
     document = yaml.safe_load(tags.run("default-tags", "apply", "--yes", "-o", "yaml").out)
     assert document["status"] == "completed"
     assert document["result"]["summary"]["updated"] == 0
 
 
-def test_L36_a_preview_is_what_the_apply_then_does_and_changes_nothing(tags: Tags) -> None:
+def test_a_preview_is_what_the_apply_then_does_and_changes_nothing(tags: Tags) -> None:
     tags.set("preview=1")
     before = tags.resources()
     foreseen = tags.done("default-tags", "apply", "--preview")
@@ -122,7 +122,7 @@ def test_L36_a_preview_is_what_the_apply_then_does_and_changes_nothing(tags: Tag
 
 
 @pytest.mark.slow
-def test_L31_L36_the_question_shows_what_would_change_and_no_is_the_answer_to_enter(tags: Tags) -> None:
+def test_the_question_shows_what_would_change_and_no_is_the_answer_to_enter(tags: Tags) -> None:
     tags.set("asked=1")
     runs = len(tags.runs())
     for typed in ("", "n"):
@@ -138,13 +138,13 @@ def test_L31_L36_the_question_shows_what_would_change_and_no_is_the_answer_to_en
     assert len(tags.runs()) == runs + 1 or len(tags.runs()) == 10
 
 
-def test_L20_a_tenant_that_is_not_ready_cannot_be_applied_to(tags: Tags) -> None:
+def test_a_tenant_that_is_not_ready_cannot_be_applied_to(tags: Tags) -> None:
     sandbox = Tags(tags.home, SANDBOX)
     sandbox.set("a=1")
     assert "still being set up" in sandbox.refused(1, "default-tags", "apply", "--yes")
 
 
-def test_L32_L33_nothing_runs_unasked_or_without_tags(tags: Tags) -> None:
+def test_nothing_runs_unasked_or_without_tags(tags: Tags) -> None:
     data_lake = Tags(tags.home, DATA_LAKE)
     assert "--yes" in data_lake.refused(2, "default-tags", "apply")
     data_lake.set()
@@ -198,7 +198,7 @@ def slow(demo_platform: Path) -> Iterator[Tags]:
 
 
 @pytest.mark.slow
-def test_L26_L27_L28_a_second_apply_waits_and_then_runs_with_the_defaults_as_they_are_then(slow: Tags) -> None:
+def test_a_second_apply_waits_and_then_runs_with_the_defaults_as_they_are_then(slow: Tags) -> None:
     slow.set("first=1")
     first = slow.done("default-tags", "apply", "--yes", "--no-wait")
     assert set(first) >= {"operationId", "status", "started"}
@@ -216,7 +216,7 @@ def test_L26_L27_L28_a_second_apply_waits_and_then_runs_with_the_defaults_as_the
 
 
 @pytest.mark.slow
-def test_L29_L30_clients_run_one_after_the_other_in_a_tenant_and_tenants_at_the_same_time(slow: Tags) -> None:
+def test_clients_run_one_after_the_other_in_a_tenant_and_tenants_at_the_same_time(slow: Tags) -> None:
     slow.set("a=1")
     other = Tags(slow.home, STAGING)
     other.set("b=2")
@@ -232,7 +232,7 @@ def test_L29_L30_clients_run_one_after_the_other_in_a_tenant_and_tenants_at_the_
 
 
 @pytest.mark.slow
-def test_L34_a_platform_killed_in_the_middle_goes_on_and_the_client_waits_through_it(slow: Tags) -> None:
+def test_a_platform_killed_in_the_middle_goes_on_and_the_client_waits_through_it(slow: Tags) -> None:
     slow.set("kept=1")
     program = slow.on_terminal("default-tags", "apply", "--yes")
     program.wait_for("updated")

@@ -1,4 +1,4 @@
-"""checklist L21, L22: whoever stops waiting stops nothing else. On real terminals, at moments drawn at random."""
+"""Whoever stops waiting stops nothing else. On real terminals, at moments drawn at random."""
 
 import json
 import os
@@ -46,7 +46,7 @@ def whole(program: Program, ended: int) -> bool:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
 @pytest.mark.parametrize("times", [1, 2])
-def test_L21_L22_every_ending_names_the_operation_and_leaves_the_run_alone(
+def test_every_ending_names_the_operation_and_leaves_the_run_alone(
     slow: Tags, number: signal.Signals, times: int
 ) -> None:
     before = {one["runId"] for one in slow.wait_for_runs(0)}
@@ -71,7 +71,7 @@ def test_L21_L22_every_ending_names_the_operation_and_leaves_the_run_alone(
     assert (over["runId"], over["status"]) == (mine["runId"], "completed")
 
 
-def test_L22_a_terminal_that_is_closed_ends_the_waiting_alone(slow: Tags) -> None:
+def test_a_terminal_that_is_closed_ends_the_waiting_alone(slow: Tags) -> None:
     slow.wait_for_runs(0)
     program = slow.on_terminal("default-tags", "apply", "--yes")
     program.wait_for("updated")
@@ -81,7 +81,7 @@ def test_L22_a_terminal_that_is_closed_ends_the_waiting_alone(slow: Tags) -> Non
     assert slow.wait_for_runs(1)[0]["status"] == "completed"
 
 
-def test_L21_the_error_document_names_the_run(slow: Tags) -> None:
+def test_the_error_document_names_the_run(slow: Tags) -> None:
     slow.wait_for_runs(0)
     program = slow.on_terminal("default-tags", "apply", "--yes", "-o", "json", columns=2000)
     program.wait_for("updated")
@@ -94,7 +94,7 @@ def test_L21_the_error_document_names_the_run(slow: Tags) -> None:
     assert error["details"]["runId"] == slow.wait_for_runs(1)[0]["runId"]
 
 
-def test_L21_waiting_for_another_run_can_be_stopped_too_and_starts_nothing(slow: Tags) -> None:
+def test_waiting_for_another_run_can_be_stopped_too_and_starts_nothing(slow: Tags) -> None:
     slow.wait_for_runs(0)
     running = slow.done("default-tags", "apply", "--yes", "--no-wait")
     program = slow.on_terminal("default-tags", "apply", "--yes")
@@ -152,10 +152,10 @@ def at_random_moments(tags: Tags, count: int) -> None:
     assert stopped
 
 
-def test_L21_a_few_random_moments(brisk: Tags) -> None:
+def test_a_few_random_moments(brisk: Tags) -> None:
     at_random_moments(brisk, FEW)
 
 
 @pytest.mark.slow
-def test_L21_many_random_moments(brisk: Tags) -> None:
+def test_many_random_moments(brisk: Tags) -> None:
     at_random_moments(brisk, MANY)

@@ -1,4 +1,4 @@
-"""checklist H: what policies are attached to, from the command line, and what that does to real keys."""
+"""What policies are attached to, from the command line, and what that does to real keys."""
 
 import pytest
 
@@ -9,7 +9,7 @@ ATTACH = ("policy", "attach")
 DETACH = ("policy", "detach")
 
 
-def test_H01_H02_H06_a_policy_is_attached_to_keys_identities_and_groups(desk: Desk) -> None:
+def test_a_policy_is_attached_to_keys_identities_and_groups(desk: Desk) -> None:
     policy = desk.policy(READ_TENANTS)
     pairs = [
         ("api_key", KEYS["terraform"]),
@@ -25,7 +25,7 @@ def test_H01_H02_H06_a_policy_is_attached_to_keys_identities_and_groups(desk: De
 
 
 @pytest.mark.parametrize("command", [ATTACH, DETACH])
-def test_H03_H05_the_type_is_one_of_three_and_both_flags_are_needed(desk: Desk, command: tuple[str, ...]) -> None:
+def test_the_type_is_one_of_three_and_both_flags_are_needed(desk: Desk, command: tuple[str, ...]) -> None:
     for kind in ("user", "GROUP", ""):
         said = desk.refused(2, *command, NO_ID, "--type", kind, "--id", NO_ID)
         assert "'api_key', 'workload_identity', 'group'" in said
@@ -33,7 +33,7 @@ def test_H03_H05_the_type_is_one_of_three_and_both_flags_are_needed(desk: Desk, 
     assert "--id is required" in desk.refused(2, *command, NO_ID, "--type", "group")
 
 
-def test_H04_H05_attaching_twice_is_one_attachment_and_detaching_works_once(desk: Desk) -> None:
+def test_attaching_twice_is_one_attachment_and_detaching_works_once(desk: Desk) -> None:
     policy, group = desk.policy(READ_TENANTS), desk.group()
     pair = ("--type", "group", "--id", group)
     assert "is attached" in desk.iam(*ATTACH, policy, *pair).err
@@ -46,7 +46,7 @@ def test_H04_H05_attaching_twice_is_one_attachment_and_detaching_works_once(desk
     assert group in desk.refused(5, *DETACH, policy, *pair)
 
 
-def test_H07_H08_type_and_id_ask_for_one_and_are_used_together(desk: Desk) -> None:
+def test_type_and_id_ask_for_one_and_are_used_together(desk: Desk) -> None:
     policy, group = desk.policy(READ_TENANTS), desk.group()
     desk.attach(policy, "group", group)
     desk.attach(policy, "api_key", KEYS["tenant-reader"])
@@ -57,7 +57,7 @@ def test_H07_H08_type_and_id_ask_for_one_and_are_used_together(desk: Desk) -> No
     assert "--type" in desk.refused(2, "policy", "attachments", policy, "--id", group)
 
 
-def test_H09_an_attachee_that_is_not_here_is_not_found_in_the_same_words(desk: Desk) -> None:
+def test_an_attachee_that_is_not_here_is_not_found_in_the_same_words(desk: Desk) -> None:
     policy = desk.policy(READ_TENANTS)
     elsewhere = desk.done("group", "create", "--name", "over there", "--tenant", DATA_LAKE)["id"]
     said = {
@@ -67,7 +67,7 @@ def test_H09_an_attachee_that_is_not_here_is_not_found_in_the_same_words(desk: D
     assert len(said) == 1
 
 
-def test_H10_H13_a_policy_of_a_group_counts_for_its_members_from_the_next_request_on(own_desk: Desk) -> None:
+def test_a_policy_of_a_group_counts_for_its_members_from_the_next_request_on(own_desk: Desk) -> None:
     desk, pair = own_desk, ("--type", "group", "--id")
     group, policy = desk.group(), desk.policy(READ_TENANTS)
     desk.add(group, "api_key", KEYS["terraform"])
@@ -102,7 +102,7 @@ def test_a_key_that_is_refused_is_told_what_it_lacks(own_desk: Desk) -> None:
     assert "organizations:tenants:update" in renamed.err
 
 
-def test_H11_a_policy_reached_twice_counts_once_and_one_way_is_left(own_desk: Desk) -> None:
+def test_a_policy_reached_twice_counts_once_and_one_way_is_left(own_desk: Desk) -> None:
     desk = own_desk
     group, policy = desk.group("both ways"), desk.policy(deny("organizations:tenants:update"), allow("*"))
     desk.add(group, "api_key", KEYS["terraform"])
@@ -118,7 +118,7 @@ def test_H11_a_policy_reached_twice_counts_once_and_one_way_is_left(own_desk: De
     assert desk.renames("terraform") == 200
 
 
-def test_H12_a_machine_may_not_attach(desk: Desk) -> None:
+def test_a_machine_may_not_attach(desk: Desk) -> None:
     policy = desk.policy(READ_TENANTS)
     body = {"attacheeType": "api_key", "attacheeId": KEYS["terraform"]}
     for method, query in (("POST", ""), ("DELETE", f"?attacheeType=api_key&attacheeId={KEYS['terraform']}")):

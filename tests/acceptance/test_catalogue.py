@@ -1,4 +1,4 @@
-"""checklist C: the operation catalogue from the command line. That its seed only grows is held by tests/service too."""
+"""The operation catalogue from the command line. That its seed only grows is held by tests/service too."""
 
 import re
 import time
@@ -12,7 +12,7 @@ def names(desk: Desk, *words: str) -> list[str]:
     return [one["name"] for one in desk.items("catalog", *words)]
 
 
-def test_C01_C08_every_operation_has_three_parts_and_they_are_sorted(desk: Desk) -> None:
+def test_every_operation_has_three_parts_and_they_are_sorted(desk: Desk) -> None:
     found = names(desk)
     assert len(found) > 500
     assert found == sorted(set(found))
@@ -20,14 +20,14 @@ def test_C01_C08_every_operation_has_three_parts_and_they_are_sorted(desk: Desk)
 
 
 @pytest.mark.parametrize("wanted", ["instance", "compute", ":delete", "e:i", "INSTANCE", "Compute:I"])
-def test_C02_C03_the_filter_is_a_plain_text_anywhere_in_any_case(desk: Desk, wanted: str) -> None:
+def test_the_filter_is_a_plain_text_anywhere_in_any_case(desk: Desk, wanted: str) -> None:
     everything = names(desk)
     found = names(desk, "--filter", wanted)
     assert found == [name for name in everything if wanted.lower() in name]
     assert 0 < len(found) < len(everything)
 
 
-def test_C03_C04_an_empty_filter_is_none_and_signs_of_patterns_are_plain_text(desk: Desk) -> None:
+def test_an_empty_filter_is_none_and_signs_of_patterns_are_plain_text(desk: Desk) -> None:
     assert names(desk, "--filter", "") == names(desk)
     for nothing in ("*", ".", "%", "_x_", "instances.read", "["):
         assert names(desk, "--filter", nothing) == []
@@ -35,7 +35,7 @@ def test_C03_C04_an_empty_filter_is_none_and_signs_of_patterns_are_plain_text(de
     assert (shown.code, shown.err) == (0, "no operations\n")
 
 
-def test_C05_an_operation_that_the_service_adds_shows_and_can_be_granted(own_desk: Desk) -> None:
+def test_an_operation_that_the_service_adds_shows_and_can_be_granted(own_desk: Desk) -> None:
     new = "compute:instances:teleport"
     assert new not in names(own_desk)
     (last,) = own_desk.sql("SELECT max(position) FROM catalogue_operations")[0]
@@ -45,7 +45,7 @@ def test_C05_an_operation_that_the_service_adds_shows_and_can_be_granted(own_des
     assert own_desk.policy(allow(new))
 
 
-def test_C06_a_newer_platform_lists_every_operation_that_an_older_one_did(own_desk: Desk) -> None:
+def test_a_newer_platform_lists_every_operation_that_an_older_one_did(own_desk: Desk) -> None:
     """The newer one brings operations of its own, and has never heard of one that is in the data already."""
     newest = names(own_desk)
     assert own_desk.home.frost("platform", "stop").code == 0
@@ -60,7 +60,7 @@ def test_C06_a_newer_platform_lists_every_operation_that_an_older_one_did(own_de
     assert own_desk.policy(allow("telegraph:wires:send"))
 
 
-def test_C07_a_key_reads_the_catalogue_and_nothing_else_of_iam(own_desk: Desk) -> None:
+def test_a_key_reads_the_catalogue_and_nothing_else_of_iam(own_desk: Desk) -> None:
     wanted = names(own_desk)
     assert own_desk.home.frost("config", "set", "api_key", own_desk.home.world_key("tenant-reader")).code == 0
     assert own_desk.home.json("whoami")["credential"]["kind"] == "api_key"
@@ -68,7 +68,7 @@ def test_C07_a_key_reads_the_catalogue_and_nothing_else_of_iam(own_desk: Desk) -
     own_desk.refused(4, "group", "list")
 
 
-def test_C08_wide_adds_access_level_and_description(desk: Desk) -> None:
+def test_wide_adds_access_level_and_description(desk: Desk) -> None:
     heads, row = desk.iam("catalog", "--filter", "compute:instances:delete", "-o", "wide").out.splitlines()
     assert heads.split() == ["OPERATION", "ACCESS", "DESCRIPTION"]
     assert row.split()[:2] == ["compute:instances:delete", "write"]
@@ -76,7 +76,7 @@ def test_C08_wide_adds_access_level_and_description(desk: Desk) -> None:
     assert {one["accessLevel"] for one in desk.items("catalog")} == {"read", "write", "list", "permission"}
 
 
-def test_C09_20_000_operations_are_listed_in_under_two_seconds(own_desk: Desk) -> None:
+def test_20_000_operations_are_listed_in_under_two_seconds(own_desk: Desk) -> None:
     assert own_desk.home.frost("platform", "stop").code == 0
     have, last = own_desk.sql("SELECT count(*), max(position) FROM catalogue_operations")[0]
     own_desk.sql(

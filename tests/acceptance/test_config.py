@@ -1,4 +1,4 @@
-"""checklist F: the client's configuration; hostile G: the files behind it."""
+"""The client's configuration and the files behind it."""
 
 import itertools
 import os
@@ -27,7 +27,7 @@ def write_config(home: Home, text: str, mode: int = 0o600) -> None:
     home.config.chmod(mode)
 
 
-def test_F01_F02_init_makes_the_file_and_takes_the_key_without_showing_it(home: Home) -> None:
+def test_init_makes_the_file_and_takes_the_key_without_showing_it(home: Home) -> None:
     program = on_terminal(home, "config", "init")
     program.wait_for("API key")
     program.write(f"{KEY}\r".encode())
@@ -39,7 +39,7 @@ def test_F01_F02_init_makes_the_file_and_takes_the_key_without_showing_it(home: 
     assert KEY in home.config.read_text()
 
 
-def test_F03_init_over_a_file_asks_and_without_a_terminal_is_refused(home: Home) -> None:
+def test_init_over_a_file_asks_and_without_a_terminal_is_refused(home: Home) -> None:
     write_config(home, "# mine\nregion: r1\n")
     assert home.frost("config", "init").code == 2
     program = on_terminal(home, "config", "init")
@@ -49,7 +49,7 @@ def test_F03_init_over_a_file_asks_and_without_a_terminal_is_refused(home: Home)
     assert home.config.read_text() == "# mine\nregion: r1\n"
 
 
-def test_F04_init_without_a_terminal_writes_defaults_and_says_what_is_missing(home: Home) -> None:
+def test_init_without_a_terminal_writes_defaults_and_says_what_is_missing(home: Home) -> None:
     result = home.frost("config", "init")
     assert result.code == 0
     assert home.config.is_file()
@@ -67,13 +67,13 @@ def test_F04_init_without_a_terminal_writes_defaults_and_says_what_is_missing(ho
         ("output_format", "json"),
     ],
 )
-def test_F05_E09_each_key_is_stored_as_text_and_read_by_the_next_command(home: Home, name: str, value: str) -> None:
+def test_each_key_is_stored_as_text_and_read_by_the_next_command(home: Home, name: str, value: str) -> None:
     assert home.frost("config", "set", name, value).code == 0
     assert value in home.frost("config", "show", "-o", "json").out
 
 
 @pytest.mark.parametrize("words", [["color", "off"], ["output_format", "wide"], ["region"], ["region", "a", "b"], []])
-def test_F06_F07_F09_what_cannot_be_set_is_refused_with_what_can(home: Home, words: list[str]) -> None:
+def test_what_cannot_be_set_is_refused_with_what_can(home: Home, words: list[str]) -> None:
     result = home.frost("config", "set", *words)
     assert result.code == 2
     if words[:1] == ["color"]:
@@ -98,25 +98,25 @@ def test_F06_F07_F09_what_cannot_be_set_is_refused_with_what_can(home: Home, wor
         "https://host.example/\x1b[31m",
     ],
 )
-def test_F08_H04_H05_an_endpoint_that_could_leak_is_refused(home: Home, endpoint: str) -> None:
+def test_an_endpoint_that_could_leak_is_refused(home: Home, endpoint: str) -> None:
     result = home.frost("config", "set", "api_endpoint", endpoint)
     assert result.code == 2
     assert "\x1b" not in result.err
     assert not home.config.exists()
 
 
-def test_F08_a_unix_socket_is_accepted(demo: Home) -> None:
+def test_a_unix_socket_is_accepted(demo: Home) -> None:
     demo.start()
     assert demo.frost("config", "set", "api_endpoint", f"unix:{demo.socket}").code == 0
 
 
-def test_F09_a_dash_reads_standard_input(home: Home) -> None:
+def test_a_dash_reads_standard_input(home: Home) -> None:
     assert home.frost("config", "set", "api_key", "-", stdin=f"{KEY}\n").code == 0
     assert KEY in home.config.read_text()
 
 
 @pytest.mark.parametrize("form", ["table", "wide", "json", "yaml"])
-def test_F10_show_gives_secrets_as_prefix_and_last_four(home: Home, form: str) -> None:
+def test_show_gives_secrets_as_prefix_and_last_four(home: Home, form: str) -> None:
     assert home.frost("config", "set", "api_key", KEY).code == 0
     result = home.frost("config", "show", "-o", form)
     assert KEY not in result.out
@@ -125,7 +125,7 @@ def test_F10_show_gives_secrets_as_prefix_and_last_four(home: Home, form: str) -
     assert KEY[4:-4] not in result.out
 
 
-def test_F11_to_F13_contexts_are_listed_switched_and_never_guessed(home: Home) -> None:
+def test_contexts_are_listed_switched_and_never_guessed(home: Home) -> None:
     write_config(
         home,
         f"current_context: dev\ncontexts:\n  dev: {{api_endpoint: 'https://dev.example/api'}}\n"
@@ -145,7 +145,7 @@ def test_F11_to_F13_contexts_are_listed_switched_and_never_guessed(home: Home) -
     assert yaml.safe_load(home.config.read_text())["current_context"] == "prod"
 
 
-def test_F14_comments_and_unknown_members_survive_every_write(demo: Home) -> None:
+def test_comments_and_unknown_members_survive_every_write(demo: Home) -> None:
     demo.start()
     text = demo.config.read_text()
     assert "\nplugins" not in text
@@ -159,7 +159,7 @@ def test_F14_comments_and_unknown_members_survive_every_write(demo: Home) -> Non
     assert yaml.safe_load(text)["plugins"] == {"mine": [1, 2]}
 
 
-def test_F15_G01_a_file_others_can_read_warns_and_a_foreign_one_is_refused(home: Home) -> None:
+def test_a_file_others_can_read_warns_and_a_foreign_one_is_refused(home: Home) -> None:
     write_config(home, "region: r1\n", 0o644)
     result = home.frost("config", "show")
     assert result.code == 0
@@ -182,7 +182,7 @@ def test_F15_G01_a_file_others_can_read_warns_and_a_foreign_one_is_refused(home:
         "region: {deep: " + "[" * 200 + "]" * 200 + "}\n",
     ],
 )
-def test_F16_E07_E08_damage_is_named_by_line_and_never_overwritten(home: Home, text: str) -> None:
+def test_damage_is_named_by_line_and_never_overwritten(home: Home, text: str) -> None:
     write_config(home, text)
     for words in (["config", "show"], ["config", "set", "region", "new"], ["config", "use-context", "x"]):
         result = home.frost(*words)
@@ -192,7 +192,7 @@ def test_F16_E07_E08_damage_is_named_by_line_and_never_overwritten(home: Home, t
     assert home.config.read_text() == text
 
 
-def test_F17_two_writers_lose_nothing(home: Home) -> None:
+def test_two_writers_lose_nothing(home: Home) -> None:
     assert home.frost("config", "set", "region", "r0").code == 0
     command = [sys.executable, "-m", "tui", "config", "set"]
     jobs = [("region", "r1"), ("output_format", "yaml"), ("api_endpoint", "https://host.example/api")] * 3
@@ -211,7 +211,7 @@ def test_F17_two_writers_lose_nothing(home: Home) -> None:
     assert not list(home.config.parent.glob("*.tmp"))
 
 
-def test_F18_without_a_keyring_the_secret_is_in_the_file_with_a_notice(home: Home) -> None:
+def test_without_a_keyring_the_secret_is_in_the_file_with_a_notice(home: Home) -> None:
     result = home.frost("config", "set", "api_key", KEY, env={"FROST_CREDENTIAL_STORE": "<unset>"})
     assert result.code == 0
     assert "keyring" in result.err
@@ -219,7 +219,7 @@ def test_F18_without_a_keyring_the_secret_is_in_the_file_with_a_notice(home: Hom
     assert stat.S_IMODE(home.config.stat().st_mode) == 0o600
 
 
-def test_F19_a_context_without_credentials_uses_none_of_anothers(home: Home) -> None:
+def test_a_context_without_credentials_uses_none_of_anothers(home: Home) -> None:
     write_config(
         home,
         "current_context: bare\ncontexts:\n  bare: {api_endpoint: 'https://bare.example/api'}\n"
@@ -231,7 +231,7 @@ def test_F19_a_context_without_credentials_uses_none_of_anothers(home: Home) -> 
     assert "login" in result.err
 
 
-def test_G02_a_link_planted_by_somebody_else_is_not_followed(home: Home, tmp_path: Path) -> None:
+def test_a_link_planted_by_somebody_else_is_not_followed(home: Home, tmp_path: Path) -> None:
     target = tmp_path / "target.yaml"
     target.write_text("region: theirs\n")
     target.chmod(0o600)
@@ -249,7 +249,7 @@ def test_G02_a_link_planted_by_somebody_else_is_not_followed(home: Home, tmp_pat
 
 
 @pytest.mark.slow
-def test_G05_a_write_killed_at_any_moment_leaves_the_old_or_the_new_file(home: Home) -> None:
+def test_a_write_killed_at_any_moment_leaves_the_old_or_the_new_file(home: Home) -> None:
     start = time.monotonic()
     assert home.frost("config", "set", "region", "start").code == 0
     whole = time.monotonic() - start
@@ -276,7 +276,7 @@ def test_G05_a_write_killed_at_any_moment_leaves_the_old_or_the_new_file(home: H
     assert len(seen) > 1, "every process was killed before it wrote: the delays need another look"
 
 
-def test_G07_odd_values_in_variables_are_plain_text(home: Home) -> None:
+def test_odd_values_in_variables_are_plain_text(home: Home) -> None:
     result = home.frost("tenant", "current", env={"FROST_TENANT": "$(touch /tmp/owned)\n'; --"})
     assert result.code == 2
     assert "\n'" not in result.err
@@ -286,13 +286,13 @@ def test_G07_odd_values_in_variables_are_plain_text(home: Home) -> None:
     assert (odd / ".cli" / "config.yaml").is_file()
 
 
-def test_G08_a_project_folder_of_that_name_is_never_read(home: Home, tmp_path: Path) -> None:
+def test_a_project_folder_of_that_name_is_never_read(home: Home, tmp_path: Path) -> None:
     (tmp_path / ".cli").mkdir()
     (tmp_path / ".cli" / "config.yaml").write_text("region: planted\n")
     assert "planted" not in home.frost("config", "show", "-o", "json", cwd=tmp_path).out
 
 
-def test_G09_completion_gives_names_that_are_safe_to_run(demo: Home) -> None:
+def test_completion_gives_names_that_are_safe_to_run(demo: Home) -> None:
     from tests.acceptance.people import AURORA
 
     name = '$(reboot) it\'s "quoted"'

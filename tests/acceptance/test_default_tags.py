@@ -1,4 +1,4 @@
-"""checklist D: default tags, from the command to the database and back."""
+"""Default tags, from the command to the database and back."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -24,7 +24,7 @@ def tags(demo_platform: Path) -> Iterator[Tags]:
     home.remove()
 
 
-def test_D01_D02_a_set_is_printed_a_tag_a_line_sorted_or_as_one_flat_map(tags: Tags) -> None:
+def test_a_set_is_printed_a_tag_a_line_sorted_or_as_one_flat_map(tags: Tags) -> None:
     tags.set(*(f"{key}={value}" for key, value in STORED.items()))
     plain = tags.run("default-tags", "get")
     assert plain.out.splitlines() == [f"{key}={value}" for key, value in sorted(STORED.items())]
@@ -36,7 +36,7 @@ def test_D01_D02_a_set_is_printed_a_tag_a_line_sorted_or_as_one_flat_map(tags: T
     assert tags.run("default-tags", "get", "-o", "json").out == "{}\n"
 
 
-def test_D03_D04_D08_the_whole_set_is_replaced_however_its_tags_are_given(tags: Tags) -> None:
+def test_the_whole_set_is_replaced_however_its_tags_are_given(tags: Tags) -> None:
     for words in (["--tag", "env=prod", "--tag", "team=a"], ["--tag", "env=prod,team=a"], ["--tag=team=a,env=prod"]):
         tags.set("before=1")
         tags.done("default-tags", "set", *words)
@@ -45,7 +45,7 @@ def test_D03_D04_D08_the_whole_set_is_replaced_however_its_tags_are_given(tags: 
     assert tags.stored() == {"a": ""}
 
 
-def test_D05_D31_merging_keeps_the_rest_and_says_what_changes(tags: Tags) -> None:
+def test_merging_keeps_the_rest_and_says_what_changes(tags: Tags) -> None:
     tags.set("a=0", "b=2")
     result = tags.run("default-tags", "set", "--tag", "a=1,c=3", "--merge")
     assert result.out.splitlines() == ["~ a=1 (was 0)", "+ c=3"]
@@ -55,7 +55,7 @@ def test_D05_D31_merging_keeps_the_rest_and_says_what_changes(tags: Tags) -> Non
     assert "nothing changed" in tags.run("default-tags", "set", "--tag", "b=2").err
 
 
-def test_D31_a_dry_run_says_it_and_writes_nothing(tags: Tags) -> None:
+def test_a_dry_run_says_it_and_writes_nothing(tags: Tags) -> None:
     tags.set("a=0")
     assert tags.run("default-tags", "set", "--tag", "b=1", "--dry-run").out.splitlines() == ["- a=0", "+ b=1"]
     document = tags.done("default-tags", "set", "--tag", "b=1", "--merge", "--dry-run")
@@ -64,7 +64,7 @@ def test_D31_a_dry_run_says_it_and_writes_nothing(tags: Tags) -> None:
     assert tags.stored() == {"a": "0"}
 
 
-def test_D07_D10_to_D13_D15_D20_what_is_allowed_is_stored_as_it_is(tags: Tags) -> None:
+def test_what_is_allowed_is_stored_as_it_is(tags: Tags) -> None:
     good = {
         "eq": "x=y+z",
         "k" * 64: "v" * 255,
@@ -83,7 +83,7 @@ def test_D07_D10_to_D13_D15_D20_what_is_allowed_is_stored_as_it_is(tags: Tags) -
     assert tags.stored() == good
 
 
-def test_D14_D16_to_D19_D22_what_is_refused_is_refused_by_the_service_as_well_and_in_the_same_words(tags: Tags) -> None:
+def test_what_is_refused_is_refused_by_the_service_as_well_and_in_the_same_words(tags: Tags) -> None:
     tags.set("kept=1")
     for key, value in (
         ("team/owner", "x"), ("_x", "x"), ("miljö", "x"), ("k" * 65, "x"), ("OS_Type", "x"), ("Customer-Id", "x"),
@@ -96,14 +96,14 @@ def test_D14_D16_to_D19_D22_what_is_refused_is_refused_by_the_service_as_well_an
     assert tags.stored() == {"kept": "1"}
 
 
-def test_D32_a_write_without_the_tags_cannot_clear_the_set(tags: Tags) -> None:
+def test_a_write_without_the_tags_cannot_clear_the_set(tags: Tags) -> None:
     tags.set("kept=1")
     for body in ({}, {"tag": {}}, {"tags": None}, {"tags": {"a": None}}):
         assert tags.raw("PUT", "/default-tags", body).status == 400
     assert tags.stored() == {"kept": "1"}
 
 
-def test_D23_to_D25_clearing_asks_and_leaves_resources_as_they_are(tags: Tags) -> None:
+def test_clearing_asks_and_leaves_resources_as_they_are(tags: Tags) -> None:
     tags.set("a=1", "b=2")
     before = tags.resources()
     assert "--yes" in tags.refused(2, "default-tags", "clear")
@@ -120,7 +120,7 @@ def test_D23_to_D25_clearing_asks_and_leaves_resources_as_they_are(tags: Tags) -
     assert tags.resources() == before
 
 
-def test_D27_a_new_resource_gets_them_and_its_own_tags_win(tags: Tags) -> None:
+def test_a_new_resource_gets_them_and_its_own_tags_win(tags: Tags) -> None:
     tags.set("env=prod", "team=a")
     region = next(iter(tags.resources("bucket").values()))["region"]
     body = {"name": "with defaults", "region": region, "tags": {"team": "own"}}
@@ -129,7 +129,7 @@ def test_D27_a_new_resource_gets_them_and_its_own_tags_win(tags: Tags) -> None:
     assert made.json()["tags"] == {"env": "prod", "team": "own"}
 
 
-def test_D30_merges_at_the_same_time_all_survive(tags: Tags) -> None:
+def test_merges_at_the_same_time_all_survive(tags: Tags) -> None:
     tags.set("base=1")
     with ThreadPoolExecutor(6) as pool:
         ended = list(pool.map(lambda n: tags.run("default-tags", "set", "--tag", f"k{n}={n}", "--merge"), range(6)))
@@ -137,7 +137,7 @@ def test_D30_merges_at_the_same_time_all_survive(tags: Tags) -> None:
     assert tags.stored() == {"base": "1", **{f"k{n}": str(n) for n in range(6)}}
 
 
-def test_D28_D29_keys_need_the_scope_of_what_they_do(tags: Tags) -> None:
+def test_keys_need_the_scope_of_what_they_do(tags: Tags) -> None:
     tags.set("a=1")
     reader, writer, other = (tags.key_file(name) for name in ("tenant-reader", "tenant-writer", "viewer-dashboard"))
     get, put = ("tenant", "default-tags", "get"), ("tenant", "default-tags", "set", "--tag", "b=2")
@@ -149,7 +149,7 @@ def test_D28_D29_keys_need_the_scope_of_what_they_do(tags: Tags) -> None:
     assert tags.stored() == {"b": "2"}
 
 
-def test_G30_the_organization_may_be_named_beside_it(tags: Tags) -> None:
+def test_the_organization_may_be_named_beside_it(tags: Tags) -> None:
     organization = tags.done("current")["organizationId"]
     assert tags.run("default-tags", "get", "--organization", organization).code == 0
     assert tags.run("default-tags", "get", "--organization", BOREALIS).code == 5
@@ -178,7 +178,7 @@ def test_what_was_written_is_listed_and_put_back_unless_another_has_written_sinc
 @pytest.mark.parametrize(
     ("person", "reads", "writes"), [(MEMBER, 0, 4), (ADMIN, 0, 0), (OTHER_OWNER, 4, 4), (OUTSIDER, 4, 4)]
 )
-def test_D28_D29_members_read_and_admins_write(demo: Home, person: str, reads: int, writes: int) -> None:
+def test_members_read_and_admins_write(demo: Home, person: str, reads: int, writes: int) -> None:
     demo.sign_in(person)
     mine = Tags(demo)
     assert mine.run("default-tags", "get").code == reads

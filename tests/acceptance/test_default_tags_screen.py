@@ -136,14 +136,14 @@ def story(home: Home) -> None:
 
 
 @pytest.mark.slow
-def test_L34_I07_an_apply_survives_the_platform_and_the_program(demo: Home) -> None:
+def test_an_apply_survives_the_platform_and_the_program(demo: Home) -> None:
     demo.variables["FROST_PLATFORM_APPLY_PACE"] = "0.25"
     assert in_use(demo)["id"] == WEB_SHOP
     story(demo)
 
 
 @pytest.mark.slow
-def test_L34_I07_an_apply_over_the_large_world_survives_the_platform_and_the_program(home: Home) -> None:
+def test_an_apply_over_the_large_world_survives_the_platform_and_the_program(home: Home) -> None:
     home.variables |= {"FROST_PLATFORM_WORLD": "large", "FROST_PLATFORM_APPLY_PACE": "0.4"}
     begun = time.monotonic()
     while home.frost("whoami", timeout=120).code != 0:  # the world takes its time to be made

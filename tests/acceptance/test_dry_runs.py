@@ -1,4 +1,4 @@
-"""checklist R16, O12, H10: what a change gives and takes is told by `--dry-run`, in the words that a deletion has for
+"""What a change gives and takes is told by `--dry-run`, in the words that a deletion has for
 it, and nothing is changed.
 """
 

@@ -1,4 +1,4 @@
-"""design: Command line; checklist, exit codes: the same kind of refusal ends every command in the same way."""
+"""The same kind of refusal ends every command in the same way."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""checklist G: global flags and conventions, through the real command on the real platform."""
+"""Global flags and conventions, through the real command on the real platform."""
 
 import json
 import re
@@ -134,7 +134,7 @@ READS = (
 
 
 @pytest.mark.parametrize("words", ["", *GROUPS, *(pytest.param(one, marks=pytest.mark.slow) for one in COMMANDS)])
-def test_G01_help_is_printed_for_every_group_and_command_and_names_the_global_flags(home: Home, words: str) -> None:
+def test_help_is_printed_for_every_group_and_command_and_names_the_global_flags(home: Home, words: str) -> None:
     for flag in ("--help", "-h"):
         result = home.frost(*words.split(), flag)
         assert result.code == 0
@@ -145,7 +145,7 @@ def test_G01_help_is_printed_for_every_group_and_command_and_names_the_global_fl
     assert not (home.path / ".cli").exists()
 
 
-def test_G02_the_command_tree_is_exactly_the_fixed_list() -> None:
+def test_the_command_tree_is_exactly_the_fixed_list() -> None:
     import click
 
     from client.commands.root import root
@@ -167,7 +167,7 @@ def test_G02_the_command_tree_is_exactly_the_fixed_list() -> None:
     assert sorted(tree) == COMMANDS
 
 
-def test_G03_config_reads_that_file_only(home: Home) -> None:
+def test_config_reads_that_file_only(home: Home) -> None:
     other = home.path / "x.yaml"
     assert home.frost("--config", str(other), "config", "set", "region", "elsewhere").code == 0
     home.config.parent.mkdir(exist_ok=True, mode=0o700)
@@ -178,7 +178,7 @@ def test_G03_config_reads_that_file_only(home: Home) -> None:
     assert "elsewhere" in result.out
 
 
-def test_G04_the_default_file_is_found_by_the_home_of_the_call(home: Home, tmp_path: Path) -> None:
+def test_the_default_file_is_found_by_the_home_of_the_call(home: Home, tmp_path: Path) -> None:
     assert home.frost("config", "set", "region", "r1").code == 0
     assert home.config.is_file()
     assert home.frost("config", "set", "region", "r2", env={"HOME": str(tmp_path)}).code == 0
@@ -186,7 +186,7 @@ def test_G04_the_default_file_is_found_by_the_home_of_the_call(home: Home, tmp_p
     assert "r1" in home.config.read_text()
 
 
-def test_G05_a_named_file_must_exist_except_for_the_commands_that_make_it(home: Home) -> None:
+def test_a_named_file_must_exist_except_for_the_commands_that_make_it(home: Home) -> None:
     missing = str(home.path / "missing.yaml")
     result = home.frost("--config", missing, "config", "show")
     assert result.code == 2
@@ -195,7 +195,7 @@ def test_G05_a_named_file_must_exist_except_for_the_commands_that_make_it(home: 
     assert home.frost("--config", missing, "config", "set", "region", "r").code == 0
 
 
-def test_G06_debug_adds_lines_on_standard_error_and_changes_no_byte_of_standard_output(shared: Home) -> None:
+def test_debug_adds_lines_on_standard_error_and_changes_no_byte_of_standard_output(shared: Home) -> None:
     plain = shared.frost("tenant", "list", "--all", "-o", "json")
     for flag in ("-d", "--debug"):
         traced = shared.frost(flag, "tenant", "list", "--all", "-o", "json")
@@ -204,7 +204,7 @@ def test_G06_debug_adds_lines_on_standard_error_and_changes_no_byte_of_standard_
         assert re.search(r"[0-9a-f-]{8,}", traced.err)
 
 
-def test_G07_debug_shows_no_secret_whole(demo: Home) -> None:
+def test_debug_shows_no_secret_whole(demo: Home) -> None:
     token = demo.sign_in()
     document = yaml.safe_load(demo.config.read_text())
     refresh = document["contexts"][document["current_context"]]["credentials"]["refresh_token"]
@@ -215,7 +215,7 @@ def test_G07_debug_shows_no_secret_whole(demo: Home) -> None:
     assert token.split(".")[2] not in printed
 
 
-def test_G08_G09_no_colour_is_written_without_a_terminal_or_when_it_is_switched_off(shared: Home) -> None:
+def test_no_colour_is_written_without_a_terminal_or_when_it_is_switched_off(shared: Home) -> None:
     from tests.terminal import Program
 
     assert "\x1b" not in shared.frost("tenant", "list", "--all").out
@@ -231,9 +231,7 @@ def test_G08_G09_no_colour_is_written_without_a_terminal_or_when_it_is_switched_
 
 @pytest.mark.parametrize("words", READS)
 @pytest.mark.parametrize("form", ["table", "yaml", "json", "wide"])
-def test_G10_every_format_is_accepted_by_every_command_that_prints_a_record(
-    shared: Home, words: str, form: str
-) -> None:
+def test_every_format_is_accepted_by_every_command_that_prints_a_record(shared: Home, words: str, form: str) -> None:
     short = shared.frost(*words.split(), "-o", form)
     assert short.code == 0
     assert short.out.strip()
@@ -241,21 +239,21 @@ def test_G10_every_format_is_accepted_by_every_command_that_prints_a_record(
         assert shared.frost(*words.split(), f"--output={form}").out == short.out
 
 
-def test_G11_G13_the_format_is_table_then_the_configured_one_then_the_flag(demo: Home) -> None:
+def test_the_format_is_table_then_the_configured_one_then_the_flag(demo: Home) -> None:
     assert demo.frost("tenant", "list", "--all").out.split()[0].isupper()
     assert demo.frost("config", "set", "output_format", "json").code == 0
     assert demo.frost("tenant", "list", "--all").json()["items"]
     assert demo.frost("tenant", "list", "--all", "-o", "table").out.split()[0].isupper()
 
 
-def test_G12_an_unknown_format_is_refused_with_the_four_values(home: Home) -> None:
+def test_an_unknown_format_is_refused_with_the_four_values(home: Home) -> None:
     result = home.frost("config", "show", "-o", "xml")
     assert result.code == 2
     for value in ("table", "yaml", "json", "wide"):
         assert value in result.err
 
 
-def test_G14_wide_has_every_column_of_the_table_and_more(shared: Home) -> None:
+def test_wide_has_every_column_of_the_table_and_more(shared: Home) -> None:
     table = shared.frost("tenant", "list", "--all").out.splitlines()[0]
     wide = shared.frost("tenant", "list", "--all", "-o", "wide").out.splitlines()[0]
     heads = [re.split(r"\s{2,}", line.strip()) for line in (table, wide)]
@@ -263,7 +261,7 @@ def test_G14_wide_has_every_column_of_the_table_and_more(shared: Home) -> None:
 
 
 @pytest.mark.parametrize("words", READS)
-def test_G15_G16_json_is_one_document_and_yaml_is_the_same_value(shared: Home, words: str) -> None:
+def test_json_is_one_document_and_yaml_is_the_same_value(shared: Home, words: str) -> None:
     first = shared.frost(*words.split(), "-o", "json")
     document = json.loads(first.out)
     assert first.out.endswith("}\n")
@@ -271,7 +269,7 @@ def test_G15_G16_json_is_one_document_and_yaml_is_the_same_value(shared: Home, w
         assert yaml.safe_load(shared.frost(*words.split(), "-o", "yaml").out) == document
 
 
-def test_G17_quiet_hides_talk_and_keeps_the_result_and_the_errors(demo: Home) -> None:
+def test_quiet_hides_talk_and_keeps_the_result_and_the_errors(demo: Home) -> None:
     loud = demo.frost("tenant", "create", "--name", "Loud", "--organization", AURORA)
     quiet = demo.frost("-q", "tenant", "create", "--name", "Quiet", "--organization", AURORA)
     assert loud.err
@@ -280,20 +278,20 @@ def test_G17_quiet_hides_talk_and_keeps_the_result_and_the_errors(demo: Home) ->
     assert demo.frost("-q", "tenant", "use", "nobody knows this").err
 
 
-def test_G20_to_G23_flag_variable_selection_and_default_come_in_this_order(demo: Home) -> None:
+def test_flag_variable_selection_and_default_come_in_this_order(demo: Home) -> None:
     assert current(demo)["id"] == WEB_SHOP
     assert demo.frost("tenant", "use", DATA_LAKE).code == 0
     assert current(demo)["id"] == DATA_LAKE
     assert current(demo, FROST_TENANT=NEWSROOM)["id"] == NEWSROOM
     flag = demo.json("--tenant", STAGING, "tenant", "current", env={"FROST_TENANT": NEWSROOM})
     assert flag["id"] == STAGING
-    # T18: each says where it comes from
+    # each says where it comes from
     assert demo.json("tenant", "current", env={"FROST_TENANT": NEWSROOM})["source"] == "variable"
     assert flag["source"] == "flag"
     assert current(demo)["source"] == "context"
 
 
-def test_G24_G25_a_name_is_refused_where_an_id_is_needed_and_the_source_is_named(shared: Home) -> None:
+def test_a_name_is_refused_where_an_id_is_needed_and_the_source_is_named(shared: Home) -> None:
     assert shared.frost("whoami").code == 0  # signed in, on a platform that runs
     flag = shared.frost("--tenant", "Web Shop", "tenant", "current")
     variable = shared.frost("tenant", "current", env={"FROST_TENANT": "web-shop"})
@@ -316,13 +314,13 @@ def test_a_name_where_an_id_is_needed_starts_no_platform_and_signs_nobody_in(hom
     assert not home.config.exists()
 
 
-def test_G26_G27_an_empty_variable_is_not_set_and_an_empty_flag_is_a_mistake(shared: Home) -> None:
+def test_an_empty_variable_is_not_set_and_an_empty_flag_is_a_mistake(shared: Home) -> None:
     assert current(shared, FROST_TENANT="")["id"] == WEB_SHOP
     assert shared.frost("--tenant", "", "tenant", "current").code == 2
     assert shared.frost("--tenant=", "tenant", "current").code == 2
 
 
-def test_G28_a_tenant_out_of_reach_reads_like_one_that_does_not_exist(demo: Home) -> None:
+def test_a_tenant_out_of_reach_reads_like_one_that_does_not_exist(demo: Home) -> None:
     demo.sign_in(MEMBER)
     foreign = demo.frost("--tenant", NEWSROOM, "tenant", "current")
     limited = demo.frost("--tenant", DATA_LAKE, "tenant", "current")
@@ -348,38 +346,38 @@ def test_G28_a_tenant_out_of_reach_reads_like_one_that_does_not_exist(demo: Home
         "tenant quota request vcpu 200 --reason same",
     ],
 )
-def test_G30_organization_is_accepted_by_the_tenant_commands(shared: Home, words: str) -> None:
+def test_organization_is_accepted_by_the_tenant_commands(shared: Home, words: str) -> None:
     assert shared.frost(*words.split(), "--organization", AURORA).code == 0
 
 
 @pytest.mark.parametrize("words", ["config show", "whoami", "platform status"])
-def test_G31_organization_is_an_unknown_flag_elsewhere(shared: Home, words: str) -> None:
+def test_organization_is_an_unknown_flag_elsewhere(shared: Home, words: str) -> None:
     result = shared.frost(*words.split(), "--organization", AURORA)
     assert result.code == 2
     assert "--organization" in result.err
 
 
-def test_G32_the_only_organization_needs_no_flag(demo: Home) -> None:
+def test_the_only_organization_needs_no_flag(demo: Home) -> None:
     demo.sign_in("admin@aurora.example")
     result = demo.json("tenant", "create", "--name", "No Flag")
     assert result["organizationId"] == AURORA
 
 
-def test_G33_two_organizations_are_listed_and_the_flag_is_named(demo: Home) -> None:
+def test_two_organizations_are_listed_and_the_flag_is_named(demo: Home) -> None:
     result = demo.frost("tenant", "create", "--name", "x")
     assert result.code == 2
     for wanted in (AURORA, BOREALIS, "--organization"):
         assert wanted in result.err
 
 
-def test_G34_nobodys_member_is_told_so(demo: Home) -> None:
+def test_nobodys_member_is_told_so(demo: Home) -> None:
     demo.sign_in(OUTSIDER)
     result = demo.frost("tenant", "create", "--name", "x")
     assert result.code != 0
     assert "you belong to no organization" in result.err
 
 
-def test_G35_a_foreign_organization_reads_like_one_that_does_not_exist(demo: Home) -> None:
+def test_a_foreign_organization_reads_like_one_that_does_not_exist(demo: Home) -> None:
     demo.sign_in(MEMBER)
     foreign = demo.frost("tenant", "list", "--organization", BOREALIS)
     missing = demo.frost("tenant", "list", "--organization", NOBODYS)
@@ -387,7 +385,7 @@ def test_G35_a_foreign_organization_reads_like_one_that_does_not_exist(demo: Hom
     assert foreign.err.replace(BOREALIS, "ID") == missing.err.replace(NOBODYS, "ID")
 
 
-def test_G36_flags_stand_anywhere_and_two_dashes_end_them(shared: Home) -> None:
+def test_flags_stand_anywhere_and_two_dashes_end_them(shared: Home) -> None:
     expected = shared.frost("-o", "json", "tenant", "list", "--all").out
     for words in ("tenant -o json list --all", "tenant list --all --output=json", "--output json tenant list --all"):
         assert shared.frost(*words.split()).out == expected
@@ -406,7 +404,7 @@ def test_G36_flags_stand_anywhere_and_two_dashes_end_them(shared: Home) -> None:
         ("--quite tenant list", "--quiet"),
     ],
 )
-def test_G37_a_slip_of_the_finger_gets_the_nearest_spelling(home: Home, words: str, nearest: str) -> None:
+def test_a_slip_of_the_finger_gets_the_nearest_spelling(home: Home, words: str, nearest: str) -> None:
     result = home.frost(*words.split())
     assert result.code == 2
     assert nearest in result.err
@@ -422,7 +420,7 @@ def test_G37_a_slip_of_the_finger_gets_the_nearest_spelling(home: Home, words: s
         ("iam test --document {", "iam simulate --document {"),
     ],
 )
-def test_G38_G39_aliases_print_the_same_bytes(shared: Home, alias: str, words: str) -> None:
+def test_aliases_print_the_same_bytes(shared: Home, alias: str, words: str) -> None:
     one, other = shared.frost(*alias.split()), shared.frost(*words.split())
     assert (one.code, one.out) == (other.code, other.out)
     assert one.err.replace("iam test", "iam simulate") == other.err
@@ -440,7 +438,7 @@ def test_G38_G39_aliases_print_the_same_bytes(shared: Home, alias: str, words: s
         "iam group list --cursor x",
     ],
 )
-def test_G40_under_json_an_error_is_one_object_on_standard_error(shared: Home, words: str) -> None:
+def test_under_json_an_error_is_one_object_on_standard_error(shared: Home, words: str) -> None:
     result = shared.frost(*words.split(), "-o", "json")
     assert result.code != 0
     assert result.out == ""
@@ -448,13 +446,13 @@ def test_G40_under_json_an_error_is_one_object_on_standard_error(shared: Home, w
     assert set(result.error()) == {"code", "message", "hint", "requestId", "details"}
 
 
-def test_G41_an_error_names_the_input_and_the_next_step(shared: Home) -> None:
+def test_an_error_names_the_input_and_the_next_step(shared: Home) -> None:
     result = shared.frost("tenant", "use", "no such tenant")
     assert "no such tenant" in result.err
     assert "tenant list" in result.err
 
 
-def test_G42_a_closed_pipe_ends_without_a_traceback(shared: Home) -> None:
+def test_a_closed_pipe_ends_without_a_traceback(shared: Home) -> None:
     done = subprocess.run(
         ["bash", "-c", f"{sys.executable} -m tui tenant list --all -o json | head -c 1; exit ${{PIPESTATUS[0]}}"],
         env=shared.environment(),
@@ -466,7 +464,7 @@ def test_G42_a_closed_pipe_ends_without_a_traceback(shared: Home) -> None:
 
 
 @pytest.mark.slow
-def test_G43_a_service_out_of_reach_is_exit_7_with_the_endpoint_named(home: Home) -> None:
+def test_a_service_out_of_reach_is_exit_7_with_the_endpoint_named(home: Home) -> None:
     assert home.frost("config", "set", "api_endpoint", "http://127.0.0.1:1/api").code == 0
     assert home.frost("config", "set", "api_key", "fmk_000000000000000000000000000000000000").code == 0
     result = home.frost("tenant", "list")

@@ -1,4 +1,4 @@
-"""checklist R: groups, from the command line."""
+"""Groups, from the command line."""
 
 import json
 
@@ -19,7 +19,7 @@ GROUP_COMMANDS = (
 )
 
 
-def test_R01_R04_a_group_is_made_with_what_is_given(desk: Desk) -> None:
+def test_a_group_is_made_with_what_is_given(desk: Desk) -> None:
     made = desk.done("group", "create", "--name", "ops", "--description", "on call")
     assert (made["name"], made["description"], made["memberCount"]) == ("ops", "on call", 0)
     assert desk.done("group", "get", made["id"]) == made
@@ -27,14 +27,14 @@ def test_R01_R04_a_group_is_made_with_what_is_given(desk: Desk) -> None:
     assert plain["description"] == ""
 
 
-def test_R02_without_a_name_nothing_is_sent(desk: Desk) -> None:
+def test_without_a_name_nothing_is_sent(desk: Desk) -> None:
     said = desk.refused(2, "group", "create", "-d")
     assert "--name is required" in said
     assert "POST" not in said
 
 
 @pytest.mark.parametrize("name", ["", "   ", "x" * 129, "a\x07b", "a\u202eb", "a\u200bb"])
-def test_R03_a_name_that_is_none_is_refused(desk: Desk, name: str) -> None:
+def test_a_name_that_is_none_is_refused(desk: Desk, name: str) -> None:
     before = len(desk.items("group", "list", "--all"))
     result = desk.iam("group", "create", "--name", name)
     assert result.code in (1, 2)
@@ -44,13 +44,13 @@ def test_R03_a_name_that_is_none_is_refused(desk: Desk, name: str) -> None:
     assert len(desk.items("group", "list", "--all")) == before
 
 
-def test_R05_a_second_group_of_the_name_is_a_conflict_that_names_the_first(desk: Desk) -> None:
+def test_a_second_group_of_the_name_is_a_conflict_that_names_the_first(desk: Desk) -> None:
     first = desk.group("only one")
     assert first in desk.refused(6, "group", "create", "--name", "only one")
 
 
 @pytest.mark.parametrize("unknown", [NO_ID, "x", "ops"])
-def test_R06_what_is_not_there_is_not_found_and_named(desk: Desk, unknown: str) -> None:
+def test_what_is_not_there_is_not_found_and_named(desk: Desk, unknown: str) -> None:
     for words in (["get"], ["update", "--name", "n"], ["delete", "--force"], ["member", "list"]):
         assert unknown in desk.refused(5, "group", *words, unknown)
 
@@ -63,14 +63,14 @@ def test_an_id_that_could_reach_elsewhere_is_never_sent(desk: Desk, id_: str) ->
         assert "/api/" not in desk.refused(2, *words, "--type", "api_key", "--id", id_, "-d")
 
 
-def test_R07_groups_belong_to_one_tenant(desk: Desk) -> None:
+def test_groups_belong_to_one_tenant(desk: Desk) -> None:
     here = desk.group()
     assert here in [one["id"] for one in desk.items("group", "list", "--all")]
     assert here not in [one["id"] for one in desk.items("group", "list", "--all", "--tenant", DATA_LAKE)]
     desk.refused(5, "group", "get", here, "--tenant", DATA_LAKE)
 
 
-def test_R08_R09_only_what_is_given_is_changed_and_an_empty_description_clears_it(desk: Desk) -> None:
+def test_only_what_is_given_is_changed_and_an_empty_description_clears_it(desk: Desk) -> None:
     made = desk.group(description="on call")
     renamed = desk.done("group", "update", made, "--name", "operations")
     assert (renamed["name"], renamed["description"]) == ("operations", "on call")
@@ -79,11 +79,11 @@ def test_R08_R09_only_what_is_given_is_changed_and_an_empty_description_clears_i
     assert desk.iam("group", "update", made, "--name", "operations").err.startswith("nothing changed")
 
 
-def test_R10_nothing_to_change_is_refused(desk: Desk) -> None:
+def test_nothing_to_change_is_refused(desk: Desk) -> None:
     assert "nothing to change" in desk.refused(2, "group", "update", desk.group())
 
 
-def test_O41_a_group_changed_meanwhile_is_a_conflict(desk: Desk) -> None:
+def test_a_group_changed_meanwhile_is_a_conflict(desk: Desk) -> None:
     made = desk.group("before")
     desk.done("group", "update", made, "--name", "meanwhile", "--if-version", "1")
     said = desk.refused(6, "group", "update", made, "--name", "after", "--if-version", "1")
@@ -93,14 +93,14 @@ def test_O41_a_group_changed_meanwhile_is_a_conflict(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("typed", ["n", "", "no", "maybe"])
-def test_R11_deleting_asks_and_anything_but_yes_deletes_nothing(desk: Desk, typed: str) -> None:
+def test_deleting_asks_and_anything_but_yes_deletes_nothing(desk: Desk, typed: str) -> None:
     made = desk.group()
     code, shown = desk.answering(typed, "group", "delete", made)
     assert (code, "not confirmed" in shown) == (1, True)
     assert desk.done("group", "get", made)["id"] == made
 
 
-def test_R11_R12_yes_or_force_delete(desk: Desk) -> None:
+def test_yes_or_force_delete(desk: Desk) -> None:
     for made in (asked := desk.group(), forced := desk.group()):
         assert desk.done("group", "get", made)["id"]
     assert desk.answering("y", "group", "delete", asked)[0] == 0
@@ -109,13 +109,13 @@ def test_R11_R12_yes_or_force_delete(desk: Desk) -> None:
         desk.refused(5, "group", "get", made)
 
 
-def test_R13_without_a_terminal_nothing_is_deleted_unasked(desk: Desk) -> None:
+def test_without_a_terminal_nothing_is_deleted_unasked(desk: Desk) -> None:
     made = desk.group()
     assert "--force" in desk.refused(2, "group", "delete", made)
     assert desk.done("group", "get", made)["id"] == made
 
 
-def test_R14_R15_the_members_and_the_policy_stay_when_their_group_goes(desk: Desk) -> None:
+def test_the_members_and_the_policy_stay_when_their_group_goes(desk: Desk) -> None:
     group, policy = desk.group(), desk.policy(READ_TENANTS)
     desk.add(group, "api_key", KEYS["tenant-reader"])
     desk.attach(policy, "group", group)
@@ -125,7 +125,7 @@ def test_R14_R15_the_members_and_the_policy_stay_when_their_group_goes(desk: Des
     assert desk.reads("tenant-reader") == 200
 
 
-def test_R16_what_members_lose_and_gain_is_said_before_and_true_after(own_desk: Desk) -> None:
+def test_what_members_lose_and_gain_is_said_before_and_true_after(own_desk: Desk) -> None:
     desk = own_desk
     group, policy = desk.group("narrow"), desk.policy(READ_TENANTS)
     identity = IDENTITIES["not-granted-yet"]
@@ -151,7 +151,7 @@ def test_R16_what_members_lose_and_gain_is_said_before_and_true_after(own_desk: 
 
 
 @pytest.mark.slow
-def test_R16_where_many_are_concerned_the_name_has_to_be_typed(own_desk: Desk) -> None:
+def test_where_many_are_concerned_the_name_has_to_be_typed(own_desk: Desk) -> None:
     desk = own_desk
     group, policy = desk.group("many hands"), desk.policy(READ_TENANTS)
     for key in ("terraform", "tenant-writer", "tenant-reader", "former-admin", "viewer-dashboard"):
@@ -164,7 +164,7 @@ def test_R16_where_many_are_concerned_the_name_has_to_be_typed(own_desk: Desk) -
 
 
 @pytest.mark.parametrize("command", GROUP_COMMANDS)
-def test_R17_no_group_command_works_with_an_api_key(desk: Desk, command: str) -> None:
+def test_no_group_command_works_with_an_api_key(desk: Desk, command: str) -> None:
     group = desk.group()
     words = command.format(id=group).split()
     key = desk.home.world_key("terraform")

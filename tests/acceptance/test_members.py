@@ -1,4 +1,4 @@
-"""checklist M: the members of a group, from the command line."""
+"""The members of a group, from the command line."""
 
 import pytest
 
@@ -9,7 +9,7 @@ ADD = ("group", "member", "add")
 REMOVE = ("group", "member", "remove")
 
 
-def test_M01_M02_M09_keys_and_identities_are_members_and_listed_as_pairs(desk: Desk) -> None:
+def test_keys_and_identities_are_members_and_listed_as_pairs(desk: Desk) -> None:
     group = desk.group()
     pairs = {("api_key", KEYS["terraform"]), ("workload_identity", IDENTITIES["checkout"])}
     for kind, identifier in pairs:
@@ -21,7 +21,7 @@ def test_M01_M02_M09_keys_and_identities_are_members_and_listed_as_pairs(desk: D
 
 
 @pytest.mark.parametrize("kind", ["group", "user", "API_KEY", ""])
-def test_M03_M04_another_type_is_refused_with_the_values(desk: Desk, kind: str) -> None:
+def test_another_type_is_refused_with_the_values(desk: Desk, kind: str) -> None:
     group = desk.group()
     for words in (ADD, REMOVE):
         said = desk.refused(2, *words, group, "--type", kind, "--id", group)
@@ -30,12 +30,12 @@ def test_M03_M04_another_type_is_refused_with_the_values(desk: Desk, kind: str) 
 
 
 @pytest.mark.parametrize("command", [ADD, REMOVE])
-def test_M05_M10_both_flags_are_needed(desk: Desk, command: tuple[str, ...]) -> None:
+def test_both_flags_are_needed(desk: Desk, command: tuple[str, ...]) -> None:
     assert "--type is required" in desk.refused(2, *command, NO_ID, "--id", NO_ID)
     assert "--id is required" in desk.refused(2, *command, NO_ID, "--type", "api_key")
 
 
-def test_M06_the_same_pair_twice_is_one_member(desk: Desk) -> None:
+def test_the_same_pair_twice_is_one_member(desk: Desk) -> None:
     group, words = desk.group(), ("--type", "api_key", "--id", KEYS["terraform"])
     assert "is a member" in desk.iam(*ADD, group, *words).err
     again = desk.iam(*ADD, group, *words)
@@ -44,7 +44,7 @@ def test_M06_the_same_pair_twice_is_one_member(desk: Desk) -> None:
     assert len(desk.items("group", "member", "list", group)) == 1
 
 
-def test_M07_the_same_id_under_two_types_is_two_members(own_desk: Desk) -> None:
+def test_the_same_id_under_two_types_is_two_members(own_desk: Desk) -> None:
     group, shared = own_desk.group(), KEYS["terraform"]
     own_desk.sql("PRAGMA foreign_keys = OFF")
     own_desk.sql("UPDATE workload_identities SET id = ? WHERE id = ?", shared, IDENTITIES["not-granted-yet"])
@@ -55,7 +55,7 @@ def test_M07_the_same_id_under_two_types_is_two_members(own_desk: Desk) -> None:
     assert own_desk.members(group) == {("workload_identity", shared)}
 
 
-def test_M08_what_is_not_here_is_not_found_in_the_same_words(own_desk: Desk) -> None:
+def test_what_is_not_here_is_not_found_in_the_same_words(own_desk: Desk) -> None:
     elsewhere = own_desk.sql("SELECT id FROM api_keys WHERE tenant_id = ?", DATA_LAKE)[0][0]
     deleted = KEYS["viewer-dashboard"]
     own_desk.sql("DELETE FROM api_keys WHERE id = ?", deleted)
@@ -67,7 +67,7 @@ def test_M08_what_is_not_here_is_not_found_in_the_same_words(own_desk: Desk) -> 
     assert own_desk.members(group) == set()
 
 
-def test_M10_M11_a_member_is_removed_once(desk: Desk) -> None:
+def test_a_member_is_removed_once(desk: Desk) -> None:
     group = desk.group()
     desk.add(group, "api_key", KEYS["terraform"])
     desk.add(group, "workload_identity", IDENTITIES["checkout"])
@@ -78,7 +78,7 @@ def test_M10_M11_a_member_is_removed_once(desk: Desk) -> None:
     assert desk.members(group) == {("workload_identity", IDENTITIES["checkout"])}
 
 
-def test_M12_a_revoked_key_stays_and_gives_nothing_and_a_deleted_identity_leaves(own_desk: Desk) -> None:
+def test_a_revoked_key_stays_and_gives_nothing_and_a_deleted_identity_leaves(own_desk: Desk) -> None:
     group = own_desk.group()
     policy = own_desk.policy(deny("compute:*"))
     own_desk.attach(policy, "group", group)

@@ -1,4 +1,4 @@
-"""checklist P: lists that come in pages, from the command line."""
+"""Lists that come in pages, from the command line."""
 
 import shlex
 
@@ -32,7 +32,7 @@ def page(desk: Desk, *words: str, tenant: str = DATA_LAKE) -> tuple[list[str], s
 
 
 @pytest.mark.parametrize("words", LISTS)
-def test_P01_the_four_paged_lists_take_limit_cursor_and_all(desk: Desk, words: str) -> None:
+def test_the_four_paged_lists_take_limit_cursor_and_all(desk: Desk, words: str) -> None:
     thing = desk.group() if "member" in words else desk.policy(READ_TENANTS) if "attach" in words else ""
     listing = words.format(thing).split()
     if "member" in words:
@@ -52,13 +52,11 @@ def test_P01_the_four_paged_lists_take_limit_cursor_and_all(desk: Desk, words: s
 
 
 @pytest.mark.parametrize("flag", ["--cursor", "--limit", "--all"])
-def test_P02_a_list_without_pages_knows_no_such_flags(desk: Desk, flag: str) -> None:
+def test_a_list_without_pages_knows_no_such_flags(desk: Desk, flag: str) -> None:
     assert f"unknown flag {flag}" in desk.refused(2, "catalog", flag, "1")
 
 
-def test_P03_P04_P05_page_by_page_and_all_at_once_are_the_same_items_in_the_same_order(
-    desk: Desk, groups: list[str]
-) -> None:
+def test_page_by_page_and_all_at_once_are_the_same_items_in_the_same_order(desk: Desk, groups: list[str]) -> None:
     first, cursor = page(desk, "--limit", "10")
     second, following = page(desk, "--limit", "10", "--cursor", cursor)
     third, last = page(desk, "--limit", "10", "--cursor", following)
@@ -70,9 +68,7 @@ def test_P03_P04_P05_page_by_page_and_all_at_once_are_the_same_items_in_the_same
     assert page(desk, "--all") == (groups, "")
 
 
-def test_P06_P07_with_all_the_limit_is_the_size_of_a_page_and_the_cursor_where_it_begins(
-    desk: Desk, groups: list[str]
-) -> None:
+def test_with_all_the_limit_is_the_size_of_a_page_and_the_cursor_where_it_begins(desk: Desk, groups: list[str]) -> None:
     assert page(desk, "--all", "--limit", "10") == (groups, "")
     asked = desk.home.frost("iam", "group", "list", "--all", "--limit", "10", "--tenant", DATA_LAKE, "-d").err
     assert asked.count(f"GET /api/v1/tenants/{DATA_LAKE}/iam/groups 200") == 3
@@ -81,20 +77,20 @@ def test_P06_P07_with_all_the_limit_is_the_size_of_a_page_and_the_cursor_where_i
 
 
 @pytest.mark.parametrize("limit", ["0", "-1", "abc", "", "201", "1e2", "٣"])
-def test_P08_P09_a_limit_that_is_none_is_refused_naming_the_most(desk: Desk, limit: str) -> None:
+def test_a_limit_that_is_none_is_refused_naming_the_most(desk: Desk, limit: str) -> None:
     said = desk.refused(2, "group", "list", f"--limit={limit}")
     assert "--limit" in said
     assert "200" in said
 
 
-def test_P09_a_page_has_50_items_unless_told_otherwise(own_desk: Desk) -> None:
+def test_a_page_has_50_items_unless_told_otherwise(own_desk: Desk) -> None:
     for number in range(52):
         own_desk.raw("POST", "/iam/groups", {"name": f"many {number}"})
     assert len(own_desk.items("group", "list")) == 50
     assert len(own_desk.items("group", "list", "--limit", "200")) > 52
 
 
-def test_P10_a_cursor_is_good_only_where_it_was_given(desk: Desk, groups: list[str]) -> None:
+def test_a_cursor_is_good_only_where_it_was_given(desk: Desk, groups: list[str]) -> None:
     _, cursor = page(desk, "--limit", "10")
     policy, group = desk.policy(READ_TENANTS), desk.group()
     for kind, identifier in (("group", group), ("api_key", KEYS["terraform"])):
@@ -112,7 +108,7 @@ def test_P10_a_cursor_is_good_only_where_it_was_given(desk: Desk, groups: list[s
     assert "--cursor is empty" in desk.refused(2, "group", "list", "--cursor", "")
 
 
-def test_P11_what_is_deleted_between_two_pages_takes_no_other_item_with_it(own_desk: Desk) -> None:
+def test_what_is_deleted_between_two_pages_takes_no_other_item_with_it(own_desk: Desk) -> None:
     made = [own_desk.group() for _ in range(6)]
     before = [one["id"] for one in own_desk.items("group", "list", "--all")]
     first = own_desk.done("group", "list", "--limit", str(len(before) - 4))
@@ -125,14 +121,14 @@ def test_P11_what_is_deleted_between_two_pages_takes_no_other_item_with_it(own_d
 
 
 @pytest.mark.parametrize(("words", "plural"), [("group list", "groups"), ("policy list", "policies")])
-def test_P12_no_items_is_said_beside_the_output_and_is_an_empty_list_in_it(desk: Desk, words: str, plural: str) -> None:
+def test_no_items_is_said_beside_the_output_and_is_an_empty_list_in_it(desk: Desk, words: str, plural: str) -> None:
     assert desk.done(*words.split(), "--tenant", SANDBOX) == {"items": [], "nextCursor": ""}
     shown = desk.iam(*words.split(), "--tenant", SANDBOX)
     assert (shown.code, shown.err) == (0, f"no {plural}\n")
     assert len(shown.out.splitlines()) == 1
 
 
-def test_P13_a_service_that_repeats_a_cursor_is_not_followed_for_ever(home: Home) -> None:
+def test_a_service_that_repeats_a_cursor_is_not_followed_for_ever(home: Home) -> None:
     with Service(answer(200, {"groups": [], "nextCursor": "again"})) as service:
         home.config.parent.mkdir(mode=0o700)
         home.config.write_text(f"api_endpoint: {service.endpoint}\napi_key: fmk_{'a' * 36}\n")
@@ -157,7 +153,7 @@ def test_the_next_command_stays_in_its_tenant_when_another_one_is_selected(desk:
     assert (second.code, [line.split()[1] for line in second.out.splitlines()[1:]]) == (0, groups[10:20])
 
 
-def test_P14_the_next_command_is_said_ready_to_be_run(desk: Desk, groups: list[str]) -> None:
+def test_the_next_command_is_said_ready_to_be_run(desk: Desk, groups: list[str]) -> None:
     words = ["iam", "groups", "list", "--limit", "10", "--tenant", DATA_LAKE]
     shown = desk.home.frost(*words)
     assert shown.err.startswith("more: frost ")

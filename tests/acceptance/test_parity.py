@@ -1,4 +1,4 @@
-"""Commands, screens and the Python client can do the same: `parity.txt` read line by line. checklist I01, I06"""
+"""Commands, screens and the Python client can do the same: `parity.txt` read line by line."""
 
 import inspect
 import re
@@ -97,24 +97,24 @@ def calls() -> set[str]:
 # --- the table -------------------------------------------------------------------------------------------------------
 
 
-def test_I01_every_command_has_its_line_and_every_line_a_command() -> None:
+def test_every_command_has_its_line_and_every_line_a_command() -> None:
     assert sorted(row.command for row in ROWS) == sorted((*COMMANDS, WEB))
 
 
-def test_I01_a_line_says_whose_the_command_is() -> None:
+def test_a_line_says_whose_the_command_is() -> None:
     assert {row.command: row.whose for row in ROWS} == {words: "o" if ours(words) else "c" for words in COMMANDS} | {
         WEB: "o"
     }
 
 
-def test_I01_every_command_of_the_contract_has_a_screen_path_and_a_call() -> None:
+def test_every_common_command_has_a_screen_path_and_a_call() -> None:
     for row in ROWS:
         if row.whose == "c":
             assert NOWHERE not in (row.place, row.client), row
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.place != NOWHERE], ids=lambda row: row.command)
-def test_I01_a_screen_path_is_a_place_and_an_action_that_is_done_there(row: Row) -> None:
+def test_a_screen_path_is_a_place_and_an_action_that_is_done_there(row: Row) -> None:
     action = BY_ID[row.action]
     if row.place == ANYWHERE:
         assert action.scope == actions.ANYWHERE
@@ -124,7 +124,7 @@ def test_I01_a_screen_path_is_a_place_and_an_action_that_is_done_there(row: Row)
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.client != NOWHERE], ids=lambda row: row.command)
-def test_I01_a_call_is_there_under_that_name(row: Row) -> None:
+def test_a_call_exists_under_that_name(row: Row) -> None:
     module, _, function = row.client.partition(":")
     if function:
         assert callable(getattr(import_module(module), function))
@@ -132,7 +132,7 @@ def test_I01_a_call_is_there_under_that_name(row: Row) -> None:
         assert row.client in calls() | ASYNC
 
 
-def test_I01_every_call_of_the_client_is_named() -> None:
+def test_every_call_of_the_client_is_named() -> None:
     named = {row.client for row in ROWS if "." in row.client and ":" not in row.client}
     assert named.isdisjoint(OTHERWISE["m"])
     assert named | set(OTHERWISE["m"]) == calls() | ASYNC
@@ -200,7 +200,7 @@ def parsed(line: str) -> click.Command:
 
 
 @pytest.mark.parametrize("action", ALL_ACTIONS, ids=lambda action: action.id)
-def test_I06_an_action_shows_a_command_that_the_command_line_reads_or_says_why_not(action: actions.Action) -> None:
+def test_an_action_shows_a_command_that_the_command_line_reads_or_says_why_not(action: actions.Action) -> None:
     line = command_of(action)
     if line:
         assert action.id not in OTHERWISE["n"], f"{action.id} has a command: {line}"
@@ -209,15 +209,15 @@ def test_I06_an_action_shows_a_command_that_the_command_line_reads_or_says_why_n
         assert OTHERWISE["n"].get(action.id), f"{action.id} equals no command, and the table does not say why"
 
 
-def test_I06_the_table_excuses_no_action_that_is_gone() -> None:
+def test_the_table_excuses_no_action_that_is_gone() -> None:
     assert set(OTHERWISE["n"]) <= set(BY_ID)
 
 
-def test_I06_what_changes_something_shows_its_command() -> None:
+def test_what_changes_something_shows_its_command() -> None:
     assert {action.id for action in ALL_ACTIONS if action.writes and not command_of(action)} == {"contexts.delete"}
 
 
-def test_I06_a_mistyped_command_would_be_found() -> None:
+def test_a_mistyped_command_would_be_found() -> None:
     for line in (
         "frost iam policy fold X",
         f"frost iam policy get {ID} --nmae x",
@@ -229,7 +229,7 @@ def test_I06_a_mistyped_command_would_be_found() -> None:
 
 
 @pytest.mark.slow
-async def test_I06_with_several_marked_the_copy_menu_has_a_command_for_each(
+async def test_with_several_marked_the_copy_menu_has_a_command_for_each(
     shared: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(shared, monkeypatch) as ui:
@@ -308,7 +308,7 @@ async def in_the_editor(ui: Ui, action: actions.Action) -> None:
 
 
 @pytest.mark.slow
-async def test_I01_every_screen_path_can_be_gone_by_a_person_who_may(
+async def test_every_screen_path_can_be_gone_by_a_person_who_may(
     demo_slow: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     again = demo_slow.frost("tenant", "default-tags", "set", "--merge", "--tag", "stage=blue")

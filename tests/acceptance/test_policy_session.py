@@ -30,7 +30,7 @@ def let_it_delete(program: Program) -> None:
 
 
 def test_a_policy_is_written_attached_and_seen_in_what_its_keys_may_do(own_desk: Desk) -> None:
-    """The whole way in the screens. contract: Access policies; checklist P, O, S."""
+    """Write, try, attach and correct a policy in the screens."""
     desk = own_desk
     group = desk.group("night watch")
     for key in ("terraform", "tenant-reader"):
@@ -68,7 +68,6 @@ def test_a_policy_is_written_attached_and_seen_in_what_its_keys_may_do(own_desk:
 
 
 def test_the_viewer_is_refused_with_a_counterexample_where_the_owner_is_not(own_desk: Desk) -> None:
-    """contract: Author check; checklist P, S."""
     desk = own_desk
     desk.home.sign_in(VIEWER)
     with policy_editor(desk.home, "n") as program:

@@ -1,4 +1,4 @@
-"""checklist U: asking for other limits, with the real platform deciding."""
+"""Asking for other limits, with the real platform deciding."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -41,7 +41,7 @@ def asking(demo_platform: Path) -> Iterator[Asking]:
     home.remove()
 
 
-def test_U01_U03_U27_U28_a_raise_is_decided_at_once_and_is_the_new_limit(asking: Asking) -> None:
+def test_a_raise_is_decided_at_once_and_is_the_new_limit(asking: Asking) -> None:
     limit = asking.quota("vcpu")["limit"]
     result = asking.ask("vcpu", str(limit + 5))
     assert result.code == 0
@@ -55,7 +55,7 @@ def test_U01_U03_U27_U28_a_raise_is_decided_at_once_and_is_the_new_limit(asking:
     assert newest["nextCursor"]
 
 
-def test_U04_memory_is_asked_in_megabytes_and_told_in_both(asking: Asking) -> None:
+def test_memory_is_asked_in_megabytes_and_told_in_both(asking: Asking) -> None:
     result = asking.ask("ram", "786432")
     assert result.code == 0
     assert "786432 MB (768 GB)" in result.out
@@ -63,7 +63,7 @@ def test_U04_memory_is_asked_in_megabytes_and_told_in_both(asking: Asking) -> No
     assert asking.quota("ram")["limit"] == 786432
 
 
-def test_U09_U10_above_the_bound_nothing_reaches_the_service_and_at_the_bound_it_does(asking: Asking) -> None:
+def test_above_the_bound_nothing_reaches_the_service_and_at_the_bound_it_does(asking: Asking) -> None:
     bound = asking.quota("snapshot")["requestable"]
     with Recorder(asking.home.socket) as recorder:
         name = "recorded"
@@ -84,7 +84,7 @@ def test_U09_U10_above_the_bound_nothing_reaches_the_service_and_at_the_bound_it
     assert asking.quota("snapshot")["limit"] == bound
 
 
-def test_U13_to_U18_lowering_needs_yes_and_stops_at_what_is_in_use(asking: Asking) -> None:
+def test_lowering_needs_yes_and_stops_at_what_is_in_use(asking: Asking) -> None:
     quota = asking.quota("instance")
     used, limit = quota["used"], quota["limit"]
     assert quota["creating"] > 0
@@ -102,13 +102,13 @@ def test_U13_to_U18_lowering_needs_yes_and_stops_at_what_is_in_use(asking: Askin
     assert asking.ask("gpu", "0", "--yes").code == 0
 
 
-def test_U14_no_question_is_asked_even_on_a_terminal(asking: Asking) -> None:
+def test_no_question_is_asked_even_on_a_terminal(asking: Asking) -> None:
     program = asking.on_terminal("quota", "request", "vpc", "4", *WHY)
     assert program.wait_end() == 2
     assert "[y/N]" not in program.text
 
 
-def test_U19_U21_U23_U24_an_organizations_request_waits_for_the_staff_who_decide_it(asking: Asking) -> None:
+def test_an_organizations_request_waits_for_the_staff_who_decide_it(asking: Asking) -> None:
     before = asking.quota("bucket", "--org")["limit"]
     record = asking.done("quota", "request", "bucket", str(before + 50), "--org", *WHY)
     assert record["status"] == "pending"
@@ -134,10 +134,10 @@ def test_U19_U21_U23_U24_an_organizations_request_waits_for_the_staff_who_decide
     assert not asking.pending()
     everything = asking.home.json("platform", "review", "list", "--status", "all")["items"]
     assert {one["id"] for one in everything} >= {record["id"], lower["id"], again["id"]}
-    assert asking.ask("bucket", str(before + 60), "--org").code == 0  # U18
+    assert asking.ask("bucket", str(before + 60), "--org").code == 0
 
 
-def test_U22_of_two_at_the_same_moment_exactly_one_waits(asking: Asking) -> None:
+def test_of_two_at_the_same_moment_exactly_one_waits(asking: Asking) -> None:
     limit = asking.quota("function", "--org")["limit"] + 10
     with ThreadPoolExecutor(4) as pool:
         ended = list(pool.map(lambda _: asking.ask("function", str(limit), "--org"), range(4)))
@@ -145,7 +145,7 @@ def test_U22_of_two_at_the_same_moment_exactly_one_waits(asking: Asking) -> None
     assert [one["resourceType"] for one in asking.pending()].count("function") == 1
 
 
-def test_U25_a_key_needs_the_scope_of_quotas(asking: Asking) -> None:
+def test_a_key_needs_the_scope_of_quotas(asking: Asking) -> None:
     limit = asking.quota("secret")["limit"] + 1
     ask = ("tenant", "quota", "request", "secret", str(limit), *WHY, "--config")
     refused = asking.home.frost(*ask, asking.key_file("deploy-pipeline"))  # compute:* among others
@@ -155,7 +155,7 @@ def test_U25_a_key_needs_the_scope_of_quotas(asking: Asking) -> None:
     assert asking.quota("secret")["limit"] == limit
 
 
-def test_U26_a_plain_member_may_not_request(asking: Asking) -> None:
+def test_a_plain_member_may_not_request(asking: Asking) -> None:
     limit = asking.quota("subnet")["limit"] + 1
     try:
         for person, code in ((MEMBER, 4), (VIEWER, 4), (ADMIN, 0)):
@@ -165,7 +165,7 @@ def test_U26_a_plain_member_may_not_request(asking: Asking) -> None:
         asking.home.sign_in(OWNER)
 
 
-def test_Q04_Q09_creating_stops_at_the_limit_also_where_the_use_is_unknown(asking: Asking) -> None:
+def test_creating_stops_at_the_limit_also_where_the_use_is_unknown(asking: Asking) -> None:
     region = next(iter(asking.resources("bucket").values()))["region"]
     with sqlite3.connect(asking.home.platform_dir / "platform.db", timeout=20) as database:
         database.execute(

@@ -1,4 +1,4 @@
-"""checklist Q: what is in use of what may be, from the rows to the table."""
+"""What is in use of what may be, from the rows to the table."""
 
 import pytest
 
@@ -11,7 +11,7 @@ def quotas(tags: Tags, *words: str) -> dict[str, dict[str, object]]:
     return {one["resourceType"]: one for one in tags.done("quota", *words)["items"]}
 
 
-def test_Q01_Q02_Q05_use_is_what_the_rows_say_with_what_is_being_created(shared: Home) -> None:
+def test_use_is_what_the_rows_say_with_what_is_being_created(shared: Home) -> None:
     shared.sign_in(OWNER)
     tags = Tags(shared)
     found = quotas(tags)
@@ -25,7 +25,7 @@ def test_Q01_Q02_Q05_use_is_what_the_rows_say_with_what_is_being_created(shared:
     ]
 
 
-def test_Q03_Q08_Q09_Q10_unknown_units_no_allowance_and_images(shared: Home) -> None:
+def test_unknown_units_no_allowance_and_images(shared: Home) -> None:
     shared.sign_in(OWNER)
     found = quotas(Tags(shared))
     assert found["registry_storage"]["used"] is None  # its listing fails in this world
@@ -40,7 +40,7 @@ def test_Q03_Q08_Q09_Q10_unknown_units_no_allowance_and_images(shared: Home) -> 
     assert "image_storage" in newest.run("quota", "-o", "wide").out
 
 
-def test_Q11_to_Q13_the_organization_counts_every_tenant(shared: Home) -> None:
+def test_the_organization_counts_every_tenant(shared: Home) -> None:
     shared.sign_in(OWNER)
     tags = Tags(shared)
     organization = quotas(tags, "--org")
@@ -62,7 +62,7 @@ def test_Q11_to_Q13_the_organization_counts_every_tenant(shared: Home) -> None:
     assert tags.run("quota", "--organization", BOREALIS).code == 5
 
 
-def test_Q14_Q15_U20_a_key_sees_its_own_tenant_and_not_the_organization(shared: Home) -> None:
+def test_a_key_sees_its_own_tenant_and_not_the_organization(shared: Home) -> None:
     shared.sign_in(OWNER)
     key = Tags(shared).key_file("backup-runner")
     assert shared.frost("tenant", "quota", "--config", key).code == 0
@@ -82,7 +82,7 @@ def test_Q14_Q15_U20_a_key_sees_its_own_tenant_and_not_the_organization(shared: 
 
 
 @pytest.mark.parametrize("words", [["quota"], ["quota", "--org"], ["quota", "requests"], ["default-tags", "get"]])
-def test_G38_G39_aliases_give_the_same_bytes(shared: Home, words: list[str]) -> None:
+def test_aliases_give_the_same_bytes(shared: Home, words: list[str]) -> None:
     shared.sign_in(OWNER)
     others = {"quota": "quotas", "default-tags": "default-tag"}
     main, alias = shared.frost("tenant", *words), shared.frost("tenants", others[words[0]], *words[1:])

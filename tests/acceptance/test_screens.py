@@ -1,4 +1,4 @@
-"""The full-screen application in a real terminal on the real platform. checklist I, T; hostile F."""
+"""The full-screen application in a real terminal on the real platform."""
 
 import os
 import re
@@ -99,7 +99,7 @@ def test_the_tenant_in_use_is_the_one_of_the_commands(demo: Home) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("columns", "rows"), [(80, 24), (100, 30), (200, 50)])
-def test_I03_every_line_fits_whatever_the_size(demo: Home, columns: int, rows: int) -> None:
+def test_every_line_fits_whatever_the_size(demo: Home, columns: int, rows: int) -> None:
     with screens(demo, columns=columns, rows=rows) as program:
         program.wait_for("Data Lake")
         for name in ("Web Shop", "Staging", "Newsroom"):
@@ -111,7 +111,7 @@ def test_I03_every_line_fits_whatever_the_size(demo: Home, columns: int, rows: i
 
 
 @pytest.mark.slow
-def test_I03_a_terminal_too_small_says_so_and_recovers(demo: Home) -> None:
+def test_a_terminal_too_small_says_so_and_recovers(demo: Home) -> None:
     with screens(demo) as program:
         program.wait_for("Data Lake")
         for columns, rows in ((30, 8), (1, 1), (2, 40), (120, 36)):
@@ -188,7 +188,7 @@ HOSTILE = (
 
 
 @pytest.mark.slow
-def test_F01_to_F05_hostile_names_are_shown_and_never_obeyed(demo: Home) -> None:
+def test_hostile_names_are_shown_and_never_obeyed(demo: Home) -> None:
     import sqlite3
 
     demo.start()
@@ -221,7 +221,7 @@ def test_F01_to_F05_hostile_names_are_shown_and_never_obeyed(demo: Home) -> None
 
 
 @pytest.mark.slow
-def test_F14_signals_restore_the_terminal(demo: Home) -> None:
+def test_signals_restore_the_terminal(demo: Home) -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         with screens(demo) as program:
             program.wait_for("Data Lake")
@@ -233,7 +233,7 @@ def test_F14_signals_restore_the_terminal(demo: Home) -> None:
 
 
 @pytest.mark.slow
-def test_F14_a_vanished_terminal_ends_the_program(demo: Home) -> None:
+def test_a_vanished_terminal_ends_the_program(demo: Home) -> None:
     program = Program(
         [sys.executable, "-m", "tui"], 100, 30, env=demo.environment({"COLORTERM": "truecolor"}), inherit=False
     )
@@ -249,7 +249,7 @@ def test_F14_a_vanished_terminal_ends_the_program(demo: Home) -> None:
     pytest.fail("still running without its terminal")
 
 
-def test_F14_a_dumb_terminal_is_refused_with_the_way_out(demo: Home) -> None:
+def test_a_dumb_terminal_is_refused_with_the_way_out(demo: Home) -> None:
     with screens(demo, TERM="dumb") as program:
         assert program.wait_end() == 2
         assert b"frost" in program.raw()

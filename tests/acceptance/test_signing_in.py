@@ -1,4 +1,4 @@
-"""checklist N and E as far as sign-in and the first routes go; hostile C and H where they meet a user."""
+"""Sign-in and the first routes, and the attacks on both that a user would meet."""
 
 import json
 import os
@@ -24,7 +24,7 @@ def test_a_fresh_machine_signs_in_by_itself(demo: Home) -> None:
     assert demo.json("whoami")["email"] == OWNER
 
 
-def test_N02_login_by_device_by_browser_and_as_somebody_else(demo: Home) -> None:
+def test_login_by_device_by_browser_and_as_somebody_else(demo: Home) -> None:
     for words, email in (
         (["--device"], OWNER),
         (["--browser"], OWNER),
@@ -35,14 +35,14 @@ def test_N02_login_by_device_by_browser_and_as_somebody_else(demo: Home) -> None
         assert demo.json("whoami")["email"] == email
 
 
-def test_N02_an_unknown_person_cannot_be_taken(demo: Home) -> None:
+def test_an_unknown_person_cannot_be_taken(demo: Home) -> None:
     demo.start()
     result = demo.frost("login", "--as", "nobody@nowhere.example")
     assert result.code != 0
     assert demo.json("whoami")["email"] == OWNER
 
 
-def test_N02_logout_ends_the_session_on_the_platform_and_is_final(demo: Home) -> None:
+def test_logout_ends_the_session_on_the_platform_and_is_final(demo: Home) -> None:
     token = demo.sign_in()
     assert demo.request("GET", "/api/v1/me", token=token).status == 200
     assert demo.frost("logout").code == 0
@@ -81,7 +81,7 @@ def test_login_with_a_context_and_an_endpoint_makes_that_context(demo: Home) -> 
     assert names == ["local", "work"]
 
 
-def test_N08_an_old_token_is_refreshed_once_and_silently(demo: Home) -> None:
+def test_an_old_token_is_refreshed_once_and_silently(demo: Home) -> None:
     demo.sign_in()
     before = credentials(demo)
     text = demo.config.read_text().replace(str(before["expires_at"]), str(int(time.time()) + 30))
@@ -93,7 +93,7 @@ def test_N08_an_old_token_is_refreshed_once_and_silently(demo: Home) -> None:
     assert after["access_token"] != before["access_token"]
 
 
-def test_N09_C08_many_processes_refresh_once_and_all_go_on(demo: Home) -> None:
+def test_many_processes_refresh_once_and_all_go_on(demo: Home) -> None:
     demo.sign_in()
     before = credentials(demo)
     demo.config.write_text(demo.config.read_text().replace(str(before["expires_at"]), str(int(time.time()) + 5)))
@@ -117,7 +117,7 @@ def test_N09_C08_many_processes_refresh_once_and_all_go_on(demo: Home) -> None:
     assert ended == 0
 
 
-def test_C07_a_stolen_refresh_token_ends_the_session_for_both(demo: Home) -> None:
+def test_a_stolen_refresh_token_ends_the_session_for_both(demo: Home) -> None:
     demo.sign_in()
     stolen = str(credentials(demo)["refresh_token"])
 
@@ -141,7 +141,7 @@ def test_C07_a_stolen_refresh_token_ends_the_session_for_both(demo: Home) -> Non
     assert "frost login" in result.err
 
 
-def test_N05_a_key_is_limited_to_its_scopes_and_its_tenant(demo: Home) -> None:
+def test_a_key_is_limited_to_its_scopes_and_its_tenant(demo: Home) -> None:
     demo.start()
     keys = json.loads((demo.platform_dir / "world-keys.json").read_text())
     answers = {name: demo.request("GET", "/api/v1/tenants", key=entry["secret"]).status for name, entry in keys.items()}
@@ -156,7 +156,7 @@ def test_N05_a_key_is_limited_to_its_scopes_and_its_tenant(demo: Home) -> None:
     assert (refused.status, refused.json()["error"]["code"]) == (403, "TENANT_ACCESS_DENIED")
 
 
-def test_G29_a_key_in_the_config_is_bound_to_its_tenant(demo: Home) -> None:
+def test_a_key_in_the_config_is_bound_to_its_tenant(demo: Home) -> None:
     demo.start()
     keys = json.loads((demo.platform_dir / "world-keys.json").read_text())
     for entry in keys.values():
@@ -175,7 +175,7 @@ def test_G29_a_key_in_the_config_is_bound_to_its_tenant(demo: Home) -> None:
     assert entry["secret"] not in json.dumps(record)
 
 
-def test_C12_C13_credentials_of_the_wrong_kind_or_shape_are_refused_alike(demo: Home) -> None:
+def test_credentials_of_the_wrong_kind_or_shape_are_refused_alike(demo: Home) -> None:
     token = demo.sign_in()
     keys = json.loads((demo.platform_dir / "world-keys.json").read_text())
     secret = next(

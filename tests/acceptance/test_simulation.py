@@ -1,5 +1,5 @@
-"""checklist S: trying a document, from the command line. That a trial agrees with what a key gets for 10,000 random
-pairs (S29) is shown in tests/service/test_iam_trials.py; here once with a real document and a real key.
+"""Trying a document, from the command line. That a trial agrees with what a key gets for 10,000 random
+pairs is shown in tests/service/test_iam_trials.py; here once with a real document and a real key.
 """
 
 import json
@@ -34,7 +34,7 @@ def named(name: str, rule: dict[str, Any]) -> dict[str, Any]:
     return {**rule, "name": name}
 
 
-def test_S01_S02_S11_the_verdict_comes_first_with_the_rule_that_decides(desk: Desk) -> None:
+def test_the_verdict_comes_first_with_the_rule_that_decides(desk: Desk) -> None:
     lines = shown(desk, named("look", allow("compute:*")))
     assert lines[0] == f"ALLOWED  {READ} on *"
     assert lines[1] == "  rule 1 (look) allows it, and no rule denies it"
@@ -44,14 +44,14 @@ def test_S01_S02_S11_the_verdict_comes_first_with_the_rule_that_decides(desk: De
 
 
 @pytest.mark.parametrize("flag", ["--document", "--operation", "--target"])
-def test_S03_what_is_asked_has_to_be_said(desk: Desk, flag: str) -> None:
+def test_what_is_asked_has_to_be_said(desk: Desk, flag: str) -> None:
     words = ["--document", text(allow("*")), "--operation", READ, "--target", "*"]
     at = words.index(flag)
     assert f"{flag} is required" in desk.refused(2, "simulate", *words[:at], *words[at + 2 :])
     assert flag in desk.refused(2, "simulate", *words[: at + 1], "", *words[at + 2 :])
 
 
-def test_S08_a_target_of_another_service_is_denied_and_nobody_can_be_asked_for(desk: Desk) -> None:
+def test_a_target_of_another_service_is_denied_and_nobody_can_be_asked_for(desk: Desk) -> None:
     bucket = "frn:storage:*:*:buckets/b"
     assert verdict(desk, allow("*"), target=bucket) == "denied"
     lines = shown(desk, allow("*"), target=bucket)
@@ -63,7 +63,7 @@ def test_S08_a_target_of_another_service_is_denied_and_nobody_can_be_asked_for(d
 
 
 @pytest.mark.slow
-def test_S05_trying_is_not_kept(own_desk: Desk) -> None:
+def test_trying_is_not_kept(own_desk: Desk) -> None:
     desk = own_desk
     desk.attach(desk.policy(allow("*")), "api_key", KEYS["terraform"])
 
@@ -81,18 +81,18 @@ def test_S05_trying_is_not_kept(own_desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("operation", ["compute:read", "compute:*:read", "*", "compute", "compute::read", "a:b:c:d"])
-def test_S06_only_a_single_operation_is_tried(desk: Desk, operation: str) -> None:
+def test_only_a_single_operation_is_tried(desk: Desk, operation: str) -> None:
     said = desk.refused(2, "simulate", "--document", text(allow("*")), "--operation", operation, "--target", "*", "-d")
     assert "svc:resource:action" in said
     assert "/api/" not in said
 
 
-def test_S07_an_unknown_operation_is_refused_with_the_nearest(desk: Desk) -> None:
+def test_an_unknown_operation_is_refused_with_the_nearest(desk: Desk) -> None:
     words = ("--document", text(allow("*")), "--operation", "compute:instances:raed", "--target", "*")
     assert f"did you mean {READ}" in desk.refused(2, "simulate", *words)
 
 
-def test_S08_a_target_is_a_star_or_a_whole_name(desk: Desk) -> None:
+def test_a_target_is_a_star_or_a_whole_name(desk: Desk) -> None:
     only = allow("*", targets=("frn:compute:*:*:instances/i-*",))
     assert verdict(desk, only, target=ONE) == "allowed"
     assert verdict(desk, only, target="frn:compute:*:*:instances/x-1") == "denied"
@@ -108,7 +108,7 @@ def test_S08_a_target_is_a_star_or_a_whole_name(desk: Desk) -> None:
         assert "--target" in said
 
 
-def test_S09_both_verdicts_exit_0_and_fail_on_deny_makes_a_deny_1(desk: Desk) -> None:
+def test_both_verdicts_exit_0_and_fail_on_deny_makes_a_deny_1(desk: Desk) -> None:
     words = ("simulate", "--operation", READ, "--target", "*", "--document")
     for rule, code in ((allow("*"), 0), (deny("*"), 1)):
         assert desk.iam(*words, text(rule)).code == 0
@@ -119,7 +119,7 @@ def test_S09_both_verdicts_exit_0_and_fail_on_deny_makes_a_deny_1(desk: Desk) ->
         assert (failing.code, failing.out) == (code, plain.out)
 
 
-def test_S10_S12_the_result_tells_each_part_of_each_rule(desk: Desk) -> None:
+def test_the_result_tells_each_part_of_each_rule(desk: Desk) -> None:
     constrained = named("keep", deny("*:*:read", equals={"frn:region": "fi-hel-1"}))
     found = tried(desk, named("all", allow("*")), constrained, flags=("--region", "fi-hel-1"))
     assert (found["decision"], found["reason"], found["decidingRule"]) == (
@@ -141,7 +141,7 @@ def test_S10_S12_the_result_tells_each_part_of_each_rule(desk: Desk) -> None:
     ]
 
 
-def test_S13_without_a_match_the_nearest_rule_is_named_with_what_failed(desk: Desk) -> None:
+def test_without_a_match_the_nearest_rule_is_named_with_what_failed(desk: Desk) -> None:
     far, near = named("far", allow("dns:*")), named("near", allow("compute:*", equals={"frn:region": "se-sto-1"}))
     found = tried(desk, far, near, flags=("--region", "fi-hel-1"))
     assert (found["reason"], found["nearestRule"]["name"]) == ("no_match", "near")
@@ -150,7 +150,7 @@ def test_S13_without_a_match_the_nearest_rule_is_named_with_what_failed(desk: De
     assert "it does not name the operation" in shown(desk, far)[1]
 
 
-def test_S14_S15_S16_an_address_decides_and_its_flag_is_named_when_it_is_missing(desk: Desk) -> None:
+def test_an_address_decides_and_its_flag_is_named_when_it_is_missing(desk: Desk) -> None:
     office = named("office", allow("*", ipInRange={"frn:sourceIp": ["203.0.113.0/24", "2001:db8::/32"]}))
     for address, decision in (
         ("203.0.113.7", "allowed"),
@@ -168,7 +168,7 @@ def test_S14_S15_S16_an_address_decides_and_its_flag_is_named_when_it_is_missing
         assert "--source-ip" in desk.refused(2, "simulate", *words)
 
 
-def test_S17_a_region_is_a_fact_and_fills_an_open_region_of_the_target(desk: Desk) -> None:
+def test_a_region_is_a_fact_and_fills_an_open_region_of_the_target(desk: Desk) -> None:
     region = ("--region", "fi-hel-1")
     assert verdict(desk, allow("*", equals={"frn:region": "fi-hel-1"}), flags=region) == "allowed"
     placed = allow("*", targets=("frn:compute:fi-hel-1:*:instances/*",))
@@ -177,7 +177,7 @@ def test_S17_a_region_is_a_fact_and_fills_an_open_region_of_the_target(desk: Des
     assert verdict(desk, placed, target=ONE, flags=("--region", "se-sto-1")) == "denied"
 
 
-def test_S18_a_principal_type_is_one_of_three(desk: Desk) -> None:
+def test_a_principal_type_is_one_of_three(desk: Desk) -> None:
     keys = allow("*", equals={"frn:principalType": "api_key"})
     assert verdict(desk, keys, flags=("--principal-type", "api_key")) == "allowed"
     assert verdict(desk, keys, flags=("--principal-type", "user")) == "denied"
@@ -187,7 +187,7 @@ def test_S18_a_principal_type_is_one_of_three(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("kind", ["request", "resource"])
-def test_S19_to_S24_tags_are_known_known_to_be_absent_or_unknown(desk: Desk, kind: str) -> None:
+def test_tags_are_known_known_to_be_absent_or_unknown(desk: Desk, kind: str) -> None:
     flag, key = f"--{kind}-tag", f"frn:{kind}Tag/env"
 
     def decided(rule: dict[str, Any], *values: str) -> str:
@@ -209,7 +209,7 @@ def test_S19_to_S24_tags_are_known_known_to_be_absent_or_unknown(desk: Desk, kin
         assert flag in desk.refused(2, "simulate", *words)
 
 
-def test_S25_like_knows_only_the_star_and_the_whole_value_in_its_own_case(desk: Desk) -> None:
+def test_like_knows_only_the_star_and_the_whole_value_in_its_own_case(desk: Desk) -> None:
     for pattern, value, decision in (
         ("web-*", "web-1", "allowed"),
         ("web-*", "Web-1", "denied"),
@@ -222,7 +222,7 @@ def test_S25_like_knows_only_the_star_and_the_whole_value_in_its_own_case(desk: 
         assert verdict(desk, rule, flags=("--resource-tag", f"name={value}")) == decision, (pattern, value)
 
 
-def test_S26_times_are_instants_and_the_clock_can_be_set(desk: Desk) -> None:
+def test_times_are_instants_and_the_clock_can_be_set(desk: Desk) -> None:
     rule = allow(
         "*", after={"frn:currentTime": "2026-03-01T09:00:00Z"}, before={"frn:currentTime": "2026-03-01T17:00:00+01:00"}
     )
@@ -239,7 +239,7 @@ def test_S26_times_are_instants_and_the_clock_can_be_set(desk: Desk) -> None:
         assert "--time" in desk.refused(2, "simulate", *words)
 
 
-def test_S27_here_tenant_is_a_fact_of_the_request_and_the_one_to_work_in_is_the_selected_one(desk: Desk) -> None:
+def test_here_tenant_is_a_fact_of_the_request_and_the_one_to_work_in_is_the_selected_one(desk: Desk) -> None:
     other = "eae729b9-0000-4000-8000-000000000000"
     rule = allow("*", equals={"frn:tenant": other})
     words = ("--document", text(rule), "--operation", READ, "--target", "*", "--tenant", other)
@@ -254,7 +254,7 @@ def test_S27_here_tenant_is_a_fact_of_the_request_and_the_one_to_work_in_is_the_
     assert "--tenant" in desk.refused(2, "simulate", *words[:-1], "")
 
 
-def test_S28_without_a_person_nothing_is_tried(desk: Desk) -> None:
+def test_without_a_person_nothing_is_tried(desk: Desk) -> None:
     words = ("--document", text(allow("*")), "--operation", READ, "--target", "*")
     desk.home.frost("--config", "key.yaml", "config", "set", "api_key", desk.home.world_key("terraform"))
     result = desk.home.frost("--config", "key.yaml", "iam", "simulate", *words)
@@ -263,7 +263,7 @@ def test_S28_without_a_person_nothing_is_tried(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("number", range(4))
-def test_S29_what_is_tried_is_what_a_key_with_that_policy_gets(own_desk: Desk, number: int) -> None:
+def test_what_is_tried_is_what_a_key_with_that_policy_gets(own_desk: Desk, number: int) -> None:
     desk = own_desk
     here = f"frn:organizations:*:{WEB_SHOP}:tenants/{WEB_SHOP}"
     rule = (
@@ -279,7 +279,7 @@ def test_S29_what_is_tried_is_what_a_key_with_that_policy_gets(own_desk: Desk, n
         assert (status == 200) is (found["decision"] == "allowed"), (action, status)
 
 
-def test_S30_the_authors_own_rights_count_only_when_asked_for_and_that_is_said(own_desk: Desk) -> None:
+def test_the_authors_own_rights_count_only_when_asked_for_and_that_is_said(own_desk: Desk) -> None:
     desk = own_desk
     desk.home.sign_in(VIEWER)
     words = ("simulate", "--document", text(allow("*")), "--operation", "compute:instances:delete", "--target", "*")

@@ -1,4 +1,4 @@
-"""design: Screens; contract: `--output`: on a terminal a table fits its width and keeps every id; a pipe gets all."""
+"""`--output table`: on a terminal a table fits its width and keeps every id; a pipe gets all."""
 
 import sys
 

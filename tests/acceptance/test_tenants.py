@@ -1,4 +1,4 @@
-"""checklist T: tenants, from the command to the database and back."""
+"""Tenants, from the command to the database and back."""
 
 import time
 import unicodedata
@@ -33,7 +33,7 @@ def create(home: Home, name: str, organization: str = AURORA) -> dict[str, objec
     return record
 
 
-def test_T01_T03_a_tenant_is_returned_at_once_and_becomes_active_with_nothing_else_changed(demo: Home) -> None:
+def test_a_tenant_is_returned_at_once_and_becomes_active_with_nothing_else_changed(demo: Home) -> None:
     made = create(demo, "Night Shift")
     assert made["status"] == "provisioning"
     assert made["displayName"] == "Night Shift"
@@ -45,7 +45,7 @@ def test_T01_T03_a_tenant_is_returned_at_once_and_becomes_active_with_nothing_el
         assert done[member] == made[member]
 
 
-def test_T02_T17_a_name_is_needed(shared: Home) -> None:
+def test_a_name_is_needed(shared: Home) -> None:
     for words in (["tenant", "create"], ["tenant", "rename", WEB_SHOP]):
         result = shared.frost(*words)
         assert result.code == 2
@@ -53,7 +53,7 @@ def test_T02_T17_a_name_is_needed(shared: Home) -> None:
 
 
 @pytest.mark.parametrize("person", [MEMBER, VIEWER, REGIONAL, OTHER_OWNER])
-def test_T04_creating_needs_the_right_in_that_organization(demo: Home, person: str) -> None:
+def test_creating_needs_the_right_in_that_organization(demo: Home, person: str) -> None:
     demo.sign_in(person)
     result = demo.frost("tenant", "create", "--name", "Not Mine", "--organization", AURORA)
     assert result.code == 4
@@ -61,7 +61,7 @@ def test_T04_creating_needs_the_right_in_that_organization(demo: Home, person: s
     assert "Not Mine" not in [item["displayName"] for item in listed(demo, "--all")]
 
 
-def test_T05_T06_equal_names_are_accepted_and_get_their_own_slugs(demo: Home) -> None:
+def test_equal_names_are_accepted_and_get_their_own_slugs(demo: Home) -> None:
     first, second = create(demo, "Web Shop"), create(demo, "Web Shop")
     assert [first["slug"], second["slug"]] == ["web-shop-2", "web-shop-3"]
     assert first["id"] != second["id"]
@@ -70,7 +70,7 @@ def test_T05_T06_equal_names_are_accepted_and_get_their_own_slugs(demo: Home) ->
     assert create(demo, "日本語")["slug"]
 
 
-def test_T07_T08_provisioning_covers_its_four_parts_and_gives_the_default_quotas(demo: Home) -> None:
+def test_provisioning_covers_its_four_parts_and_gives_the_default_quotas(demo: Home) -> None:
     made = create(demo, "Parts")
     wait_active(demo, str(made["id"]))
     operations = demo.json("platform", "operations")["items"]
@@ -91,7 +91,7 @@ def test_T07_T08_provisioning_covers_its_four_parts_and_gives_the_default_quotas
     assert str(made["slug"]) in projects[0][0]
 
 
-def test_T08_a_step_that_fails_is_tried_again_until_the_tenant_is_there(demo: Home) -> None:
+def test_a_step_that_fails_is_tried_again_until_the_tenant_is_there(demo: Home) -> None:
     record = wait_active(demo, SANDBOX, 40)
     assert record["status"] == "active"
     mine = next(item for item in demo.json("platform", "operations")["items"] if item["tenantId"] == SANDBOX)
@@ -100,13 +100,13 @@ def test_T08_a_step_that_fails_is_tried_again_until_the_tenant_is_there(demo: Ho
     assert mine["status"] == "completed"
 
 
-def test_T09_creating_does_not_change_the_active_tenant(demo: Home) -> None:
+def test_creating_does_not_change_the_active_tenant(demo: Home) -> None:
     before = current(demo)["id"]
     create(demo, "Elsewhere")
     assert current(demo)["id"] == before
 
 
-def test_T10_T11_lists_are_of_one_organization_or_of_all(shared: Home) -> None:
+def test_lists_are_of_one_organization_or_of_all(shared: Home) -> None:
     assert {item["organizationId"] for item in listed(shared, "--organization", BOREALIS)} == {BOREALIS}
     everything = listed(shared, "--all")
     assert {item["organizationId"] for item in everything} == {AURORA, BOREALIS}
@@ -116,23 +116,23 @@ def test_T10_T11_lists_are_of_one_organization_or_of_all(shared: Home) -> None:
     assert "Borealis Media" in table
 
 
-def test_T10_with_several_organizations_the_list_is_that_of_the_active_tenant_and_says_so(shared: Home) -> None:
+def test_with_several_organizations_the_list_is_that_of_the_active_tenant_and_says_so(shared: Home) -> None:
     result = shared.frost("tenant", "list", "-o", "json")
     assert {item["organizationId"] for item in result.json()["items"]} == {AURORA}
     assert "--all" in result.err
 
 
-def test_T10_without_a_tenant_in_use_it_says_how_to_name_an_organization_or_to_list_all(shared: Home) -> None:
+def test_without_a_tenant_in_use_it_says_how_to_name_an_organization_or_to_list_all(shared: Home) -> None:
     refused = shared.frost("tenant", "list", "--tenant", "00000000-0000-4000-8000-000000000000")
     assert (refused.code, "--all lists the tenants of all" in refused.err) == (2, True), refused.err
     assert AURORA in refused.err
 
 
-def test_T12_all_and_one_organization_exclude_each_other(shared: Home) -> None:
+def test_all_and_one_organization_exclude_each_other(shared: Home) -> None:
     assert shared.frost("tenant", "list", "--all", "--organization", AURORA).code == 2
 
 
-def test_T13_the_active_tenant_is_marked_and_only_entitled_ones_are_listed(demo: Home) -> None:
+def test_the_active_tenant_is_marked_and_only_entitled_ones_are_listed(demo: Home) -> None:
     line = next(line for line in demo.frost("tenant", "list", "--all").out.splitlines() if "Web Shop" in line)
     assert line.startswith("*")
     demo.sign_in(MEMBER)
@@ -141,7 +141,7 @@ def test_T13_the_active_tenant_is_marked_and_only_entitled_ones_are_listed(demo:
     assert listed(demo, "--all") == []
 
 
-def test_T14_T15_renaming_changes_the_display_name_only(demo: Home) -> None:
+def test_renaming_changes_the_display_name_only(demo: Home) -> None:
     before = next(item for item in listed(demo, "--all") if item["id"] == STAGING)
     renamed = demo.json("tenant", "rename", STAGING, "--name", "Web Shop")
     assert renamed["displayName"] == "Web Shop"
@@ -150,13 +150,13 @@ def test_T14_T15_renaming_changes_the_display_name_only(demo: Home) -> None:
     assert named["displayName"] == "Shop"
 
 
-def test_T16_renaming_is_for_admins_and_owners(demo: Home) -> None:
+def test_renaming_is_for_admins_and_owners(demo: Home) -> None:
     for person, code in ((MEMBER, 4), (VIEWER, 4), (ADMIN, 0)):
         demo.sign_in(person)
         assert demo.frost("tenant", "rename", STAGING, "--name", f"By {person}").code == code
 
 
-def test_T17_renaming_needs_an_id(shared: Home) -> None:
+def test_renaming_needs_an_id(shared: Home) -> None:
     assert shared.frost("whoami").code == 0  # signed in, on a platform that runs
     result = shared.frost("tenant", "rename", "Staging", "--name", "x")
     assert result.code == 2
@@ -167,7 +167,7 @@ def test_T17_renaming_needs_an_id(shared: Home) -> None:
     assert [item["displayName"] for item in listed(shared, "--all") if item["id"] == WEB_SHOP] == ["Web Shop"]
 
 
-def test_T18_T19_current_says_which_and_why_in_every_format(shared: Home) -> None:
+def test_current_says_which_and_why_in_every_format(shared: Home) -> None:
     record = shared.frost("tenant", "current", "-o", "json").json()
     assert record["id"] == WEB_SHOP
     assert record["source"] == "default"
@@ -177,7 +177,7 @@ def test_T18_T19_current_says_which_and_why_in_every_format(shared: Home) -> Non
     assert "default" in table
 
 
-def test_T20_use_is_kept_in_the_context_of_the_file(demo: Home) -> None:
+def test_use_is_kept_in_the_context_of_the_file(demo: Home) -> None:
     assert demo.frost("tenant", "use", DATA_LAKE).code == 0
     assert current(demo)["id"] == DATA_LAKE
     document = yaml.safe_load(demo.config.read_text())
@@ -185,12 +185,12 @@ def test_T20_use_is_kept_in_the_context_of_the_file(demo: Home) -> None:
 
 
 @pytest.mark.parametrize("name", ["data lake", "DATA LAKE", "Data Lake", "data-lake", "DATA-LAKE"])
-def test_T21_T22_names_and_slugs_are_found_whatever_their_letter_case(shared: Home, name: str) -> None:
+def test_names_and_slugs_are_found_whatever_their_letter_case(shared: Home, name: str) -> None:
     assert shared.frost("tenant", "use", name).code == 0
     assert current(shared)["id"] == DATA_LAKE
 
 
-def test_T23_an_ambiguous_name_is_refused_with_the_ids_and_nothing_is_stored(demo: Home) -> None:
+def test_an_ambiguous_name_is_refused_with_the_ids_and_nothing_is_stored(demo: Home) -> None:
     before = current(demo)["id"]
     result = demo.frost("tenant", "use", "Staging")
     assert result.code == 1
@@ -201,7 +201,7 @@ def test_T23_an_ambiguous_name_is_refused_with_the_ids_and_nothing_is_stored(dem
     assert current(demo)["id"] == before
 
 
-def test_T24_a_name_that_is_another_tenants_slug_is_ambiguous_as_well(demo: Home) -> None:
+def test_a_name_that_is_another_tenants_slug_is_ambiguous_as_well(demo: Home) -> None:
     made = create(demo, "data-lake")
     result = demo.frost("tenant", "use", "data-lake")
     assert result.code != 0
@@ -209,19 +209,19 @@ def test_T24_a_name_that_is_another_tenants_slug_is_ambiguous_as_well(demo: Home
     assert DATA_LAKE in result.err
 
 
-def test_T25_name_and_slug_of_the_same_tenant_are_one_match(demo: Home) -> None:
+def test_name_and_slug_of_the_same_tenant_are_one_match(demo: Home) -> None:
     made = create(demo, "same")
     assert made["slug"] == "same"
     assert demo.frost("tenant", "use", "same").code == 0
 
 
-def test_T26_an_exact_id_wins_over_a_name_that_looks_like_it(demo: Home) -> None:
+def test_an_exact_id_wins_over_a_name_that_looks_like_it(demo: Home) -> None:
     create(demo, DATA_LAKE)
     assert demo.frost("tenant", "use", DATA_LAKE).code == 0
     assert current(demo)["displayName"] == "Data Lake"
 
 
-def test_T27_a_tenant_out_of_reach_reads_like_one_that_does_not_exist(demo: Home) -> None:
+def test_a_tenant_out_of_reach_reads_like_one_that_does_not_exist(demo: Home) -> None:
     demo.sign_in(MEMBER)
     for out_of_reach in (NEWSROOM, DATA_LAKE):
         foreign, missing = demo.frost("tenant", "use", out_of_reach), demo.frost("tenant", "use", NOBODYS)
@@ -230,7 +230,7 @@ def test_T27_a_tenant_out_of_reach_reads_like_one_that_does_not_exist(demo: Home
     assert demo.frost("tenant", "use", "Newsroom").code == 5
 
 
-def test_T28_each_context_keeps_its_own_selection(demo: Home) -> None:
+def test_each_context_keeps_its_own_selection(demo: Home) -> None:
     assert demo.frost("tenant", "use", DATA_LAKE).code == 0
     endpoint = f"unix:{demo.socket}"
     assert demo.frost("login", "--context", "second", "--endpoint", endpoint, "--as", OTHER_OWNER).code == 0
@@ -240,14 +240,14 @@ def test_T28_each_context_keeps_its_own_selection(demo: Home) -> None:
     assert current(demo)["id"] == DATA_LAKE
 
 
-def test_T29_the_variable_still_wins_and_use_says_so(demo: Home) -> None:
+def test_the_variable_still_wins_and_use_says_so(demo: Home) -> None:
     result = demo.frost("tenant", "use", DATA_LAKE, env={"FROST_TENANT": STAGING})
     assert result.code == 0
     assert "FROST_TENANT" in result.err
     assert current(demo)["id"] == DATA_LAKE
 
 
-def test_T30_a_selection_out_of_reach_is_refused_and_never_replaced(demo: Home) -> None:
+def test_a_selection_out_of_reach_is_refused_and_never_replaced(demo: Home) -> None:
     assert demo.frost("tenant", "use", NEWSROOM).code == 0
     demo.sign_in(MEMBER)
     document = yaml.safe_load(demo.config.read_text())
@@ -259,13 +259,13 @@ def test_T30_a_selection_out_of_reach_is_refused_and_never_replaced(demo: Home) 
     assert "tenant use" in result.err
 
 
-def test_T31_a_provisioning_tenant_may_be_used_with_a_note(demo_slow: Home) -> None:
+def test_a_provisioning_tenant_may_be_used_with_a_note(demo_slow: Home) -> None:
     result = demo_slow.frost("tenant", "use", SANDBOX)
     assert result.code == 0
     assert "provision" in result.err
 
 
-def test_T32_names_compare_in_one_normal_form_and_look_alikes_do_not_match(demo: Home) -> None:
+def test_names_compare_in_one_normal_form_and_look_alikes_do_not_match(demo: Home) -> None:
     made = create(demo, unicodedata.normalize("NFC", "École"))
     decomposed = unicodedata.normalize("NFD", "ÉCOLE")
     assert demo.frost("tenant", "use", decomposed).code == 0

@@ -1,4 +1,4 @@
-"""checklist G41, O09, H09: an id that is none here says which one it is, and what to do next."""
+"""An id that is none here says which one it is, and what to do next."""
 
 import pytest
 
@@ -70,7 +70,7 @@ def test_what_was_not_together_cannot_be_parted(desk: Desk) -> None:
     assert "there is no api_key nope" in desk.refused(5, "group", "member", "add", group, *PAIR, "nope")
 
 
-def test_O42_a_version_that_is_none_says_which_there_are(desk: Desk) -> None:
+def test_a_version_that_is_none_says_which_there_are(desk: Desk) -> None:
     policy = desk.policy(READ_TENANTS)
     asked = (("get", policy, "--version", "9"), ("rollback", policy, "--version", "9"), ("diff", policy, "--to", "9"))
     for words in asked:

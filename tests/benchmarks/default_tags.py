@@ -1,5 +1,5 @@
 """Applying default tags to 100,000 resources, the record for its undo included, against the one statement that would
-do the same; and what others wait for their changes meanwhile. issue 5: Speed
+do the same; and what others wait for their changes meanwhile.
 """
 
 import asyncio

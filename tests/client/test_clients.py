@@ -34,7 +34,7 @@ def failure(driver: str, link: Context, call: Call[object]) -> FrostError:
     return caught.value
 
 
-def test_a_read_carries_the_key_and_the_headers_of_the_contract(driver: str) -> None:
+def test_a_read_carries_the_key_and_its_headers(driver: str) -> None:
     with Service(answer(200, ME)) as service:
         assert ask(driver, Context(service.endpoint), account.me()) == ME
     heard = service.heard[0]
@@ -78,7 +78,7 @@ def test_an_answer_without_content_is_none(driver: str) -> None:
         assert ask(driver, Context(service.endpoint, session()), account.end_session()) is None
 
 
-# Sessions (checklist N08; facts 1.5)
+# Sessions
 
 
 def test_a_token_that_is_about_to_expire_is_renewed_before_it_is_used(driver: str) -> None:
@@ -141,7 +141,7 @@ def test_a_damaged_secret_never_reaches_the_wire(driver: str) -> None:
     assert service.heard == []
 
 
-# Trying again (checklist G43, G44; facts 1.10)
+# Trying again
 
 
 def test_a_read_is_tried_again_after_a_torn_connection_and_502_503_504(driver: str, quick: Quick) -> None:
@@ -243,7 +243,7 @@ def test_a_cap_is_not_waited_for(driver: str, quick: Quick) -> None:
     assert (len(service.heard), quick.waits) == (1, [])
 
 
-# Nobody there (checklist G43)
+# Nobody there
 
 
 def test_an_endpoint_that_refuses_connections_is_exit_7_and_named(driver: str, quick: Quick) -> None:
@@ -313,7 +313,7 @@ def test_a_socket_that_somebody_else_could_exchange_gets_no_credential(
         assert ask(driver, Context(Endpoint.parse(f"unix:{path}")), account.me())
 
 
-# Redirects (hostile H01, H02)
+# Redirects
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
@@ -338,7 +338,7 @@ def test_no_credential_goes_over_plain_http_to_another_machine(driver: str) -> N
     assert (error.code, error.exit_code) == ("ENDPOINT_REFUSED", Exit.USAGE)
 
 
-# Answers that must not be believed (hostile H09)
+# Answers that must not be believed
 
 
 @pytest.mark.parametrize(
@@ -383,7 +383,7 @@ def test_an_answer_shorter_than_announced_is_torn(driver: str, quick: Quick) -> 
         assert failure(driver, Context(service.endpoint), account.me()).exit_code == Exit.UNREACHABLE
 
 
-# Bounds (hostile H08)
+# Bounds
 
 
 def endless(head: bytes, piece: bytes) -> object:
@@ -449,7 +449,7 @@ def test_one_byte_now_and_then_is_ended_by_the_total_time(
     assert "no answer within" in error.message
 
 
-# TLS and proxies (hostile H03, H07)
+# TLS and proxies
 
 
 def test_tls_holds_with_the_added_authority(driver: str, authority: Authority) -> None:
@@ -561,7 +561,7 @@ def test_a_cookie_is_not_kept(driver: str) -> None:
     assert "cookie" not in service.heard[1].headers
 
 
-# What is told (checklist G06, G07)
+# What is told
 
 
 def test_every_exchange_is_told_without_a_secret(driver: str, quick: Quick) -> None:

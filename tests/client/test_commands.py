@@ -1,4 +1,4 @@
-"""The commands on real files, and what they load (checklist G02 to G05, F; design: Choices)."""
+"""The commands on real files, and what they load."""
 
 import json
 import os
@@ -128,7 +128,7 @@ def walked(group: click.Group, words: str = "") -> list[str]:
     return found
 
 
-def test_G02_the_tree_of_commands_and_their_flags_is_this_list() -> None:
+def test_the_tree_of_commands_and_their_flags_is_this_list() -> None:
     assert walked(root) == TREE
 
 
@@ -164,7 +164,7 @@ def needs_person(command: str) -> bool:
 
 
 def test_the_help_of_what_an_api_key_is_refused_for_says_so(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
-    """N03: access, sessions, one's keys, the account, the audit log; a key reads the catalogue, and itself."""
+    """Access, sessions, one's keys, the account, the audit log; a key reads the catalogue, and itself."""
     for line in TREE:
         words = line.partition(":")[0].split()
         assert run(*words, "--help") == 0

@@ -1,4 +1,4 @@
-"""Completion in real shells: live names, safely quoted (hostile G09)."""
+"""Completion in real shells: live names, safely quoted."""
 
 import os
 import shutil

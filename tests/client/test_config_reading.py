@@ -79,7 +79,7 @@ def test_top_level_values_do_not_count_beside_contexts(file: Path) -> None:
     assert (chosen.name, source) == ("b", "file")
     assert chosen.api_endpoint == "unix:/home/ada/.cli/platform/api.sock"
     assert chosen.region == ""
-    assert chosen.credentials.kinds == ()  # neither the top level's nor context a's (checklist F19)
+    assert chosen.credentials.kinds == ()  # neither the top level's nor context a's
     assert chosen.sources == {
         "api_endpoint": "default",
         "region": "default",
@@ -135,10 +135,10 @@ def test_home_must_be_an_absolute_path() -> None:
     for environ in ({}, {"HOME": ""}, {"HOME": "ada"}):
         with pytest.raises(FrostError, match="HOME"):
             reader.default_path(environ)
-    assert reader.default_path({"HOME": "/h/$(id)\n'"}) == "/h/$(id)\n'/.cli/config.yaml"  # hostile G07: plain text
+    assert reader.default_path({"HOME": "/h/$(id)\n'"}) == "/h/$(id)\n'/.cli/config.yaml"  # plain text
 
 
-# --- strictness (hostile E07, E08, E09; checklist F16) ---------------------------------------------------------------
+# --- strictness ------------------------------------------------------------------------------------------------------
 
 
 def test_plain_scalars_stay_the_text_they_are(file: Path) -> None:
@@ -211,7 +211,7 @@ def test_size_and_count_are_bounded(file: Path) -> None:
     assert "values" in refused(write(file, "a: [" + "x," * 30_000 + "]")).message
 
 
-# --- whose file it is (hostile G01, G02, G08; checklist F15) ---------------------------------------------------------
+# --- whose file it is ------------------------------------------------------------------------------------------------
 
 
 def test_a_file_others_can_read_is_warned_of_with_the_repair(file: Path) -> None:

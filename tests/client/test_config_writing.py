@@ -268,7 +268,7 @@ def test_the_lock_of_a_killed_process_is_free(file: Path) -> None:
     set_region(path, "r2")
 
 
-# --- crashes (hostile G05, G06) --------------------------------------------------------------------------------------
+# --- crashes ---------------------------------------------------------------------------------------------------------
 
 KILLED = textwrap.dedent("""
     import json, os, signal, sys

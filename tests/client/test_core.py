@@ -46,7 +46,7 @@ def refused(status: int, document: Any, where: str = "/v1/tenants/t-1", **header
     return ended(exchange(Request("DELETE", where), HERE, lambda: 0.0), reply(status, document, **headers))
 
 
-# Paths (checklist K47; facts 1.1)
+# Paths
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_braces_in_an_id_are_only_characters() -> None:
     assert path("/v1/tenants/{}/x/{}", "{0}", "{}") == "/v1/tenants/%7B0%7D/x/%7B%7D"
 
 
-# Envelopes (facts 1.7 to 1.11)
+# Envelopes
 
 
 @pytest.mark.parametrize(
@@ -248,7 +248,7 @@ def test_a_body_that_is_no_json_value_is_a_mistake_of_ours() -> None:
         assert caught.value.exit_code == Exit.USAGE
 
 
-# Secrets (checklist G07)
+# Secrets
 
 
 @pytest.mark.parametrize(
@@ -281,7 +281,7 @@ def test_a_line_of_the_trace_is_one_safe_line() -> None:
 # Calls
 
 
-def test_the_routes_are_those_of_the_contract() -> None:
+def test_routes_of_the_common_command_set() -> None:
     calls = [
         (account.me(), "GET", "/v1/me"),
         (account.organizations(), "GET", "/v1/organizations"),

@@ -1,4 +1,4 @@
-"""Endpoints: what is accepted, what a credential must not be sent to (hostile H04, H05, H06)."""
+"""Endpoints: what is accepted, what a credential must not be sent to."""
 
 import pytest
 from hypothesis import given

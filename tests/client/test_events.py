@@ -1,4 +1,4 @@
-"""The event stream as signals, over real sockets (facts 2.10)."""
+"""The event stream as signals, over real sockets."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""checklist K23 to K27: what a date or an instant for --expires means, by the clocks of the machine."""
+"""What a date or an instant for --expires means, by the clocks of the machine."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -44,15 +44,13 @@ def clocks(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
         ("UTC", "2028-02-29", "2028-02-29T23:59:59Z"),
     ],
 )
-def test_K23_K24_K25_a_date_is_the_end_of_that_day_here(
-    clocks: Callable[[str], None], zone: str, typed: str, meant: str
-) -> None:
+def test_a_date_is_the_end_of_that_day_here(clocks: Callable[[str], None], zone: str, typed: str, meant: str) -> None:
     clocks(zone)
     assert times.wire(times.instant(typed)) == meant
 
 
 @pytest.mark.parametrize("zone", ZONES)
-def test_K25_a_second_after_the_end_of_a_day_it_is_the_next_one(clocks: Callable[[str], None], zone: str) -> None:
+def test_a_second_after_the_end_of_a_day_it_is_the_next_one(clocks: Callable[[str], None], zone: str) -> None:
     clocks(zone)
     first = datetime(2026, 12, 31, tzinfo=UTC).date()
     for number in range(400):
@@ -74,7 +72,7 @@ def test_K25_a_second_after_the_end_of_a_day_it_is_the_next_one(clocks: Callable
         ("2027-01-01T00:00:00-00:00", "2027-01-01T00:00:00Z"),
     ],
 )
-def test_K26_an_instant_is_itself_and_never_rounded_up(typed: str, meant: str) -> None:
+def test_an_instant_is_itself_and_never_rounded_up(typed: str, meant: str) -> None:
     assert times.wire(times.instant(typed)) == meant
 
 
@@ -110,7 +108,7 @@ def test_K26_an_instant_is_itself_and_never_rounded_up(typed: str, meant: str) -
         "2027-01-01T00:00:00[Europe/Stockholm]",
     ],
 )
-def test_K27_anything_else_is_refused_with_both_forms(typed: str) -> None:
+def test_anything_else_is_refused_with_both_forms(typed: str) -> None:
     with pytest.raises(FrostError) as caught:
         times.instant(typed)
     assert caught.value.exit_code == 2
@@ -128,7 +126,7 @@ def test_no_text_does_anything_else_than_be_read_or_refused(typed: str) -> None:
 
 
 @pytest.mark.parametrize("zone", ZONES)
-def test_K28_the_last_day_ends_not_after_the_instant_and_the_next_one_does(
+def test_the_last_day_ends_not_after_the_instant_and_the_next_one_does(
     clocks: Callable[[str], None], zone: str
 ) -> None:
     clocks(zone)

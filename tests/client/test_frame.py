@@ -1,4 +1,4 @@
-"""The frame of the command line: flags anywhere, aliases, lazy groups, hints (checklist G12, G27, G31, G36 to G40)."""
+"""The frame of the command line: flags anywhere, aliases, lazy groups, hints."""
 
 import json
 import subprocess

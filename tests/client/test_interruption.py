@@ -1,4 +1,4 @@
-"""What ends a wait, and when (checklist L21, L22)."""
+"""What ends a wait, and when."""
 
 import signal
 import subprocess
@@ -43,7 +43,7 @@ def test_what_was_ignored_stays_ignored() -> None:
 
 
 def test_once_the_end_is_being_told_nothing_cuts_it_short() -> None:
-    """L22: the command still prints what goes on when the second SIGTERM, or a terminal's SIGHUP, arrives."""
+    """The command still prints what goes on when the second SIGTERM, or a terminal's SIGHUP, arrives."""
     with ends_waiting():
         from_now_on_ignored()
     assert {signal.getsignal(number) for number in ENDINGS} == {signal.SIG_IGN}

@@ -1,4 +1,4 @@
-"""The listener of a browser sign-in, attacked (hostile C06)."""
+"""The listener of a browser sign-in, attacked."""
 
 import base64
 import hashlib

@@ -54,7 +54,7 @@ def stored(home: Home) -> Credential:
     return credential_store.load_session(found.config, found.context)
 
 
-# --- discovery (hostile H06) -----------------------------------------------------------------------------------------
+# --- discovery -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_another_person_is_only_asked_for_on_the_local_platform(away: Connection
     assert caught.value.exit_code == Exit.USAGE
 
 
-# --- refresh (facts 1.5) ---------------------------------------------------------------------------------------------
+# --- refresh ---------------------------------------------------------------------------------------------------------
 
 
 def accepts(access: str) -> object:
@@ -341,7 +341,7 @@ def test_without_an_expiry_the_pair_another_process_wrote_is_adopted_too(
 def test_a_pair_that_cannot_be_saved_is_used_all_the_same(
     away: Connection, provider: Provider, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The disk is full (hostile G06): the fake is a write that fails as the kernel's would."""
+    """The disk is full: the fake is a write that fails as the kernel's would."""
     from client.config import file
 
     provider.api = accepts("ACCESS-2")  # type: ignore[assignment]

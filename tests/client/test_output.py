@@ -1,4 +1,4 @@
-"""Who may write, and what is written where (checklist G08, G09, G15, G17, G40; hostile F01, F06, F07, F10)."""
+"""Who may write, and what is written where."""
 
 import io
 import json

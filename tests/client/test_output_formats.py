@@ -1,4 +1,4 @@
-"""JSON, YAML and tables as text (checklist G14 to G16; hostile F01, F06, F08 to F10)."""
+"""JSON, YAML and tables as text."""
 
 import json
 import re

@@ -40,7 +40,7 @@ def test_the_screens_read_page_after_page_until_there_is_no_cursor() -> None:
         ]
 
 
-def test_P13_the_screens_do_not_follow_a_cursor_for_ever_either() -> None:
+def test_the_screens_do_not_follow_a_cursor_for_ever_either() -> None:
     with Service(answer(200, {"groups": [GROUP], "nextCursor": "again"})) as service:
         with pytest.raises(FrostError, match="repeats a cursor"):
             pages_of(service)
@@ -118,7 +118,7 @@ def test_what_a_document_must_be_is_the_platforms_to_judge(text: str) -> None:
         (["iam", "group", "list", "--", "g"], "frost iam group list --cursor 'c d' -- g"),
     ],
 )
-def test_P14_the_next_command_is_this_one_with_the_next_cursor(words: list[str], expected: str) -> None:
+def test_the_next_command_is_this_one_with_the_next_cursor(words: list[str], expected: str) -> None:
     assert next_command(words, "c d") == expected
 
 
@@ -153,7 +153,7 @@ def test_trials_are_answered_with_plain_documents() -> None:
     ],
     ids=["items on a page", "requests a minute"],
 )
-def test_E14_a_number_is_written_in_plain_digits(platform: Scripted, words: tuple[str, ...], number: str) -> None:
+def test_a_number_is_written_in_plain_digits(platform: Scripted, words: tuple[str, ...], number: str) -> None:
     ended = platform.run(*words, number)
     assert (ended.code, ended.out, platform.sent()) == (2, "", [])
     assert words[-1] in ended.err

@@ -48,7 +48,7 @@ def made(status: str, limit: int, before: int, resource_type: str = "instance", 
 # --- what is shown ---------------------------------------------------------------------------------------------------
 
 
-def test_Q01_Q03_Q05_to_Q09_Q16_Q17_the_table_shows_figures_in_their_units(quotas: Scripted) -> None:
+def test_the_table_shows_figures_in_their_units(quotas: Scripted) -> None:
     ended = quotas.run("tenant", "quota")
     found = rows(ended.out)
     assert found["instance"][:2] == ["7", "20"]
@@ -64,13 +64,13 @@ def test_Q01_Q03_Q05_to_Q09_Q16_Q17_the_table_shows_figures_in_their_units(quota
     ("megabytes", "shown"),
     [(65536, "64"), (1536, "1.5"), (512, "0.5"), (1024, "1"), (1000, "1.0"), (1600, "1.6"), (0, "0")],
 )
-def test_Q06_Q07_memory_is_shown_in_gigabytes(quotas: Scripted, megabytes: int, shown: str) -> None:
+def test_memory_is_shown_in_gigabytes(quotas: Scripted, megabytes: int, shown: str) -> None:
     quotas.on(f"GET {REPORT}", {"report": {"quotas": [quota("ram", megabytes, 2**20, "mb")]}})
     assert rows(quotas.run("tenant", "quota").out)["ram"][:2] == [shown, "GB"]
     assert quotas.document("tenant", "quota")["items"][0]["used"] == megabytes
 
 
-def test_Q02_Q03_Q10_the_document_has_every_type_unknown_as_null_and_images_always(quotas: Scripted) -> None:
+def test_the_document_has_every_type_unknown_as_null_and_images_always(quotas: Scripted) -> None:
     found = {one["resourceType"]: one for one in quotas.document("tenant", "quotas")["items"]}
     assert found["vcpu"]["used"] is None
     assert found["image"] == quota("image", 0, 0) | {"title": "Custom images"}
@@ -103,7 +103,7 @@ def test_a_quota_with_a_figure_that_is_none_is_not_believed(quotas: Scripted, me
 @pytest.mark.parametrize(
     "number", ["40.5", "-1", "+40", "1e3", "0x28", "1_000", "４０", "٤٠", "", " 40", "40\n", "²", "9007199254740993"]
 )
-def test_U06_U07_only_plain_digits_up_to_two_to_the_53rd_are_a_number(quotas: Scripted, number: str) -> None:
+def test_only_plain_digits_up_to_two_to_the_53rd_are_a_number(quotas: Scripted, number: str) -> None:
     for org in ([], ["--org"]):
         ended = quotas.run(*REQUEST, "instance", "--reason", "launch", *org, "--", number)
         assert (ended.code, ended.out, quotas.sent()) == (2, "", [])
@@ -122,15 +122,13 @@ def test_U06_U07_only_plain_digits_up_to_two_to_the_53rd_are_a_number(quotas: Sc
         (["image_storage", "5", "--reason", "x", "--org"], "contact support"),
     ],
 )
-def test_U02_U12_what_cannot_be_requested_ends_before_anything_is_sent(
-    quotas: Scripted, words: list[str], says: str
-) -> None:
+def test_what_cannot_be_requested_ends_before_anything_is_sent(quotas: Scripted, words: list[str], says: str) -> None:
     ended = quotas.run(*REQUEST, *words)
     assert (ended.code, ended.out, quotas.sent()) == (2, "", [])
     assert says in ended.err.casefold() or says in ended.err
 
 
-def test_U08_an_unknown_type_is_refused_with_those_there_are(quotas: Scripted) -> None:
+def test_an_unknown_type_is_refused_with_those_there_are(quotas: Scripted) -> None:
     for unknown in ("Instance", "instances", "nothing"):
         ended = quotas.run(*REQUEST, unknown, "30", "--reason", "x", "-o", "json")
         assert (ended.code, quotas.sent()) == (2, [f"GET {REPORT}"])
@@ -139,7 +137,7 @@ def test_U08_an_unknown_type_is_refused_with_those_there_are(quotas: Scripted) -
     assert "did you mean instance?" in quotas.run(*REQUEST, "Instance", "30", "--reason", "x").err.casefold()
 
 
-def test_U09_U11_above_the_bound_the_refusal_is_the_same_before_and_after_sending(quotas: Scripted) -> None:
+def test_above_the_bound_the_refusal_is_the_same_before_and_after_sending(quotas: Scripted) -> None:
     before = quotas.run(*REQUEST, "ram", "131073", "--reason", "x", "-o", "json")
     assert quotas.sent() == [f"GET {REPORT}"]
     details = {"resourceType": "ram", "limit": 131073, "requestable": 131072, "current": 65536}
@@ -155,17 +153,17 @@ def test_U09_U11_above_the_bound_the_refusal_is_the_same_before_and_after_sendin
     assert "--org" in first["hint"]
 
 
-def test_U10_U03_U05_exactly_at_the_bound_it_is_sent_as_the_new_limit(quotas: Scripted) -> None:
+def test_exactly_at_the_bound_it_is_sent_as_the_new_limit(quotas: Scripted) -> None:
     quotas.on(f"POST {REQUESTS}", made("approved", 131072, 65536, "ram", unit="mb"))
     ended = quotas.run(*REQUEST, "ram", "131072", "--reason", " launch ")
     assert ended.code == 0
     assert json.loads(quotas.heard[-1].body) == {"resourceType": "ram", "limit": 131072, "reason": "launch"}
     assert quotas.heard[-1].headers["idempotency-key"]
-    assert "131072 MB (128 GB)" in ended.out  # U04
+    assert "131072 MB (128 GB)" in ended.out
     assert "131072 MB (128 GB)" in ended.err
 
 
-def test_U14_lowering_without_yes_prints_the_command_to_repeat_and_sends_nothing(quotas: Scripted) -> None:
+def test_lowering_without_yes_prints_the_command_to_repeat_and_sends_nothing(quotas: Scripted) -> None:
     ended = quotas.run(*REQUEST, "ram", "1024", "--reason", "less is enough")
     assert (ended.code, ended.out, quotas.sent()) == (2, "", [f"GET {REPORT}"])
     assert "tenant quota request ram 1024 --reason 'less is enough' --yes" in ended.err
@@ -183,7 +181,7 @@ def test_U14_lowering_without_yes_prints_the_command_to_repeat_and_sends_nothing
         (None, None, "no reason was given"),
     ],
 )
-def test_U15_to_U17_a_denied_request_is_a_refusal_with_its_reason(
+def test_a_denied_request_is_a_refusal_with_its_reason(
     quotas: Scripted, decision: str | None, details: Any, says: str
 ) -> None:
     quotas.on(f"POST {REQUESTS}", made("denied", 1024, 65536, "ram", decision=decision, details=details))
@@ -192,7 +190,7 @@ def test_U15_to_U17_a_denied_request_is_a_refusal_with_its_reason(
     assert says in ended.err
 
 
-def test_U18_the_limit_there_is_already_is_nothing_to_send(quotas: Scripted) -> None:
+def test_the_limit_there_is_already_is_nothing_to_send(quotas: Scripted) -> None:
     for yes in ([], ["--yes"]):
         ended = quotas.run(*REQUEST, "instance", "20", "--reason", "x", *yes)
         assert (ended.code, quotas.sent()) == (0, [f"GET {REPORT}"])

@@ -73,30 +73,28 @@ def applying(platform: Scripted) -> Scripted:
         (["undo", "--no-wait"], "RUN_ID"),
     ],
 )
-def test_D06_D08_to_D19_D22_D24_L32_what_is_wrong_ends_before_anything_is_sent(
-    platform: Scripted, words: list[str], says: str
-) -> None:
+def test_what_is_wrong_ends_before_anything_is_sent(platform: Scripted, words: list[str], says: str) -> None:
     ended = platform.run("tenant", "default-tags", *words)
     assert (ended.code, ended.out) == (2, "")
     assert says in ended.err
     assert platform.sent() == []
 
 
-def test_D21_the_refusal_is_in_the_words_and_with_the_details_of_the_platform(platform: Scripted) -> None:
+def test_the_refusal_is_in_the_words_and_with_the_details_of_the_platform(platform: Scripted) -> None:
     ended = platform.run("tenant", "default-tags", "set", "--tag", "my key=x", "-o", "json")
     error = json.loads(ended.err)["error"]
     assert error["code"] == "INVALID_INPUT"
     assert error["details"] == {"member": "tags", "key": "my key", "reason": "key_charset", "index": 2}
 
 
-def test_D07_D09_a_value_may_hold_an_equals_sign_and_a_tag_may_be_given_twice_alike(platform: Scripted) -> None:
+def test_a_value_may_hold_an_equals_sign_and_a_tag_may_be_given_twice_alike(platform: Scripted) -> None:
     platform.on(f"GET {TAGS}", {"tags": {}})
     platform.on(f"PUT {TAGS}", {"tags": {"eq": "x=y+z"}})
     platform.run("tenant", "default-tags", "set", "--tag", "eq=x=y+z,eq=x=y+z")
     assert json.loads(platform.heard[-1].body) == {"tags": {"eq": "x=y+z"}}
 
 
-def test_D30_a_merge_that_somebody_was_before_is_made_anew_from_what_there_is_then(platform: Scripted) -> None:
+def test_a_merge_that_somebody_was_before_is_made_anew_from_what_there_is_then(platform: Scripted) -> None:
     platform.on(
         f"GET {TAGS}",
         answer(200, {"tags": {"b": "2"}}, ETag='"4"'),
@@ -110,7 +108,7 @@ def test_D30_a_merge_that_somebody_was_before_is_made_anew_from_what_there_is_th
     assert json.loads(second.body) == {"tags": {"a": "1", "b": "2", "c": "3"}}
 
 
-def test_D10_a_merge_that_reaches_eleven_is_refused_and_writes_nothing(platform: Scripted) -> None:
+def test_a_merge_that_reaches_eleven_is_refused_and_writes_nothing(platform: Scripted) -> None:
     platform.on(f"GET {TAGS}", {"tags": {f"k{number}": "v" for number in range(10)}})
     ended = platform.run("tenant", "default-tags", "set", "--tag", "new=1", "--merge")
     assert (ended.code, platform.sent()) == (2, [f"GET {TAGS}"])
@@ -118,7 +116,7 @@ def test_D10_a_merge_that_reaches_eleven_is_refused_and_writes_nothing(platform:
     assert "not 11" in ended.err
 
 
-def test_D29_a_key_that_may_write_and_not_read_replaces_and_clears_the_set(platform: Scripted) -> None:
+def test_a_key_that_may_write_and_not_read_replaces_and_clears_the_set(platform: Scripted) -> None:
     platform.on(f"GET {TAGS}", refused(403, "INSUFFICIENT_SCOPE"))
     platform.on(f"PUT {TAGS}", {"tags": {"a": "1"}})
     ended = platform.run("tenant", "default-tags", "set", "--tag", "a=1")
@@ -139,7 +137,7 @@ def test_a_value_from_the_platform_cannot_act_on_the_terminal(platform: Scripted
 # --- apply -----------------------------------------------------------------------------------------------------------
 
 
-def test_L16_to_L19_the_result_is_printed_with_what_failed_and_was_skipped(applying: Scripted) -> None:
+def test_the_result_is_printed_with_what_failed_and_was_skipped(applying: Scripted) -> None:
     ended = applying.run("tenant", "default-tags", "apply", "--yes")
     assert ended.code == 0
     lines = [line.split() for line in ended.out.splitlines()]
@@ -162,11 +160,11 @@ def test_a_type_that_could_not_be_listed_is_printed_apart_from_the_resources_tha
     assert "failed is the number of resources that failed and of types that could not be listed" in said
 
 
-def test_L24_the_document_is_the_completed_operation_whole(applying: Scripted) -> None:
+def test_the_document_is_the_completed_operation_whole(applying: Scripted) -> None:
     assert applying.document("tenant", "default-tags", "apply", "--yes") == COMPLETED
 
 
-def test_L17_a_list_says_that_it_was_cut_and_is_never_longer_than_two_hundred(applying: Scripted) -> None:
+def test_a_list_says_that_it_was_cut_and_is_never_longer_than_two_hundred(applying: Scripted) -> None:
     many = [{"resourceType": "volume", "resourceId": f"id{number}", "reason": "image"} for number in range(300)]
     result = {
         **RESULT,
@@ -206,9 +204,7 @@ def test_what_is_no_accepted_run_is_no_start_without_waiting_either(applying: Sc
         (refused(503, "SERVICE_UNAVAILABLE", "down"), "down"),
     ],
 )
-def test_L20_L35_what_is_no_accepted_run_with_a_name_is_no_success(
-    applying: Scripted, started: bytes, says: str
-) -> None:
+def test_what_is_no_accepted_run_with_a_name_is_no_success(applying: Scripted, started: bytes, says: str) -> None:
     applying.on(f"POST {TAGS}/apply", started)
     for more in ([], ["--no-wait"]):
         ended = applying.run("tenant", "default-tags", "apply", "--yes", *more)
@@ -229,14 +225,14 @@ def test_L20_L35_what_is_no_accepted_run_with_a_name_is_no_success(
         ({**STARTED, "status": "completed", "result": {}}, "without a result"),
     ],
 )
-def test_L20_L35_a_run_that_did_not_run_is_told_as_that(applying: Scripted, operation: Any, says: str) -> None:
+def test_a_run_that_did_not_run_is_told_as_that(applying: Scripted, operation: Any, says: str) -> None:
     applying.on(f"GET /operations/{RUN}", operation)
     ended = applying.run("tenant", "default-tags", "apply", "--yes")
     assert (ended.code, ended.out) == (1, "")
     assert says in ended.err
 
 
-def test_L26_L29_it_waits_behind_every_run_in_the_way_and_then_starts_its_own(applying: Scripted) -> None:
+def test_it_waits_behind_every_run_in_the_way_and_then_starts_its_own(applying: Scripted) -> None:
     first, second = (
         {"operationId": "apply-default-tags-t", "runId": f"0192f7c1-0000-4000-8000-00000000000{n}"} for n in "12"
     )
@@ -258,7 +254,7 @@ def test_L26_L29_it_waits_behind_every_run_in_the_way_and_then_starts_its_own(ap
     assert asked[starts[2] - 1] == f"GET /operations/{second['runId']}"
 
 
-def test_L26_a_start_is_sent_once_for_each_run_that_ended(applying: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_start_is_sent_once_for_each_run_that_ended(applying: Scripted, monkeypatch: pytest.MonkeyPatch) -> None:
     """The operation id stands for the latest run; a platform may still show the one before as that."""
     operation = "apply-default-tags-t"
     runs = [{"operationId": operation, "runId": f"0192f7c1-0000-4000-8000-00000000000{n}"} for n in "123"]
@@ -284,7 +280,7 @@ def test_L26_a_start_is_sent_once_for_each_run_that_ended(applying: Scripted, mo
     assert applying.sent().count(f"POST {TAGS}/apply") == len(runs) + 1
 
 
-def test_L26_a_run_that_is_never_shown_is_waited_for_with_a_pause(
+def test_a_run_that_is_never_shown_is_waited_for_with_a_pause(
     applying: Scripted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(apply_job, "_UNCHANGED_SECONDS", 1.0)
@@ -299,7 +295,7 @@ def test_L26_a_run_that_is_never_shown_is_waited_for_with_a_pause(
     assert starts[2] - starts[1] > 3
 
 
-def test_L23_L25_L28_not_waiting_prints_the_operation_that_goes_on(applying: Scripted) -> None:
+def test_not_waiting_prints_the_operation_that_goes_on(applying: Scripted) -> None:
     ended = applying.run("tenant", "default-tags", "apply", "--yes", "--no-wait")
     assert (ended.code, ended.out) == (0, "apply-default-tags-t\n")
     document = applying.document("tenant", "default-tags", "apply", "--yes", "--no-wait")
@@ -310,7 +306,7 @@ def test_L23_L25_L28_not_waiting_prints_the_operation_that_goes_on(applying: Scr
     assert applying.sent().count(f"POST {TAGS}/apply") == 1
 
 
-def test_L33_nothing_is_started_without_tags_whoever_finds_that_out(platform: Scripted) -> None:
+def test_nothing_is_started_without_tags_whoever_finds_that_out(platform: Scripted) -> None:
     platform.on(f"GET {TAGS}", {"tags": {}})
     ended = platform.run("tenant", "default-tags", "apply", "--yes")
     assert ended.code == 0

@@ -1,7 +1,4 @@
-"""The rules of default tags: the platform's own vectors, and every edge of every rule. platform facts 5.1
-
-checklist D10 to D21; hostile E13, E16
-"""
+"""The rules of default tags: the platform's own vectors, and every edge of every rule."""
 
 import string
 

@@ -21,7 +21,7 @@ def never() -> str:
     raise AssertionError("the platform was asked although something else named the tenant")
 
 
-# --- the order (checklist G20 to G27) --------------------------------------------------------------------------------
+# --- the order -------------------------------------------------------------------------------------------------------
 
 
 def test_flag_then_variable_then_context_then_default() -> None:
@@ -71,7 +71,7 @@ def test_a_refused_selection_says_where_it_came_from() -> None:
     assert (B in variable, "FROST_TENANT" in variable) == (True, True)
 
 
-# --- finding (checklist T21 to T27, T32) -----------------------------------------------------------------------------
+# --- finding ---------------------------------------------------------------------------------------------------------
 
 
 def tenant(id: str, name: str, slug: str, organization: str = "Aurora") -> dict[str, Any]:

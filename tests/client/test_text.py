@@ -1,4 +1,4 @@
-"""Foreign text on a terminal (hostile F01 to F11, F13)."""
+"""Foreign text on a terminal."""
 
 import subprocess
 import sys

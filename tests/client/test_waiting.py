@@ -1,4 +1,4 @@
-"""Waiting for an operation (facts 2.9, 2.10): signals, reading now and then, a platform out of reach."""
+"""Waiting for an operation: signals, reading now and then, a platform out of reach."""
 
 import asyncio
 import signal

@@ -1,4 +1,4 @@
-"""Structure-aware fuzzing of what is read as text: `python -m tests.hostile.fuzz [CASES] [SEED]`. hostile E18, E07, E08
+"""Structure-aware fuzzing of what is read as text: `python -m tests.hostile.fuzz [CASES] [SEED]`.
 
 A case is a policy document or a configuration file that begins as a good one, is changed where its structure allows it
 (members gone, doubled, renamed, of another kind), written down in one of the many ways its format has, and changed once

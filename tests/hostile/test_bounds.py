@@ -1,4 +1,4 @@
-"""What one caller can make the platform carry: bounded in turns and in state. hostile D05, D06"""
+"""What one caller can make the platform carry: bounded in turns and in state."""
 
 import asyncio
 import gc
@@ -28,7 +28,7 @@ TRIAL = {
 }
 
 
-def test_d05_of_one_caller_few_trials_go_on_at_a_time_and_nobody_else_waits(
+def test_of_one_caller_few_trials_go_on_at_a_time_and_nobody_else_waits(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The trials do not end before somebody else was answered: without the line they hold every thread there is."""
@@ -69,14 +69,14 @@ def test_d05_of_one_caller_few_trials_go_on_at_a_time_and_nobody_else_waits(
     assert seen["most"] == MAX_CONCURRENT
 
 
-def test_d05_the_line_is_gone_with_its_last_request(world: World) -> None:
+def test_the_line_is_gone_with_its_last_request(world: World) -> None:
     assert world.ask("POST", f"{IAM}/simulate", world.session(OWNER), TRIAL).status_code == 200
     queue = world.platform.work.queues[Work.CPU_INTENSIVE]
     assert (queue.running, queue.waiting, queue._running, queue._waiting) == (0, 0, {}, {})
 
 
 @pytest.mark.slow
-def test_d06_a_thousand_open_cursors_leave_nothing_behind(world: World) -> None:
+def test_a_thousand_open_cursors_leave_nothing_behind(world: World) -> None:
     """No row of any table, and no memory that grows with their number; all of them are good still."""
     owner = world.session(OWNER)
     for number in range(3):

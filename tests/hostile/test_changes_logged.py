@@ -1,4 +1,4 @@
-"""Every change of the table of routes, made once: exactly one entry, of who, with what, where and what. hostile I02"""
+"""Every change of the table of routes, made once: exactly one entry, of who, with what, where and what."""
 
 from typing import Any
 from uuid import uuid4
@@ -61,7 +61,7 @@ class Log:
         self.seen.add(operation)
 
 
-def test_i02_each_change_is_one_entry_whatever_it_is(own: Running) -> None:
+def test_each_change_is_one_entry_whatever_it_is(own: Running) -> None:
     log = Log(own)
     iam = f"{TENANT}/iam"
     log.change("tenant.rename", "PATCH", TENANT, {"displayName": "Logged"})

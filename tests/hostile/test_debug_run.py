@@ -1,7 +1,7 @@
 """A run of the commands over all areas, told as much of as there is to tell, searched for every secret it used.
 
 Each command says with `--debug` what it sends and is answered, the platform is asked for its log at debug level, and
-what a program that breaks would show of its variables is searched as well. hostile I05
+what a program that breaks would show of its variables is searched as well.
 """
 
 import io
@@ -135,7 +135,7 @@ def made(run: Run, *words: str, **how: Any) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_i05_nothing_that_is_told_of_a_run_over_all_areas_holds_a_secret(run: Run) -> None:
+def test_nothing_that_is_told_of_a_run_over_all_areas_holds_a_secret(run: Run) -> None:
     run.frost("login")
     run.platforms_own()
     key = made(run, "account", "api-key", "create", "--name", "told", "--scopes", "compute:read", shows=1)
@@ -176,7 +176,7 @@ class Breaks:
 
 
 @pytest.mark.parametrize("kind", ["session", "api_key"])
-async def test_i05_screens_that_break_while_they_send_show_no_secret(
+async def test_screens_that_break_while_they_send_show_no_secret(
     demo: Home, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     """What stays on the terminal when they are gone: the places of the defect, and no variable of any of them."""

@@ -1,7 +1,4 @@
-"""The served description is true for every kind of caller: no 500, no status and no answer that it does not describe.
-
-hostile E18 over HTTP, B01 and A20 by the way
-"""
+"""The served description is true for every kind of caller: no 500, and no answer that it does not describe."""
 
 import json
 from collections import Counter

@@ -1,4 +1,4 @@
-"""hostile F12: keys on their way when a question appears are no answer to it, in the screens and in commands."""
+"""Keys on their way when a question appears are no answer to it, in the screens and in commands."""
 
 import sys
 

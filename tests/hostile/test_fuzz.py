@@ -1,16 +1,16 @@
-"""The fuzzer of `tests/hostile/fuzz.py`, for a moment and for longer; a million cases by hand. hostile E18"""
+"""The fuzzer of `tests/hostile/fuzz.py`, for a moment and for longer; a million cases by hand."""
 
 import pytest
 
 from tests.hostile import fuzz
 
 
-def test_e18_documents_and_configuration_files_are_read_or_refused() -> None:
+def test_documents_and_configuration_files_are_read_or_refused() -> None:
     became = fuzz.run(2_000, seed=6)
     assert set(became) == {"document read", "document refused", "config read", "config refused"}
     assert min(became.values()) > 15, became
 
 
 @pytest.mark.slow
-def test_e18_many_more_of_them() -> None:
+def test_many_more_of_them() -> None:
     assert fuzz.run(20_000, seed=66).total() == 20_000

@@ -1,4 +1,4 @@
-"""`--document @…` as an attack: devices, pipes, folders and files that are nobody's to print. hostile G03, G04"""
+"""`--document @…` as an attack: devices, pipes, folders and files that are nobody's to print."""
 
 import os
 import threading
@@ -31,19 +31,19 @@ def pipe(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("path", ["/dev/zero", "/dev/urandom", "/dev/null", "/dev/tty", "/proc", "/tmp"])
-def test_g03_devices_and_folders_are_refused_by_what_they_are(path: str) -> None:
+def test_devices_and_folders_are_refused_by_what_they_are(path: str) -> None:
     said = refused(f"@{path}").message
     assert "a device, not a file" in said or "a directory, not a file" in said or "cannot be read" in said
 
 
-def test_g03_a_file_without_end_is_read_to_the_limit_and_refused(tmp_path: Path) -> None:
+def test_a_file_without_end_is_read_to_the_limit_and_refused(tmp_path: Path) -> None:
     large = tmp_path / "large"
     with large.open("wb") as file:
         file.truncate(8 * 1024 * 1024 * 1024)  # sparse: read whole it would fill the memory
     assert "longer than 1 MiB" in refused(f"@{large}").message
 
 
-def test_g03_a_pipe_that_nobody_writes_into_ends_the_waiting(monkeypatch: pytest.MonkeyPatch, pipe: Path) -> None:
+def test_a_pipe_that_nobody_writes_into_ends_the_waiting(monkeypatch: pytest.MonkeyPatch, pipe: Path) -> None:
     monkeypatch.setattr(document, "SILENT_SECONDS", 0.2)
     writer, said = os.open(pipe, os.O_RDWR), list[str]()
     waiting = threading.Thread(target=lambda: said.append(refused(f"@{pipe}").message), daemon=True)
@@ -56,7 +56,7 @@ def test_g03_a_pipe_that_nobody_writes_into_ends_the_waiting(monkeypatch: pytest
     assert "nobody has written into it" in said[0]
 
 
-def test_g03_a_pipe_without_end_is_read_to_the_limit_and_refused(pipe: Path) -> None:
+def test_a_pipe_without_end_is_read_to_the_limit_and_refused(pipe: Path) -> None:
     def flood() -> None:
         with pipe.open("wb", buffering=0) as file:
             try:
@@ -72,7 +72,7 @@ def test_g03_a_pipe_without_end_is_read_to_the_limit_and_refused(pipe: Path) -> 
     writing.join(10)
 
 
-def test_g03_what_is_written_into_a_pipe_in_pieces_is_read_whole(pipe: Path) -> None:
+def test_what_is_written_into_a_pipe_in_pieces_is_read_whole(pipe: Path) -> None:
     """As `<(command)` gives it."""
     opened = os.open(pipe, os.O_RDWR)
 
@@ -87,7 +87,7 @@ def test_g03_what_is_written_into_a_pipe_in_pieces_is_read_whole(pipe: Path) -> 
 
 
 @pytest.mark.parametrize("path", ["../../../../../../../../etc/passwd", "/etc/passwd", "/proc/self/environ"])
-def test_g04_what_is_no_document_is_refused_without_a_word_of_it(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+def test_what_is_no_document_is_refused_without_a_word_of_it(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
     content = Path("/etc/passwd").read_text() if path.endswith("passwd") else "\0".join(os.environ.values())
     told = all_of(refused(f"@{path}"))
     for word in (one for one in content.replace("\0", ":").replace("\n", ":").split(":") if len(one) > 5):
@@ -107,7 +107,7 @@ def test_g04_what_is_no_document_is_refused_without_a_word_of_it(monkeypatch: py
     ],
     ids=["words", "no end", "no value", "not UTF-8", "UTF-16", "too long"],
 )
-def test_g04_in_whatever_way_it_is_no_document_nothing_of_it_is_told(tmp_path: Path, content: bytes) -> None:
+def test_in_whatever_way_it_is_no_document_nothing_of_it_is_told(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "private"
     path.write_bytes(content)
     assert "hush-" not in all_of(refused(f"@{path}"))

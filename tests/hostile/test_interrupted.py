@@ -1,4 +1,4 @@
-"""Ctrl-C at any moment of every command that changes something. hostile J08
+"""Ctrl-C at any moment of every command that changes something.
 
 Each on a real terminal, at moments drawn at random from the loading of its modules to after the answer: the
 command ends with 130 or had ended already, the terminal is as a shell wants it, and the platform has the whole change
@@ -68,7 +68,7 @@ def counts(database: Database) -> Counter[str]:
 
 
 @pytest.mark.slow
-def test_j08_every_changing_command_broken_off_at_random(home: Home) -> None:
+def test_every_changing_command_broken_off_at_random(home: Home) -> None:
     chance = random.Random(8)
     places = {
         "group": home.json("iam", "group", "create", "--name", "to be filled")["id"],

@@ -1,4 +1,4 @@
-"""The isolation of tenants and organizations, generated from the table of routes. hostile A20, B01, B05, B07
+"""The isolation of tenants and organizations, generated from the table of routes.
 
 Nothing here names a route: one that is added is tried by itself, with every kind of caller.
 """
@@ -91,7 +91,7 @@ def theirs(inside: World) -> dict[str, str]:
 
 
 @pytest.mark.slow
-def test_b01_what_is_anothers_costs_and_says_what_is_nobodys_does(world: World) -> None:
+def test_what_is_anothers_costs_and_says_what_is_nobodys_does(world: World) -> None:
     """The same status, the same words, the very same statements to the database: no clock can tell them apart."""
     ids = theirs(world)
     who = {"admin": world.session(ADMIN), "key": world.key("terraform")}
@@ -117,7 +117,7 @@ def test_b01_what_is_anothers_costs_and_says_what_is_nobodys_does(world: World) 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("caller", [caller for caller in CALLERS if caller not in IN_BOTH])
-def test_b01_no_caller_learns_whether_what_is_anothers_is_there(callers: Callers, caller: str) -> None:
+def test_no_caller_learns_whether_what_is_anothers_is_there(callers: Callers, caller: str) -> None:
     for route in ROUTES:
         for name in {"tenant_id", "organization_id"} & {*route.ids}:
             known = callers.ask(caller, route.method, route.at(**{name: FOREIGN[name]}), route.body)
@@ -128,7 +128,7 @@ def test_b01_no_caller_learns_whether_what_is_anothers_is_there(callers: Callers
 
 @pytest.mark.slow
 @pytest.mark.parametrize("caller", CALLERS)
-def test_a20_nothing_in_a_query_a_header_or_a_body_decides(callers: Callers, caller: str) -> None:
+def test_nothing_in_a_query_a_header_or_a_body_decides(callers: Callers, caller: str) -> None:
     """Each route, asked plainly and with what could be taken for facts about the caller: let in or not alike."""
     query = urlencode({name: value if isinstance(value, str) else json.dumps(value) for name, value in PLANTED.items()})
     asked = 0
@@ -155,7 +155,7 @@ def test_a20_nothing_in_a_query_a_header_or_a_body_decides(callers: Callers, cal
 
 @pytest.mark.slow
 @pytest.mark.parametrize("caller", ["owner", "key", "workload"])
-def test_b07_a_request_that_names_two_tenants_is_refused_on_every_route(callers: Callers, caller: str) -> None:
+def test_a_request_that_names_two_tenants_is_refused_on_every_route(callers: Callers, caller: str) -> None:
     """The header against the path, beside the right one too; the owner could enter either tenant."""
     asked = 0
     for route in IN_TENANTS:
@@ -169,7 +169,7 @@ def test_b07_a_request_that_names_two_tenants_is_refused_on_every_route(callers:
     assert asked > 300
 
 
-def test_b07_a_machine_in_the_path_of_another_tenant_is_refused_whatever_the_header_says(callers: Callers) -> None:
+def test_a_machine_in_the_path_of_another_tenant_is_refused_whatever_the_header_says(callers: Callers) -> None:
     for route in IN_TENANTS:
         for caller in ("key", "workload"):
             for header in (None, WEB_SHOP, STAGING):
@@ -178,7 +178,7 @@ def test_b07_a_machine_in_the_path_of_another_tenant_is_refused_whatever_the_hea
                 assert answer.status == 403, (route.name, caller, header, answer)
 
 
-def test_b05_an_organization_that_is_not_ones_own_is_told_like_nobodys(callers: Callers) -> None:
+def test_an_organization_that_is_not_ones_own_is_told_like_nobodys(callers: Callers) -> None:
     for caller in CALLERS:
         if caller in IN_BOTH:
             continue

@@ -1,4 +1,4 @@
-"""The search that every platform and home of the tests ends with finds what it looks for. hostile C15"""
+"""The search that every platform and home of the tests ends with finds what it looks for."""
 
 from datetime import UTC, datetime
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A week of everything at once, compressed: no permit that a decision from scratch denies. hostile J10
+"""A week of everything at once, compressed: no permit that a decision from scratch denies.
 
 Some change policies, groups, keys and roles as fast as they can; others use keys. Whenever nothing changed between two
 looks at the tables around a request, what was answered must be what the plain reference makes of those tables.
@@ -226,9 +226,7 @@ def used(platform: Running) -> tuple[int, int]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_j10_no_permit_that_a_decision_from_scratch_denies(
-    kind: str, new_database_url: Callable[[str, bool], str]
-) -> None:
+def test_no_permit_that_a_decision_from_scratch_denies(kind: str, new_database_url: Callable[[str, bool], str]) -> None:
     url = new_database_url("postgresql", True) if kind == "postgresql" else None
     with Running(url) as platform:
         for person in (OWNER, ADMIN, MEMBER):

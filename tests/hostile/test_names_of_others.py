@@ -1,4 +1,4 @@
-"""Names and rights of others as the screens and commands show them. hostile B08, B10, F13"""
+"""Names and rights of others as the screens and commands show them."""
 
 import asyncio
 
@@ -15,7 +15,7 @@ from tests.tui.screens import listened, opened
 from tui.widgets.confirm import Confirm
 
 
-def test_b10_a_name_never_means_a_tenant_of_an_organization_one_is_not_in(demo: Home) -> None:
+def test_a_name_never_means_a_tenant_of_an_organization_one_is_not_in(demo: Home) -> None:
     """Both organizations have a Staging; a member of one is never asked about the other, nor told of it."""
     both = demo.frost("tenant", "use", "Staging")
     assert both.code != 0
@@ -34,7 +34,7 @@ def test_b10_a_name_never_means_a_tenant_of_an_organization_one_is_not_in(demo: 
 
 
 @pytest.mark.slow
-async def test_b08_who_loses_a_tenant_while_its_screen_is_open_sees_nothing_of_it_any_more(
+async def test_who_loses_a_tenant_while_its_screen_is_open_sees_nothing_of_it_any_more(
     demo_slow: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The membership ends behind the screens' back; the next refresh has no row, no tenant and no draft of it."""
@@ -78,7 +78,7 @@ class Named(Asking):
 @pytest.mark.parametrize(
     ("name", "marked"), [("Pr\u043ed", True), ("Prod", False), ("\u041f\u0440\u043e\u0434", False)]
 )
-async def test_f13_a_look_alike_name_is_asked_about_with_its_id_and_marked(name: str, marked: bool) -> None:
+async def test_a_look_alike_name_is_asked_about_with_its_id_and_marked(name: str, marked: bool) -> None:
     app = Named(name)
     async with app.run_test(size=(90, 24)) as pilot:
         app.ask()

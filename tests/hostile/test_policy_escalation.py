@@ -1,4 +1,4 @@
-"""Attempts to gain, or take from others, more than one holds. hostile A01 to A08, A14 to A20"""
+"""Attempts to gain, or take from others, more than one holds."""
 
 import json
 import random
@@ -45,7 +45,7 @@ def have_role(database: Database, person: str, role: str) -> None:
         )
 
 
-def test_a01_a_viewer_writes_no_policy_for_everything_and_nothing_is_stored(iam: Iam) -> None:
+def test_a_viewer_writes_no_policy_for_everything_and_nothing_is_stored(iam: Iam) -> None:
     before = iam.get("/iam/policies?limit=200")
     answer = iam.as_(VIEWER).create("all", allow("*:*:*"))
     assert code(answer) == (403, "POLICY_EXCEEDS_AUTHOR")
@@ -53,9 +53,7 @@ def test_a01_a_viewer_writes_no_policy_for_everything_and_nothing_is_stored(iam:
     assert iam.get("/iam/policies?limit=200") == before
 
 
-def test_a02_patterns_are_compared_as_patterns_over_a_catalogue_that_grows(
-    iam: Iam, platform_database: Database
-) -> None:
+def test_patterns_are_compared_as_patterns_over_a_catalogue_that_grows(iam: Iam, platform_database: Database) -> None:
     """The author holds each of today's operations by name through a role like this; a star would outgrow them."""
     from client.policy.catalogue import Catalogue
     from client.policy.containment import Answer, check
@@ -76,7 +74,7 @@ def test_a02_patterns_are_compared_as_patterns_over_a_catalogue_that_grows(
     assert code(answer) == (403, "POLICY_EXCEEDS_AUTHOR")
 
 
-def test_a03_who_edits_a_stronger_persons_policy_becomes_its_author_within_their_own_rights(iam: Iam) -> None:
+def test_who_edits_a_stronger_persons_policy_becomes_its_author_within_their_own_rights(iam: Iam) -> None:
     policy = iam.policy("strong", allow("organizations:*", "compute:*"))
     assert iam.attach(policy, "api_key", KEYS["tenant-writer"]).status == 204
     viewer = iam.as_(VIEWER)
@@ -93,7 +91,7 @@ def test_a03_who_edits_a_stronger_persons_policy_becomes_its_author_within_their
 
 
 @pytest.mark.parametrize("change", [{"name": "mine"}, {"description": "mine"}, {"name": "mine", "description": "x"}])
-def test_a03_a_stronger_persons_policy_is_not_renamed_by_a_weaker_person(iam: Iam, change: dict[str, str]) -> None:
+def test_a_stronger_persons_policy_is_not_renamed_by_a_weaker_person(iam: Iam, change: dict[str, str]) -> None:
     policy = iam.policy("strong", allow("*"))
     before = iam.get(f"/iam/policies/{policy}")
     weaker = iam.as_(VIEWER)
@@ -104,7 +102,7 @@ def test_a03_a_stronger_persons_policy_is_not_renamed_by_a_weaker_person(iam: Ia
     assert iam.done(iam.ask("PATCH", f"/iam/policies/{policy}", change))
 
 
-def test_a03_a_deny_that_protects_a_stronger_key_is_not_edited_away(iam: Iam) -> None:
+def test_a_deny_that_protects_a_stronger_key_is_not_edited_away(iam: Iam) -> None:
     """A viewer who holds a narrowed key of the owner must not open it by an edit that looks harmless."""
     wide, shut = iam.policy("wide", allow("*")), iam.policy("shut", deny("organizations:*"))
     for policy in (wide, shut):
@@ -118,7 +116,7 @@ def test_a03_a_deny_that_protects_a_stronger_key_is_not_edited_away(iam: Iam) ->
         assert iam.ask("DELETE", f"/iam/policies/{policy}").status == 204
 
 
-def test_a18_a_deny_does_not_reach_a_stronger_key_by_an_edit_or_a_step_back(iam: Iam) -> None:
+def test_a_deny_does_not_reach_a_stronger_key_by_an_edit_or_a_step_back(iam: Iam) -> None:
     """Attaching a deny to it is refused; so is writing one into what is attached to it already."""
     harmless, other = iam.policy("harmless", allow("compute:instances:read")), iam.policy("all", allow("*"))
     for policy in (harmless, other):
@@ -137,7 +135,7 @@ def test_a18_a_deny_does_not_reach_a_stronger_key_by_an_edit_or_a_step_back(iam:
         assert iam.ask("DELETE", f"/iam/policies/{policy}").status == 204
 
 
-def test_a04_nobody_rolls_back_to_what_exceeds_them(iam: Iam) -> None:
+def test_nobody_rolls_back_to_what_exceeds_them(iam: Iam) -> None:
     policy = iam.policy("p", allow("*"))
     iam.edit(policy, allow("compute:instances:read"))
     answer = iam.as_(VIEWER).ask("POST", f"/iam/policies/{policy}/rollback", {"version": 1})
@@ -145,7 +143,7 @@ def test_a04_nobody_rolls_back_to_what_exceeds_them(iam: Iam) -> None:
     assert iam.get(f"/iam/policies/{policy}")["version"] == 2
 
 
-def test_a05_a06_a_strong_policy_is_not_attached_by_the_weak_to_a_key_or_group_of_theirs(iam: Iam) -> None:
+def test_a_strong_policy_is_not_attached_by_the_weak_to_a_key_or_group_of_theirs(iam: Iam) -> None:
     policy = iam.policy("strong", allow("compute:*"))
     viewer = iam.as_(VIEWER)
     group = viewer.group("viewer's")
@@ -157,7 +155,7 @@ def test_a05_a06_a_strong_policy_is_not_attached_by_the_weak_to_a_key_or_group_o
     assert iam.get(f"/iam/policies/{policy}")["attachmentCount"] == 0
 
 
-def test_a07_a_weak_key_is_not_added_to_a_strong_group_and_the_policy_is_named(iam: Iam) -> None:
+def test_a_weak_key_is_not_added_to_a_strong_group_and_the_policy_is_named(iam: Iam) -> None:
     policy, group = iam.policy("strong", allow("compute:*")), iam.group("strong")
     assert iam.attach(policy, "group", group).status == 204
     answer = iam.as_(VIEWER).add(group, "api_key", KEYS["viewer-dashboard"])
@@ -166,7 +164,7 @@ def test_a07_a_weak_key_is_not_added_to_a_strong_group_and_the_policy_is_named(i
     assert iam.get(f"/iam/groups/{group}/members")["members"] == []
 
 
-def test_a08_a_group_that_grows_strong_later_gives_a_weak_key_no_more_than_its_scopes_and_its_creator(iam: Iam) -> None:
+def test_a_group_that_grows_strong_later_gives_a_weak_key_no_more_than_its_scopes_and_its_creator(iam: Iam) -> None:
     viewer = iam.as_(VIEWER)
     group = viewer.group("grows")
     assert viewer.add(group, "api_key", KEYS["viewer-dashboard"]).status == 204
@@ -182,7 +180,7 @@ def test_a08_a_group_that_grows_strong_later_gives_a_weak_key_no_more_than_its_s
     assert iam.decision("api_key", KEYS["viewer-dashboard"], "compute:instances:read")
 
 
-def test_a08_a_scopeless_identity_of_a_weak_maker_is_not_freed_of_its_scopes_into_a_strong_policy(iam: Iam) -> None:
+def test_a_scopeless_identity_of_a_weak_maker_is_not_freed_of_its_scopes_into_a_strong_policy(iam: Iam) -> None:
     viewer = iam.as_(VIEWER)
     binding = viewer.binding("mine", ["compute:read"])
     policy = iam.policy("everything", allow("*"))
@@ -194,7 +192,7 @@ def test_a08_a_scopeless_identity_of_a_weak_maker_is_not_freed_of_its_scopes_int
     assert iam.decision("workload_identity", binding, "storage:buckets:delete")
 
 
-def test_a10_a_key_manages_no_access_whatever_its_scopes(iam: Iam) -> None:
+def test_a_key_manages_no_access_whatever_its_scopes(iam: Iam) -> None:
     from service.authz.route_policies import ROUTE_POLICIES
 
     asked = 0
@@ -210,7 +208,7 @@ def test_a10_a_key_manages_no_access_whatever_its_scopes(iam: Iam) -> None:
     assert asked >= 45
 
 
-def test_a14_a_demoted_authors_policy_gives_only_what_they_hold_now(iam: Iam, platform_database: Database) -> None:
+def test_a_demoted_authors_policy_gives_only_what_they_hold_now(iam: Iam, platform_database: Database) -> None:
     admin = iam.as_(ADMIN)
     policy = admin.policy("by the admin", allow("organizations:*:read"))
     assert iam.attach(policy, "api_key", KEYS["tenant-reader"]).status == 204
@@ -224,7 +222,7 @@ def test_a14_a_demoted_authors_policy_gives_only_what_they_hold_now(iam: Iam, pl
     iam.ask("DELETE", f"/iam/policies/{policy}")
 
 
-def test_a15_a16_an_orphans_policy_gives_nothing_is_listed_as_such_and_denies_still(
+def test_an_orphans_policy_gives_nothing_is_listed_as_such_and_denies_still(
     iam: Iam, platform_database: Database
 ) -> None:
     policy = iam.as_(ADMIN).policy("of somebody who leaves", allow("organizations:*:read"), deny("compute:*"))
@@ -251,12 +249,12 @@ def test_a15_a16_an_orphans_policy_gives_nothing_is_listed_as_such_and_denies_st
     iam.ask("DELETE", f"/iam/policies/{policy}")
 
 
-def test_a15_the_worlds_own_orphan_is_listed_as_one(iam: Iam) -> None:
+def test_the_worlds_own_orphan_is_listed_as_one(iam: Iam) -> None:
     listed = iam.get("/iam/policies?limit=200")["policies"]
     assert [one["name"] for one in listed if one["orphaned"]] == ["contractor access"]
 
 
-def test_a18_a_deny_is_no_weapon_against_a_stronger_key(iam: Iam) -> None:
+def test_a_deny_is_no_weapon_against_a_stronger_key(iam: Iam) -> None:
     viewer = iam.as_(VIEWER)
     policy = viewer.policy("nothing", deny("*"))
     strong = KEYS["terraform"]
@@ -282,7 +280,7 @@ def test_a18_a_deny_is_no_weapon_against_a_stronger_key(iam: Iam) -> None:
     assert iam.attach(shut, "api_key", strong).status == 204
 
 
-def test_a19_members_that_are_not_the_callers_to_set_are_refused_as_unknown(iam: Iam) -> None:
+def test_members_that_are_not_the_callers_to_set_are_refused_as_unknown(iam: Iam) -> None:
     policy, group = iam.policy("p", allow("compute:*")), iam.group("a19")
     before = iam.get(f"/iam/policies/{policy}")
     for member in ("authoredBy", "tenantId", "version", "id", "orphaned", "createdAt"):
@@ -296,7 +294,7 @@ def test_a19_members_that_are_not_the_callers_to_set_are_refused_as_unknown(iam:
 
 
 @pytest.mark.parametrize("query", ["target=*", "role=owner", "organizationId=x", "isAdmin=true", "asAuthor=false"])
-def test_a20_nothing_in_a_query_reaches_the_decision(iam: Iam, query: str) -> None:
+def test_nothing_in_a_query_reaches_the_decision(iam: Iam, query: str) -> None:
     viewer = iam.as_(VIEWER)
     body: Any = {"name": "p", "document": document(allow("*"))}
     assert code(viewer.ask("POST", f"/iam/policies?{query}", body)) == (403, "POLICY_EXCEEDS_AUTHOR")
@@ -317,7 +315,7 @@ PLANTED = {
 
 
 @pytest.mark.slow
-def test_a20_on_no_route_do_a_body_or_a_query_decide_who_may(iam: Iam) -> None:
+def test_on_no_route_do_a_body_or_a_query_decide_who_may(iam: Iam) -> None:
     """Generated over the table of rules: each refusal is the same with and without what could be taken for facts."""
     from service.authz.route_policies import ROUTE_POLICIES
 
@@ -346,7 +344,7 @@ def test_a20_on_no_route_do_a_body_or_a_query_decide_who_may(iam: Iam) -> None:
     assert asked >= 70
 
 
-def test_a17_a_key_never_has_more_than_its_creator_whatever_the_graph() -> None:
+def test_a_key_never_has_more_than_its_creator_whatever_the_graph() -> None:
     """10,000 requests over random graphs of roles, scopes, policies and authors; put to the assembled decision."""
     from client.policy.catalogue import Catalogue
     from client.policy.document import parse_document

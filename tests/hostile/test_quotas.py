@@ -1,4 +1,4 @@
-"""Limits raced for, flooded and asked for where they are not one's own. hostile B07, B09, D07, J07; checklist U22
+"""Limits raced for, flooded and asked for where they are not one's own.
 
 Every race is run on both databases; those of two processes on one PostgreSQL database.
 """
@@ -127,7 +127,6 @@ def test_a_lowering_waits_for_a_creation_and_counts_it(sandbox: Quotas) -> None:
 
 @pytest.mark.parametrize("attempt", range(5))
 def test_a_lowering_that_races_with_creations_never_ends_below_what_is_in_use(sandbox: Quotas, attempt: int) -> None:
-    """J07"""
     sandbox.give("secret", 12)
     sandbox.put("secret", *["active"] * 8)
     creations: list[Callable[[], Answer]] = [lambda: sandbox.create("secret")] * 8
@@ -155,7 +154,7 @@ def allocated(quotas: Quotas, resource_type: str) -> tuple[int, int]:
 def test_raises_of_two_tenants_at_once_never_take_the_organization_over_its_limit(
     sandbox: Quotas, attempt: int
 ) -> None:
-    """J07: each fits alone"""
+    """Each fits alone"""
     staging = Quotas(sandbox.platform, ADMIN, STAGING)
     with_room, limit = allocated(sandbox, "dns_zone")
     room = limit - with_room
@@ -169,7 +168,6 @@ def test_raises_of_two_tenants_at_once_never_take_the_organization_over_its_limi
 
 
 def test_ten_raises_at_once_end_at_one_that_was_asked_for_and_within_the_bound(sandbox: Quotas) -> None:
-    """J07"""
     bound = sandbox.report()["vcpu"]["requestable"]
     asked = [bound - 5 + step for step in range(10)]
     answers = at_once([partial(sandbox.ask, "vcpu", limit) for limit in asked])
@@ -196,7 +194,6 @@ def test_a_raise_waits_for_one_of_another_tenant_and_counts_it(sandbox: Quotas) 
 
 
 def test_of_a_hundred_requests_at_once_one_waits_for_review(sandbox: Quotas) -> None:
-    """D07, U22"""
     asks = [partial(sandbox.as_(person).ask_organization, "vcpu", 5000) for person in (OWNER, ADMIN) * 50]
     answers = at_once(asks)
     assert outcomes(answers) == {"201": 1, "QUOTA_REQUEST_PENDING": 99}
@@ -209,7 +206,6 @@ def test_of_a_hundred_requests_at_once_one_waits_for_review(sandbox: Quotas) -> 
 
 @pytest.mark.slow
 def test_two_processes_let_one_request_wait(cluster_pair: tuple[Running, Running]) -> None:
-    """U22"""
     both = [Quotas(running) for running in cluster_pair]
     for quotas in both:
         quotas.platform.token(OWNER)
@@ -219,7 +215,7 @@ def test_two_processes_let_one_request_wait(cluster_pair: tuple[Running, Running
 
 
 def test_the_database_itself_keeps_a_second_one_out(sandbox: Quotas) -> None:
-    """U22: whatever the program does"""
+    """Whatever the program does"""
     waiting = sandbox.waiting("vcpu", 5000)
     with sandbox.database() as connection:
         first = connection.execute(select(quota_requests).where(quota_requests.c.id == waiting["id"])).one()
@@ -240,7 +236,6 @@ def test_opposite_reviews_at_once_decide_once(sandbox: Quotas) -> None:
 
 
 def test_the_same_request_ten_times_at_once_is_made_once(sandbox: Quotas) -> None:
-    """J05"""
     answers = at_once([lambda: sandbox.ask("vcpu", 90, Idempotency_Key="ten-times-at-once")] * 10)
     assert {answer.status for answer in answers} == {201}
     assert len({answer.body for answer in answers}) == 1
@@ -252,7 +247,7 @@ def test_the_same_request_ten_times_at_once_is_made_once(sandbox: Quotas) -> Non
 
 @pytest.mark.slow
 def test_endless_requests_end_and_the_others_go_on(sandbox: Quotas) -> None:
-    """D07: of one tenant a hundred an hour are taken, denied or not"""
+    """Of one tenant a hundred an hour are taken, denied or not"""
     sandbox.put("secret", *["active"] * 5)
     answers = [sandbox.ask("secret", 1) for _ in range(101)]
     assert outcomes(answers) == {"201": 100, "QUOTA_REQUESTS_LIMITED": 1}
@@ -279,7 +274,7 @@ def test_an_hour_later_there_is_room_for_requests_again(sandbox: Quotas) -> None
 
 
 def test_a_stranger_learns_nothing_by_asking(platform: Running) -> None:
-    """B09: a tenant of another organization, and one there is not, in the same words"""
+    """A tenant of another organization, and one there is not, in the same words"""
     stranger = Quotas(platform, BOREALIS_OWNER, WEB_SHOP, AURORA)
     nobodys = Quotas(platform, BOREALIS_OWNER, NOBODY, NOBODY)
     bodies: list[Any] = [{"resourceType": "vcpu", "limit": 1, "reason": "x"}, {"resourceType": "image"}, [], {"x": 1}]
@@ -292,7 +287,6 @@ def test_a_stranger_learns_nothing_by_asking(platform: Running) -> None:
 
 
 def test_path_header_and_body_that_disagree_are_refused(platform: Running) -> None:
-    """B07"""
     key = Key(platform, "quotas:write")
     body: dict[str, Any] = {"resourceType": "vcpu", "limit": 201, "reason": "x"}
     here, there = Quotas(platform).path, Quotas(platform, tenant=STAGING).path

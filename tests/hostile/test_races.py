@@ -1,4 +1,4 @@
-"""Things taken away while something is put into them: either order, and nothing dangles. hostile J06, J01
+"""Things taken away while something is put into them: either order, and nothing dangles.
 
 After the races the tables are scanned: whatever names a group, a policy, a key or an identity names one that is there.
 """
@@ -76,7 +76,7 @@ def race(*asks: Callable[[], Answer]) -> list[int]:
 
 
 @pytest.mark.slow
-def test_j06_what_is_deleted_while_it_is_filled_leaves_nothing_behind(iam: Iam, platform_database: Database) -> None:
+def test_what_is_deleted_while_it_is_filled_leaves_nothing_behind(iam: Iam, platform_database: Database) -> None:
     """Groups, policies, keys and identities, each ended while it is added, attached and attached through the other."""
     for number in range(ROUNDS):
         group, policy = iam.group(f"race {number} {random.random()}"), iam.policy("race", allow("compute:*"))
@@ -105,7 +105,7 @@ def test_j06_what_is_deleted_while_it_is_filled_leaves_nothing_behind(iam: Iam, 
     assert dangling(platform_database) == []
 
 
-def test_j06_the_scan_finds_a_row_that_dangles(iam: Iam, platform_database: Database) -> None:
+def test_the_scan_finds_a_row_that_dangles(iam: Iam, platform_database: Database) -> None:
     group = iam.group(f"scanned {random.random()}")
     assert iam.add(group, "api_key", Key(iam.platform, "compute:read").id).status == 204
     with platform_database.read() as connection:
@@ -117,7 +117,7 @@ def test_j06_the_scan_finds_a_row_that_dangles(iam: Iam, platform_database: Data
         connection.execute(group_members.delete().where(group_members.c.member_id == member))
 
 
-def test_j01_of_two_who_edit_one_version_the_second_is_told_what_changed_and_nothing_is_lost(iam: Iam) -> None:
+def test_of_two_who_edit_one_version_the_second_is_told_what_changed_and_nothing_is_lost(iam: Iam) -> None:
     for _ in range(ROUNDS):
         policy = iam.policy("edited", allow("compute:*"))
         drafts = [document(allow("compute:instances:read")), document(allow("storage:buckets:read"))]

@@ -1,4 +1,4 @@
-"""Guesses at several replicas of one database are counted together. hostile C01, D01, D02"""
+"""Guesses at several replicas of one database are counted together."""
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -40,7 +40,7 @@ def rows(database: Database) -> int:
         return connection.scalar(select(func.count()).select_from(rate_limits)) or 0
 
 
-def test_d01_an_address_has_the_same_number_of_guesses_however_many_replicas_there_are(database: Database) -> None:
+def test_an_address_has_the_same_number_of_guesses_however_many_replicas_there_are(database: Database) -> None:
     instant = [0.0]
     replicas = [LoginThrottle(lambda: instant[0], database) for _ in range(3)]
     found = [heard(replicas[number % 3], ADDRESS) for number in range(3 * MAX_FAILURES_PER_ADDRESS)]
@@ -58,13 +58,13 @@ def test_d01_an_address_has_the_same_number_of_guesses_however_many_replicas_the
     replicas[0].check(ADDRESS, "in use")
 
 
-def test_d02_one_prefix_from_many_addresses_at_many_replicas_is_limited(database: Database) -> None:
+def test_one_prefix_from_many_addresses_at_many_replicas_is_limited(database: Database) -> None:
     replicas = [LoginThrottle(lambda: 0.0, database) for _ in range(3)]
     found = [heard(replicas[number % 3], f"198.51.100.{number}", "fmk_aaaaaaaa") for number in range(150)]
     assert MAX_FAILURES_PER_PREFIX <= sum(found) < 2 * MAX_FAILURES_PER_PREFIX
 
 
-async def test_c01_what_is_no_key_reaches_no_database_and_a_guess_that_was_looked_up_does(
+async def test_what_is_no_key_reaches_no_database_and_a_guess_that_was_looked_up_does(
     new_database_url: Callable[[str, bool], str], tmp_path: Path
 ) -> None:
     inside = Inside(tmp_path, new_database_url("postgresql", True), "empty")

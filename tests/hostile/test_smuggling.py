@@ -1,4 +1,4 @@
-"""One request that could be read as two: refused whole, and nothing behind it is answered. hostile H11"""
+"""One request that could be read as two: refused whole, and nothing behind it is answered."""
 
 import socket
 from collections.abc import Iterator
@@ -49,16 +49,14 @@ def said(platform: Running, request: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_h11_a_request_of_two_readings_is_refused_and_nothing_behind_it_is_answered(
-    network: Running, shape: str
-) -> None:
+def test_a_request_of_two_readings_is_refused_and_nothing_behind_it_is_answered(network: Running, shape: str) -> None:
     answer = said(network, HEAD + SHAPES[shape] + BEHIND)
     assert answer.startswith(b"HTTP/1.1 4"), answer
     assert answer.count(b"HTTP/1.1 ") == 1, answer
     assert b'"status":"ok"' not in answer
 
 
-def test_h11_the_same_without_a_fault_is_answered_twice(network: Running) -> None:
+def test_the_same_without_a_fault_is_answered_twice(network: Running) -> None:
     """Otherwise the proof above would prove nothing."""
     answer = said(
         network, HEAD + b"Content-Length: 1\r\n\r\nx" + BEHIND.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
@@ -67,7 +65,7 @@ def test_h11_the_same_without_a_fault_is_answered_twice(network: Running) -> Non
     assert b'"status":"ok"' in answer
 
 
-def test_h11_a_tenant_with_a_line_break_never_leaves_the_client() -> None:
+def test_a_tenant_with_a_line_break_never_leaves_the_client() -> None:
     for value in (f"{WEB_SHOP}\r\nX-Role: owner", f"{WEB_SHOP}\n", "a\r\n" * 2_700, WEB_SHOP + "\x00"):
         with pytest.raises(FrostError) as caught:
             tenancy.check_id(value, "--tenant")
@@ -76,7 +74,7 @@ def test_h11_a_tenant_with_a_line_break_never_leaves_the_client() -> None:
         assert len(caught.value.message) < 500
 
 
-def test_h11_eight_kilobytes_in_a_header_are_no_tenant(network: Running) -> None:
+def test_eight_kilobytes_in_a_header_are_no_tenant(network: Running) -> None:
     token = network.token(OWNER).encode()
     head = b"GET /api/v1/tenants/" + WEB_SHOP.encode() + b" HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + token
     answer = said(network, head + b"\r\nX-Tenant-Id: " + b"a" * 8192 + b"\r\nConnection: close\r\n\r\n")

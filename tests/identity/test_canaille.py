@@ -1,4 +1,4 @@
-"""Signing in at canaille by code with PKCE: a provider that leaves unsaid what oidc-provider says. checklist N02, E02
+"""Signing in at canaille by code with PKCE: a provider that leaves unsaid what oidc-provider says.
 
 Its access tokens are JWTs, but no `at+jwt`: `auth_time` is the time of each token, and `email_verified` is never there.
 It has no device codes, no `offline_access`, takes one `prompt` at a time, one whole redirect address, and no revocation
@@ -19,7 +19,7 @@ from tests.identity.provider import MEMBER, OWNER, Site
 pytestmark = pytest.mark.slow
 
 
-def test_N02_N08_login_one_silent_refresh_and_logout(canaille_site: Site, canaille: Canaille) -> None:
+def test_login_one_silent_refresh_and_logout(canaille_site: Site, canaille: Canaille) -> None:
     person = CanaillePerson("astrid")
     result = canaille.signs_in(canaille_site, person)
     assert result.code == 0, (result, canaille_site.log)
@@ -62,10 +62,10 @@ def test_without_device_codes_the_other_way_is_named(canaille_site: Site) -> Non
     assert "frost login --browser" in result.err
 
 
-def test_E02_revoke_all_keeps_out_every_token_there_is_and_the_provider_ends_the_rest(
+def test_revoke_all_keeps_out_every_token_there_is_and_the_provider_ends_the_rest(
     canaille_site: Site, canaille: Canaille
 ) -> None:
-    """The README's limit: what a refresh token brings later is a new sign-in here, until that ends at canaille."""
+    """A limit of docs/identity-providers.md: what a refresh token brings later is a new sign-in here, until that ends at canaille."""
     person = CanaillePerson("priya")
     assert canaille.signs_in(canaille_site, person).code == 0
     first = make_due(canaille_site)
@@ -80,7 +80,7 @@ def test_E02_revoke_all_keeps_out_every_token_there_is_and_the_provider_ends_the
         assert taken(canaille_site, old) == 401
     past_this_second()
     later = canaille.refreshed(stolen["refresh_token"])
-    assert taken(canaille_site, later["access_token"]) == 200, "the README says that this holds at at+jwt only"
+    assert taken(canaille_site, later["access_token"]) == 200, "the document says that this holds for at+jwt only"
     ends = next(link for link in person.consents_page(canaille.issuer).links if "/consent/revoke-trusted/" in link)
     assert person.browser.open(ends).status == 200
     with pytest.raises(HTTPError):

@@ -1,4 +1,4 @@
-"""Signing in at npm oidc-provider, over real HTTP and its real pages. checklist N02, N08, E02; RFC 8252, 8628, 8707"""
+"""Signing in at npm oidc-provider, over real HTTP and its real pages. RFC 8252, 8628, 8707"""
 
 import json
 from typing import Any
@@ -27,7 +27,7 @@ def refreshed(site: Site, refresh_token: str) -> dict[str, Any]:
         return found
 
 
-def test_N02_login_in_the_browser_and_by_device_and_logout(site: Site) -> None:
+def test_login_in_the_browser_and_by_device_and_logout(site: Site) -> None:
     """Code with PKCE to any port of the loopback; device code; the token is asked for as this platform's."""
     for words in (("--browser",), ("--device",)):
         person = Person("astrid")
@@ -60,7 +60,7 @@ def test_the_authorization_request_is_what_the_standards_ask_for(site: Site) -> 
     assert min(len(query[name][0]) for name in ("state", "nonce", "code_challenge")) >= 43
 
 
-def test_N08_C07_refresh_tokens_rotate_and_a_second_use_ends_the_session(site: Site) -> None:
+def test_refresh_tokens_rotate_and_a_second_use_ends_the_session(site: Site) -> None:
     assert site.signs_in(Person("astrid")).code == 0
     known = site.home.json("account", "session", "list")["items"]
     before = make_due(site)
@@ -77,9 +77,7 @@ def test_N08_C07_refresh_tokens_rotate_and_a_second_use_ends_the_session(site: S
     assert "frost login" in result.err
 
 
-def test_E02_revoke_all_ends_every_sign_in_also_one_the_platform_has_not_seen(
-    site: Site, provider: OidcProvider
-) -> None:
+def test_revoke_all_ends_every_sign_in_also_one_the_platform_has_not_seen(site: Site, provider: OidcProvider) -> None:
     """The hole of an issuer's refresh token: it goes on at the issuer, and its session is new here."""
     thief = site.takes_tokens(Person("astrid"))
     past_this_second()

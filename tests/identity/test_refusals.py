@@ -1,4 +1,4 @@
-"""What a person sees when the provider says no or goes away: one clear line, and the exit code. checklist N02, G41"""
+"""What a person sees when the provider says no or goes away: one clear line, and the exit code."""
 
 import pytest
 
@@ -17,7 +17,7 @@ def told(result: Result) -> str:
 
 
 @pytest.mark.parametrize("words", ["--browser", "--device"])
-def test_N02_consent_denied_is_exit_3(site: Site, words: str) -> None:
+def test_consent_denied_is_exit_3(site: Site, words: str) -> None:
     login = site.login(words)
     person = Person("astrid")
     if words == "--device":
@@ -30,20 +30,20 @@ def test_N02_consent_denied_is_exit_3(site: Site, words: str) -> None:
     assert "work" not in (site.home.config.read_text() if site.home.config.is_file() else "")
 
 
-def test_N02_a_code_that_expires_is_exit_3(site: Site, provider: OidcProvider) -> None:
+def test_a_code_that_expires_is_exit_3(site: Site, provider: OidcProvider) -> None:
     provider.tell(code=4)
     result = site.login("--device").end()
     assert result.code == 3
     assert "the code has expired before it was confirmed" in told(result)
 
 
-def test_N02_a_client_the_provider_does_not_know_is_told(own_site: Site, second_provider: OidcProvider) -> None:
+def test_a_client_the_provider_does_not_know_is_told(own_site: Site, second_provider: OidcProvider) -> None:
     second_provider.tell(refuses="frost-cli")
     result = own_site.login("--device").end()
     assert (result.code, "the identity provider does not know this client" in told(result)) == (3, True)
 
 
-def test_N02_a_resource_the_provider_gives_nothing_for_is_told(elsewhere: Site) -> None:
+def test_a_resource_the_provider_gives_nothing_for_is_told(elsewhere: Site) -> None:
     for words in ("--browser", "--device"):
         login = elsewhere.login(words)
         if words == "--browser":
@@ -52,7 +52,7 @@ def test_N02_a_resource_the_provider_gives_nothing_for_is_told(elsewhere: Site) 
         assert (result.code, "gives no tokens for this platform" in told(result)) == (3, True)
 
 
-def test_N02_a_provider_that_is_down_is_exit_7_whenever_it_goes(own_site: Site, second_provider: OidcProvider) -> None:
+def test_a_provider_that_is_down_is_exit_7_whenever_it_goes(own_site: Site, second_provider: OidcProvider) -> None:
     assert own_site.signs_in(Person("astrid")).code == 0
     second_provider.tell(code=8)
     device, browser = own_site.login("--device"), own_site.login("--browser")

@@ -1,4 +1,4 @@
-"""The screens sign in at npm oidc-provider, in a real terminal. checklist N02"""
+"""The screens sign in at npm oidc-provider, in a real terminal."""
 
 import re
 
@@ -10,7 +10,7 @@ from tests.terminal import screens
 pytestmark = pytest.mark.slow
 
 
-def test_N02_the_screens_show_a_code_and_open_once_it_is_confirmed(site: Site) -> None:
+def test_the_screens_show_a_code_and_open_once_it_is_confirmed(site: Site) -> None:
     site.home.config.parent.mkdir(mode=0o700)
     site.home.config.write_text(f"current_context: work\ncontexts:\n  work:\n    api_endpoint: {site.url}/api\n")
     site.home.config.chmod(0o600)

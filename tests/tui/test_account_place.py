@@ -16,7 +16,7 @@ ENTER = "enter"
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [(80, 24), (120, 36)])
-async def test_A01_profile_and_the_role_in_each_organization_are_in_sight(
+async def test_profile_and_the_role_in_each_organization_are_in_sight(
     shared: Home, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
 ) -> None:
     async with opened(shared, monkeypatch, size=size) as ui:
@@ -37,7 +37,7 @@ async def typed(ui: Ui, email: str) -> None:
 
 
 @pytest.mark.slow
-async def test_A04_an_account_is_deleted_only_when_its_email_was_typed_and_then_nothing_is_asked_any_more(
+async def test_an_account_is_deleted_only_when_its_email_was_typed_and_then_nothing_is_asked_any_more(
     demo: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     demo.sign_in(MEMBER)
@@ -74,7 +74,7 @@ async def test_A04_an_account_is_deleted_only_when_its_email_was_typed_and_then_
         assert (await asyncio.to_thread(demo.frost, "account", "profile")).code != 0
 
 
-async def test_A07_the_last_owner_is_told_of_which_organization_and_what_to_do(
+async def test_the_last_owner_is_told_of_which_organization_and_what_to_do(
     demo: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(demo, monkeypatch, size=(80, 24)) as ui:
@@ -94,7 +94,7 @@ async def test_A07_the_last_owner_is_told_of_which_organization_and_what_to_do(
 
 
 @pytest.mark.slow
-async def test_A05_an_account_deleted_elsewhere_ends_the_screen_with_one_question(
+async def test_an_account_deleted_elsewhere_ends_the_screen_with_one_question(
     demo: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     demo.sign_in(MEMBER)

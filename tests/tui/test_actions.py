@@ -183,7 +183,7 @@ def test_without_a_record_nothing_that_needs_one_can_be_done() -> None:
         assert actions.BY_ID[action_id].reason(empty)
 
 
-def test_U12_U20_U25_U26_who_may_ask_for_other_limits_and_of_what_is_said_before_anything_is_sent() -> None:
+def test_who_may_ask_for_other_limits_and_of_what_is_said_before_anything_is_sent() -> None:
     def reason(action: str, record: dict[str, object] = QUOTA, **members: object) -> str:
         return actions.BY_ID[action].reason(actions.Situation(record=record, tenant="t-1", **members))  # type: ignore[arg-type]
 

@@ -71,7 +71,7 @@ def test_a_key_that_works_and_that_nobody_uses_is_marked(record: dict[str, objec
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [(80, 24), (120, 36)])
-async def test_K35_own_keys_of_every_tenant_with_state_bar_and_use_are_in_sight(
+async def test_own_keys_of_every_tenant_with_state_bar_and_use_are_in_sight(
     shared: Home, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
 ) -> None:
     async with opened(shared, monkeypatch, size=size) as ui:
@@ -158,7 +158,7 @@ async def test_enter_and_the_letter_both_refuse_the_access_of_a_key_of_another_t
 
 
 @pytest.mark.slow
-async def test_K36_revoking_asks_with_no_first_and_the_key_is_refused_at_once(
+async def test_revoking_asks_with_no_first_and_the_key_is_refused_at_once(
     demo: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(demo, monkeypatch, size=(80, 24)) as ui:
@@ -188,7 +188,7 @@ async def test_K36_revoking_asks_with_no_first_and_the_key_is_refused_at_once(
 
 
 @pytest.mark.slow
-async def test_K38_marked_keys_are_deleted_together_and_are_gone_for_good(
+async def test_marked_keys_are_deleted_together_and_are_gone_for_good(
     demo: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(demo, monkeypatch) as ui:
@@ -280,7 +280,7 @@ async def test_in_a_read_only_start_the_keys_stay_and_say_why(shared: Home, monk
             await ui.expect_toast(f"{title}: frost was started with --read-only")
 
 
-async def test_K44_with_an_api_key_the_places_say_that_a_person_is_needed(
+async def test_with_an_api_key_the_places_say_that_a_person_is_needed(
     demo: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await use_key(demo, "tenant-reader")

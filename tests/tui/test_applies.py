@@ -125,7 +125,7 @@ async def test_a_run_that_is_not_there_is_not_shown_as_going_on_for_ever(monkeyp
     assert world.applies.running == []
 
 
-async def test_L29_an_own_run_waits_for_each_one_that_was_quicker(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_own_run_waits_for_each_one_that_was_quicker(monkeypatch: pytest.MonkeyPatch) -> None:
     done = {"status": "completed"}
     world = World(monkeypatch, {"theirs": [done], "third": [{"status": "running"}, done], "own": [done]})
     world.starts = [conflict("third"), "own"]

@@ -69,7 +69,7 @@ async def applied(ui: Ui) -> Ui:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
-async def test_L31_L36_an_apply_is_asked_with_its_counts_and_enter_means_no(
+async def test_an_apply_is_asked_with_its_counts_and_enter_means_no(
     shared: Home, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
 ) -> None:
     async with opened(shared, monkeypatch, size=size) as ui:
@@ -86,7 +86,7 @@ async def test_L31_L36_an_apply_is_asked_with_its_counts_and_enter_means_no(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
-async def test_L15_to_L18_a_run_is_seen_wherever_one_is_and_its_result_stays(
+async def test_a_run_is_seen_wherever_one_is_and_its_result_stays(
     paced: Home, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
 ) -> None:
     before = lacking(paced)
@@ -127,7 +127,7 @@ async def test_L15_to_L18_a_run_is_seen_wherever_one_is_and_its_result_stays(
 
 
 @pytest.mark.slow
-async def test_I07_a_run_goes_on_without_the_program_and_is_picked_up_at_the_next_start(
+async def test_a_run_goes_on_without_the_program_and_is_picked_up_at_the_next_start(
     paced: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(paced, monkeypatch) as ui:
@@ -160,7 +160,7 @@ async def test_a_run_of_somebody_else_is_seen_and_another_tenant_is_named(
 
 
 @pytest.mark.slow
-async def test_L26_one_that_runs_already_is_followed_and_an_own_one_begins_afterwards(
+async def test_one_that_runs_already_is_followed_and_an_own_one_begins_afterwards(
     paced: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(paced, monkeypatch) as ui:
@@ -176,12 +176,12 @@ async def test_L26_one_that_runs_already_is_followed_and_an_own_one_begins_after
         await ui.expect_toast("Web Shop: default tags applied:")
         await ui.until(lambda: len(runs(paced)) == 2, "the own run")
         await ui.until(lambda: runs(paced)[0]["status"] == "completed", "its end")
-        assert runs(paced)[0]["appliedTags"] == {"late": "1"}  # checklist L27
+        assert runs(paced)[0]["appliedTags"] == {"late": "1"}
         await ui.until(lambda: "Yours begins" not in ui.text and "late=1" in ui.text, "the own run shown")
 
 
 @pytest.mark.slow
-async def test_L26_a_conflict_that_nobody_saw_coming_is_met_in_the_same_way(
+async def test_a_conflict_that_nobody_saw_coming_is_met_in_the_same_way(
     paced: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(paced, monkeypatch) as ui:
@@ -213,7 +213,7 @@ async def test_an_own_run_afterwards_can_be_called_off(paced: Home, monkeypatch:
 
 
 @pytest.mark.slow
-async def test_L34_a_platform_that_is_killed_goes_on_where_it_was_and_the_screen_with_it(
+async def test_a_platform_that_is_killed_goes_on_where_it_was_and_the_screen_with_it(
     paced: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(paced, monkeypatch) as ui:
@@ -227,7 +227,7 @@ async def test_L34_a_platform_that_is_killed_goes_on_where_it_was_and_the_screen
 
 
 @pytest.mark.slow
-async def test_L34_a_connection_that_is_lost_is_said_and_the_run_is_found_again(
+async def test_a_connection_that_is_lost_is_said_and_the_run_is_found_again(
     paced: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(paced, monkeypatch, size=(80, 24)) as ui:
@@ -269,7 +269,7 @@ async def test_a_run_is_undone_after_a_review_and_takes_away_only_what_it_added(
     assert lacking(paced) == before
 
 
-async def test_L20_a_run_that_cannot_begin_says_what_to_do(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_run_that_cannot_begin_says_what_to_do(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sandbox is still being provisioned."""
     async with opened(shared, monkeypatch) as ui:
         await ui.expect("Sandbox")

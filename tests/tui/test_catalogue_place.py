@@ -14,7 +14,7 @@ ENTER = "enter"
 
 
 @pytest.mark.slow
-async def test_C01_C02_the_catalogue_is_the_platforms_and_is_filtered_while_typing(
+async def test_the_catalogue_is_the_platforms_and_is_filtered_while_typing(
     shared: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(shared, monkeypatch) as ui:
@@ -53,7 +53,7 @@ async def test_who_may_do_something_is_shown_with_the_path_and_leads_to_what_one
         await ui.expect("528 operations")
 
 
-async def test_C07_an_api_key_reads_the_catalogue_and_elsewhere_is_told_that_a_person_is_needed(
+async def test_an_api_key_reads_the_catalogue_and_elsewhere_is_told_that_a_person_is_needed(
     demo: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await use_key(demo, "tenant-reader")
@@ -68,7 +68,7 @@ async def test_C07_an_api_key_reads_the_catalogue_and_elsewhere_is_told_that_a_p
         await ui.expect_toast("New group: this context works with an API key")
 
 
-def test_C09_twenty_thousand_operations_are_filtered_with_little_work() -> None:
+def test_twenty_thousand_operations_are_filtered_with_little_work() -> None:
     """How much of a frame it takes on this machine is told by the benchmarks."""
     rows = [
         {"name": f"svc{n % 97}:res{n % 1313}:act{n}", "accessLevel": "read", "description": f"Do thing {n} on a res"}

@@ -108,7 +108,7 @@ TAGS = ("tenants", "default-tags")
         ("default-tags.add env=prod", Run("default-tags.add", "env=prod")),
     ],
 )
-def test_I01_a_command_about_default_tags_means_its_place_or_the_action_that_asks(typed: str, meant: object) -> None:
+def test_a_command_about_default_tags_means_its_place_or_the_action_that_asks(typed: str, meant: object) -> None:
     assert parse(typed, TAGS) == meant
 
 

@@ -30,7 +30,7 @@ def stored(home: Home) -> dict[str, str]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
-async def test_D01_the_set_is_there_with_its_bytes_and_fits(
+async def test_the_set_is_there_with_its_bytes_and_fits(
     shared: Home, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
 ) -> None:
     async with opened(shared, monkeypatch, size=size) as ui:
@@ -81,7 +81,7 @@ async def test_a_tag_is_added_edited_and_removed_in_the_draft_only_and_every_edi
 
 
 @pytest.mark.slow
-async def test_D14_a_tag_that_is_refused_never_reaches_the_draft(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_tag_that_is_refused_never_reaches_the_draft(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(shared, monkeypatch) as ui:
         await at_tags(ui)
         await ui.press("n")
@@ -97,7 +97,7 @@ async def test_D14_a_tag_that_is_refused_never_reaches_the_draft(shared: Home, m
 
 
 @pytest.mark.slow
-async def test_D10_ten_tags_are_full_and_the_key_says_so(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_ten_tags_are_full_and_the_key_says_so(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(shared, monkeypatch) as ui:
         await at_tags(ui)
         for number in range(6):
@@ -144,7 +144,7 @@ async def test_a_draft_is_kept_over_leaving_the_place_another_tenant_and_the_pro
 
 
 @pytest.mark.slow
-async def test_D29_a_member_sees_the_set_and_every_change_says_who_may(
+async def test_a_member_sees_the_set_and_every_change_says_who_may(
     shared: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Of Borealis Media, where the owner of Aurora Labs is a member.
@@ -165,9 +165,7 @@ async def test_D29_a_member_sees_the_set_and_every_change_says_who_may(
         await ui.expect("what they were", "► 1")
 
 
-async def test_D28_somebody_who_may_only_read_elsewhere_reads_here_too(
-    demo: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_somebody_who_may_only_read_elsewhere_reads_here_too(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     demo.sign_in(MEMBER)
     async with opened(demo, monkeypatch) as ui:
         await ui.expect_head("member@aurora.example")
@@ -191,7 +189,7 @@ async def test_read_only_keeps_the_keys_and_still_previews(shared: Home, monkeyp
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
-async def test_L36_a_preview_counts_by_type_key_and_reason_of_the_stored_set_and_of_a_draft(
+async def test_a_preview_counts_by_type_key_and_reason_of_the_stored_set_and_of_a_draft(
     shared: Home, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
 ) -> None:
     async with opened(shared, monkeypatch, size=size) as ui:
@@ -229,7 +227,7 @@ async def test_L36_a_preview_counts_by_type_key_and_reason_of_the_stored_set_and
 
 
 @pytest.mark.slow
-async def test_I06_the_copy_menu_gives_the_tags_and_the_equal_commands(
+async def test_the_copy_menu_gives_the_tags_and_the_equal_commands(
     shared: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(shared, monkeypatch) as ui:
@@ -258,7 +256,7 @@ async def test_I06_the_copy_menu_gives_the_tags_and_the_equal_commands(
         ("tenant default-tags", "4/10 tags"),
     ],
 )
-async def test_I01_the_lines_that_are_commands_in_a_shell_lead_to_the_same(
+async def test_the_lines_that_are_commands_in_a_shell_lead_to_the_same(
     shared: Home, monkeypatch: pytest.MonkeyPatch, line: str, words: str
 ) -> None:
     async with opened(shared, monkeypatch) as ui:

@@ -67,7 +67,7 @@ async def answered(ui: Ui, question: str, key: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
-async def test_D31_saving_shows_the_difference_asks_with_no_first_and_can_be_undone(
+async def test_saving_shows_the_difference_asks_with_no_first_and_can_be_undone(
     own: Home, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
 ) -> None:
     store(own, BEGIN)
@@ -91,7 +91,7 @@ async def test_D31_saving_shows_the_difference_asks_with_no_first_and_can_be_und
 
 
 @pytest.mark.slow
-async def test_D30_a_set_stored_meanwhile_is_shown_and_merged(own: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_set_stored_meanwhile_is_shown_and_merged(own: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     store(own, BEGIN)
     async with opened(own, monkeypatch) as ui:
         await edited(ui, own)
@@ -210,7 +210,7 @@ def role(home: Home, name: str) -> None:
     database.close()
 
 
-async def test_D29_a_refusal_of_the_platform_is_told_and_the_draft_stays(
+async def test_a_refusal_of_the_platform_is_told_and_the_draft_stays(
     own: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store(own, BEGIN)

@@ -16,7 +16,7 @@ DEV = ', "constraints": {"equals": {"frn:resourceTag/env": "dev"}}'
 
 
 @pytest.mark.slow
-async def test_I05_the_verdict_turns_while_it_is_typed_and_the_deciding_rule_is_lit(
+async def test_the_verdict_turns_while_it_is_typed_and_the_deciding_rule_is_lit(
     shared: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = document(rule(READ, name="reads"))

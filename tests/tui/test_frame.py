@@ -17,6 +17,7 @@ from tui.launch import Launch
 from tui.shell import actions
 from tui.shell.app import FrostApp
 from tui.state import preferences
+from tui.tenants.screen import Tenants
 
 ENTER = "enter"
 
@@ -176,7 +177,7 @@ async def test_keys_of_ones_own_win_and_conflicts_are_told_at_the_start(
 
 
 @pytest.mark.parametrize("size", [(80, 24), (60, 16), (100, 30), (200, 60)])
-async def test_I03_everything_needed_fits(shared: Home, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]) -> None:
+async def test_everything_needed_fits(shared: Home, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]) -> None:
     async with opened(shared, monkeypatch, size=size) as ui:
         await ui.expect("Data Lake", "Newsroom", "? help")
         await ui.expect_head("Web Shop")
@@ -188,9 +189,7 @@ async def test_I03_everything_needed_fits(shared: Home, monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("size", [(59, 24), (80, 15), (1, 1), (3, 2)])
-async def test_I03_a_screen_too_small_says_so(
-    shared: Home, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
-) -> None:
+async def test_a_screen_too_small_says_so(shared: Home, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]) -> None:
     async with opened(shared, monkeypatch, size=size) as ui:
         if size[0] > 20:
             await ui.expect("frost needs 60 × 16", f"this is {size[0]} × {size[1]}")
@@ -359,7 +358,7 @@ async def test_esc_never_leaves_and_q_leaves_only_at_the_root(shared: Home, monk
         await ui.until(lambda: not ui.app.is_running, "the end")
 
 
-async def test_I03_the_keys_of_the_list_work_again_after_the_screen_was_too_small(
+async def test_the_keys_of_the_list_work_again_after_the_screen_was_too_small(
     shared: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(shared, monkeypatch) as ui:
@@ -421,3 +420,15 @@ async def test_signing_out_is_no_reason_to_ask_for_signing_in(demo_slow: Home, m
         await ui.expect_toast("you signed out; r signs in")
         await ui.press("r")
         await ui.expect("You are not signed in")
+
+
+async def test_a_list_without_an_action_of_its_own_shows_the_details_of_the_opened_record(
+    shared: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(shared, monkeypatch, size=(80, 24)) as ui:
+        await ui.expect("Data Lake")
+        monkeypatch.setattr(Tenants, "PRIMARY", "list.detail")
+        await ui.press("down", ENTER)
+        await ui.expect("Organization")
+        await ui.press("escape")
+        await ui.expect("Data Lake")

@@ -163,7 +163,7 @@ async def test_a_group_changed_meanwhile_is_said_and_what_was_typed_stays(
 
 
 @pytest.mark.slow
-async def test_R05_a_name_that_is_taken_is_said_in_the_form(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_name_that_is_taken_is_said_in_the_form(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(demo, monkeypatch) as ui:
         await ui.press("3")
         await ui.expect("on call")
@@ -256,7 +256,7 @@ async def test_read_only_keeps_the_keys_and_says_why(shared: Home, monkeypatch: 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [(80, 24), (120, 36)])
-async def test_I03_groups_members_and_the_question_fit(
+async def test_groups_members_and_the_question_fit(
     shared: Home, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
 ) -> None:
     async with opened(shared, monkeypatch, size=size) as ui:
@@ -271,7 +271,7 @@ async def test_I03_groups_members_and_the_question_fit(
         await ui.expect("What old-deploy may do", "compute:instances:attach-interface" if size[0] > 100 else "allowed")
 
 
-async def test_I06_every_action_of_a_group_shows_its_command(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_every_action_of_a_group_shows_its_command(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(shared, monkeypatch) as ui:
         await ui.press("3")
         await ui.expect("deployers")

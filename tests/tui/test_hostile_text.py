@@ -1,4 +1,4 @@
-"""Text from outside through every widget and a real terminal: shown, never obeyed (hostile F01 to F08)."""
+"""Text from outside through every widget and a real terminal: shown, never obeyed."""
 
 import importlib
 import json

@@ -146,7 +146,7 @@ async def test_the_instant_shown_is_the_expiry_of_the_key(
         assert datetime.fromisoformat(made["expiresAt"]) == datetime.fromisoformat(exact.replace(" ", "T"))
 
 
-async def test_K24_a_date_of_ones_own_is_the_end_of_that_day_here_and_what_is_wrong_is_said_at_the_field(
+async def test_a_date_of_ones_own_is_the_end_of_that_day_here_and_what_is_wrong_is_said_at_the_field(
     demo: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(demo, monkeypatch, size=(80, 24)) as ui:
@@ -177,7 +177,7 @@ async def test_K24_a_date_of_ones_own_is_the_end_of_that_day_here_and_what_is_wr
         assert made["expiresAt"] == f"{day}T23:59:59Z"
 
 
-async def test_K46_refusals_of_the_platform_stand_in_the_form_and_nothing_typed_is_lost(
+async def test_refusals_of_the_platform_stand_in_the_form_and_nothing_typed_is_lost(
     demo: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(demo, monkeypatch) as ui:
@@ -208,7 +208,7 @@ async def test_K46_refusals_of_the_platform_stand_in_the_form_and_nothing_typed_
         assert (made["rateLimit"], made["scopes"]) == (60, ["dns:read"])
 
 
-async def test_K10_what_the_role_lacks_and_what_nothing_enforces_is_said_at_the_scope(
+async def test_what_the_role_lacks_and_what_nothing_enforces_is_said_at_the_scope(
     demo: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     demo.sign_in(VIEWER)
@@ -226,7 +226,7 @@ async def test_K10_what_the_role_lacks_and_what_nothing_enforces_is_said_at_the_
         await ui.gone("× lacks it")
 
 
-async def test_K37_a_rotated_key_goes_on_until_it_was_said_and_the_new_one_has_its_groups(
+async def test_a_rotated_key_goes_on_until_it_was_said_and_the_new_one_has_its_groups(
     demo: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(demo, monkeypatch) as ui:

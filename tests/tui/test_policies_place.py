@@ -89,7 +89,7 @@ async def test_a_policy_is_attached_to_several_at_once_and_detached_by_marks(
 
 
 @pytest.mark.slow
-async def test_O42_a_version_differs_in_text_and_in_effect_and_is_rolled_back_to(
+async def test_a_version_differs_in_text_and_in_effect_and_is_rolled_back_to(
     demo: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(demo, monkeypatch) as ui:
@@ -208,7 +208,7 @@ async def test_what_becomes_inert_is_said_before(demo: Home, monkeypatch: pytest
 
 
 @pytest.mark.slow
-async def test_O31_a_viewer_is_refused_with_a_counterexample(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_viewer_is_refused_with_a_counterexample(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     demo.start()
     desk = Desk(demo)
     policy = desk.policy(EVERYTHING, name="a lot")
@@ -293,7 +293,7 @@ async def test_a_policy_written_elsewhere_appears_by_its_signal_and_the_cursor_s
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 36)])
-async def test_I03_policies_versions_and_the_difference_fit(
+async def test_policies_versions_and_the_difference_fit(
     shared: Home, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
 ) -> None:
     async with opened(shared, monkeypatch, size=size) as ui:

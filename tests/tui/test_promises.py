@@ -1,7 +1,4 @@
-"""What holds in every place: where one works is said, a switch drops the former tenant's rows, a question says of what.
-
-checklist I02, I04
-"""
+"""Every screen names its tenant, drops the rows of the former tenant after a switch, and asks with the name."""
 
 import pytest
 
@@ -16,7 +13,7 @@ async def place(ui: Ui, name: str) -> None:
     await ui.until(lambda: ui.app.frame.place is not None and ui.app.frame.place.record is not None, f"rows of {name}")
 
 
-async def test_I02_every_place_says_context_organization_tenant_and_kind_of_credential(
+async def test_every_place_says_context_organization_tenant_and_kind_of_credential(
     shared: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(shared, monkeypatch, size=(80, 24)) as ui:
@@ -28,7 +25,7 @@ async def test_I02_every_place_says_context_organization_tenant_and_kind_of_cred
 
 
 @pytest.mark.slow
-async def test_I02_a_switch_drops_the_former_tenants_rows_in_every_open_place(
+async def test_a_switch_drops_the_former_tenants_rows_in_every_open_place(
     shared: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     of_a_tenant = ("policies", "groups", "quotas", "default-tags", "activity")
@@ -64,7 +61,7 @@ QUESTIONS = {
 
 
 @pytest.mark.parametrize("action", QUESTIONS)
-async def test_I04_a_question_names_thing_tenant_and_effect_and_enter_does_nothing(
+async def test_a_question_names_thing_tenant_and_effect_and_enter_does_nothing(
     shared: Home, monkeypatch: pytest.MonkeyPatch, action: str
 ) -> None:
     name, key, named = QUESTIONS[action]

@@ -51,7 +51,7 @@ async def told(home: Home, path: str) -> list[dict[str, Any]]:
     return requests
 
 
-async def test_U01_U03_U10_U13_raised_to_the_bound_at_once_and_lowered_only_after_a_question(
+async def test_raised_to_the_bound_at_once_and_lowered_only_after_a_question(
     demo: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(demo, monkeypatch, size=(80, 24)) as ui:
@@ -88,9 +88,7 @@ async def test_U01_U03_U10_U13_raised_to_the_bound_at_once_and_lowered_only_afte
         assert [one["reason"] for one in await told(demo, REQUESTS)] == ["over", "launch"]
 
 
-async def test_U02_U06_U09_U12_U15_to_U18_what_would_come_to_nothing_is_not_sent(
-    shared: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_what_would_come_to_nothing_is_not_sent(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(shared, monkeypatch) as ui:
         await form(ui, "instance")
         for limit, reason, words in (
@@ -114,7 +112,7 @@ async def test_U02_U06_U09_U12_U15_to_U18_what_would_come_to_nothing_is_not_sent
         assert await told(shared, REQUESTS) == []
 
 
-async def test_U19_U21_U23_above_the_bound_the_organization_is_asked_and_the_review_is_seen(
+async def test_above_the_bound_the_organization_is_asked_and_the_review_is_seen(
     demo: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(demo, monkeypatch) as ui:
@@ -154,7 +152,7 @@ async def test_U19_U21_U23_above_the_bound_the_organization_is_asked_and_the_rev
         await ui.expect("● 150: at once, no review is needed up to 150")
 
 
-async def test_a_request_is_made_again_from_the_list_and_U04_memory_is_told_in_both_units(
+async def test_a_request_is_made_again_from_the_list_and_memory_is_told_in_both_units(
     demo: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(demo, monkeypatch, size=(80, 24)) as ui:
@@ -174,7 +172,7 @@ async def test_a_request_is_made_again_from_the_list_and_U04_memory_is_told_in_b
         assert ui.app.is_running
 
 
-async def test_U11_a_bound_that_moved_meanwhile_is_told_and_what_was_typed_stays(
+async def test_a_bound_that_moved_meanwhile_is_told_and_what_was_typed_stays(
     demo: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(demo, monkeypatch) as ui:
@@ -193,7 +191,7 @@ async def test_U11_a_bound_that_moved_meanwhile_is_told_and_what_was_typed_stays
         assert json.dumps(await told(demo, REQUESTS)) == "[]"
 
 
-async def test_I07_a_request_that_cannot_be_sent_leaves_the_form_as_it_is(
+async def test_a_request_that_cannot_be_sent_leaves_the_form_as_it_is(
     demo: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(demo, monkeypatch) as ui:

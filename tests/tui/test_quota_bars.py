@@ -68,9 +68,7 @@ def stacked(one: dict[str, Any], cells: int = 12) -> str:
         ({"used": 3, "limit": 0}, "no allowance"),
     ],
 )
-def test_Q03_Q09_Q17_a_bar_says_use_limit_and_what_may_be_asked_without_colour(
-    members: dict[str, Any], line: str
-) -> None:
+def test_a_bar_says_use_limit_and_what_may_be_asked_without_colour(members: dict[str, Any], line: str) -> None:
     assert drawn(quota(**members)) == line
     assert len(line) == 8 + 1 + bars.PAST
 
@@ -96,7 +94,7 @@ def test_a_share_is_100_only_when_it_is_all(used: int | None, limit: int, text: 
     assert (bars.share_text(one), bars.tone(one)) == (text, tone)
 
 
-def test_Q17_over_the_limit_has_a_sign_and_unknown_stands_last_when_the_tightest_come_first() -> None:
+def test_over_the_limit_has_a_sign_and_unknown_stands_last_when_the_tightest_come_first() -> None:
     shown = table.Shown(lambda: 61)
     columns = {column.key: column for column in table.columns(shown)}
     assert columns["share"].text(quota(used=25)).startswith("125% ! ")
@@ -117,16 +115,16 @@ def test_Q17_over_the_limit_has_a_sign_and_unknown_stands_last_when_the_tightest
         ({"used": 3, "limit": 9, "unit": "shards"}, "3 shards of 9 shards"),
     ],
 )
-def test_Q05_Q06_Q07_Q08_figures_stand_in_the_unit_people_read(members: dict[str, Any], text: str) -> None:
+def test_figures_stand_in_the_unit_people_read(members: dict[str, Any], text: str) -> None:
     assert table.figures_text(quota(**members)) == text
 
 
-def test_Q16_a_type_that_is_not_known_here_is_called_as_the_service_calls_it() -> None:
+def test_a_type_that_is_not_known_here_is_called_as_the_service_calls_it() -> None:
     assert table.name_text({"resourceType": "warp_core", "limit": 1}) == "warp_core"
     assert table.name_text({"resourceType": "warp_core", "title": "Warp cores", "limit": 1}) == "Warp cores"
 
 
-def test_Q11_Q12_an_organizations_limit_stands_in_the_parts_its_tenants_have() -> None:
+def test_an_organizations_limit_stands_in_the_parts_its_tenants_have() -> None:
     assert stacked(shared()) == "►━━a b━······".replace(" ", "")
     assert stacked(shared(limit=120)) == "►━━━━━a━b━━━"
     assert stacked(shared(limit=60, allocated=120)) == "►━━━━━a━b━━━"  # given more than there is
@@ -159,7 +157,7 @@ SPACE_AT_80 = 61
 
 
 @pytest.mark.parametrize(("used", "limit", "cells"), [(4, 20, 11), (1_714_800, 2_000_000, 4), (10**15, 10**16, 3)])
-def test_I03_a_bar_gives_way_to_long_figures_and_is_not_cut_at_80_columns(used: int, limit: int, cells: int) -> None:
+def test_a_bar_gives_way_to_long_figures_and_is_not_cut_at_80_columns(used: int, limit: int, cells: int) -> None:
     shown = table.Shown(lambda: SPACE_AT_80)
     rows = [quota(title="Kubernetes clusters", used=used, limit=limit, unit="gb", requestable=limit * 2)]
     shown.take(rows)
@@ -182,12 +180,12 @@ def test_a_tenant_that_is_not_yours_to_enter_has_no_name_and_no_use_in_the_legen
 
 
 @pytest.mark.parametrize("text", ["40.5", "-1", "+40", "1e3", "0x28", "1_000", "４０", "٤٠", "", " 4", "²", "forty"])
-def test_U06_a_limit_is_a_whole_number_in_plain_digits(text: str) -> None:
+def test_a_limit_is_a_whole_number_in_plain_digits(text: str) -> None:
     with pytest.raises(ValueError, match="whole number in plain digits"):
         whole_number(text)
 
 
-def test_U07_a_limit_is_at_most_two_to_the_53rd() -> None:
+def test_a_limit_is_at_most_two_to_the_53rd() -> None:
     assert whole_number(str(LARGEST)) == LARGEST
     assert whole_number("0" * 5000 + "7") == 7
     for text in (str(LARGEST + 1), "9" * 6000):
@@ -195,7 +193,7 @@ def test_U07_a_limit_is_at_most_two_to_the_53rd() -> None:
             whole_number(text)
 
 
-def test_U02_a_reason_is_neither_blank_nor_longer_than_500_characters() -> None:
+def test_a_reason_is_neither_blank_nor_longer_than_500_characters() -> None:
     assert kept_reason("  e\u0301 \n") == "é"
     assert len(kept_reason("x" * 500)) == 500
     for text in ("", " \n\t", "x" * 501):
@@ -223,7 +221,7 @@ def test_U02_a_reason_is_neither_blank_nor_longer_than_500_characters() -> None:
         ({"unit": "mb", "limit": 1024, "requestable": 262144}, 131072, AT_ONCE, "131072 MB (128 GB)"),
     ],
 )
-def test_U03_U04_U09_to_U18_what_a_request_comes_to_is_said_before_it_is_sent(
+def test_what_a_request_comes_to_is_said_before_it_is_sent(
     members: dict[str, Any], limit: int, outcome: str, words: str
 ) -> None:
     found = foreseen(quota(**members), limit)
@@ -231,7 +229,7 @@ def test_U03_U04_U09_to_U18_what_a_request_comes_to_is_said_before_it_is_sent(
     assert words in found.words
 
 
-def test_U21_U24_of_an_organization_higher_and_lower_wait_and_one_request_at_a_time() -> None:
+def test_of_an_organization_higher_and_lower_wait_and_one_request_at_a_time() -> None:
     assert foreseen_of_organization(shared(), 300, None).outcome == WAITS
     lower = foreseen_of_organization(shared(), 100, None)
     assert lower.outcome == WAITS
@@ -253,7 +251,7 @@ def test_what_an_organization_needs_is_just_what_lets_the_tenant_be_raised(
     assert bound == wanted
 
 
-def test_U23_a_request_that_waited_and_does_no_more_is_news() -> None:
+def test_a_request_that_waited_and_does_no_more_is_news() -> None:
     before = [{"id": "a", "status": "pending"}, {"id": "b", "status": "pending"}, {"id": "c", "status": "approved"}]
     now = [{"id": "a", "status": "rejected"}, {"id": "b", "status": "pending"}, {"id": "d", "status": "approved"}]
     assert [one["id"] for one in table.decided(before, now)] == ["a"]

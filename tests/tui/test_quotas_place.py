@@ -35,7 +35,7 @@ async def gone(ui: Ui, words: str) -> None:
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 36)])
-async def test_Q01_I03_every_limit_is_in_sight_with_its_use_and_a_bar_the_tightest_first(
+async def test_every_limit_is_in_sight_with_its_use_and_a_bar_the_tightest_first(
     shared: Home, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
 ) -> None:
     async with opened(shared, monkeypatch, size=size) as ui:
@@ -53,9 +53,7 @@ async def test_Q01_I03_every_limit_is_in_sight_with_its_use_and_a_bar_the_tighte
         assert "…" not in "".join(line for line in ui.text.splitlines()[4:-1] if " of " in line)
 
 
-async def test_Q03_Q09_Q10_the_details_are_exact_and_say_what_figures_mean(
-    shared: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_details_are_exact_and_say_what_figures_mean(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(shared, monkeypatch) as ui:
         await quotas(ui)
         await on(ui, "ram")
@@ -94,7 +92,7 @@ async def test_quotas_are_filtered_by_what_they_are_and_sorted_as_wanted(
 
 
 @pytest.mark.slow
-async def test_Q17_over_the_limit_carries_a_sign_and_I02_another_tenant_shows_its_own(
+async def test_over_the_limit_carries_a_sign_and_another_tenant_shows_its_own(
     shared: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(shared, monkeypatch, launch=Launch(read_only=True)) as ui:
@@ -115,7 +113,7 @@ async def test_Q17_over_the_limit_carries_a_sign_and_I02_another_tenant_shows_it
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 36)])
-async def test_Q11_Q12_Q13_the_organizations_limits_stand_by_tenant_and_one_key_leads_there_and_back(
+async def test_the_organizations_limits_stand_by_tenant_and_one_key_leads_there_and_back(
     shared: Home, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
 ) -> None:
     async with opened(shared, monkeypatch, size=size) as ui:
@@ -157,7 +155,7 @@ async def test_another_tenant_of_the_same_organization_keeps_its_view_and_one_of
                 await ui.expect("►  Data Lake", "Quotas of Aurora Labs")
         await ui.expect_head("Newsroom")
         await ui.expect("Share ▼", "26 quotas", "no allowance")
-        await ui.gone("Custom images")  # none are allowed, and nobody can ask for them (Q10)
+        await ui.gone("Custom images")  # none are allowed, and nobody can ask for them
         await ui.gone("Quotas of Aurora Labs")
 
 
@@ -190,7 +188,7 @@ async def test_in_a_read_only_start_the_keys_stay_and_say_why(shared: Home, monk
         await ui.expect_toast("frost was started with --read-only")
 
 
-async def test_Q14_Q15_U20_U25_a_key_sees_its_own_tenant_and_asks_only_with_the_scope(
+async def test_a_key_sees_its_own_tenant_and_asks_only_with_the_scope(
     demo: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await use_key(demo, "tenant-reader")
@@ -223,7 +221,7 @@ async def test_a_list_nobody_has_read_yet_is_not_said_to_be_empty(
         assert "0 quotas" not in ui.text
 
 
-async def test_I06_what_is_copied_is_the_row_its_type_and_the_equal_commands(
+async def test_what_is_copied_is_the_row_its_type_and_the_equal_commands(
     shared: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(shared, monkeypatch) as ui:

@@ -21,7 +21,7 @@ def questions(ui: Ui) -> int:
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 36)])
-async def test_E01_sessions_of_every_device_are_listed_and_this_one_is_marked(
+async def test_sessions_of_every_device_are_listed_and_this_one_is_marked(
     shared: Home, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
 ) -> None:
     async with opened(shared, monkeypatch, size=size) as ui:
@@ -34,7 +34,7 @@ async def test_E01_sessions_of_every_device_are_listed_and_this_one_is_marked(
 
 
 @pytest.mark.slow
-async def test_E02_ending_all_asks_with_no_first_and_then_signs_in_again_with_the_view_as_it_was(
+async def test_ending_all_asks_with_no_first_and_then_signs_in_again_with_the_view_as_it_was(
     demo: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(demo, monkeypatch) as ui:
@@ -56,7 +56,7 @@ async def test_E02_ending_all_asks_with_no_first_and_then_signs_in_again_with_th
         assert questions(ui) == 1
         assert demo.request("GET", "/api/v1/me", token=before).status == 401
         key = demo.world_key("tenant-reader")
-        assert demo.request("GET", "/api/v1/tenants", key=key).status == 200  # checklist E04
+        assert demo.request("GET", "/api/v1/tenants", key=key).status == 200
         await ui.heard()
         await ui.press(ENTER)
         await ui.expect_toast("Signed in to local")
@@ -66,7 +66,7 @@ async def test_E02_ending_all_asks_with_no_first_and_then_signs_in_again_with_th
 
 
 @pytest.mark.slow
-async def test_E03_a_session_ended_elsewhere_is_said_within_seconds_and_everything_stops_asking(
+async def test_a_session_ended_elsewhere_is_said_within_seconds_and_everything_stops_asking(
     demo: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[object] = []

@@ -1,4 +1,4 @@
-"""The draft of default tags, and what is said of applies: pure, without a screen. checklist D10, D31, L15 to L20"""
+"""The draft of default tags, and what is said of applies: pure, without a screen."""
 
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,7 +23,7 @@ def marks(draft: TagDraft) -> dict[str, str]:
     return {row["key"]: row["mark"] for row in draft.rows()}
 
 
-def test_D31_rows_tell_what_saving_would_add_change_and_remove() -> None:
+def test_rows_tell_what_saving_would_add_change_and_remove() -> None:
     draft = TagDraft(STORED, 3)
     assert marks(draft) == {"env": "", "team": ""}
     draft.put("env", "dev", "env")
@@ -35,7 +35,7 @@ def test_D31_rows_tell_what_saving_would_add_change_and_remove() -> None:
     assert draft.dirty
 
 
-def test_D08_a_value_that_is_empty_is_not_shown_as_one_that_is_unknown() -> None:
+def test_a_value_that_is_empty_is_not_shown_as_one_that_is_unknown() -> None:
     draft = TagDraft({"a": "", "env": "prod"}, 1)
     value = next(column for column in TAG.columns if column.key == "value")
     assert [value.text(row) for row in draft.rows()] == ["(empty)", "prod"]
@@ -69,7 +69,7 @@ def test_what_is_put_as_it_is_already_is_no_edit() -> None:
     assert not draft.undoable
 
 
-def test_D10_the_eleventh_tag_is_refused_and_another_value_for_the_tenth_is_not() -> None:
+def test_the_eleventh_tag_is_refused_and_another_value_for_the_tenth_is_not() -> None:
     draft = TagDraft({f"k{number}": "" for number in range(10)}, 1)
     assert draft.problem_of("more", "") == "a tenant has at most 10 default tags"
     assert draft.problem_of("k9", "new", "k9") is None
@@ -118,7 +118,7 @@ def test_what_was_saved_is_no_edit_any_more_and_what_was_edited_meanwhile_still_
     assert draft.undoable
 
 
-def test_D30_a_merge_keeps_theirs_and_lays_ours_over_it() -> None:
+def test_a_merge_keeps_theirs_and_lays_ours_over_it() -> None:
     draft = TagDraft({"env": "prod", "team": "core", "old": "1"}, 3)
     draft.put("env", "dev", "env")
     draft.put("new", "1")
@@ -241,14 +241,14 @@ def test_a_step_that_is_no_place_among_types_is_none(step: object) -> None:
     assert apply.place_among("instance (8/14)") == ("instance", 8, 14)
 
 
-def test_L18_a_reason_nobody_here_knows_is_shown_as_it_was_sent() -> None:
+def test_a_reason_nobody_here_knows_is_shown_as_it_was_sent() -> None:
     assert apply.reason_text("quantum_flux") == "quantum_flux"
     assert apply.short_reason("quantum_flux") == "quantum_flux"
     assert set(apply.SHORT) == set(apply.REASONS)
     assert "over its tag limit" in apply.reason_text("tag_budget")
 
 
-def test_L17_failures_stand_first_and_a_type_that_could_not_be_listed_says_so() -> None:
+def test_failures_stand_first_and_a_type_that_could_not_be_listed_says_so() -> None:
     result = {
         "failures": [{"resourceType": "bucket", "resourceId": "", "reason": "backend_unavailable"}],
         "skipped": [{"resourceType": "volume", "resourceId": "v-1", "resourceName": "root", "reason": "boot_volume"}],
@@ -289,13 +289,13 @@ def test_no_line_of_progress_is_longer_than_there_is_room(cells: int) -> None:
         assert name == "examined" or f"{number:,} {name}" in lines(many, cells)
 
 
-def test_L15_progress_says_how_far_what_and_how_many() -> None:
+def test_progress_says_how_far_what_and_how_many() -> None:
     text = lines(RUNNING)
     for words in ("applying", "57%", "kubernetes_cluster (38/44)", "4 updated", "3 unchanged", "2 skipped", "1 failed"):
         assert words in text
 
 
-def test_L20_a_run_that_failed_as_a_whole_says_why_and_what_to_do() -> None:
+def test_a_run_that_failed_as_a_whole_says_why_and_what_to_do() -> None:
     failed = {"status": "failed", "error": "the tags could not be read", "errorCode": "Unavailable"}
     assert "! the tags could not be read [Unavailable]" in lines(failed)
     assert "apply again shortly" in lines(failed)
@@ -304,7 +304,7 @@ def test_L20_a_run_that_failed_as_a_whole_says_why_and_what_to_do() -> None:
     assert "apply again shortly" in words
 
 
-def test_L35_a_completed_run_without_a_result_is_not_called_done() -> None:
+def test_a_completed_run_without_a_result_is_not_called_done() -> None:
     text = lines({"status": "completed"}, 120)
     assert "what it did is not known" in text
     assert "! over" in text

@@ -30,7 +30,7 @@ class Place(Row):
     NAME: ClassVar[str]
     TITLE: ClassVar[str]
     KIND: ClassVar[Kind]
-    PRIMARY: ClassVar[str]
+    PRIMARY: ClassVar[str] = "list.detail"
     """The action of Enter."""
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings(actions.LIST)]
 
@@ -260,7 +260,10 @@ class Place(Row):
         again = view.sort_column is not None and view.sort_column.key == column.key
         self.table.sort_by(column, reverse=again and not view.reverse)
 
-    def do_detail(self) -> None:
+    def do_detail(self, record_id: str = "") -> None:
+        """Show the details of a record; without an id, of the record under the cursor."""
+        if record_id:
+            self.select(record_id)
         if self.screen.has_class("-wide"):
             self.do_into_detail()
         elif self.has_class("-detail"):

@@ -202,10 +202,7 @@ class Collected(Place):
     # Common actions
 
     def do_show(self, record_id: str = "") -> None:
-        """Show the details of a record; without an id, of the record under the cursor."""
-        if record_id:
-            self.select(record_id)
-        self.do_detail()
+        self.do_detail(record_id)
 
     # Copying
 
