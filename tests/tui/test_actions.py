@@ -23,18 +23,18 @@ from tui.quotas.organization import OrganizationQuotas
 from tui.quotas.requests import QuotaRequests
 from tui.quotas.screen import Quotas
 from tui.shell import actions, routes
-from tui.shell.list_screen import Place
-from tui.shell.main_screen import FrameScreen
+from tui.shell.list_screen import ListScreen
+from tui.shell.main_screen import MainScreen
 from tui.tenants.screen import Tenants
 
-PLACES = (
+SCREENS = (
     *(Tenants, Policies, Attachments, Versions, Groups, Members, Access, Catalogue, Who, Contexts),
     *(ApiKeys, Sessions, Account),
     *(Quotas, OrganizationQuotas, QuotaRequests),
     *(DefaultTags, TagVersions, ApplyPreview, Apply, ApplyRuns, Untouched),
     *(Activity, ActivityOf, OrganizationActivity),
 )
-DOERS = {"app": FrameScreen, "list": Place, **{place.NAME: place for place in PLACES}}
+DOERS = {"app": MainScreen, "list": ListScreen, **{screen.NAME: screen for screen in SCREENS}}
 TENANT = {
     "id": "01a0c0de-0000-7000-8000-000000000001",
     "displayName": "Web Shop's $(reboot)",
@@ -101,16 +101,16 @@ def test_every_action_has_somebody_who_does_it(action: actions.Action) -> None:
 
 
 def test_every_place_has_a_door_and_a_primary_action() -> None:
-    assert {place.NAME for place in PLACES} == set(routes.BY_NAME)
-    for place in PLACES:
-        assert actions.BY_ID[place.PRIMARY].scope == place.NAME
+    assert {screen.NAME for screen in SCREENS} == set(routes.BY_NAME)
+    for screen in SCREENS:
+        assert actions.BY_ID[screen.PRIMARY].scope == screen.NAME
 
 
 @pytest.mark.parametrize("action", actions.ACTIONS, ids=lambda action: action.id)
 def test_an_equal_command_is_read_back_by_a_shell_as_it_was_meant(action: actions.Action) -> None:
     record = RECORDS.get(action.scope, TENANT)
-    situation = actions.Situation(record=record, subject="s-1", tenant_before="01a0c0de-0000-7000-8000-000000000002")
-    command = action.command(situation)
+    context = actions.ActionContext(record=record, subject="s-1", tenant_before="01a0c0de-0000-7000-8000-000000000002")
+    command = action.command(context)
     if command:
         words = shlex.split(command)
         assert words[0] == "frost"
@@ -143,39 +143,39 @@ def test_what_changes_platform_or_config_is_refused_in_a_read_only_context_and_s
     }
     for action in writing:
         record = RECORDS[action.scope]
-        situation = actions.Situation(record=record, read_only="the context prod is read-only", creatable=("org-1",))
-        assert action.reason(situation) == "the context prod is read-only"
+        context = actions.ActionContext(record=record, read_only="the context prod is read-only", creatable=("org-1",))
+        assert action.reason(context) == "the context prod is read-only"
 
 
 def test_with_an_api_key_groups_and_policies_say_that_a_person_is_needed() -> None:
     for action in actions.of_scope("policies", "attachments", "versions", "groups", "members", "access", "who"):
-        situation = actions.Situation(record=RECORDS[action.scope], tenant="t-1", keyed=True)
-        assert "a person who is signed in" in action.reason(situation), action.id
+        context = actions.ActionContext(record=RECORDS[action.scope], tenant="t-1", keyed=True)
+        assert "a person who is signed in" in action.reason(context), action.id
 
 
 def test_with_an_api_key_what_a_person_alone_may_do_with_keys_and_sessions_says_so() -> None:
     for action in actions.of_scope("api-keys", "sessions", "account"):
-        situation = actions.Situation(record=RECORDS[action.scope], tenant="t-1", keyed=True, identity_known=True)
+        context = actions.ActionContext(record=RECORDS[action.scope], tenant="t-1", keyed=True, identity_known=True)
         wanted = "" if action.id == "account.tenants" else "a person who is signed in"
-        assert wanted in action.reason(situation), action.id
+        assert wanted in action.reason(context), action.id
 
 
 def test_a_key_of_another_tenant_and_one_that_is_over_say_why_they_wait() -> None:
-    elsewhere = actions.Situation(record=KEY, tenant="t-2")
+    elsewhere = actions.ActionContext(record=KEY, tenant="t-2")
     assert actions.BY_ID["api-keys.access"].reason(elsewhere) == "this key belongs to Web Shop: use that tenant first"
     assert actions.BY_ID["api-keys.revoke"].reason(elsewhere) == ""
-    over = actions.Situation(record={**KEY, "status": "expired"}, tenant="t-1")
+    over = actions.ActionContext(record={**KEY, "status": "expired"}, tenant="t-1")
     assert "this one is expired" in actions.BY_ID["api-keys.rotate"].reason(over)
 
 
 def test_a_plain_member_is_told_who_may_rename_before_anything_is_sent() -> None:
-    reason = actions.BY_ID["tenants.rename"].reason(actions.Situation(record={**TENANT, "role": "member"}))
+    reason = actions.BY_ID["tenants.rename"].reason(actions.ActionContext(record={**TENANT, "role": "member"}))
     assert "owner or admin" in reason
     assert "Aurora Labs" in reason
 
 
 def test_without_a_record_nothing_that_needs_one_can_be_done() -> None:
-    empty = actions.Situation()
+    empty = actions.ActionContext()
     for action_id in (
         *("tenants.use", "tenants.rename", "contexts.use", "contexts.edit", "contexts.sign_out"),
         *("policies.edit", "policies.delete", "groups.open", "groups.delete", "members.remove", "catalogue.who"),
@@ -185,7 +185,7 @@ def test_without_a_record_nothing_that_needs_one_can_be_done() -> None:
 
 def test_U12_U20_U25_U26_who_may_ask_for_other_limits_and_of_what_is_said_before_anything_is_sent() -> None:
     def reason(action: str, record: dict[str, object] = QUOTA, **members: object) -> str:
-        return actions.BY_ID[action].reason(actions.Situation(record=record, tenant="t-1", **members))  # type: ignore[arg-type]
+        return actions.BY_ID[action].reason(actions.ActionContext(record=record, tenant="t-1", **members))  # type: ignore[arg-type]
 
     image = {"resourceType": "image", "limit": 5}
     for action in ("quotas.request", "quotas.request_organization", "organization-quotas.request", "requests.again"):

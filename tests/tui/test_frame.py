@@ -148,7 +148,7 @@ async def test_copying_gives_the_id_and_the_equal_command(shared: Home, monkeypa
     async with opened(shared, monkeypatch) as ui:
         await ui.expect("Data Lake")
         await ui.cursor_on("Data Lake")
-        lake = str(ui.app.frame.place.record["id"])  # type: ignore[union-attr, index]
+        lake = str(ui.app.frame.current.record["id"])  # type: ignore[union-attr, index]
         await ui.press("y", "i")
         await ui.until(lambda: ui.app.clipboard == lake, "the id")
         await ui.press("y", "1")

@@ -94,7 +94,7 @@ async def test_a_key_made_in_the_screens_works_within_its_scopes_and_its_secret_
         assert secret not in ui.app.export_screenshot()
         await ui.press("y")
         await ui.expect("JSON")
-        assert secret not in json.dumps(dict(ui.app.frame.place.copies()))  # type: ignore[union-attr]
+        assert secret not in json.dumps(dict(ui.app.frame.current.copies()))  # type: ignore[union-attr]
     assert secret not in (ui.app.state_path.read_text() if ui.app.state_path.exists() else "")
 
 

@@ -19,11 +19,11 @@ REQUESTS = f"/api/v1/tenants/{SHOP}/quota-requests"
 
 async def form(ui: Ui, resource_type: str, press: str = "n") -> None:
     """The form for another limit of a type."""
-    if ui.app.frame.place is None or ui.app.frame.place.NAME != "quotas":
+    if ui.app.frame.current is None or ui.app.frame.current.NAME != "quotas":
         await ui.expect_head("Web Shop")
         await ui.press("9")
     await ui.expect("28 quotas")
-    ui.app.frame.place.select(resource_type)  # type: ignore[union-attr]
+    ui.app.frame.current.select(resource_type)  # type: ignore[union-attr]
     await ui.press(press)
     await ui.expect("New limit")
 

@@ -7,7 +7,7 @@ import pytest
 from tests.acceptance.iam import Desk
 from tests.homes import Home
 from tests.tui.screens import Ui, opened
-from tui.shell.messages import Lasting
+from tui.shell.messages import UndoCleared
 
 pytestmark = pytest.mark.slow
 
@@ -64,7 +64,7 @@ async def test_a_question_answered_with_no_leaves_the_offer_and_taking_back_says
 async def test_the_offer_to_take_back_goes_with_the_next_change(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(demo, monkeypatch) as ui:
         await attached(ui)
-        ui.app.frame.post_message(Lasting("deleting a group"))
+        ui.app.frame.post_message(UndoCleared("deleting a group"))
         await ui.until(lambda: not ui.toasts, "the offer gone")
 
 

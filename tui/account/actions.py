@@ -1,6 +1,6 @@
 """Actions of the account screens."""
 
-from tui.shell.action import Action, Command, Situation, line
+from tui.shell.action import Action, ActionContext, Command, line
 
 KEYS_NEED_A_PERSON = "this context works with an API key; keys, sessions and the account need a person who is signed in"
 
@@ -8,43 +8,43 @@ KEYS_NEED_A_PERSON = "this context works with an API key; keys, sessions and the
 # --- reasons ---------------------------------------------------------------------------------------------------------
 
 
-def _person(situation: Situation) -> str:
-    return KEYS_NEED_A_PERSON if situation.keyed else ""
+def _person(context: ActionContext) -> str:
+    return KEYS_NEED_A_PERSON if context.keyed else ""
 
 
-def _change(situation: Situation) -> str:
-    return situation.read_only or _person(situation)
+def _change(context: ActionContext) -> str:
+    return context.read_only or _person(context)
 
 
-def _make(situation: Situation) -> str:
-    if (reason := _change(situation)) or situation.tenant:
+def _make(context: ActionContext) -> str:
+    if (reason := _change(context)) or context.tenant:
         return reason
-    known = situation.identity_known
+    known = context.identity_known
     return "a key belongs to a tenant, and none is in use" if known else "the tenants are still on their way"
 
 
-def _on_one(situation: Situation) -> str:
-    return _person(situation) or ("" if situation.record is not None else "nothing is selected")
+def _on_one(context: ActionContext) -> str:
+    return _person(context) or ("" if context.record is not None else "nothing is selected")
 
 
-def _change_one(situation: Situation) -> str:
-    return situation.read_only or _on_one(situation)
+def _change_one(context: ActionContext) -> str:
+    return context.read_only or _on_one(context)
 
 
-def _unknown_or_change(situation: Situation) -> str:
-    return _change(situation) or ("" if situation.identity_known else "the platform has not said yet who you are")
+def _unknown_or_change(context: ActionContext) -> str:
+    return _change(context) or ("" if context.identity_known else "the platform has not said yet who you are")
 
 
-def _rotate(situation: Situation) -> str:
-    status = (situation.record or {}).get("status")
-    over = situation.record is not None and status != "active"
-    return _change_one(situation) or (f"only an active key is rotated, and this one is {status}" if over else "")
+def _rotate(context: ActionContext) -> str:
+    status = (context.record or {}).get("status")
+    over = context.record is not None and status != "active"
+    return _change_one(context) or (f"only an active key is rotated, and this one is {status}" if over else "")
 
 
-def _in_its_tenant(situation: Situation) -> str:
-    record = situation.record or {}
-    elsewhere = record.get("tenantId") not in (None, situation.tenant)
-    return _on_one(situation) or (
+def _in_its_tenant(context: ActionContext) -> str:
+    record = context.record or {}
+    elsewhere = record.get("tenantId") not in (None, context.tenant)
+    return _on_one(context) or (
         f"this key belongs to {record.get('tenantName')}: use that tenant first" if elsewhere else ""
     )
 
@@ -56,12 +56,12 @@ def _of_key(*words: str) -> Command:
     return lambda s: line("account", "api-key", *words, str(s.record["id"])) if s.record is not None else ""
 
 
-def _access(situation: Situation) -> str:
-    return line("iam", "access", "api_key", str(situation.record["id"])) if situation.record is not None else ""
+def _access(context: ActionContext) -> str:
+    return line("iam", "access", "api_key", str(context.record["id"])) if context.record is not None else ""
 
 
-def _update(situation: Situation) -> str:
-    one = situation.record
+def _update(context: ActionContext) -> str:
+    one = context.record
     return line("account", "api-key", "update", str(one["id"]), "--name", str(one["name"])) if one is not None else ""
 
 

@@ -1,20 +1,20 @@
 """Actions of the activity screens."""
 
-from tui.shell.action import Action, Command, Situation, line
+from tui.shell.action import Action, ActionContext, Command, line
 from tui.shell.audit_target import ACTIVITY, readable, way_to
 
 # --- reasons ---------------------------------------------------------------------------------------------------------
 
 
-def _on_one(situation: Situation) -> str:
-    return readable(situation) or ("" if situation.record is not None else "nothing is selected")
+def _on_one(context: ActionContext) -> str:
+    return readable(context) or ("" if context.record is not None else "nothing is selected")
 
 
-def _to_target(situation: Situation) -> str:
-    if reason := _on_one(situation):
+def _to_target(context: ActionContext) -> str:
+    if reason := _on_one(context):
         return reason
-    record = situation.record or {}
-    return "" if way_to(record) else f"no place shows {str(record.get('targetKind') or record.get('target'))[:40]}"
+    record = context.record or {}
+    return "" if way_to(record) else f"no screen shows {str(record.get('targetKind') or record.get('target'))[:40]}"
 
 
 # --- commands --------------------------------------------------------------------------------------------------------
@@ -25,7 +25,7 @@ def _list(*flags: str) -> Command:
 
 
 def _of_subject(*flags: str) -> Command:
-    return lambda situation: line(*ACTIVITY, "--target", situation.subject, *flags) if situation.subject else ""
+    return lambda context: line(*ACTIVITY, "--target", context.subject, *flags) if context.subject else ""
 
 
 def _actions(scope: str, command: Command, older: Command) -> tuple[Action, ...]:

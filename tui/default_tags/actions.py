@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from client.models.tags import MOST
-from tui.shell.action import Action, Situation, line
+from tui.shell.action import Action, ActionContext, line
 
 MANAGERS = ("owner", "admin")
 READ, WRITE = "organizations:read", "organizations:write"
@@ -12,83 +12,83 @@ READ, WRITE = "organizations:read", "organizations:write"
 # --- reasons ---------------------------------------------------------------------------------------------------------
 
 
-def _tenant(situation: Situation) -> str:
-    if situation.tenant:
+def _tenant(context: ActionContext) -> str:
+    if context.tenant:
         return ""
-    return "no tenant is in use" if situation.identity_known else "the tenants are still on their way"
+    return "no tenant is in use" if context.identity_known else "the tenants are still on their way"
 
 
-def _manage(situation: Situation) -> str:
+def _manage(context: ActionContext) -> str:
     """Return why changes are not allowed. They need an owner, an admin or an API key with the scope."""
-    if reason := _tenant(situation):
+    if reason := _tenant(context):
         return reason
-    if situation.keyed and situation.scopes and WRITE not in situation.scopes:
+    if context.keyed and context.scopes and WRITE not in context.scopes:
         return f"this API key lacks the scope {WRITE}"
-    if situation.role and situation.role not in MANAGERS:
+    if context.role and context.role not in MANAGERS:
         return "only an owner or admin of the organization changes and applies its default tags"
     return ""
 
 
-def _change(situation: Situation) -> str:
-    return situation.read_only or _manage(situation)
+def _change(context: ActionContext) -> str:
+    return context.read_only or _manage(context)
 
 
-def _draft(situation: Situation) -> str:
+def _draft(context: ActionContext) -> str:
     """Return why the draft cannot be edited."""
-    return _change(situation) or ("" if situation.draft is not None else "the set is still on its way")
+    return _change(context) or ("" if context.draft is not None else "the set is still on its way")
 
 
-def _edit(situation: Situation) -> str:
-    if reason := _draft(situation):
+def _edit(context: ActionContext) -> str:
+    if reason := _draft(context):
         return reason
-    if situation.record is None:
+    if context.record is None:
         return "nothing is selected"
-    return "it is removed: remove it once more to have it back" if situation.record.get("mark") == "removed" else ""
+    return "it is removed: remove it once more to have it back" if context.record.get("mark") == "removed" else ""
 
 
-def _add(situation: Situation) -> str:
-    full = situation.draft is not None and len(situation.draft.tags) >= MOST
-    return _draft(situation) or (f"a tenant has at most {MOST} default tags: remove one first" if full else "")
+def _add(context: ActionContext) -> str:
+    full = context.draft is not None and len(context.draft.tags) >= MOST
+    return _draft(context) or (f"a tenant has at most {MOST} default tags: remove one first" if full else "")
 
 
-def _on_row(situation: Situation) -> str:
-    return _draft(situation) or ("" if situation.record is not None else "nothing is selected")
+def _on_row(context: ActionContext) -> str:
+    return _draft(context) or ("" if context.record is not None else "nothing is selected")
 
 
-def _unsaved(situation: Situation) -> str:
-    unchanged = situation.draft is not None and not situation.draft.dirty
-    return _draft(situation) or ("nothing was changed" if unchanged else "")
+def _unsaved(context: ActionContext) -> str:
+    unchanged = context.draft is not None and not context.draft.dirty
+    return _draft(context) or ("nothing was changed" if unchanged else "")
 
 
-def _save(situation: Situation) -> str:
-    problem = situation.draft.problem if situation.draft is not None else None
-    return _unsaved(situation) or (problem.message if problem else "")
+def _save(context: ActionContext) -> str:
+    problem = context.draft.problem if context.draft is not None else None
+    return _unsaved(context) or (problem.message if problem else "")
 
 
-def _preview(situation: Situation) -> str:
-    draft = situation.draft
-    if reason := _manage(situation):
+def _preview(context: ActionContext) -> str:
+    draft = context.draft
+    if reason := _manage(context):
         return reason
     if draft is not None and (problem := draft.problem):
         return problem.message
     return "there are no default tags to apply" if draft is not None and not draft.tags else ""
 
 
-def _apply(situation: Situation) -> str:
-    if reason := situation.read_only or _preview(situation):
+def _apply(context: ActionContext) -> str:
+    if reason := context.read_only or _preview(context):
         return reason
-    draft = situation.draft
+    draft = context.draft
     return "the set is not saved: save it first" if draft is not None and draft.dirty else ""
 
 
-def _afterwards(situation: Situation) -> str:
-    return _apply(situation) or ("" if situation.applying else "no apply goes on: apply at once")
+def _afterwards(context: ActionContext) -> str:
+    return _apply(context) or ("" if context.applying else "no apply goes on: apply at once")
 
 
-def _undo_run(situation: Situation) -> str:
-    if reason := _change(situation):
+def _undo_run(context: ActionContext) -> str:
+    if reason := _change(context):
         return reason
-    record = situation.record
+    record = context.record
     if record is None:
         return "nothing is selected"
     if record.get("undoneBy"):
@@ -98,16 +98,16 @@ def _undo_run(situation: Situation) -> str:
     return "" if record.get("undoable") else "nothing it added is there to be taken away"
 
 
-def _put_back(situation: Situation) -> str:
-    if reason := _change(situation):
+def _put_back(context: ActionContext) -> str:
+    if reason := _change(context):
         return reason
-    if situation.record is None:
+    if context.record is None:
         return "nothing is selected"
-    return "this is the set as it is" if situation.record.get("current") else ""
+    return "this is the set as it is" if context.record.get("current") else ""
 
 
-def _selected(situation: Situation) -> str:
-    return "" if situation.record is not None else "nothing is selected"
+def _selected(context: ActionContext) -> str:
+    return "" if context.record is not None else "nothing is selected"
 
 
 # --- commands --------------------------------------------------------------------------------------------------------
@@ -122,39 +122,39 @@ def set_line(tags: Mapping[str, str]) -> str:
     return line(*TAGS, "set", *given) if given else line(*TAGS, "clear")
 
 
-def _add_line(situation: Situation) -> str:
-    record = situation.record or {}
+def _add_line(context: ActionContext) -> str:
+    record = context.record or {}
     tag = f"{record['key']}={record.get('value', '')}" if "key" in record else "KEY=VALUE"
     return line(*TAGS, "set", "--merge", "--tag", tag)
 
 
-def _save_line(situation: Situation) -> str:
-    return set_line(situation.draft.tags) if situation.draft is not None else ""
+def _save_line(context: ActionContext) -> str:
+    return set_line(context.draft.tags) if context.draft is not None else ""
 
 
-def _remove_line(situation: Situation) -> str:
-    if situation.draft is None or situation.record is None:
+def _remove_line(context: ActionContext) -> str:
+    if context.draft is None or context.record is None:
         return ""
-    return set_line({key: value for key, value in situation.draft.tags.items() if key != situation.record.get("key")})
+    return set_line({key: value for key, value in context.draft.tags.items() if key != context.record.get("key")})
 
 
-def _put_back_line(situation: Situation) -> str:
-    return line(*TAGS, "undo", "--version", str((situation.record or {}).get("version", "")))
+def _put_back_line(context: ActionContext) -> str:
+    return line(*TAGS, "undo", "--version", str((context.record or {}).get("version", "")))
 
 
-def _undo_run_line(situation: Situation) -> str:
-    return line(*TAGS, "undo", str((situation.record or {}).get("runId", "")))
+def _undo_run_line(context: ActionContext) -> str:
+    return line(*TAGS, "undo", str((context.record or {}).get("runId", "")))
 
 
-def _apply_line(_: Situation) -> str:
+def _apply_line(_: ActionContext) -> str:
     return line(*TAGS, "apply")
 
 
-def _preview_line(_: Situation) -> str:
+def _preview_line(_: ActionContext) -> str:
     return line(*TAGS, "apply", "--preview")
 
 
-def _history_line(_: Situation) -> str:
+def _history_line(_: ActionContext) -> str:
     return HISTORY
 
 

@@ -2,52 +2,52 @@
 
 from client.tables.columns import kind_and_id
 from tui.iam import commands
-from tui.shell.action import PERSON_NEEDED, Action, Command, Reason, Situation
+from tui.shell.action import PERSON_NEEDED, Action, ActionContext, Command, Reason
 
 # --- reasons ---------------------------------------------------------------------------------------------------------
 
 
-def _readable(situation: Situation) -> str:
-    if situation.keyed:
+def _readable(context: ActionContext) -> str:
+    if context.keyed:
         return PERSON_NEEDED
-    return "" if situation.tenant else "no tenant is in use"
+    return "" if context.tenant else "no tenant is in use"
 
 
-def _on_one(situation: Situation) -> str:
-    return _readable(situation) or ("" if situation.record is not None else "nothing is selected")
+def _on_one(context: ActionContext) -> str:
+    return _readable(context) or ("" if context.record is not None else "nothing is selected")
 
 
-def _change(situation: Situation) -> str:
-    return situation.read_only or _readable(situation)
+def _change(context: ActionContext) -> str:
+    return context.read_only or _readable(context)
 
 
-def _change_one(situation: Situation) -> str:
-    return situation.read_only or _on_one(situation)
+def _change_one(context: ActionContext) -> str:
+    return context.read_only or _on_one(context)
 
 
-def _has_policies(situation: Situation) -> str:
-    none = situation.record is not None and not situation.record.get("policyCount")
-    return _change_one(situation) or ("no policy is attached to it" if none else "")
+def _has_policies(context: ActionContext) -> str:
+    none = context.record is not None and not context.record.get("policyCount")
+    return _change_one(context) or ("no policy is attached to it" if none else "")
 
 
-def _earlier_version(situation: Situation) -> str:
-    newest = situation.record is not None and situation.record.get("newest")
-    return _change_one(situation) or ("this is the version in force" if newest else "")
+def _earlier_version(context: ActionContext) -> str:
+    newest = context.record is not None and context.record.get("newest")
+    return _change_one(context) or ("this is the version in force" if newest else "")
 
 
-def _person(situation: Situation) -> str:
+def _person(context: ActionContext) -> str:
     """A group performs no operations itself; its members do."""
-    record = situation.record
+    record = context.record
     group = record is not None and kind_and_id(record)[0] == "group"
-    return _on_one(situation) or ("a group does nothing itself; open it to see its members" if group else "")
+    return _on_one(context) or ("a group does nothing itself; open it to see its members" if group else "")
 
 
-def _by_policy(situation: Situation) -> str:
-    record = situation.record
+def _by_policy(context: ActionContext) -> str:
+    record = context.record
     policies = (
         [] if record is None else [g for g in (*record.get("by", ()), *record.get("deniedBy", ())) if g.get("policyId")]
     )
-    return _on_one(situation) or ("" if policies else "no policy has a part in it")
+    return _on_one(context) or ("" if policies else "no policy has a part in it")
 
 
 # --- actions ---------------------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """Actions of the quota screens."""
 
 from client.tables.columns import Record
-from tui.shell.action import Action, Command, Situation, line
+from tui.shell.action import Action, ActionContext, Command, line
 
 ORGANIZATION_NEEDS_A_PERSON = (
     "this context works with an API key; the organization's quotas need a person who is signed in"
@@ -14,54 +14,54 @@ SCOPES = ("quotas:write", "quotas:*")
 # --- reasons ---------------------------------------------------------------------------------------------------------
 
 
-def _tenant(situation: Situation) -> str:
-    return "" if situation.tenant else "no tenant is in use"
+def _tenant(context: ActionContext) -> str:
+    return "" if context.tenant else "no tenant is in use"
 
 
-def _on_one(situation: Situation) -> str:
-    return _tenant(situation) or ("" if situation.record is not None else "nothing is selected")
+def _on_one(context: ActionContext) -> str:
+    return _tenant(context) or ("" if context.record is not None else "nothing is selected")
 
 
-def _person(situation: Situation) -> str:
-    return ORGANIZATION_NEEDS_A_PERSON if situation.keyed else ""
+def _person(context: ActionContext) -> str:
+    return ORGANIZATION_NEEDS_A_PERSON if context.keyed else ""
 
 
-def _of_organization(situation: Situation) -> str:
-    return _tenant(situation) or _person(situation)
+def _of_organization(context: ActionContext) -> str:
+    return _tenant(context) or _person(context)
 
 
-def _may_request(situation: Situation) -> str:
+def _may_request(context: ActionContext) -> str:
     """Return why role or scopes do not allow a request, as far as known. The platform decides."""
-    if situation.read_only:
-        return situation.read_only
-    if situation.keyed and not set(SCOPES) & set(situation.scopes):
+    if context.read_only:
+        return context.read_only
+    if context.keyed and not set(SCOPES) & set(context.scopes):
         return "this API key lacks the scope quotas:write"
-    plain = situation.role and situation.role not in MANAGERS
+    plain = context.role and context.role not in MANAGERS
     return "only an owner or admin of the organization requests other limits" if plain else ""
 
 
-def _changeable(situation: Situation) -> str:
+def _changeable(context: ActionContext) -> str:
     """Return why the limit of the selected quota cannot be requested."""
     from client.quota_request import requestable
 
-    one = situation.record
+    one = context.record
     return "its limit cannot be requested; contact support" if one is not None and not requestable(one) else ""
 
 
-def _request(situation: Situation) -> str:
-    return _may_request(situation) or _on_one(situation) or _changeable(situation)
+def _request(context: ActionContext) -> str:
+    return _may_request(context) or _on_one(context) or _changeable(context)
 
 
-def _request_organization(situation: Situation) -> str:
-    return situation.read_only or _person(situation) or _request(situation)
+def _request_organization(context: ActionContext) -> str:
+    return context.read_only or _person(context) or _request(context)
 
 
 # --- commands --------------------------------------------------------------------------------------------------------
 
 
 def _asking(*flags: str) -> Command:
-    def command(situation: Situation) -> str:
-        one = situation.record
+    def command(context: ActionContext) -> str:
+        one = context.record
         if one is None:
             return ""
         return line("tenant", "quota", "request", str(one["resourceType"]), "LIMIT", "--reason", "REASON", *flags)
@@ -69,8 +69,8 @@ def _asking(*flags: str) -> Command:
     return command
 
 
-def _again(situation: Situation) -> str:
-    one: Record | None = situation.record
+def _again(context: ActionContext) -> str:
+    one: Record | None = context.record
     if one is None:
         return ""
     flags = ("--org",) if one.get("scope") == "organization" else ()
@@ -78,8 +78,8 @@ def _again(situation: Situation) -> str:
     return line("tenant", "quota", "request", str(one["resourceType"]), number, "--reason", reason, *flags)
 
 
-def _what_if(situation: Situation) -> str:
-    one = situation.record
+def _what_if(context: ActionContext) -> str:
+    one = context.record
     return line("tenant", "quota", "what-if", f"{one['resourceType']}=1") if one is not None else ""
 
 

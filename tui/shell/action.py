@@ -14,15 +14,15 @@ LIST = "list"
 """The scope of actions that work on every screen with a list."""
 
 
-class Situation(NamedTuple):
+class ActionContext(NamedTuple):
     """The state that decides which actions are available. Empty strings mean absent."""
 
-    place: str = ""
+    screen: str = ""
     subject: str = ""
     """Id of the record whose contents the screen shows, such as a group; empty on other screens."""
     record: Record | None = None
     """The record under the cursor."""
-    context: str = ""
+    context_name: str = ""
     tenant: str = ""
     """Id of the tenant in use."""
     tenant_before: str = ""
@@ -57,16 +57,16 @@ def inside(title: str) -> str:
     return title if title[:2].isupper() else f"{title[:1].lower()}{title[1:]}"
 
 
-Reason = Callable[[Situation], str]
-Command = Callable[[Situation], str]
+Reason = Callable[[ActionContext], str]
+Command = Callable[[ActionContext], str]
 
 
-def always(_: Situation) -> str:
+def always(_: ActionContext) -> str:
     """Return the reason of an action that is never disabled."""
     return ""
 
 
-def no_command(_: Situation) -> str:
+def no_command(_: ActionContext) -> str:
     """Return the command of an action that only moves or shows something."""
     return ""
 
@@ -103,11 +103,11 @@ class Action(NamedTuple):
         """The method that runs it, of the screen or the main screen."""
         return "do_" + self.id.partition(".")[2]
 
-    def lines(self, situation: Situation, meant: Sequence[Record]) -> str:
+    def lines(self, context: ActionContext, meant: Sequence[Record]) -> str:
         """Return the equivalent commands, a line for each record if the action applies to several."""
         if not self.of_marked or len(meant) < 2:
-            return self.command(situation)
-        return "\n".join(self.command(situation._replace(record=record)) for record in meant)
+            return self.command(context)
+        return "\n".join(self.command(context._replace(record=record)) for record in meant)
 
 
 def line(*words: str) -> str:

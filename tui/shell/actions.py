@@ -6,101 +6,101 @@ part of the id>` of its screen or of the main screen.
 
 from collections.abc import Mapping
 
-from tui.shell.action import ANYWHERE, LIST, Action, Command, Situation, line
+from tui.shell.action import ANYWHERE, LIST, Action, ActionContext, Command, line
 from tui.shell.audit_target import of_this, of_this_line
 from tui.shell.routes import load
 
-__all__ = ("ACTIONS", "ANYWHERE", "BY_ID", "LIST", "Action", "Situation", "line", "of_scope")
+__all__ = ("ACTIONS", "ANYWHERE", "BY_ID", "LIST", "Action", "ActionContext", "line", "of_scope")
 
 
 # --- reasons ---------------------------------------------------------------------------------------------------------
 
 
-def _cannot_edit(situation: Situation) -> str:
-    return situation.read_only or ("" if situation.record is not None else "nothing is selected")
+def _cannot_edit(context: ActionContext) -> str:
+    return context.read_only or ("" if context.record is not None else "nothing is selected")
 
 
-def _cannot_create(situation: Situation) -> str:
-    if situation.read_only:
-        return situation.read_only
-    if situation.identity_known and not situation.creatable:
+def _cannot_create(context: ActionContext) -> str:
+    if context.read_only:
+        return context.read_only
+    if context.identity_known and not context.creatable:
         return "only an owner or admin of an organization creates tenants"
     return ""
 
 
-def _cannot_rename(situation: Situation) -> str:
-    if situation.read_only or situation.record is None:
-        return situation.read_only or "nothing is selected"
-    if situation.record.get("role") not in (None, "owner", "admin"):
-        return f"only an owner or admin of {situation.record.get('organizationName', 'the organization')} renames it"
+def _cannot_rename(context: ActionContext) -> str:
+    if context.read_only or context.record is None:
+        return context.read_only or "nothing is selected"
+    if context.record.get("role") not in (None, "owner", "admin"):
+        return f"only an owner or admin of {context.record.get('organizationName', 'the organization')} renames it"
     return ""
 
 
-def _is_the_tenant(situation: Situation) -> str:
-    if situation.record is None:
+def _is_the_tenant(context: ActionContext) -> str:
+    if context.record is None:
         return "nothing is selected"
-    return "this tenant is already in use" if situation.record.get("id") == situation.tenant else ""
+    return "this tenant is already in use" if context.record.get("id") == context.tenant else ""
 
 
-def _is_the_context(situation: Situation) -> str:
-    if situation.read_only or situation.record is None:
-        return situation.read_only or "nothing is selected"
-    return "this context is already in use" if situation.record.get("name") == situation.context else ""
+def _is_the_context(context: ActionContext) -> str:
+    if context.read_only or context.record is None:
+        return context.read_only or "nothing is selected"
+    return "this context is already in use" if context.record.get("name") == context.context_name else ""
 
 
-def _in_the_way_of_deleting(situation: Situation) -> str:
-    if situation.read_only or situation.record is None:
-        return situation.read_only or "nothing is selected"
-    in_use = situation.record.get("name") == situation.context
+def _in_the_way_of_deleting(context: ActionContext) -> str:
+    if context.read_only or context.record is None:
+        return context.read_only or "nothing is selected"
+    in_use = context.record.get("name") == context.context_name
     return "this context is in use: use another one first" if in_use else ""
 
 
-def _not_signed_in(situation: Situation) -> str:
-    if situation.read_only or situation.record is None:
-        return situation.read_only or "nothing is selected"
-    return "" if situation.record.get("credential") == "session" else "nobody is signed in in this context"
+def _not_signed_in(context: ActionContext) -> str:
+    if context.read_only or context.record is None:
+        return context.read_only or "nothing is selected"
+    return "" if context.record.get("credential") == "session" else "nobody is signed in in this context"
 
 
-def _key_in_the_way(situation: Situation) -> str:
-    if situation.read_only or situation.record is None:
-        return situation.read_only or "nothing is selected"
-    api_key = situation.record.get("credential") == "api_key"
+def _key_in_the_way(context: ActionContext) -> str:
+    if context.read_only or context.record is None:
+        return context.read_only or "nothing is selected"
+    api_key = context.record.get("credential") == "api_key"
     return "this context has an API key; it needs no sign-in" if api_key else ""
 
 
-def _nothing_to_undo(situation: Situation) -> str:
-    if situation.undo:
+def _nothing_to_undo(context: ActionContext) -> str:
+    if context.undo:
         return ""
-    return f"nothing to take back: {situation.lasting} stays" if situation.lasting else "there is nothing to take back"
+    return f"nothing to take back: {context.lasting} stays" if context.lasting else "there is nothing to take back"
 
 
 # --- commands --------------------------------------------------------------------------------------------------------
 
 
 def _of_record(*words: str, key: str = "id") -> Command:
-    return lambda situation: line(*words, str(situation.record[key])) if situation.record is not None else ""
+    return lambda context: line(*words, str(context.record[key])) if context.record is not None else ""
 
 
-def _tenant_rename(situation: Situation) -> str:
-    if situation.record is None:
+def _tenant_rename(context: ActionContext) -> str:
+    if context.record is None:
         return ""
-    return line("tenant", "rename", str(situation.record["id"]), "--name", str(situation.record["displayName"]))
+    return line("tenant", "rename", str(context.record["id"]), "--name", str(context.record["displayName"]))
 
 
-def _tenant_create(situation: Situation) -> str:
-    organization = str((situation.record or {}).get("organizationId", ""))
+def _tenant_create(context: ActionContext) -> str:
+    organization = str((context.record or {}).get("organizationId", ""))
     words = ["tenant", "create", "--name", "NAME"]
-    return line(*words, *(["--organization", organization] if organization in situation.creatable else []))
+    return line(*words, *(["--organization", organization] if organization in context.creatable else []))
 
 
-def _context_edit(situation: Situation) -> str:
-    if situation.record is None:
+def _context_edit(context: ActionContext) -> str:
+    if context.record is None:
         return ""
-    return line("config", "set", "api_endpoint", str(situation.record.get("api_endpoint", "")))
+    return line("config", "set", "api_endpoint", str(context.record.get("api_endpoint", "")))
 
 
-def _sign_in(situation: Situation) -> str:
-    name = str((situation.record or {}).get("name", ""))
+def _sign_in(context: ActionContext) -> str:
+    name = str((context.record or {}).get("name", ""))
     return line("login", "--device", *(["--context", name] if name else []))
 
 

@@ -7,7 +7,7 @@ from textual.message import Message
 from tui.shell.history import Subject
 
 
-class Perform(Message):
+class RunAction(Message):
     """Request an action. `argument` names a record, in case the cursor has moved."""
 
     def __init__(self, action: str, argument: str = "") -> None:
@@ -16,25 +16,25 @@ class Perform(Message):
         self.argument = argument
 
 
-class Travel(Message):
+class Navigate(Message):
     """Request a screen. An inner screen shows the contents of `subject`; the cursor moves to `record`."""
 
     def __init__(
         self,
-        place: str,
+        screen: str,
         subject: Subject | None = None,
         filter_line: str | None = None,
         *,
         record: str = "",
     ) -> None:
         super().__init__()
-        self.place = place
+        self.screen = screen
         self.subject = subject
         self.filter = filter_line
         self.record = record
 
 
-class Undoable(Message):
+class UndoAvailable(Message):
     """A reversible change was made. `words` describe it, `back` describes its undo."""
 
     def __init__(self, words: str, undo: Callable[[], Awaitable[None]], back: str) -> None:
@@ -44,7 +44,7 @@ class Undoable(Message):
         self.back = back
 
 
-class Lasting(Message):
+class UndoCleared(Message):
     """An irreversible change was made, described by `words`. Earlier changes can no longer be undone."""
 
     def __init__(self, words: str) -> None:
@@ -52,5 +52,5 @@ class Lasting(Message):
         self.words = words
 
 
-class SignInWanted(Message):
+class SignInRequired(Message):
     """The session has ended, and the user wants to sign in."""

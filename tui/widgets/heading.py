@@ -51,7 +51,7 @@ class Heading(Widget):
         """`leave` moves the focus to the list. It is a callback: a message would arrive after queued keys."""
         super().__init__()
         self._leave = leave
-        self.place_title = title
+        self.screen_title = title
         self._count = ""
         self._line: Input | None = None
 
@@ -67,7 +67,7 @@ class Heading(Widget):
 
     def render(self) -> Content:
         cells = self.content_size.width
-        title = Content.styled(self.place_title, "bold")
+        title = Content.styled(self.screen_title, "bold")
         if self.filtering:
             title += Content.styled("  / ", "bold $text-accent")
         room = max(0, cells - title.cell_length - 2 - (NARROWEST_FILTER if self.filtering else 0))
@@ -110,7 +110,7 @@ class Heading(Widget):
 
     def rename(self, title: str) -> None:
         """Change the title to that of another record."""
-        self.place_title = safe(title)
+        self.screen_title = safe(title)
         self.refresh()
 
     def count(self, words: str) -> None:

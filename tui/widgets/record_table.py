@@ -174,8 +174,8 @@ class RecordTable(ScrollView, can_focus=True):
         if current is not None and not self.view.reverse:
             self.sort_by(current, reverse=True)
             return
-        place = shown.index(current) + 1 if current in shown else 0
-        self.sort_by(shown[place] if place < len(shown) else None)
+        index = shown.index(current) + 1 if current in shown else 0
+        self.sort_by(shown[index] if index < len(shown) else None)
 
     def select(self, record_id: str) -> bool:
         """Move the cursor to a record. Return False if it is not shown."""
@@ -202,9 +202,9 @@ class RecordTable(ScrollView, can_focus=True):
         self._fit()
         # Width 0: lines are cut, and an unchanged size causes no layout.
         self.virtual_size = Size(0, len(self.view) + 1)
-        place = self.view.position_of(self._known) if self._known is not None else None
+        index = self.view.position_of(self._known) if self._known is not None else None
         before = self.cursor
-        after = place if place is not None else max(0, min(before, len(self.view) - 1))
+        after = index if index is not None else max(0, min(before, len(self.view) - 1))
         if after != before:
             self.scroll_to(y=max(0, self.scroll_offset.y + after - before), animate=False)
         with self.prevent(self.Highlighted):

@@ -1,20 +1,20 @@
 """The actions of the policy editor, for its bindings, footer, help, menu and palette.
 
 Printable keys work everywhere except in the text and the fields; the other keys work there too.
-`Situation.record` is the state of the draft, from `PolicyEditor.situation`.
+`ActionContext.record` is the state of the draft, from `PolicyEditor.context`.
 """
 
 from collections.abc import Mapping
 
-from tui.shell.action import Action, Situation, line
+from tui.shell.action import Action, ActionContext, line
 
 EDITOR = "editor"
 
 
-def _unsaved(situation: Situation) -> str:
-    draft = situation.record or {}
-    if situation.read_only:
-        return situation.read_only
+def _unsaved(context: ActionContext) -> str:
+    draft = context.record or {}
+    if context.read_only:
+        return context.read_only
     if draft.get("saving"):
         return "it is being saved"
     if draft.get("unreadable"):
@@ -22,16 +22,16 @@ def _unsaved(situation: Situation) -> str:
     return "" if draft.get("changed") else "nothing was changed"
 
 
-def _readable(situation: Situation) -> str:
-    return str((situation.record or {}).get("unreadable") or "")
+def _readable(context: ActionContext) -> str:
+    return str((context.record or {}).get("unreadable") or "")
 
 
-def _problems(situation: Situation) -> str:
-    return "" if (situation.record or {}).get("problems") else "nothing is wrong with the text"
+def _problems(context: ActionContext) -> str:
+    return "" if (context.record or {}).get("problems") else "nothing is wrong with the text"
 
 
-def _examples(situation: Situation) -> str:
-    draft = situation.record or {}
+def _examples(context: ActionContext) -> str:
+    draft = context.record or {}
     if draft.get("at_fault"):
         return f"first mend line {draft['at_fault']}"
     if draft.get("examples"):
@@ -39,15 +39,15 @@ def _examples(situation: Situation) -> str:
     return "the draft stays within what you hold" if draft.get("checked") else "the author check has not answered"
 
 
-def _command(situation: Situation) -> str:
-    draft = situation.record or {}
+def _command(context: ActionContext) -> str:
+    draft = context.record or {}
     if draft.get("id"):
         return line("iam", "policy", "update", str(draft["id"]), "--document", "@FILE")
     return line("iam", "policy", "create", "--name", str(draft.get("name") or "NAME"), "--document", "@FILE")
 
 
-def _simulate(situation: Situation) -> str:
-    tried = (situation.record or {}).get("tried")
+def _simulate(context: ActionContext) -> str:
+    tried = (context.record or {}).get("tried")
     return line("iam", "simulate", "--document", "@FILE", *tried) if tried else ""
 
 
