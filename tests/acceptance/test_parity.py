@@ -293,11 +293,11 @@ async def can_be_done(ui: Ui, action: actions.Action) -> None:
     """The action is enabled here, and there is somebody who does it."""
     screen = ui.app.screen
     assert isinstance(screen, MainScreen | PolicyEditor)
-    await ui.until(lambda: not action.reason(screen.action_context()), f"{action.id} enabled")
+    await ui.until(lambda: not action.disabled_reason(screen.action_context()), f"{action.id} enabled")
     of_screen = isinstance(screen, MainScreen) and action.scope != actions.ANYWHERE
     doer: object = ui.app.frame.current if of_screen else screen
     doer = action_handlers if isinstance(screen, PolicyEditor) else doer
-    assert callable(getattr(doer, action.method))
+    assert getattr(doer, action.handler.rpartition(".")[2].rpartition(":")[2])
 
 
 async def in_the_editor(ui: Ui, action: actions.Action) -> None:

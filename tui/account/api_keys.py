@@ -95,7 +95,7 @@ class ApiKeys(key_create.KeyForms):
             return
         # The action was enabled for the record under the cursor, which may be another key.
         access = actions.BY_ID["api-keys.access"]
-        if reason := access.reason(self.frame.action_context()._replace(record=key)):
+        if reason := access.disabled_reason(self.frame.action_context()._replace(record=key)):
             self.frame.toast(f"{access.title}: {reason}", "warning")
         else:
             self.post_message(

@@ -11,7 +11,8 @@ from client.tables.activity import ACTIVITY, target_text
 from client.tables.columns import Column, Record
 from tui.activity.detail import of_entry, short_time
 from tui.shell import keymap
-from tui.shell.audit_target import ACTIVITY_NEEDS_A_MANAGER, ACTIVITY_NEEDS_A_PERSON, MANAGERS, listed_as, way_to
+from tui.shell.audit_target import ACTIVITY_NEEDS_A_MANAGER, ACTIVITY_NEEDS_A_PERSON, listed_as, way_to
+from tui.shell.guards import MANAGERS
 from tui.shell.history import Subject
 from tui.shell.messages import Navigate
 from tui.shell.remote_list_screen import ChildListScreen, RemoteListScreen, sentence

@@ -85,7 +85,7 @@ class Quotas(OfQuotas):
         quota = await self.named(resource_type)
         if quota is None or not argument:
             return quota, None
-        reason = actions.BY_ID[action].reason(self.frame.action_context()._replace(record=quota))
+        reason = actions.BY_ID[action].disabled_reason(self.frame.action_context()._replace(record=quota))
         try:
             limit = whole_number(number.strip()) if number else None
         except ValueError as problem:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from client.tables.columns import Record, kind_and_id
 from tui.shell.action import ActionContext, line
+from tui.shell.guards import all_of, has_tenant, is_manager, requires_user
 
-MANAGERS = ("owner", "admin")
 ACTIVITY_NEEDS_A_PERSON = "this context works with an API key; the activity needs a person who is signed in"
 ACTIVITY_NEEDS_A_MANAGER = "only an owner or admin of the organization sees what was done there"
 
@@ -81,13 +81,8 @@ def _named(kind: str, identifier: object) -> str:
     return f"{kind}:{identifier}" if identifier else ""
 
 
-def readable(context: ActionContext) -> str:
-    """Return why the log cannot be read. While the role is unknown, the platform decides."""
-    if context.keyed:
-        return ACTIVITY_NEEDS_A_PERSON
-    if context.role and context.role not in MANAGERS:
-        return ACTIVITY_NEEDS_A_MANAGER
-    return "" if context.tenant else "no tenant is in use"
+readable = all_of(requires_user(ACTIVITY_NEEDS_A_PERSON), is_manager(ACTIVITY_NEEDS_A_MANAGER), has_tenant)
+"""Requires that the log can be read. While the role is unknown, the platform decides."""
 
 
 def of_this(context: ActionContext) -> str:

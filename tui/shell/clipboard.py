@@ -56,7 +56,7 @@ async def copy(frame: "Navigator") -> None:
     meant = frame.current.table.meant if frame.current is not None else ()
     for action in actions.of_scope(context.screen, actions.LIST, actions.ANYWHERE):
         here = action.scope != context.screen or context.record is not None
-        if here and (command := action.lines(context, meant)):
+        if here and (command := action.commands(context, meant)):
             texts[f"command: {inside(action.title)}"] = command
     if not texts:
         frame.toast("There is nothing to copy", "warning")

@@ -72,7 +72,7 @@ ONE_OF_MANY = {
 """Screens by the singular of their records, unless their name starts with it, and by their title."""
 TAKES = {
     *("list.filter", "list.sort", "tenants.create", "tenants.rename", "default-tags.add", "default-tags.edit"),
-    *(action.id for action in actions.ACTIONS if action.of_named),
+    *(action.id for action in actions.ACTIONS if action.accepts_record_argument),
 }
 
 
@@ -326,9 +326,9 @@ def _usable(action: actions.Action, context: actions.ActionContext) -> bool:
     On other screens no entry of the activity is selected.
     """
     if action.scope == context.screen or action.scope not in routes.BY_NAME:
-        return action.scope != "activity" or not action.reason(context)
+        return action.scope != "activity" or not action.disabled_reason(context)
     if action.scope == "activity":
-        return not action.reason(context._replace(screen="activity", subject="", record=None))
+        return not action.disabled_reason(context._replace(screen="activity", subject="", record=None))
     return action.scope in routes.NAMES
 
 

@@ -4,6 +4,7 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
 from functools import partial
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import on
@@ -163,9 +164,12 @@ class MainScreen(Navigator):
         """Update the footer for the screen and the record under the cursor."""
         context = self.action_context()
         here = actions.of_scope(context.screen, "list", "app")
-        wanted = [action for action in here if action.word and self.keys.of(action.id)]
+        wanted = [action for action in here if action.footer_label and self.keys.of(action.id)]
         self.query_one(Footer).show(
-            [Key(a.id, self.keys.label(a.id), a.word, not a.reason(context), always=a.id in ALWAYS) for a in wanted]
+            [
+                Key(a.id, self.keys.label(a.id), a.footer_label, not a.disabled_reason(context), always=a.id in ALWAYS)
+                for a in wanted
+            ]
         )
 
     def show_facts(self) -> None:
@@ -227,17 +231,16 @@ class MainScreen(Navigator):
         """Run an action, or show why it is disabled. Keys, palette, menus, clicks and the `:` line all use it."""
         action = actions.BY_ID[action_id]
         context = self.action_context()
-        named = bool(argument) and action.of_named  # the argument selects the record, not the cursor
-        reason = (context.read_only if action.writes else "") if named else action.reason(context)
-        if reason:
+        if argument and action.accepts_record_argument:  # the argument selects the record, not the cursor
+            context = context._replace(record=None, record_by_name=True)
+        if reason := action.disabled_reason(context):
             self._refusal = self.toast(f"{action.title}: {reason}", "warning")
             return None
         refusal, self._refusal = self._refusal, ""
         # Only errors may cover a dialog.
-        self._withdraw(lambda one: one.message == refusal or (action.dialog and one.severity != "error"))
+        self._withdraw(lambda one: one.message == refusal or (action.opens_dialog and one.severity != "error"))
         target = self if action.scope == actions.ANYWHERE else self.current
-        method = getattr(target, action.method)
-        result = method(argument) if argument else method()
+        result = action.run(target, argument)
         if inspect.isawaitable(result):
             return self.app.run_worker(_finish(result), group=action_id, exit_on_error=False)
         return None
@@ -247,7 +250,7 @@ class MainScreen(Navigator):
         it.
         """
         worker = self.perform(action_id)
-        if actions.BY_ID[action_id].dialog:
+        if actions.BY_ID[action_id].opens_dialog:
             for _ in range(OPENING_LOOKS):
                 await asyncio.sleep(OPENING_SECONDS / OPENING_LOOKS)
                 over = self.app.screen is not self and self.app.focused is not None
@@ -267,7 +270,7 @@ class MainScreen(Navigator):
         _: Worker[None] = self.app.run_worker(switch, group="use tenant", exit_on_error=False)
 
     async def do_switch_tenant(self) -> None:
-        chosen = await self.app.push_screen_wait(routes.load("tui.tenants.switcher:switcher")(self.workspace))
+        chosen = await self.app.push_screen_wait(resolve_name("tui.tenants.switcher:switcher")(self.workspace))
         if chosen is not None:
             await self.workspace.use_tenant(chosen)
 
@@ -291,7 +294,7 @@ class MainScreen(Navigator):
 
         self._withdraw(lambda _: True)  # messages would cover the help
         context = self.action_context()
-        reasons = {action.id: action.reason(context) for action in actions.ACTIONS}
+        reasons = {action.id: action.disabled_reason(context) for action in actions.ACTIONS}
         assert self.current is not None
         self.app.push_screen(Help(lines(self.current.NAME, self.current.TITLE, self.keys, reasons)))
 
@@ -300,7 +303,13 @@ class MainScreen(Navigator):
 
         context = self.action_context()
         entries = [
-            Entry(action.id, action.title, self.keys.label(action.id), action.command(context), action.reason(context))
+            Entry(
+                action.id,
+                action.title,
+                self.keys.label(action.id),
+                action.command(context),
+                action.disabled_reason(context),
+            )
             for action in actions.of_scope(context.screen)
         ]
         foot = "Enter or its key runs it · Esc leaves"
@@ -347,7 +356,7 @@ class MainScreen(Navigator):
         self.post_message(Navigate("activity-of", Subject(context.tenant, target, name or target)))
 
     def do_theme(self) -> None:
-        from tui.shell import themes
+        from tui.terminal import themes
 
         self.app.theme = self.workspace.state.theme = themes.other(self.app.theme)
 

@@ -1,6 +1,7 @@
 """Navigation between screens: opening one, the history behind `[` and `]`, and Esc from an inner screen."""
 
 from functools import partial
+from pkgutil import resolve_name
 
 from textual import on
 from textual.screen import Screen
@@ -60,7 +61,7 @@ class Navigator(Resting, Screen[None], Covered):
 
     def make(self, name: str) -> ListScreen:
         """Create a screen."""
-        screen: ListScreen = routes.load(self.route(name).path)(self.workspace)
+        screen: ListScreen = resolve_name(self.route(name).path)(self.workspace)
         return screen
 
     async def open(self, name: str, subject: Subject | None = None) -> ListScreen:

@@ -51,7 +51,7 @@ def entries(frame: Navigator, typed: str = "") -> Iterator[Entry]:
     def of(*scopes: str) -> Iterator[Entry]:
         for action in actions.of_scope(*scopes):
             if action.id != "app.palette":
-                reason = action.reason(context)
+                reason = action.disabled_reason(context)
                 run = partial(frame.perform, action.id)
                 yield Entry(action.title, frame.keys.label(action.id), reason or action.help, run, not reason)
 

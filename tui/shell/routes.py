@@ -1,13 +1,6 @@
 """The routes of the screens, in the order of their digits. The main screen knows no other names."""
 
-from importlib import import_module
-from typing import Any, NamedTuple
-
-
-def load(path: str) -> Any:
-    """Import `package.module:name` and return the object."""
-    module, _, name = path.partition(":")
-    return getattr(import_module(module), name)
+from typing import NamedTuple
 
 
 class Route(NamedTuple):

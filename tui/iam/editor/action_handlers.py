@@ -1,4 +1,4 @@
-"""Handlers of the editor's actions, named `do_<last part of the id>`. See tui/iam/editor/actions.py."""
+"""Handlers of the editor's actions. See tui/iam/editor/actions.py."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -200,7 +200,7 @@ async def do_menu(editor: Editor) -> None:
             action.title,
             _letter(editor.keys, action.id),
             action.command(context) or action.help,
-            action.reason(context),
+            action.disabled_reason(context),
         )
         for action in actions.ACTIONS
         if action.id != "editor.menu"
@@ -223,7 +223,7 @@ def do_help(editor: Editor) -> None:
             "Policy editor",
             " ".join(map(keymap.shown, editor.keys.of(action.id))),
             action.title,
-            action.reason(context) or action.help,
+            action.disabled_reason(context) or action.help,
         )
         for action in actions.ACTIONS
     ]
@@ -262,7 +262,7 @@ async def do_palette(editor: Editor) -> None:
         context = editor.action_context()
         for action in actions.ACTIONS:
             if action.id != "editor.palette":
-                reason = action.reason(context)
+                reason = action.disabled_reason(context)
                 run = partial(editor.perform, action.id)
                 yield Line(action.title, editor.keys.label(action.id), reason or action.help, run, not reason)
 
@@ -276,7 +276,9 @@ async def do_close(editor: Editor) -> None:
     if not editor.draft.changed(editor.pane.text):
         editor.leave(keep=False)
         return
-    can = next(action for action in actions.ACTIONS if action.id == "editor.save").reason(editor.action_context())
+    can = next(action for action in actions.ACTIONS if action.id == "editor.save").disabled_reason(
+        editor.action_context()
+    )
     keep = Entry("keep", "Leave and keep the draft", "k", "It is offered when this policy is opened again")
     entries = [
         Entry("save", "Save …", "s", "Shows what changes first", can),

@@ -19,7 +19,7 @@ from textual.worker import Worker
 from client.errors import FrostError
 from client.tables.columns import Record
 from client.text import safe
-from tui.iam.editor import action_handlers, actions, json_scanner, panel, request, save
+from tui.iam.editor import actions, json_scanner, panel, request, save
 from tui.iam.editor.autosave import Keeping
 from tui.iam.editor.base import Saved
 from tui.iam.editor.completion import Catalogue
@@ -218,11 +218,11 @@ class PolicyEditor(Resting, Screen[Saved | None]):
         entries = []
         for action in actions.ACTIONS:
             keys = [key for key in self.keys.of(action.id) if not (typing and keymap.typed(key))]
-            if action.word and keys:
+            if action.footer_label and keys:
                 letter = next((key for key in keys if keymap.typed(key)), keys[0])
                 label = keymap.shown(letter)
-                enabled = not action.reason(context)
-                entries.append(Key(action.id, label, action.word, enabled, always=action.id in ALWAYS))
+                enabled = not action.disabled_reason(context)
+                entries.append(Key(action.id, label, action.footer_label, enabled, always=action.id in ALWAYS))
         self.query_one(Footer).show(entries)
 
     def show_view(self, view: str) -> None:
@@ -387,10 +387,10 @@ class PolicyEditor(Resting, Screen[Saved | None]):
     def perform(self, action_id: str) -> None:
         """Run an action, or show why it is disabled."""
         action = actions.BY_ID[action_id]
-        if reason := action.reason(self.action_context()):
+        if reason := action.disabled_reason(self.action_context()):
             self.toast(f"{action.title}: {reason}", "warning")
             return
-        result = getattr(action_handlers, action.method)(self)
+        result = action.run(self)
         if inspect.isawaitable(result):
             self.run_worker(self._finish(action.title, result), group=action_id, exit_on_error=False)
 
