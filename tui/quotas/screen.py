@@ -15,7 +15,7 @@ from tui.quotas.detail import titles
 from tui.quotas.table import name_text
 from tui.shell import actions, keymap
 from tui.shell.history import Subject
-from tui.shell.messages import Navigate
+from tui.shell.messages import Navigate, RunAction
 from tui.widgets.detail import Section
 from tui.widgets.record_table import Tones
 
@@ -102,7 +102,7 @@ class Quotas(OfQuotas):
         start = argument or (f"{self.record['resourceType']}=" if self.record is not None else "")
         need = await self.app.push_screen_wait(WhatIf(lambda: self.rows.records, start))
         if need is not None:
-            await self.do_request(f"{need.resource_type} {need.after}")
+            self.post_message(RunAction("quotas.request", f"{need.resource_type} {need.after}"))
 
     def do_organization(self) -> None:
         tenant = self.workspace.tenant or {}
