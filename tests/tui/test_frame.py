@@ -46,7 +46,7 @@ async def test_the_palette_names_everything_with_its_key_or_the_reason(
         await ui.press("ctrl+p")
         await ui.expect("Create tenant", "Go to contexts")
         await ui.type("undo")
-        await ui.expect("there is nothing to take back")
+        await ui.expect("nothing to undo")
         await ui.press("backspace", "backspace", "backspace", "backspace")
         await ui.type("go to con")
         await ui.press(ENTER)

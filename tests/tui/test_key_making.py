@@ -295,7 +295,7 @@ async def test_a_key_is_changed_and_its_secret_and_expiry_stay(demo: Home, monke
         assert after["expiresAt"] == before["expiresAt"]
         await ui.expect_toast("Changed mixed-forms")
         await ui.press("z")
-        await ui.expect_toast("Taken back: mixed-forms is as it was")
+        await ui.expect_toast("Undone: mixed-forms is as it was")
         (again,) = await asyncio.to_thread(keys, demo, "mixed-forms")
         assert again == before
         await ui.press("e")

@@ -1,6 +1,7 @@
 """The footer with the keys, the navigation on the left, and the notice on a terminal that is too small."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from textual import events
@@ -57,12 +58,11 @@ class Footer(Widget):
     }
     """
 
+    @dataclass(eq=False)
     class Pressed(Message):
         """An entry was clicked."""
 
-        def __init__(self, action: str) -> None:
-            super().__init__()
-            self.action = action
+        action: str
 
     def __init__(self) -> None:
         super().__init__(id="footer")
@@ -115,12 +115,11 @@ class Navigation(Widget):
     }
     """
 
+    @dataclass(eq=False)
     class Chosen(Message):
         """A screen was clicked."""
 
-        def __init__(self, screen: str) -> None:
-            super().__init__()
-            self.screen = screen
+        screen: str
 
     def __init__(self, screens: Sequence[tuple[str, str]], current: str = "") -> None:
         """`screens` are (name, title), in the order of their digits."""

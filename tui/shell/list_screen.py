@@ -47,6 +47,9 @@ class ListScreen(Row):
     class Moved(Message):
         """The record under the cursor, or its details, changed."""
 
+        def can_replace(self, message: Message) -> bool:
+            return isinstance(message, ListScreen.Moved)
+
     def __init__(self, workspace: Workspace) -> None:
         super().__init__(id=f"screen-{self.NAME}")
         self.workspace = workspace

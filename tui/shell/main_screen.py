@@ -158,7 +158,7 @@ class MainScreen(Navigator):
     def _undo_words(self) -> str:
         """Return what undo would revert: an unsaved edit on this screen, else the last change."""
         here = self.current.undo_words if self.current is not None else ""
-        return here or (self.undoable.words if self.undoable else "")
+        return here or (self.undoable.description if self.undoable else "")
 
     def show_keys(self) -> None:
         """Update the footer for the screen and the record under the cursor."""
@@ -216,12 +216,12 @@ class MainScreen(Navigator):
         self.undoable, self.lasting, self._done_in = event, "", self.workspace.tenant_id
         key = self.keys.label("app.undo")
         self._end_offer()
-        self._offer = self.toast(event.words + (f" · {key} takes it back" if key else ""))
+        self._offer = self.toast(event.description + (f" · {key} to undo" if key else ""))
         self.show_keys()
 
     @on(UndoCleared)
     def _lasting(self, event: UndoCleared) -> None:
-        self.undoable, self.lasting, self._done_in = None, event.words, self.workspace.tenant_id
+        self.undoable, self.lasting, self._done_in = None, event.description, self.workspace.tenant_id
         self._end_offer()
         self.show_keys()
 
@@ -341,7 +341,7 @@ class MainScreen(Navigator):
             self.undoable = undoable
             raise
         self._end_offer()
-        self.toast(f"Taken back: {undoable.back}")
+        self.toast(f"Undone: {undoable.undone}")
 
     def do_activity(self) -> None:
         from tui.shell.audit_target import thing

@@ -1,55 +1,46 @@
 """Messages from screens and dialogs to the main screen."""
 
 from collections.abc import Awaitable, Callable
+from dataclasses import KW_ONLY, dataclass
 
 from textual.message import Message
 
 from tui.shell.history import Subject
 
 
+@dataclass(eq=False)
 class RunAction(Message):
     """Request an action. `argument` names a record, in case the cursor has moved."""
 
-    def __init__(self, action: str, argument: str = "") -> None:
-        super().__init__()
-        self.action = action
-        self.argument = argument
+    action: str
+    argument: str = ""
 
 
+@dataclass(eq=False)
 class Navigate(Message):
-    """Request a screen. An inner screen shows the contents of `subject`; the cursor moves to `record`."""
+    """Request a screen. A child screen shows the contents of `subject`; the cursor moves to `record`."""
 
-    def __init__(
-        self,
-        screen: str,
-        subject: Subject | None = None,
-        filter_line: str | None = None,
-        *,
-        record: str = "",
-    ) -> None:
-        super().__init__()
-        self.screen = screen
-        self.subject = subject
-        self.filter = filter_line
-        self.record = record
+    screen: str
+    subject: Subject | None = None
+    filter: str | None = None
+    _: KW_ONLY
+    record: str = ""
 
 
+@dataclass(eq=False)
 class UndoAvailable(Message):
-    """A reversible change was made. `words` describe it, `back` describes its undo."""
+    """A reversible change was made. `undone` describes its undo."""
 
-    def __init__(self, words: str, undo: Callable[[], Awaitable[None]], back: str) -> None:
-        super().__init__()
-        self.words = words
-        self.undo = undo
-        self.back = back
+    description: str
+    undo: Callable[[], Awaitable[None]]
+    undone: str
 
 
+@dataclass(eq=False)
 class UndoCleared(Message):
-    """An irreversible change was made, described by `words`. Earlier changes can no longer be undone."""
+    """An irreversible change was made. Earlier changes can no longer be undone."""
 
-    def __init__(self, words: str) -> None:
-        super().__init__()
-        self.words = words
+    description: str
 
 
 class SignInRequired(Message):

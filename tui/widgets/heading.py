@@ -5,6 +5,7 @@ eighth.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.binding import Binding, BindingType
@@ -40,12 +41,14 @@ class Heading(Widget):
     }
     """
 
+    @dataclass(eq=False)
     class Filtered(Message):
         """The filter line changed."""
 
-        def __init__(self, line: str) -> None:
-            super().__init__()
-            self.line = line
+        line: str
+
+        def can_replace(self, message: Message) -> bool:
+            return isinstance(message, Heading.Filtered)
 
     def __init__(self, title: str, leave: Callable[[], None]) -> None:
         """`leave` moves the focus to the list. It is a callback: a message would arrive after queued keys."""

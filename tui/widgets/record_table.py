@@ -6,6 +6,7 @@ DataTable creates a cell for each and blocks for seconds.
 
 import textwrap
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from rich.style import Style
@@ -84,13 +85,15 @@ class RecordTable(ScrollView, can_focus=True):
     cursor: reactive[int] = reactive(0, repaint=False)
     """Position of the cursor, from 0; 0 in an empty list."""
 
+    @dataclass(eq=False)
     class Highlighted(Message):
         """The cursor moved to another record; None in an empty list."""
 
-        def __init__(self, table: "RecordTable", record: Record | None) -> None:
-            super().__init__()
-            self.table = table
-            self.record = record
+        table: "RecordTable"
+        record: Record | None
+
+        def can_replace(self, message: Message) -> bool:
+            return type(message) is type(self) is RecordTable.Highlighted
 
         @property
         def control(self) -> "RecordTable":
@@ -99,12 +102,14 @@ class RecordTable(ScrollView, can_focus=True):
     class Opened(Highlighted):
         """Enter was pressed, or the record under the cursor was clicked again."""
 
+    @dataclass(eq=False)
     class Arranged(Message):
         """Marks, sort order, filter or records changed."""
 
-        def __init__(self, table: "RecordTable") -> None:
-            super().__init__()
-            self.table = table
+        table: "RecordTable"
+
+        def can_replace(self, message: Message) -> bool:
+            return isinstance(message, RecordTable.Arranged)
 
         @property
         def control(self) -> "RecordTable":
