@@ -13,7 +13,7 @@ LONGEST = (
     "tests/policy/test_containment.py",
     "tests/hostile/test_description.py",
     "tests/tui/test_hostile_text.py",
-    "tests/tui/test_apply_place.py",
+    "tests/tui/test_apply_screen.py",
     "tests/tui",
     "tests/acceptance",
     "tests/hostile",

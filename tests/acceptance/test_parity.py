@@ -24,7 +24,7 @@ from tui.iam.editor import action_handlers
 from tui.iam.editor import actions as editor
 from tui.iam.editor.screen import PolicyEditor
 from tui.shell import actions, routes
-from tui.shell.main_screen import FrameScreen
+from tui.shell.main_screen import MainScreen
 from tui.state.tag_draft import TagDraft
 
 TABLE = (Path(__file__).parent / "parity.txt").read_text().splitlines()
@@ -41,7 +41,7 @@ class Row(NamedTuple):
 
     whose: str
     command: str
-    place: str
+    screen: str
     action: str
     client: str
 
@@ -110,17 +110,17 @@ def test_a_line_says_whose_the_command_is() -> None:
 def test_every_common_command_has_a_screen_path_and_a_call() -> None:
     for row in ROWS:
         if row.whose == "c":
-            assert NOWHERE not in (row.place, row.client), row
+            assert NOWHERE not in (row.screen, row.client), row
 
 
-@pytest.mark.parametrize("row", [row for row in ROWS if row.place != NOWHERE], ids=lambda row: row.command)
+@pytest.mark.parametrize("row", [row for row in ROWS if row.screen != NOWHERE], ids=lambda row: row.command)
 def test_a_screen_path_is_a_place_and_an_action_that_is_done_there(row: Row) -> None:
     action = BY_ID[row.action]
-    if row.place == ANYWHERE:
+    if row.screen == ANYWHERE:
         assert action.scope == actions.ANYWHERE
     else:
-        assert row.place in routes.BY_NAME
-        assert action.scope in (row.place, actions.LIST) or action.scope == editor.EDITOR
+        assert row.screen in routes.BY_NAME
+        assert action.scope in (row.screen, actions.LIST) or action.scope == editor.EDITOR
 
 
 @pytest.mark.parametrize("row", [row for row in ROWS if row.client != NOWHERE], ids=lambda row: row.command)
@@ -166,10 +166,10 @@ PUT_IN = {"ID": ID, "POLICY": ID, "FILE": "x", "LIMIT": "40", "NAME": "ops", "UR
 
 def command_of(action: actions.Action) -> str:
     draft = TagDraft({"env": "prod", "team": "core"}, 1)
-    place = "activity" if action.id == "app.activity" else action.scope
-    record = {name: value for name, value in RECORD.items() if name != "key"} if "tag" not in place else RECORD
-    situation = actions.Situation(
-        place=place,
+    screen = "activity" if action.id == "app.activity" else action.scope
+    record = {name: value for name, value in RECORD.items() if name != "key"} if "tag" not in screen else RECORD
+    context = actions.ActionContext(
+        screen=screen,
         subject=ID,
         record=record,
         context="local",
@@ -178,7 +178,7 @@ def command_of(action: actions.Action) -> str:
         creatable=(ID,),
         draft=draft,
     )
-    return action.command(situation)
+    return action.command(context)
 
 
 def parsed(line: str) -> click.Command:
@@ -239,9 +239,9 @@ async def test_with_several_marked_the_copy_menu_has_a_command_for_each(
         await ui.expect("2 marked")
         await ui.press("y")
         await ui.expect("command: revoke API key")
-        place = ui.app.frame.place
-        assert place is not None
-        marked = [str(record["id"]) for record in place.table.meant]
+        screen = ui.app.frame.current
+        assert screen is not None
+        marked = [str(record["id"]) for record in screen.table.meant]
         number = next(line for line in ui.text.splitlines() if "command: revoke API key" in line)
         digit = re.search(r"(\d)  command", number)
         assert digit is not None
@@ -259,7 +259,7 @@ WAYS = {
     "versions": ("2", "…contractor", "v", "…create", "G"),
     "tag-versions": ("v", "…Version"),
 }
-"""How a place that shows the inside of a record is entered."""
+"""How a screen that shows the inside of a record is entered."""
 BEFORE = {
     "contexts.use": ("G",),
     "contexts.sign_out": ("g",),
@@ -279,24 +279,24 @@ async def goes_to(ui: Ui, row: Row) -> None:
     frame = ui.app.frame
 
     def stands_in(name: str) -> bool:
-        return frame.place is not None and name == frame.place.NAME and frame.place.record is not None
+        return frame.current is not None and name == frame.current.NAME and frame.current.record is not None
 
-    outer = routes.BY_NAME[row.place].within or row.place
-    await frame.travel(outer, "")
+    outer = routes.BY_NAME[row.screen].parent or row.screen
+    await frame.navigate(outer, "")
     await ui.until(lambda: stands_in(outer), f"rows of {outer}")
-    await keys(ui, *WAYS.get(row.place, ()))
-    await ui.until(lambda: stands_in(row.place), f"rows of {row.place}")
+    await keys(ui, *WAYS.get(row.screen, ()))
+    await ui.until(lambda: stands_in(row.screen), f"rows of {row.screen}")
 
 
 async def can_be_done(ui: Ui, action: actions.Action) -> None:
     """The action is enabled here, and there is somebody who does it."""
     screen = ui.app.screen
-    assert isinstance(screen, FrameScreen | PolicyEditor)
-    await ui.until(lambda: not action.reason(screen.situation()), f"{action.id} enabled")
-    of_place = isinstance(screen, FrameScreen) and action.scope != actions.ANYWHERE
-    doer: object = ui.app.frame.place if of_place else screen
+    assert isinstance(screen, MainScreen | PolicyEditor)
+    await ui.until(lambda: not action.disabled_reason(screen.action_context()), f"{action.id} enabled")
+    of_screen = isinstance(screen, MainScreen) and action.scope != actions.ANYWHERE
+    doer: object = ui.app.frame.current if of_screen else screen
     doer = action_handlers if isinstance(screen, PolicyEditor) else doer
-    assert callable(getattr(doer, action.method))
+    assert getattr(doer, action.handler.rpartition(".")[2].rpartition(":")[2])
 
 
 async def in_the_editor(ui: Ui, action: actions.Action) -> None:
@@ -314,16 +314,16 @@ async def test_every_screen_path_can_be_gone_by_a_person_who_may(
     again = demo_slow.frost("tenant", "default-tags", "set", "--merge", "--tag", "stage=blue")
     assert again.code == 0, again
     contexts.add(reader.load(str(demo_slow.config)), "other", "https://other.example/api")
-    paths = dict.fromkeys((row.place, row.action) for row in ROWS if row.place != NOWHERE)
+    paths = dict.fromkeys((row.screen, row.action) for row in ROWS if row.screen != NOWHERE)
     async with opened(demo_slow, monkeypatch) as ui:
         await ui.expect_head("Web Shop")
         await ui.until(lambda: ui.app.workspace.me is not None, "who calls")
         await ui.switch("Data Lake")
         await ui.switch("Web Shop")
         for path in paths:
-            row = next(row for row in ROWS if (row.place, row.action) == path)
+            row = next(row for row in ROWS if (row.screen, row.action) == path)
             action = BY_ID[row.action]
-            if row.place != ANYWHERE:
+            if row.screen != ANYWHERE:
                 await goes_to(ui, row)
             await keys(ui, *BEFORE.get(row.action, ()))
             await (in_the_editor if action.scope == editor.EDITOR else can_be_done)(ui, action)

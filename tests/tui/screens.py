@@ -63,9 +63,9 @@ class Ui:
     @property
     def under_cursor(self) -> str:
         """Name of the record under the cursor of the place."""
-        place = self.app.frame.place
-        assert place is not None
-        return str((place.record or {}).get(place.KIND.name_key, ""))
+        screen = self.app.frame.current
+        assert screen is not None
+        return str((screen.record or {}).get(screen.KIND.name_key, ""))
 
     @property
     def toasts(self) -> list[str]:
@@ -113,7 +113,7 @@ class Ui:
     async def cursor_on(self, name: str) -> "Ui":
         """Move the cursor to a record by keys."""
         await self.press("g")
-        for _ in range(self.app.frame.place.table.view.total):  # type: ignore[union-attr]
+        for _ in range(self.app.frame.current.table.view.total):  # type: ignore[union-attr]
             if self.under_cursor == name:
                 return self
             await self.press("j")
@@ -175,7 +175,7 @@ async def opened(
 def shown(ui: Ui) -> list[str]:
     """The names of the list, in its order."""
     view = ui.app.screen.query_one(RecordTable).view
-    return [str(view[place]["displayName"]) for place in range(len(view))]
+    return [str(view[index]["displayName"]) for index in range(len(view))]
 
 
 async def use_key(home: Home, name: str) -> None:

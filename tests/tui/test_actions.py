@@ -1,6 +1,8 @@
 """The action table: named once, with somebody who does it, with an equal command a shell reads back."""
 
+import inspect
 import shlex
+from pkgutil import resolve_name
 
 import pytest
 
@@ -16,25 +18,26 @@ from tui.default_tags.apply_screen import Apply
 from tui.default_tags.history import TagVersions
 from tui.default_tags.screen import DefaultTags
 from tui.iam.access import Access, Catalogue, Who
+from tui.iam.editor import actions as editor
 from tui.iam.groups import Groups, Members
 from tui.iam.policies import Attachments, Policies
 from tui.iam.versions import Versions
 from tui.quotas.organization import OrganizationQuotas
 from tui.quotas.requests import QuotaRequests
 from tui.quotas.screen import Quotas
-from tui.shell import actions, routes
-from tui.shell.list_screen import Place
-from tui.shell.main_screen import FrameScreen
+from tui.shell import actions, command_line, routes
+from tui.shell.list_screen import ListScreen
+from tui.shell.main_screen import MainScreen
 from tui.tenants.screen import Tenants
 
-PLACES = (
+SCREENS = (
     *(Tenants, Policies, Attachments, Versions, Groups, Members, Access, Catalogue, Who, Contexts),
     *(ApiKeys, Sessions, Account),
     *(Quotas, OrganizationQuotas, QuotaRequests),
     *(DefaultTags, TagVersions, ApplyPreview, Apply, ApplyRuns, Untouched),
     *(Activity, ActivityOf, OrganizationActivity),
 )
-DOERS = {"app": FrameScreen, "list": Place, **{place.NAME: place for place in PLACES}}
+TARGETS = {"app": MainScreen, "list": ListScreen, **{screen.NAME: screen for screen in SCREENS}}
 TENANT = {
     "id": "01a0c0de-0000-7000-8000-000000000001",
     "displayName": "Web Shop's $(reboot)",
@@ -96,21 +99,29 @@ def test_every_action_has_a_name_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("action", actions.ACTIONS, ids=lambda action: action.id)
-def test_every_action_has_somebody_who_does_it(action: actions.Action) -> None:
-    assert callable(getattr(DOERS[action.scope], action.method))
+def test_the_handler_of_an_action_is_the_method_of_its_screen(action: actions.Action) -> None:
+    handler = resolve_name(action.handler)
+    assert handler is getattr(TARGETS[action.scope], handler.__name__)
+    accepts_argument = len(inspect.signature(handler).parameters) > 1
+    assert accepts_argument or not (action.accepts_record_argument or action.id in command_line.TAKES)
 
 
-def test_every_place_has_a_door_and_a_primary_action() -> None:
-    assert {place.NAME for place in PLACES} == set(routes.BY_NAME)
-    for place in PLACES:
-        assert actions.BY_ID[place.PRIMARY].scope == place.NAME
+@pytest.mark.parametrize("action", editor.ACTIONS, ids=lambda action: action.id)
+def test_the_handler_of_an_editor_action_takes_the_editor(action: actions.Action) -> None:
+    assert list(inspect.signature(resolve_name(action.handler)).parameters) == ["editor"]
+
+
+def test_every_screen_has_a_route_and_a_primary_action() -> None:
+    assert {screen.NAME for screen in SCREENS} == set(routes.BY_NAME)
+    for screen in SCREENS:
+        assert actions.BY_ID[screen.PRIMARY].scope == screen.NAME
 
 
 @pytest.mark.parametrize("action", actions.ACTIONS, ids=lambda action: action.id)
 def test_an_equal_command_is_read_back_by_a_shell_as_it_was_meant(action: actions.Action) -> None:
     record = RECORDS.get(action.scope, TENANT)
-    situation = actions.Situation(record=record, subject="s-1", tenant_before="01a0c0de-0000-7000-8000-000000000002")
-    command = action.command(situation)
+    context = actions.ActionContext(record=record, subject="s-1", tenant_before="01a0c0de-0000-7000-8000-000000000002")
+    command = action.command(context)
     if command:
         words = shlex.split(command)
         assert words[0] == "frost"
@@ -143,49 +154,73 @@ def test_what_changes_platform_or_config_is_refused_in_a_read_only_context_and_s
     }
     for action in writing:
         record = RECORDS[action.scope]
-        situation = actions.Situation(record=record, read_only="the context prod is read-only", creatable=("org-1",))
-        assert action.reason(situation) == "the context prod is read-only"
+        context = actions.ActionContext(record=record, read_only="the context prod is read-only", creatable=("org-1",))
+        assert action.disabled_reason(context) == "the context prod is read-only"
 
 
 def test_with_an_api_key_groups_and_policies_say_that_a_person_is_needed() -> None:
     for action in actions.of_scope("policies", "attachments", "versions", "groups", "members", "access", "who"):
-        situation = actions.Situation(record=RECORDS[action.scope], tenant="t-1", keyed=True)
-        assert "a person who is signed in" in action.reason(situation), action.id
+        context = actions.ActionContext(record=RECORDS[action.scope], tenant="t-1", keyed=True)
+        assert "a person who is signed in" in action.disabled_reason(context), action.id
 
 
 def test_with_an_api_key_what_a_person_alone_may_do_with_keys_and_sessions_says_so() -> None:
     for action in actions.of_scope("api-keys", "sessions", "account"):
-        situation = actions.Situation(record=RECORDS[action.scope], tenant="t-1", keyed=True, identity_known=True)
+        context = actions.ActionContext(record=RECORDS[action.scope], tenant="t-1", keyed=True, identity_known=True)
         wanted = "" if action.id == "account.tenants" else "a person who is signed in"
-        assert wanted in action.reason(situation), action.id
+        assert wanted in action.disabled_reason(context), action.id
 
 
 def test_a_key_of_another_tenant_and_one_that_is_over_say_why_they_wait() -> None:
-    elsewhere = actions.Situation(record=KEY, tenant="t-2")
-    assert actions.BY_ID["api-keys.access"].reason(elsewhere) == "this key belongs to Web Shop: use that tenant first"
-    assert actions.BY_ID["api-keys.revoke"].reason(elsewhere) == ""
-    over = actions.Situation(record={**KEY, "status": "expired"}, tenant="t-1")
-    assert "this one is expired" in actions.BY_ID["api-keys.rotate"].reason(over)
+    elsewhere = actions.ActionContext(record=KEY, tenant="t-2")
+    assert (
+        actions.BY_ID["api-keys.access"].disabled_reason(elsewhere)
+        == "this key belongs to Web Shop: use that tenant first"
+    )
+    assert actions.BY_ID["api-keys.revoke"].disabled_reason(elsewhere) == ""
+    over = actions.ActionContext(record={**KEY, "status": "expired"}, tenant="t-1")
+    assert "this one is expired" in actions.BY_ID["api-keys.rotate"].disabled_reason(over)
 
 
 def test_a_plain_member_is_told_who_may_rename_before_anything_is_sent() -> None:
-    reason = actions.BY_ID["tenants.rename"].reason(actions.Situation(record={**TENANT, "role": "member"}))
+    reason = actions.BY_ID["tenants.rename"].disabled_reason(actions.ActionContext(record={**TENANT, "role": "member"}))
     assert "owner or admin" in reason
     assert "Aurora Labs" in reason
 
 
+NAMED = [action for action in actions.ACTIONS if action.accepts_record_argument]
+
+
+@pytest.mark.parametrize("action", NAMED, ids=lambda action: action.id)
+def test_an_action_by_name_is_enabled_for_a_user_with_a_tenant(action: actions.Action) -> None:
+    context = actions.ActionContext(tenant="t-1", role="owner", identity_known=True, record_by_name=True)
+    assert action.disabled_reason(context) == ""
+
+
+def test_an_action_by_name_runs_the_guards_that_are_not_about_the_record() -> None:
+    with_key = actions.ActionContext(tenant="t-1", keyed=True, record_by_name=True)
+    for action_id in ("policies.edit", "groups.open", "catalogue.who", "api-keys.create", "activity.show"):
+        assert "a person who is signed in" in actions.BY_ID[action_id].disabled_reason(with_key), action_id
+    without_tenant = actions.ActionContext(identity_known=True, record_by_name=True)
+    for action_id in ("policies.edit", "quotas.request", "api-keys.create"):
+        assert "tenant" in actions.BY_ID[action_id].disabled_reason(without_tenant), action_id
+    read_only = actions.ActionContext(tenant="t-1", read_only="the context prod is read-only", record_by_name=True)
+    for action in NAMED:
+        assert bool(action.disabled_reason(read_only)) == action.writes, action.id
+
+
 def test_without_a_record_nothing_that_needs_one_can_be_done() -> None:
-    empty = actions.Situation()
+    empty = actions.ActionContext()
     for action_id in (
         *("tenants.use", "tenants.rename", "contexts.use", "contexts.edit", "contexts.sign_out"),
         *("policies.edit", "policies.delete", "groups.open", "groups.delete", "members.remove", "catalogue.who"),
     ):
-        assert actions.BY_ID[action_id].reason(empty)
+        assert actions.BY_ID[action_id].disabled_reason(empty)
 
 
 def test_who_may_ask_for_other_limits_and_of_what_is_said_before_anything_is_sent() -> None:
     def reason(action: str, record: dict[str, object] = QUOTA, **members: object) -> str:
-        return actions.BY_ID[action].reason(actions.Situation(record=record, tenant="t-1", **members))  # type: ignore[arg-type]
+        return actions.BY_ID[action].disabled_reason(actions.ActionContext(record=record, tenant="t-1", **members))  # type: ignore[arg-type]
 
     image = {"resourceType": "image", "limit": 5}
     for action in ("quotas.request", "quotas.request_organization", "organization-quotas.request", "requests.again"):

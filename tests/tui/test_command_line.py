@@ -5,7 +5,7 @@ import pytest
 from tui.shell import routes
 from tui.shell.command_line import Go, History, Mistake, Run, complete, parse
 
-PLACES = ("tenants", "contexts")
+SCREENS = ("tenants", "contexts")
 EVERY = ("tenants", "policies", "groups", "catalogue", "contexts")
 
 
@@ -57,7 +57,7 @@ EVERY = ("tenants", "policies", "groups", "catalogue", "contexts")
     ],
 )
 def test_a_line_means(typed: str, meant: object) -> None:
-    assert parse(typed, PLACES) == meant
+    assert parse(typed, SCREENS) == meant
 
 
 ACCOUNT = ("tenants", "api-keys", "sessions", "account")
@@ -112,9 +112,9 @@ def test_a_command_about_default_tags_means_its_place_or_the_action_that_asks(ty
     assert parse(typed, TAGS) == meant
 
 
-@pytest.mark.parametrize("door", routes.DOORS, ids=lambda door: door.name)
-def test_a_place_is_found_by_its_title_too(door: routes.Door) -> None:
-    assert parse(door.title.lower().replace(" ", "-"), routes.NAMES) == Go(door.name)
+@pytest.mark.parametrize("route", routes.ROUTES, ids=lambda route: route.name)
+def test_a_place_is_found_by_its_title_too(route: routes.Route) -> None:
+    assert parse(route.title.lower().replace(" ", "-"), routes.NAMES) == Go(route.name)
 
 
 def test_a_short_form_of_two_places_is_a_mistake_that_names_both() -> None:
@@ -122,16 +122,16 @@ def test_a_short_form_of_two_places_is_a_mistake_that_names_both() -> None:
 
 
 def test_a_whole_word_is_never_taken_for_the_beginning_of_another() -> None:
-    assert parse("use", PLACES) == Run("tenants.use")  # although use-context begins with it
+    assert parse("use", SCREENS) == Run("tenants.use")  # although use-context begins with it
 
 
 def test_completion_offers_places_first_then_words_then_actions() -> None:
-    assert complete("te", PLACES, ())[0] == "tenants"
-    assert "tenants.rename" in complete("te", PLACES, ())
+    assert complete("te", SCREENS, ())[0] == "tenants"
+    assert "tenants.rename" in complete("te", SCREENS, ())
     assert complete("policy", EVERY, ())[0] == "policies"
-    assert complete("use da", PLACES, ["Data Lake", "Sandbox"]) == ["use Data Lake"]
-    assert complete("quit x", PLACES, ["x"]) == []
-    assert complete("sort da", PLACES, ["Data Lake"]) == []
+    assert complete("use da", SCREENS, ["Data Lake", "Sandbox"]) == ["use Data Lake"]
+    assert complete("quit x", SCREENS, ["x"]) == []
+    assert complete("sort da", SCREENS, ["Data Lake"]) == []
 
 
 def test_history_goes_back_and_gives_what_was_being_typed_back() -> None:

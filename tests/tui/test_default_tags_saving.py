@@ -81,11 +81,11 @@ async def test_saving_shows_the_difference_asks_with_no_first_and_can_be_undone(
         await ui.expect("Not saved")
         await ui.press("w")
         await answered(ui, "Save default tags?", "y")
-        await ui.expect_toast("Saved the default tags of Web Shop: 1 added, 1 changed, 1 removed · z takes it back")
+        await ui.expect_toast("Saved the default tags of Web Shop: 1 added, 1 changed, 1 removed · z to undo")
         assert stored(own) == {"env": "dev", "team": "core", "new": "1"}
         await ui.until(lambda: "Not saved" not in ui.text, "the draft stored")
         await ui.press("z")
-        await ui.expect_toast("Taken back")
+        await ui.expect_toast("Undone")
         assert stored(own) == BEGIN
         await ui.until(lambda: "old" in ui.text and "Not saved" not in ui.text, "the former set")
 
@@ -197,7 +197,7 @@ async def test_a_former_set_is_compared_and_put_back_unless_another_was_stored_m
         await ui.expect_toast("Saved the default tags")
         assert stored(own) == {"a": "2", "b": "1"}
         await ui.press("z")
-        await ui.expect_toast("Taken back")
+        await ui.expect_toast("Undone")
         assert stored(own) == {"a": "2", "b": "1", "c": "1"}
 
 

@@ -47,7 +47,7 @@ async def test_the_palette_names_everything_with_its_key_or_the_reason(
         await ui.press("ctrl+p")
         await ui.expect("Create tenant", "Go to contexts")
         await ui.type("undo")
-        await ui.expect("there is nothing to take back")
+        await ui.expect("nothing to undo")
         await ui.press("backspace", "backspace", "backspace", "backspace")
         await ui.type("go to con")
         await ui.press(ENTER)
@@ -149,7 +149,7 @@ async def test_copying_gives_the_id_and_the_equal_command(shared: Home, monkeypa
     async with opened(shared, monkeypatch) as ui:
         await ui.expect("Data Lake")
         await ui.cursor_on("Data Lake")
-        lake = str(ui.app.frame.place.record["id"])  # type: ignore[union-attr, index]
+        lake = str(ui.app.frame.current.record["id"])  # type: ignore[union-attr, index]
         await ui.press("y", "i")
         await ui.until(lambda: ui.app.clipboard == lake, "the id")
         await ui.press("y", "1")

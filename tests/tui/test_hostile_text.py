@@ -21,9 +21,9 @@ from tests.terminal import Program
 from tests.tui.screens import opened
 from tui.iam.editor.screen import PolicyEditor
 from tui.shell.footer import TooSmall
-from tui.shell.list_screen import Place
-from tui.shell.main_screen import FrameScreen
-from tui.shell.navigator import Travelling
+from tui.shell.list_screen import ListScreen
+from tui.shell.main_screen import MainScreen
+from tui.shell.navigator import Navigator
 from tui.terminal.textual_patches import DANGEROUS, Covered, Row, Stack, VisibleControls
 from tui.widgets.dialog import Dialog, Sending
 
@@ -105,12 +105,16 @@ def painting() -> set[str]:
     while left:
         for kind in left.pop().__subclasses__():
             left.append(kind)
-            if kind.__module__.startswith("tui.") and kind not in WITHOUT_FOREIGN_TEXT and not issubclass(kind, Place):
+            if (
+                kind.__module__.startswith("tui.")
+                and kind not in WITHOUT_FOREIGN_TEXT
+                and not issubclass(kind, ListScreen)
+            ):
                 found.add(f"{kind.__module__}.{kind.__qualname__}")
     return found
 
 
-# Places are painted by heading, list and details alone; hostile names stand in them in test_groups_place.py.
+# List screens are painted by heading, list and details alone; hostile names stand in them in test_groups_screen.py.
 WITHOUT_FOREIGN_TEXT = (
     Covered,
     Row,
@@ -118,8 +122,8 @@ WITHOUT_FOREIGN_TEXT = (
     TooSmall,
     Dialog,
     Sending,
-    Travelling,
-    FrameScreen,
+    Navigator,
+    MainScreen,
     PolicyEditor,
 )
 """Arrangements of other widgets, and words of our own."""
@@ -127,7 +131,7 @@ WITHOUT_FOREIGN_TEXT = (
 
 def test_a_place_paints_nothing_by_itself() -> None:
     painting()
-    left: list[type[Widget]] = [Place]
+    left: list[type[Widget]] = [ListScreen]
     for kind in left:
         assert not {"render", "render_line", "render_lines"} & set(vars(kind)), kind
         left += kind.__subclasses__()

@@ -94,7 +94,7 @@ async def test_a_key_made_in_the_screens_works_within_its_scopes_and_its_secret_
         assert secret not in ui.app.export_screenshot()
         await ui.press("y")
         await ui.expect("JSON")
-        assert secret not in json.dumps(dict(ui.app.frame.place.copies()))  # type: ignore[union-attr]
+        assert secret not in json.dumps(dict(ui.app.frame.current.copies()))  # type: ignore[union-attr]
     assert secret not in (ui.app.state_path.read_text() if ui.app.state_path.exists() else "")
 
 
@@ -295,7 +295,7 @@ async def test_a_key_is_changed_and_its_secret_and_expiry_stay(demo: Home, monke
         assert after["expiresAt"] == before["expiresAt"]
         await ui.expect_toast("Changed mixed-forms")
         await ui.press("z")
-        await ui.expect_toast("Taken back: mixed-forms is as it was")
+        await ui.expect_toast("Undone: mixed-forms is as it was")
         (again,) = await asyncio.to_thread(keys, demo, "mixed-forms")
         assert again == before
         await ui.press("e")

@@ -13,11 +13,11 @@ def test_no_two_defaults_hear_the_same_key() -> None:
     assert keys.problems == ()
     assert keys.changed == {}
     heard: dict[tuple[str, str], str] = {}
-    for place in ("tenants", "contexts"):
+    for screen in ("tenants", "contexts"):
         for name, pressed in keys.by_action.items():
-            if name.partition(".")[0] in (place, "list", "app", "table"):
+            if name.partition(".")[0] in (screen, "list", "app", "table"):
                 for key in pressed:
-                    assert heard.setdefault((place, key), name) == name, (key, name)
+                    assert heard.setdefault((screen, key), name) == name, (key, name)
 
 
 def test_nothing_destructive_sits_on_ctrl_and_a_letter() -> None:

@@ -20,8 +20,8 @@ async def test_the_actions_of_the_other_places_are_offered_and_done_there(
     async with opened(shared, monkeypatch) as ui:
         await ui.expect("Data Lake")
         titles = [entry.title for entry in entries(ui.app.frame)]
-        for door in routes.DOORS:
-            assert {action.title for action in actions.of_scope(door.name)} <= set(titles)
+        for route in routes.ROUTES:
+            assert {action.title for action in actions.of_scope(route.name)} <= set(titles)
         assert titles.index("New group") > titles.index("Create tenant")
         assert titles.count("Create tenant") == 1
         await ui.press("ctrl+p")

@@ -90,12 +90,12 @@ async def test_a_command_that_needs_the_platform_starts_it_for_the_screens_as_we
         await ui.expect_head("connected")
 
 
-@pytest.mark.parametrize(("place", "name"), [("3", "on call"), ("2", "look at compute"), ("1", "Staging")])
+@pytest.mark.parametrize(("screen", "name"), [("3", "on call"), ("2", "look at compute"), ("1", "Staging")])
 async def test_the_cursor_stays_on_its_record(
-    demo: Home, monkeypatch: pytest.MonkeyPatch, place: str, name: str
+    demo: Home, monkeypatch: pytest.MonkeyPatch, screen: str, name: str
 ) -> None:
     async with opened(demo, monkeypatch) as ui:
-        await ui.press(place)
+        await ui.press(screen)
         await ui.expect(name)
         await ui.cursor_on(name)
         await somebody_else(ui, demo)

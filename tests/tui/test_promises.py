@@ -8,9 +8,11 @@ from tui.shell import routes
 from tui.widgets.dialog import Dialog
 
 
-async def place(ui: Ui, name: str) -> None:
-    await ui.app.frame.travel(name, "")
-    await ui.until(lambda: ui.app.frame.place is not None and ui.app.frame.place.record is not None, f"rows of {name}")
+async def open_screen(ui: Ui, name: str) -> None:
+    await ui.app.frame.navigate(name, "")
+    await ui.until(
+        lambda: ui.app.frame.current is not None and ui.app.frame.current.record is not None, f"rows of {name}"
+    )
 
 
 async def test_every_place_says_context_organization_tenant_and_kind_of_credential(
@@ -19,7 +21,7 @@ async def test_every_place_says_context_organization_tenant_and_kind_of_credenti
     async with opened(shared, monkeypatch, size=(80, 24)) as ui:
         await ui.expect_head("session")
         for name in routes.NAMES:
-            await ui.app.frame.travel(name, "")
+            await ui.app.frame.navigate(name, "")
             for words in ("local", "Aurora Labs", "Web Shop", "owner@aurora.example", "session"):
                 assert words in ui.head, name
 
@@ -33,13 +35,13 @@ async def test_a_switch_drops_the_former_tenants_rows_in_every_open_place(
         await ui.expect_head("Web Shop")
         before = {}
         for name in of_a_tenant:
-            await place(ui, name)
-            rows = ui.app.frame.place.records()  # type: ignore[union-attr]
+            await open_screen(ui, name)
+            rows = ui.app.frame.current.records()  # type: ignore[union-attr]
             before[name] = [dict(row) for row in rows]
         await ui.switch("Data Lake")
         for name in of_a_tenant:
-            await ui.app.frame.travel(name, "")
-            shown = ui.app.frame.place
+            await ui.app.frame.navigate(name, "")
+            shown = ui.app.frame.current
             assert shown is not None
             assert shown.tenant_id == ui.app.workspace.tenant_id  # type: ignore[attr-defined]
             assert [dict(row) for row in shown.records()] != before[name], name
@@ -48,7 +50,7 @@ async def test_a_switch_drops_the_former_tenants_rows_in_every_open_place(
         await ui.switch("Web Shop")
 
 
-# place, way there, key; and what the question must name: the thing, the tenant, the effect
+# screen, way there, key; and what the question must name: the thing, the tenant, the effect
 QUESTIONS = {
     "policies.delete": ("policies", "delete", ("Web Shop",)),
     "groups.delete": ("groups", "delete", ("Web Shop",)),
@@ -67,8 +69,8 @@ async def test_a_question_names_thing_tenant_and_effect_and_enter_does_nothing(
     name, key, named = QUESTIONS[action]
     async with opened(shared, monkeypatch) as ui:
         await ui.expect_head("session")
-        await place(ui, name)
-        shown = ui.app.frame.place
+        await open_screen(ui, name)
+        shown = ui.app.frame.current
         assert shown is not None
         assert shown.record is not None
         called = str(shown.record.get(shown.KIND.name_key, ""))

@@ -19,11 +19,11 @@ REQUESTS = f"/api/v1/tenants/{SHOP}/quota-requests"
 
 async def form(ui: Ui, resource_type: str, press: str = "n") -> None:
     """The form for another limit of a type."""
-    if ui.app.frame.place is None or ui.app.frame.place.NAME != "quotas":
+    if ui.app.frame.current is None or ui.app.frame.current.NAME != "quotas":
         await ui.expect_head("Web Shop")
         await ui.press("9")
     await ui.expect("28 quotas")
-    ui.app.frame.place.select(resource_type)  # type: ignore[union-attr]
+    ui.app.frame.current.select(resource_type)  # type: ignore[union-attr]
     await ui.press(press)
     await ui.expect("New limit")
 
@@ -67,7 +67,7 @@ async def test_raised_to_the_bound_at_once_and_lowered_only_after_a_question(
         await ui.expect("51 of 110")
         assert (await limits(demo))["instance"] == 110
         await ui.press("z")
-        await ui.expect_toast("nothing to take back: requesting a limit stays")
+        await ui.expect_toast("nothing to undo: requesting a limit cannot be undone")
 
         await form(ui, "instance")
         await fill(ui, "53", "over")

@@ -157,7 +157,7 @@ async def test_sorting_keeps_unknown_values_last_in_both_directions() -> None:
     role = next(column for column in TENANT.columns if column.key == "role")
     for reverse, expected in ((False, ["id-4", "id-3"]), (True, ["id-3", "id-4"])):
         view.sort_by(role, reverse)
-        assert [view.id_at(place) for place in range(2)] == expected
+        assert [view.id_at(index) for index in range(2)] == expected
         assert {view.id_at(2), view.id_at(3)} == {"id-1", "id-2"}
 
 

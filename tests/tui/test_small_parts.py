@@ -7,11 +7,11 @@ import pytest
 
 from client.operations import unless_cancelled
 from tui.launch import Launch, parse
-from tui.shell import themes
 from tui.shell.footer import Key, fitting
 from tui.shell.history import History, View
 from tui.state.connection_state import BACKOFF, Link
 from tui.state.notices import Notice, Notices, seconds
+from tui.terminal import themes
 
 NOW = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 

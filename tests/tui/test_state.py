@@ -18,7 +18,7 @@ ROW = {
 
 def test_what_was_saved_is_loaded(tmp_path: Path) -> None:
     kept = preferences.State(
-        place="contexts", theme="frost-light", sort={"tenants": ["slug", True]}, lines=["use Web Shop"]
+        screen="contexts", theme="frost-light", sort={"tenants": ["slug", True]}, lines=["use Web Shop"]
     )
     memory = kept.of("local", "unix:/a")
     memory.tenants = preferences.remembered([ROW])
@@ -50,7 +50,7 @@ def test_rows_of_another_endpoint_are_not_shown(tmp_path: Path) -> None:
         "{",
         "[]",
         "null",
-        '{"version": 0, "place": "contexts"}',
+        '{"version": 0, "screen": "contexts"}',
         '{"version": 1, "contexts": []}',
         '{"version": 1, "contexts": {"local": 7}}',
         '{"version": 1, "contexts": {"local": {"tenants": 7}}}',
@@ -66,9 +66,9 @@ def test_a_damaged_or_foreign_file_is_a_fresh_start(tmp_path: Path, content: str
 
 def test_members_of_a_wrong_type_are_left_out(tmp_path: Path) -> None:
     path = tmp_path / "state.json"
-    path.write_text(json.dumps({"version": 1, "place": 7, "lines": ["a", 3], "theme": "frost-dark"}))
+    path.write_text(json.dumps({"version": 1, "screen": 7, "lines": ["a", 3], "theme": "frost-dark"}))
     loaded = preferences.load(path)
-    assert (loaded.place, loaded.lines, loaded.theme) == ("", ["a"], "frost-dark")
+    assert (loaded.screen, loaded.lines, loaded.theme) == ("", ["a"], "frost-dark")
 
 
 @pytest.mark.parametrize("quota", [7, "x", {"used": "1", "limit": "2"}, {"used": [], "limit": 1}])

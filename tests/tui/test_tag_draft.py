@@ -280,7 +280,7 @@ RUNNING = {
 
 @pytest.mark.parametrize("cells", [30, 40, 62, 77, 120])
 def test_no_line_of_progress_is_longer_than_there_is_room(cells: int) -> None:
-    many = {**RUNNING, "counts": {"summary": {name: 100_000 + place for place, name in enumerate(COUNTS)}}}
+    many = {**RUNNING, "counts": {"summary": {name: 100_000 + index for index, name in enumerate(COUNTS)}}}
     for operation in (RUNNING, many):
         for line in progress_lines(operation, cells, {}, lost="no answer " * 9, waits=True, key="o"):
             assert line.cell_length <= max(cells, 36), line.plain

@@ -7,7 +7,7 @@ import pytest
 from tests.acceptance.iam import Desk
 from tests.homes import Home
 from tests.tui.screens import Ui, opened
-from tui.shell.messages import Lasting
+from tui.shell.messages import UndoCleared
 
 pytestmark = pytest.mark.slow
 
@@ -23,7 +23,7 @@ async def attached(ui: Ui) -> None:
     await ui.press(ENTER)
     await ui.expect("Attach policy?")
     await ui.agree()
-    await ui.expect_toast("Attached deployments to contractors (group) · z takes it back")
+    await ui.expect_toast("Attached deployments to contractors (group) · z to undo")
 
 
 async def test_a_change_that_stays_ends_the_offer_to_take_back_the_one_before(
@@ -38,7 +38,7 @@ async def test_a_change_that_stays_ends_the_offer_to_take_back_the_one_before(
         await ui.agree()
         await ui.expect("► 4")
         await ui.press("z")
-        await ui.expect_toast("Undo: nothing to take back: rolling back a version stays")
+        await ui.expect_toast("Undo: nothing to undo: rolling back a version cannot be undone")
     names = {one["attacheeName"] for one in Desk(demo).items("policy", "attachments", policy_of(demo))}
     assert "contractors" in names
 
@@ -57,14 +57,14 @@ async def test_a_question_answered_with_no_leaves_the_offer_and_taking_back_says
         await ui.press("escape")
         await ui.until(lambda: "Delete policy?" not in ui.text, "the question gone")
         await ui.press("z")
-        await ui.expect_toast("Taken back: detached deployments from contractors (group)")
-        await ui.until(lambda: not any("takes it back" in toast for toast in ui.toasts), "no offer that is over")
+        await ui.expect_toast("Undone: detached deployments from contractors (group)")
+        await ui.until(lambda: not any("to undo" in toast for toast in ui.toasts), "no offer that is over")
 
 
 async def test_the_offer_to_take_back_goes_with_the_next_change(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(demo, monkeypatch) as ui:
         await attached(ui)
-        ui.app.frame.post_message(Lasting("deleting a group"))
+        ui.app.frame.post_message(UndoCleared("deleting a group"))
         await ui.until(lambda: not ui.toasts, "the offer gone")
 
 
@@ -74,7 +74,7 @@ async def test_what_was_refused_goes_with_the_next_action_and_nothing_stands_on_
     async with opened(shared, monkeypatch, size=(80, 24)) as ui:
         await ui.expect("Staging")
         await ui.press("z")
-        await ui.expect_toast("Undo: there is nothing to take back")
+        await ui.expect_toast("Undo: nothing to undo")
         ui.app.frame.toast("Staging is ready")
         await ui.press("s")
         await ui.until(lambda: ui.toasts == ["Staging is ready"], "the newest alone")
@@ -97,7 +97,7 @@ async def test_what_is_made_in_a_form_stays(demo: Home, monkeypatch: pytest.Monk
         await ui.press(ENTER)
         await ui.until(lambda: ui.under_cursor == "night", "the new one")
         await ui.press("z")
-        await ui.expect_toast("nothing to take back: creating a group stays")
+        await ui.expect_toast("nothing to undo: creating a group cannot be undone")
 
 
 async def test_the_offer_ends_with_the_tenant_it_was_made_in(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,7 +105,7 @@ async def test_the_offer_ends_with_the_tenant_it_was_made_in(demo: Home, monkeyp
         await attached(ui)
         await ui.switch("newsroom")
         await ui.press("z")
-        await ui.expect_toast("Undo: there is nothing to take back")
+        await ui.expect_toast("Undo: nothing to undo")
 
 
 async def test_the_offer_ends_with_the_person_who_made_the_change(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,4 +115,4 @@ async def test_the_offer_ends_with_the_person_who_made_the_change(demo: Home, mo
         await ui.press("r")
         await ui.expect_head("member@aurora.example · session")
         await ui.press("z")
-        await ui.expect_toast("Undo: there is nothing to take back")
+        await ui.expect_toast("Undo: nothing to undo")

@@ -1,52 +1,38 @@
 """Actions of the account screens."""
 
-from tui.shell.action import Action, Command, Situation, line
+from tui.shell.action import Action, ActionContext, Command, Record, line
+from tui.shell.guards import about_record, all_of, requires_user, selected
 
 KEYS_NEED_A_PERSON = "this context works with an API key; keys, sessions and the account need a person who is signed in"
 
 
-# --- reasons ---------------------------------------------------------------------------------------------------------
+# --- guards ----------------------------------------------------------------------------------------------------------
 
 
-def _person(situation: Situation) -> str:
-    return KEYS_NEED_A_PERSON if situation.keyed else ""
+def _has_tenant_for_key(context: ActionContext) -> str:
+    if context.tenant:
+        return ""
+    return "an API key belongs to a tenant, and none is in use" if context.identity_known else "loading tenants"
 
 
-def _change(situation: Situation) -> str:
-    return situation.read_only or _person(situation)
+def _is_identity_known(context: ActionContext) -> str:
+    return "" if context.identity_known else "loading your account"
 
 
-def _make(situation: Situation) -> str:
-    if (reason := _change(situation)) or situation.tenant:
-        return reason
-    known = situation.identity_known
-    return "a key belongs to a tenant, and none is in use" if known else "the tenants are still on their way"
+@about_record
+def _is_active(_: ActionContext, key: Record) -> str:
+    status = key.get("status")
+    return "" if status == "active" else f"only an active key can be rotated; this one is {status}"
 
 
-def _on_one(situation: Situation) -> str:
-    return _person(situation) or ("" if situation.record is not None else "nothing is selected")
+@about_record
+def _is_in_tenant(context: ActionContext, key: Record) -> str:
+    if key.get("tenantId") in (None, context.tenant):
+        return ""
+    return f"this key belongs to {key.get('tenantName')}: use that tenant first"
 
 
-def _change_one(situation: Situation) -> str:
-    return situation.read_only or _on_one(situation)
-
-
-def _unknown_or_change(situation: Situation) -> str:
-    return _change(situation) or ("" if situation.identity_known else "the platform has not said yet who you are")
-
-
-def _rotate(situation: Situation) -> str:
-    status = (situation.record or {}).get("status")
-    over = situation.record is not None and status != "active"
-    return _change_one(situation) or (f"only an active key is rotated, and this one is {status}" if over else "")
-
-
-def _in_its_tenant(situation: Situation) -> str:
-    record = situation.record or {}
-    elsewhere = record.get("tenantId") not in (None, situation.tenant)
-    return _on_one(situation) or (
-        f"this key belongs to {record.get('tenantName')}: use that tenant first" if elsewhere else ""
-    )
+_is_user = requires_user(KEYS_NEED_A_PERSON)
 
 
 # --- commands --------------------------------------------------------------------------------------------------------
@@ -56,12 +42,12 @@ def _of_key(*words: str) -> Command:
     return lambda s: line("account", "api-key", *words, str(s.record["id"])) if s.record is not None else ""
 
 
-def _access(situation: Situation) -> str:
-    return line("iam", "access", "api_key", str(situation.record["id"])) if situation.record is not None else ""
+def _access(context: ActionContext) -> str:
+    return line("iam", "access", "api_key", str(context.record["id"])) if context.record is not None else ""
 
 
-def _update(situation: Situation) -> str:
-    one = situation.record
+def _update(context: ActionContext) -> str:
+    one = context.record
     return line("account", "api-key", "update", str(one["id"]), "--name", str(one["name"])) if one is not None else ""
 
 
@@ -69,110 +55,119 @@ ACCOUNT_ACTIONS: tuple[Action, ...] = (
     Action(
         "api-keys.access",
         "What may it do",
-        ("w",),
-        "may do",
-        reason=_in_its_tenant,
+        handler="tui.account.api_keys:ApiKeys.do_access",
+        keys=("w",),
+        footer_label="may do",
+        guard=all_of(_is_user, selected, _is_in_tenant),
         command=_access,
         help="Every operation with the path scope, role, policy; Enter does the same",
-        of_named=True,
+        accepts_record_argument=True,
     ),
     Action(
         "api-keys.create",
         "New API key",
-        ("n",),
-        "new",
-        reason=_make,
+        handler="tui.account.api_keys:ApiKeys.do_create",
+        keys=("n",),
+        footer_label="new",
+        guard=all_of(_is_user, _has_tenant_for_key),
         command=lambda _: line("account", "api-key", "create", "--name", "NAME", "--scopes", "SCOPE"),
         help="In the tenant in use; its secret is shown once",
-        dialog=True,
-        of_named=True,
+        opens_dialog=True,
+        accepts_record_argument=True,
         writes=True,
     ),
     Action(
         "api-keys.edit",
         "Change API key",
-        ("e",),
-        "edit",
-        reason=_change_one,
+        handler="tui.account.api_keys:ApiKeys.do_edit",
+        keys=("e",),
+        footer_label="edit",
+        guard=all_of(_is_user, selected),
         command=_update,
         help="Name, description, scopes and rate limit; the secret and the expiry stay",
-        dialog=True,
+        opens_dialog=True,
         writes=True,
     ),
     Action(
         "api-keys.rotate",
         "Rotate API key",
-        ("o",),
-        "rotate",
-        reason=_rotate,
+        handler="tui.account.api_keys:ApiKeys.do_rotate",
+        keys=("o",),
+        footer_label="rotate",
+        guard=all_of(_is_user, selected, _is_active),
         command=_of_key("rotate"),
         help="A new key that may do the same; both work until the overlap is over",
-        dialog=True,
+        opens_dialog=True,
         writes=True,
     ),
     Action(
         "api-keys.revoke",
         "Revoke API key",
-        ("v",),
-        "revoke",
-        reason=_change_one,
+        handler="tui.account.api_keys:ApiKeys.do_revoke",
+        keys=("v",),
+        footer_label="revoke",
+        guard=all_of(_is_user, selected),
         command=_of_key("revoke"),
         help="Those marked, or the one under the cursor: refused from the next request on; asks first",
-        dialog=True,
+        opens_dialog=True,
+        acts_on_marked=True,
         writes=True,
-        of_marked=True,
     ),
     Action(
         "api-keys.delete",
         "Delete API key",
-        ("delete",),
-        "delete",
-        reason=_change_one,
+        handler="tui.account.api_keys:ApiKeys.do_delete",
+        keys=("delete",),
+        footer_label="delete",
+        guard=all_of(_is_user, selected),
         command=_of_key("delete"),
         help="Those marked, or the one under the cursor: with their memberships, for good; asks first",
-        dialog=True,
+        opens_dialog=True,
+        acts_on_marked=True,
         writes=True,
-        of_marked=True,
     ),
     Action(
         "sessions.show",
         "Show session",
-        (),
-        reason=_on_one,
+        handler="tui.shell.remote_list_screen:RemoteListScreen.do_show",
+        guard=all_of(_is_user, selected),
         command=lambda _: line("account", "session", "list"),
         help="Everything known about it; Enter does the same",
-        of_named=True,
+        accepts_record_argument=True,
     ),
     Action(
         "sessions.end_all",
         "End every session",
-        ("delete",),
-        "end all",
-        reason=_change,
+        handler="tui.account.sessions:Sessions.do_end_all",
+        keys=("delete",),
+        footer_label="end all",
+        guard=_is_user,
         command=lambda _: line("account", "session", "revoke-all"),
         help="On every device, this one too; API keys go on; asks first",
-        dialog=True,
+        opens_dialog=True,
         writes=True,
     ),
     Action(
         "account.tenants",
         "Its tenants",
-        ("o",),
-        "tenants",
-        reason=lambda s: "" if s.record is not None else "nothing is selected",
+        handler="tui.account.screen:Account.do_tenants",
+        keys=("o",),
+        footer_label="tenants",
+        guard=selected,
         command=lambda _: line("tenant", "list"),
         help="The tenants of the organization; Enter does the same",
-        of_named=True,
+        accepts_record_argument=True,
     ),
     Action(
         "account.delete",
         "Delete account",
-        ("delete",),
-        "delete",
-        reason=_unknown_or_change,
+        handler="tui.account.screen:Account.do_delete",
+        keys=("delete",),
+        footer_label="delete",
+        guard=all_of(_is_user, _is_identity_known),
         command=lambda _: line("account", "delete"),
         help="With every session and API key; your e-mail has to be typed",
-        dialog=True,
+        opens_dialog=True,
         writes=True,
     ),
 )

@@ -11,7 +11,7 @@ from tui.account import key_create, key_revoke, key_table
 from tui.account.actions import KEYS_NEED_A_PERSON
 from tui.shell import actions, keymap
 from tui.shell.history import Subject
-from tui.shell.messages import Travel
+from tui.shell.messages import Navigate
 from tui.state.effects import counted
 from tui.widgets.detail import Section
 from tui.widgets.policy_text import Fact, names
@@ -95,10 +95,12 @@ class ApiKeys(key_create.KeyForms):
             return
         # The action was enabled for the record under the cursor, which may be another key.
         access = actions.BY_ID["api-keys.access"]
-        if reason := access.reason(self.frame.situation()._replace(record=key)):
+        if reason := access.disabled_reason(self.frame.action_context()._replace(record=key)):
             self.frame.toast(f"{access.title}: {reason}", "warning")
         else:
-            self.post_message(Travel("access", Subject(self.tenant_of(key), f"api_key:{key['id']}", str(key["name"]))))
+            self.post_message(
+                Navigate("access", Subject(self.tenant_of(key), f"api_key:{key['id']}", str(key["name"])))
+            )
 
     async def do_create(self, argument: str = "") -> None:
         await key_create.create(self, argument)

@@ -46,18 +46,18 @@ class ChoiceLine(Widget, can_focus=True):
         self.set_reactive(ChoiceLine.chosen, chosen)
 
     def render(self) -> Content:
-        return Content(" " * GAP).join(self._part(place) for place in range(len(self._choices)))
+        return Content(" " * GAP).join(self._part(index) for index in range(len(self._choices)))
 
-    def _part(self, place: int) -> Content:
-        here = place == self.chosen
+    def _part(self, index: int) -> Content:
+        here = index == self.chosen
         tone = ("reverse" if self.has_focus else "bold $text-accent") if here else "$foreground"
-        return Content.styled(SIGNS[here] + self._choices[place], tone)
+        return Content.styled(SIGNS[here] + self._choices[index], tone)
 
     def watch_chosen(self) -> None:
         self.post_message(self.Changed())
 
-    def validate_chosen(self, place: int) -> int:
-        return max(0, min(place, len(self._choices) - 1))
+    def validate_chosen(self, index: int) -> int:
+        return max(0, min(index, len(self._choices) - 1))
 
     def action_choose(self, by: int) -> None:
         self.chosen += by
@@ -67,8 +67,8 @@ class ChoiceLine(Widget, can_focus=True):
 
     def on_click(self, event: events.Click) -> None:
         left = 0
-        for place, choice in enumerate(self._choices):
+        for index, choice in enumerate(self._choices):
             right = left + width(SIGNS[0] + choice)
             if left <= event.x < right:
-                self.chosen = place
+                self.chosen = index
             left = right + GAP

@@ -101,10 +101,10 @@ class Until(Vertical):
         Raises:
             FrostError: The text is not a valid time.
         """
-        place = self.line.chosen
-        if place == len(self._choices):
+        index = self.line.chosen
+        if index == len(self._choices):
             return times.instant(self.query_one(LineInput).value.strip(), TYPED)
-        away = self._choices[place][1]
+        away = self._choices[index][1]
         return self.now + away if away else None
 
     def take_focus(self) -> None:

@@ -12,8 +12,8 @@ from tui.account.key_form import RATE, KeyDraft, KeyForm
 from tui.account.rotate_dialog import Rotation, Times
 from tui.account.secret_dialog import NewSecret
 from tui.shell import clipboard
-from tui.shell.messages import Lasting, Undoable
-from tui.shell.remote_list_screen import Collected
+from tui.shell.messages import UndoAvailable, UndoCleared
+from tui.shell.remote_list_screen import RemoteListScreen
 from tui.state.effects import counted
 from tui.widgets.secret import Unsaid
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from client.models.keys import NewKey, RotatedKey
 
 
-class KeyForms(Collected):
+class KeyForms(RemoteListScreen):
     """A screen with key forms. An open form is updated when the scopes are loaded."""
 
     _form: KeyForm | None = None
@@ -41,15 +41,15 @@ class KeyForms(Collected):
             self._form = None
 
 
-async def create(place: KeyForms, name: str = "") -> None:
+async def create(screen: KeyForms, name: str = "") -> None:
     """Show a form until the platform accepts the key, then show the secret."""
-    tenant_id = place.workspace.tenant_id
+    tenant_id = screen.workspace.tenant_id
     if not tenant_id:
-        place.frame.toast("New API key: a key belongs to a tenant, and none is in use", "warning")
+        screen.frame.toast("New API key: a key belongs to a tenant, and none is in use", "warning")
         return
 
     async def send(draft: KeyDraft) -> "NewKey":
-        return await place.workspace.ask(
+        return await screen.workspace.ask(
             keys.create(
                 tenant_id,
                 draft.name,
@@ -60,18 +60,18 @@ async def create(place: KeyForms, name: str = "") -> None:
             )
         )
 
-    title = f"New API key in {place.workspace.name_of(tenant_id)}"
-    form = KeyForm(title, KeyDraft(name, "", (), RATE), scopes_of(place, tenant_id), send)
-    made: NewKey | None = await place.fill(form, tenant_id)
+    title = f"New API key in {screen.workspace.name_of(tenant_id)}"
+    form = KeyForm(title, KeyDraft(name, "", (), RATE), scopes_of(screen, tenant_id), send)
+    made: NewKey | None = await screen.fill(form, tenant_id)
     if made is None:
-        place.read(quiet=True)  # a key may exist even if the response was lost
+        screen.read(quiet=True)  # a key may exist even if the response was lost
         return
-    await _shown(place, made, f"New API key {made.api_key.name}", [])
-    place.post_message(Lasting("making an API key"))
+    await _shown(screen, made, f"New API key {made.api_key.name}", [])
+    screen.post_message(UndoCleared("making an API key"))
 
 
-async def edit(place: KeyForms, key: Record) -> None:
-    tenant_id, key_id = place.tenant_of(key), str(key["id"])
+async def edit(screen: KeyForms, key: Record) -> None:
+    tenant_id, key_id = screen.tenant_of(key), str(key["id"])
     before = KeyDraft(
         str(key["name"]), str(key.get("description") or ""), tuple(key.get("scopes", ())), key.get("rateLimit") or RATE
     )
@@ -79,7 +79,7 @@ async def edit(place: KeyForms, key: Record) -> None:
     async def send(draft: KeyDraft) -> Record:
         if draft._replace(scopes=sorted(draft.scopes)) == before._replace(scopes=sorted(before.scopes)):
             return key
-        changed = await place.workspace.change(
+        changed = await screen.workspace.change(
             keys.update(
                 tenant_id,
                 key_id,
@@ -92,25 +92,25 @@ async def edit(place: KeyForms, key: Record) -> None:
         found: Record = changed.record.wire()
         return found
 
-    title = f"Change API key {key['name']} in {place.workspace.name_of(tenant_id)}"
-    form = KeyForm(title, before, scopes_of(place, tenant_id), send, expires=False, button="Save")
-    changed: Record | None = await place.fill(form, tenant_id)
+    title = f"Change API key {key['name']} in {screen.workspace.name_of(tenant_id)}"
+    form = KeyForm(title, before, scopes_of(screen, tenant_id), send, expires=False, button="Save")
+    changed: Record | None = await screen.fill(form, tenant_id)
     if changed is not None:
-        place.workspace.collections.put(place.ROWS, "", changed)
-        place.read(quiet=True)
+        screen.workspace.collections.put(screen.ROWS, "", changed)
+        screen.read(quiet=True)
         if changed is not key:
-            _offer_back(place, key, changed)
+            _offer_back(screen, key, changed)
 
 
-def _offer_back(place: KeyForms, before: Record, after: Record) -> None:
+def _offer_back(screen: KeyForms, before: Record, after: Record) -> None:
     """Offer undo. Reversible actions need no confirmation."""
     members = ("name", "description", "scopes", "rateLimit")
     old = {member: before.get(member) for member in members if before.get(member) != after.get(member)}
 
     async def undo() -> None:
-        again = await place.workspace.change(
+        again = await screen.workspace.change(
             keys.update(
-                place.tenant_of(before),
+                screen.tenant_of(before),
                 str(before["id"]),
                 name=old.get("name"),
                 description=(old["description"] or "") if "description" in old else None,
@@ -118,20 +118,20 @@ def _offer_back(place: KeyForms, before: Record, after: Record) -> None:
                 rate_limit=old.get("rateLimit"),
             )
         )
-        place.workspace.collections.put(place.ROWS, "", again.record.wire())
-        place.read(quiet=True)
+        screen.workspace.collections.put(screen.ROWS, "", again.record.wire())
+        screen.read(quiet=True)
 
-    place.post_message(Undoable(f"Changed {after['name']}", undo, f"{before['name']} is as it was"))
+    screen.post_message(UndoAvailable(f"Changed {after['name']}", undo, f"{before['name']} is as it was"))
 
 
-async def rotate(place: KeyForms, key: Record) -> None:
+async def rotate(screen: KeyForms, key: Record) -> None:
     """Create a successor of a key, show its secret, and end the old key at the chosen time."""
-    tenant_id, key_id, ends = place.tenant_of(key), str(key["id"]), parse_time(key.get("expiresAt"))
+    tenant_id, key_id, ends = screen.tenant_of(key), str(key["id"]), parse_time(key.get("expiresAt"))
 
     async def send(chosen: Times) -> "RotatedKey":
         # The old key retains its expiry if that is earlier, or if it is revoked.
         retires = chosen.retires_at if chosen.retires_at and (ends is None or chosen.retires_at < ends) else None
-        made: RotatedKey = await place.workspace.ask(
+        made: RotatedKey = await screen.workspace.ask(
             keys.rotate(
                 tenant_id,
                 key_id,
@@ -139,44 +139,44 @@ async def rotate(place: KeyForms, key: Record) -> None:
                 retire_at=times.wire(retires) if retires else None,
             )
         )
-        return made if chosen.retires_at is not None else await _revoked(place, made)
+        return made if chosen.retires_at is not None else await _revoked(screen, made)
 
     facts = [
         ("Old key", f"{key['name']}  {key.get('keyPrefix', '')}…"),
         ("Tenant", str(key.get("tenantName", ""))),
         ("New key", "the same name, description, scopes, rate limit, groups and policies; its secret is shown once"),
     ]
-    made: RotatedKey | None = await place.app.push_screen_wait(Rotation(f"Rotate {key['name']}", facts, ends, send))
+    made: RotatedKey | None = await screen.app.push_screen_wait(Rotation(f"Rotate {key['name']}", facts, ends, send))
     if made is None:
-        place.read(quiet=True)
+        screen.read(quiet=True)
         return
     old = made.replaced.wire()
-    place.workspace.collections.put(place.ROWS, "", old)
+    screen.workspace.collections.put(screen.ROWS, "", old)
     works = old["status"] == "active"
     ending = f"works until {time_text(old.get('expiresAt'))}" if works else f"is {old['status']}"
     more = [("Old key", f"{old['id']} {ending}")]
     if made.grants:
         more.append(("Taken over", counted(made.grants, "group or policy", "groups and policies")))
-    await _shown(place, made, f"New API key {made.api_key.name}", more)
-    place.post_message(Lasting("rotating an API key"))
+    await _shown(screen, made, f"New API key {made.api_key.name}", more)
+    screen.post_message(UndoCleared("rotating an API key"))
 
 
-async def _revoked(place: KeyForms, made: "RotatedKey") -> "RotatedKey":
+async def _revoked(screen: KeyForms, made: "RotatedKey") -> "RotatedKey":
     """Revoke the old key. If that fails, report it, but return the new key so that its secret is shown."""
     old = made.replaced
     try:
-        changed = await place.workspace.change(keys.revoke(old.tenant_id, old.id))
+        changed = await screen.workspace.change(keys.revoke(old.tenant_id, old.id))
     except FrostError as error:
-        place.tell(error, "The new key is made, but the old one still works: ")
+        screen.tell(error, "The new key is made, but the old one still works: ")
         return made
     return made.model_copy(update={"replaced": changed.record})
 
 
-def scopes_of(place: KeyForms, tenant_id: str) -> Callable[[], tuple[Sequence[Record], str]]:
+def scopes_of(screen: KeyForms, tenant_id: str) -> Callable[[], tuple[Sequence[Record], str]]:
     """Return a function for the loaded scopes of a tenant and the reason if there are none."""
 
     def scopes() -> tuple[Sequence[Record], str]:
-        rows = place.workspace.collections.rows("grantable", tenant_id)
+        rows = screen.workspace.collections.rows("grantable", tenant_id)
         if rows.state == "failed" and rows.error is not None:
             return rows.records, rows.error.message
         return rows.records, "The platform lists no scope." if rows.known else "Asking the platform …"
@@ -184,13 +184,13 @@ def scopes_of(place: KeyForms, tenant_id: str) -> Callable[[], tuple[Sequence[Re
     return scopes
 
 
-async def _shown(place: KeyForms, made: "NewKey", title: str, more: Sequence[tuple[str, str]]) -> None:
+async def _shown(screen: KeyForms, made: "NewKey", title: str, more: Sequence[tuple[str, str]]) -> None:
     """Add the new key to the list and show its secret once."""
     key = made.api_key.wire()
-    place.set_filter("")
-    place.workspace.collections.put(place.ROWS, "", key)
-    place.select(str(key["id"]))
-    place.read(quiet=True)
+    screen.set_filter("")
+    screen.workspace.collections.put(screen.ROWS, "", key)
+    screen.select(str(key["id"]))
+    screen.read(quiet=True)
     facts = [
         ("Id", str(key["id"])),
         ("Tenant", str(key.get("tenantName", ""))),
@@ -200,13 +200,13 @@ async def _shown(place: KeyForms, made: "NewKey", title: str, more: Sequence[tup
     ]
 
     def copy(secret: str, say: Callable[[str], None]) -> None:
-        clipboard.to_terminal(place.app, secret)
+        clipboard.to_terminal(screen.app, secret)
         say("Copied to the clipboard.")
-        place.app.run_worker(_into_tmux(place, secret, say), group="copy secret", exit_on_error=False)
+        screen.app.run_worker(_into_tmux(screen, secret, say), group="copy secret", exit_on_error=False)
 
-    await place.app.push_screen_wait(NewSecret(title, facts, Unsaid(made.key), copy))
+    await screen.app.push_screen_wait(NewSecret(title, facts, Unsaid(made.key), copy))
 
 
-async def _into_tmux(place: KeyForms, secret: str, say: Callable[[str], None]) -> None:
-    if await asyncio.to_thread(clipboard.to_tmux, secret, place.workspace.environ):
+async def _into_tmux(screen: KeyForms, secret: str, say: Callable[[str], None]) -> None:
+    if await asyncio.to_thread(clipboard.to_tmux, secret, screen.workspace.environ):
         say("Copied to the clipboard, and into tmux.")

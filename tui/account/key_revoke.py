@@ -6,8 +6,8 @@ from client import times
 from client.api import keys as key_calls
 from client.tables.columns import Record, exact
 from tui.account import key_table
-from tui.shell.messages import Lasting
-from tui.shell.remote_list_screen import Collected, each
+from tui.shell.messages import UndoCleared
+from tui.shell.remote_list_screen import RemoteListScreen, each
 from tui.state.effects import counted
 from tui.widgets.confirm import Confirm
 
@@ -15,42 +15,42 @@ NAMED = 4
 """Maximum number of keys listed by name in a confirmation."""
 
 
-async def revoke(place: Collected, chosen: Sequence[Record]) -> None:
+async def revoke(screen: RemoteListScreen, chosen: Sequence[Record]) -> None:
     keys = [key for key in chosen if key_table.active(key)]
     if not keys:
         words = "it is" if len(chosen) == 1 else "they are"
-        place.frame.toast(f"Revoke API key: {words} {chosen[0]['status'] if chosen else ''} already", "warning")
+        screen.frame.toast(f"Revoke API key: {words} {chosen[0]['status'] if chosen else ''} already", "warning")
         return
     effect = "the next request with it is refused; it cannot be made active again"
-    if not await _agreed(place, keys, "Revoke", effect):
+    if not await _agreed(screen, keys, "Revoke", effect):
         return
 
     async def change(key: Record) -> None:
-        made = await place.workspace.change(key_calls.revoke(place.tenant_of(key), str(key["id"])))
-        place.workspace.collections.put(place.ROWS, "", made.record.wire())
+        made = await screen.workspace.change(key_calls.revoke(screen.tenant_of(key), str(key["id"])))
+        screen.workspace.collections.put(screen.ROWS, "", made.record.wire())
 
-    await _done(place, keys, change, "Revoked", "revoking an API key")
+    await _done(screen, keys, change, "Revoked", "revoking an API key")
 
 
-async def delete(place: Collected, chosen: Sequence[Record]) -> None:
+async def delete(screen: RemoteListScreen, chosen: Sequence[Record]) -> None:
     keys = list(chosen)
     effect = "removed for good with its memberships and attachments; what still uses it is refused from now on"
-    if not await _agreed(place, keys, "Delete", effect):
+    if not await _agreed(screen, keys, "Delete", effect):
         return
 
     async def change(key: Record) -> None:
-        await place.workspace.ask(key_calls.delete(place.tenant_of(key), str(key["id"])))
-        place.workspace.collections.remove(place.ROWS, "", str(key["id"]))
+        await screen.workspace.ask(key_calls.delete(screen.tenant_of(key), str(key["id"])))
+        screen.workspace.collections.remove(screen.ROWS, "", str(key["id"]))
 
-    await _done(place, keys, change, "Deleted", "deleting an API key")
+    await _done(screen, keys, change, "Deleted", "deleting an API key")
 
 
-async def _agreed(place: Collected, keys: Sequence[Record], verb: str, effect: str) -> bool:
+async def _agreed(screen: RemoteListScreen, keys: Sequence[Record], verb: str, effect: str) -> bool:
     one = len(keys) == 1
     facts = _facts(keys[0]) if one else _several(keys)
     facts.append(("Effect", effect if one else f"each: {effect}"))
     question = f"{verb} API key?" if one else f"{verb} {len(keys):,} API keys?"
-    return await place.app.push_screen_wait(Confirm(question, facts, yes=verb))
+    return await screen.app.push_screen_wait(Confirm(question, facts, yes=verb))
 
 
 def _facts(key: Record) -> list[tuple[str, str]]:
@@ -75,12 +75,16 @@ def _several(keys: Sequence[Record]) -> list[tuple[str, str]]:
 
 
 async def _done(
-    place: Collected, keys: Sequence[Record], change: Callable[[Record], Awaitable[None]], did: str, lasting: str
+    screen: RemoteListScreen,
+    keys: Sequence[Record],
+    change: Callable[[Record], Awaitable[None]],
+    did: str,
+    lasting: str,
 ) -> None:
-    done = await each(place, keys, change)
+    done = await each(screen, keys, change)
     if done:
-        place.table.clear_marks()
-        place.post_message(Lasting(lasting))
+        screen.table.clear_marks()
+        screen.post_message(UndoCleared(lasting))
         name = str(done[0]["name"]) if len(done) == 1 else counted(len(done), "API key", "API keys")
-        place.frame.toast(f"{did} {name}")
-    place.read(quiet=True)
+        screen.frame.toast(f"{did} {name}")
+    screen.read(quiet=True)

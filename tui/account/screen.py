@@ -18,8 +18,8 @@ from client.errors import FrostError
 from client.tables.columns import ORGANIZATION, Column, Record, exact, number_column, time_text
 from client.text import cut, safe
 from tui.shell import keymap
-from tui.shell.list_screen import Place
-from tui.shell.messages import Travel
+from tui.shell.list_screen import ListScreen
+from tui.shell.messages import Navigate
 from tui.state import contexts
 from tui.state.contexts import credential_words
 from tui.state.effects import counted
@@ -91,7 +91,7 @@ class Profile(Static):
         )
 
 
-class Account(Place):
+class Account(ListScreen):
     """Profile and organizations, both from the identity response."""
 
     NAME = "account"
@@ -184,7 +184,7 @@ class Account(Place):
     def do_tenants(self, argument: str = "") -> None:
         record = next((row for row in self.records() if row["id"] == argument), self.record)
         if record is not None:
-            self.post_message(Travel("tenants", None, f'organization:"{record["name"]}"'))
+            self.post_message(Navigate("tenants", None, f'organization:"{record["name"]}"'))
 
     async def do_delete(self) -> None:
         me = self.workspace.me or {}

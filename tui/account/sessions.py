@@ -12,8 +12,8 @@ from client.tables.account import SESSION
 from client.tables.columns import Column, Record, age, exact
 from tui.account.actions import KEYS_NEED_A_PERSON
 from tui.shell import keymap
-from tui.shell.messages import SignInWanted
-from tui.shell.remote_list_screen import Collected
+from tui.shell.messages import SignInRequired
+from tui.shell.remote_list_screen import RemoteListScreen
 from tui.state import contexts
 from tui.state.effects import counted
 from tui.widgets.confirm import Confirm
@@ -21,7 +21,7 @@ from tui.widgets.detail import Section
 from tui.widgets.record_table import Tones
 
 
-class Sessions(Collected):
+class Sessions(RemoteListScreen):
     """Sessions on all devices. API keys have no session and remain valid when sessions end."""
 
     NAME = "sessions"
@@ -82,7 +82,7 @@ class Sessions(Collected):
         self.frame.toast(f"Ended {counted(ended, 'session', 'sessions')}, this one too")
         fresh = await asyncio.to_thread(contexts.session_ended, self.workspace.connection)
         self.workspace.arrive(fresh, signed_out="you ended every session, this one too")
-        self.app.post_message(SignInWanted())
+        self.app.post_message(SignInRequired())
 
 
 def _seen(record: Record) -> str:

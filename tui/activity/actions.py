@@ -1,20 +1,15 @@
 """Actions of the activity screens."""
 
-from tui.shell.action import Action, Command, Situation, line
+from tui.shell.action import Action, ActionContext, Command, Record, line
 from tui.shell.audit_target import ACTIVITY, readable, way_to
+from tui.shell.guards import about_record, all_of, selected
 
-# --- reasons ---------------------------------------------------------------------------------------------------------
-
-
-def _on_one(situation: Situation) -> str:
-    return readable(situation) or ("" if situation.record is not None else "nothing is selected")
+# --- guards ----------------------------------------------------------------------------------------------------------
 
 
-def _to_target(situation: Situation) -> str:
-    if reason := _on_one(situation):
-        return reason
-    record = situation.record or {}
-    return "" if way_to(record) else f"no place shows {str(record.get('targetKind') or record.get('target'))[:40]}"
+@about_record
+def _has_target_screen(_: ActionContext, entry: Record) -> str:
+    return "" if way_to(entry) else f"no screen shows {str(entry.get('targetKind') or entry.get('target'))[:40]}"
 
 
 # --- commands --------------------------------------------------------------------------------------------------------
@@ -25,7 +20,7 @@ def _list(*flags: str) -> Command:
 
 
 def _of_subject(*flags: str) -> Command:
-    return lambda situation: line(*ACTIVITY, "--target", situation.subject, *flags) if situation.subject else ""
+    return lambda context: line(*ACTIVITY, "--target", context.subject, *flags) if context.subject else ""
 
 
 def _actions(scope: str, command: Command, older: Command) -> tuple[Action, ...]:
@@ -33,25 +28,27 @@ def _actions(scope: str, command: Command, older: Command) -> tuple[Action, ...]
         Action(
             f"{scope}.show",
             "Show entry",
-            (),
-            reason=_on_one,
+            handler="tui.shell.remote_list_screen:RemoteListScreen.do_show",
+            guard=all_of(readable, selected),
             command=command,
             help="Who, with what, and what changed; Enter does the same",
-            of_named=True,
+            accepts_record_argument=True,
         ),
         Action(
             f"{scope}.target",
             "Go to what it is about",
-            ("t",),
-            "target",
-            reason=_to_target,
+            handler="tui.activity.screen:Entries.do_target",
+            keys=("t",),
+            footer_label="target",
+            guard=all_of(readable, selected, _has_target_screen),
             help="The policy, group, key, tags or quotas that the entry is about",
         ),
         Action(
             f"{scope}.older",
             "Older entries",
-            ("m",),
-            reason=readable,
+            handler="tui.activity.screen:Entries.do_older",
+            keys=("m",),
+            guard=readable,
             command=older,
             help="As many again, further back",
         ),
@@ -63,9 +60,10 @@ ACTIVITY_ACTIONS: tuple[Action, ...] = (
     Action(
         "activity.organization",
         "Activity of the organization",
-        ("o",),
-        "organization",
-        reason=readable,
+        handler="tui.activity.screen:Activity.do_organization",
+        keys=("o",),
+        footer_label="organization",
+        guard=readable,
         command=_list("--org"),
         help="What was done outside of its tenants",
     ),

@@ -11,10 +11,11 @@ from client.tables.activity import ACTIVITY, target_text
 from client.tables.columns import Column, Record
 from tui.activity.detail import of_entry, short_time
 from tui.shell import keymap
-from tui.shell.audit_target import ACTIVITY_NEEDS_A_MANAGER, ACTIVITY_NEEDS_A_PERSON, MANAGERS, listed_as, way_to
+from tui.shell.audit_target import ACTIVITY_NEEDS_A_MANAGER, ACTIVITY_NEEDS_A_PERSON, listed_as, way_to
+from tui.shell.guards import MANAGERS
 from tui.shell.history import Subject
-from tui.shell.messages import Travel
-from tui.shell.remote_list_screen import Collected, Inner, sentence
+from tui.shell.messages import Navigate
+from tui.shell.remote_list_screen import ChildListScreen, RemoteListScreen, sentence
 from tui.widgets.detail import Section
 from tui.widgets.record_table import RecordTable, Tones
 
@@ -37,7 +38,7 @@ NOT_YOURS = {
 }
 
 
-class Entries(Collected):
+class Entries(RemoteListScreen):
     """Audit entries, newest first. The cursor remains on its entry, or on top."""
 
     KIND = ACTIVITY
@@ -89,7 +90,7 @@ class Entries(Collected):
     def _above(self) -> int:
         """Number of entries added above the cursor since it was last at the top."""
         records = self.records()
-        newest = next((place for place, one in enumerate(records) if one["id"] == self._newest), 0)
+        newest = next((index for index, one in enumerate(records) if one["id"] == self._newest), 0)
         if self.table.cursor <= newest:
             self._newest = records[0]["id"] if records else ""
             return 0
@@ -130,37 +131,37 @@ class Entries(Collected):
         record, tenant = self.record, self.tenant_id
         if record is None:
             return
-        place, key = way_to(record), listed_as(record)
-        reason = await self._missing(record, place, key)
-        here = self.frame.place is self and self.tenant_id == tenant
+        screen, key = way_to(record), listed_as(record)
+        reason = await self._missing(record, screen, key)
+        here = self.frame.current is self and self.tenant_id == tenant
         if not here or self.record is None or self.record["id"] != record["id"]:
             return  # the user moved on during the request
         if reason:
             self.frame.toast(f"{target_text(record)}: {reason}", "warning")
-        elif place == "access":
-            self.post_message(Travel("access", Subject(tenant, key, str(record.get("targetName") or key))))
+        elif screen == "access":
+            self.post_message(Navigate("access", Subject(tenant, key, str(record.get("targetName") or key))))
         else:
-            self.post_message(Travel(place, record=key))
+            self.post_message(Navigate(screen, record=key))
 
-    async def _missing(self, record: Record, place: str, key: str) -> str:
+    async def _missing(self, record: Record, screen: str, key: str) -> str:
         """Return why the screen does not list the target of an entry; empty if it does. Reload the list first."""
         workspace, identifier = self.workspace, str(record.get("targetId") or "")
-        if place == "default-tags":
+        if screen == "default-tags":
             return "" if identifier == self.tenant_id else "the tags of another tenant: use that one first"
-        if place == "tenants":
+        if screen == "tenants":
             return "" if workspace.find(identifier) is not None else "not one of your tenants"
-        if place == "account":
+        if screen == "account":
             mine = [str(one["id"]) for one in workspace.organizations] + [str((workspace.me or {}).get("id"))]
             return "" if identifier in mine else "your account shows only yourself"
         if not key:  # the quotas as a whole, or a request whose type is unknown
             return NO_LONGER_THERE if record.get("targetKind") == "quota_request" else ""
-        name, member = LISTS[place]
+        name, member = LISTS[screen]
         rows = await workspace.collections.anew(name, self.tenant_id)
         if rows.state != "fresh":
             return rows.error.message if rows.error is not None else "it could not be looked up; try again"
         if any(str(one.get(member)) == key for one in rows.records):
             return ""
-        return NOT_YOURS.get(place, NO_LONGER_THERE)
+        return NOT_YOURS.get(screen, NO_LONGER_THERE)
 
     def do_older(self) -> None:
         if not self.rows.cut:
@@ -183,10 +184,10 @@ class Activity(Entries):
         organization = str(tenant.get("organizationId", ""))
         if organization:
             subject = Subject(self.tenant_id, organization, str(tenant.get("organizationName", "")))
-            self.post_message(Travel("organization-activity", subject))
+            self.post_message(Navigate("organization-activity", subject))
 
 
-class ActivityOf(Entries, Inner):
+class ActivityOf(Entries, ChildListScreen):
     """Activity on one target. The subject is its kind and id, such as `policy:ID`."""
 
     NAME = "activity-of"
@@ -197,7 +198,7 @@ class ActivityOf(Entries, Inner):
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("activity-of")]
 
 
-class OrganizationActivity(Entries, Inner):
+class OrganizationActivity(Entries, ChildListScreen):
     """Activity in an organization outside of its tenants. The subject is the organization."""
 
     NAME = "organization-activity"

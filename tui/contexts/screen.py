@@ -10,8 +10,8 @@ from client.errors import FrostError
 from client.tables.columns import CONTEXT, Column, Record
 from tui.contexts import sign_in
 from tui.shell import keymap
-from tui.shell.list_screen import Place
-from tui.shell.messages import Lasting
+from tui.shell.list_screen import ListScreen
+from tui.shell.messages import UndoCleared
 from tui.state import contexts
 from tui.widgets.confirm import Confirm
 from tui.widgets.detail import Section
@@ -19,7 +19,7 @@ from tui.widgets.form import Field, Form
 from tui.widgets.record_table import Tones
 
 
-class Contexts(Place):
+class Contexts(ListScreen):
     """Contexts of the config file. Listing and editing them sends no requests to a platform."""
 
     NAME = "contexts"
@@ -188,7 +188,7 @@ class Contexts(Place):
 
     async def _read_again(self) -> None:
         """Reload the config file. Reconnect if the current context has changed."""
-        self.post_message(Lasting("a change of contexts"))
+        self.post_message(UndoCleared("a change of contexts"))
         workspace = self.workspace
         fresh = await asyncio.to_thread(contexts.again, workspace.connection)
         if fresh.context != workspace.connection.context:

@@ -3,111 +3,83 @@
 from collections.abc import Mapping
 
 from client.models.tags import MOST
-from tui.shell.action import Action, Situation, line
+from tui.shell.action import Action, ActionContext, Record, line
+from tui.shell.guards import about_record, all_of, is_manager, selected, writable
 
-MANAGERS = ("owner", "admin")
 READ, WRITE = "organizations:read", "organizations:write"
 
 
-# --- reasons ---------------------------------------------------------------------------------------------------------
+# --- guards ----------------------------------------------------------------------------------------------------------
 
 
-def _tenant(situation: Situation) -> str:
-    if situation.tenant:
+def _has_tenant(context: ActionContext) -> str:
+    if context.tenant:
         return ""
-    return "no tenant is in use" if situation.identity_known else "the tenants are still on their way"
+    return "no tenant is in use" if context.identity_known else "loading tenants"
 
 
-def _manage(situation: Situation) -> str:
-    """Return why changes are not allowed. They need an owner, an admin or an API key with the scope."""
-    if reason := _tenant(situation):
-        return reason
-    if situation.keyed and situation.scopes and WRITE not in situation.scopes:
-        return f"this API key lacks the scope {WRITE}"
-    if situation.role and situation.role not in MANAGERS:
-        return "only an owner or admin of the organization changes and applies its default tags"
-    return ""
+def _has_scope(context: ActionContext) -> str:
+    lacking = context.keyed and context.scopes and WRITE not in context.scopes
+    return f"this API key lacks the scope {WRITE}" if lacking else ""
 
 
-def _change(situation: Situation) -> str:
-    return situation.read_only or _manage(situation)
+def _has_draft(context: ActionContext) -> str:
+    return "" if context.draft is not None else "loading default tags"
 
 
-def _draft(situation: Situation) -> str:
-    """Return why the draft cannot be edited."""
-    return _change(situation) or ("" if situation.draft is not None else "the set is still on its way")
+def _has_room(context: ActionContext) -> str:
+    full = context.draft is not None and len(context.draft.tags) >= MOST
+    return f"a tenant has at most {MOST} default tags: remove one first" if full else ""
 
 
-def _edit(situation: Situation) -> str:
-    if reason := _draft(situation):
-        return reason
-    if situation.record is None:
-        return "nothing is selected"
-    return "it is removed: remove it once more to have it back" if situation.record.get("mark") == "removed" else ""
+def _has_changes(context: ActionContext) -> str:
+    return "no changes" if context.draft is not None and not context.draft.dirty else ""
 
 
-def _add(situation: Situation) -> str:
-    full = situation.draft is not None and len(situation.draft.tags) >= MOST
-    return _draft(situation) or (f"a tenant has at most {MOST} default tags: remove one first" if full else "")
+def _is_saved(context: ActionContext) -> str:
+    return "unsaved changes: save them first" if context.draft is not None and context.draft.dirty else ""
 
 
-def _on_row(situation: Situation) -> str:
-    return _draft(situation) or ("" if situation.record is not None else "nothing is selected")
+def _is_valid(context: ActionContext) -> str:
+    problem = context.draft.problem if context.draft is not None else None
+    return problem.message if problem else ""
 
 
-def _unsaved(situation: Situation) -> str:
-    unchanged = situation.draft is not None and not situation.draft.dirty
-    return _draft(situation) or ("nothing was changed" if unchanged else "")
+def _has_tags(context: ActionContext) -> str:
+    return "no default tags to apply" if context.draft is not None and not context.draft.tags else ""
 
 
-def _save(situation: Situation) -> str:
-    problem = situation.draft.problem if situation.draft is not None else None
-    return _unsaved(situation) or (problem.message if problem else "")
+def _is_applying(context: ActionContext) -> str:
+    return "" if context.applying else "no apply is running"
 
 
-def _preview(situation: Situation) -> str:
-    draft = situation.draft
-    if reason := _manage(situation):
-        return reason
-    if draft is not None and (problem := draft.problem):
-        return problem.message
-    return "there are no default tags to apply" if draft is not None and not draft.tags else ""
+@about_record
+def _is_not_removed(_: ActionContext, tag: Record) -> str:
+    return "already removed; press again to restore" if tag.get("mark") == "removed" else ""
 
 
-def _apply(situation: Situation) -> str:
-    if reason := situation.read_only or _preview(situation):
-        return reason
-    draft = situation.draft
-    return "the set is not saved: save it first" if draft is not None and draft.dirty else ""
+@about_record
+def _is_undoable(_: ActionContext, run: Record) -> str:
+    if run.get("undoneBy"):
+        return "already undone"
+    if run.get("kind") == "undo":
+        return "this run is an undo: apply again to add the tags"
+    return "" if run.get("undoable") else "none of its tags are left to remove"
 
 
-def _afterwards(situation: Situation) -> str:
-    return _apply(situation) or ("" if situation.applying else "no apply goes on: apply at once")
+@about_record
+def _is_earlier_version(_: ActionContext, version: Record) -> str:
+    return "this is the current version" if version.get("current") else ""
 
 
-def _undo_run(situation: Situation) -> str:
-    if reason := _change(situation):
-        return reason
-    record = situation.record
-    if record is None:
-        return "nothing is selected"
-    if record.get("undoneBy"):
-        return "it is undone already"
-    if record.get("kind") == "undo":
-        return "it is an undo itself: applying again adds the tags again"
-    return "" if record.get("undoable") else "nothing it added is there to be taken away"
-
-
-def _put_back(situation: Situation) -> str:
-    if reason := _change(situation):
-        return reason
-    if situation.record is None:
-        return "nothing is selected"
-    return "this is the set as it is" if situation.record.get("current") else ""
-
-
-def _selected(situation: Situation) -> str:
-    return "" if situation.record is not None else "nothing is selected"
+_can_manage = all_of(
+    _has_tenant,
+    _has_scope,
+    is_manager("only an owner or admin of the organization changes and applies its default tags"),
+)
+_can_edit = all_of(writable, _can_manage, _has_draft)
+_can_preview = all_of(_can_manage, _is_valid, _has_tags)
+_can_apply = all_of(_can_preview, _is_saved)
 
 
 # --- commands --------------------------------------------------------------------------------------------------------
@@ -122,39 +94,39 @@ def set_line(tags: Mapping[str, str]) -> str:
     return line(*TAGS, "set", *given) if given else line(*TAGS, "clear")
 
 
-def _add_line(situation: Situation) -> str:
-    record = situation.record or {}
+def _add_line(context: ActionContext) -> str:
+    record = context.record or {}
     tag = f"{record['key']}={record.get('value', '')}" if "key" in record else "KEY=VALUE"
     return line(*TAGS, "set", "--merge", "--tag", tag)
 
 
-def _save_line(situation: Situation) -> str:
-    return set_line(situation.draft.tags) if situation.draft is not None else ""
+def _save_line(context: ActionContext) -> str:
+    return set_line(context.draft.tags) if context.draft is not None else ""
 
 
-def _remove_line(situation: Situation) -> str:
-    if situation.draft is None or situation.record is None:
+def _remove_line(context: ActionContext) -> str:
+    if context.draft is None or context.record is None:
         return ""
-    return set_line({key: value for key, value in situation.draft.tags.items() if key != situation.record.get("key")})
+    return set_line({key: value for key, value in context.draft.tags.items() if key != context.record.get("key")})
 
 
-def _put_back_line(situation: Situation) -> str:
-    return line(*TAGS, "undo", "--version", str((situation.record or {}).get("version", "")))
+def _put_back_line(context: ActionContext) -> str:
+    return line(*TAGS, "undo", "--version", str((context.record or {}).get("version", "")))
 
 
-def _undo_run_line(situation: Situation) -> str:
-    return line(*TAGS, "undo", str((situation.record or {}).get("runId", "")))
+def _undo_run_line(context: ActionContext) -> str:
+    return line(*TAGS, "undo", str((context.record or {}).get("runId", "")))
 
 
-def _apply_line(_: Situation) -> str:
+def _apply_line(_: ActionContext) -> str:
     return line(*TAGS, "apply")
 
 
-def _preview_line(_: Situation) -> str:
+def _preview_line(_: ActionContext) -> str:
     return line(*TAGS, "apply", "--preview")
 
 
-def _history_line(_: Situation) -> str:
+def _history_line(_: ActionContext) -> str:
     return HISTORY
 
 
@@ -164,176 +136,193 @@ TAG_ACTIONS: tuple[Action, ...] = (
     Action(
         "default-tags.edit",
         "Edit tag",
-        ("e",),
-        "edit",
-        reason=_edit,
+        handler="tui.default_tags.screen:DefaultTags.do_edit",
+        keys=("e",),
+        footer_label="edit",
+        guard=all_of(_can_edit, selected, _is_not_removed),
         command=_add_line,
         help="Every rule is checked while typing; Enter does the same",
-        dialog=True,
+        opens_dialog=True,
     ),
     Action(
         "default-tags.add",
         "New tag",
-        ("n",),
-        "new",
-        reason=_add,
+        handler="tui.default_tags.screen:DefaultTags.do_add",
+        keys=("n",),
+        footer_label="new",
+        guard=all_of(_can_edit, _has_room),
         command=_add_line,
         help="Into the draft; nothing is stored before it is saved",
-        dialog=True,
+        opens_dialog=True,
     ),
     Action(
         "default-tags.remove",
         "Remove tag",
-        ("delete",),
-        "remove",
-        reason=_on_row,
+        handler="tui.default_tags.screen:DefaultTags.do_remove",
+        keys=("delete",),
+        footer_label="remove",
+        guard=all_of(_can_edit, selected),
         command=_remove_line,
         help="Those marked, or the one under the cursor, from the draft; again has it back",
     ),
     Action(
         "default-tags.save",
         "Save the set",
-        ("w",),
-        "save",
-        reason=_save,
+        handler="tui.default_tags.screen:DefaultTags.do_save",
+        keys=("w",),
+        footer_label="save",
+        guard=all_of(_can_manage, _has_draft, _has_changes, _is_valid),
         command=_save_line,
         help="Shows the difference first; resources that exist keep their tags",
-        dialog=True,
+        opens_dialog=True,
         writes=True,
     ),
     Action(
         "default-tags.preview",
         "Preview an apply",
-        ("p",),
-        "preview",
-        reason=_preview,
+        handler="tui.default_tags.screen:DefaultTags.do_preview",
+        keys=("p",),
+        footer_label="preview",
+        guard=_can_preview,
         command=_preview_line,
         help="What would change, type by type, also of a draft; nothing is written",
     ),
     Action(
         "default-tags.apply",
         "Apply to existing resources",
-        ("a",),
-        "apply",
-        reason=_apply,
+        handler="tui.default_tags.screen:DefaultTags.do_apply",
+        keys=("a",),
+        footer_label="apply",
+        guard=_can_apply,
         command=_apply_line,
         help=APPLY_HELP,
-        dialog=True,
+        opens_dialog=True,
         writes=True,
     ),
     Action(
         "default-tags.discard",
         "Discard the draft",
-        ("D",),
-        "discard",
-        reason=_unsaved,
+        handler="tui.default_tags.screen:DefaultTags.do_discard",
+        keys=("D",),
+        footer_label="discard",
+        guard=all_of(_can_edit, _has_changes),
         help="The set as it is stored; can be undone",
     ),
     Action(
         "default-tags.follow",
         "The newest apply",
-        ("f",),
-        "apply run",
-        reason=_tenant,
+        handler="tui.default_tags.screen:DefaultTags.do_follow",
+        keys=("f",),
+        footer_label="apply run",
+        guard=_has_tenant,
         command=_history_line,
         help="Progress, counts, failures and skips of the newest run",
     ),
     Action(
         "default-tags.versions",
         "What the set was",
-        ("v",),
-        "history",
-        reason=_tenant,
+        handler="tui.default_tags.screen:DefaultTags.do_versions",
+        keys=("v",),
+        footer_label="history",
+        guard=_has_tenant,
         command=_history_line,
         help="Every stored set with who wrote it; one can be put back",
     ),
     Action(
         "default-tags.runs",
         "The last runs",
-        ("u",),
-        "runs",
-        reason=_tenant,
+        handler="tui.default_tags.screen:DefaultTags.do_runs",
+        keys=("u",),
+        footer_label="runs",
+        guard=_has_tenant,
         command=_history_line,
         help="The last ten applies and undos; what one added can be taken away again",
     ),
     Action(
         "tag-versions.difference",
         "Difference to the set as it is",
-        ("c",),
-        "compare",
-        reason=_selected,
+        handler="tui.default_tags.history:TagVersions.do_difference",
+        keys=("c",),
+        footer_label="compare",
+        guard=selected,
         command=_history_line,
         help="What putting it back would change; Enter does the same",
-        dialog=True,
-        of_named=True,
+        opens_dialog=True,
+        accepts_record_argument=True,
     ),
     Action(
         "tag-versions.put_back",
         "Put this set back",
-        ("b",),
-        "put back",
-        reason=_put_back,
+        handler="tui.default_tags.history:TagVersions.do_put_back",
+        keys=("b",),
+        footer_label="put back",
+        guard=all_of(_can_manage, selected, _is_earlier_version),
         command=_put_back_line,
         help="Stores it again, if nobody stored another one meanwhile; shows the difference first",
-        dialog=True,
+        opens_dialog=True,
         writes=True,
     ),
     Action(
         "apply-preview.show",
         "Show the type",
-        (),
-        reason=_selected,
+        handler="tui.shell.remote_list_screen:RemoteListScreen.do_show",
+        guard=selected,
         command=_preview_line,
         help="How many resources of the type lack each key; Enter does the same",
-        of_named=True,
+        accepts_record_argument=True,
     ),
     Action(
         "apply-preview.apply",
         "Apply to existing resources",
-        ("a",),
-        "apply",
-        reason=_apply,
+        handler="tui.default_tags.apply_preview:ApplyPreview.do_apply",
+        keys=("a",),
+        footer_label="apply",
+        guard=_can_apply,
         command=_apply_line,
         help=APPLY_HELP,
-        dialog=True,
+        opens_dialog=True,
         writes=True,
     ),
     Action(
         "apply-preview.untouched",
         "Skips and failures",
-        ("f",),
-        "skips",
-        reason=_selected,
+        handler="tui.default_tags.apply_preview:ApplyPreview.do_untouched",
+        keys=("f",),
+        footer_label="skips",
+        guard=selected,
         command=_preview_line,
         help="Those that would be left alone, with the reason of each",
     ),
     Action(
         "apply.untouched",
         "Failures and skips",
-        ("f",),
-        "failures",
-        reason=_selected,
+        handler="tui.default_tags.apply_screen:Apply.do_untouched",
+        keys=("f",),
+        footer_label="failures",
+        guard=selected,
         command=_history_line,
         help="With the reason of each; Enter shows those of the type",
-        of_named=True,
+        accepts_record_argument=True,
     ),
     Action(
         "apply.again",
         "Apply again",
-        ("a",),
-        "apply",
-        reason=_apply,
+        handler="tui.default_tags.apply_screen:Apply.do_again",
+        keys=("a",),
+        footer_label="apply",
+        guard=_can_apply,
         command=_apply_line,
         help="Tries what failed again and adds what is missing by now; asks first",
-        dialog=True,
+        opens_dialog=True,
         writes=True,
     ),
     Action(
         "apply.afterwards",
         "Apply again afterwards, or not",
-        ("o",),
-        "afterwards",
-        reason=_afterwards,
+        handler="tui.default_tags.apply_screen:Apply.do_afterwards",
+        keys=("o",),
+        footer_label="afterwards",
+        guard=all_of(_can_apply, _is_applying),
         command=_apply_line,
         help="Begins your own apply when the one that goes on is over, as long as frost is open",
         writes=True,
@@ -341,40 +330,43 @@ TAG_ACTIONS: tuple[Action, ...] = (
     Action(
         "apply.runs",
         "The last runs",
-        ("u",),
-        "runs",
-        reason=_tenant,
+        handler="tui.default_tags.apply_screen:Apply.do_runs",
+        keys=("u",),
+        footer_label="runs",
+        guard=_has_tenant,
         command=_history_line,
         help="The last ten applies and undos; what one added can be taken away again",
     ),
     Action(
         "apply-runs.open",
         "What it did",
-        ("i",),
-        "open",
-        reason=_selected,
+        handler="tui.default_tags.apply_runs:ApplyRuns.do_open",
+        keys=("i",),
+        footer_label="open",
+        guard=selected,
         command=_history_line,
         help="Counts by type, failures and skips; Enter does the same",
-        of_named=True,
+        accepts_record_argument=True,
     ),
     Action(
         "apply-runs.undo",
         "Undo this run",
-        ("b",),
-        "undo it",
-        reason=_undo_run,
+        handler="tui.default_tags.apply_runs:ApplyRuns.do_undo",
+        keys=("b",),
+        footer_label="undo it",
+        guard=all_of(_can_manage, selected, _is_undoable),
         command=_undo_run_line,
         help="Takes away just the tags it added, where they are still as it added them; asks with the counts first",
-        dialog=True,
+        opens_dialog=True,
         writes=True,
     ),
     Action(
         "untouched.show",
         "Show the resource",
-        (),
-        reason=_selected,
+        handler="tui.shell.remote_list_screen:RemoteListScreen.do_show",
+        guard=selected,
         command=_history_line,
         help="Everything that is told about it; Enter does the same",
-        of_named=True,
+        accepts_record_argument=True,
     ),
 )

@@ -15,26 +15,28 @@ from client.texts import apply as texts_apply
 from tui.default_tags.apply_table import type_rows
 from tui.default_tags.list_confirm import ListingConfirm
 from tui.shell.history import Subject
-from tui.shell.messages import Lasting, Travel
+from tui.shell.messages import Navigate, UndoCleared
 from tui.state.effects import counted
 from tui.widgets.menu import Entry, Menu
 
 if TYPE_CHECKING:
-    from tui.shell.remote_list_screen import Collected
+    from tui.shell.remote_list_screen import RemoteListScreen
 
 LONGEST_TAGS = 300
 
 
-async def apply(place: "Collected") -> None:
+async def apply(screen: "RemoteListScreen") -> None:
     """Confirm an apply with a preview, start it and show it. If a run is open, offer to follow it."""
-    workspace, tenant_id = place.workspace, place.tenant_id
+    workspace, tenant_id = screen.workspace, screen.tenant_id
     if workspace.applies.goes_on(tenant_id):
-        await in_the_way(place)
+        await in_the_way(screen)
         return
     result = (await workspace.ask(default_tags.preview(tenant_id))).wire()
     counts = texts_apply.summary({"result": result})
     if not counts["updated"] and not counts["failed"]:
-        place.frame.toast(f"Nothing lacks a default tag: {counts['examined']:,} resources looked at, none would change")
+        screen.frame.toast(
+            f"Nothing lacks a default tag: {counts['examined']:,} resources looked at, none would change"
+        )
         return
     facts = [
         ("Tenant", workspace.name_of(tenant_id)),
@@ -44,15 +46,15 @@ async def apply(place: "Collected") -> None:
         ("Effect", "adds only: no value is changed, no tag removed; it goes on without this screen"),
     ]
     dialog = ListingConfirm("Apply default tags?", facts, _lines(result, "would change"), yes="Apply", wrap=False)
-    if await place.app.push_screen_wait(dialog):
-        await _begun(place, workspace.applies.start(tenant_id), "applying default tags")
+    if await screen.app.push_screen_wait(dialog):
+        await _begun(screen, workspace.applies.start(tenant_id), "applying default tags")
 
 
-async def undo(place: "Collected", run: Record) -> None:
+async def undo(screen: "RemoteListScreen", run: Record) -> None:
     """Confirm the undo of a run with a preview, start it and show it."""
-    workspace, tenant_id, run_id = place.workspace, place.tenant_id, str(run["runId"])
+    workspace, tenant_id, run_id = screen.workspace, screen.tenant_id, str(run["runId"])
     if workspace.applies.goes_on(tenant_id):
-        await in_the_way(place, own=False)
+        await in_the_way(screen, own=False)
         return
     result = (await workspace.ask(default_tags.undo_preview(tenant_id, run_id))).wire()
     counts = texts_apply.summary({"result": result})
@@ -63,49 +65,49 @@ async def undo(place: "Collected", run: Record) -> None:
         ("Not from", f"{counts['skipped']:,} skipped, {counts['failed']:,} failing"),
     ]
     dialog = ListingConfirm("Undo this run?", facts, _lines(result, "would lose tags"), yes="Take away", wrap=False)
-    if await place.app.push_screen_wait(dialog):
-        await _begun(place, workspace.applies.undo(tenant_id, run_id), "undoing an apply")
+    if await screen.app.push_screen_wait(dialog):
+        await _begun(screen, workspace.applies.undo(tenant_id, run_id), "undoing an apply")
 
 
-async def in_the_way(place: "Collected", *, own: bool = True) -> None:
+async def in_the_way(screen: "RemoteListScreen", *, own: bool = True) -> None:
     """Offer to follow the open run and, if `own`, to start another apply after it."""
-    applies, tenant_id = place.workspace.applies, place.tenant_id
+    applies, tenant_id = screen.workspace.applies, screen.tenant_id
     run = applies.of(tenant_id)
     far = f"{run.operation.get('progress') or 0:.0f} % done" if run is not None else "it began just now"
     entries = [Entry("follow", "Follow it", "f", f"Yours is not begun; {far}")]
     if own:
         note = "As long as frost is open; it applies the default tags as they are then"
         entries.append(Entry("afterwards", "Follow it, and begin mine when it is over", "o", note))
-    name = cut(safe(place.workspace.name_of(tenant_id)), 30)
-    chosen = await place.app.push_screen_wait(
+    name = cut(safe(screen.workspace.name_of(tenant_id)), 30)
+    chosen = await screen.app.push_screen_wait(
         Menu(f"An apply runs in {name} already", entries, foot="One runs in a tenant at a time · Esc leaves it")
     )
     if chosen == "afterwards":
         applies.start_afterwards(tenant_id)
     if chosen is not None:
-        show(place)
+        show(screen)
 
 
-def show(place: "Collected", run_id: str = "", filter_line: str | None = None) -> None:
+def show(screen: "RemoteListScreen", run_id: str = "", filter_line: str | None = None) -> None:
     """Show the run with this id, or the newest run of the tenant. `filter_line` is the initial filter."""
-    subject = Subject(place.tenant_id, run_id, place.workspace.name_of(place.tenant_id))
-    place.post_message(Travel("apply", subject, filter_line))
+    subject = Subject(screen.tenant_id, run_id, screen.workspace.name_of(screen.tenant_id))
+    screen.post_message(Navigate("apply", subject, filter_line))
 
 
-async def _begun(place: "Collected", beginning: Any, lasting: str) -> None:
-    tenant_id = place.tenant_id
+async def _begun(screen: "RemoteListScreen", beginning: Any, lasting: str) -> None:
+    tenant_id = screen.tenant_id
     try:
         await beginning
     except FrostError as error:
         if error.code == IN_PROGRESS and error.run_id:
             told = {"runId": error.run_id, "operationId": error.operation_id}
-            place.workspace.applies.follow(tenant_id, error.run_id, told)
-            await in_the_way(place)
+            screen.workspace.applies.follow(tenant_id, error.run_id, told)
+            await in_the_way(screen)
         else:
-            place.frame.toast(f"{error.message}\n{_next(error)}", "error")
+            screen.frame.toast(f"{error.message}\n{_next(error)}", "error")
     else:
-        place.post_message(Lasting(lasting))
-        show(place)
+        screen.post_message(UndoCleared(lasting))
+        show(screen)
 
 
 def _next(error: FrostError) -> str:

@@ -10,13 +10,13 @@ from client.tables.columns import Record
 from client.texts import apply
 from tui.default_tags.apply_table import UNTOUCHED, UNTOUCHED_TONES, resource_text, untouched_rows
 from tui.shell import keymap
-from tui.shell.remote_list_screen import Inner
+from tui.shell.remote_list_screen import ChildListScreen
 from tui.state.list_store import Rows
 from tui.widgets.detail import Section
 from tui.widgets.record_table import Tones
 
 
-class Untouched(Inner):
+class Untouched(ChildListScreen):
     """The subject is a run id or, for a preview, `{"preview": SUBJECT}` as JSON with the subject of the preview."""
 
     NAME = "untouched"

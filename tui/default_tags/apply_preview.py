@@ -17,14 +17,14 @@ from tui.default_tags.apply_table import PREVIEW, TONES, type_rows
 from tui.default_tags.summary import Summary, wrapped
 from tui.shell import keymap
 from tui.shell.history import Subject
-from tui.shell.messages import Travel
-from tui.shell.remote_list_screen import Inner
+from tui.shell.messages import Navigate
+from tui.shell.remote_list_screen import ChildListScreen
 from tui.state.tag_draft import TagDraft
 from tui.widgets.detail import Section
 from tui.widgets.record_table import Tones
 
 
-class ApplyPreview(Inner):
+class ApplyPreview(ChildListScreen):
     """Not refreshed automatically, because the platform examines every resource for it."""
 
     NAME = "apply-preview"
@@ -115,7 +115,7 @@ class ApplyPreview(Inner):
     def do_untouched(self) -> None:
         assert self.subject is not None
         of = json.dumps({"preview": self.subject.id})
-        self.post_message(Travel("untouched", Subject(self.tenant_id, of, self.subject.name)))
+        self.post_message(Navigate("untouched", Subject(self.tenant_id, of, self.subject.name)))
 
 
 def _lacking_words(result: Mapping[str, Any]) -> str:

@@ -10,7 +10,7 @@ from client.tables.default_tags import RUN, person_text, tags_text
 from client.texts import apply
 from tui.default_tags import apply_flow
 from tui.shell import keymap
-from tui.shell.remote_list_screen import Inner
+from tui.shell.remote_list_screen import ChildListScreen
 from tui.state.loaders import RUNS
 from tui.widgets.detail import Section
 from tui.widgets.record_table import Tones
@@ -18,7 +18,7 @@ from tui.widgets.record_table import Tones
 STATES = {"completed": "good", "failed": "bad", "cancelled": "bad", "running": "warning", "pending": "warning"}
 
 
-class ApplyRuns(Inner):
+class ApplyRuns(ChildListScreen):
     """At most ten runs: the platform does not remember the changes of older ones."""
 
     NAME = "apply-runs"

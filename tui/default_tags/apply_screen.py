@@ -16,8 +16,8 @@ from tui.default_tags.apply_table import APPLY, LEGEND, TONES, type_rows
 from tui.default_tags.summary import Summary
 from tui.shell import keymap
 from tui.shell.history import Subject
-from tui.shell.messages import Travel
-from tui.shell.remote_list_screen import Inner
+from tui.shell.messages import Navigate
+from tui.shell.remote_list_screen import ChildListScreen
 from tui.state.list_store import Rows
 from tui.state.loaders import RUNS
 from tui.state.tag_draft import TagDraft
@@ -28,7 +28,7 @@ TICK_SECONDS = 1.0
 """Repaint interval of the elapsed time of an open run."""
 
 
-class Apply(Inner):
+class Apply(ChildListScreen):
     """The newest run of the tenant, or the run of the subject."""
 
     NAME = "apply"
@@ -170,7 +170,9 @@ class Apply(Inner):
             # The filter matches substrings, so exclude the other types that contain this one.
             longer = [str(row["resourceType"]) for row in self.records() if kind and kind in str(row["resourceType"])]
             filter_line = " ".join([f"type:{kind}", *(f"!type:{one}" for one in longer if one != kind)]) if kind else ""
-            self.post_message(Travel("untouched", Subject(self.tenant_id, self.run_id, self.subject.name), filter_line))
+            self.post_message(
+                Navigate("untouched", Subject(self.tenant_id, self.run_id, self.subject.name), filter_line)
+            )
 
     async def do_again(self) -> None:
         await apply_flow.apply(self)
@@ -184,7 +186,7 @@ class Apply(Inner):
 
     def do_runs(self) -> None:
         assert self.subject is not None
-        self.post_message(Travel("apply-runs", Subject(self.tenant_id, "", self.subject.name)))
+        self.post_message(Navigate("apply-runs", Subject(self.tenant_id, "", self.subject.name)))
 
 
 def _of(record: Record) -> str:

@@ -40,10 +40,10 @@ def _parts(numbers: Sequence[int], room: int) -> list[int]:
     cells = [max(1, number * room // total) if number else 0 for number in numbers]
     while sum(cells) > room:
         cells[cells.index(max(cells))] -= 1
-    rest = sorted(range(len(numbers)), key=lambda place: -(numbers[place] * room / total - cells[place]))
-    for place in rest:
-        if sum(cells) < room and numbers[place]:
-            cells[place] += 1
+    rest = sorted(range(len(numbers)), key=lambda index: -(numbers[index] * room / total - cells[index]))
+    for index in rest:
+        if sum(cells) < room and numbers[index]:
+            cells[index] += 1
     while sum(cells) < room:
         cells[numbers.index(max(numbers))] += 1
     return cells
@@ -60,11 +60,11 @@ def type_rows(operation: Mapping[str, Any]) -> list[dict[str, Any]]:
     totals = counts.get("totals")
     at = apply.place_among(operation.get("currentStep"))
     over = not apply.is_open(operation)
-    here = next((place for place, row in enumerate(rows) if at is not None and row["resourceType"] == at[0]), -1)
+    here = next((index for index, row in enumerate(rows) if at is not None and row["resourceType"] == at[0]), -1)
     ordered = at is not None and here + 1 == at[1]
-    for place, row in enumerate(rows):
-        passed = place < here if ordered else bool(row.get("examined"))
-        row["state"] = "done" if over else "running" if place == here else "done" if passed else "pending"
+    for index, row in enumerate(rows):
+        passed = index < here if ordered else bool(row.get("examined"))
+        row["state"] = "done" if over else "running" if index == here else "done" if passed else "pending"
         row["total"] = totals.get(row["resourceType"], 0) if isinstance(totals, Mapping) else None
     return rows
 
@@ -121,8 +121,8 @@ def untouched_rows(result: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return failures, then skips, each with its outcome as `what` and a unique `key`."""
     found: list[dict[str, Any]] = []
     for member, what in (("failures", "failed"), ("skipped", "skipped")):
-        for place, item in enumerate(result.get(member) or ()):
-            found.append({**item, "what": what, "key": f"{what} {place}"})
+        for index, item in enumerate(result.get(member) or ()):
+            found.append({**item, "what": what, "key": f"{what} {index}"})
     return found
 
 

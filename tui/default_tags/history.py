@@ -12,12 +12,12 @@ from tui.default_tags import save
 from tui.default_tags.difference import difference_lines
 from tui.default_tags.list_confirm import Listing
 from tui.shell import keymap
-from tui.shell.remote_list_screen import Inner
+from tui.shell.remote_list_screen import ChildListScreen
 from tui.widgets.detail import Section
 from tui.widgets.record_table import Tones
 
 
-class TagVersions(Inner):
+class TagVersions(ChildListScreen):
     """Versions of the set, newest first. `►` marks the current one."""
 
     NAME = "tag-versions"

@@ -13,72 +13,72 @@ from client.text import safe
 from tui.default_tags.conflict_dialog import TagConflict
 from tui.default_tags.difference import difference_lines
 from tui.default_tags.list_confirm import ListingConfirm
-from tui.shell.messages import Undoable
+from tui.shell.messages import UndoAvailable
 from tui.state.tag_draft import TagDraft
 
 if TYPE_CHECKING:
     from client.transport.call import Versioned
-    from tui.shell.remote_list_screen import Collected
+    from tui.shell.remote_list_screen import RemoteListScreen
 
 EFFECT = "new resources get it within half a minute; those that exist keep their tags until an apply"
 STALE = "STALE_VERSION"
 
 
-async def save(place: "Collected") -> None:
+async def save(screen: "RemoteListScreen") -> None:
     """Save the draft. If another set was stored since the draft began, let the user merge or overwrite it."""
-    tenant_id, draft = place.tenant_id, place.draft
+    tenant_id, draft = screen.tenant_id, screen.draft
     if draft is None:
         return
     overwriting = False
     while draft.dirty:
         if (problem := draft.problem) is not None:
-            place.frame.toast(f"Not saved: {problem.message}", "warning")
+            screen.frame.toast(f"Not saved: {problem.message}", "warning")
             return
-        if _overtaken(place, draft):  # before the confirmation, which would show the difference to an outdated set
-            way = await _settled(place, draft)
+        if _overtaken(screen, draft):  # before the confirmation, which would show the difference to an outdated set
+            way = await _settled(screen, draft)
             if way is None:
                 return
             overwriting = way == "overwrite"
             continue
         # Send the set that was confirmed, even if the draft changes while the dialog is open.
         before, wanted, version = dict(draft.base), dict(draft.tags), draft.version
-        if not await agreed(place, "Save default tags?", before, wanted, overwriting=overwriting):
+        if not await agreed(screen, "Save default tags?", before, wanted, overwriting=overwriting):
             return
         try:
-            stored = await place.workspace.versioned(default_tags.put(tenant_id, wanted, version))
+            stored = await screen.workspace.versioned(default_tags.put(tenant_id, wanted, version))
         except FrostError as error:
             if error.code != STALE:
                 raise
-            way = await _settled(place, draft)
+            way = await _settled(screen, draft)
             if way is None:
                 return
             overwriting = way == "overwrite"
             continue
-        place.table.clear_marks()
-        _taken(place, tenant_id, stored, own=True)
-        _offer_undo(place, tenant_id, before, stored)
+        screen.table.clear_marks()
+        _taken(screen, tenant_id, stored, own=True)
+        _offer_undo(screen, tenant_id, before, stored)
         return
 
 
-async def put_back(place: "Collected", tags: Mapping[str, str], newest: int, now: Mapping[str, str]) -> None:
+async def put_back(screen: "RemoteListScreen", tags: Mapping[str, str], newest: int, now: Mapping[str, str]) -> None:
     """Store a former set again unless a version newer than `newest` exists. `now` is the set it replaces."""
-    tenant_id = place.tenant_id
-    if not await agreed(place, "Put this set back?", now, tags, yes="Put back"):
+    tenant_id = screen.tenant_id
+    if not await agreed(screen, "Put this set back?", now, tags, yes="Put back"):
         return
     try:
-        stored = await place.workspace.versioned(default_tags.put(tenant_id, tags, newest))
+        stored = await screen.workspace.versioned(default_tags.put(tenant_id, tags, newest))
     except FrostError as error:
         if error.code != STALE:
             raise
-        place.frame.toast("Nothing was put back: another set was stored meanwhile; it stands on top now", "error")
+        screen.frame.toast("Nothing was put back: another set was stored meanwhile; it stands on top now", "error")
     else:
-        _taken(place, tenant_id, stored)
-        _offer_undo(place, tenant_id, now, stored)
-    place.workspace.refresh()
+        _taken(screen, tenant_id, stored)
+        _offer_undo(screen, tenant_id, now, stored)
+    screen.workspace.refresh()
 
 
 async def agreed(
-    place: "Collected",
+    screen: "RemoteListScreen",
     question: str,
     before: Mapping[str, str],
     after: Mapping[str, str],
@@ -89,36 +89,36 @@ async def agreed(
     """Confirm the difference. Default to No if it removes tags or overwrites another set."""
     changes = difference(before, after)
     facts = [
-        ("Tenant", place.workspace.name_of(place.tenant_id)),
+        ("Tenant", screen.workspace.name_of(screen.tenant_id)),
         ("Tags", f"{len(before)} now, {len(after)} then" if after else "none then: the set is cleared"),
         ("Effect", EFFECT),
     ]
     if overwriting:
         facts.append(("Overwrites", "what somebody else stored meanwhile, as marked below"))
-    return await place.app.push_screen_wait(
+    return await screen.app.push_screen_wait(
         ListingConfirm(
             question, facts, difference_lines(changes), yes=yes, destructive=overwriting or bool(changes.removed)
         )
     )
 
 
-def _overtaken(place: "Collected", draft: TagDraft) -> bool:
+def _overtaken(screen: "RemoteListScreen", draft: TagDraft) -> bool:
     """Return whether a version newer than the base of the draft is loaded."""
-    stored = place.rows.records[0] if place.rows.records else {}
+    stored = screen.rows.records[0] if screen.rows.records else {}
     return int(stored.get("version") or 0) > (draft.version or 0)
 
 
-async def _settled(place: "Collected", draft: TagDraft) -> str | None:
+async def _settled(screen: "RemoteListScreen", draft: TagDraft) -> str | None:
     """Show the conflict with the newer stored set and rebase the draft as chosen.
 
     Return `merge` or `overwrite`; None if the draft is left unchanged or equals the stored set.
     """
-    tenant_id = place.tenant_id
-    theirs = await place.workspace.versioned(default_tags.get(tenant_id))
-    newest = next(iter(await place.workspace.ask(default_tags.history_page(tenant_id, limit=1))), None)
+    tenant_id = screen.tenant_id
+    theirs = await screen.workspace.versioned(default_tags.get(tenant_id))
+    newest = next(iter(await screen.workspace.ask(default_tags.history_page(tenant_id, limit=1))), None)
     if theirs.record.tags == draft.tags:
-        _taken(place, tenant_id, theirs)
-        place.frame.toast("The same set was stored meanwhile: there is nothing left to save")
+        _taken(screen, tenant_id, theirs)
+        screen.frame.toast("The same set was stored meanwhile: there is nothing left to save")
         return None
     marked = draft.conflicts(theirs.record.tags)
     words = f"Version {theirs.version} was stored after your draft was begun{_by(newest)}."
@@ -127,13 +127,13 @@ async def _settled(place: "Collected", draft: TagDraft) -> str | None:
         difference_lines(difference(draft.base, theirs.record.tags), marked),
         difference_lines(draft.changes, marked),
     )
-    way = await place.app.push_screen_wait(dialog)
+    way = await screen.app.push_screen_wait(dialog)
     if way == "merge":
         draft.merge(theirs.record.tags, theirs.version)
     elif way == "overwrite":
         draft.stand_on(theirs.record.tags, theirs.version)
-    place.workspace.tag_drafts.keep(tenant_id)
-    _put(place, tenant_id, theirs)
+    screen.workspace.tag_drafts.keep(tenant_id)
+    _put(screen, tenant_id, theirs)
     return way
 
 
@@ -145,34 +145,34 @@ def _by(version: TagVersion | None) -> str:
     return f", {time_text(told.get('changedAt'))}" + (f" by {safe(who, 60)}" if who else "")
 
 
-def _taken(place: "Collected", tenant_id: str, stored: "Versioned[DefaultTags]", *, own: bool = False) -> None:
+def _taken(screen: "RemoteListScreen", tenant_id: str, stored: "Versioned[DefaultTags]", *, own: bool = False) -> None:
     """Update draft and list with the stored set. After an `own` save, the draft retains only later edits."""
-    drafts = place.workspace.tag_drafts
+    drafts = screen.workspace.tag_drafts
     if (draft := drafts.of(tenant_id)) is not None:
         take = draft.saved if own else draft.follow
         take(stored.record.tags, stored.version)
         drafts.keep(tenant_id)
-    _put(place, tenant_id, stored)
-    place.workspace.refresh()
+    _put(screen, tenant_id, stored)
+    screen.workspace.refresh()
 
 
-def _put(place: "Collected", tenant_id: str, stored: "Versioned[DefaultTags]") -> None:
+def _put(screen: "RemoteListScreen", tenant_id: str, stored: "Versioned[DefaultTags]") -> None:
     record = {"id": tenant_id, "tags": stored.record.tags, "version": stored.version}
-    place.workspace.collections.put("default tags", tenant_id, record)
+    screen.workspace.collections.put("default tags", tenant_id, record)
 
 
 def _offer_undo(
-    place: "Collected", tenant_id: str, before: Mapping[str, str], stored: "Versioned[DefaultTags]"
+    screen: "RemoteListScreen", tenant_id: str, before: Mapping[str, str], stored: "Versioned[DefaultTags]"
 ) -> None:
     changes = difference(before, stored.record.tags)
 
     async def undo() -> None:
-        put = await place.workspace.versioned(default_tags.put(tenant_id, before, stored.version))
-        _taken(place, tenant_id, put)
+        put = await screen.workspace.versioned(default_tags.put(tenant_id, before, stored.version))
+        _taken(screen, tenant_id, put)
 
-    name = place.workspace.name_of(tenant_id)
-    place.post_message(
-        Undoable(f"Saved the default tags of {name}: {_counted(changes)}", undo, f"the former set of {name}")
+    name = screen.workspace.name_of(tenant_id)
+    screen.post_message(
+        UndoAvailable(f"Saved the default tags of {name}: {_counted(changes)}", undo, f"the former set of {name}")
     )
 
 

@@ -18,15 +18,15 @@ from tui.default_tags.table import TAG, TONES
 from tui.default_tags.tag_form import TagForm
 from tui.shell import keymap
 from tui.shell.history import Subject
-from tui.shell.messages import Travel
-from tui.shell.remote_list_screen import Collected
+from tui.shell.messages import Navigate
+from tui.shell.remote_list_screen import RemoteListScreen
 from tui.state.tag_draft import TagDraft
 from tui.widgets.detail import Section
 from tui.widgets.record_table import Tones
 from tui.widgets.record_view import RecordView
 
 
-class DefaultTags(Collected):
+class DefaultTags(RemoteListScreen):
     """Rows are the tags of the draft, with those that it removes."""
 
     NAME = "default-tags"
@@ -241,8 +241,8 @@ class DefaultTags(Collected):
     def do_runs(self) -> None:
         self._inside("apply-runs")
 
-    def _inside(self, place: str, subject: str = "") -> None:
-        self.post_message(Travel(place, Subject(self.tenant_id, subject, self._tenant_name())))
+    def _inside(self, screen: str, subject: str = "") -> None:
+        self.post_message(Navigate(screen, Subject(self.tenant_id, subject, self._tenant_name())))
 
     def _tenant_name(self) -> str:
         return self.workspace.name_of(self.tenant_id)

@@ -9,8 +9,8 @@ from client.tables.columns import Column, Record, kind_and_id
 from client.tables.iam import ACCESS, CATALOGUE, WHO
 from tui.shell import keymap
 from tui.shell.history import Subject
-from tui.shell.messages import Travel
-from tui.shell.remote_list_screen import Collected, Inner
+from tui.shell.messages import Navigate
+from tui.shell.remote_list_screen import ChildListScreen, RemoteListScreen
 from tui.widgets.detail import Section
 from tui.widgets.policy_text import grants, kind_text, path_text
 from tui.widgets.record_table import Tones
@@ -18,12 +18,12 @@ from tui.widgets.record_table import Tones
 ANYTHING = "*"
 
 
-def who_on(operation: str, target: str, tenant_id: str) -> Travel:
+def who_on(operation: str, target: str, tenant_id: str) -> Navigate:
     """Return the message that opens `Who`."""
-    return Travel("who", Subject(tenant_id, f"{operation} {target}", f"{operation} on {target}"))
+    return Navigate("who", Subject(tenant_id, f"{operation} {target}", f"{operation} on {target}"))
 
 
-class Catalogue(Collected):
+class Catalogue(RemoteListScreen):
     """Operations of the platform, read once and then only on refresh or after a failure."""
 
     NAME = "catalogue"
@@ -92,7 +92,7 @@ WORDS = {
 }
 
 
-class Access(Inner):
+class Access(ChildListScreen):
     """Operations of a principal, without those that no grant allows."""
 
     NAME = "access"
@@ -134,7 +134,7 @@ class Access(Inner):
         record = next((row for row in self.records() if row["operation"] == argument), self.record)
         policy = next((grant for grant in deciding(record or {}) if grant.get("policyId")), None)
         if policy is not None:
-            self.post_message(Travel("policies", record=str(policy["policyId"])))
+            self.post_message(Navigate("policies", record=str(policy["policyId"])))
 
     def do_who(self) -> None:
         if self.record is not None:
@@ -157,7 +157,7 @@ def deciding(record: Record) -> Sequence[Mapping[str, Any]]:
     return found
 
 
-class Who(Inner):
+class Who(ChildListScreen):
     """Principals that may perform an operation."""
 
     NAME = "who"
@@ -193,7 +193,7 @@ class Who(Inner):
         record = next((row for row in self.records() if row["key"] == argument), self.record)
         if record is not None:
             subject = Subject(self.tenant_id, ":".join(kind_and_id(record)), str(record.get("name", "")))
-            self.post_message(Travel("access", subject))
+            self.post_message(Navigate("access", subject))
 
 
 def _short(record: Record) -> str:

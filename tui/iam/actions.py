@@ -2,333 +2,345 @@
 
 from client.tables.columns import kind_and_id
 from tui.iam import commands
-from tui.shell.action import PERSON_NEEDED, Action, Command, Reason, Situation
+from tui.shell.action import PERSON_NEEDED, Action, ActionContext, Record
+from tui.shell.guards import about_record, all_of, has_tenant, requires_user, selected
 
-# --- reasons ---------------------------------------------------------------------------------------------------------
-
-
-def _readable(situation: Situation) -> str:
-    if situation.keyed:
-        return PERSON_NEEDED
-    return "" if situation.tenant else "no tenant is in use"
+# --- guards ----------------------------------------------------------------------------------------------------------
 
 
-def _on_one(situation: Situation) -> str:
-    return _readable(situation) or ("" if situation.record is not None else "nothing is selected")
+@about_record
+def _has_policies(_: ActionContext, group: Record) -> str:
+    return "" if group.get("policyCount") else "no policy is attached to the group"
 
 
-def _change(situation: Situation) -> str:
-    return situation.read_only or _readable(situation)
+@about_record
+def _is_earlier_version(_: ActionContext, version: Record) -> str:
+    return "this is the current version" if version.get("newest") else ""
 
 
-def _change_one(situation: Situation) -> str:
-    return situation.read_only or _on_one(situation)
-
-
-def _has_policies(situation: Situation) -> str:
-    none = situation.record is not None and not situation.record.get("policyCount")
-    return _change_one(situation) or ("no policy is attached to it" if none else "")
-
-
-def _earlier_version(situation: Situation) -> str:
-    newest = situation.record is not None and situation.record.get("newest")
-    return _change_one(situation) or ("this is the version in force" if newest else "")
-
-
-def _person(situation: Situation) -> str:
+@about_record
+def _performs_operations(_: ActionContext, member: Record) -> str:
     """A group performs no operations itself; its members do."""
-    record = situation.record
-    group = record is not None and kind_and_id(record)[0] == "group"
-    return _on_one(situation) or ("a group does nothing itself; open it to see its members" if group else "")
+    return "a group has no access itself; open it to see its members" if kind_and_id(member)[0] == "group" else ""
 
 
-def _by_policy(situation: Situation) -> str:
-    record = situation.record
-    policies = (
-        [] if record is None else [g for g in (*record.get("by", ()), *record.get("deniedBy", ())) if g.get("policyId")]
-    )
-    return _on_one(situation) or ("" if policies else "no policy has a part in it")
+@about_record
+def _has_deciding_policy(_: ActionContext, access: Record) -> str:
+    policies = [one for one in (*access.get("by", ()), *access.get("deniedBy", ())) if one.get("policyId")]
+    return "" if policies else "no policy decides this operation"
+
+
+_readable = all_of(requires_user(PERSON_NEEDED), has_tenant)
+_on_record = all_of(_readable, selected)
 
 
 # --- actions ---------------------------------------------------------------------------------------------------------
 
-
-def _action(
-    id: str,
-    title: str,
-    keys: str = "",
-    word: str = "",
-    *,
-    reason: Reason,
-    command: Command = lambda _: "",
-    help: str = "",
-    dialog: bool = False,
-    named: bool = False,
-    marked: bool = False,
-) -> Action:
-    """Create an action. Its `reason` determines whether it writes."""
-    writes = reason in (_change, _change_one, _has_policies, _earlier_version)
-    return Action(id, title, tuple(keys.split()), word, reason, command, help, dialog, named, writes, marked)
-
-
 POLICY_ACTIONS: tuple[Action, ...] = (
-    _action(
+    Action(
         "policies.edit",
         "Open in the editor",
-        "e",
-        "edit",
-        reason=_on_one,
+        handler="tui.iam.policies:Policies.do_edit",
+        keys=("e",),
+        footer_label="edit",
+        guard=_on_record,
         command=commands.iam("policy", "get"),
         help="Try it, change it, see what that gives and takes; Enter does the same",
-        named=True,
+        accepts_record_argument=True,
     ),
-    _action(
+    Action(
         "policies.create",
         "New policy",
-        "n",
-        "new",
-        reason=_change,
+        handler="tui.iam.policies:Policies.do_create",
+        keys=("n",),
+        footer_label="new",
+        guard=_readable,
         command=commands.plain("policy", "create", "--name", "NAME", "--document", "@policy.json"),
         help="Opens the editor on a document to start from",
-        named=True,
+        accepts_record_argument=True,
+        writes=True,
     ),
-    _action(
+    Action(
         "policies.attach",
         "Attach policy",
-        "a",
-        "attach",
-        reason=_change_one,
+        handler="tui.iam.policies:Policies.do_attach",
+        keys=("a",),
+        footer_label="attach",
+        guard=_on_record,
         command=commands.attachment("attach"),
-        dialog=True,
         help="To keys, workload identities or groups; what it gives is shown first",
+        opens_dialog=True,
+        writes=True,
     ),
-    _action(
+    Action(
         "policies.attachments",
         "Attachments",
-        "t",
-        "attached",
-        reason=_on_one,
+        handler="tui.iam.policies:Policies.do_attachments",
+        keys=("t",),
+        footer_label="attached",
+        guard=_on_record,
         command=commands.iam("policy", "attachments"),
         help="What it is attached to; detach there",
-        named=True,
+        accepts_record_argument=True,
     ),
-    _action(
+    Action(
         "policies.versions",
         "Versions",
-        "v",
-        "versions",
-        reason=_on_one,
+        handler="tui.iam.policies:Policies.do_versions",
+        keys=("v",),
+        footer_label="versions",
+        guard=_on_record,
         command=commands.iam("policy", "history"),
         help="What it was, what changed in text and in effect, and the way back",
-        named=True,
+        accepts_record_argument=True,
     ),
-    _action("policies.fold", "Fold the rules", "f", reason=_on_one, help="Each rule on two lines, or all of it"),
-    _action(
+    Action(
+        "policies.fold",
+        "Fold the rules",
+        handler="tui.iam.policies:Policies.do_fold",
+        keys=("f",),
+        guard=_on_record,
+        help="Each rule on two lines, or all of it",
+    ),
+    Action(
         "policies.rename",
         "Rename or describe policy",
-        "N",
-        reason=_change_one,
+        handler="tui.iam.policies:Policies.do_rename",
+        keys=("N",),
+        guard=_on_record,
         command=commands.policy_update,
-        dialog=True,
         help="The document and its attachments stay as they are",
+        opens_dialog=True,
+        writes=True,
     ),
-    _action(
+    Action(
         "policies.delete",
         "Delete policy",
-        "delete",
-        reason=_change_one,
+        handler="tui.iam.policies:Policies.do_delete",
+        keys=("delete",),
+        guard=_on_record,
         command=commands.iam("policy", "delete"),
-        dialog=True,
         help="With its attachments and versions, for good; what is lost is shown first",
+        opens_dialog=True,
+        writes=True,
     ),
-    _action(
+    Action(
         "groups.open",
         "Open group",
-        "o",
-        "members",
-        reason=_on_one,
+        handler="tui.iam.groups:Groups.do_open",
+        keys=("o",),
+        footer_label="members",
+        guard=_on_record,
         command=commands.iam("group", "member", "list"),
         help="Its members; Enter does the same",
-        named=True,
+        accepts_record_argument=True,
     ),
-    _action(
+    Action(
         "groups.create",
         "New group",
-        "n",
-        "new",
-        reason=_change,
+        handler="tui.iam.groups:Groups.do_create",
+        keys=("n",),
+        footer_label="new",
+        guard=_readable,
         command=commands.plain("group", "create", "--name", "NAME"),
-        dialog=True,
-        named=True,
+        opens_dialog=True,
+        accepts_record_argument=True,
+        writes=True,
     ),
-    _action(
+    Action(
         "groups.edit",
         "Rename or describe group",
-        "e",
-        "edit",
-        reason=_change_one,
+        handler="tui.iam.groups:Groups.do_edit",
+        keys=("e",),
+        footer_label="edit",
+        guard=_on_record,
         command=commands.group_update,
-        dialog=True,
+        opens_dialog=True,
+        writes=True,
     ),
-    _action(
+    Action(
         "groups.add",
         "Add members",
-        "m",
-        "add",
-        reason=_change_one,
-        dialog=True,
+        handler="tui.iam.groups:Groups.do_add",
+        keys=("m",),
+        footer_label="add",
+        guard=_on_record,
         command=commands.new_member,
         help="API keys and workload identities; what they gain is shown first",
+        opens_dialog=True,
+        writes=True,
     ),
-    _action(
+    Action(
         "groups.attach",
         "Attach a policy to the group",
-        "a",
-        "attach",
-        reason=_change_one,
+        handler="tui.iam.groups:Groups.do_attach",
+        keys=("a",),
+        footer_label="attach",
+        guard=_on_record,
         command=commands.attachment("attach", "group"),
-        dialog=True,
         help="What its members gain and lose is shown first",
+        opens_dialog=True,
+        writes=True,
     ),
-    _action(
+    Action(
         "groups.detach",
         "Detach a policy from the group",
-        "",
-        reason=_has_policies,
+        handler="tui.iam.groups:Groups.do_detach",
+        guard=all_of(_on_record, _has_policies),
         command=commands.attachment("detach", "group"),
-        dialog=True,
         help="What its members gain and lose is shown first",
+        opens_dialog=True,
+        writes=True,
     ),
-    _action(
+    Action(
         "groups.delete",
         "Delete group",
-        "delete",
-        reason=_change_one,
+        handler="tui.iam.groups:Groups.do_delete",
+        keys=("delete",),
+        guard=_on_record,
         command=commands.iam("group", "delete"),
-        dialog=True,
         help="With its membership and attachments, for good; what is lost is shown first",
+        opens_dialog=True,
+        writes=True,
     ),
-    _action(
+    Action(
         "catalogue.who",
         "Who may do this",
-        "w",
-        "who may",
-        reason=_on_one,
+        handler="tui.iam.access:Catalogue.do_who",
+        keys=("w",),
+        footer_label="who may",
+        guard=_on_record,
         command=commands.who("name"),
-        dialog=True,
-        named=True,
         help="Everybody who may, with the path; Enter does the same",
+        opens_dialog=True,
+        accepts_record_argument=True,
     ),
-    _action(
+    Action(
         "members.access",
         "What may it do",
-        "w",
-        "may do",
-        reason=_person,
+        handler="tui.iam.groups:Members.do_access",
+        keys=("w",),
+        footer_label="may do",
+        guard=all_of(_on_record, _performs_operations),
         command=commands.access,
         help="Every operation with the path group, policy, rule; Enter does the same",
-        named=True,
+        accepts_record_argument=True,
     ),
-    _action(
+    Action(
         "members.add",
         "Add members",
-        "n",
-        "add",
-        reason=_change,
+        handler="tui.iam.groups:Members.do_add",
+        keys=("n",),
+        footer_label="add",
+        guard=_readable,
         command=commands.member("add"),
-        dialog=True,
         help="API keys and workload identities; what they gain is shown first",
+        opens_dialog=True,
+        writes=True,
     ),
-    _action(
+    Action(
         "members.remove",
         "Remove from the group",
-        "delete",
-        "remove",
-        reason=_change_one,
+        handler="tui.iam.groups:Members.do_remove",
+        keys=("delete",),
+        footer_label="remove",
+        guard=_on_record,
         command=commands.member("remove"),
-        dialog=True,
-        marked=True,
         help="Those marked, or the one under the cursor; what they lose is shown first",
+        opens_dialog=True,
+        acts_on_marked=True,
+        writes=True,
     ),
-    _action(
+    Action(
         "attachments.open",
         "What it is attached to",
-        "o",
-        "open",
-        reason=_on_one,
+        handler="tui.iam.policies:Attachments.do_open",
+        keys=("o",),
+        footer_label="open",
+        guard=_on_record,
         command=commands.opened,
         help="A group's members, or what a key or identity may do; Enter does the same",
-        named=True,
+        accepts_record_argument=True,
     ),
-    _action(
+    Action(
         "attachments.attach",
         "Attach policy",
-        "n",
-        "attach",
-        reason=_change,
+        handler="tui.iam.policies:Attachments.do_attach",
+        keys=("n",),
+        footer_label="attach",
+        guard=_readable,
         command=commands.attachment("attach"),
-        dialog=True,
         help="To keys, workload identities or groups; what it gives is shown first",
+        opens_dialog=True,
+        writes=True,
     ),
-    _action(
+    Action(
         "attachments.detach",
         "Detach policy",
-        "delete",
-        "detach",
-        reason=_change_one,
+        handler="tui.iam.policies:Attachments.do_detach",
+        keys=("delete",),
+        footer_label="detach",
+        guard=_on_record,
         command=commands.attachment("detach"),
-        dialog=True,
-        marked=True,
         help="From those marked, or the one under the cursor; what they lose is shown first",
+        opens_dialog=True,
+        acts_on_marked=True,
+        writes=True,
     ),
-    _action(
+    Action(
         "versions.difference",
         "Difference to now",
-        "v",
-        "difference",
-        reason=_on_one,
+        handler="tui.iam.versions:Versions.do_difference",
+        keys=("v",),
+        footer_label="difference",
+        guard=_on_record,
         command=commands.version("diff", "--from"),
-        dialog=True,
         help="In text and in effect for each operation; Enter does the same",
-        named=True,
+        opens_dialog=True,
+        accepts_record_argument=True,
     ),
-    _action(
+    Action(
         "versions.roll_back",
         "Roll back to this version",
-        "b",
-        "roll back",
-        reason=_earlier_version,
+        handler="tui.iam.versions:Versions.do_roll_back",
+        keys=("b",),
+        footer_label="roll back",
+        guard=all_of(_on_record, _is_earlier_version),
         command=commands.version("rollback"),
-        dialog=True,
         help="Its document becomes the newest version; what that changes is shown first",
+        opens_dialog=True,
+        writes=True,
     ),
-    _action(
+    Action(
         "who.access",
         "What may it do",
-        "w",
-        "may do",
-        reason=_person,
+        handler="tui.iam.access:Who.do_access",
+        keys=("w",),
+        footer_label="may do",
+        guard=all_of(_on_record, _performs_operations),
         command=commands.access,
         help="Every operation with the path; Enter does the same",
-        named=True,
+        accepts_record_argument=True,
     ),
-    _action(
+    Action(
         "access.policy",
         "Go to the policy",
-        "o",
-        "policy",
-        reason=_by_policy,
+        handler="tui.iam.access:Access.do_policy",
+        keys=("o",),
+        footer_label="policy",
+        guard=all_of(_on_record, _has_deciding_policy),
         command=commands.first_policy,
         help="The policy that has the first word in it; Enter does the same",
-        named=True,
+        accepts_record_argument=True,
     ),
-    _action(
+    Action(
         "access.who",
         "Who else may do this",
-        "w",
-        "who may",
-        reason=_on_one,
+        handler="tui.iam.access:Access.do_who",
+        keys=("w",),
+        footer_label="who may",
+        guard=_on_record,
         command=commands.who("operation"),
-        dialog=True,
+        opens_dialog=True,
     ),
 )

@@ -8,21 +8,21 @@ from client.errors import FrostError
 from client.tables.columns import Record, kind_and_id, time_text
 from tui.iam.effect_dialog import EffectConfirm
 from tui.iam.pickers import pick_members
-from tui.shell.messages import Undoable
+from tui.shell.messages import UndoAvailable
 from tui.shell.remote_list_screen import each
 from tui.state.effects import Change, counted, effect
 from tui.widgets.form import Field, Form, check_name
 from tui.widgets.policy_text import kind_text
 
 if TYPE_CHECKING:
-    from tui.shell.remote_list_screen import Collected
+    from tui.shell.remote_list_screen import RemoteListScreen
 
 AT_ONCE = ("GROUP_NAME_TAKEN", "INVALID_INPUT", "STALE_VERSION")
 """Error codes after which the form reopens with the input."""
 
 
 async def agreed(
-    place: "Collected",
+    screen: "RemoteListScreen",
     question: str,
     facts: list[tuple[str, str]],
     changes: Sequence[Change],
@@ -31,14 +31,14 @@ async def agreed(
     destructive: bool = False,
 ) -> bool:
     """Show the effect of changes and ask the user to confirm."""
-    found = await effect(place.workspace, place.tenant_id, changes)
-    facts = [*facts, ("Tenant", place.workspace.name_of(place.tenant_id))]
+    found = await effect(screen.workspace, screen.tenant_id, changes)
+    facts = [*facts, ("Tenant", screen.workspace.name_of(screen.tenant_id))]
     dialog = EffectConfirm(question, facts, found, yes=yes, destructive=destructive or found.takes)
-    return await place.app.push_screen_wait(dialog)
+    return await screen.app.push_screen_wait(dialog)
 
 
 async def fill_in(
-    place: "Collected",
+    screen: "RemoteListScreen",
     title: str,
     before: Mapping[str, str],
     save: Callable[[Mapping[str, str]], Awaitable[None]],
@@ -61,7 +61,7 @@ async def fill_in(
             Field("name", "Name", values.get("name", ""), check=check_name),
             Field("description", "Description", values.get("description", ""), "none"),
         ]
-        answer = await place.app.push_screen_wait(Form(title, fields, save=button, problem=problem))
+        answer = await screen.app.push_screen_wait(Form(title, fields, save=button, problem=problem))
         if answer is None:
             return
         values = {name: value.strip() for name, value in answer.items()}
@@ -106,40 +106,40 @@ def stale_words(error: FrostError, before: Record | None = None, newer: Record |
 # --- members ---------------------------------------------------------------------------------------------------------
 
 
-async def add_members(place: "Collected", group: Record) -> None:
+async def add_members(screen: "RemoteListScreen", group: Record) -> None:
     """Pick keys and identities, confirm the effect, and add them to a group."""
-    tenant_id, group_id = place.tenant_id, str(group["id"])
-    chosen = await pick_members(place, f"Add members to {group['name']}", group_id)
+    tenant_id, group_id = screen.tenant_id, str(group["id"])
+    chosen = await pick_members(screen, f"Add members to {group['name']}", group_id)
     if not chosen:
         return
     changes = [_member_change("addMember", group_id, one) for one in chosen]
     facts = [("Group", str(group["name"])), ("Members", _names(chosen))]
     words = counted(len(chosen), "member", "members")
-    if not await agreed(place, f"Add {words}?", facts, changes, yes="Add"):
+    if not await agreed(screen, f"Add {words}?", facts, changes, yes="Add"):
         return
-    ask = place.workspace.ask
-    done = await each(place, chosen, lambda one: ask(groups.add_member(tenant_id, group_id, *kind_and_id(one))))
+    ask = screen.workspace.ask
+    done = await each(screen, chosen, lambda one: ask(groups.add_member(tenant_id, group_id, *kind_and_id(one))))
 
     async def undo() -> None:
         for one in done:
             await ask(groups.remove_member(tenant_id, group_id, *kind_and_id(one)))
-        place.workspace.refresh()
+        screen.workspace.refresh()
 
     names = _names(done)
-    _say(place, done, f"Added {names} to {group['name']}", undo, f"removed {names} from {group['name']}")
+    _say(screen, done, f"Added {names} to {group['name']}", undo, f"removed {names} from {group['name']}")
 
 
-async def remove_members(place: "Collected", group: Record, members: Sequence[Record]) -> None:
+async def remove_members(screen: "RemoteListScreen", group: Record, members: Sequence[Record]) -> None:
     """Confirm the effect and remove members from a group."""
-    tenant_id, group_id = place.tenant_id, str(group["id"])
+    tenant_id, group_id = screen.tenant_id, str(group["id"])
     changes = [_member_change("removeMember", group_id, one) for one in members]
     facts = [("Group", str(group["name"])), ("Members", _names(members))]
     words = counted(len(members), "member", "members")
-    if not await agreed(place, f"Remove {words}?", facts, changes, yes="Remove"):
+    if not await agreed(screen, f"Remove {words}?", facts, changes, yes="Remove"):
         return
-    ask = place.workspace.ask
+    ask = screen.workspace.ask
     done = await each(
-        place,
+        screen,
         members,
         lambda one: ask(groups.remove_member(tenant_id, group_id, *kind_and_id(one))),
     )
@@ -147,10 +147,10 @@ async def remove_members(place: "Collected", group: Record, members: Sequence[Re
     async def undo() -> None:
         for one in done:
             await ask(groups.add_member(tenant_id, group_id, *kind_and_id(one)))
-        place.workspace.refresh()
+        screen.workspace.refresh()
 
     names = _names(done)
-    _say(place, done, f"Removed {names} from {group['name']}", undo, f"added {names} to {group['name']} again")
+    _say(screen, done, f"Removed {names} from {group['name']}", undo, f"added {names} to {group['name']} again")
 
 
 def _member_change(change: str, group_id: str, member: Record) -> Change:
@@ -161,16 +161,16 @@ def _member_change(change: str, group_id: str, member: Record) -> Change:
 # --- attachments -----------------------------------------------------------------------------------------------------
 
 
-async def attach(place: "Collected", policy: Record, attachees: Sequence[Record]) -> None:
+async def attach(screen: "RemoteListScreen", policy: Record, attachees: Sequence[Record]) -> None:
     """Confirm the effect and attach a policy."""
-    tenant_id, policy_id = place.tenant_id, str(policy["id"])
+    tenant_id, policy_id = screen.tenant_id, str(policy["id"])
     changes = [_attachment_change("attach", policy_id, one) for one in attachees]
     facts = [("Policy", str(policy["name"])), ("To", _names(attachees))]
-    if not await agreed(place, "Attach policy?", facts, changes, yes="Attach"):
+    if not await agreed(screen, "Attach policy?", facts, changes, yes="Attach"):
         return
-    ask = place.workspace.ask
+    ask = screen.workspace.ask
     done = await each(
-        place,
+        screen,
         attachees,
         lambda one: ask(policies.attach(tenant_id, policy_id, *kind_and_id(one))),
     )
@@ -178,22 +178,22 @@ async def attach(place: "Collected", policy: Record, attachees: Sequence[Record]
     async def undo() -> None:
         for one in done:
             await ask(policies.detach(tenant_id, policy_id, *kind_and_id(one)))
-        place.workspace.refresh()
+        screen.workspace.refresh()
 
     names = _names(done)
-    _say(place, done, f"Attached {policy['name']} to {names}", undo, f"detached {policy['name']} from {names}")
+    _say(screen, done, f"Attached {policy['name']} to {names}", undo, f"detached {policy['name']} from {names}")
 
 
-async def detach(place: "Collected", policy: Record, attachees: Sequence[Record]) -> None:
+async def detach(screen: "RemoteListScreen", policy: Record, attachees: Sequence[Record]) -> None:
     """Confirm the effect and detach a policy."""
-    tenant_id, policy_id = place.tenant_id, str(policy["id"])
+    tenant_id, policy_id = screen.tenant_id, str(policy["id"])
     changes = [_attachment_change("detach", policy_id, one) for one in attachees]
     facts = [("Policy", str(policy["name"])), ("From", _names(attachees))]
-    if not await agreed(place, "Detach policy?", facts, changes, yes="Detach"):
+    if not await agreed(screen, "Detach policy?", facts, changes, yes="Detach"):
         return
-    ask = place.workspace.ask
+    ask = screen.workspace.ask
     done = await each(
-        place,
+        screen,
         attachees,
         lambda one: ask(policies.detach(tenant_id, policy_id, *kind_and_id(one))),
     )
@@ -201,10 +201,10 @@ async def detach(place: "Collected", policy: Record, attachees: Sequence[Record]
     async def undo() -> None:
         for one in done:
             await ask(policies.attach(tenant_id, policy_id, *kind_and_id(one)))
-        place.workspace.refresh()
+        screen.workspace.refresh()
 
     names = _names(done)
-    _say(place, done, f"Detached {policy['name']} from {names}", undo, f"attached {policy['name']} to {names} again")
+    _say(screen, done, f"Detached {policy['name']} from {names}", undo, f"attached {policy['name']} to {names} again")
 
 
 def _attachment_change(change: str, policy_id: str, attachee: Record) -> Change:
@@ -230,9 +230,9 @@ def _name(record: Record) -> str:
 
 
 def _say(
-    place: "Collected", done: Sequence[Record], words: str, undo: Callable[[], Awaitable[None]], back: str
+    screen: "RemoteListScreen", done: Sequence[Record], words: str, undo: Callable[[], Awaitable[None]], back: str
 ) -> None:
     if done:
-        place.table.clear_marks()
-        place.post_message(Undoable(words, undo, back))
-        place.workspace.refresh()
+        screen.table.clear_marks()
+        screen.post_message(UndoAvailable(words, undo, back))
+        screen.workspace.refresh()

@@ -1,7 +1,7 @@
 """Commands (`frost iam …`) equivalent to the IAM actions, for the record under the cursor."""
 
 from client.tables.columns import kind_and_id
-from tui.shell.action import Command, Record, Situation, line
+from tui.shell.action import ActionContext, Command, Record, line
 
 
 def iam(*words: str) -> Command:
@@ -13,12 +13,12 @@ def plain(*words: str) -> Command:
     return lambda _: line("iam", *words)
 
 
-def group_update(situation: Situation) -> str:
-    return _update("group", situation.record)
+def group_update(context: ActionContext) -> str:
+    return _update("group", context.record)
 
 
-def policy_update(situation: Situation) -> str:
-    return _update("policy", situation.record)
+def policy_update(context: ActionContext) -> str:
+    return _update("policy", context.record)
 
 
 def _update(noun: str, record: Record | None) -> str:
@@ -35,25 +35,25 @@ def who(named: str) -> Command:
     )
 
 
-def access(situation: Situation) -> str:
+def access(context: ActionContext) -> str:
     """List the operations of a key or identity."""
-    return line("iam", "access", *kind_and_id(situation.record)) if situation.record is not None else ""
+    return line("iam", "access", *kind_and_id(context.record)) if context.record is not None else ""
 
 
-def new_member(situation: Situation) -> str:
+def new_member(context: ActionContext) -> str:
     """Add a member to the group under the cursor."""
     words = ("--type", "api_key", "--id", "ID")
-    return line("iam", "group", "member", "add", str(situation.record["id"]), *words) if situation.record else ""
+    return line("iam", "group", "member", "add", str(context.record["id"]), *words) if context.record else ""
 
 
 def member(verb: str) -> Command:
     """Add or remove a member of the open group."""
 
-    def command(situation: Situation) -> str:
-        if not situation.subject:
+    def command(context: ActionContext) -> str:
+        if not context.subject:
             return ""
-        kind, identifier = kind_and_id(situation.record) if verb == "remove" and situation.record else ("api_key", "ID")
-        return line("iam", "group", "member", verb, situation.subject, "--type", kind, "--id", identifier)
+        kind, identifier = kind_and_id(context.record) if verb == "remove" and context.record else ("api_key", "ID")
+        return line("iam", "group", "member", verb, context.subject, "--type", kind, "--id", identifier)
 
     return command
 
@@ -61,29 +61,29 @@ def member(verb: str) -> Command:
 def attachment(verb: str, of: str = "policy") -> Command:
     """Attach or detach a policy; the record is a policy, an attachment or, with `of="group"`, a group."""
 
-    def command(situation: Situation) -> str:
-        record = situation.record
+    def command(context: ActionContext) -> str:
+        record = context.record
         if of == "group":
             return _pair(verb, "POLICY", "group", str(record["id"])) if record is not None else ""
-        if situation.subject:
+        if context.subject:
             pair = kind_and_id(record) if verb == "detach" and record is not None else ("group", "ID")
-            return _pair(verb, situation.subject, *pair)
+            return _pair(verb, context.subject, *pair)
         return _pair(verb, str(record["id"]), "group", "ID") if record is not None else ""
 
     return command
 
 
-def opened(situation: Situation) -> str:
+def opened(context: ActionContext) -> str:
     """List the members of an attached group, or the operations of an attached key or identity."""
-    if situation.record is None:
+    if context.record is None:
         return ""
-    kind, identifier = kind_and_id(situation.record)
-    return line("iam", "group", "member", "list", identifier) if kind == "group" else access(situation)
+    kind, identifier = kind_and_id(context.record)
+    return line("iam", "group", "member", "list", identifier) if kind == "group" else access(context)
 
 
-def first_policy(situation: Situation) -> str:
+def first_policy(context: ActionContext) -> str:
     """Show the first policy that allows or denies an operation."""
-    record = situation.record or {}
+    record = context.record or {}
     policies = [
         str(one["policyId"]) for one in (*record.get("by", ()), *record.get("deniedBy", ())) if "policyId" in one
     ]
@@ -96,10 +96,10 @@ def _pair(verb: str, policy: str, kind: str, identifier: str) -> str:
 
 def version(verb: str, flag: str = "--version") -> Command:
 
-    def command(situation: Situation) -> str:
-        if situation.record is None:
+    def command(context: ActionContext) -> str:
+        if context.record is None:
             return ""
-        one = situation.record
+        one = context.record
         return line("iam", "policy", verb, str(one["policyId"]), flag, str(one["version"]))
 
     return command

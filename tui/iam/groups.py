@@ -13,15 +13,15 @@ from tui.iam import changes
 from tui.iam.pickers import pick_policies
 from tui.shell import keymap
 from tui.shell.history import Subject
-from tui.shell.messages import Lasting, Travel
-from tui.shell.remote_list_screen import Collected, Inner
+from tui.shell.messages import Navigate, UndoCleared
+from tui.shell.remote_list_screen import ChildListScreen, RemoteListScreen
 from tui.state.effects import counted
 from tui.widgets.detail import Section
 from tui.widgets.policy_text import kind_text, names
 from tui.widgets.record_table import Tones
 
 
-class Groups(Collected):
+class Groups(RemoteListScreen):
     """Groups, with members and policies in the details. Enter opens the members."""
 
     NAME = "groups"
@@ -64,7 +64,7 @@ class Groups(Collected):
     async def do_open(self, argument: str = "") -> None:
         group = await self.named(argument)
         if group is not None:
-            self.post_message(Travel("members", Subject(self.tenant_id, str(group["id"]), str(group["name"]))))
+            self.post_message(Navigate("members", Subject(self.tenant_id, str(group["id"]), str(group["name"]))))
 
     async def do_create(self, argument: str = "") -> None:
         tenant_id = self.tenant_id
@@ -73,7 +73,7 @@ class Groups(Collected):
             made = (await self.workspace.ask(group_calls.create(tenant_id, **values))).wire()
             self.set_filter("")
             self.workspace.collections.put("groups", tenant_id, made)
-            self.post_message(Lasting("creating a group"))
+            self.post_message(UndoCleared("creating a group"))
             self.select(str(made["id"]))
             self.read(quiet=True)
 
@@ -91,7 +91,7 @@ class Groups(Collected):
                 record, version = str(group["id"]), int(group["version"])
                 made = await self.workspace.ask(group_calls.update(tenant_id, record, version=version, **changed))
                 self.workspace.collections.put("groups", tenant_id, made.wire())
-                self.post_message(Lasting("editing a group"))
+                self.post_message(UndoCleared("editing a group"))
 
         async def again() -> Record:
             nonlocal group
@@ -143,7 +143,7 @@ class Groups(Collected):
             self.read()
             return
         self.workspace.collections.remove("groups", tenant_id, identifier)
-        self.post_message(Lasting("deleting a group"))
+        self.post_message(UndoCleared("deleting a group"))
         self.app.notify(f"Deleted group {group['name']}", markup=False)
         self.workspace.refresh()
 
@@ -161,7 +161,7 @@ def _headed(title: str, count: object) -> str:
     return f"{title}  {count:,}" if isinstance(count, int) else title
 
 
-class Members(Inner):
+class Members(ChildListScreen):
     """Members of a group, with their states: a revoked key remains a member, without effect."""
 
     NAME = "members"
@@ -217,7 +217,7 @@ class Members(Inner):
         member = next((row for row in self.records() if row["key"] == argument), self.record)
         if member is not None:
             name = str(member.get("memberName") or member["memberId"])
-            self.post_message(Travel("access", Subject(self.tenant_id, str(member["key"]), name)))
+            self.post_message(Navigate("access", Subject(self.tenant_id, str(member["key"]), name)))
 
     async def do_add(self) -> None:
         await changes.add_members(self, self.group)

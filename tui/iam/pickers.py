@@ -11,7 +11,7 @@ from tui.widgets.policy_text import kind_text
 from tui.widgets.record_table import Tones
 
 if TYPE_CHECKING:
-    from tui.shell.remote_list_screen import Collected
+    from tui.shell.remote_list_screen import RemoteListScreen
 
 _COLUMNS = (
     Column("name", "Name"),
@@ -34,10 +34,10 @@ _TONES: Tones = {
 }
 
 
-async def pick_members(place: "Collected", title: str, group_id: str) -> Sequence[Record] | None:
+async def pick_members(screen: "RemoteListScreen", title: str, group_id: str) -> Sequence[Record] | None:
     """Pick keys and identities that are not in the group."""
-    principals, members = _rows(place, "principals"), _rows(place, "members", group_id)
-    return await place.pick(
+    principals, members = _rows(screen, "principals"), _rows(screen, "members", group_id)
+    return await screen.pick(
         Picker(
             title,
             PRINCIPAL,
@@ -50,16 +50,16 @@ async def pick_members(place: "Collected", title: str, group_id: str) -> Sequenc
     )
 
 
-async def pick_attachees(place: "Collected", policy: Record) -> Sequence[Record] | None:
+async def pick_attachees(screen: "RemoteListScreen", policy: Record) -> Sequence[Record] | None:
     """Pick groups, keys and identities that the policy is not attached to."""
     policy_id = str(policy["id"])
-    groups, principals = _rows(place, "groups"), _rows(place, "principals")
-    attached = _rows(place, "attachments", policy_id)
+    groups, principals = _rows(screen, "groups"), _rows(screen, "principals")
+    attached = _rows(screen, "attachments", policy_id)
 
     def records() -> Sequence[Record]:
         return _without([*map(_as_attachee, groups.records), *principals.records], attached)
 
-    return await place.pick(
+    return await screen.pick(
         Picker(
             f"Attach {policy['name']} to",
             PRINCIPAL,
@@ -72,9 +72,11 @@ async def pick_attachees(place: "Collected", policy: Record) -> Sequence[Record]
     )
 
 
-async def pick_policies(place: "Collected", title: str, group_id: str, *, attached: bool) -> Sequence[Record] | None:
+async def pick_policies(
+    screen: "RemoteListScreen", title: str, group_id: str, *, attached: bool
+) -> Sequence[Record] | None:
     """Pick one policy that is attached to a group or, with `attached=False`, is not."""
-    every, there = _rows(place, "policies"), _rows(place, "policies of", f"group:{group_id}")
+    every, there = _rows(screen, "policies"), _rows(screen, "policies of", f"group:{group_id}")
     by_key = {column.key: column for column in POLICY.columns}
 
     def records() -> Sequence[Record]:
@@ -83,7 +85,7 @@ async def pick_policies(place: "Collected", title: str, group_id: str, *, attach
         ids = {record["id"] for record in there.records}
         return [record for record in every.records if record["id"] not in ids]
 
-    return await place.pick(
+    return await screen.pick(
         Picker(
             title,
             POLICY,
@@ -98,8 +100,8 @@ async def pick_policies(place: "Collected", title: str, group_id: str, *, attach
     )
 
 
-def _rows(place: "Collected", name: str, subject: str = "") -> Rows:
-    return place.workspace.collections.rows(name, place.tenant_id, subject)
+def _rows(screen: "RemoteListScreen", name: str, subject: str = "") -> Rows:
+    return screen.workspace.collections.rows(name, screen.tenant_id, subject)
 
 
 def _without(records: Sequence[Record], there: Rows) -> list[Record]:

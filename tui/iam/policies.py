@@ -13,15 +13,15 @@ from tui.iam import changes
 from tui.iam.pickers import pick_attachees
 from tui.shell import keymap
 from tui.shell.history import Subject
-from tui.shell.messages import Lasting, Travel
-from tui.shell.remote_list_screen import Collected, Inner
+from tui.shell.messages import Navigate, UndoCleared
+from tui.shell.remote_list_screen import ChildListScreen, RemoteListScreen
 from tui.state.effects import counted
 from tui.widgets.detail import Section
 from tui.widgets.policy_text import kind_text, names, rules
 from tui.widgets.record_table import Tones
 
 
-class Policies(Collected):
+class Policies(RemoteListScreen):
     """Policies of a tenant. Enter opens the editor, which evaluates a document before saving."""
 
     NAME = "policies"
@@ -86,7 +86,7 @@ class Policies(Collected):
         editor = PolicyEditor(self.workspace, self.frame.keys, policy=policy, name=name, catalogue=catalogue)
         saved = await self.app.push_screen_wait(editor)
         if saved is not None:
-            self.post_message(Lasting("saving a policy"))
+            self.post_message(UndoCleared("saving a policy"))
             self.workspace.collections.put("policies", tenant_id, saved)
             self.select(str(saved["id"]))
         self.workspace.refresh()
@@ -103,10 +103,10 @@ class Policies(Collected):
     async def do_versions(self, argument: str = "") -> None:
         await self._inside("versions", argument)
 
-    async def _inside(self, place: str, argument: str) -> None:
+    async def _inside(self, screen: str, argument: str) -> None:
         policy = await self.named(argument)
         if policy is not None:
-            self.post_message(Travel(place, Subject(self.tenant_id, str(policy["id"]), str(policy["name"]))))
+            self.post_message(Navigate(screen, Subject(self.tenant_id, str(policy["id"]), str(policy["name"]))))
 
     async def do_attach(self) -> None:
         policy = self.record
@@ -127,7 +127,7 @@ class Policies(Collected):
                 identifier, version = str(policy["id"]), int(policy["version"])
                 made = await self.workspace.ask(policy_calls.update(tenant_id, identifier, version=version, **changed))
                 self.workspace.collections.put("policies", tenant_id, made.wire())
-                self.post_message(Lasting("editing a policy"))
+                self.post_message(UndoCleared("editing a policy"))
 
         async def again() -> Record:
             nonlocal policy
@@ -162,7 +162,7 @@ class Policies(Collected):
             self.read()
             return
         self.workspace.collections.remove("policies", tenant_id, identifier)
-        self.post_message(Lasting("deleting a policy"))
+        self.post_message(UndoCleared("deleting a policy"))
         self.app.notify(f"Deleted policy {policy['name']}", markup=False)
         self.workspace.refresh()
 
@@ -177,7 +177,7 @@ def _author(record: Record) -> str:
     return f"orphaned: {_person(record)}" if record.get("orphaned") else _person(record)
 
 
-class Attachments(Inner):
+class Attachments(ChildListScreen):
     """Groups, keys and identities that a policy is attached to."""
 
     NAME = "attachments"
@@ -227,9 +227,9 @@ class Attachments(Inner):
         kind, identifier = kind_and_id(record)
         name = str(record.get("attacheeName") or identifier)
         if kind == "group":
-            self.post_message(Travel("members", Subject(self.tenant_id, identifier, name)))
+            self.post_message(Navigate("members", Subject(self.tenant_id, identifier, name)))
         else:
-            self.post_message(Travel("access", Subject(self.tenant_id, str(record["key"]), name)))
+            self.post_message(Navigate("access", Subject(self.tenant_id, str(record["key"]), name)))
 
     async def do_attach(self) -> None:
         chosen = await pick_attachees(self, self.policy)

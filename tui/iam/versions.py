@@ -11,14 +11,14 @@ from client.tables.columns import Column, Record, time_text
 from client.tables.iam import VERSION
 from tui.iam import changes
 from tui.shell import keymap
-from tui.shell.messages import Lasting
-from tui.shell.remote_list_screen import Inner
+from tui.shell.messages import UndoCleared
+from tui.shell.remote_list_screen import ChildListScreen
 from tui.widgets.detail import Section
 from tui.widgets.policy_text import document_text, rules
 from tui.widgets.record_table import Tones
 
 
-class Versions(Inner):
+class Versions(ChildListScreen):
     """Versions of a policy, newest first. The newest is in force."""
 
     NAME = "versions"
@@ -98,7 +98,7 @@ class Versions(Inner):
         except FrostError as error:
             self.tell(error, f"{changes.stale_words(error)} " if error.code == "STALE_VERSION" else "")
         else:
-            self.post_message(Lasting("rolling back a version"))
+            self.post_message(UndoCleared("rolling back a version"))
             self.app.notify(f"Rolled back to version {number}", markup=False)
         self.workspace.refresh()
 

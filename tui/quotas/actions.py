@@ -1,67 +1,48 @@
 """Actions of the quota screens."""
 
 from client.tables.columns import Record
-from tui.shell.action import Action, Command, Situation, line
+from tui.shell.action import Action, ActionContext, Command, line
+from tui.shell.guards import about_record, all_of, has_tenant, is_manager, requires_user, selected
 
 ORGANIZATION_NEEDS_A_PERSON = (
     "this context works with an API key; the organization's quotas need a person who is signed in"
 )
-MANAGERS = ("owner", "admin")
 SCOPES = ("quotas:write", "quotas:*")
 """Scopes that allow an API key to request quotas."""
 
 
-# --- reasons ---------------------------------------------------------------------------------------------------------
+# --- guards ----------------------------------------------------------------------------------------------------------
 
 
-def _tenant(situation: Situation) -> str:
-    return "" if situation.tenant else "no tenant is in use"
-
-
-def _on_one(situation: Situation) -> str:
-    return _tenant(situation) or ("" if situation.record is not None else "nothing is selected")
-
-
-def _person(situation: Situation) -> str:
-    return ORGANIZATION_NEEDS_A_PERSON if situation.keyed else ""
-
-
-def _of_organization(situation: Situation) -> str:
-    return _tenant(situation) or _person(situation)
-
-
-def _may_request(situation: Situation) -> str:
-    """Return why role or scopes do not allow a request, as far as known. The platform decides."""
-    if situation.read_only:
-        return situation.read_only
-    if situation.keyed and not set(SCOPES) & set(situation.scopes):
+def _has_scope(context: ActionContext) -> str:
+    if context.keyed and not set(SCOPES) & set(context.scopes):
         return "this API key lacks the scope quotas:write"
-    plain = situation.role and situation.role not in MANAGERS
-    return "only an owner or admin of the organization requests other limits" if plain else ""
+    return ""
 
 
-def _changeable(situation: Situation) -> str:
-    """Return why the limit of the selected quota cannot be requested."""
+@about_record
+def _is_requestable(_: ActionContext, quota: Record) -> str:
     from client.quota_request import requestable
 
-    one = situation.record
-    return "its limit cannot be requested; contact support" if one is not None and not requestable(one) else ""
+    return "" if requestable(quota) else "its limit cannot be requested; contact support"
 
 
-def _request(situation: Situation) -> str:
-    return _may_request(situation) or _on_one(situation) or _changeable(situation)
-
-
-def _request_organization(situation: Situation) -> str:
-    return situation.read_only or _person(situation) or _request(situation)
+_is_user = requires_user(ORGANIZATION_NEEDS_A_PERSON)
+_can_request = all_of(
+    _has_scope,
+    is_manager("only an owner or admin of the organization requests other limits"),
+    has_tenant,
+    selected,
+    _is_requestable,
+)
 
 
 # --- commands --------------------------------------------------------------------------------------------------------
 
 
 def _asking(*flags: str) -> Command:
-    def command(situation: Situation) -> str:
-        one = situation.record
+    def command(context: ActionContext) -> str:
+        one = context.record
         if one is None:
             return ""
         return line("tenant", "quota", "request", str(one["resourceType"]), "LIMIT", "--reason", "REASON", *flags)
@@ -69,8 +50,8 @@ def _asking(*flags: str) -> Command:
     return command
 
 
-def _again(situation: Situation) -> str:
-    one: Record | None = situation.record
+def _again(context: ActionContext) -> str:
+    one: Record | None = context.record
     if one is None:
         return ""
     flags = ("--org",) if one.get("scope") == "organization" else ()
@@ -78,8 +59,8 @@ def _again(situation: Situation) -> str:
     return line("tenant", "quota", "request", str(one["resourceType"]), number, "--reason", reason, *flags)
 
 
-def _what_if(situation: Situation) -> str:
-    one = situation.record
+def _what_if(context: ActionContext) -> str:
+    one = context.record
     return line("tenant", "quota", "what-if", f"{one['resourceType']}=1") if one is not None else ""
 
 
@@ -91,119 +72,128 @@ QUOTA_ACTIONS: tuple[Action, ...] = (
     Action(
         "quotas.show",
         "Show quota",
-        (),
-        reason=_on_one,
+        handler="tui.shell.remote_list_screen:RemoteListScreen.do_show",
+        guard=all_of(has_tenant, selected),
         command=_plain(),
         help="Exact figures, what is being created, requests; Enter does the same",
-        of_named=True,
+        accepts_record_argument=True,
     ),
     Action(
         "quotas.request",
         "Request another limit",
-        ("n",),
-        "request",
-        reason=_request,
+        handler="tui.quotas.screen:Quotas.do_request",
+        keys=("n",),
+        footer_label="request",
+        guard=_can_request,
         command=_asking(),
         help="What will become of it is said before it is sent; lowering asks",
-        dialog=True,
-        of_named=True,
+        opens_dialog=True,
+        accepts_record_argument=True,
         writes=True,
     ),
     Action(
         "quotas.what_if",
         "What if",
-        ("w",),
-        "what if",
-        reason=_tenant,
+        handler="tui.quotas.screen:Quotas.do_what_if",
+        keys=("w",),
+        footer_label="what if",
+        guard=has_tenant,
         command=_what_if,
         help="Which limit a plan breaks first, and what may be asked for at once",
-        dialog=True,
-        of_named=True,
+        opens_dialog=True,
+        accepts_record_argument=True,
     ),
     Action(
         "quotas.organization",
         "Quotas of the organization",
-        ("o",),
-        "organization",
-        reason=_of_organization,
+        handler="tui.quotas.screen:Quotas.do_organization",
+        keys=("o",),
+        footer_label="organization",
+        guard=all_of(has_tenant, _is_user),
         command=_plain("--org"),
         help="Its limits, and which tenant has how much of them; the same key leads back",
     ),
     Action(
         "quotas.requests",
         "Requests for other limits",
-        ("t",),
-        "requests",
-        reason=_tenant,
+        handler="tui.quotas.screen:Quotas.do_requests",
+        keys=("t",),
+        footer_label="requests",
+        guard=has_tenant,
         command=_plain("requests"),
         help="Those that wait and those that were decided, newest first",
     ),
     Action(
         "quotas.request_organization",
         "Request another limit of the organization",
-        ("N",),
-        reason=_request_organization,
+        handler="tui.quotas.screen:Quotas.do_request_organization",
+        keys=("N",),
+        guard=all_of(_is_user, _can_request),
         command=_asking("--org"),
         help="Waits for review by the platform's staff",
-        dialog=True,
-        of_named=True,
+        opens_dialog=True,
+        accepts_record_argument=True,
         writes=True,
     ),
     Action(
         "organization-quotas.show",
         "Show quota",
-        (),
-        reason=_on_one,
+        handler="tui.shell.remote_list_screen:RemoteListScreen.do_show",
+        guard=all_of(has_tenant, selected),
         command=_plain("--org"),
         help="Exact figures, and what each tenant has; Enter does the same",
-        of_named=True,
+        accepts_record_argument=True,
     ),
     Action(
         "organization-quotas.request",
         "Request another limit of the organization",
-        ("n", "N"),
-        "request",
-        reason=_request_organization,
+        handler="tui.quotas.organization:OrganizationQuotas.do_request",
+        keys=("n", "N"),
+        footer_label="request",
+        guard=all_of(_is_user, _can_request),
         command=_asking("--org"),
         help="Waits for review by the platform's staff",
-        dialog=True,
+        opens_dialog=True,
         writes=True,
     ),
     Action(
         "organization-quotas.tenant",
         "Quotas of the tenant",
-        ("o",),
-        "tenant",
+        handler="tui.quotas.organization:OrganizationQuotas.do_tenant",
+        keys=("o",),
+        footer_label="tenant",
         command=_plain(),
         help="Back to what the tenant in use has",
     ),
     Action(
         "organization-quotas.requests",
         "Requests for other limits",
-        ("t",),
-        "requests",
-        reason=_tenant,
+        handler="tui.quotas.organization:OrganizationQuotas.do_requests",
+        keys=("t",),
+        footer_label="requests",
+        guard=has_tenant,
         command=_plain("requests"),
         help="Those that wait and those that were decided, newest first",
     ),
     Action(
         "requests.show",
         "Show request",
-        (),
-        reason=_on_one,
+        handler="tui.shell.remote_list_screen:RemoteListScreen.do_show",
+        guard=all_of(has_tenant, selected),
         command=_plain("requests"),
         help="Reason, who asked, what was decided and why; Enter does the same",
-        of_named=True,
+        accepts_record_argument=True,
     ),
     Action(
         "requests.again",
         "Request it again",
-        ("n",),
-        "request",
-        reason=_request,
+        handler="tui.quotas.requests:QuotaRequests.do_again",
+        keys=("n",),
+        footer_label="request",
+        guard=_can_request,
         command=_again,
         help="The same limit with the same reason, to be changed before it is sent",
-        dialog=True,
+        opens_dialog=True,
         writes=True,
     ),
 )

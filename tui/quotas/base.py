@@ -9,7 +9,7 @@ from tui.quotas import table
 from tui.quotas.request_dialog import QuotaForm
 from tui.quotas.table import Shown
 from tui.shell.history import Subject
-from tui.shell.remote_list_screen import Collected
+from tui.shell.remote_list_screen import RemoteListScreen
 from tui.state.list_store import Rows
 from tui.widgets.row_painting import GUTTER
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 REQUESTS = "quota requests"
 
 
-class OfQuotas(Collected):
+class OfQuotas(RemoteListScreen):
     """A list of quotas that marks pending requests. An open form is updated when the quotas change."""
 
     def __init__(self, workspace: "Workspace") -> None:

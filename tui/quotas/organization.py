@@ -13,13 +13,13 @@ from tui.quotas.actions import ORGANIZATION_NEEDS_A_PERSON
 from tui.quotas.base import OfQuotas
 from tui.quotas.table import name_text
 from tui.shell import keymap
-from tui.shell.messages import Travel
-from tui.shell.remote_list_screen import Inner
+from tui.shell.messages import Navigate
+from tui.shell.remote_list_screen import ChildListScreen
 from tui.widgets.detail import Section
 from tui.widgets.record_table import Tones
 
 
-class OrganizationQuotas(OfQuotas, Inner):
+class OrganizationQuotas(OfQuotas, ChildListScreen):
     """Opened from the quotas of a tenant. Not available with an API key."""
 
     NAME = "organization-quotas"
@@ -59,7 +59,7 @@ class OrganizationQuotas(OfQuotas, Inner):
 
     def do_tenant(self) -> None:
         here = str(self.record["resourceType"]) if self.record is not None else ""
-        self.post_message(Travel("quotas", record=here))
+        self.post_message(Navigate("quotas", record=here))
 
     def do_requests(self) -> None:
-        self.post_message(Travel("requests", self.whose_requests()))
+        self.post_message(Navigate("requests", self.whose_requests()))

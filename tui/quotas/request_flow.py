@@ -13,40 +13,42 @@ from tui.quotas import table
 from tui.quotas.actions import ORGANIZATION_NEEDS_A_PERSON
 from tui.quotas.request_dialog import QuotaForm, Wish
 from tui.quotas.table import name_text
-from tui.shell.messages import Lasting
+from tui.shell.messages import UndoCleared
 from tui.shell.remote_list_screen import sentence
 from tui.widgets.confirm import Confirm
 
 if TYPE_CHECKING:
-    from tui.shell.remote_list_screen import Collected
+    from tui.shell.remote_list_screen import RemoteListScreen
 
 UNITS = {"mb": "MB", "gb": "GB"}
 """Unit shown after the number of a limit, by the quota's unit."""
 Fill = Callable[[QuotaForm], Awaitable[Any]]
 
 
-async def request(place: "Collected", quota: Record, fill: Fill, *, limit: int | None = None, reason: str = "") -> None:
+async def request(
+    screen: "RemoteListScreen", quota: Record, fill: Fill, *, limit: int | None = None, reason: str = ""
+) -> None:
     """Request another limit for the tenant. Above the limit without review, continue with the organization's limit."""
-    tenant_id, resource_type = place.tenant_id, str(quota["resourceType"])
-    tenant = place.workspace.name_of(tenant_id)
+    tenant_id, resource_type = screen.tenant_id, str(quota["resourceType"])
+    tenant = screen.workspace.name_of(tenant_id)
 
     def newest() -> Record:
-        known = place.workspace.collections.rows("quotas", tenant_id).records
+        known = screen.workspace.collections.rows("quotas", tenant_id).records
         return next((one for one in known if one["resourceType"] == resource_type), quota)
 
     async def send(wish: Wish) -> Record | Wish | None:
         if wish.outcome == quota_request.REVIEW:
-            if place.workspace.keyed:
+            if screen.workspace.keyed:
                 raise FrostError(sentence(ORGANIZATION_NEEDS_A_PERSON).removesuffix("."), code="SESSION_REQUIRED")
             return wish
-        if wish.outcome == quota_request.LOWER and not await _lowers(place, newest(), tenant, wish.limit):
+        if wish.outcome == quota_request.LOWER and not await _lowers(screen, newest(), tenant, wish.limit):
             return None
         try:
             made: Record = (
-                await place.workspace.ask(quotas.request(tenant_id, resource_type, wish.limit, wish.reason))
+                await screen.workspace.ask(quotas.request(tenant_id, resource_type, wish.limit, wish.reason))
             ).wire()
         finally:
-            place.workspace.refresh()  # the expected outcome may have been based on outdated figures
+            screen.workspace.refresh()  # the expected outcome may have been based on outdated figures
         if made.get("status") == "denied":
             raise FrostError(f"denied: {made.get('decision')}", code="DENIED")
         return made
@@ -62,13 +64,13 @@ async def request(place: "Collected", quota: Record, fill: Fill, *, limit: int |
     )
     answer = await fill(form)
     if isinstance(answer, Wish):
-        await request_of_organization(place, newest(), fill, wanted=answer.limit, reason=answer.reason)
+        await request_of_organization(screen, newest(), fill, wanted=answer.limit, reason=answer.reason)
     elif answer is not None:
-        _told(place, answer, name_text(quota))
+        _told(screen, answer, name_text(quota))
 
 
 async def request_of_organization(
-    place: "Collected",
+    screen: "RemoteListScreen",
     quota: Record,
     fill: Fill,
     *,
@@ -84,9 +86,9 @@ async def request_of_organization(
         limit: Initial limit if `wanted` is None.
         reason: Initial reason.
     """
-    resource_type, tenant = str(quota["resourceType"]), place.workspace.tenant or {}
+    resource_type, tenant = str(quota["resourceType"]), screen.workspace.tenant or {}
     organization_id, name = str(tenant.get("organizationId", "")), str(tenant.get("organizationName", ""))
-    found = await place.workspace.ask(quotas.organization_report(organization_id))
+    found = await screen.workspace.ask(quotas.organization_report(organization_id))
     own: Record = next(one.wire() for one in found if one.resource_type == resource_type)
     facts = [
         ("In use", _amount(own, "used")),
@@ -95,22 +97,22 @@ async def request_of_organization(
     ]
     if wanted is not None:
         limit = quota_request.needed_of_organization(quota, own, wanted)
-        unit, own_name = own.get("unit"), place.workspace.name_of(place.tenant_id)
+        unit, own_name = own.get("unit"), screen.workspace.name_of(screen.tenant_id)
         facts.append(
             ("For this", f"{amount_text(limit, unit)}, so that {own_name} may have {amount_text(wanted, unit)}")
         )
 
     def foresee(number: int) -> Foreseen:
-        requests = place.workspace.collections.rows("quota requests", place.tenant_id, organization_id).records
+        requests = screen.workspace.collections.rows("quota requests", screen.tenant_id, organization_id).records
         return quota_request.foreseen_of_organization(own, number, table.waiting(requests).get(resource_type))
 
     async def send(wish: Wish) -> Record:
         try:
-            made = await place.workspace.ask(
+            made = await screen.workspace.ask(
                 quotas.request_organization(organization_id, resource_type, wish.limit, wish.reason)
             )
         finally:
-            place.workspace.refresh()
+            screen.workspace.refresh()
         answered: Record = made.wire()
         return answered
 
@@ -125,10 +127,10 @@ async def request_of_organization(
     )
     answer = await fill(form)
     if answer is not None:
-        _told(place, answer, name_text(own))
+        _told(screen, answer, name_text(own))
 
 
-async def _lowers(place: "Collected", quota: Record, tenant: str, limit: int) -> bool:
+async def _lowers(screen: "RemoteListScreen", quota: Record, tenant: str, limit: int) -> bool:
     """Confirm a lower limit. Default to No."""
     facts = [
         ("Quota", f"{name_text(quota)}  {quota['resourceType']}"),
@@ -137,14 +139,14 @@ async def _lowers(place: "Collected", quota: Record, tenant: str, limit: int) ->
         ("In use", _amount(quota, "used")),
         ("Effect", "in force at once; nothing is created above it, what is there stays"),
     ]
-    return await place.app.push_screen_wait(Confirm("Lower the limit?", facts, yes="Lower"))
+    return await screen.app.push_screen_wait(Confirm("Lower the limit?", facts, yes="Lower"))
 
 
-def _told(place: "Collected", made: Record, title: str) -> None:
+def _told(screen: "RemoteListScreen", made: Record, title: str) -> None:
     """Show the outcome of a request."""
     words = table.outcome_words(made, {str(made["resourceType"]): title})
-    place.frame.toast(f"{words}{', waits for review' if made.get('status') == 'pending' else ''}")
-    place.post_message(Lasting("requesting a limit"))
+    screen.frame.toast(f"{words}{', waits for review' if made.get('status') == 'pending' else ''}")
+    screen.post_message(UndoCleared("requesting a limit"))
 
 
 def _facts(quota: Record) -> Sequence[tuple[str, str]]:

@@ -12,12 +12,12 @@ from tui.quotas import request_flow, table
 from tui.quotas.base import REQUESTS
 from tui.quotas.detail import titles
 from tui.shell import keymap
-from tui.shell.remote_list_screen import Inner
+from tui.shell.remote_list_screen import ChildListScreen
 from tui.widgets.detail import Section
 from tui.widgets.record_table import Tones
 
 
-class QuotaRequests(Inner):
+class QuotaRequests(ChildListScreen):
     """Opened from quotas. The subject is the organization; empty for an API key, which sees only tenant requests."""
 
     NAME = "requests"

@@ -15,7 +15,7 @@ from tui.quotas.detail import titles
 from tui.quotas.table import name_text
 from tui.shell import actions, keymap
 from tui.shell.history import Subject
-from tui.shell.messages import Travel
+from tui.shell.messages import Navigate, RunAction
 from tui.widgets.detail import Section
 from tui.widgets.record_table import Tones
 
@@ -85,7 +85,7 @@ class Quotas(OfQuotas):
         quota = await self.named(resource_type)
         if quota is None or not argument:
             return quota, None
-        reason = actions.BY_ID[action].reason(self.frame.situation()._replace(record=quota))
+        reason = actions.BY_ID[action].disabled_reason(self.frame.action_context()._replace(record=quota))
         try:
             limit = whole_number(number.strip()) if number else None
         except ValueError as problem:
@@ -102,13 +102,13 @@ class Quotas(OfQuotas):
         start = argument or (f"{self.record['resourceType']}=" if self.record is not None else "")
         need = await self.app.push_screen_wait(WhatIf(lambda: self.rows.records, start))
         if need is not None:
-            await self.do_request(f"{need.resource_type} {need.after}")
+            self.post_message(RunAction("quotas.request", f"{need.resource_type} {need.after}"))
 
     def do_organization(self) -> None:
         tenant = self.workspace.tenant or {}
         subject = Subject(self.tenant_id, self.organization_id, str(tenant.get("organizationName", "")))
         here = str(self.record["resourceType"]) if self.record is not None else ""
-        self.post_message(Travel("organization-quotas", subject, record=here))
+        self.post_message(Navigate("organization-quotas", subject, record=here))
 
     def do_requests(self) -> None:
-        self.post_message(Travel("requests", self.whose_requests()))
+        self.post_message(Navigate("requests", self.whose_requests()))

@@ -164,8 +164,8 @@ class WhatIf(Dialog[Need | None]):
         """Return the need under the cursor, or else the first need, that can be requested."""
         if self._plan is None or not self._plan.needs:
             return
-        place = self.query_one(RecordTable).cursor
-        chosen = (self._plan.needs[place], *self._plan.needs)
+        index = self.query_one(RecordTable).cursor
+        chosen = (self._plan.needs[index], *self._plan.needs)
         short = next((need for need in chosen if need.answer in (quota_plan.AT_ONCE, quota_plan.REVIEW)), None)
         if short is None or short.after is None:
             self._say(f"There is nothing to ask for. {verdict(self._plan)}", "$foreground")

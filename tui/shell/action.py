@@ -1,6 +1,8 @@
 """Type of the actions of the screens. Their table is in tui/shell/actions.py."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -14,15 +16,15 @@ LIST = "list"
 """The scope of actions that work on every screen with a list."""
 
 
-class Situation(NamedTuple):
+class ActionContext(NamedTuple):
     """The state that decides which actions are available. Empty strings mean absent."""
 
-    place: str = ""
+    screen: str = ""
     subject: str = ""
     """Id of the record whose contents the screen shows, such as a group; empty on other screens."""
     record: Record | None = None
     """The record under the cursor."""
-    context: str = ""
+    context_name: str = ""
     tenant: str = ""
     """Id of the tenant in use."""
     tenant_before: str = ""
@@ -49,7 +51,9 @@ class Situation(NamedTuple):
     later: bool = False
     """Whether the history has a view before and after this one."""
     browser: bool = False
-    """Whether the screens run in a browser. Only the policy editor sets it."""
+    """Whether the screens run in a browser."""
+    record_by_name: bool = False
+    """Whether an argument selects the record. The record is then not loaded yet, and `record` is None."""
 
 
 def inside(title: str) -> str:
@@ -57,57 +61,65 @@ def inside(title: str) -> str:
     return title if title[:2].isupper() else f"{title[:1].lower()}{title[1:]}"
 
 
-Reason = Callable[[Situation], str]
-Command = Callable[[Situation], str]
+Guard = Callable[[ActionContext], str]
+"""Returns why an action is disabled; empty if it is enabled."""
+Command = Callable[[ActionContext], str]
 
 
-def always(_: Situation) -> str:
-    """Return the reason of an action that is never disabled."""
+def always(_: ActionContext) -> str:
+    """Never disable the action."""
     return ""
 
 
-def no_command(_: Situation) -> str:
+def no_command(_: ActionContext) -> str:
     """Return the command of an action that only moves or shows something."""
     return ""
 
 
-class Action(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Action:
     """An action of the user. `keys` are Textual key names or characters; the first one is shown."""
 
     id: str
     title: str
-    keys: tuple[str, ...]
-    word: str = ""
+    _: KW_ONLY
+    handler: str
+    """The method or function that runs it, as `module:Class.method`. It is imported on first use."""
+    keys: tuple[str, ...] = ()
+    footer_label: str = ""
     """Label in the footer; empty if the footer leaves the action out."""
-    reason: Reason = always
-    """Returns why it is disabled; empty if it is enabled."""
+    guard: Guard = always
     command: Command = no_command
     """Returns the equivalent command line; empty if there is none."""
     help: str = ""
-    dialog: bool = False
+    opens_dialog: bool = False
     """Whether it opens a dialog: the next keys belong to that dialog."""
-    of_named: bool = False
+    accepts_record_argument: bool = False
     """Whether an argument on the `:` line selects the record, instead of the cursor."""
+    acts_on_marked: bool = False
+    """Whether it applies to all marked records. Its command then has a line for each."""
     writes: bool = False
     """Whether it changes the platform or the config. It is then disabled in a read-only context."""
-    of_marked: bool = False
-    """Whether it applies to all marked records. Its command then has a line for each."""
 
     @property
     def scope(self) -> str:
         """`app`, `list` or the name of the screen it works on."""
         return self.id.partition(".")[0]
 
-    @property
-    def method(self) -> str:
-        """The method that runs it, of the screen or the main screen."""
-        return "do_" + self.id.partition(".")[2]
+    def disabled_reason(self, context: ActionContext) -> str:
+        """Return why it is disabled; empty if it is enabled."""
+        return (context.read_only if self.writes else "") or self.guard(context)
 
-    def lines(self, situation: Situation, meant: Sequence[Record]) -> str:
+    def run(self, target: object, argument: str = "") -> Any:
+        """Call the handler on a screen. Return its result, which may be awaitable."""
+        handler = resolve_name(self.handler)
+        return handler(target, argument) if argument else handler(target)
+
+    def commands(self, context: ActionContext, selection: Sequence[Record]) -> str:
         """Return the equivalent commands, a line for each record if the action applies to several."""
-        if not self.of_marked or len(meant) < 2:
-            return self.command(situation)
-        return "\n".join(self.command(situation._replace(record=record)) for record in meant)
+        if not self.acts_on_marked or len(selection) < 2:
+            return self.command(context)
+        return "\n".join(self.command(context._replace(record=record)) for record in selection)
 
 
 def line(*words: str) -> str:

@@ -1,110 +1,27 @@
-"""All actions of the screens: id, title, keys, reason to disable it and equivalent command.
+"""All actions of the screens: id, title, handler, keys, guard and equivalent command.
 
-Key bindings, footer, palette, help and menus are generated from this table. An action is run by the method `do_<last
-part of the id>` of its screen or of the main screen.
+Key bindings, footer, palette, help and menus are generated from this table. The rows of a feature are in its own
+`actions.py`. Handlers are paths, so that a screen is imported only when it is opened.
 """
 
 from collections.abc import Mapping
+from pkgutil import resolve_name
 
-from tui.shell.action import ANYWHERE, LIST, Action, Command, Situation, line
+from tui.shell.action import ANYWHERE, LIST, Action, ActionContext, line
 from tui.shell.audit_target import of_this, of_this_line
-from tui.shell.routes import load
 
-__all__ = ("ACTIONS", "ANYWHERE", "BY_ID", "LIST", "Action", "Situation", "line", "of_scope")
-
-
-# --- reasons ---------------------------------------------------------------------------------------------------------
+__all__ = ("ACTIONS", "ANYWHERE", "BY_ID", "LIST", "Action", "ActionContext", "line", "of_scope")
 
 
-def _cannot_edit(situation: Situation) -> str:
-    return situation.read_only or ("" if situation.record is not None else "nothing is selected")
-
-
-def _cannot_create(situation: Situation) -> str:
-    if situation.read_only:
-        return situation.read_only
-    if situation.identity_known and not situation.creatable:
-        return "only an owner or admin of an organization creates tenants"
-    return ""
-
-
-def _cannot_rename(situation: Situation) -> str:
-    if situation.read_only or situation.record is None:
-        return situation.read_only or "nothing is selected"
-    if situation.record.get("role") not in (None, "owner", "admin"):
-        return f"only an owner or admin of {situation.record.get('organizationName', 'the organization')} renames it"
-    return ""
-
-
-def _is_the_tenant(situation: Situation) -> str:
-    if situation.record is None:
-        return "nothing is selected"
-    return "this tenant is already in use" if situation.record.get("id") == situation.tenant else ""
-
-
-def _is_the_context(situation: Situation) -> str:
-    if situation.read_only or situation.record is None:
-        return situation.read_only or "nothing is selected"
-    return "this context is already in use" if situation.record.get("name") == situation.context else ""
-
-
-def _in_the_way_of_deleting(situation: Situation) -> str:
-    if situation.read_only or situation.record is None:
-        return situation.read_only or "nothing is selected"
-    in_use = situation.record.get("name") == situation.context
-    return "this context is in use: use another one first" if in_use else ""
-
-
-def _not_signed_in(situation: Situation) -> str:
-    if situation.read_only or situation.record is None:
-        return situation.read_only or "nothing is selected"
-    return "" if situation.record.get("credential") == "session" else "nobody is signed in in this context"
-
-
-def _key_in_the_way(situation: Situation) -> str:
-    if situation.read_only or situation.record is None:
-        return situation.read_only or "nothing is selected"
-    api_key = situation.record.get("credential") == "api_key"
-    return "this context has an API key; it needs no sign-in" if api_key else ""
-
-
-def _nothing_to_undo(situation: Situation) -> str:
-    if situation.undo:
+def _can_undo(context: ActionContext) -> str:
+    if context.undo:
         return ""
-    return f"nothing to take back: {situation.lasting} stays" if situation.lasting else "there is nothing to take back"
-
-
-# --- commands --------------------------------------------------------------------------------------------------------
-
-
-def _of_record(*words: str, key: str = "id") -> Command:
-    return lambda situation: line(*words, str(situation.record[key])) if situation.record is not None else ""
-
-
-def _tenant_rename(situation: Situation) -> str:
-    if situation.record is None:
-        return ""
-    return line("tenant", "rename", str(situation.record["id"]), "--name", str(situation.record["displayName"]))
-
-
-def _tenant_create(situation: Situation) -> str:
-    organization = str((situation.record or {}).get("organizationId", ""))
-    words = ["tenant", "create", "--name", "NAME"]
-    return line(*words, *(["--organization", organization] if organization in situation.creatable else []))
-
-
-def _context_edit(situation: Situation) -> str:
-    if situation.record is None:
-        return ""
-    return line("config", "set", "api_endpoint", str(situation.record.get("api_endpoint", "")))
-
-
-def _sign_in(situation: Situation) -> str:
-    name = str((situation.record or {}).get("name", ""))
-    return line("login", "--device", *(["--context", name] if name else []))
+    return f"nothing to undo: {context.lasting} cannot be undone" if context.lasting else "nothing to undo"
 
 
 _FEATURES = (
+    "tui.tenants.actions:TENANT_ACTIONS",
+    "tui.contexts.actions:CONTEXT_ACTIONS",
     "tui.iam.actions:POLICY_ACTIONS",
     "tui.account.actions:ACCOUNT_ACTIONS",
     "tui.quotas.actions:QUOTA_ACTIONS",
@@ -114,164 +31,168 @@ _FEATURES = (
 """The actions of the features, defined next to their screens."""
 ACTIONS: tuple[Action, ...] = (
     Action(
-        "app.switch_tenant", "Switch tenant", ("ctrl+t",), "tenant", dialog=True, help="Type a few letters of its name"
+        "app.switch_tenant",
+        "Switch tenant",
+        handler="tui.shell.main_screen:MainScreen.do_switch_tenant",
+        keys=("ctrl+t",),
+        footer_label="tenant",
+        help="Type a few letters of its name",
+        opens_dialog=True,
     ),
     Action(
         "app.previous_tenant",
         "Back to the tenant before",
-        ("-",),
-        reason=lambda s: "" if s.tenant_before else "no other tenant was used yet",
+        handler="tui.shell.main_screen:MainScreen.do_previous_tenant",
+        keys=("-",),
+        guard=lambda s: "" if s.tenant_before else "no other tenant was used yet",
         command=lambda s: line("tenant", "use", s.tenant_before) if s.tenant_before else "",
     ),
     Action(
         "app.palette",
         "Command palette",
-        ("ctrl+p",),
-        "palette",
-        dialog=True,
+        handler="tui.shell.main_screen:MainScreen.do_palette",
+        keys=("ctrl+p",),
+        footer_label="palette",
         help="Everything that can be done, with its key",
+        opens_dialog=True,
     ),
-    Action("app.command_line", "Command line", (":",), help="A place or an action by name, with arguments"),
-    Action("app.help", "Help", ("?",), "help", dialog=True, help="The keys that work here; type to search"),
     Action(
-        "app.menu", "Actions", ("x",), "actions", dialog=True, help="What can be done here, each with its equal command"
+        "app.command_line",
+        "Command line",
+        handler="tui.shell.main_screen:MainScreen.do_command_line",
+        keys=(":",),
+        help="A place or an action by name, with arguments",
     ),
-    Action("app.copy", "Copy", ("y",), "copy", dialog=True, help="Id, name, row, JSON, or the equal command"),
-    Action("app.refresh", "Refresh", ("r",), "refresh", help="Ask the platform again; retries a lost connection now"),
+    Action(
+        "app.help",
+        "Help",
+        handler="tui.shell.main_screen:MainScreen.do_help",
+        keys=("?",),
+        footer_label="help",
+        help="The keys that work here; type to search",
+        opens_dialog=True,
+    ),
+    Action(
+        "app.menu",
+        "Actions",
+        handler="tui.shell.main_screen:MainScreen.do_menu",
+        keys=("x",),
+        footer_label="actions",
+        help="What can be done here, each with its equal command",
+        opens_dialog=True,
+    ),
+    Action(
+        "app.copy",
+        "Copy",
+        handler="tui.shell.main_screen:MainScreen.do_copy",
+        keys=("y",),
+        footer_label="copy",
+        help="Id, name, row, JSON, or the equal command",
+        opens_dialog=True,
+    ),
+    Action(
+        "app.refresh",
+        "Refresh",
+        handler="tui.shell.main_screen:MainScreen.do_refresh",
+        keys=("r",),
+        footer_label="refresh",
+        help="Ask the platform again; retries a lost connection now",
+    ),
     Action(
         "app.undo",
         "Undo",
-        ("z",),
-        reason=_nothing_to_undo,
+        handler="tui.shell.main_screen:MainScreen.do_undo",
+        keys=("z",),
+        guard=_can_undo,
         help="Take back the last reversible change",
     ),
-    Action("app.earlier", "The view before", ("[",), reason=lambda s: "" if s.earlier else "this is the first view"),
-    Action("app.later", "The view after", ("]",), reason=lambda s: "" if s.later else "this is the latest view"),
-    Action("app.zoom", "Zoom", ("+",), help="Give the whole screen to the pane, and back"),
-    Action("app.theme", "Light or dark", (), help="Change between the light and the dark theme"),
-    Action("app.who_am_i", "Who am I", (), command=lambda s: line("whoami"), help="Identity and credential in use"),
+    Action(
+        "app.earlier",
+        "The view before",
+        handler="tui.shell.navigator:Navigator.do_earlier",
+        keys=("[",),
+        guard=lambda s: "" if s.earlier else "this is the first view",
+    ),
+    Action(
+        "app.later",
+        "The view after",
+        handler="tui.shell.navigator:Navigator.do_later",
+        keys=("]",),
+        guard=lambda s: "" if s.later else "this is the latest view",
+    ),
+    Action(
+        "app.zoom",
+        "Zoom",
+        handler="tui.shell.navigator:Navigator.do_zoom",
+        keys=("+",),
+        help="Give the whole screen to the pane, and back",
+    ),
+    Action(
+        "app.theme",
+        "Light or dark",
+        handler="tui.shell.main_screen:MainScreen.do_theme",
+        help="Change between the light and the dark theme",
+    ),
+    Action(
+        "app.who_am_i",
+        "Who am I",
+        handler="tui.shell.main_screen:MainScreen.do_who_am_i",
+        command=lambda s: line("whoami"),
+        help="Identity and credential in use",
+    ),
     Action(
         "app.activity",
         "Activity of this",
-        ("A",),
-        reason=of_this,
+        handler="tui.shell.main_screen:MainScreen.do_activity",
+        keys=("A",),
+        guard=of_this,
         command=of_this_line,
         help="What was done to what is under the cursor, and by whom",
     ),
-    Action("app.quit", "Quit", ("q",), "quit"),
-    Action("list.filter", "Filter", ("/",), "filter", help="Words, !word to shut out, field:value"),
-    Action("list.sort", "Sort", ("s",), "sort", help="By the next column, upwards then downwards"),
-    Action("list.detail", "Details", ("d",), help="Everything known about the record under the cursor"),
-    Action("list.into_detail", "Into the details", ("l", "right"), help="Scroll the pane beside the list"),
-    Action("list.out_of_detail", "Back to the list", ("h", "left")),
     Action(
-        "tenants.use",
-        "Use tenant",
-        ("u",),
-        "use",
-        reason=_is_the_tenant,
-        command=_of_record("tenant", "use"),
-        help="Work in it from now on, here and in commands; Enter does the same",
-        of_named=True,
+        "app.quit",
+        "Quit",
+        handler="tui.shell.main_screen:MainScreen.do_quit",
+        keys=("q",),
+        footer_label="quit",
     ),
     Action(
-        "tenants.create",
-        "Create tenant",
-        ("n",),
-        "new",
-        reason=_cannot_create,
-        command=_tenant_create,
-        help="Provisioning is shown step by step",
-        dialog=True,
-        writes=True,
+        "list.filter",
+        "Filter",
+        handler="tui.shell.list_screen:ListScreen.do_filter",
+        keys=("/",),
+        footer_label="filter",
+        help="Words, !word to shut out, field:value",
     ),
     Action(
-        "tenants.rename",
-        "Rename tenant",
-        ("e",),
-        "rename",
-        reason=_cannot_rename,
-        command=_tenant_rename,
-        help="Id and slug stay; can be undone",
-        dialog=True,
-        writes=True,
+        "list.sort",
+        "Sort",
+        handler="tui.shell.list_screen:ListScreen.do_sort",
+        keys=("s",),
+        footer_label="sort",
+        help="By the next column, upwards then downwards",
     ),
     Action(
-        "tenants.default_tags",
-        "Default tags of the tenant",
-        ("t",),
-        "tags",
-        reason=lambda s: "" if s.record is not None else "nothing is selected",
-        command=lambda s: line("tenant", "default-tags", "get", "--tenant", str((s.record or {}).get("id", ""))),
-        help="What its new resources get, and applying that to the others; works in that tenant from then on",
-        of_named=True,
+        "list.detail",
+        "Details",
+        handler="tui.shell.list_screen:ListScreen.do_detail",
+        keys=("d",),
+        help="Everything known about the record under the cursor",
     ),
     Action(
-        "contexts.use",
-        "Use context",
-        ("u",),
-        "use",
-        reason=_is_the_context,
-        command=_of_record("config", "use-context", key="name"),
-        help="Its endpoint and credentials count from now on; Enter does the same",
-        of_named=True,
-        writes=True,
+        "list.into_detail",
+        "Into the details",
+        handler="tui.shell.list_screen:ListScreen.do_into_detail",
+        keys=("l", "right"),
+        help="Scroll the pane beside the list",
     ),
     Action(
-        "contexts.create",
-        "Create context",
-        ("n",),
-        "new",
-        reason=lambda s: s.read_only,
-        command=lambda s: line("login", "--context", "NAME", "--endpoint", "URL"),
-        help="A platform by a name of your own, with its endpoint and region",
-        dialog=True,
-        writes=True,
+        "list.out_of_detail",
+        "Back to the list",
+        handler="tui.shell.list_screen:ListScreen.do_out_of_detail",
+        keys=("h", "left"),
     ),
-    Action(
-        "contexts.edit",
-        "Edit endpoint and region",
-        ("e",),
-        "edit",
-        reason=_cannot_edit,
-        command=_context_edit,
-        dialog=True,
-        writes=True,
-    ),
-    Action(
-        "contexts.sign_in",
-        "Sign in",
-        ("i",),
-        "sign in",
-        reason=_key_in_the_way,
-        command=_sign_in,
-        help="With a code confirmed in a browser; the local platform needs none",
-        of_named=True,
-        writes=True,
-    ),
-    Action(
-        "contexts.sign_out",
-        "Sign out",
-        ("o",),
-        "sign out",
-        reason=_not_signed_in,
-        command=lambda s: line("logout", "--context", str((s.record or {}).get("name", ""))),
-        help="Ends the session on the platform and forgets it here",
-        dialog=True,
-        of_named=True,
-        writes=True,
-    ),
-    Action(
-        "contexts.delete",
-        "Delete context",
-        ("delete",),
-        "delete",
-        reason=_in_the_way_of_deleting,
-        help="With its stored credentials; asks first",
-        dialog=True,
-        writes=True,
-    ),
-    *(action for path in _FEATURES for action in load(path)),
+    *(action for path in _FEATURES for action in resolve_name(path)),
 )
 
 BY_ID: Mapping[str, Action] = {action.id: action for action in ACTIONS}

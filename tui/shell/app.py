@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from textual import events, on
@@ -23,15 +24,14 @@ from textual.worker import Worker, WorkerState
 from client.errors import Exit, FrostError
 from client.operations import unless_cancelled
 from tui.launch import Launch
-from tui.shell import keymap, themes
-from tui.shell.main_screen import FrameScreen
-from tui.shell.messages import SignInWanted, Travel
-from tui.shell.routes import load
+from tui.shell import keymap
+from tui.shell.main_screen import MainScreen
+from tui.shell.messages import Navigate, SignInRequired
 from tui.state import preferences
 from tui.state.event_stream import Work
 from tui.state.notices import Notice, Notices, Severity, seconds
 from tui.state.workspace import Workspace
-from tui.terminal import textual_patches
+from tui.terminal import textual_patches, themes
 from tui.terminal.driver import FrostDriver
 from tui.terminal.shutdown import HUNG_UP, Ending, await_threads
 from tui.terminal.textual_patches import VisibleControls
@@ -76,7 +76,7 @@ class FrostApp(App[None]):
             tenant_flag=launch.tenant,
             read_only=launch.read_only,
         )
-        self.frame = FrameScreen(self.workspace, self.keys, self.withdraw)
+        self.frame = MainScreen(self.workspace, self.keys, self.withdraw)
         self._net = VisibleControls()
         self._notices = Notices()
         self._type_ahead = TypeAhead(self)
@@ -200,12 +200,12 @@ class FrostApp(App[None]):
     def _changed(self, topic: str) -> None:
         self.frame.changed(topic)
         if topic == "link" and self.workspace.link.state == "signed_out":
-            self.post_message(SignInWanted())
+            self.post_message(SignInRequired())
 
     def _notice(self, words: str, severity: Severity) -> None:
         self.frame.toast(words, severity)
 
-    @on(SignInWanted)
+    @on(SignInRequired)
     def _sign_in(self) -> None:
         """Show one sign-in dialog, however many requests were refused."""
         if not self._asking_to_sign_in:
@@ -213,9 +213,9 @@ class FrostApp(App[None]):
             _: Worker[None] = self.run_worker(self._signing_in, group="sign in", exit_on_error=False)
 
     async def _signing_in(self) -> None:
-        session_is_over = load("tui.contexts.sign_in:session_is_over")
+        session_is_over = resolve_name("tui.contexts.sign_in:session_is_over")
         try:
-            await session_is_over(self, self.workspace, lambda: self.frame.post_message(Travel("contexts")))
+            await session_is_over(self, self.workspace, lambda: self.frame.post_message(Navigate("contexts")))
         finally:
             self._asking_to_sign_in = False
 

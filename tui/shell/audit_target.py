@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from client.tables.columns import Record, kind_and_id
-from tui.shell.action import Situation, line
+from tui.shell.action import ActionContext, line
+from tui.shell.guards import all_of, has_tenant, is_manager, requires_user
 
-MANAGERS = ("owner", "admin")
 ACTIVITY_NEEDS_A_PERSON = "this context works with an API key; the activity needs a person who is signed in"
 ACTIVITY_NEEDS_A_MANAGER = "only an owner or admin of the organization sees what was done there"
 
@@ -42,22 +42,22 @@ def way_to(record: Record) -> str:
 
 def listed_as(record: Record) -> str:
     """Return the id of an entry's target on its screen; empty if the screen as a whole shows it."""
-    kind, identifier, place = str(record.get("targetKind") or ""), str(record.get("targetId") or ""), way_to(record)
-    if place == "access":
+    kind, identifier, screen = str(record.get("targetKind") or ""), str(record.get("targetId") or ""), way_to(record)
+    if screen == "access":
         return f"{kind}:{identifier}"
-    if place == "quotas":  # quota requests are listed by resource type, the name of the target
+    if screen == "quotas":  # quota requests are listed by resource type, the name of the target
         return str(record.get("targetName") or "") if kind == "quota_request" else ""
-    return identifier if place != "default-tags" and kind != "user" else ""
+    return identifier if screen != "default-tags" and kind != "user" else ""
 
 
-def thing(situation: Situation) -> str:
+def thing(context: ActionContext) -> str:
     """Return the target that the screen shows, as in the log (`policy:ID`); empty if the log has no entries for it."""
-    record = situation.record or {}
-    match situation.place:
+    record = context.record or {}
+    match context.screen:
         case "policies":
             return _named("policy", record.get("id"))
         case "versions":
-            return _named("policy", situation.subject)
+            return _named("policy", context.subject)
         case "groups":
             return _named("group", record.get("id"))
         case "api-keys":
@@ -65,7 +65,7 @@ def thing(situation: Situation) -> str:
         case "tenants":
             return _named("tenant", record.get("id"))
         case "default-tags" | "tag-versions" | "apply-runs":
-            return _named("tenant", situation.tenant)
+            return _named("tenant", context.tenant)
         case "requests":
             return _named("quota_request", record.get("id"))
         case "members" | "attachments" | "who":
@@ -81,29 +81,24 @@ def _named(kind: str, identifier: object) -> str:
     return f"{kind}:{identifier}" if identifier else ""
 
 
-def readable(situation: Situation) -> str:
-    """Return why the log cannot be read. While the role is unknown, the platform decides."""
-    if situation.keyed:
-        return ACTIVITY_NEEDS_A_PERSON
-    if situation.role and situation.role not in MANAGERS:
-        return ACTIVITY_NEEDS_A_MANAGER
-    return "" if situation.tenant else "no tenant is in use"
+readable = all_of(requires_user(ACTIVITY_NEEDS_A_PERSON), is_manager(ACTIVITY_NEEDS_A_MANAGER), has_tenant)
+"""Requires that the log can be read. While the role is unknown, the platform decides."""
 
 
-def of_this(situation: Situation) -> str:
+def of_this(context: ActionContext) -> str:
     """Return why no entries can be shown for the record under the cursor."""
-    if reason := readable(situation):
+    if reason := readable(context):
         return reason
-    if not thing(situation):
+    if not thing(context):
         return "nothing is kept in the log about what is shown here"
-    record = situation.record or {}
-    tenant = record.get("id") if situation.place == "tenants" else record.get("tenantId", situation.tenant)
-    return "" if tenant in (None, "", situation.tenant) else "it belongs to another tenant: use that one first"
+    record = context.record or {}
+    tenant = record.get("id") if context.screen == "tenants" else record.get("tenantId", context.tenant)
+    return "" if tenant in (None, "", context.tenant) else "it belongs to another tenant: use that one first"
 
 
 ACTIVITY = ("tenant", "activity")
 
 
-def of_this_line(situation: Situation) -> str:
+def of_this_line(context: ActionContext) -> str:
     """Return the command that lists the entries about the record under the cursor."""
-    return line(*ACTIVITY, "--target", found) if (found := thing(situation)) else ""
+    return line(*ACTIVITY, "--target", found) if (found := thing(context)) else ""

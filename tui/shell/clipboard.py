@@ -13,7 +13,7 @@ from tui.shell.action import inside
 from tui.widgets.menu import Entry, Menu
 
 if TYPE_CHECKING:
-    from tui.shell.navigator import Travelling
+    from tui.shell.navigator import Navigator
 
 LIMIT = 74_994
 """Maximum of encoded bytes that terminals accept in one OSC 52 sequence."""
@@ -49,14 +49,14 @@ def to_tmux(text: str, environ: Mapping[str, str]) -> bool:
 KEYS = {"id": "i", "name": "n", "row": "r", "JSON": "j"}
 
 
-async def copy(frame: "Travelling") -> None:
+async def copy(frame: "Navigator") -> None:
     """Open the copy menu and copy the chosen text."""
-    situation = frame.situation()
-    texts: dict[str, str] = dict(frame.place.copies()) if frame.place is not None else {}
-    meant = frame.place.table.meant if frame.place is not None else ()
-    for action in actions.of_scope(situation.place, actions.LIST, actions.ANYWHERE):
-        here = action.scope != situation.place or situation.record is not None
-        if here and (command := action.lines(situation, meant)):
+    context = frame.action_context()
+    texts: dict[str, str] = dict(frame.current.copies()) if frame.current is not None else {}
+    meant = frame.current.table.meant if frame.current is not None else ()
+    for action in actions.of_scope(context.screen, actions.LIST, actions.ANYWHERE):
+        here = action.scope != context.screen or context.record is not None
+        if here and (command := action.commands(context, meant)):
             texts[f"command: {inside(action.title)}"] = command
     if not texts:
         frame.toast("There is nothing to copy", "warning")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from tui.shell import actions, routes
 
 if TYPE_CHECKING:
-    from tui.shell.navigator import Travelling
+    from tui.shell.navigator import Navigator
     from tui.state.workspace import Workspace
 
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class Go:
     """Open a screen, with a filter if there is one."""
 
-    place: str
+    screen: str
     filter: str = ""
 
 
@@ -72,16 +72,16 @@ ONE_OF_MANY = {
 """Screens by the singular of their records, unless their name starts with it, and by their title."""
 TAKES = {
     *("list.filter", "list.sort", "tenants.create", "tenants.rename", "default-tags.add", "default-tags.edit"),
-    *(action.id for action in actions.ACTIONS if action.of_named),
+    *(action.id for action in actions.ACTIONS if action.accepts_record_argument),
 }
 
 
-def words(places: Sequence[str]) -> list[str]:
+def words(screens: Sequence[str]) -> list[str]:
     """Return all valid first words."""
-    return sorted({*places, *ALIASES, *actions.BY_ID})
+    return sorted({*screens, *ALIASES, *actions.BY_ID})
 
 
-def parse(text: str, places: Sequence[str]) -> Go | Run | Mistake | None:
+def parse(text: str, screens: Sequence[str]) -> Go | Run | Mistake | None:
     """Parse a line; None if it is empty. The name of a screen may be abbreviated if it is unambiguous."""
     text = text.strip().removeprefix(":").strip()
     if not text:
@@ -98,11 +98,11 @@ def parse(text: str, places: Sequence[str]) -> Go | Run | Mistake | None:
         return _iam(rest)
     if name == "account" and rest:
         return _account(rest)
-    if name in places:
+    if name in screens:
         return Go(name, rest)
     action = name if name in actions.BY_ID else ALIASES.get(name)
     if action is None:
-        return _shortened(word, rest, places)
+        return _shortened(word, rest, screens)
     if rest and action not in TAKES:
         return Mistake(f"{word} takes no argument")
     return _unquoted(Run(action, rest))
@@ -235,13 +235,13 @@ def _account(rest: str) -> Go | Run | Mistake:
     return Mistake(f"account {rest} is not known here; there is: {known}")
 
 
-def _shortened(word: str, rest: str, places: Sequence[str]) -> Go | Mistake:
-    found = [place for place in places if place.startswith(word.casefold())]
+def _shortened(word: str, rest: str, screens: Sequence[str]) -> Go | Mistake:
+    found = [screen for screen in screens if screen.startswith(word.casefold())]
     if len(found) == 1:
         return Go(found[0], rest)
     if found:
         return Mistake(f"{word} may be {' or '.join(found)}")
-    nearest = get_close_matches(word.casefold(), words(places), 1)
+    nearest = get_close_matches(word.casefold(), words(screens), 1)
     return Mistake(f"there is no {word}; {f'did you mean {nearest[0]}?' if nearest else 'Tab shows what there is'}")
 
 
@@ -258,7 +258,7 @@ def _unquoted(run: Run) -> Run | Mistake:
     return Run(run.action, " ".join(parts))
 
 
-def complete(text: str, places: Sequence[str], names: Sequence[str], ids: Iterable[str] = actions.BY_ID) -> list[str]:
+def complete(text: str, screens: Sequence[str], names: Sequence[str], ids: Iterable[str] = actions.BY_ID) -> list[str]:
     """Return completions of a line as whole lines, best first.
 
     Args:
@@ -268,7 +268,7 @@ def complete(text: str, places: Sequence[str], names: Sequence[str], ids: Iterab
     word, blank, rest = text.lstrip().removeprefix(":").partition(" ")
     if not blank:
         typed = ONE_OF_MANY.get(word.casefold(), word.casefold())
-        candidates = [*places, *ALIASES, *ids]
+        candidates = [*screens, *ALIASES, *ids]
         starting = [candidate for candidate in candidates if candidate.startswith(typed)]
         within = [candidate for candidate in candidates if typed in candidate and candidate not in starting]
         return list(dict.fromkeys(starting + within))
@@ -285,50 +285,50 @@ class History:
     def __init__(self, lines: Sequence[str] = (), limit: int = 100) -> None:
         self.lines = list(lines)[-limit:]
         self._limit = limit
-        self._place: int | None = None
+        self._index: int | None = None
         self._typing = ""
 
     def add(self, line: str) -> None:
         """Add a line as the newest, and remove its duplicate."""
         self.lines = [*(old for old in self.lines if old != line), line][-self._limit :]
-        self._place = None
+        self._index = None
 
     def older(self, typing: str) -> str:
         """Return the previous line; at the oldest, the same one."""
-        if self._place is None:
-            self._typing, self._place = typing, len(self.lines)
-        self._place = max(0, self._place - 1)
-        return self.lines[self._place] if self.lines else typing
+        if self._index is None:
+            self._typing, self._index = typing, len(self.lines)
+        self._index = max(0, self._index - 1)
+        return self.lines[self._index] if self.lines else typing
 
     def newer(self, typing: str) -> str:
         """Return the next line; after the newest, the unfinished one."""
-        if self._place is None:
+        if self._index is None:
             return typing
-        self._place += 1
-        if self._place >= len(self.lines):
-            self._place = None
+        self._index += 1
+        if self._index >= len(self.lines):
+            self._index = None
             return self._typing
-        return self.lines[self._place]
+        return self.lines[self._index]
 
 
-def candidates(workspace: "Workspace", line: str, situation: "actions.Situation | None" = None) -> list[str]:
+def candidates(workspace: "Workspace", line: str, context: "actions.ActionContext | None" = None) -> list[str]:
     """Return the completions of a line that are available now."""
     word = line.partition(" ")[0].casefold()
     scope = (ALIASES.get(word) or word).partition(".")[0]
-    ids = [one.id for one in actions.ACTIONS if situation is None or _usable(one, situation)]
+    ids = [one.id for one in actions.ACTIONS if context is None or _usable(one, context)]
     return complete(line, routes.NAMES, _names(workspace, scope), ids)
 
 
-def _usable(action: actions.Action, situation: actions.Situation) -> bool:
+def _usable(action: actions.Action, context: actions.ActionContext) -> bool:
     """Return whether to offer an action. Actions of an inner screen are offered on that screen only, actions of the
     activity only if they are enabled.
 
     On other screens no entry of the activity is selected.
     """
-    if action.scope == situation.place or action.scope not in routes.BY_NAME:
-        return action.scope != "activity" or not action.reason(situation)
+    if action.scope == context.screen or action.scope not in routes.BY_NAME:
+        return action.scope != "activity" or not action.disabled_reason(context)
     if action.scope == "activity":
-        return not action.reason(situation._replace(place="activity", subject="", record=None))
+        return not action.disabled_reason(context._replace(screen="activity", subject="", record=None))
     return action.scope in routes.NAMES
 
 
@@ -345,18 +345,18 @@ def _names(workspace: "Workspace", scope: str) -> list[str]:
     return [str(tenant["displayName"]) for tenant in workspace.tenants]
 
 
-async def run(frame: "Travelling", line: str) -> None:
+async def run(frame: "Navigator", line: str) -> None:
     """Run a line. An action of another screen opens that screen first."""
     match parse(line, routes.NAMES):
-        case Go(place, filter_line):
-            await frame.travel(place, filter_line or None)
+        case Go(screen, filter_line):
+            await frame.navigate(screen, filter_line or None)
         case Run(action_id, argument):
             scope = actions.BY_ID[action_id].scope
-            here = frame.place is not None and scope == frame.place.NAME
+            here = frame.current is not None and scope == frame.current.NAME
             if scope in routes.NAMES and not here:
-                await frame.travel(scope)
+                await frame.navigate(scope)
             elif scope in routes.BY_NAME and not here:
-                within = routes.BY_NAME[scope].within
+                within = routes.BY_NAME[scope].parent
                 frame.toast(f"{action_id} works inside of one of the {within}: open it first", "warning")
                 return
             frame.perform(action_id, argument)

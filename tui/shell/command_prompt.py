@@ -1,6 +1,7 @@
 """The `:` prompt: arrow keys for the history, Tab to complete, Enter to run."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from textual.app import ComposeResult
@@ -37,13 +38,12 @@ class CommandPrompt(Widget):
     }
     """
 
+    @dataclass(eq=False)
     class Entered(Message):
         """A line to run, with the new history."""
 
-        def __init__(self, line: str, lines: list[str]) -> None:
-            super().__init__()
-            self.line = line
-            self.lines = lines
+        line: str
+        lines: list[str]
 
     class Closed(Message):
         """The prompt was closed. The screen takes the focus."""

@@ -1,6 +1,7 @@
 """The footer with the keys, the navigation on the left, and the notice on a terminal that is too small."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from textual import events
@@ -57,12 +58,11 @@ class Footer(Widget):
     }
     """
 
+    @dataclass(eq=False)
     class Pressed(Message):
         """An entry was clicked."""
 
-        def __init__(self, action: str) -> None:
-            super().__init__()
-            self.action = action
+        action: str
 
     def __init__(self) -> None:
         super().__init__(id="footer")
@@ -115,28 +115,27 @@ class Navigation(Widget):
     }
     """
 
+    @dataclass(eq=False)
     class Chosen(Message):
         """A screen was clicked."""
 
-        def __init__(self, place: str) -> None:
-            super().__init__()
-            self.place = place
+        screen: str
 
-    def __init__(self, places: Sequence[tuple[str, str]], current: str = "") -> None:
-        """`places` are (name, title), in the order of their digits."""
+    def __init__(self, screens: Sequence[tuple[str, str]], current: str = "") -> None:
+        """`screens` are (name, title), in the order of their digits."""
         super().__init__(id="navigation")
-        self.places = places
+        self.screens = screens
         self.current = current
 
-    def show(self, place: str) -> None:
+    def show(self, screen: str) -> None:
         """Mark the open screen."""
-        if place != self.current:
-            self.current = place
+        if screen != self.current:
+            self.current = screen
             self.refresh()
 
     def render(self) -> Content:
         lines = []
-        for number, (name, title) in enumerate(self.places, 1):
+        for number, (name, title) in enumerate(self.screens, 1):
             here = name == self.current
             digit = str(number) if number < 10 else " "
             lines.append(
@@ -150,8 +149,8 @@ class Navigation(Widget):
 
     def on_click(self, event: events.Click) -> None:
         offset = event.get_content_offset(self)
-        if offset is not None and offset.y < len(self.places):
-            self.post_message(self.Chosen(self.places[offset.y][0]))
+        if offset is not None and offset.y < len(self.screens):
+            self.post_message(self.Chosen(self.screens[offset.y][0]))
 
 
 class TooSmall(Widget):

@@ -33,7 +33,7 @@ class Line:
     words: str
 
 
-def lines(place: str, title: str, keys: Keys, reasons: dict[str, str]) -> list[Line]:
+def lines(screen: str, title: str, keys: Keys, reasons: dict[str, str]) -> list[Line]:
     """Return the keys of a screen: its actions, those of its list, the global ones, and movement."""
 
     def of(scope: str, group: str) -> list[Line]:
@@ -47,7 +47,7 @@ def lines(place: str, title: str, keys: Keys, reasons: dict[str, str]) -> list[L
         for binding in RecordTable.BINDINGS
         if isinstance(binding, Binding)
     ]
-    return [*of(place, title), *of(actions.LIST, "The list"), *of(actions.ANYWHERE, "Anywhere"), *movement]
+    return [*of(screen, title), *of(actions.LIST, "The list"), *of(actions.ANYWHERE, "Anywhere"), *movement]
 
 
 class Help(Dialog[None]):

@@ -16,7 +16,7 @@ class Subject(NamedTuple):
 class View(NamedTuple):
     """A screen, its filter, its subject, and the views that led to it."""
 
-    place: str
+    screen: str
     filter: str = ""
     subject: Subject | None = None
     trail: "tuple[View, ...]" = ()

@@ -12,7 +12,7 @@ from client.tables.columns import Column, Kind, Record
 from client.text import safe
 from tui.shell import actions, keymap
 from tui.shell.history import Subject
-from tui.shell.messages import Perform
+from tui.shell.messages import RunAction
 from tui.state.workspace import Workspace
 from tui.terminal.textual_patches import Row, Stack
 from tui.widgets.detail import Detail, Section
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tui.state.tag_draft import TagDraft
 
 
-class Place(Row):
+class ListScreen(Row):
     """A list of records of one kind. Subclasses define the kind, the records and their actions."""
 
     NAME: ClassVar[str]
@@ -35,27 +35,30 @@ class Place(Row):
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings(actions.LIST)]
 
     DEFAULT_CSS = """
-    Place {
+    ListScreen {
         background: $background;
-        & > .place--list { width: 1fr; height: 1fr; }
+        & > .screen--list { width: 1fr; height: 1fr; }
         & > Detail { width: 40; height: 1fr; display: none; border-left: solid $border; padding: 1 1 1 2; }
         &.-detail > Detail { display: block; width: 1fr; border-left: none; }
-        &.-detail > .place--list { display: none; }
+        &.-detail > .screen--list { display: none; }
     }
     """
 
     class Moved(Message):
         """The record under the cursor, or its details, changed."""
 
+        def can_replace(self, message: Message) -> bool:
+            return isinstance(message, ListScreen.Moved)
+
     def __init__(self, workspace: Workspace) -> None:
-        super().__init__(id=f"place-{self.NAME}")
+        super().__init__(id=f"screen-{self.NAME}")
         self.workspace = workspace
         self.subject: Subject | None = None
         """The record whose contents are shown; None on other screens."""
         self._sort_restored = False
 
     def compose(self) -> ComposeResult:
-        with Stack(classes="place--list"):
+        with Stack(classes="screen--list"):
             yield Heading(self.TITLE, self.focus_list)
             yield from self.above()
             yield RecordTable(self.KIND, self.columns(), tones=self.tones(), empty=self.empty())
@@ -224,7 +227,7 @@ class Place(Row):
     @on(RecordTable.Opened)
     def _opened(self, event: RecordTable.Opened) -> None:
         if event.record is not None:
-            self.post_message(Perform(self.PRIMARY, str(event.record[self.KIND.id_key])))
+            self.post_message(RunAction(self.PRIMARY, str(event.record[self.KIND.id_key])))
 
     @on(Heading.Filtered)
     def _filtered(self, event: Heading.Filtered) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
 from functools import partial
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import on
@@ -18,9 +19,9 @@ from tui.shell import actions, keymap, routes
 from tui.shell.footer import Footer, Key, Navigation, TooSmall
 from tui.shell.header import Header, facts
 from tui.shell.history import Subject
-from tui.shell.list_screen import Place
-from tui.shell.messages import Lasting, Perform, SignInWanted, Travel, Undoable
-from tui.shell.navigator import Travelling
+from tui.shell.list_screen import ListScreen
+from tui.shell.messages import Navigate, RunAction, SignInRequired, UndoAvailable, UndoCleared
+from tui.shell.navigator import Navigator
 from tui.state.notices import Severity
 from tui.state.workspace import Workspace
 from tui.terminal.textual_patches import Row
@@ -35,14 +36,14 @@ LONGEST_LINE, MOST_LINES = 200, 5  # of a toast
 ALWAYS = ("app.help", "app.quit")  # always in the footer
 
 
-class FrameScreen(Travelling):
+class MainScreen(Navigator):
     """The Textual screen behind dialogs and the policy editor. It shows one of the application's screens at a time."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *keymap.bindings(actions.ANYWHERE),
         *(
-            Binding(str(number), f"go('{door.name}')", door.title, show=False, id=f"places.{door.name}")
-            for number, door in enumerate(routes.DOORS[: routes.DIGITS], 1)
+            Binding(str(number), f"go('{route.name}')", route.title, show=False, id=f"screens.{route.name}")
+            for number, route in enumerate(routes.ROUTES[: routes.DIGITS], 1)
         ),
         Binding("escape", "back", "Back", show=False, id="app.back"),
         Binding("ctrl+c", "app.interrupt", show=False),
@@ -51,16 +52,16 @@ class FrameScreen(Travelling):
     VERTICAL_BREAKPOINTS = [(0, "-flat"), (16, "-tall")]  # noqa: RUF012
 
     DEFAULT_CSS = """
-    FrameScreen {
+    MainScreen {
         background: $background;
         & > #body { height: 1fr; }
         &.-narrow Navigation { display: none; }
         &.-zoom Navigation { display: none; }
-        &.-wide Place > Detail { display: block; width: 40; border-left: solid $border; }
-        &.-wide Place > .place--list { display: block; }
-        &.-wide Place.-zoom-list > Detail { display: none; }
-        &.-wide Place.-zoom-detail > .place--list { display: none; }
-        &.-wide Place.-zoom-detail > Detail { width: 1fr; border-left: none; }
+        &.-wide ListScreen > Detail { display: block; width: 40; border-left: solid $border; }
+        &.-wide ListScreen > .screen--list { display: block; }
+        &.-wide ListScreen.-zoom-list > Detail { display: none; }
+        &.-wide ListScreen.-zoom-detail > .screen--list { display: none; }
+        &.-wide ListScreen.-zoom-detail > Detail { width: 1fr; border-left: none; }
         &.-tiny > *, &.-flat > * { display: none; }
         &.-tiny > TooSmall, &.-flat > TooSmall { display: block; }
     }
@@ -75,27 +76,27 @@ class FrameScreen(Travelling):
         """`withdraw` removes the messages that match a predicate."""
         super().__init__(workspace, keys)
         self._withdraw = withdraw
-        self.undoable: Undoable | None = None
+        self.undoable: UndoAvailable | None = None
         self.lasting = ""
         self._offer = self._refusal = ""  # texts of messages that the next action removes
         self._done_in = ""  # the tenant in use at the time of the reversible change
 
     def compose(self) -> ComposeResult:
-        wanted = self.workspace.state.place
-        self.place = self.make(wanted if wanted in routes.NAMES else routes.NAMES[0])
+        wanted = self.workspace.state.screen
+        self.current = self.make(wanted if wanted in routes.NAMES else routes.NAMES[0])
         # Textual sets these at the first resize, which would lay out and paint everything a second time.
         self.add_class(_fitting(self.app.size.width, self.HORIZONTAL_BREAKPOINTS))
         self.add_class(_fitting(self.app.size.height, self.VERTICAL_BREAKPOINTS))
         yield Header()
         with Row(id="body"):
-            yield Navigation([(door.name, door.title) for door in routes.DOORS], self.place.NAME)
-            yield self.place
+            yield Navigation([(route.name, route.title) for route in routes.ROUTES], self.current.NAME)
+            yield self.current
         yield Footer()
         yield TooSmall()
 
     def on_mount(self) -> None:
-        assert self.place is not None
-        self.place.restore_sort(self.workspace.state.sort.get(self.place.NAME, []))
+        assert self.current is not None
+        self.current.restore_sort(self.workspace.state.sort.get(self.current.NAME, []))
         self.history.visit(self.view())
         self.show_facts()
         self.show_keys()
@@ -113,8 +114,8 @@ class FrameScreen(Travelling):
     def _regain_focus(self) -> None:
         hidden = self.has_class("-tiny") or self.has_class("-flat")
         # If the terminal window is inactive, Textual restores the focus with it.
-        if self.focused is None and self.place is not None and not hidden and self.app.app_focus:
-            self.place.take_focus()
+        if self.focused is None and self.current is not None and not hidden and self.app.app_focus:
+            self.current.take_focus()
 
     def furnish(self) -> None:
         """Mount the widgets that the first frame does not need."""
@@ -122,22 +123,22 @@ class FrameScreen(Travelling):
         from tui.shell.command_prompt import CommandPrompt
 
         prompt = CommandPrompt(
-            lambda line: candidates(self.workspace, line, self.situation()), self.workspace.state.lines
+            lambda line: candidates(self.workspace, line, self.action_context()), self.workspace.state.lines
         )
         self.mount(prompt, before="Footer")
-        for place in self.query(Place):
-            place.heading.furnish()
+        for screen in self.query(ListScreen):
+            screen.heading.furnish()
 
     # Around the screen
 
-    def situation(self) -> actions.Situation:
+    def action_context(self) -> actions.ActionContext:
         """Return the state that decides which actions are available."""
         workspace = self.workspace
-        return actions.Situation(
-            place=self.place.NAME if self.place is not None else "",
-            subject=self.place.subject.id if self.place is not None and self.place.subject is not None else "",
-            record=self.place.record if self.place is not None else None,
-            context=workspace.context,
+        return actions.ActionContext(
+            screen=self.current.NAME if self.current is not None else "",
+            subject=self.current.subject.id if self.current is not None and self.current.subject is not None else "",
+            record=self.current.record if self.current is not None else None,
+            context_name=workspace.context,
             tenant=workspace.tenant_id,
             tenant_before=workspace.tenant_before,
             read_only=workspace.read_only,
@@ -146,7 +147,7 @@ class FrameScreen(Travelling):
             role=str((workspace.tenant or {}).get("role", "")),
             creatable=tuple(str(organization["id"]) for organization in workspace.creatable),
             identity_known=workspace.me is not None,
-            draft=self.place.draft if self.place is not None else None,
+            draft=self.current.draft if self.current is not None else None,
             applying=workspace.applies.goes_on(workspace.tenant_id),
             undo=self._undo_words(),
             lasting=self.lasting,
@@ -156,16 +157,19 @@ class FrameScreen(Travelling):
 
     def _undo_words(self) -> str:
         """Return what undo would revert: an unsaved edit on this screen, else the last change."""
-        here = self.place.undo_words if self.place is not None else ""
-        return here or (self.undoable.words if self.undoable else "")
+        here = self.current.undo_words if self.current is not None else ""
+        return here or (self.undoable.description if self.undoable else "")
 
     def show_keys(self) -> None:
         """Update the footer for the screen and the record under the cursor."""
-        situation = self.situation()
-        here = actions.of_scope(situation.place, "list", "app")
-        wanted = [action for action in here if action.word and self.keys.of(action.id)]
+        context = self.action_context()
+        here = actions.of_scope(context.screen, "list", "app")
+        wanted = [action for action in here if action.footer_label and self.keys.of(action.id)]
         self.query_one(Footer).show(
-            [Key(a.id, self.keys.label(a.id), a.word, not a.reason(situation), always=a.id in ALWAYS) for a in wanted]
+            [
+                Key(a.id, self.keys.label(a.id), a.footer_label, not a.disabled_reason(context), always=a.id in ALWAYS)
+                for a in wanted
+            ]
         )
 
     def show_facts(self) -> None:
@@ -179,8 +183,8 @@ class FrameScreen(Travelling):
         if topic == "context" or (topic == "tenant" and self._done_in != self.workspace.tenant_id):
             self.undoable, self.lasting = None, ""
             self._end_offer()
-        for place in self.query(Place):
-            place.changed(topic)
+        for screen in self.query(ListScreen):
+            screen.changed(topic)
         self.show_facts()
         self.show_keys()
 
@@ -195,29 +199,29 @@ class FrameScreen(Travelling):
         offer, self._offer = self._offer, ""
         self._withdraw(lambda one: one.message == offer)
 
-    @on(Place.Moved)
+    @on(ListScreen.Moved)
     def _moved(self) -> None:
         self.show_keys()
 
-    @on(Perform)
-    def _asked(self, event: Perform) -> None:
+    @on(RunAction)
+    def _asked(self, event: RunAction) -> None:
         self.perform(event.action, event.argument)
 
     @on(Footer.Pressed)
     def _pressed(self, event: Footer.Pressed) -> None:
         self.perform(event.action)
 
-    @on(Undoable)
-    def _undoable(self, event: Undoable) -> None:
+    @on(UndoAvailable)
+    def _undoable(self, event: UndoAvailable) -> None:
         self.undoable, self.lasting, self._done_in = event, "", self.workspace.tenant_id
         key = self.keys.label("app.undo")
         self._end_offer()
-        self._offer = self.toast(event.words + (f" · {key} takes it back" if key else ""))
+        self._offer = self.toast(event.description + (f" · {key} to undo" if key else ""))
         self.show_keys()
 
-    @on(Lasting)
-    def _lasting(self, event: Lasting) -> None:
-        self.undoable, self.lasting, self._done_in = None, event.words, self.workspace.tenant_id
+    @on(UndoCleared)
+    def _lasting(self, event: UndoCleared) -> None:
+        self.undoable, self.lasting, self._done_in = None, event.description, self.workspace.tenant_id
         self._end_offer()
         self.show_keys()
 
@@ -226,18 +230,17 @@ class FrameScreen(Travelling):
     def perform(self, action_id: str, argument: str = "") -> Worker[None] | None:
         """Run an action, or show why it is disabled. Keys, palette, menus, clicks and the `:` line all use it."""
         action = actions.BY_ID[action_id]
-        situation = self.situation()
-        named = bool(argument) and action.of_named  # the argument selects the record, not the cursor
-        reason = (situation.read_only if action.writes else "") if named else action.reason(situation)
-        if reason:
+        context = self.action_context()
+        if argument and action.accepts_record_argument:  # the argument selects the record, not the cursor
+            context = context._replace(record=None, record_by_name=True)
+        if reason := action.disabled_reason(context):
             self._refusal = self.toast(f"{action.title}: {reason}", "warning")
             return None
         refusal, self._refusal = self._refusal, ""
         # Only errors may cover a dialog.
-        self._withdraw(lambda one: one.message == refusal or (action.dialog and one.severity != "error"))
-        target = self if action.scope == actions.ANYWHERE else self.place
-        method = getattr(target, action.method)
-        result = method(argument) if argument else method()
+        self._withdraw(lambda one: one.message == refusal or (action.opens_dialog and one.severity != "error"))
+        target = self if action.scope == actions.ANYWHERE else self.current
+        result = action.run(target, argument)
         if inspect.isawaitable(result):
             return self.app.run_worker(_finish(result), group=action_id, exit_on_error=False)
         return None
@@ -247,7 +250,7 @@ class FrameScreen(Travelling):
         it.
         """
         worker = self.perform(action_id)
-        if actions.BY_ID[action_id].dialog:
+        if actions.BY_ID[action_id].opens_dialog:
             for _ in range(OPENING_LOOKS):
                 await asyncio.sleep(OPENING_SECONDS / OPENING_LOOKS)
                 over = self.app.screen is not self and self.app.focused is not None
@@ -267,7 +270,7 @@ class FrameScreen(Travelling):
         _: Worker[None] = self.app.run_worker(switch, group="use tenant", exit_on_error=False)
 
     async def do_switch_tenant(self) -> None:
-        chosen = await self.app.push_screen_wait(routes.load("tui.tenants.switcher:switcher")(self.workspace))
+        chosen = await self.app.push_screen_wait(resolve_name("tui.tenants.switcher:switcher")(self.workspace))
         if chosen is not None:
             await self.workspace.use_tenant(chosen)
 
@@ -290,20 +293,24 @@ class FrameScreen(Travelling):
         from tui.shell.help import Help, lines
 
         self._withdraw(lambda _: True)  # messages would cover the help
-        situation = self.situation()
-        reasons = {action.id: action.reason(situation) for action in actions.ACTIONS}
-        assert self.place is not None
-        self.app.push_screen(Help(lines(self.place.NAME, self.place.TITLE, self.keys, reasons)))
+        context = self.action_context()
+        reasons = {action.id: action.disabled_reason(context) for action in actions.ACTIONS}
+        assert self.current is not None
+        self.app.push_screen(Help(lines(self.current.NAME, self.current.TITLE, self.keys, reasons)))
 
     async def do_menu(self) -> None:
         from tui.widgets.menu import Entry, Menu
 
-        situation = self.situation()
+        context = self.action_context()
         entries = [
             Entry(
-                action.id, action.title, self.keys.label(action.id), action.command(situation), action.reason(situation)
+                action.id,
+                action.title,
+                self.keys.label(action.id),
+                action.command(context),
+                action.disabled_reason(context),
             )
-            for action in actions.of_scope(situation.place)
+            for action in actions.of_scope(context.screen)
         ]
         foot = "Enter or its key runs it · Esc leaves"
         chosen = await self.app.push_screen_wait(Menu("Actions", entries, foot=foot))
@@ -317,13 +324,13 @@ class FrameScreen(Travelling):
 
     async def do_refresh(self) -> None:
         if not await self.workspace.look_again():
-            self.app.post_message(SignInWanted())
-        elif self.place is not None:
-            self.place.read()
+            self.app.post_message(SignInRequired())
+        elif self.current is not None:
+            self.current.read()
 
     async def do_undo(self) -> None:
-        if self.place is not None and self.place.undo_words:
-            self.place.undo()
+        if self.current is not None and self.current.undo_words:
+            self.current.undo()
             return
         undoable, self.undoable = self.undoable, None
         if undoable is None:
@@ -334,22 +341,22 @@ class FrameScreen(Travelling):
             self.undoable = undoable
             raise
         self._end_offer()
-        self.toast(f"Taken back: {undoable.back}")
+        self.toast(f"Undone: {undoable.undone}")
 
     def do_activity(self) -> None:
         from tui.shell.audit_target import thing
 
-        assert self.place is not None
-        situation, record = self.situation(), self.place.record or {}
-        subject = self.place.subject
-        own = situation.place in ("versions", "default-tags", "tag-versions", "apply-runs")
-        name = (subject.name if subject else self.workspace.name_of(situation.tenant)) if own else ""
-        name = name or str(record.get("targetName") or record.get(self.place.KIND.name_key) or "")
-        target = thing(situation)
-        self.post_message(Travel("activity-of", Subject(situation.tenant, target, name or target)))
+        assert self.current is not None
+        context, record = self.action_context(), self.current.record or {}
+        subject = self.current.subject
+        own = context.screen in ("versions", "default-tags", "tag-versions", "apply-runs")
+        name = (subject.name if subject else self.workspace.name_of(context.tenant)) if own else ""
+        name = name or str(record.get("targetName") or record.get(self.current.KIND.name_key) or "")
+        target = thing(context)
+        self.post_message(Navigate("activity-of", Subject(context.tenant, target, name or target)))
 
     def do_theme(self) -> None:
-        from tui.shell import themes
+        from tui.terminal import themes
 
         self.app.theme = self.workspace.state.theme = themes.other(self.app.theme)
 
@@ -358,16 +365,16 @@ class FrameScreen(Travelling):
         self.toast(f"{shown.who or 'nobody'} · {shown.how}\n{self.workspace.context}: {self.workspace.endpoint}")
 
     def do_quit(self) -> None:
-        if self.place is not None and self.place.has_class("-detail"):
-            self.place.escape()
+        if self.current is not None and self.current.has_class("-detail"):
+            self.current.escape()
         else:
             self.app.exit()
 
     # The `:` line
 
     def on_command_prompt_closed(self) -> None:
-        if self.place is not None:
-            self.place.focus_list()
+        if self.current is not None:
+            self.current.focus_list()
 
     async def on_command_prompt_entered(self, event: "CommandPrompt.Entered") -> None:
         from tui.shell.command_line import run

@@ -1,30 +1,31 @@
 """Navigation between screens: opening one, the history behind `[` and `]`, and Esc from an inner screen."""
 
 from functools import partial
+from pkgutil import resolve_name
 
 from textual import on
 from textual.screen import Screen
 from textual.worker import Worker
 
 from tui.shell import routes
-from tui.shell.action import Situation
+from tui.shell.action import ActionContext
 from tui.shell.footer import Navigation
 from tui.shell.history import LIMIT, History, Subject, View
 from tui.shell.keymap import Keys
-from tui.shell.list_screen import Place
-from tui.shell.messages import Travel
+from tui.shell.list_screen import ListScreen
+from tui.shell.messages import Navigate
 from tui.state.notices import Severity
 from tui.state.workspace import Workspace
 from tui.terminal.textual_patches import Covered, Resting
 
 
-class Travelling(Resting, Screen[None], Covered):
+class Navigator(Resting, Screen[None], Covered):
     """Shows one screen at a time. Screens are mounted on first use and keep their state."""
 
     def __init__(self, workspace: Workspace, keys: Keys) -> None:
         super().__init__()
         self.workspace = workspace
-        self.place: Place | None = None
+        self.current: ListScreen | None = None
         self.history = History()
         self.keys = keys
         self.trail: tuple[View, ...] = ()
@@ -37,7 +38,7 @@ class Travelling(Resting, Screen[None], Covered):
         """Update the footer for the screen and the record under the cursor."""
         raise NotImplementedError
 
-    def situation(self) -> Situation:
+    def action_context(self) -> ActionContext:
         """Return the state that decides which actions are available."""
         raise NotImplementedError
 
@@ -54,42 +55,42 @@ class Travelling(Resting, Screen[None], Covered):
         raise NotImplementedError
 
     @staticmethod
-    def door(name: str) -> routes.Door:
+    def route(name: str) -> routes.Route:
         """Return the route of a screen."""
         return routes.BY_NAME[name]
 
-    def make(self, name: str) -> Place:
+    def make(self, name: str) -> ListScreen:
         """Create a screen."""
-        place: Place = routes.load(self.door(name).path)(self.workspace)
-        return place
+        screen: ListScreen = resolve_name(self.route(name).path)(self.workspace)
+        return screen
 
-    async def open(self, name: str, subject: Subject | None = None) -> Place:
+    async def open(self, name: str, subject: Subject | None = None) -> ListScreen:
         """Show a screen and create it on the first visit. An inner one shows the contents of `subject`."""
-        place = next(iter(self.query(f"#place-{name}").results(Place)), None)
-        if place is None:
-            place = self.make(name)
-            await self.query_one("#body").mount(place)
-            place.restore_sort(self.workspace.state.sort.get(name, []))
-            place.heading.furnish()
-        for other in self.query(Place):
-            other.display = other is place
-        self.place = place
+        screen = next(iter(self.query(f"#screen-{name}").results(ListScreen)), None)
+        if screen is None:
+            screen = self.make(name)
+            await self.query_one("#body").mount(screen)
+            screen.restore_sort(self.workspace.state.sort.get(name, []))
+            screen.heading.furnish()
+        for other in self.query(ListScreen):
+            other.display = other is screen
+        self.current = screen
         if subject is not None:
-            place.enter(subject)
-        place.in_sight()
-        place.focus_list()
+            screen.enter(subject)
+        screen.in_sight()
+        screen.focus_list()
         self.show_keys()
-        return place
+        return screen
 
     def view(self) -> View:
         """Return the current view: screen, filter, subject and trail."""
-        assert self.place is not None
-        return View(self.place.NAME, self.place.table.view.filter, self.place.subject, self.trail)
+        assert self.current is not None
+        return View(self.current.NAME, self.current.table.view.filter, self.current.subject, self.trail)
 
     def origin_of(self, view: View) -> str:
         """Return the screen of the navigation from which a view was entered. Esc returns there."""
-        first = view.trail[0].place if view.trail else view.place
-        return self.door(first).within or first
+        first = view.trail[0].screen if view.trail else view.screen
+        return self.route(first).parent or first
 
     @property
     def origin(self) -> str:
@@ -98,65 +99,65 @@ class Travelling(Resting, Screen[None], Covered):
 
     def _show_origin(self) -> None:
         """Mark the origin in the navigation. The next start opens it."""
-        self.workspace.state.place = self.origin
+        self.workspace.state.screen = self.origin
         self.query_one(Navigation).show(self.origin)
 
     # Forward
 
     def go(self, name: str, filter_line: str | None = None) -> None:
         """Open a screen in the background, optionally with a filter, and add it to the history."""
-        _: Worker[None] = self.run_worker(partial(self.travel, name, filter_line), group="go", exclusive=True)
+        _: Worker[None] = self.run_worker(partial(self.navigate, name, filter_line), group="go", exclusive=True)
 
-    async def travel(self, name: str, filter_line: str | None = None, subject: Subject | None = None) -> None:
+    async def navigate(self, name: str, filter_line: str | None = None, subject: Subject | None = None) -> None:
         """Open a screen and wait until it is open. From an inner screen, Esc returns to the previous view."""
         before = self._standing()
-        place = await self.open(name, subject)
+        screen = await self.open(name, subject)
         if subject is None:
             self.trail = ()
-        elif (before.place, before.subject) != (name, subject):
+        elif (before.screen, before.subject) != (name, subject):
             self.trail = (*before.trail, before._replace(trail=()))[-LIMIT:]
         self._show_origin()
         if filter_line is not None:
-            place.set_filter(filter_line)
-        shown = place.table.view.filter if filter_line is None else filter_line
-        self.history.visit(View(name, shown, place.subject, self.trail))
+            screen.set_filter(filter_line)
+        shown = screen.table.view.filter if filter_line is None else filter_line
+        self.history.visit(View(name, shown, screen.subject, self.trail))
 
     def _standing(self) -> View:
         """Return the current view, with the record under the cursor, and update the history with it.
 
         An inner screen without a subject is not saved: its subject belonged to another tenant.
         """
-        assert self.place is not None
+        assert self.current is not None
         view = self.view()
-        if view.subject is not None or not self.door(view.place).within:
+        if view.subject is not None or not self.route(view.screen).parent:
             self.history.stand(view)
-        return view._replace(record=str(self.place.record[self.place.KIND.id_key]) if self.place.record else "")
+        return view._replace(record=str(self.current.record[self.current.KIND.id_key]) if self.current.record else "")
 
     async def action_go(self, name: str) -> None:
-        await self.travel(name)
+        await self.navigate(name)
 
-    @on(Travel)
-    def _travelling(self, event: Travel) -> None:
-        _: Worker[None] = self.run_worker(partial(self._follow, event), group="go", exclusive=True)
+    @on(Navigate)
+    def _navigate_requested(self, event: Navigate) -> None:
+        _: Worker[None] = self.run_worker(partial(self._open_for, event), group="go", exclusive=True)
 
-    async def _follow(self, way: Travel) -> None:
-        await self.travel(way.place, "" if way.record else way.filter, way.subject)
-        if way.record and self.place is not None:
-            self.place.select(way.record)
+    async def _open_for(self, request: Navigate) -> None:
+        await self.navigate(request.screen, "" if request.record else request.filter, request.subject)
+        if request.record and self.current is not None:
+            self.current.select(request.record)
 
     @on(Navigation.Chosen)
     def _chosen(self, event: Navigation.Chosen) -> None:
-        self.go(event.place)
+        self.go(event.screen)
 
     # Back
 
     async def action_back(self) -> None:
         """Go back one level. Esc never quits."""
-        if self.place is None or self.place.escape():
+        if self.current is None or self.current.escape():
             return
         if self.has_class("-zoom"):
             self.do_zoom()
-        elif within := self.door(self.place.NAME).within:
+        elif within := self.route(self.current.NAME).parent:
             self._standing()
             *trail, view = self.trail or (View(within),)
             await self._show(view._replace(trail=tuple(trail)))
@@ -171,22 +172,22 @@ class Travelling(Resting, Screen[None], Covered):
     async def _return_to(self, view: View | None) -> None:
         if view is None:
             return
-        within = self.door(view.place).within
+        within = self.route(view.screen).parent
         if within and (view.subject is None or view.subject.tenant_id != self.workspace.tenant_id):
             view = View(self.origin_of(view))  # the subject belongs to another tenant
         await self._show(view)
 
     async def _show(self, view: View) -> None:
-        place = await self.open(view.place, view.subject)
+        screen = await self.open(view.screen, view.subject)
         self.trail = view.trail
         self._show_origin()
-        place.set_filter(view.filter)
+        screen.set_filter(view.filter)
         if view.record:
-            place.select(view.record)
+            screen.select(view.record)
         self.show_keys()
 
     def do_zoom(self) -> None:
-        if self.place is not None:
+        if self.current is not None:
             zoomed = not self.has_class("-zoom")
             self.set_class(zoomed, "-zoom")
-            self.place.zoom(zoomed)
+            self.current.zoom(zoomed)

@@ -21,7 +21,7 @@ from textual.worker import Worker
 from client.text import cut, safe
 from tui.shell import actions, routes
 from tui.shell.action import inside
-from tui.shell.navigator import Travelling
+from tui.shell.navigator import Navigator
 from tui.widgets.dialog import Dialog, hint
 from tui.widgets.line_input import LineInput
 
@@ -44,28 +44,28 @@ class Entry(NamedTuple):
     enabled: bool = True
 
 
-def entries(frame: Travelling, typed: str = "") -> Iterator[Entry]:
+def entries(frame: Navigator, typed: str = "") -> Iterator[Entry]:
     """Yield actions of the screen, all screens, global actions, actions of other screens, and matching records."""
-    situation = frame.situation()
+    context = frame.action_context()
 
     def of(*scopes: str) -> Iterator[Entry]:
         for action in actions.of_scope(*scopes):
             if action.id != "app.palette":
-                reason = action.reason(situation)
+                reason = action.disabled_reason(context)
                 run = partial(frame.perform, action.id)
                 yield Entry(action.title, frame.keys.label(action.id), reason or action.help, run, not reason)
 
-    yield from of(situation.place)
-    for number, door in enumerate(routes.DOORS, 1):
+    yield from of(context.screen)
+    for number, route in enumerate(routes.ROUTES, 1):
         yield Entry(
-            f"Go to {inside(door.title)}",
+            f"Go to {inside(route.title)}",
             str(number) if number <= routes.DIGITS else "",
             "",
-            partial(frame.go, door.name),
+            partial(frame.go, route.name),
         )
     yield from of(actions.LIST, actions.ANYWHERE)
-    for door in routes.DOORS:
-        yield from _elsewhere(frame, door) if door.name != situation.place else ()
+    for route in routes.ROUTES:
+        yield from _elsewhere(frame, route) if route.name != context.screen else ()
     words = typed.casefold().split()
     found = 0
     for tenant in frame.workspace.tenants if words else ():
@@ -77,19 +77,22 @@ def entries(frame: Travelling, typed: str = "") -> Iterator[Entry]:
     yield from _records(frame, words)
 
 
-def _elsewhere(frame: Travelling, door: routes.Door) -> Iterator[Entry]:
+def _elsewhere(frame: Navigator, route: routes.Route) -> Iterator[Entry]:
     """Yield the actions of another screen. Running one opens that screen and uses the record under its cursor."""
     read_only = frame.workspace.read_only
-    for action in actions.of_scope(door.name):
+    for action in actions.of_scope(route.name):
         reason = read_only if action.writes else ""
-        words = reason or f"In {inside(door.title)}{': ' if action.help else ''}{action.help}"
+        words = reason or f"In {inside(route.title)}{': ' if action.help else ''}{action.help}"
         yield Entry(action.title, "", words, partial(_entered, frame, action.id), not reason)
 
 
-def _records(frame: Travelling, words: list[str]) -> Iterator[Entry]:
+def _records(frame: Navigator, words: list[str]) -> Iterator[Entry]:
     """Yield matching groups and policies of the tenant and the user's own API keys, as far as they are loaded."""
-    for place, title, action in (("policies", "Edit policy", "policies.edit"), ("groups", "Open group", "groups.open")):
-        rows = frame.workspace.collections.rows(place, frame.workspace.tenant_id).records if words else ()
+    for screen, title, action in (
+        ("policies", "Edit policy", "policies.edit"),
+        ("groups", "Open group", "groups.open"),
+    ):
+        rows = frame.workspace.collections.rows(screen, frame.workspace.tenant_id).records if words else ()
         found = [row for row in rows if any(word in str(row["name"]).casefold() for word in words)]
         for row in found[:TENANTS]:
             run = partial(_entered, frame, f"{action} {row['id']}")
@@ -101,7 +104,7 @@ def _records(frame: Travelling, words: list[str]) -> Iterator[Entry]:
         yield Entry(f"Show API key {cut(safe(key['name']), 40)}", "", cut(safe(key.get("tenantName", "")), 30), run)
 
 
-def _entered(frame: Travelling, line: str) -> None:
+def _entered(frame: Navigator, line: str) -> None:
     """Run a line of the `:` prompt, which may open another screen."""
     from tui.shell.command_line import run
 
@@ -188,9 +191,9 @@ class Palette(Dialog[Entry | None]):
         # The change of the input may still be queued.
         if event.value != self.typed:
             self._match(event.value)
-        place = self.query_one(OptionList).highlighted
-        if place is not None:
-            self.dismiss(self.found[place])
+        index = self.query_one(OptionList).highlighted
+        if index is not None:
+            self.dismiss(self.found[index])
 
     @on(OptionList.OptionSelected)
     def _selected(self, event: OptionList.OptionSelected) -> None:
@@ -205,8 +208,8 @@ class Palette(Dialog[Entry | None]):
 def _line(entry: Entry, letters: tuple[int, ...], room: int) -> Content:
     tone = "$foreground" if entry.enabled else "$text-disabled"
     title = Content.styled(entry.title, tone)
-    for place in letters:
-        title = title.stylize("bold $text-accent", place, place + 1)
+    for index in letters:
+        title = title.stylize("bold $text-accent", index, index + 1)
     key = Content.styled(f"{entry.key:<{KEY}}", "bold $text-accent" if entry.enabled else tone)
     over = max(0, title.cell_length - TITLE)  # cells that a long title takes from the description
     words = Content.styled("  " + cut(entry.words, max(0, room - over)), "$text-muted")

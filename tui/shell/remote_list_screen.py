@@ -8,16 +8,16 @@ from client.errors import FrostError
 from client.tables.columns import Record, kind_and_id
 from tui.shell.action import PERSON_NEEDED
 from tui.shell.history import Subject
-from tui.shell.list_screen import Place
-from tui.shell.messages import Travel
-from tui.shell.navigator import Travelling
+from tui.shell.list_screen import ListScreen
+from tui.shell.messages import Navigate
+from tui.shell.navigator import Navigator
 from tui.shell.routes import BY_NAME
 from tui.state.list_store import NOT_ENTITLED, REST_SECONDS, Rows
 from tui.state.workspace import REFRESH
 from tui.widgets.picker import Picker
 
 
-class Collected(Place):
+class RemoteListScreen(ListScreen):
     """A screen with one list of tui/state/loaders.py."""
 
     ROWS: ClassVar[str]
@@ -158,9 +158,9 @@ class Collected(Place):
     # Records, errors and pickers
 
     @property
-    def frame(self) -> Travelling:
+    def frame(self) -> Navigator:
         """The main screen."""
-        assert isinstance(self.screen, Travelling)
+        assert isinstance(self.screen, Navigator)
         return self.screen
 
     async def named(self, argument: str) -> Record | None:
@@ -217,7 +217,7 @@ class Collected(Place):
         return texts
 
 
-class Inner(Collected):
+class ChildListScreen(RemoteListScreen):
     """A screen that shows the contents of a record of another screen. Esc returns there."""
 
     STATES: ClassVar[bool] = False
@@ -260,14 +260,14 @@ class Inner(Collected):
         return self.subject.tenant_id if self.subject else ""
 
     def hindrance(self) -> str:
-        return super().hindrance() if self.subject else f"Nothing of the {BY_NAME[self.NAME].within} is open."
+        return super().hindrance() if self.subject else f"Nothing of the {BY_NAME[self.NAME].parent} is open."
 
     def _follow(self) -> None:
         """Leave the screen if its subject belongs to another tenant."""
         if self.subject is not None and self.subject.tenant_id != self.workspace.tenant_id:
             self.subject = None
             if self.display:
-                self.post_message(Travel(self.frame.origin))
+                self.post_message(Navigate(self.frame.origin))
         super()._follow()
 
 
@@ -277,7 +277,7 @@ def sentence(words: str) -> str:
 
 
 async def each(
-    place: Collected, records: Sequence[Record], change: Callable[[Record], Awaitable[object]]
+    screen: RemoteListScreen, records: Sequence[Record], change: Callable[[Record], Awaitable[object]]
 ) -> list[Record]:
     """Change records one after another until the first error. Show that error and return the changed records."""
     done: list[Record] = []
@@ -286,7 +286,7 @@ async def each(
             await change(record)
         except FrostError as error:
             before = f"{len(done)} of {len(records)} done, then: " if len(records) > 1 else ""
-            place.tell(error, before)
+            screen.tell(error, before)
             break
         done.append(record)
     return done

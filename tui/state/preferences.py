@@ -49,7 +49,7 @@ class ContextMemory:
 class State:
     """The stored state."""
 
-    place: str = ""
+    screen: str = ""
     theme: str = ""
     sort: dict[str, list[Any]] = field(default_factory=dict)
     """Screen -> [column, reverse]."""
@@ -98,7 +98,7 @@ def _state(document: Any) -> State:
         if member.name != "contexts" and isinstance(value, type(getattr(state, member.name))):
             setattr(state, member.name, value)
     state.lines = [line for line in state.lines if isinstance(line, str)]
-    state.sort = {place: sort for place, sort in state.sort.items() if isinstance(sort, list)}
+    state.sort = {screen: sort for screen, sort in state.sort.items() if isinstance(sort, list)}
     for name, memory in (document.get("contexts") or {}).items():
         tenants = [row for row in memory.get("tenants", []) if _is_row(row)]
         recent = [tenant for tenant in memory.get("recent", []) if isinstance(tenant, str)]

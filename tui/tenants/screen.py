@@ -13,8 +13,8 @@ from client.tables.columns import TENANT, Column, Record, time_text
 from client.text import cut, safe
 from tui.shell import keymap
 from tui.shell.header import STATUS_SIGNS
-from tui.shell.list_screen import Place
-from tui.shell.messages import Lasting, Travel, Undoable
+from tui.shell.list_screen import ListScreen
+from tui.shell.messages import Navigate, UndoAvailable, UndoCleared
 from tui.state.workspace import Workspace
 from tui.widgets.detail import Detail, Section
 from tui.widgets.record_table import Tones
@@ -109,7 +109,7 @@ def tones(workspace: Workspace) -> Tones:
     }
 
 
-class Tenants(Place):
+class Tenants(ListScreen):
     """The first screen, where the user chooses the current tenant."""
 
     NAME = "tenants"
@@ -202,7 +202,7 @@ class Tenants(Place):
         tenant = await self._named(argument)
         if tenant is not None:
             await self.workspace.use_tenant(str(tenant["id"]))
-            self.post_message(Travel("default-tags"))
+            self.post_message(Navigate("default-tags"))
 
     async def do_create(self, argument: str = "") -> None:
         from tui.widgets.form import Field, Form, check_name
@@ -224,7 +224,7 @@ class Tenants(Place):
         if values is None:
             return
         made = await self.workspace.create_tenant(values.get("organization", choices[0][0]), values["name"].strip())
-        self.post_message(Lasting("creating a tenant"))
+        self.post_message(UndoCleared("creating a tenant"))
         self.set_filter("")
         self.table.select(str(made["id"]))
         self.show_detail()
@@ -256,7 +256,7 @@ class Tenants(Place):
         async def undo() -> None:
             await self.workspace.rename_tenant(tenant_id, before)
 
-        self.post_message(Undoable(f"Renamed {before} to {name}", undo, f"{name} is called {before} again"))
+        self.post_message(UndoAvailable(f"Renamed {before} to {name}", undo, f"{name} is called {before} again"))
 
     async def _named(self, argument: str) -> Record | None:
         """Return the tenant that the argument names, or the selected one."""

@@ -41,7 +41,7 @@ def searchable(tenants: Iterable[Record]) -> list[Searchable]:
 def ranked(known: Sequence[Searchable], line: str, recent: Sequence[str]) -> list[Record]:
     """Return the tenants that match every word, best match first. Without words, recent tenants are first."""
     words = line.casefold().split()
-    place = {tenant_id: number for number, tenant_id in enumerate(recent)}
+    rank = {tenant_id: number for number, tenant_id in enumerate(recent)}
     found = []
     for number, (name, everything, tenant) in enumerate(known):
         elsewhere = 0
@@ -51,7 +51,7 @@ def ranked(known: Sequence[Searchable], line: str, recent: Sequence[str]) -> lis
             elsewhere += word not in name
         else:
             inside = bool(words) and not name.startswith(words[0])
-            found.append((inside, elsewhere, place.get(str(tenant["id"]), len(place)), number))
+            found.append((inside, elsewhere, rank.get(str(tenant["id"]), len(rank)), number))
     return [known[number].tenant for *_, number in sorted(found)]
 
 

@@ -90,8 +90,8 @@ class Form(Dialog[Mapping[str, str] | None]):
         """Return the value of a field."""
         if not field.choices:
             return self.query_one(f"#field-{field.name}", Input).value
-        place = self.query_one(f"#field-{field.name}", OptionList).highlighted
-        return field.choices[place or 0][0]
+        index = self.query_one(f"#field-{field.name}", OptionList).highlighted
+        return field.choices[index or 0][0]
 
     def problem(self) -> tuple[Field, str] | None:
         """Return the first invalid field and its problem."""

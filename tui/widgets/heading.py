@@ -5,6 +5,7 @@ eighth.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.binding import Binding, BindingType
@@ -40,18 +41,20 @@ class Heading(Widget):
     }
     """
 
+    @dataclass(eq=False)
     class Filtered(Message):
         """The filter line changed."""
 
-        def __init__(self, line: str) -> None:
-            super().__init__()
-            self.line = line
+        line: str
+
+        def can_replace(self, message: Message) -> bool:
+            return isinstance(message, Heading.Filtered)
 
     def __init__(self, title: str, leave: Callable[[], None]) -> None:
         """`leave` moves the focus to the list. It is a callback: a message would arrive after queued keys."""
         super().__init__()
         self._leave = leave
-        self.place_title = title
+        self.screen_title = title
         self._count = ""
         self._line: Input | None = None
 
@@ -67,7 +70,7 @@ class Heading(Widget):
 
     def render(self) -> Content:
         cells = self.content_size.width
-        title = Content.styled(self.place_title, "bold")
+        title = Content.styled(self.screen_title, "bold")
         if self.filtering:
             title += Content.styled("  / ", "bold $text-accent")
         room = max(0, cells - title.cell_length - 2 - (NARROWEST_FILTER if self.filtering else 0))
@@ -110,7 +113,7 @@ class Heading(Widget):
 
     def rename(self, title: str) -> None:
         """Change the title to that of another record."""
-        self.place_title = safe(title)
+        self.screen_title = safe(title)
         self.refresh()
 
     def count(self, words: str) -> None:

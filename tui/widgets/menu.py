@@ -58,7 +58,7 @@ class Menu(Dialog[str | None]):
 
     def content(self) -> ComposeResult:
         keys = max((width(entry.key) for entry in self.entries), default=0)
-        yield OptionList(*(Option(self._line(entry, keys), id=str(place)) for place, entry in enumerate(self.entries)))
+        yield OptionList(*(Option(self._line(entry, keys), id=str(index)) for index, entry in enumerate(self.entries)))
         yield Static("", classes="menu--note", markup=False)
         yield hint(self._foot)
 

@@ -75,8 +75,8 @@ def _value(value: object) -> str:
 
 def listed(label: str, values: Sequence[object]) -> Iterator[Fact]:
     """Yield values next to one label, one a line. Beyond `MANY`, only their number is shown."""
-    for place, value in enumerate(values[:MANY]):
-        yield (label if not place else " "), str(value)
+    for index, value in enumerate(values[:MANY]):
+        yield (label if not index else " "), str(value)
     if len(values) > MANY:
         yield " ", f"… and {len(values) - MANY:,} more"
 

@@ -6,6 +6,7 @@ DataTable creates a cell for each and blocks for seconds.
 
 import textwrap
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from rich.style import Style
@@ -84,13 +85,15 @@ class RecordTable(ScrollView, can_focus=True):
     cursor: reactive[int] = reactive(0, repaint=False)
     """Position of the cursor, from 0; 0 in an empty list."""
 
+    @dataclass(eq=False)
     class Highlighted(Message):
         """The cursor moved to another record; None in an empty list."""
 
-        def __init__(self, table: "RecordTable", record: Record | None) -> None:
-            super().__init__()
-            self.table = table
-            self.record = record
+        table: "RecordTable"
+        record: Record | None
+
+        def can_replace(self, message: Message) -> bool:
+            return type(message) is type(self) is RecordTable.Highlighted
 
         @property
         def control(self) -> "RecordTable":
@@ -99,12 +102,14 @@ class RecordTable(ScrollView, can_focus=True):
     class Opened(Highlighted):
         """Enter was pressed, or the record under the cursor was clicked again."""
 
+    @dataclass(eq=False)
     class Arranged(Message):
         """Marks, sort order, filter or records changed."""
 
-        def __init__(self, table: "RecordTable") -> None:
-            super().__init__()
-            self.table = table
+        table: "RecordTable"
+
+        def can_replace(self, message: Message) -> bool:
+            return isinstance(message, RecordTable.Arranged)
 
         @property
         def control(self) -> "RecordTable":
@@ -174,8 +179,8 @@ class RecordTable(ScrollView, can_focus=True):
         if current is not None and not self.view.reverse:
             self.sort_by(current, reverse=True)
             return
-        place = shown.index(current) + 1 if current in shown else 0
-        self.sort_by(shown[place] if place < len(shown) else None)
+        index = shown.index(current) + 1 if current in shown else 0
+        self.sort_by(shown[index] if index < len(shown) else None)
 
     def select(self, record_id: str) -> bool:
         """Move the cursor to a record. Return False if it is not shown."""
@@ -202,9 +207,9 @@ class RecordTable(ScrollView, can_focus=True):
         self._fit()
         # Width 0: lines are cut, and an unchanged size causes no layout.
         self.virtual_size = Size(0, len(self.view) + 1)
-        place = self.view.position_of(self._known) if self._known is not None else None
+        index = self.view.position_of(self._known) if self._known is not None else None
         before = self.cursor
-        after = place if place is not None else max(0, min(before, len(self.view) - 1))
+        after = index if index is not None else max(0, min(before, len(self.view) - 1))
         if after != before:
             self.scroll_to(y=max(0, self.scroll_offset.y + after - before), animate=False)
         with self.prevent(self.Highlighted):

@@ -131,7 +131,7 @@ class RecordView:
         """Return the position of a record; None if it is not shown."""
         if self._positions is None:
             key = self.kind.id_key
-            self._positions = {str(self._records[index][key]): place for place, index in enumerate(self._shown)}
+            self._positions = {str(self._records[index][key]): position for position, index in enumerate(self._shown)}
         return self._positions.get(record_id)
 
     def is_unknown(self, column: Column) -> bool:

@@ -54,9 +54,9 @@ def _wanted(view: RecordView) -> list[list[Any]]:
     """Return the columns with their preferred widths, from a sample of the records."""
     sample = range(min(len(view), SAMPLE))
     wanted: list[list[Any]] = []
-    for place, column in enumerate(view.columns):
+    for index, column in enumerate(view.columns):
         # Omit empty columns, except the first one, which names the record, and the sort column.
-        if place and column is not view.sort_column and view.is_unknown(column):
+        if index and column is not view.sort_column and view.is_unknown(column):
             continue
         texts = (width(safe(column.text(view[position]))) for position in sample)
         wanted.append([column, max(width(column.title) + 2, *texts) if len(sample) else width(column.title) + 2])

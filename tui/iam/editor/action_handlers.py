@@ -1,4 +1,4 @@
-"""Handlers of the editor's actions, named `do_<last part of the id>`. See tui/iam/editor/actions.py."""
+"""Handlers of the editor's actions. See tui/iam/editor/actions.py."""
 
 import asyncio
 from collections.abc import Iterator, Sequence
@@ -193,14 +193,14 @@ async def do_changes(editor: Editor) -> None:
 
 async def do_menu(editor: Editor) -> None:
     """Show every action with its key, its equivalent command, and why it is disabled."""
-    situation = editor.situation()
+    context = editor.action_context()
     entries = [
         Entry(
             action.id,
             action.title,
             _letter(editor.keys, action.id),
-            action.command(situation) or action.help,
-            action.reason(situation),
+            action.command(context) or action.help,
+            action.disabled_reason(context),
         )
         for action in actions.ACTIONS
         if action.id != "editor.menu"
@@ -217,13 +217,13 @@ def _letter(keys: keymap.Keys, action_id: str) -> str:
 def do_help(editor: Editor) -> None:
     from tui.shell.help import Help, Line
 
-    situation = editor.situation()
+    context = editor.action_context()
     sheet = [
         Line(
             "Policy editor",
             " ".join(map(keymap.shown, editor.keys.of(action.id))),
             action.title,
-            action.reason(situation) or action.help,
+            action.disabled_reason(context) or action.help,
         )
         for action in actions.ACTIONS
     ]
@@ -259,10 +259,10 @@ async def do_palette(editor: Editor) -> None:
     from tui.shell.palette import Palette
 
     def entries(typed: str) -> Iterator[Line]:
-        situation = editor.situation()
+        context = editor.action_context()
         for action in actions.ACTIONS:
             if action.id != "editor.palette":
-                reason = action.reason(situation)
+                reason = action.disabled_reason(context)
                 run = partial(editor.perform, action.id)
                 yield Line(action.title, editor.keys.label(action.id), reason or action.help, run, not reason)
 
@@ -276,7 +276,9 @@ async def do_close(editor: Editor) -> None:
     if not editor.draft.changed(editor.pane.text):
         editor.leave(keep=False)
         return
-    can = next(action for action in actions.ACTIONS if action.id == "editor.save").reason(editor.situation())
+    can = next(action for action in actions.ACTIONS if action.id == "editor.save").disabled_reason(
+        editor.action_context()
+    )
     keep = Entry("keep", "Leave and keep the draft", "k", "It is offered when this policy is opened again")
     entries = [
         Entry("save", "Save …", "s", "Shows what changes first", can),
@@ -290,6 +292,6 @@ async def do_close(editor: Editor) -> None:
     elif chosen is not None:
         editor.leave(keep=chosen == "keep")
         if chosen == "keep":
-            door = "policies.edit" if editor.draft.id else "policies.create"
-            key = editor.keys.label(door)
+            route = "policies.edit" if editor.draft.id else "policies.create"
+            key = editor.keys.label(route)
             editor.toast("The draft is kept" + (f": {key} offers it again" if key else ""))

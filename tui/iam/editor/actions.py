@@ -1,20 +1,20 @@
 """The actions of the policy editor, for its bindings, footer, help, menu and palette.
 
 Printable keys work everywhere except in the text and the fields; the other keys work there too.
-`Situation.record` is the state of the draft, from `PolicyEditor.situation`.
+`ActionContext.record` is the state of the draft, from `PolicyEditor.context`.
 """
 
 from collections.abc import Mapping
 
-from tui.shell.action import Action, Situation, line
+from tui.shell.action import Action, ActionContext, line
 
 EDITOR = "editor"
 
 
-def _unsaved(situation: Situation) -> str:
-    draft = situation.record or {}
-    if situation.read_only:
-        return situation.read_only
+def _unsaved(context: ActionContext) -> str:
+    draft = context.record or {}
+    if context.read_only:
+        return context.read_only
     if draft.get("saving"):
         return "it is being saved"
     if draft.get("unreadable"):
@@ -22,16 +22,16 @@ def _unsaved(situation: Situation) -> str:
     return "" if draft.get("changed") else "nothing was changed"
 
 
-def _readable(situation: Situation) -> str:
-    return str((situation.record or {}).get("unreadable") or "")
+def _readable(context: ActionContext) -> str:
+    return str((context.record or {}).get("unreadable") or "")
 
 
-def _problems(situation: Situation) -> str:
-    return "" if (situation.record or {}).get("problems") else "nothing is wrong with the text"
+def _problems(context: ActionContext) -> str:
+    return "" if (context.record or {}).get("problems") else "nothing is wrong with the text"
 
 
-def _examples(situation: Situation) -> str:
-    draft = situation.record or {}
+def _examples(context: ActionContext) -> str:
+    draft = context.record or {}
     if draft.get("at_fault"):
         return f"first mend line {draft['at_fault']}"
     if draft.get("examples"):
@@ -39,15 +39,15 @@ def _examples(situation: Situation) -> str:
     return "the draft stays within what you hold" if draft.get("checked") else "the author check has not answered"
 
 
-def _command(situation: Situation) -> str:
-    draft = situation.record or {}
+def _command(context: ActionContext) -> str:
+    draft = context.record or {}
     if draft.get("id"):
         return line("iam", "policy", "update", str(draft["id"]), "--document", "@FILE")
     return line("iam", "policy", "create", "--name", str(draft.get("name") or "NAME"), "--document", "@FILE")
 
 
-def _simulate(situation: Situation) -> str:
-    tried = (situation.record or {}).get("tried")
+def _simulate(context: ActionContext) -> str:
+    tried = (context.record or {}).get("tried")
     return line("iam", "simulate", "--document", "@FILE", *tried) if tried else ""
 
 
@@ -55,70 +55,134 @@ ACTIONS: tuple[Action, ...] = (
     Action(
         "editor.save",
         "Save",
-        ("ctrl+s", "s"),
-        "save",
-        reason=_unsaved,
+        handler="tui.iam.editor.action_handlers:do_save",
+        keys=("ctrl+s", "s"),
+        footer_label="save",
+        guard=_unsaved,
         command=_command,
         help="Shows what changes, in text and in effect, before it is stored",
-        dialog=True,
+        opens_dialog=True,
         writes=True,
     ),
     Action(
         "editor.view",
         "Next view",
-        ("f6", "v"),
-        "view",
+        handler="tui.iam.editor.action_handlers:do_view",
+        keys=("f6", "v"),
+        footer_label="view",
         command=_simulate,
         help="Rules, coverage, author check, problems; on a narrow screen text and request as well",
     ),
-    Action("editor.request", "Request", ("f3", "r"), "request", help="What the draft is tried on"),
+    Action(
+        "editor.request",
+        "Request",
+        handler="tui.iam.editor.action_handlers:do_request",
+        keys=("f3", "r"),
+        footer_label="request",
+        help="What the draft is tried on",
+    ),
     Action(
         "editor.complete",
         "Complete",
-        ("f2", "ctrl+@"),
-        "complete",
+        handler="tui.iam.editor.action_handlers:do_complete",
+        keys=("f2", "ctrl+@"),
+        footer_label="complete",
         help="What can stand at the cursor; Enter or Tab takes it",
     ),
     Action(
         "editor.problem",
         "Next problem",
-        ("f8", "n"),
-        "problem",
-        reason=_problems,
+        handler="tui.iam.editor.action_handlers:do_problem",
+        keys=("f8", "n"),
+        footer_label="problem",
+        guard=_problems,
         help="To the next line at fault",
     ),
     Action(
         "editor.narrow",
         "Narrow the draft",
-        ("f9", "w"),
-        "narrow",
-        reason=_examples,
+        handler="tui.iam.editor.action_handlers:do_narrow",
+        keys=("f9", "w"),
+        footer_label="narrow",
+        guard=_examples,
         command=lambda s: line("iam", "policy", "check", "--document", "@FILE"),
         help="Takes out of the draft what the chosen counterexample shows you do not hold; undo brings it back",
-        dialog=True,
+        opens_dialog=True,
     ),
     Action(
         "editor.example",
         "Try the counterexample",
-        ("f5", "t"),
-        reason=_examples,
+        handler="tui.iam.editor.action_handlers:do_example",
+        keys=("f5", "t"),
+        guard=_examples,
         help="Puts the chosen counterexample into the request; once more brings the former request back",
     ),
     Action(
         "editor.external",
         "Open in $EDITOR",
-        ("f4", "e"),
-        "$EDITOR",
-        reason=lambda s: "a browser is no terminal that could be handed to an editor" if s.browser else "",
+        handler="tui.iam.editor.action_handlers:do_external",
+        keys=("f4", "e"),
+        footer_label="$EDITOR",
+        guard=lambda s: "a browser is no terminal that could be handed to an editor" if s.browser else "",
         help="The same text in the editor of your own; what it leaves comes back here",
     ),
-    Action("editor.format", "Format", ("f7", "f"), help="Lays the text out anew; its meaning stays"),
-    Action("editor.template", "Begin with a template", ("m",), help="Replaces the text", dialog=True),
-    Action("editor.changes", "Gained and lost", ("c",), reason=_readable, help="Operations the draft gives and takes"),
-    Action("editor.palette", "Palette", ("ctrl+p", ":"), dialog=True, help="Everything that can be done, by name"),
-    Action("editor.menu", "Actions", ("f10", "x"), "actions", dialog=True, help="What can be done here"),
-    Action("editor.help", "Help", ("f1", "?"), "help", dialog=True),
-    Action("editor.close", "Leave", ("ctrl+g", "q"), "leave", help="Asks when something is not saved", dialog=True),
+    Action(
+        "editor.format",
+        "Format",
+        handler="tui.iam.editor.action_handlers:do_format",
+        keys=("f7", "f"),
+        help="Lays the text out anew; its meaning stays",
+    ),
+    Action(
+        "editor.template",
+        "Begin with a template",
+        handler="tui.iam.editor.action_handlers:do_template",
+        keys=("m",),
+        help="Replaces the text",
+        opens_dialog=True,
+    ),
+    Action(
+        "editor.changes",
+        "Gained and lost",
+        handler="tui.iam.editor.action_handlers:do_changes",
+        keys=("c",),
+        guard=_readable,
+        help="Operations the draft gives and takes",
+    ),
+    Action(
+        "editor.palette",
+        "Palette",
+        handler="tui.iam.editor.action_handlers:do_palette",
+        keys=("ctrl+p", ":"),
+        help="Everything that can be done, by name",
+        opens_dialog=True,
+    ),
+    Action(
+        "editor.menu",
+        "Actions",
+        handler="tui.iam.editor.action_handlers:do_menu",
+        keys=("f10", "x"),
+        footer_label="actions",
+        help="What can be done here",
+        opens_dialog=True,
+    ),
+    Action(
+        "editor.help",
+        "Help",
+        handler="tui.iam.editor.action_handlers:do_help",
+        keys=("f1", "?"),
+        footer_label="help",
+        opens_dialog=True,
+    ),
+    Action(
+        "editor.close",
+        "Leave",
+        handler="tui.iam.editor.action_handlers:do_close",
+        keys=("ctrl+g", "q"),
+        footer_label="leave",
+        help="Asks when something is not saved",
+        opens_dialog=True,
+    ),
 )
 
 BY_ID: Mapping[str, Action] = {action.id: action for action in ACTIONS}

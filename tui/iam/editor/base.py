@@ -12,7 +12,7 @@ from tui.iam.editor.document import Draft
 from tui.iam.editor.evaluation import Answer, Findings, Live
 from tui.iam.editor.request_form import RequestForm
 from tui.iam.editor.text_pane import PolicyText
-from tui.shell.action import Situation
+from tui.shell.action import ActionContext
 from tui.shell.keymap import Keys
 from tui.state.notices import Severity
 from tui.state.workspace import Workspace
@@ -73,7 +73,7 @@ class EditorBase(Protocol):
 
     def show_view(self, view: str) -> None: ...
 
-    def situation(self) -> Situation: ...
+    def action_context(self) -> ActionContext: ...
 
     def toast(self, words: str, severity: Severity = "information") -> None: ...
 

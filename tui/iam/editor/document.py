@@ -126,7 +126,7 @@ class Draft:
         return text != self.base
 
     def record(self, text: str, **more: Any) -> dict[str, Any]:
-        """Return the state of the draft for the actions (`Situation.record`)."""
+        """Return the state of the draft for the actions (`ActionContext.record`)."""
         # A new policy can be saved without a change.
         changed = self.changed(text) or self.policy is None
         return {"id": self.id, "name": self.name, "changed": changed, **more}

@@ -20,7 +20,7 @@ from client.api import analysis
 from client.errors import FrostError
 from client.tables.columns import Record
 from client.text import safe
-from tui.iam.editor import action_handlers, actions, json_scanner, panel, request, save
+from tui.iam.editor import actions, json_scanner, panel, request, save
 from tui.iam.editor.autosave import Keeping
 from tui.iam.editor.base import Saved
 from tui.iam.editor.completion import Catalogue
@@ -32,7 +32,7 @@ from tui.iam.editor.request_form import FieldInput, RequestForm
 from tui.iam.editor.text_pane import PolicyText
 from tui.iam.editor.verdict import Verdict
 from tui.shell import keymap
-from tui.shell.action import Situation
+from tui.shell.action import ActionContext
 from tui.shell.footer import Footer, Key, TooSmall
 from tui.shell.header import Header, facts
 from tui.state.notices import Severity
@@ -214,16 +214,16 @@ class PolicyEditor(Resting, Screen[Saved | None]):
         self.show_keys()
 
     def show_keys(self) -> None:
-        situation = self.situation()
+        context = self.action_context()
         typing = self.focused is self.pane or isinstance(self.focused, FieldInput)
         entries = []
         for action in actions.ACTIONS:
             keys = [key for key in self.keys.of(action.id) if not (typing and keymap.typed(key))]
-            if action.word and keys:
+            if action.footer_label and keys:
                 letter = next((key for key in keys if keymap.typed(key)), keys[0])
                 label = keymap.shown(letter)
-                enabled = not action.reason(situation)
-                entries.append(Key(action.id, label, action.word, enabled, always=action.id in ALWAYS))
+                enabled = not action.disabled_reason(context)
+                entries.append(Key(action.id, label, action.footer_label, enabled, always=action.id in ALWAYS))
         self.query_one(Footer).show(entries)
 
     def show_view(self, view: str) -> None:
@@ -257,7 +257,7 @@ class PolicyEditor(Resting, Screen[Saved | None]):
             verdict.fit(cells - 2, room=self.app.size.height >= ROOMY)
             verdict.refresh()
 
-    def situation(self) -> Situation:
+    def action_context(self) -> ActionContext:
         """Return the state that determines which actions are enabled."""
         found = self.found
         record = self.draft.record(
@@ -269,10 +269,10 @@ class PolicyEditor(Resting, Screen[Saved | None]):
             examples=len(found.examples),
             checked=found.check is not None,
         )
-        return Situation(
-            place=actions.EDITOR,
+        return ActionContext(
+            screen=actions.EDITOR,
             record=record,
-            context=self.workspace.context,
+            context_name=self.workspace.context,
             tenant=self.tenant_id,
             read_only=self.workspace.read_only,
             browser=self.app.is_web,
@@ -388,10 +388,10 @@ class PolicyEditor(Resting, Screen[Saved | None]):
     def perform(self, action_id: str) -> None:
         """Run an action, or show why it is disabled."""
         action = actions.BY_ID[action_id]
-        if reason := action.reason(self.situation()):
+        if reason := action.disabled_reason(self.action_context()):
             self.toast(f"{action.title}: {reason}", "warning")
             return
-        result = getattr(action_handlers, action.method)(self)
+        result = action.run(self)
         if inspect.isawaitable(result):
             self.run_worker(self._finish(action.title, result), group=action_id, exit_on_error=False)
 

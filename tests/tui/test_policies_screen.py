@@ -1,4 +1,4 @@
-"""The policies place on the real platform: rules, attachments, versions, the way back, and deleting."""
+"""The policies screen on the real platform: rules, attachments, versions, the way back, and deleting."""
 
 import asyncio
 
@@ -50,10 +50,10 @@ async def test_a_column_is_filtered_by_what_it_shows_and_by_what_stands_for_it(
     async with opened(shared, monkeypatch) as ui:
         await ui.press("2")
         await ui.expect("7 policies")
-        place = ui.app.frame.place
-        assert place is not None
-        place.set_filter(line)
-        view = place.table.view
+        screen = ui.app.frame.current
+        assert screen is not None
+        screen.set_filter(line)
+        view = screen.table.view
         cell = next(one for one in view.columns if one.key == column)
         assert 0 < len(view) < view.total
         assert all(shown in cell.text(record) for record in view)

@@ -1,4 +1,4 @@
-"""The activity place on the real platform: what was done, by whom, what hangs on it; and who is told why not."""
+"""The activity screen on the real platform: what was done, by whom, what hangs on it; and who is told why not."""
 
 import pytest
 
@@ -53,14 +53,14 @@ async def test_new_entries_come_on_top_and_the_cursor_stays_on_its_own(
         await activity(ui)
         await ui.expect("contracto")
         await ui.press("j", "j")
-        place = ui.app.frame.place
-        assert place is not None
-        assert place.record is not None
-        before = place.record["id"]
+        screen = ui.app.frame.current
+        assert screen is not None
+        assert screen.record is not None
+        before = screen.record["id"]
         rename(demo, "Web [/x] Shop")
         await ui.press("r")
         await ui.expect("41 entries")
-        assert place.record["id"] == before
+        assert screen.record["id"] == before
         await ui.expect("1 newer ↑")
         await ui.press("g")
         await ui.until(lambda: "newer" not in ui.text, "no mark")
@@ -165,8 +165,8 @@ async def test_what_the_place_does_not_list_is_not_gone_to_and_one_is_told_why(
             assert demo.request("DELETE", path, token=demo.token()).status in (200, 204)
         await ui.press("t")
         await ui.expect_toast(words)
-        assert ui.app.frame.place is not None
-        assert ui.app.frame.place.NAME == "activity"
+        assert ui.app.frame.current is not None
+        assert ui.app.frame.current.NAME == "activity"
 
 
 async def test_the_organizations_own_entries_are_a_key_away_and_esc_leads_back(
@@ -217,7 +217,7 @@ async def test_only_the_newest_are_read_until_older_ones_are_wanted(
         await ui.expect("20 entries", "the newest ones")
         await ui.press("G")
         await ui.expect("40 entries")
-        table = ui.app.frame.place.query_one(RecordTable)  # type: ignore[union-attr]
+        table = ui.app.frame.current.query_one(RecordTable)  # type: ignore[union-attr]
         assert table.cursor == 19
 
 
@@ -226,7 +226,7 @@ async def test_tab_offers_of_the_activity_what_can_be_done_there(shared: Home, m
         await ui.expect_head("Web Shop")
 
         def offered() -> list[str]:
-            return candidates(ui.app.workspace, "activity", ui.app.frame.situation())
+            return candidates(ui.app.workspace, "activity", ui.app.frame.action_context())
 
         assert offered() == ["activity", "activity.older", "activity.organization", "app.activity"]
         await activity(ui)

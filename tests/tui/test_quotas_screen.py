@@ -25,8 +25,8 @@ async def quotas(ui: Ui) -> Ui:
 
 async def on(ui: Ui, resource_type: str) -> None:
     """The cursor on a quota."""
-    assert ui.app.frame.place is not None
-    ui.app.frame.place.select(resource_type)
+    assert ui.app.frame.current is not None
+    ui.app.frame.current.select(resource_type)
     await ui.pilot.pause()
 
 
@@ -231,7 +231,7 @@ async def test_what_is_copied_is_the_row_its_type_and_the_equal_commands(
         await ui.press("i")
         await ui.expect_toast("Copied id")
         assert ui.app.clipboard == "volume_storage"
-        copies = ui.app.frame.place.copies()  # type: ignore[union-attr]
+        copies = ui.app.frame.current.copies()  # type: ignore[union-attr]
         assert copies["row"].split("\t")[:3] == ["volume_storage", "4280 GB", "4500 GB"]
         await ui.press("x")
         await ui.expect("Actions", "What if", "frost tenant quota")

@@ -89,11 +89,11 @@ async def test_a_rename_acts_at_once_and_undo_puts_the_former_name_back(
         await ui.press("ctrl+a", "ctrl+k")
         await ui.type("Data Ocean")
         await ui.press(ENTER)
-        await ui.expect_toast("Renamed Data Lake to Data Ocean · z takes it back")
+        await ui.expect_toast("Renamed Data Lake to Data Ocean · z to undo")
         await ui.expect("Data Ocean")
         await ui.expect_cursor("Data Ocean")
         await ui.press("z")
-        await ui.expect_toast("Taken back")
+        await ui.expect_toast("Undone")
         await ui.until(lambda: ui.under_cursor == "Data Lake", "the former name")
         assert demo.json("tenant", "list")["items"][0]["displayName"] == "Data Lake"
 

@@ -1,4 +1,4 @@
-"""The catalogue place on the real platform: filter, who may do something, what a key sees."""
+"""The catalogue screen on the real platform: filter, who may do something, what a key sees."""
 
 from functools import partial
 
@@ -61,8 +61,8 @@ async def test_an_api_key_reads_the_catalogue_and_elsewhere_is_told_that_a_perso
         await ui.expect_head("API key")
         await ui.press("4")
         await ui.expect("528 operations")
-        for place in "23":
-            await ui.press(place)
+        for digit in "23":
+            await ui.press(digit)
             await ui.expect("groups and policies need a", "person who is signed in.")
         await ui.press("n")
         await ui.expect_toast("New group: this context works with an API key")
@@ -87,6 +87,6 @@ def test_twenty_thousand_operations_are_filtered_with_little_work() -> None:
         view.set_filter("")
     assert max(best.values()) < 2, best
     view.set_filter("res131:act13")
-    assert [view[place]["name"] for place in range(len(view))] == [
+    assert [view[index]["name"] for index in range(len(view))] == [
         row["name"] for row in rows if "res131:act13" in str(row["name"])
     ]

@@ -55,7 +55,7 @@ async def test_a_group_is_made_gets_two_keys_and_a_policy_and_each_effect_is_see
         await ui.expect_toast("Attached look at compute to night watch (group)")
         await ui.expect("Policies  1")
         await ui.press("z")
-        await ui.expect_toast("Taken back: detached look at compute from night watch (group)")
+        await ui.expect_toast("Undone: detached look at compute from night watch (group)")
         await ui.expect("Policies  0")
     group = next(one for one in Desk(demo).items("group", "list") if one["name"] == "night watch")
     assert (group["memberCount"], group["policyCount"]) == (2, 0)

@@ -61,8 +61,8 @@ async def test_ending_all_asks_with_no_first_and_then_signs_in_again_with_the_vi
         await ui.press(ENTER)
         await ui.expect_toast("Signed in to local")
         await ui.expect("1 session", "this one, now")
-        assert ui.app.frame.place is not None
-        assert ui.app.frame.place.NAME == "sessions"
+        assert ui.app.frame.current is not None
+        assert ui.app.frame.current.NAME == "sessions"
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""The API keys place on the real platform: what is seen of a key, and how one is ended."""
+"""The API keys screen on the real platform: what is seen of a key, and how one is ended."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
@@ -127,7 +127,7 @@ async def test_the_navigation_marks_the_place_from_which_the_access_view_was_ent
         await ui.cursor_on("deploy-pipeline")
         await ui.press(ENTER)
         await ui.expect("What deploy-pipeline may do", "▌6 API keys")
-        assert ui.app.workspace.state.place == "api-keys"
+        assert ui.app.workspace.state.screen == "api-keys"
         await ui.press("escape")
         await ui.expect("16 API keys", "▌6 API keys")
         await ui.press("left_square_bracket")
@@ -153,8 +153,8 @@ async def test_enter_and_the_letter_both_refuse_the_access_of_a_key_of_another_t
         await ui.type(":api-keys.access deploy-pipeline")
         await ui.press(ENTER)
         await ui.expect_toast("this key belongs to Web Shop: use that tenant first")
-        assert ui.app.frame.place is not None
-        assert ui.app.frame.place.NAME == "api-keys"
+        assert ui.app.frame.current is not None
+        assert ui.app.frame.current.NAME == "api-keys"
 
 
 @pytest.mark.slow
@@ -184,7 +184,7 @@ async def test_revoking_asks_with_no_first_and_the_key_is_refused_at_once(
         await ui.press("o")
         await ui.expect_toast("only an active key is rotated, and this one is revoked")
         await ui.press("z")
-        await ui.expect_toast("nothing to take back: revoking an API key stays")
+        await ui.expect_toast("nothing to undo: revoking an API key cannot be undone")
 
 
 @pytest.mark.slow
@@ -226,14 +226,14 @@ async def test_the_longest_idle_keys_stand_last_and_downwards_those_never_used_f
     async with opened(shared, monkeypatch) as ui:
         await ui.press("6")
         await ui.expect("16 API keys")
-        assert ui.app.frame.place is not None
-        view = ui.app.frame.place.table.view
-        ui.app.frame.place.do_sort("idle")
+        assert ui.app.frame.current is not None
+        view = ui.app.frame.current.table.view
+        ui.app.frame.current.do_sort("idle")
         await ui.expect("Idle ▲")
-        names = [str(view[place]["name"]) for place in range(16)]
+        names = [str(view[index]["name"]) for index in range(16)]
         assert (names[0], names[12]) == ("status-page", "old-deploy")
         assert set(names[13:]) == {EVIL, "compute-all", "newsroom-writer"}
-        ui.app.frame.place.do_sort("idle")
+        ui.app.frame.current.do_sort("idle")
         await ui.expect("Idle ▼")
         assert str(view[3]["name"]) == "old-deploy"
 
@@ -268,7 +268,9 @@ async def test_a_context_whose_key_is_refused_is_not_asked_to_sign_in(
         await ui.expect("The API key is refused")
         await ui.heard()
         await ui.press(ENTER)
-        await ui.until(lambda: ui.app.frame.place is not None and ui.app.frame.place.NAME == "contexts", "the contexts")
+        await ui.until(
+            lambda: ui.app.frame.current is not None and ui.app.frame.current.NAME == "contexts", "the contexts"
+        )
 
 
 async def test_in_a_read_only_start_the_keys_stay_and_say_why(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -286,8 +288,8 @@ async def test_with_an_api_key_the_places_say_that_a_person_is_needed(
     await use_key(demo, "tenant-reader")
     async with opened(demo, monkeypatch) as ui:
         await ui.expect_head("API key")
-        for place, press, title in (("6", "n", "New API key"), ("7", "delete", "End every session")):
-            await ui.press(place)
+        for digit, press, title in (("6", "n", "New API key"), ("7", "delete", "End every session")):
+            await ui.press(digit)
             await ui.expect("This context works with an API key", "person who is signed in.")
             await ui.gone("0 API keys")
             await ui.gone("0 sessions")

@@ -1,4 +1,4 @@
-"""The default tags place: the set with its draft, what is said of it, previews; nothing is stored here."""
+"""The default tags screen: the set with its draft, what is said of it, previews; nothing is stored here."""
 
 import json
 
@@ -202,10 +202,10 @@ async def test_a_preview_counts_by_type_key_and_reason_of_the_stored_set_and_of_
         summary = told["summary"]
         await ui.expect(f"{summary['updated']:,} would change")
         await ui.expect("managed service", "Failing:" if summary["failed"] else "Skipped:")
-        place = ui.app.frame.place
-        assert place is not None
-        assert [row["resourceType"] for row in place.records()] == list(told["byType"])
-        for row in place.records():
+        screen = ui.app.frame.current
+        assert screen is not None
+        assert [row["resourceType"] for row in screen.records()] == list(told["byType"])
+        for row in screen.records():
             assert {name: row[name] for name in told["byType"]["instance"]} == told["byType"][row["resourceType"]]
         await ui.press("d")
         await ui.expect("Lack the key", "Looked at")
@@ -236,12 +236,12 @@ async def test_the_copy_menu_gives_the_tags_and_the_equal_commands(
         await ui.press("y")
         await ui.expect("command: save the set", "command: preview an apply", "command: what the set was")
         await ui.press("escape")
-        place = ui.app.frame.place
-        assert place is not None
-        assert place.copies()["row"] == "env=prod"
-        assert json.loads(place.copies()["JSON"]) == {"env": "prod"}
-        situation = ui.app.frame.situation()
-        command = actions.BY_ID["default-tags.save"].command(situation)
+        screen = ui.app.frame.current
+        assert screen is not None
+        assert screen.copies()["row"] == "env=prod"
+        assert json.loads(screen.copies()["JSON"]) == {"env": "prod"}
+        context = ui.app.frame.action_context()
+        command = actions.BY_ID["default-tags.save"].command(context)
         assert command.startswith("frost tenant default-tags set --tag cost-center=eu.team:42 --tag env=prod")
 
 

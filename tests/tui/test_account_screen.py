@@ -9,7 +9,7 @@ from client.operations import REREAD_SECONDS
 from tests.acceptance.people import MEMBER
 from tests.homes import Home
 from tests.tui.screens import Ui, opened
-from tests.tui.test_sessions_place import questions
+from tests.tui.test_sessions_screen import questions
 
 ENTER = "enter"
 

@@ -1,0 +1,128 @@
+"""Actions of the contexts screen."""
+
+from tui.shell.action import Action, ActionContext, Record, line
+from tui.shell.guards import about_record, all_of, selected
+
+# --- guards ----------------------------------------------------------------------------------------------------------
+
+
+@about_record
+def _is_other_context(context: ActionContext, record: Record) -> str:
+    return "this context is already in use" if record.get("name") == context.context_name else ""
+
+
+@about_record
+def _is_unused(context: ActionContext, record: Record) -> str:
+    in_use = record.get("name") == context.context_name
+    return "this context is in use: use another one first" if in_use else ""
+
+
+@about_record
+def _has_session(_: ActionContext, record: Record) -> str:
+    return "" if record.get("credential") == "session" else "nobody is signed in in this context"
+
+
+@about_record
+def _has_no_api_key(_: ActionContext, record: Record) -> str:
+    api_key = record.get("credential") == "api_key"
+    return "this context has an API key; it needs no sign-in" if api_key else ""
+
+
+# --- commands --------------------------------------------------------------------------------------------------------
+
+
+def _use(context: ActionContext) -> str:
+    return line("config", "use-context", str(context.record["name"])) if context.record is not None else ""
+
+
+def _create(_: ActionContext) -> str:
+    return line("login", "--context", "NAME", "--endpoint", "URL")
+
+
+def _edit(context: ActionContext) -> str:
+    if context.record is None:
+        return ""
+    return line("config", "set", "api_endpoint", str(context.record.get("api_endpoint", "")))
+
+
+def _sign_in(context: ActionContext) -> str:
+    name = str((context.record or {}).get("name", ""))
+    return line("login", "--device", *(["--context", name] if name else []))
+
+
+def _sign_out(context: ActionContext) -> str:
+    return line("logout", "--context", str((context.record or {}).get("name", "")))
+
+
+CONTEXT_ACTIONS: tuple[Action, ...] = (
+    Action(
+        "contexts.use",
+        "Use context",
+        handler="tui.contexts.screen:Contexts.do_use",
+        keys=("u",),
+        footer_label="use",
+        guard=all_of(selected, _is_other_context),
+        command=_use,
+        help="Its endpoint and credentials count from now on; Enter does the same",
+        accepts_record_argument=True,
+        writes=True,
+    ),
+    Action(
+        "contexts.create",
+        "Create context",
+        handler="tui.contexts.screen:Contexts.do_create",
+        keys=("n",),
+        footer_label="new",
+        command=_create,
+        help="A platform by a name of your own, with its endpoint and region",
+        opens_dialog=True,
+        writes=True,
+    ),
+    Action(
+        "contexts.edit",
+        "Edit endpoint and region",
+        handler="tui.contexts.screen:Contexts.do_edit",
+        keys=("e",),
+        footer_label="edit",
+        guard=selected,
+        command=_edit,
+        opens_dialog=True,
+        writes=True,
+    ),
+    Action(
+        "contexts.sign_in",
+        "Sign in",
+        handler="tui.contexts.screen:Contexts.do_sign_in",
+        keys=("i",),
+        footer_label="sign in",
+        guard=all_of(selected, _has_no_api_key),
+        command=_sign_in,
+        help="With a code confirmed in a browser; the local platform needs none",
+        accepts_record_argument=True,
+        writes=True,
+    ),
+    Action(
+        "contexts.sign_out",
+        "Sign out",
+        handler="tui.contexts.screen:Contexts.do_sign_out",
+        keys=("o",),
+        footer_label="sign out",
+        guard=all_of(selected, _has_session),
+        command=_sign_out,
+        help="Ends the session on the platform and forgets it here",
+        opens_dialog=True,
+        accepts_record_argument=True,
+        writes=True,
+    ),
+    Action(
+        "contexts.delete",
+        "Delete context",
+        handler="tui.contexts.screen:Contexts.do_delete",
+        keys=("delete",),
+        footer_label="delete",
+        guard=all_of(selected, _is_unused),
+        help="With its stored credentials; asks first",
+        opens_dialog=True,
+        writes=True,
+    ),
+)

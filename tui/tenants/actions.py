@@ -1,0 +1,97 @@
+"""Actions of the tenants screen."""
+
+from tui.shell.action import Action, ActionContext, Record, line
+from tui.shell.guards import MANAGERS, about_record, all_of, selected
+
+# --- guards ----------------------------------------------------------------------------------------------------------
+
+
+def _can_create(context: ActionContext) -> str:
+    if context.identity_known and not context.creatable:
+        return "only an owner or admin of an organization creates tenants"
+    return ""
+
+
+@about_record
+def _manages_tenant(_: ActionContext, tenant: Record) -> str:
+    if tenant.get("role") in (None, *MANAGERS):
+        return ""
+    return f"only an owner or admin of {tenant.get('organizationName', 'the organization')} renames it"
+
+
+@about_record
+def _is_other_tenant(context: ActionContext, tenant: Record) -> str:
+    return "this tenant is already in use" if tenant.get("id") == context.tenant else ""
+
+
+# --- commands --------------------------------------------------------------------------------------------------------
+
+
+def _use(context: ActionContext) -> str:
+    return line("tenant", "use", str(context.record["id"])) if context.record is not None else ""
+
+
+def _rename(context: ActionContext) -> str:
+    if context.record is None:
+        return ""
+    return line("tenant", "rename", str(context.record["id"]), "--name", str(context.record["displayName"]))
+
+
+def _create(context: ActionContext) -> str:
+    organization = str((context.record or {}).get("organizationId", ""))
+    words = ["tenant", "create", "--name", "NAME"]
+    return line(*words, *(["--organization", organization] if organization in context.creatable else []))
+
+
+def _default_tags(context: ActionContext) -> str:
+    return line("tenant", "default-tags", "get", "--tenant", str((context.record or {}).get("id", "")))
+
+
+TENANT_ACTIONS: tuple[Action, ...] = (
+    Action(
+        "tenants.use",
+        "Use tenant",
+        handler="tui.tenants.screen:Tenants.do_use",
+        keys=("u",),
+        footer_label="use",
+        guard=all_of(selected, _is_other_tenant),
+        command=_use,
+        help="Work in it from now on, here and in commands; Enter does the same",
+        accepts_record_argument=True,
+    ),
+    Action(
+        "tenants.create",
+        "Create tenant",
+        handler="tui.tenants.screen:Tenants.do_create",
+        keys=("n",),
+        footer_label="new",
+        guard=_can_create,
+        command=_create,
+        help="Provisioning is shown step by step",
+        opens_dialog=True,
+        writes=True,
+    ),
+    Action(
+        "tenants.rename",
+        "Rename tenant",
+        handler="tui.tenants.screen:Tenants.do_rename",
+        keys=("e",),
+        footer_label="rename",
+        guard=all_of(selected, _manages_tenant),
+        command=_rename,
+        help="Id and slug stay; can be undone",
+        opens_dialog=True,
+        writes=True,
+    ),
+    Action(
+        "tenants.default_tags",
+        "Default tags of the tenant",
+        handler="tui.tenants.screen:Tenants.do_default_tags",
+        keys=("t",),
+        footer_label="tags",
+        guard=selected,
+        command=_default_tags,
+        help="What its new resources get, and applying that to the others; works in that tenant from then on",
+        accepts_record_argument=True,
+    ),
+)
