@@ -63,9 +63,9 @@ def activity(
             raise usage(f"{flag} needs a value, an empty one was given")
     begin = ""
     if since is not None:
-        from client import when
+        from client import times
 
-        begin = when.instant_text(since, "--since")
+        begin = times.past_instant_text(since, "--since")
     which = calls.Which(operation or "", actor or "", outcome or "", begin, target or "")
     if org:
         of = quota_options.organization_id(run, organization, "entries")

@@ -93,11 +93,11 @@ def export(run: Invocation, file: str, before: str | None, data_dir: str | None)
     line (JSON Lines); it ends with 1 when there is none. The log is not changed: `frost platform audit drop FILE`
     removes the entries from it.
     """
-    from client import when
+    from client import times
 
     if before is None:
         raise usage("--before is required (frost platform audit export)")
-    until, path = when.instant_text(before, "--before"), _path(file, "FILE", "export")
+    until, path = times.past_instant_text(before, "--before"), _path(file, "FILE", "export")
     driver = run.driver(staff_of(data_dir, "frost platform audit export", starts=True))
     proofs = list[Mapping[str, Any]]()
     with audit_file.create(path) as out:
