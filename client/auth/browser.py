@@ -32,7 +32,7 @@ _PAGE = (
 )
 
 
-class Attempt:
+class AuthorizationCodeFlow:
     """A sign-in attempt. A context manager, which closes the listener at the end.
 
     Args:
@@ -84,7 +84,7 @@ class Attempt:
         digest = hashlib.sha256(self._verifier.encode("ascii")).digest()
         query = {
             "response_type": "code",
-            **self._provider.asked,
+            **self._provider.common_parameters,
             "redirect_uri": self.redirect_uri,
             "scope": self._provider.scope,
             "state": self._state,
@@ -98,7 +98,7 @@ class Attempt:
         mark = "&" if urlsplit(self._provider.authorization).query else "?"
         return f"{self._provider.authorization}{mark}{urlencode(query)}"
 
-    def deliver(self, location: str) -> None:
+    def accept_redirect(self, location: str) -> None:
         """Send the local platform's redirect to the listener, as a browser would."""
         from http.client import HTTPConnection
 
@@ -140,7 +140,7 @@ class Attempt:
             "code": code,
             "redirect_uri": self.redirect_uri,
             "code_verifier": self._verifier,
-            **self._provider.asked,
+            **self._provider.common_parameters,
         }
 
     def check_id_token(self, tokens: Mapping[str, Any]) -> None:
@@ -192,7 +192,7 @@ class _Listener(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 64
 
-    def __init__(self, attempt: Attempt, port: int) -> None:
+    def __init__(self, attempt: AuthorizationCodeFlow, port: int) -> None:
         # Otherwise a fixed port is unavailable for a minute after a sign-in. On Windows, the option shares the port.
         self.allow_reuse_address = port != 0 and os.name == "posix"
         super().__init__(("127.0.0.1", port), _Handler)
@@ -241,10 +241,10 @@ class _Handler(BaseHTTPRequestHandler):
 def _claims(token: object) -> dict[str, Any]:
     try:
         body = str(token).split(".")[1]
-        found = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
+        claims = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
     except (IndexError, ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return claims if isinstance(claims, dict) else {}
 
 
 def _refusal(message: str) -> FrostError:

@@ -86,13 +86,13 @@ def _updated(backend: Any, entry: str, changes: Mapping[str, Any]) -> tuple[str,
 def _secrets(backend: Any, entry: str) -> dict[str, Any]:
     text = backend.get_password(SERVICE, entry)
     try:
-        found = json.loads(text) if text else {}
+        members = json.loads(text) if text else {}
     except ValueError:
-        found = {}
-    if not isinstance(found, dict):
+        members = {}
+    if not isinstance(members, dict):
         return {}
-    secrets = {name: found[name] for name in _MEMBERS if isinstance(found.get(name), str)}
-    expires = found.get("expires_at")
+    secrets = {name: members[name] for name in _MEMBERS if isinstance(members.get(name), str)}
+    expires = members.get("expires_at")
     return {**secrets, "expires_at": expires} if type(expires) is int else secrets
 
 

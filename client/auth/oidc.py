@@ -40,11 +40,10 @@ def discover(connection: Connection) -> Provider:
     Raises:
         FrostError: The platform or the provider is unreachable (exit 7), or a response is invalid (exit 1 or 2).
     """
-    pass
     from client.transport.blocking_client import OneShot
 
-    told = OneShot(connection).call(cli_config())
-    issuer, client_id, resource = told.get("issuer"), told.get("clientId"), told.get("resource", "")
+    config = OneShot(connection).call(cli_config())
+    issuer, client_id, resource = config.get("issuer"), config.get("clientId"), config.get("resource", "")
     if not isinstance(issuer, str) or not issuer:
         raise _unfit("the platform names no identity provider")
     if not isinstance(client_id, str) or not client_id:
@@ -62,12 +61,12 @@ def discover(connection: Connection) -> Provider:
         raise _unfit(f"the discovery document of {safe(issuer, 200)} is another issuer's")
 
     def endpoint(name: str) -> str:
-        found = document.get(name, "")
-        if not isinstance(found, str):
+        url = document.get(name, "")
+        if not isinstance(url, str):
             raise _unfit(f"{name} of the identity provider is not a URL")
-        if found:
-            _check_host(connection, name, found, route)
-        return found
+        if url:
+            _check_host(connection, name, url, route)
+        return url
 
     token = endpoint("token_endpoint")
     if not token:
@@ -87,9 +86,9 @@ def discover(connection: Connection) -> Provider:
     )
 
 
-def _known(wanted: Sequence[str], supported: object) -> list[str]:
+def _known(values: Sequence[str], supported: object) -> list[str]:
     """Return the supported values; all of them if the provider does not list them."""
-    return [one for one in wanted if not isinstance(supported, list) or one in supported]
+    return [one for one in values if not isinstance(supported, list) or one in supported]
 
 
 def is_platforms_own(connection: Connection, provider: Provider) -> bool:
@@ -181,23 +180,23 @@ def _check_host(connection: Connection, name: str, url: str, issuer: Endpoint) -
 
 def _object(reply: Reply) -> dict[str, Any] | None:
     try:
-        found = json.loads(reply.body)
+        document = json.loads(reply.body)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return document if isinstance(document, dict) else None
 
 
 def _token(tokens: Mapping[str, Any], name: str) -> str:
-    found = tokens.get(name, "")
+    token = tokens.get(name, "")
     if (
-        not isinstance(found, str)
-        or not found.isascii()
-        or not found.isprintable()
-        or " " in found
-        or len(found) > 16384
+        not isinstance(token, str)
+        or not token.isascii()
+        or not token.isprintable()
+        or " " in token
+        or len(token) > 16384
     ):
         raise _unfit(f"the identity provider's {name} is not a token")
-    return found
+    return token
 
 
 def _unfit(message: str) -> FrostError:

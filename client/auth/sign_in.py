@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from client.auth import credential_store, oidc
 from client.auth.credential_store import Credential
-from client.auth.device_code import DeviceCode, device_codes, polled
+from client.auth.device_code import DeviceCode, device_codes, poll_for_tokens
 from client.errors import Exit, FrostError, usage
 from client.text import safe
 
@@ -27,7 +27,7 @@ def sign_in_device(
     email: str | None = None,
     on_code: Callable[[DeviceCode], None] = lambda code: None,
     cancelled: threading.Event | None = None,
-    before_keeping: Callable[[], None] = lambda: None,
+    before_store: Callable[[], None] = lambda: None,
 ) -> None:
     """Sign in by device code and store the session; may add to `connection.notices`.
 
@@ -38,13 +38,13 @@ def sign_in_device(
         email: Another person than the socket's owner; only on the local platform.
         on_code: Shows the code; called in this thread.
         cancelled: Stops the wait when set.
-        before_keeping: Called when the session exists, before it is stored; writes a new context.
+        before_store: Called when the session exists, before it is stored; writes a new context.
 
     Raises:
         FrostError: Refused or expired (exit 3), cancelled (exit 130), or no response (exit 7).
     """
     session = _by_device(connection, email, on_code, cancelled or threading.Event())
-    _begin(connection, session, before_keeping)
+    _finish(connection, session, before_store)
 
 
 def _by_device(
@@ -58,7 +58,7 @@ def _by_device(
             "the identity provider has no device codes", code="SIGN_IN_REFUSED", hint="use: frost login --browser"
         )
     try:
-        form = {**provider.asked, "scope": provider.scope, "device": device_name()}
+        form = {**provider.common_parameters, "scope": provider.scope, "device": device_name()}
         if not own:
             # RFC 8628 has no `prompt`, but providers support `max_age`, which requires a new authentication. Not 0:
             # oidc-provider reads that as `prompt=login`, which it then drops.
@@ -70,7 +70,7 @@ def _by_device(
             oidc.post(connection, provider.device_authorization.rpartition("/")[0] + "/device/approve", approval)
         else:
             on_code(code)
-        tokens = polled(connection, provider, device_code, code, stop, at_once=own)
+        tokens = poll_for_tokens(connection, provider, device_code, code, stop, at_once=own)
     except oidc.Refused as error:
         raise _refused(error, email) from None
     return oidc.session_from(tokens)
@@ -82,7 +82,7 @@ def sign_in_browser(
     email: str | None = None,
     open_url: Callable[[str], None] = lambda url: None,
     cancelled: threading.Event | None = None,
-    before_keeping: Callable[[], None] = lambda: None,
+    before_store: Callable[[], None] = lambda: None,
 ) -> None:
     """Sign in with code and PKCE over a loopback redirect, and store the session.
 
@@ -95,7 +95,7 @@ def sign_in_browser(
     Raises:
         FrostError: Refused (exit 3), cancelled (exit 130), or timed out after 5 minutes (exit 7).
     """
-    from client.auth.browser import Attempt
+    from client.auth.browser import AuthorizationCodeFlow
 
     provider = connection.provider()
     own = oidc.is_platforms_own(connection, provider)
@@ -104,10 +104,10 @@ def sign_in_browser(
         raise FrostError(
             "the identity provider has no page to sign in", code="SIGN_IN_REFUSED", hint="use: frost login --device"
         )
-    with Attempt(provider, _port(connection.environ)) as attempt:
+    with AuthorizationCodeFlow(provider, _port(connection.environ)) as attempt:
         url = attempt.url(device=device_name(), login_hint=email or "")
         if own:
-            attempt.deliver(oidc.redirect_of(connection, url))
+            attempt.accept_redirect(oidc.redirect_of(connection, url))
         else:
             open_url(url)
         code = attempt.code(BROWSER_SECONDS, cancelled or threading.Event())
@@ -116,7 +116,7 @@ def sign_in_browser(
         except oidc.Refused as error:
             raise _refused(error, email) from None
         attempt.check_id_token(tokens)
-    _begin(connection, oidc.session_from(tokens), before_keeping)
+    _finish(connection, oidc.session_from(tokens), before_store)
 
 
 def _port(environ: Mapping[str, str]) -> int:
@@ -132,16 +132,16 @@ def _port(environ: Mapping[str, str]) -> int:
     return int(text)
 
 
-def sign_in_unasked(connection: Connection) -> Credential:
+def sign_in_local(connection: Connection) -> Credential:
     """Sign in as the owner of the local platform on first use, once across processes."""
-    from client.auth.session import alone
+    from client.auth.session import session_lock
 
-    with alone(connection):
+    with session_lock(connection):
         connection.reload()
-        found = credential_store.load(connection.config, connection.context)
-        if found.kind != "none" or connection.context.session_ended:
-            return found
-        _keep(connection, _by_device(connection, None, lambda code: None, threading.Event()))
+        credential = credential_store.load(connection.config, connection.context)
+        if credential.kind != "none" or connection.context.session_ended:
+            return credential
+        _store(connection, _by_device(connection, None, lambda code: None, threading.Event()))
         return connection.credential()
 
 
@@ -156,7 +156,7 @@ def sign_out(connection: Connection) -> bool:
     session = credential_store.load_session(connection.config, connection.context)
     if session.kind == "none":
         return False
-    connection.adopt(session)
+    connection.set_credential(session)
     try:
         OneShot(connection).call(end_session())
     except FrostError as error:
@@ -169,7 +169,7 @@ def sign_out(connection: Connection) -> bool:
     return True
 
 
-def forget_ended(connection: Connection) -> None:
+def clear_ended_session(connection: Connection) -> None:
     """Remove the session that the platform has ended; an API key is kept. Disables automatic sign-in.
 
     Errors become notices, as the session has ended already.
@@ -181,30 +181,30 @@ def forget_ended(connection: Connection) -> None:
 
 
 def _forget(connection: Connection, session: Credential) -> None:
-    from client.auth.session import alone
+    from client.auth.session import session_lock
 
-    with alone(connection):
+    with session_lock(connection):
         connection.reload()
         # Ending the session may have refreshed it: revoke the current pair.
         now = credential_store.load_session(connection.config, connection.context)
         connection.notices += credential_store.forget(connection.config, connection.context.name, ended=True)
         connection.reload()
-        connection.adopt(None)
+        connection.set_credential(None)
     _revoke(connection, session if now.kind == "none" else now)
 
 
-def _begin(connection: Connection, session: Credential, before_keeping: Callable[[], None]) -> None:
+def _finish(connection: Connection, session: Credential, before_store: Callable[[], None]) -> None:
     """Store a new session after the platform has accepted it."""
-    from client.auth.session import alone
+    from client.auth.session import session_lock
 
     if not oidc.is_platforms_own(connection, connection.provider()):
-        _check_taken(connection, session)
-    with alone(connection):
-        before_keeping()
-        _keep(connection, session)
+        _verify_accepted(connection, session)
+    with session_lock(connection):
+        before_store()
+        _store(connection, session)
 
 
-def _check_taken(connection: Connection, session: Credential) -> None:
+def _verify_accepted(connection: Connection, session: Credential) -> None:
     """Check that the platform accepts a token of an external provider.
 
     Raises:
@@ -238,13 +238,13 @@ def _check_taken(connection: Connection, session: Credential) -> None:
     )
 
 
-def _keep(connection: Connection, session: Credential) -> None:
+def _store(connection: Connection, session: Credential) -> None:
     """Store a new session for the context and use it from now on. Call in `alone`: no refresh must overwrite it."""
     connection.notices += credential_store.save_session(
         connection.config, connection.context.name, session, connection.environ
     )
     connection.reload()
-    connection.adopt(None)
+    connection.set_credential(None)
 
 
 def device_name() -> str:

@@ -48,7 +48,7 @@ def _login(
     if replaces_key:
         connection.notices += credential_store.forget_api_key(connection.config, connection.context.name)
         connection.reload()
-        connection.adopt(None)
+        connection.set_credential(None)
     run.tell_notices(connection)
     switched = context is not None and context != run.config.current_context
     if context is not None:
@@ -129,9 +129,9 @@ def _sign_in(
     from client.auth import sign_in as login
 
     if in_browser:
-        login.sign_in_browser(connection, email=email, open_url=lambda url: _open(run, url), before_keeping=begin)
+        login.sign_in_browser(connection, email=email, open_url=lambda url: _open(run, url), before_store=begin)
     else:
-        login.sign_in_device(connection, email=email, on_code=lambda code: _show(run, code), before_keeping=begin)
+        login.sign_in_device(connection, email=email, on_code=lambda code: _show(run, code), before_store=begin)
 
 
 def _by_code(connection: "Connection") -> bool:

@@ -90,7 +90,7 @@ def delete(run: Invocation, yes: bool) -> None:
         raise
     from client.auth import sign_in
 
-    sign_in.forget_ended(run.connection)
+    sign_in.clear_ended_session(run.connection)
     run.tell_notices(run.connection)
     until = columns.time_text(gone["restorableUntil"])
     run.output.done(f"account {email} is deleted; support can bring it back until {until}", gone)

@@ -25,7 +25,7 @@ def revoke_all(run: Invocation) -> None:
     answer = run.call(calls.revoke_all())
     from client.auth import sign_in
 
-    sign_in.forget_ended(run.connection)
+    sign_in.clear_ended_session(run.connection)
     run.tell_notices(run.connection)
     ended = answer["ended"]
     sessions_ = "session has" if ended == 1 else "sessions have"
