@@ -15,7 +15,7 @@ from client.api.policies import REFUSED, require_json
 from client.commands.invocation import Invocation
 from client.errors import FrostError, usage
 from client.text import safe
-from client.texts.refusals import place, told
+from client.texts.refusals import locate_problems, problem_text
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -61,7 +61,7 @@ class Document(NamedTuple):
     def warn(self, run: Invocation, warnings: Sequence[dict[str, Any]]) -> None:
         """Print the platform's warnings about an accepted document."""
         for one in warnings:
-            run.output.warn(place(self.source, one))
+            run.output.warn(problem_text(self.source, one))
 
 
 def given(run: Invocation, value: str) -> Document:
@@ -96,7 +96,7 @@ def named(document: Document | None) -> Iterator[None]:
         yield
     except FrostError as error:
         if document is not None and error.code == REFUSED:
-            told(error, document.source)
+            locate_problems(error, document.source)
         raise
 
 
