@@ -44,11 +44,11 @@ def draft(config: Config, name: str, endpoint: str) -> Config:
         FrostError: The name or the endpoint is invalid (exit 2), or the context has another endpoint (exit 6).
     """
     _check_name(name)
-    wanted = str(_endpoint(endpoint))
+    address = str(_endpoint(endpoint))
     known = config.contexts.get(name)
     if known is None:
-        drafted = Context(name, wanted, "", "", False, Stored(), False, {**_DEFAULTS, "api_endpoint": "context"})
-    elif str(Endpoint.parse(known.api_endpoint)) == wanted:
+        drafted = Context(name, address, "", "", False, Stored(), False, {**_DEFAULTS, "api_endpoint": "context"})
+    elif str(Endpoint.parse(known.api_endpoint)) == address:
         return config
     elif known.credentials.kinds or known.sources["api_endpoint"] == "default":
         raise FrostError(
@@ -58,7 +58,7 @@ def draft(config: Config, name: str, endpoint: str) -> Config:
             exit_code=Exit.CONFLICT,
         )
     else:
-        drafted = known._replace(api_endpoint=wanted, sources={**known.sources, "api_endpoint": "context"})
+        drafted = known._replace(api_endpoint=address, sources={**known.sources, "api_endpoint": "context"})
     return config._replace(contexts={**config.contexts, name: drafted})
 
 
@@ -124,10 +124,10 @@ def set_endpoint(config: Config, name: str, endpoint: str) -> list[str]:
     Returns:
         Notices for the user: the removed credentials.
     """
-    wanted = str(_endpoint(endpoint))
-    notices = _remove_credentials_of_another(config, name, wanted)
+    address = str(_endpoint(endpoint))
+    notices = _remove_credentials_of_another(config, name, address)
     with edit(config.path) as document:
-        document.context(name)["api_endpoint"] = quoted(wanted)
+        document.context(name)["api_endpoint"] = quoted(address)
     return notices
 
 

@@ -31,7 +31,7 @@ _ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 Read = Callable[[], Awaitable[dict[str, Any]]]
 Signals = Callable[["Listening"], AsyncIterator["Signal"]]
-Told = Callable[[dict[str, Any]], None]
+OnRead = Callable[[dict[str, Any]], None]
 Lost = Callable[[FrostError], None]
 
 
@@ -90,7 +90,7 @@ def wait(
     link: Link,
     tenant_id: str,
     run_id: str,
-    told: Told,
+    on_read: OnRead,
     *,
     lost: Lost = lambda _: None,
     on_reply: OnReply | None = None,
@@ -102,7 +102,7 @@ def wait(
         link: The connection.
         tenant_id: The tenant of the operation.
         run_id: The run to wait for. A later run with the same operation id has another run id.
-        told: Called after each read.
+        on_read: Called after each read.
         lost: Called while the platform is unreachable. Retries continue for five minutes, as it may be restarting.
         on_reply: Called after each exchange (`-d`).
         is_over: Returns whether to stop after this operation state.
@@ -112,7 +112,7 @@ def wait(
         KeyboardInterrupt: The user stopped the wait; the operation continues.
     """
     gc.enable()  # the entry point of commands disables it, but a wait can last for hours
-    return _until_interrupted(_waited(link, tenant_id, run_id, told, lost, on_reply, is_over))
+    return _until_interrupted(_waited(link, tenant_id, run_id, on_read, lost, on_reply, is_over))
 
 
 def _until_interrupted(work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
@@ -164,7 +164,7 @@ async def _waited(
     link: Link,
     tenant_id: str,
     run_id: str,
-    told: Told,
+    on_read: OnRead,
     lost: Lost,
     on_reply: OnReply | None,
     is_over: Callable[[dict[str, Any]], bool],
@@ -181,10 +181,10 @@ async def _waited(
 
     operation: dict[str, Any] = {}
     try:
-        found = readings(patient(read, lost), lambda listening: signals(http, tenant_id, listening), is_over=is_over)
-        async with aclosing(found):
-            async for operation in found:
-                told(operation)
+        states = readings(patient(read, lost), lambda listening: signals(http, tenant_id, listening), is_over=is_over)
+        async with aclosing(states):
+            async for operation in states:
+                on_read(operation)
     finally:
         await http.aclose()
     return operation

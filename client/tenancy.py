@@ -51,8 +51,8 @@ def resolve(
         return Selection(check_id(variable, f"the variable {VARIABLE}"), "variable")
     if context.tenant:
         return Selection(_check_stored(context.tenant, context.name, path), "context")
-    if found := default():
-        return Selection(found, "default")
+    if tenant_id := default():
+        return Selection(tenant_id, "default")
     raise FrostError(
         "you have no default tenant and none is selected",
         code="NO_TENANT",
@@ -62,9 +62,9 @@ def resolve(
 
 def _check_stored(value: str, context: str, path: str) -> str:
     if not _UUID.fullmatch(value):
-        place = f"tenant of context {safe(context)}{f' in {safe(path)}' if path else ''}"
+        name = f"tenant of context {safe(context)}{f' in {safe(path)}' if path else ''}"
         raise usage(
-            f"{place}: {safe(value, 60)!r} is not a tenant's id",
+            f"{name}: {safe(value, 60)!r} is not a tenant's id",
             "choose a tenant: frost tenant use NAME (frost tenant list --all shows them)",
             code=STORED_INVALID,
         )
@@ -141,12 +141,12 @@ def find(tenants: Sequence[Mapping[str, Any]], argument: str) -> dict[str, Any]:
         for tenant in tenants:
             if str(tenant["id"]).lower() == argument.lower():
                 return dict(tenant)
-    wanted = folded(argument)
-    found = [one for one in tenants if wanted in (folded(str(one["displayName"])), folded(str(one["slug"])))]
-    if len(found) == 1:
-        return dict(found[0])
-    if found:
-        raise _ambiguous(found, argument)
+    name = folded(argument)
+    matches = [one for one in tenants if name in (folded(str(one["displayName"])), folded(str(one["slug"])))]
+    if len(matches) == 1:
+        return dict(matches[0])
+    if matches:
+        raise _ambiguous(matches, argument)
     raise FrostError(
         f"there is no tenant {safe(argument, 130)!r} that you may use",
         code="NOT_FOUND",
@@ -194,15 +194,15 @@ def folded(text: str) -> str:
     return unicodedata.normalize("NFC", unicodedata.normalize("NFD", text).casefold())
 
 
-def _ambiguous(found: Sequence[Mapping[str, Any]], argument: str) -> FrostError:
+def _ambiguous(matches: Sequence[Mapping[str, Any]], argument: str) -> FrostError:
     members = ("id", "displayName", "slug", "organizationId", "organizationName")
     return FrostError(
-        f"{safe(argument, 130)!r} is the name or slug of {len(found)} tenants",
+        f"{safe(argument, 130)!r} is the name or slug of {len(matches)} tenants",
         code=AMBIGUOUS,
         hint="name it by its id: frost tenant use ID",
         details={
-            "count": len(found),
-            "tenants": [{member: one[member] for member in members} for one in found[:_LISTED]],
+            "count": len(matches),
+            "tenants": [{member: one[member] for member in members} for one in matches[:_LISTED]],
         },
     )
 
@@ -210,9 +210,9 @@ def _ambiguous(found: Sequence[Mapping[str, Any]], argument: str) -> FrostError:
 def ambiguous_lines(error: FrostError) -> list[str]:
     """Return a line for each tenant of an ambiguous name, with columns: id, slug, organization."""
     details = error.details or {}
-    found = details.get("tenants", [])
-    rows = [(safe(one["id"], 40), safe(one["slug"], 80), safe(one["organizationName"], 60)) for one in found]
+    tenants = details.get("tenants", [])
+    rows = [(safe(one["id"], 40), safe(one["slug"], 80), safe(one["organizationName"], 60)) for one in tenants]
     slugs = max((width(slug) for _, slug, _ in rows), default=0)
     lines = [f"  {id}  {slug}{' ' * (slugs - width(slug))}  {organization}" for id, slug, organization in rows]
-    more = details.get("count", 0) - len(found)
+    more = details.get("count", 0) - len(tenants)
     return [*lines, f"  and {more} more"] if more > 0 else lines

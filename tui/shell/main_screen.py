@@ -316,7 +316,7 @@ class FrameScreen(Travelling):
         await copy(self)
 
     async def do_refresh(self) -> None:
-        if not await self.workspace.look_again():
+        if not await self.workspace.invalidate_credential():
             self.app.post_message(SignInWanted())
         elif self.place is not None:
             self.place.read()

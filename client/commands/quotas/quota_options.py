@@ -24,10 +24,10 @@ def number(text: str, name: str) -> int:
 
 def reason(text: str) -> str:
     """Return a reason in canonical form. Raises FrostError (exit 2) if it is empty or over 500 characters."""
-    from client.quota_request import kept_reason
+    from client.quota_request import normalize_reason
 
     try:
-        return kept_reason(text)
+        return normalize_reason(text)
     except ValueError as error:
         raise usage(f"--reason: {error} (frost tenant quota request)") from error
 

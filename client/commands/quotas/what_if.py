@@ -95,7 +95,7 @@ def _lines(plan: quota_plan.Plan) -> list[str]:
 
 def _reviewed(need: quota_plan.Need) -> str:
     """Explain why a limit cannot be raised without review, and how to request the organization's limit."""
-    least = need.wanted if need.after is None else need.after
+    least = need.addition if need.after is None else need.after
     short = quantity(max(least - need.limit, 0), need.unit)
     return (
         f"{short} of {need.resource_type} short; {quantity(least, need.unit)} is more than the "
