@@ -1,4 +1,4 @@
-"""`frost tenant activity` (ours): the audit log of a tenant or an organization."""
+"""`frost tenant activity`: the audit log of a tenant or an organization."""
 
 from functools import partial
 
@@ -24,15 +24,16 @@ _HINTS = {
 
 @leaf(
     "activity",
-    click.Option(["--operation"], metavar="NAME", help="One (policy.attach), or all on a kind of thing (policy)."),
-    click.Option(["--actor"], metavar="WHO", help="E-mail of a member, or the id of a person, a key or an identity."),
+    click.Option(["--operation"], metavar="NAME", help="Audit event (policy.attach) or resource type (policy)."),
+    click.Option(["--actor"], metavar="WHO", help="E-mail address of a member, or id of a user, key or identity."),
     click.Option(["--outcome"], type=click.Choice(OUTCOMES), metavar="OUTCOME", help=f"One of: {', '.join(OUTCOMES)}."),
-    click.Option(["--since"], metavar="WHEN", help="2h, 3d, a date (its beginning here) or an RFC 3339 timestamp."),
-    click.Option(["--target"], metavar="KIND:ID", help="What it was done to, as policy:ID or api_key:ID."),
-    click.Option(["--org"], is_flag=True, help="Of the organization itself, outside of its tenants."),
+    click.Option(
+        ["--since"], metavar="WHEN", help="Age (2h, 3d), date (its start in local time) or RFC 3339 timestamp."
+    ),
+    click.Option(["--target"], metavar="KIND:ID", help="Changed resource, as policy:ID or api_key:ID."),
+    click.Option(["--org"], is_flag=True, help="Show entries of the organization instead of a tenant."),
     *paging.FLAGS,
     BESIDE,
-    ours=True,
     person=True,
     examples=(
         "frost tenant activity --since 2d",
@@ -53,10 +54,10 @@ def activity(
     everything: bool,
     organization: str | None,
 ) -> None:
-    """List who did what, and what was refused, newest first.
+    """List the entries of the audit log, newest first.
 
-    The audit log of the tenant, for owners and admins of its organization. Names are those of what is still there;
-    what was deleted is told by its id.
+    For owners and admins of the tenant's organization. Shows the names of existing resources and the ids of deleted
+    ones.
     """
     for flag, value in (("--operation", operation), ("--actor", actor), ("--target", target)):
         if value == "":

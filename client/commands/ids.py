@@ -16,10 +16,10 @@ from client.transport.request import path
 MEMBER_TYPES = ("api_key", "workload_identity")
 ATTACHEE_TYPES = (*MEMBER_TYPES, "group")
 PRINCIPAL_TYPES = (*MEMBER_TYPES, "user")
-FORCE = click.Option(["--force"], is_flag=True, help="Do not ask; required when not reading from a terminal.")
+FORCE = click.Option(["--force"], is_flag=True, help="Do not ask for confirmation; required without a terminal.")
 Thing = tuple[str, str]
 """A type (policy, group, api_key, workload_identity, user) and an id from the command line."""
-VERSION_HELP = "Only if this is still its version; else nothing is changed (frost)."
+VERSION_HELP = "Fail if the version is another one; nothing is changed then."
 
 
 def pair(types: Sequence[str], *, required: bool, verb: str) -> tuple[click.Option, click.Option]:
@@ -33,7 +33,7 @@ def pair(types: Sequence[str], *, required: bool, verb: str) -> tuple[click.Opti
             required=required,
             metavar="ID",
             callback=an_id,
-            help="Its id.",
+            help="Id of the principal.",
             shell_complete=principal_ids,
         ),
     )

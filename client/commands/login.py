@@ -1,4 +1,4 @@
-"""`frost login`, `logout` and `whoami` (ours); the contract names only a login command."""
+"""`frost login`, `logout` and `whoami`."""
 
 import os
 from collections.abc import Callable
@@ -160,15 +160,14 @@ login = Command(
     params=[
         click.Option(["--device"], is_flag=True, help="Show a code to enter on any device."),
         click.Option(["--browser"], is_flag=True, help="Sign in with the browser of this machine."),
-        click.Option(["--as", "email"], metavar="EMAIL", help="Another person of the local platform's world."),
-        click.Option(["--context"], metavar="NAME", help="The context to sign in to.", shell_complete=context_names),
-        click.Option(["--endpoint"], metavar="URL", help="Make the context for this endpoint."),
+        click.Option(["--as", "email"], metavar="EMAIL", help="Sign in as another user of the local platform."),
+        click.Option(["--context"], metavar="NAME", help="Context to sign in to.", shell_complete=context_names),
+        click.Option(["--endpoint"], metavar="URL", help="Create the context for this endpoint."),
     ],
-    help="Sign in, in the browser or with a code.\n\n"
-    "Without a flag the browser opens where there is one, else a code is shown; the local platform asks nobody: it "
-    "knows the owner of its socket. With --context the context becomes the current one, with --endpoint it is made "
+    help="Sign in with the browser or a device code.\n\n"
+    "Without a flag, the browser opens if there is one, else a code is shown. The local platform signs in the owner of "
+    "its socket without either. With --context, the context becomes the current one; with --endpoint, it is created "
     "first.",
-    ours=True,
     examples=(
         "frost login",
         "frost login --as admin@aurora.example",
@@ -198,17 +197,16 @@ def _logout(run: Invocation, context: str | None) -> None:
 logout = Command(
     "logout",
     callback=_logout,
-    help="End this session.\n\nThe session of the current context, or of the one named, ends on the platform and is "
-    "forgotten here; an API key stays.",
+    help="Sign out and end the session.\n\n"
+    "Ends the session of the current context, or of --context, on the platform and removes it here. An API key is kept.",
     params=[
         click.Option(
             ["--context"],
             metavar="NAME",
-            help="The context to sign out of; default: the current one.",
+            help="Context to sign out of; default: the current one.",
             shell_complete=context_names,
         )
     ],
-    ours=True,
     examples=("frost logout", "frost logout --context work"),
 )
 
@@ -279,8 +277,7 @@ def _tenant(run: Invocation) -> dict[str, str] | None:
 whoami = Command(
     "whoami",
     callback=_whoami,
-    help="Which credential is used, and why.\n\nAlso who it is, on which endpoint and context, and the tenant that the "
-    "next command would use.",
-    ours=True,
+    help="Show the credential in use and its source.\n\n"
+    "Also shows the identity, the endpoint, the context and the tenant that commands use.",
     examples=("frost whoami", "frost whoami -o json"),
 )

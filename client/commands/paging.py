@@ -16,9 +16,9 @@ PageOf = Callable[[str, int | None, str], Call]
 
 
 FLAGS: tuple[click.Option, ...] = (
-    click.Option(["--limit"], type=Number(1, MOST), metavar="N", help=f"Items on a page, 1 to {MOST}; default 50."),
-    click.Option(["--cursor"], metavar="CURSOR", help="Go on behind a page: its nextCursor."),
-    click.Option(["--all", "everything"], is_flag=True, help="Follow the pages to the end."),
+    click.Option(["--limit"], type=Number(1, MOST), metavar="N", help=f"Items per page, 1 to {MOST}; default 50."),
+    click.Option(["--cursor"], metavar="CURSOR", help="Start after the page with this nextCursor."),
+    click.Option(["--all", "everything"], is_flag=True, help="List all pages."),
 )
 
 

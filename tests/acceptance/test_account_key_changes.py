@@ -1,4 +1,4 @@
-"""What is ours about keys: rotation with an overlap, and a key that becomes a context; both come by a secret."""
+"""Rotation of a key with an overlap, and a key that becomes a context."""
 
 import os
 import stat
@@ -97,12 +97,6 @@ def test_a_clock_that_is_behind_is_told(owner: Account) -> None:
 @pytest.mark.parametrize("overlap", ["", "1", "1w", "-1h", "1.5h", "soon", "٣h", "1h "])
 def test_what_is_no_overlap_is_refused(owner: Account, overlap: str) -> None:
     assert "30m, 24h or 7d" in owner.refused(2, *ROTATE, "0192f7c1", f"--overlap={overlap}")
-
-
-def test_rotation_and_the_context_are_marked_as_ours(owner: Account) -> None:
-    assert "beyond the common contract" in owner.run(*ROTATE, "--help").out
-    assert "(frost)" in owner.run("api-key", "create", "--help").out.partition("--save-context")[2]
-    assert "rotate  Replace a key by a new one that may do the same. (frost)" in owner.run("api-key", "--help").out
 
 
 # --- a context of its own --------------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""A new API key as a context (ours): its secret is saved in the credential store and never shown."""
+"""A new API key as a context: its secret is saved in the credential store and never shown."""
 
 from typing import Any
 

@@ -15,18 +15,20 @@ from client.text import safe
 account = Group(
     "account",
     {
-        "api-key": Lazy("client.commands.account.keys:api_key", "API keys of your own.", ("api-keys",)),
-        "session": Lazy("client.commands.account.sessions:session", "Your sessions on all devices.", ("sessions",)),
+        "api-key": Lazy("client.commands.account.keys:api_key", "Manage your API keys.", ("api-keys",)),
+        "session": Lazy(
+            "client.commands.account.sessions:session", "Manage your sessions on all devices.", ("sessions",)
+        ),
     },
-    help="Your profile, API keys and sessions.",
+    help="Manage your profile, API keys and sessions.",
 )
 
 
 @account.leaf("profile", examples=("frost account profile", "frost account profile -o json"))
 def profile(run: Invocation) -> None:
-    """Show who you are, and in which organizations.
+    """Show your profile and organizations.
 
-    With an API key it is the key's owner, and what the key is limited to.
+    With an API key, show the owner of the key and the limits of the key.
     """
     me = run.me
     credential = me.get("credential") or {}
@@ -59,15 +61,15 @@ _CREDENTIALS = {"api_key": "API key", "session": "session", "workload": "workloa
 
 @account.leaf(
     "delete",
-    click.Option(["--yes"], is_flag=True, help="Do not ask; required when not reading from a terminal."),
+    click.Option(["--yes"], is_flag=True, help="Do not ask for confirmation; required without a terminal."),
     person=True,
     examples=("frost account delete",),
 )
 def delete(run: Invocation, yes: bool) -> None:
-    """Delete your account; support can bring it back within 30 days.
+    """Delete your account. Support can restore it within 30 days.
 
-    Every session and API key of it stops working at once, and stays ended when the account comes back. Your e-mail
-    address must be typed.
+    All its sessions and API keys end at once, and stay ended if the account is restored. Type your e-mail address
+    to confirm.
     """
     me = run.me
     _needs_person(run, me)

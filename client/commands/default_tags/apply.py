@@ -16,15 +16,15 @@ from client.tables import default_tags
 
 _NO_PREVIEWS = (404, 405, 501)
 """Statuses of a platform without previews, which are an addition of frost."""
-YES = click.Option(["--yes"], is_flag=True, help="Do not ask; required when not reading from a terminal.")
-NO_WAIT = click.Option(["--no-wait"], is_flag=True, help="Return once it has started, with its operation id.")
+YES = click.Option(["--yes"], is_flag=True, help="Do not ask for confirmation; required without a terminal.")
+NO_WAIT = click.Option(["--no-wait"], is_flag=True, help="Return after the start, with the operation id.")
 
 
 @leaf(
     "apply",
     YES,
     NO_WAIT,
-    click.Option(["--preview"], is_flag=True, help="Say what it would do, and do nothing (frost)."),
+    click.Option(["--preview"], is_flag=True, help="Show the result without changing anything."),
     BESIDE,
     examples=(
         "frost tenant default-tags apply --preview",
@@ -33,18 +33,17 @@ NO_WAIT = click.Option(["--no-wait"], is_flag=True, help="Return once it has sta
     ),
 )
 def apply(run: Invocation, yes: bool, no_wait: bool, preview: bool, organization: str | None) -> None:
-    """Add the default tags to the resources that exist.
+    """Add the default tags to existing resources.
 
-    Every key a resource lacks is added; a key it has keeps its value, and no tag is ever removed. It runs in the
-    background: Ctrl-C stops the waiting, not the apply. Resources that fail are listed and do not make the command
-    fail; running it again tries them again.
+    Adds each missing key; existing keys keep their values, and no tag is removed. The apply runs in the background:
+    Ctrl-C stops the waiting, not the apply. Resources that fail are listed and do not make the command fail; repeat
+    the command to retry them.
 
-    examined is the sum of updated, unchanged, skipped and failed. A type whose resources could not be listed is the
-    exception: nothing of it was examined, it counts 1 as failed, and it is one entry of `failures` without a
-    resource. So failed is the number of resources that failed and of types that could not be listed.
+    examined is the sum of updated, unchanged, skipped and failed. Exception: a type whose resources could not be
+    listed counts as 1 failed, with one entry in `failures` that has no resource. So failed is the number of failed
+    resources and of types that could not be listed.
 
-    One apply runs in a tenant at a time: another one is waited for first.
-    It needs the role admin or owner.
+    A tenant has one apply at a time: the command first waits for a running one. Requires the role admin or owner.
     """
     if not yes and not preview:
         output.needs_terminal("this adds tags to existing resources", "--yes does it without a question")

@@ -1,4 +1,4 @@
-"""`frost tenant default-tags history|undo` (ours).
+"""`frost tenant default-tags history|undo`.
 
 The undo of a change writes the former set, unless another user wrote the newest one. The undo of an apply removes the
 tags that the run added and that have not changed since.
@@ -33,14 +33,13 @@ from client.transport.request import MOST, cursors, next_cursor
     "history",
     *paging.FLAGS,
     BESIDE,
-    ours=True,
     examples=("frost tenant default-tags history", "frost tenant default-tags history -o wide"),
 )
 def history(run: Invocation, limit: int | None, cursor: str | None, everything: bool, organization: str | None) -> None:
-    """List what the default tags were, newest first, and the last ten applies.
+    """List the versions of the default tags, newest first, and the last ten applies.
 
-    Each version says who wrote the set and when, each run how it ended; both can be taken back with `frost tenant
-    default-tags undo`.
+    Shows the author and time of each version, and the result of each run. `frost tenant default-tags undo` undoes
+    both.
     """
     check_within(run, organization)
     runs = run.call_for_tenant(calls.runs)["runs"]
@@ -65,20 +64,19 @@ def history(run: Invocation, limit: int | None, cursor: str | None, everything: 
         metavar="RUN_ID",
         required=False,
         callback=an_id,
-        help="The apply to take back; without it, the last change of the set.",
+        help="Apply run to undo; default: your last change of the default tags.",
         shell_complete=apply_run_ids,
     ),
     click.Option(
         ["--version", "number"],
         type=click.IntRange(min=1),
         metavar="N",
-        help="Put this version of the set back, whoever wrote the ones after it.",
+        help="Restore this version, even if others wrote the later ones.",
     ),
-    click.Option(["--preview"], is_flag=True, help="Say what it would do, and do nothing."),
+    click.Option(["--preview"], is_flag=True, help="Show the result without changing anything."),
     YES,
     NO_WAIT,
     BESIDE,
-    ours=True,
     examples=(
         "frost tenant default-tags undo",
         "frost tenant default-tags undo --version 3",
@@ -94,11 +92,11 @@ def undo(
     no_wait: bool,
     organization: str | None,
 ) -> None:
-    """Take your last change of the default tags back, or what an apply added.
+    """Undo your last change of the default tags, or the tags added by an apply.
 
-    The former set is put back if the newest one is yours; nothing is lost by it, so there is no question. Of an apply,
-    by its run id, the tags are taken away that the run added and that nobody changed since; it asks, and it runs in
-    the background as an apply does.
+    Without RUN_ID, the previous version is restored if the latest one is yours. There is no confirmation, as all
+    versions are kept. With the RUN_ID of an apply, the tags are removed that the run added and that did not change
+    since. This asks for confirmation and runs in the background.
     """
     if run_id is None:
         if no_wait:

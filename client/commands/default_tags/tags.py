@@ -65,15 +65,13 @@ _TRIES = 50
 default_tags = Group(
     "default-tags",
     {
-        "apply": Lazy("client.commands.default_tags.apply:apply", "Add the default tags to the resources that exist."),
+        "apply": Lazy("client.commands.default_tags.apply:apply", "Add the default tags to existing resources."),
         "history": Lazy(
-            f"{_HISTORY}:history", "List what the default tags were, newest first, and the last ten applies.", ours=True
+            f"{_HISTORY}:history", "List the versions of the default tags, newest first, and the last ten applies."
         ),
-        "undo": Lazy(
-            f"{_HISTORY}:undo", "Take your last change of the default tags back, or what an apply added.", ours=True
-        ),
+        "undo": Lazy(f"{_HISTORY}:undo", "Undo your last change of the default tags, or the tags added by an apply."),
     },
-    help="The tags that resources of a tenant get.",
+    help="Manage the tags that new resources of a tenant get.",
     params=[OF_GROUP],
 )
 
@@ -82,7 +80,7 @@ default_tags = Group(
 def get(run: Invocation, organization: str | None) -> None:
     """Print the default tags, one key=value per line.
 
-    Under -o json and -o yaml they are one flat map.
+    With -o json and -o yaml, print one flat map.
     """
     check_within(run, organization)
     shown(run, run.call_for_tenant(calls.get)["tags"])
@@ -102,10 +100,14 @@ def shown(run: Invocation, tags: Mapping[str, str]) -> None:
 @default_tags.leaf(
     "set",
     click.Option(
-        ["--tag"], multiple=True, metavar="KEY=VALUE,…", help="A tag, or several with commas.", shell_complete=tag_words
+        ["--tag"],
+        multiple=True,
+        metavar="KEY=VALUE,…",
+        help="Tag to set; repeat or separate with commas.",
+        shell_complete=tag_words,
     ),
-    click.Option(["--merge"], is_flag=True, help="Add to the set; without it the whole set is replaced."),
-    click.Option(["--dry-run"], is_flag=True, help="Say what would change, and change nothing (frost)."),
+    click.Option(["--merge"], is_flag=True, help="Add to the default tags instead of replacing them."),
+    click.Option(["--dry-run"], is_flag=True, help="Show the changes without making them."),
     BESIDE,
     examples=(
         "frost tenant default-tags set --tag env=prod,team=web",
@@ -113,10 +115,10 @@ def shown(run: Invocation, tags: Mapping[str, str]) -> None:
     ),
 )
 def set_(run: Invocation, tag: tuple[str, ...], merge: bool, dry_run: bool, organization: str | None) -> None:
-    """Replace the default tags, or with --merge add to them.
+    """Replace the default tags, or add to them with --merge.
 
-    It says what was added (+), changed (~) and removed (-). Existing resources keep what they have: see `frost tenant
-    default-tags apply`. It needs the role admin or owner.
+    Prints added (+), changed (~) and removed (-) tags. Existing resources do not change: see `frost tenant
+    default-tags apply`. Requires the role admin or owner.
     """
     given = tags(tag)
     check(given)
@@ -132,14 +134,14 @@ def set_(run: Invocation, tag: tuple[str, ...], merge: bool, dry_run: bool, orga
 
 @default_tags.leaf(
     "clear",
-    click.Option(["--yes"], is_flag=True, help="Do not ask; required when not reading from a terminal."),
+    click.Option(["--yes"], is_flag=True, help="Do not ask for confirmation; required without a terminal."),
     BESIDE,
     examples=("frost tenant default-tags clear",),
 )
 def clear(run: Invocation, yes: bool, organization: str | None) -> None:
-    """Remove every default tag.
+    """Remove all default tags.
 
-    Existing resources keep theirs. It needs the role admin or owner.
+    Tags of existing resources do not change. Requires the role admin or owner.
     """
     if yes:
         check_within(run, organization)

@@ -14,7 +14,9 @@ from client.transport.request import Call
 from client.transport.responses import foretold
 
 DRY_RUN = click.Option(
-    ["--dry-run"], is_flag=True, help="Say what keys and identities would gain and lose; change nothing (frost)."
+    ["--dry-run"],
+    is_flag=True,
+    help="Show the operations that keys and identities would gain and lose, without changing anything.",
 )
 WIDE = 5
 """From this number of affected keys and identities, a deletion is confirmed by typing the name."""

@@ -10,21 +10,21 @@ from client.errors import usage
 from client.text import safe
 
 FLAGS: tuple[click.Option, ...] = (
-    click.Option(["--region"], metavar="REGION", help="Region of the request, also for an open region of the target."),
+    click.Option(["--region"], metavar="REGION", help="Region of the request, also if the target's region is *."),
     click.Option(
         ["--request-tag"],
         multiple=True,
         metavar="KEY=VALUE,…",
-        help='Tags on the request; "" means it has none. Not given: unknown.',
+        help='Tags on the request; "" for no tags. Unknown if omitted.',
     ),
     click.Option(
         ["--resource-tag"],
         multiple=True,
         metavar="KEY=VALUE,…",
-        help='Tags on the resource; "" means it has none. Not given: unknown.',
+        help='Tags on the resource; "" for no tags. Unknown if omitted.',
     ),
-    click.Option(["--source-ip"], metavar="ADDRESS", help="Address the request comes from."),
-    click.Option(["--time"], metavar="TIME", help="When it is made, RFC 3339; default now (frost)."),
+    click.Option(["--source-ip"], metavar="ADDRESS", help="Source address of the request."),
+    click.Option(["--time"], metavar="TIME", help="Time of the request, RFC 3339; default now."),
 )
 
 

@@ -87,12 +87,14 @@ TRACE = Kind("rule", "rules", "index", _TRACE, {}, "name")
     click.Option(
         ["--principal-type"],
         type=click.Choice(PRINCIPAL_TYPES),
-        help=f"Type of who asks: {', '.join(PRINCIPAL_TYPES)}.",
+        help=f"Type of the principal: {', '.join(PRINCIPAL_TYPES)}.",
     ),
     *request_options.FLAGS,
-    click.Option(["--tenant"], metavar="TENANT", help="Tenant of the request; the one to work in is the selected one."),
-    click.Option(["--as-author"], is_flag=True, help="Only what you hold yourself counts (frost)."),
-    click.Option(["--fail-on-deny"], is_flag=True, help="Exit 1 when it is denied (frost)."),
+    click.Option(
+        ["--tenant"], metavar="TENANT", help="Tenant of the request; the tenant to operate on is the selected one."
+    ),
+    click.Option(["--as-author"], is_flag=True, help="Limit the decision to your own permissions."),
+    click.Option(["--fail-on-deny"], is_flag=True, help="Exit with code 1 if the request is denied."),
     person=True,
     examples=(
         "frost iam simulate --document @p.json --operation compute:instances:delete --target '*'",
@@ -110,10 +112,10 @@ def simulate(
     fail_on_deny: bool,
     **facts: Any,
 ) -> None:
-    """Try a policy document on a request.
+    """Test a policy document against a request.
 
-    It tells allowed or denied, by which rule, and why; nothing is stored or enforced. What is not given of the
-    request is unknown: a rule that needs it does not allow, and does deny. Both verdicts exit 0.
+    Prints allowed or denied and the deciding rule. Nothing is stored or enforced. Omitted facts are unknown: an
+    allow rule that needs one does not match, a deny rule does. Both decisions exit with code 0.
     """
     operation, target = request_options.operation(operation), request_options.target(target)
     known = request_options.facts(principalType=principal_type, tenant=text_of(tenant, "--tenant"), **facts)
@@ -184,13 +186,13 @@ _ANSWERS = {
 @leaf(
     "check",
     document.flag(required=True),
-    ours=True,
     examples=("frost iam policy check --document @readers.json",),
 )
 def check(run: Invocation, document_: str) -> None:
-    """Check a document as saving it would, without saving it.
+    """Check a policy document without saving it.
 
-    It exits as saving it would: 0 when you could, 4 when it would grant more than you hold, 2 when it is no policy.
+    The exit code is that of saving it: 0 if you may save it, 4 if it grants more than your own permissions, 2 if it
+    is not a valid policy.
     """
     from click.exceptions import Exit as End
 

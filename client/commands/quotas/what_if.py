@@ -1,4 +1,4 @@
-"""`frost tenant quota what-if` (ours): the first limit that a plan exceeds, and the requests that it needs."""
+"""`frost tenant quota what-if`: the first limit that a plan exceeds, and the requests that it needs."""
 
 from collections.abc import Sequence
 
@@ -31,18 +31,17 @@ _ANSWERS = {
         metavar="TYPE=N…",
         nargs=-1,
         required=True,
-        help="How many more of a resource type, in its own unit (MB for ram, GB for storage).",
+        help="Amount to add to a resource type, in its unit (MB for ram, GB for storage).",
         shell_complete=planned_types,
     ),
     BESIDE,
-    ours=True,
     examples=("frost tenant quota what-if instance=4 vcpu=16 ram=65536",),
 )
 def what_if(run: Invocation, plan: tuple[str, ...], organization: str | None) -> None:
-    """Say which limit a plan would break first.
+    """Show which limit a plan would exceed first.
 
-    It tells for each type whether the plan fits, and if not, whether the limit may be raised at once, needs the
-    organization's review, or is changed by support only. Nothing is requested.
+    Shows for each type whether the plan fits. If not, shows whether the limit can be raised at once, needs the
+    organization's review, or can be changed only by support. Nothing is requested.
     """
     wanted = _wanted(plan)
     check_within(run, organization)
