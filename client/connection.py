@@ -173,7 +173,7 @@ class Connection:
             )
         if self._passive or not self.is_local:
             raise FrostError(
-                f"nobody is signed in to context {name}",
+                f"not signed in to context {name}",
                 code="NOT_SIGNED_IN",
                 hint="sign in: frost login",
                 exit_code=Exit.NOT_SIGNED_IN,

@@ -47,7 +47,7 @@ def whole_number(text: str) -> int:
         ValueError: The text is not such a number; with a message for the user.
     """
     if re.fullmatch("[0-9]+", text, re.ASCII) is None:
-        raise ValueError("a whole number in plain digits: the new limit, not how much more")
+        raise ValueError("expected a whole number: the new limit, not the increase")
     digits = text.lstrip("0") or "0"
     if len(digits) > len(str(LARGEST)) or int(digits) > LARGEST:
         raise ValueError(f"a limit is at most {LARGEST}")
@@ -62,7 +62,7 @@ def normalize_reason(text: str) -> str:
     """
     reason = normalize("NFC", text).strip()
     if not reason:
-        raise ValueError("a reason is needed: in a few words, what it is for")
+        raise ValueError("the reason is empty; describe the purpose")
     if len(reason) > LONGEST_REASON:
         raise ValueError(f"a reason has at most {LONGEST_REASON} characters; these are {len(reason)}")
     return reason
@@ -81,12 +81,12 @@ def foreseen(quota: Quota, limit: int) -> Foreseen:
     if limit > now:
         return Foreseen(AT_ONCE, f"{amount}: at once, no review is needed up to {amount_text(bound, unit)}")
     if used is None:
-        return Foreseen(DENIED, f"{amount}: denied, as what is in use is not known at the moment")
+        return Foreseen(DENIED, f"{amount}: denied, because the current use is unknown")
     if limit < used:
         creating = quota.get("creating")
         being_created = f", {amount_text(creating, unit)} of it being created" if creating else ""
         return Foreseen(DENIED, f"{amount}: denied, as {amount_text(used, unit)} is in use{being_created}")
-    return Foreseen(LOWER, f"{amount}: lower, at once; you are asked before")
+    return Foreseen(LOWER, f"{amount}: lower, at once; needs a confirmation")
 
 
 def foreseen_of_organization(quota: Quota, limit: int, pending: Mapping[str, Any] | None) -> Foreseen:
@@ -97,12 +97,12 @@ def foreseen_of_organization(quota: Quota, limit: int, pending: Mapping[str, Any
         return SUPPORTED
     if pending is not None:
         waiting = amount_text(pending.get("limit"), unit)
-        return Foreseen(PENDING, f"a request for {waiting} waits for review already")
+        return Foreseen(PENDING, f"a request for {waiting} is already in review")
     if limit == quota["limit"]:
         return Foreseen(SAME, f"already {amount}")
     below = allocated is not None and limit < allocated
     less = f"; its tenants have {amount_text(allocated, unit)} already" if below else ""
-    return Foreseen(WAITS, f"{amount}: waits for review by the platform's staff{less}")
+    return Foreseen(WAITS, f"{amount}: waits for review by the platform's operator{less}")
 
 
 SUPPORTED = Foreseen(SUPPORT, "this limit cannot be requested; contact support")

@@ -78,7 +78,7 @@ def check_id(value: str, name: str) -> str:
         FrostError: The value is empty or not an id (exit 2); the message has its source, `name`.
     """
     if not value:
-        raise usage(f"{name} is empty; it takes a tenant's id", "leave it out to use the selected tenant")
+        raise usage(f"{name} is empty; it takes a tenant's id", "omit it to use the selected tenant")
     if not _UUID.fullmatch(value):
         error = usage(
             f"{name} takes a tenant's id, not {safe(value, 60)!r}",
@@ -120,7 +120,7 @@ def check_display_name(value: str) -> str:
     if len(name) > LONGEST_NAME:
         raise usage(f"--name takes 1 to {LONGEST_NAME} characters, {len(name)} were given: {safe(name, 40)!r}")
     if has_control(name):
-        raise usage(f"--name must not hold control or formatting characters: {safe(name, 60)!r}")
+        raise usage(f"--name must not contain control or formatting characters: {safe(name, 60)!r}")
     return value
 
 
@@ -148,9 +148,9 @@ def find(tenants: Sequence[Mapping[str, Any]], argument: str) -> dict[str, Any]:
     if matches:
         raise _ambiguous(matches, argument)
     raise FrostError(
-        f"there is no tenant {safe(argument, 130)!r} that you may use",
+        f"no tenant {safe(argument, 130)!r} among your tenants",
         code="NOT_FOUND",
-        hint="see the ones you may use: frost tenant list --all",
+        hint="list your tenants: frost tenant list --all",
         exit_code=Exit.NOT_FOUND,
     )
 
@@ -163,9 +163,7 @@ def persist(connection: Connection, tenant_id: str) -> None:
         document.context(connection.context.name)["tenant"] = tenant_id
 
 
-NO_TENANTS = (
-    "you may use no tenant: ask an owner or admin of an organization, or sign in as another person: frost login"
-)
+NO_TENANTS = "you have no tenant: ask an owner or admin of an organization, or sign in as another user: frost login"
 
 
 def way_out(selection: Selection, context: str, path: str, advice: str = "") -> str:
@@ -181,7 +179,7 @@ def way_out(selection: Selection, context: str, path: str, advice: str = "") -> 
     """
     choose = "choose another with: frost tenant use NAME (frost tenant list --all shows them)"
     where, usual = {
-        "flag": ("came from --tenant", "see the tenants you may use: frost tenant list --all"),
+        "flag": ("came from --tenant", "list your tenants: frost tenant list --all"),
         "variable": (f"came from {VARIABLE}", "change or unset the variable"),
         "context": (f"is the stored selection (tenant use) of context {safe(context)} in {safe(path)}", choose),
         "default": ("is your default tenant", choose),
@@ -199,7 +197,7 @@ def _ambiguous(matches: Sequence[Mapping[str, Any]], argument: str) -> FrostErro
     return FrostError(
         f"{safe(argument, 130)!r} is the name or slug of {len(matches)} tenants",
         code=AMBIGUOUS,
-        hint="name it by its id: frost tenant use ID",
+        hint="use its id: frost tenant use ID",
         details={
             "count": len(matches),
             "tenants": [{member: one[member] for member in members} for one in matches[:_LISTED]],

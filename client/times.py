@@ -106,7 +106,7 @@ def past_instant_text(text: str, flag: str) -> str:
     except (ValueError, OverflowError):
         pass  # the date or time does not exist
     raise usage(
-        f"{flag}: {safe(text, 60)!r} is no age (30m, 2h, 3d), no date (YYYY-MM-DD) and no RFC 3339 timestamp"
+        f"{flag}: {safe(text, 60)!r} is not an age (30m, 2h, 3d), a date (YYYY-MM-DD) or an RFC 3339 timestamp"
         " (2027-01-31T12:00:00Z)"
     )
 

@@ -89,7 +89,9 @@ def replace_session(config: Config, context: Context, session: Credential) -> No
 
     with edit(config.path) as document:
         if context.name not in document.names() or document.context(context.name).get("session") == "ended":
-            raise FrostError("the context was signed out meanwhile", code="CONTEXT_CHANGED", exit_code=Exit.CONFLICT)
+            raise FrostError(
+                "another process has signed out of the context", code="CONTEXT_CHANGED", exit_code=Exit.CONFLICT
+            )
         _check_endpoint(document, context)
         if context.credentials.store != "keyring":
             document.credentials(context.name).update(_text(_session_members(session)))
@@ -168,9 +170,9 @@ def entry(config: Config, name: str) -> str:
 def context_changed(name: str) -> FrostError:
     """Return the error for a context that has another endpoint now."""
     return FrostError(
-        f"context {safe(name)} has another endpoint now; no session is kept or used across endpoints",
+        f"context {safe(name)} has another endpoint now; sessions are not used across endpoints",
         code="CONTEXT_CHANGED",
-        hint="begin again, or sign in: frost login",
+        hint="repeat the command, or sign in: frost login",
         exit_code=Exit.CONFLICT,
     )
 
@@ -204,8 +206,8 @@ def _save(config: Config, name: str, members: Mapping[str, Any], environ: Mappin
                     raise keyring_store.unavailable(error) from None
                 if not _in_file(document, name):  # only when the store changes, not at every sign-in
                     notices.append(
-                        f"no keyring keeps the credential ({error}): it is in {safe(config.path)}, "
-                        "readable by you alone"
+                        f"no keyring is available ({error}): the credential is in {safe(config.path)}, "
+                        "readable only by you"
                     )
             else:
                 _clear(document, name)
@@ -248,7 +250,7 @@ def _move_to_file(user_name: str, credentials: Any, members: Mapping[str, Any]) 
         secrets = keyring_store.read(user_name)
         keyring_store.update(user_name, dict.fromkeys(("api_key", *_SESSION)))
     except (FrostError, keyring_store.Unavailable):
-        return ["what the keyring held for this context could not be read and is no longer used"]
+        return ["the credentials of this context in the keyring could not be read and are no longer used"]
     credentials.update(
         _text({name: secrets[name] for name in ("api_key", *_SESSION) if name in secrets and name not in members})
     )

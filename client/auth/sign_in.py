@@ -102,7 +102,7 @@ def sign_in_browser(
     _check_email(email, own)
     if not provider.authorization:
         raise FrostError(
-            "the identity provider has no page to sign in", code="SIGN_IN_REFUSED", hint="use: frost login --device"
+            "the identity provider has no sign-in page", code="SIGN_IN_REFUSED", hint="use: frost login --device"
         )
     with AuthorizationCodeFlow(provider, _port(connection.environ)) as attempt:
         url = attempt.url(device=device_name(), login_hint=email or "")
@@ -162,7 +162,7 @@ def sign_out(connection: Connection) -> bool:
     except FrostError as error:
         if error.exit_code != Exit.NOT_SIGNED_IN:
             connection.notices.append(
-                f"the platform could not end the session ({error.message}): here it is forgotten, there it goes on"
+                f"the platform could not end the session ({error.message}): it is removed here and stays valid there"
                 " until it expires"
             )
     _forget(connection, session)
@@ -177,7 +177,7 @@ def clear_ended_session(connection: Connection) -> None:
     try:
         _forget(connection, credential_store.load_session(connection.config, connection.context))
     except FrostError as error:
-        connection.notices.append(f"the session has ended, but could not be forgotten here: {error.message}")
+        connection.notices.append(f"the session has ended, but could not be removed here: {error.message}")
 
 
 def _forget(connection: Connection, session: Credential) -> None:
@@ -231,9 +231,9 @@ def _verify_accepted(connection: Connection, session: Credential) -> None:
             exit_code=Exit.NOT_SIGNED_IN,
         )
     raise FrostError(
-        f"{safe(connection.provider().issuer, 200)} has signed you in, but this platform does not take it",
+        f"{safe(connection.provider().issuer, 200)} has signed you in, but this platform rejects the session",
         code="SIGN_IN_REFUSED",
-        hint="you may have no account here; who runs the platform finds the reason in its log",
+        hint="you may have no account here; the platform's operator finds the reason in its log",
         exit_code=Exit.NOT_SIGNED_IN,
     )
 
@@ -262,20 +262,20 @@ def _revoke(connection: Connection, session: Credential) -> None:
             form = {"token": session.refresh_token, "token_type_hint": "refresh_token", "client_id": provider.client_id}
             oidc.post(connection, provider.revocation, form)
     except (FrostError, oidc.Refused):
-        connection.notices.append("the identity provider could not be told; its own sign-in page may still know you")
+        connection.notices.append("the identity provider could not revoke the session and may still remember you")
 
 
 def _check_email(email: str | None, own: bool) -> None:
     if email is not None and not own:
-        raise usage("--as takes another person of the local platform; this context signs in elsewhere")
+        raise usage("--as is only for the local platform; this context uses another one")
 
 
 def _refused(error: oidc.Refused, email: str | None) -> FrostError:
     if email is not None and error.code == "access_denied":
         return FrostError(
-            f"there is no person {safe(email, 100)!r} on the local platform",
+            f"unknown user {safe(email, 100)!r} on the local platform",
             code="SIGN_IN_REFUSED",
-            hint="try owner@aurora.example, or leave --as out",
+            hint="try owner@aurora.example, or omit --as",
             exit_code=Exit.NOT_SIGNED_IN,
         )
     return oidc.explained(error)

@@ -17,8 +17,8 @@ from client.transport.request import Call
 
 OUTCOMES = ("done", "refused", "failed")
 _HINTS = {
-    "--operation": "without --operation the column WHAT says what they are called",
-    "--actor": "an address finds who is a member of the organization, an id anybody; -o wide shows both",
+    "--operation": "run without --operation to see the names in the column WHAT",
+    "--actor": "use the address of a member of the organization, or any id; -o wide shows both",
 }
 
 

@@ -188,7 +188,7 @@ class Group(_Framed, click.Group):
                     return
                 for param in params:
                     if ctx.get_parameter_source(param.name or "") is ParameterSource.COMMANDLINE:
-                        raise usage_errors.refused(ctx, f"{param.opts[0]} stands behind {ctx.invoked_subcommand}")
+                        raise usage_errors.refused(ctx, f"{param.opts[0]} must follow {ctx.invoked_subcommand}")
 
             self.callback, self.does_something = begin, True
             self.params += params

@@ -52,8 +52,8 @@ def init(run: Invocation) -> None:
     if key:
         for notice in credential_store.save_api_key(run.config, run.context.name, _key(key)):
             talk.warn(notice)
-    holds = "defaults and an API key" if key else "defaults and no credentials"
-    run.output.done(f"{path} holds {holds}", {"file": path, "api_key": masked(key) if key else None})
+    content = "defaults and an API key" if key else "defaults and no credentials"
+    run.output.done(f"{path} created with {content}", {"file": path, "api_key": masked(key) if key else None})
     if not key:
         talk.note("sign in with: frost login")
 
@@ -127,7 +127,7 @@ def show(run: Invocation) -> None:
         **{name: None if value == "" else value for name, (value, _) in values.items()},
         "sources": {name: source for name, (value, source) in values.items() if value != ""},
     }
-    facts: list[Fact] = [("file", run.config.path, "" if run.config.exists else "not there: these are the defaults")]
+    facts: list[Fact] = [("file", run.config.path, "" if run.config.exists else "not found; these are the defaults")]
     for name, (value, source) in values.items():
         text = ("no", "yes")[value] if isinstance(value, bool) else value
         facts.append((name, text, source if text else ""))
@@ -167,7 +167,7 @@ def use_context(run: Invocation, name: str) -> None:
     contexts.choose(run.config, name)
     run.output.done(f"{name} is the current context now", {"context": name})
     if os.environ.get("FROST_CONTEXT"):
-        run.output.warn("FROST_CONTEXT is set and still wins over it")
+        run.output.warn("FROST_CONTEXT is set and overrides it")
 
 
 def masked(secret: str) -> str:
@@ -187,7 +187,7 @@ def _session(credential: "Credential") -> str:
 def _key(text: str) -> str:
     """Return text with the form of an API key. Raises FrostError (exit 2) otherwise. The platform checks the key."""
     if not text or not text.isascii() or not text.isprintable() or " " in text:
-        raise usage("api_key: that is not an API key", "give the key alone, or - to read it from standard input")
+        raise usage("api_key: not a valid API key", "give only the key, or - to read it from standard input")
     return text
 
 
@@ -201,7 +201,7 @@ def _from_standard_input(key: str) -> str:
         return output.secret(f"{key}: ")
     data = sys.stdin.buffer.read(_LONGEST_INPUT + 1)
     if len(data) > _LONGEST_INPUT:
-        raise usage(f"{key}: standard input holds more than {_LONGEST_INPUT // 1024} KiB")
+        raise usage(f"{key}: standard input has more than {_LONGEST_INPUT // 1024} KiB")
     try:
         return data.decode().rstrip("\r\n")
     except UnicodeDecodeError:

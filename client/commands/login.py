@@ -32,7 +32,7 @@ def _login(
     if device and browser:
         raise usage("--device and --browser exclude each other (frost login)", "give one of them")
     if endpoint is not None and context is None:
-        raise usage("--endpoint needs --context NAME (frost login)", "it names the context that is made for it")
+        raise usage("--endpoint needs --context NAME (frost login)", "--context names the new context")
     for flag, value in (("--as", email), ("--context", context), ("--endpoint", endpoint)):
         if value is not None and not value.strip():
             raise usage(f"{flag} needs a value, an empty one was given (frost login)")
@@ -59,11 +59,11 @@ def _login(
     name = connection.context.name
     if connection.context.tenant and not _may_use(run, connection, connection.context.tenant):
         run.output.warn(
-            f"the stored selection of context {name} is kept, but {me['email'] or 'this identity'} may not use it: "
-            f"tenant {connection.context.tenant}"
+            f"{me['email'] or 'this identity'} may not use the stored tenant of context {name}: "
+            f"{connection.context.tenant}"
         )
     run.output.done(
-        f"signed in as {me['email']} (context {name}{', the current one now' if switched else ''})",
+        f"signed in as {me['email']} (context {name}{', now the current one' if switched else ''})",
         {"id": me["id"], "email": me["email"], "name": me["name"], "context": name},
     )
 
@@ -79,10 +79,10 @@ def _confirm_replacing(run: Invocation, name: str) -> None:
     shown = safe(name, 60)
     output.confirm(
         run.talk,
-        f"Context {shown} has an API key, which is used before a session. Remove the key and sign in?",
-        refused=f"context {shown} has an API key, which is used before a session",
+        f"Context {shown} has an API key, which takes precedence over a session. Remove the key and sign in?",
+        refused=f"context {shown} has an API key, which takes precedence over a session",
         hint='remove it: frost config set api_key "" (with FROST_CONTEXT for another context than the current one),'
-        " or sign in to a context of its own: frost login --context NAME --endpoint URL",
+        " or sign in to a new context: frost login --context NAME --endpoint URL",
     )
 
 
@@ -198,7 +198,7 @@ logout = Command(
     "logout",
     callback=_logout,
     help="Sign out and end the session.\n\n"
-    "Ends the session of the current context, or of --context, on the platform and removes it here. An API key is kept.",
+    "End the session of the current context, or of --context, on the platform and remove it here. API keys are kept.",
     params=[
         click.Option(
             ["--context"],
@@ -258,7 +258,7 @@ def _why(kind: str, source: str, document: dict[str, Any]) -> str:
     """Explain the choice of the credential: an API key has precedence over a session."""
     where = {"keyring": "the keyring", "file": "the config file"}.get(source, source)
     context = document["context"]["name"]
-    reason = "goes before a session" if kind == "api_key" else "the context has no API key"
+    reason = "takes precedence over a session" if kind == "api_key" else "the context has no API key"
     return f"of context {context}, in {where}; {reason}"
 
 

@@ -44,7 +44,7 @@ def listed(
         FrostError: The cursor is empty (exit 2) or belongs to another list.
     """
     if cursor == "":
-        raise usage("--cursor is empty", "leave it out to begin at the first page")
+        raise usage("--cursor is empty", "omit it to start at the first page")
     items: list[dict[str, Any]] = []
     trail = cursors(cursor or "")
     at: str | None = next(trail)

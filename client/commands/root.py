@@ -27,7 +27,7 @@ def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> No
 def _screens_only(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     """Refuse `--read-only` for a command, which would not respect it."""
     if value and not ctx.resilient_parsing:
-        raise usage_errors.refused(ctx, "--read-only is for the screens: it stands without a command, or behind web")
+        raise usage_errors.refused(ctx, "--read-only is for the screens: use it without a command or after web")
 
 
 root = Group(
@@ -147,7 +147,7 @@ def _unexpected(error: Exception, run: Invocation) -> FrostError:
     return FrostError(
         f"internal error: {type(error).__name__}",
         code="INTERNAL_CLIENT_ERROR",
-        hint="" if run.flags.debug else "run it again with --debug to see where",
+        hint="" if run.flags.debug else "run the command again with --debug for details",
     )
 
 

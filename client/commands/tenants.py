@@ -60,7 +60,7 @@ def within(run: Invocation, tenant_id: str, organization_id: str) -> None:
     of_it = run.call(tenants.list_of(organization_id))["tenants"]
     if not any(one["id"] == tenant_id for one in of_it):
         raise FrostError(
-            f"tenant {tenant_id} is not one of yours in organization {organization_id}",
+            f"tenant {tenant_id} is not one of your tenants in organization {organization_id}",
             code="NOT_FOUND",
             hint=f"frost tenant list --organization {organization_id}",
             exit_code=Exit.NOT_FOUND,
@@ -181,7 +181,7 @@ def _renamed(run: Invocation, tenant_id: str, name: str) -> dict[str, Any]:
     except FrostError as error:
         if error.gone or error.code == "TENANT_ACCESS_DENIED":
             error.message = f"TENANT_ID {tenant_id}: {error.message}"
-            error.hint = "see the tenants you may use: frost tenant list --all"
+            error.hint = "list your tenants: frost tenant list --all"
         raise
     return renamed
 
@@ -207,13 +207,13 @@ def use(run: Invocation, name: str, organization: str | None) -> None:
     except FrostError as error:
         organizations = {one["organizationId"] for one in (error.details or {}).get("tenants", [])}
         if error.code == tenancy.AMBIGUOUS and len(organizations) > 1:
-            error.hint += ", or narrow it: --organization ID"
+            error.hint += ", or select an organization: --organization ID"
         raise
     tenancy.persist(run.connection, found["id"])
     context = run.connection.context.name
     run.output.done(f"{_described(found)} is now the active tenant of context {context}", {**found, "context": context})
     if os.environ.get(tenancy.VARIABLE):
-        run.output.warn(f"{tenancy.VARIABLE} is set and still wins over it")
+        run.output.warn(f"{tenancy.VARIABLE} is set and overrides it")
     if found["status"] == "provisioning":
         run.output.note("it is still being provisioned")
 
@@ -236,7 +236,7 @@ def _only_organization(run: Invocation, *, any_number: bool = False) -> str:
             exit_code=Exit.NOT_ALLOWED,
         )
     if len(found) > 1 and not any_number:
-        raise _several_organizations(found, "id", "name", "--organization ID names one")
+        raise _several_organizations(found, "id", "name", "select one with --organization ID")
     return str(found[0]["id"])
 
 
@@ -264,9 +264,9 @@ def _of_one_organization(run: Invocation, found: list[dict[str, Any]], active: s
     chosen = next((one for one in found if one["id"] == active), None)
     if chosen is None:
         raise _several_organizations(
-            found, "organizationId", "organizationName", "--organization ID names one, --all lists the tenants of all"
+            found, "organizationId", "organizationName", "select one with --organization ID, or use --all"
         )
-    run.output.note(f"organization {chosen['organizationName']}, of the active tenant; --all lists every one's")
+    run.output.note(f"organization {chosen['organizationName']}, of the active tenant; use --all for all organizations")
     return [one for one in found if one["organizationId"] == chosen["organizationId"]]
 
 

@@ -158,7 +158,7 @@ def replace(path: str, data: bytes, *, lock_of: str = "") -> None:
         raise FrostError(
             f"{safe(path)} could not be written: {error.strerror}",
             code="CONFIG_NOT_WRITTEN",
-            hint="the file is as it was before",
+            hint="the file is unchanged",
         ) from None
 
 
@@ -347,7 +347,7 @@ def _pause(name: str, end: float, seconds: float, hint: str = "try again when it
     """
     if time.monotonic() >= end:
         raise FrostError(
-            f"another process has held {safe(name)} for {seconds:g} s",
+            f"another process has locked {safe(name)} for {seconds:g} s",
             code="CONFIG_LOCKED",
             hint=f"nothing was changed; {hint}",
             exit_code=Exit.CONFLICT,

@@ -120,7 +120,7 @@ def load(path: str, explicit: bool = False, environ: Mapping[str, str] = os.envi
     if content is None:
         if explicit:
             raise usage(
-                f"there is no configuration file {safe(path)}",
+                f"configuration file not found: {safe(path)}",
                 "create it with: frost config init --config FILE",
                 code="CONFIG_MISSING",
             )
@@ -154,7 +154,7 @@ def select(config: Config, environ: Mapping[str, str] = os.environ, name: str = 
     raise FrostError(
         f"{what}; {safe(config.path)} has: {known}",
         code="CONTEXT_NOT_FOUND",
-        hint="choose one with: frost config use-context NAME",
+        hint="select one with: frost config use-context NAME",
         exit_code=Exit.NOT_FOUND,
     )
 
@@ -180,7 +180,7 @@ class _Reader:
         chosen = self._text(defaults, "output_format") or (self._text(document, "output_format") if flat else "")
         if chosen and chosen not in OUTPUT_FORMATS:
             notices.append(
-                f"{safe(self._name)}: output_format {safe(chosen, 40)!r} is none of"
+                f"{safe(self._name)}: output_format {safe(chosen, 40)!r} is not one of"
                 f" {', '.join(OUTPUT_FORMATS)}; table is used"
             )
             chosen = ""
@@ -246,7 +246,7 @@ class _Reader:
         if value is None:
             return Map()
         if not isinstance(value, Map):
-            raise self._wrong(parent, key, "must hold members (name: value)")
+            raise self._wrong(parent, key, "must have members (name: value)")
         return value
 
     def _text(self, parent: Map, key: str) -> str:

@@ -62,7 +62,7 @@ def read(content: bytes, name: str) -> Map:
     if document is None:
         return Map()
     if not isinstance(document, Map):
-        raise damaged(name, "it must hold members (name: value)", Position(1, 1))
+        raise damaged(name, "it must have members (name: value)", Position(1, 1))
     return document
 
 
@@ -132,7 +132,7 @@ class _Builder:
         if self._aliases > MAX_ALIASES:
             raise self._refused(event, f"more than {MAX_ALIASES} aliases (*name)")
         if event.anchor not in self._anchors:
-            raise self._refused(event, "an alias (*name) before what it stands for")
+            raise self._refused(event, "an alias (*name) before its anchor")
         value, nodes = self._anchors[event.anchor]
         self._count(event, nodes)
         return value

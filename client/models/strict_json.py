@@ -42,7 +42,7 @@ _WHITE = frozenset(" \t\n\r")
 _HALF_PAIR = "a text with half a surrogate pair"
 _LONG = f"a number of more than {MAX_DIGITS} characters"
 _LARGE = "a number too large to be represented"
-_BAD_STRING = "a text that is not closed, or holds a control character or an unknown escape"
+_BAD_STRING = "a text that is not closed, or has a control character or an unknown escape"
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 # In texts without these no number exceeds a limit, so the C parser may convert all numbers itself.
 _LONG_NUMBER = re.compile(rf"(?<![0-9.eE+-])[0-9.eE+-]{{{MAX_DIGITS + 1}}}")

@@ -162,7 +162,7 @@ def refuse_second(folder: str = "", environ: Mapping[str, str] = os.environ) -> 
     raise FrostError(
         f"the platform in {safe(data)} is running already" + (f" (process {pid})" if pid else ""),
         code="PLATFORM_RUNNING",
-        hint="stop it: frost platform stop" if own else "stop it, or take another folder: --data-dir",
+        hint="stop it: frost platform stop" if own else "stop it, or use another folder: --data-dir",
         exit_code=Exit.CONFLICT,
     )
 

@@ -32,8 +32,8 @@ def locate_problems(error: FrostError, source: str) -> None:
     if len(problems) == 1:
         error.message = safe(problem_text(source, problems[0]), _REASON_CELLS)
     else:
-        error.message = f"the policy document is refused for {len(problems)} problems"
-    error.hint = "mend it there and run the command again"
+        error.message = f"the policy document has {len(problems)} problems"
+    error.hint = "fix the document and run the command again"
 
 
 def problem_lines(error: FrostError) -> Iterator[str]:

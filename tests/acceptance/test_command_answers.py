@@ -259,7 +259,7 @@ def test_login_into_a_context_with_a_key_asks_which_to_use(own_home: Home) -> No
     own_home.frost("config", "set", "api_key", "fmk_" + "a" * 36)
     refused = own_home.frost("login")
     assert refused.code == 2
-    assert "has an API key, which is used before a session" in refused.err
+    assert "has an API key, which takes precedence over a session" in refused.err
     assert 'frost config set api_key ""' in refused.err
     assert "--context NAME --endpoint URL" in refused.err
     program = on_terminal(own_home, "login")

@@ -14,7 +14,7 @@ DETACH = ("policy", "detach")
 ADD = ("group", "member", "add")
 REMOVE = ("group", "member", "remove")
 KEY = ("--type", "api_key", "--id", KEYS["terraform"])
-BACK = "is back to its scopes and its creator's rights"
+BACK = "is limited only by its scopes and its creator's permissions"
 
 
 def played(desk: Desk, *words: str) -> str:
@@ -45,7 +45,7 @@ def test_attaching_and_detaching_are_told_and_not_done(own_desk: Desk) -> None:
 def test_joining_and_leaving_a_group_are_told_and_not_done(own_desk: Desk) -> None:
     desk = own_desk
     group, policy = desk.group(), desk.policy(READ_TENANTS)
-    assert played(desk, *ADD, group, *KEY) == "no key and no identity gains or loses anything by it\n"
+    assert played(desk, *ADD, group, *KEY) == "no key or identity gains or loses an operation\n"
     desk.attach(policy, "group", group)
     assert "loses " in played(desk, *ADD, group, *KEY)
     assert desk.members(group) == set()

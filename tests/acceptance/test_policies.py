@@ -113,8 +113,8 @@ def test_O12_what_deleting_a_policy_takes_is_said_before_and_true_after(own_desk
     assert desk.renames("terraform") == 403
     code, shown = desk.answering("y", "policy", "delete", policy)
     assert code == 0
-    assert "is back to its scopes and its creator's rights" in shown
-    assert "has no grant left, its next request is denied" in shown
+    assert "is limited only by its scopes and its creator's permissions" in shown
+    assert "has no permission left; its next request is denied" in shown
     assert "2 attachments and 1 version" in shown
     assert desk.renames("terraform") == 200
     assert desk.access("workload_identity", identity) == {}
@@ -237,7 +237,7 @@ def test_O31_O34_a_policy_beyond_its_author_is_refused_with_what_it_would_allow(
     assert "instances/web-" in said[1]
     assert said[-1] == "    rule 2 allows it; you do not hold this"
     checked = desk.iam("policy", "check", "--document", text(narrow))
-    assert (checked.code, checked.out.splitlines()[0].startswith("beyond your rights")) == (4, True)
+    assert (checked.code, checked.out.splitlines()[0].startswith("grants more than you have")) == (4, True)
     (example,) = json.loads(desk.iam("policy", "check", "--document", text(narrow), "-o", "json").out)[
         "counterexamples"
     ]

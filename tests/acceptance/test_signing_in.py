@@ -66,7 +66,7 @@ def test_logout_from_a_platform_that_is_away_says_that_the_session_goes_on_there
     result = demo.frost("logout", *words)
     assert result.code == 0
     assert "the platform could not end the session" in result.err
-    assert "there it goes on until it expires" in result.err
+    assert "stays valid there until it expires" in result.err
 
 
 def test_login_with_a_context_and_an_endpoint_makes_that_context(demo: Home) -> None:

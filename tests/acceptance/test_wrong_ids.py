@@ -65,7 +65,7 @@ def test_what_was_not_together_cannot_be_parted(desk: Desk) -> None:
     assert f"policy {policy} is not attached to api_key {KEYS['terraform']}" in said
     assert f"frost iam policy attachments {policy}" in said
     said = desk.refused(5, "group", "member", "remove", group, *pair)
-    assert f"api_key {KEYS['terraform']} is no member of group {group}" in said
+    assert f"api_key {KEYS['terraform']} is not a member of group {group}" in said
     assert f"frost iam group member list {group}" in said
     assert "there is no api_key nope" in desk.refused(5, "group", "member", "add", group, *PAIR, "nope")
 

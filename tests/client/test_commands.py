@@ -174,7 +174,7 @@ def test_the_help_of_what_an_api_key_is_refused_for_says_so(run: Run, capsys: py
     for group, says in (*groups, ("account api-keys", False), ("account sessions", True)):
         words = group.split()
         run(*words, "--help")
-        assert ("It needs a person" in capsys.readouterr().out) is says
+        assert ("Requires an interactive login" in capsys.readouterr().out) is says
 
 
 def test_the_usage_tells_what_may_be_left_out(run: Run, capsys: pytest.CaptureFixture[str]) -> None:

@@ -22,7 +22,7 @@ def test_a_key_whose_answer_was_lost_is_named_with_what_to_do() -> None:
 
 
 def test_a_request_without_an_answer_may_have_made_a_key() -> None:
-    for code, expected in (("UNREACHABLE", "see: frost account api-key list"), ("NOT_LISTENING", "h")):
+    for code, expected in (("UNREACHABLE", "list your keys: frost account api-key list"), ("NOT_LISTENING", "h")):
         error = FrostError("no answer within 60 s", code=code, hint="h", exit_code=Exit.UNREACHABLE)
         with pytest.raises(FrostError), key_refusals.explained(None):
             raise error
@@ -33,7 +33,7 @@ def test_a_new_key_beside_an_old_one_that_could_not_be_revoked_is_told() -> None
     error = FrostError("nobody listens", code="UNREACHABLE", exit_code=Exit.UNREACHABLE)
     with pytest.raises(FrostError), key_refusals.still_active("k-1"):
         raise error
-    assert error.message == "the new key is made, but the old one still works: nobody listens"
+    assert error.message == "the new key was created, but the old one is still valid: nobody listens"
     assert (error.hint, error.exit_code) == ("frost account api-key revoke k-1", Exit.UNREACHABLE)
 
 

@@ -141,7 +141,7 @@ def test_it_ends_in_time_when_cancelled_and_when_left(attempt: AuthorizationCode
     ],
 )
 def test_a_redirect_to_another_place_is_not_followed(attempt: AuthorizationCodeFlow, location: str) -> None:
-    with pytest.raises(FrostError, match="another place"):
+    with pytest.raises(FrostError, match="another address"):
         attempt.accept_redirect(location)
 
 

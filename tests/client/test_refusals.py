@@ -94,10 +94,10 @@ def test_an_effect_names_the_one_it_befalls_and_what_matters_first() -> None:
     key = {"type": "api_key", "id": "k", "policiesBefore": 2, "policiesAfter": 0, "gainedCount": 3, "gained": ["a:b:c"]}
     assert list(lines([{**silent, "lostCount": 1, "lost": ["a:b:c"]}, key])) == [
         "  workload_identity shop/x",
-        "    has no grant left, its next request is denied",
+        "    has no permission left; its next request is denied",
         "    loses 1 operation: a:b:c",
         "  api_key k",
-        "    is back to its scopes and its creator's rights",
+        "    is limited only by its scopes and its creator's permissions",
         "    gains 3 operations: a:b:c and 2 more",
     ]
 

@@ -105,7 +105,7 @@ def create(
     else:
         key_context.save(run, save_context, made)
     if expires is not None and times.is_date(expires):
-        run.output.note(f"it expires at the end of {expires} here: {time_text(made['apiKey']['expiresAt'])}")
+        run.output.note(f"it expires at the end of {expires} in local time: {time_text(made['apiKey']['expiresAt'])}")
     if of_no_service:
         warn_unenforced(run, wanted, of_no_service)
 
@@ -169,11 +169,11 @@ def _show(run: Invocation, made: dict[str, Any]) -> None:
             run.output.lines([str(made["key"])])
             return
         run.output.record(tables_account.API_KEY, made["apiKey"])
-        run.output.lines(["", "key (shown only now):", str(made["key"])])
+        run.output.lines(["", "key (shown once):", str(made["key"])])
     except (FrostError, BrokenPipeError):
         made_id = made["apiKey"]["id"]
         run.output.warn(
-            f"key {made_id} was made, but its secret could not be written and cannot be shown again;"
+            f"key {made_id} was created, but its secret could not be written and cannot be shown again;"
             f" delete it: frost account api-key delete {made_id}"
         )
         raise

@@ -41,7 +41,7 @@ def explained(expires: str | None) -> Iterator[None]:
             case "SECRET_ALREADY_SHOWN":
                 _name_lost(error, details)
             case _ if error.exit_code == Exit.UNREACHABLE and error.code != NOT_LISTENING:
-                error.hint = "a key may have been made all the same, see: frost account api-key list"
+                error.hint = "the key may have been created; list your keys: frost account api-key list"
         raise
 
 
@@ -51,7 +51,7 @@ def still_active(key_id: str) -> Iterator[None]:
     try:
         yield
     except FrostError as error:
-        error.message = f"the new key is made, but the old one still works: {error.message}"
+        error.message = f"the new key was created, but the old one is still valid: {error.message}"
         error.hint = f"frost account api-key revoke {key_id}"
         raise
 
@@ -65,17 +65,19 @@ def _name_latest(error: FrostError, expires: str, details: Mapping[str, Any]) ->
     latest = parse_time(details.get("latest"))
     if latest is None:
         return
-    error.message = f"--expires: {expires} is too late: a key lives at most 2 years"
+    error.message = f"--expires: {expires} is too late: a key is valid for at most 2 years"
     dated = times.is_date(expires)
-    error.hint = f"the latest is {times.last_day(latest).isoformat() if dated else times.wire(latest)}"
+    error.hint = f"the latest value is {times.last_day(latest).isoformat() if dated else times.wire(latest)}"
 
 
 def _name_past(error: FrostError, expires: str | None, details: Mapping[str, Any]) -> None:
     if expires is None:
-        error.message = "by the platform's clock the overlap would be over already"
-        error.hint = f"there it is {time_text(details.get('now'))}; set this machine's clock, or use --overlap 0"
+        error.message = "the overlap has already ended by the platform's clock"
+        error.hint = (
+            f"the platform's time is {time_text(details.get('now'))}; set this machine's clock, or use --overlap 0"
+        )
         return
-    error.message = f"--expires: {expires} is over: it means {safe(details.get('expiresAt'), 40)}"
+    error.message = f"--expires: {expires} is in the past: it means {safe(details.get('expiresAt'), 40)}"
 
 
 def _name_lost(error: FrostError, details: Mapping[str, Any]) -> None:

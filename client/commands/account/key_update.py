@@ -46,7 +46,7 @@ def update(
     change.
     """
     if name is None and description is None and not scopes and rate_limit is None:
-        raise usage("nothing to change was given", "give --name, --description, --scopes or --rate-limit")
+        raise usage("nothing to change (frost account api-key update)", "give a flag, such as --name")
     wanted = typed_scopes(scopes, "update") if scopes else None
     found = own_key(run, key_id)
     of_no_service = unenforced(run, wanted) if wanted else []
@@ -62,6 +62,6 @@ def update(
             )
         )
     run.output.record(account.API_KEY, made.record)
-    run.output.note(f"key {named(made.record)} is changed" if made.changed else "it was so already; nothing is changed")
+    run.output.note(f"key {named(made.record)} is changed" if made.changed else "nothing changed: same values")
     if wanted and of_no_service:
         warn_unenforced(run, wanted, of_no_service)

@@ -86,7 +86,7 @@ def revoke(run: Invocation, key_id: str, yes: bool) -> None:
     """
     found = own_key(run, key_id)
     if not yes and found["status"] != "revoked":
-        output.confirm_on_terminal(run.talk, f"Revoke {_described(found)}, for good?")
+        output.confirm_on_terminal(run.talk, f"Revoke {_described(found)} permanently?")
     made = run.change(keys.revoke(found["tenantId"], found["id"]))
     said = f"key {named(found)} is revoked; its next request is refused" if made.changed else "already revoked"
     run.output.done(said, made.record)
@@ -101,7 +101,7 @@ def delete(run: Invocation, key_id: str, yes: bool) -> None:
     found = own_key(run, key_id)
     if not yes:
         output.confirm_on_terminal(
-            run.talk, f"Delete {_described(found)}, with its memberships and attachments, for good?"
+            run.talk, f"Delete {_described(found)}, with its memberships and attachments, permanently?"
         )
     run.call(keys.delete(found["tenantId"], found["id"]))
     run.output.done(f"key {named(found)} is deleted", {"id": found["id"], "status": "deleted"})
@@ -130,12 +130,12 @@ def own_key(run: Invocation, key_id: str) -> dict[str, Any]:
 
     namesakes = [one for one in own if folded(one["name"]) == folded(key_id)]
     where = f" in tenant {run.flags.tenant}" if run.flags.tenant else ""
-    message, hint = f"you have no API key {safe(key_id, 130)}{where}", "see your keys: frost account api-key list"
+    message, hint = f"you have no API key {safe(key_id, 130)}{where}", "list your keys: frost account api-key list"
     if namesakes:
-        message = f"an API key is named by its id, not by its name {safe(key_id, 130)}"
+        message = f"expected the id of an API key, not its name {safe(key_id, 130)}"
         ids = [f"{one['id']} ({one['status']}, {safe(one.get('tenantName') or '', 60)})" for one in namesakes]
         more = f" and {len(ids) - _MAX_NAMESAKES} more" if len(ids) > _MAX_NAMESAKES else ""
-        hint = f"the keys of that name: {', '.join(ids[:_MAX_NAMESAKES])}{more}"
+        hint = f"the keys with this name: {', '.join(ids[:_MAX_NAMESAKES])}{more}"
         if len(ids) == 1:
             hint = f"its id is {namesakes[0]['id']}"
     raise FrostError(message, code="NOT_FOUND", hint=hint, exit_code=Exit.NOT_FOUND)
@@ -147,7 +147,7 @@ def _itself(run: Invocation, key_id: str) -> dict[str, Any]:
         found: dict[str, Any] = run.call(keys.get(run.me["tenantId"], key_id))
     except FrostError as error:
         if error.gone:
-            error.message = f"the API key in use may read itself alone, not {safe(key_id, 130)}"
+            error.message = f"the API key in use may read only itself, not {safe(key_id, 130)}"
             run.point_to_person(error)
         raise
     return found

@@ -81,7 +81,7 @@ def delete(run: Invocation, yes: bool) -> None:
             run.talk,
             f"Delete the account {safe(email, 130)}, its sessions and API keys?",
             refused=f"this deletes the account {safe(email, 130)}",
-            hint="--yes does it without a question",
+            hint="use --yes to skip the confirmation",
             typed=email,
         )
     try:
@@ -95,7 +95,7 @@ def delete(run: Invocation, yes: bool) -> None:
     sign_in.clear_ended_session(run.connection)
     run.tell_notices(run.connection)
     until = columns.time_text(gone["restorableUntil"])
-    run.output.done(f"account {email} is deleted; support can bring it back until {until}", gone)
+    run.output.done(f"account {email} is deleted; support can restore it until {until}", gone)
 
 
 def _needs_person(run: Invocation, me: dict[str, Any]) -> None:
@@ -103,9 +103,9 @@ def _needs_person(run: Invocation, me: dict[str, Any]) -> None:
     if (me.get("credential") or {}).get("kind", "session") == "session":
         return
     error = FrostError(
-        "an account is deleted by its person, who is signed in",
+        "only a signed-in user can delete the account",
         code="SESSION_REQUIRED",
-        hint="sign in as a person: frost login",
+        hint="use an interactive login: frost login",
         exit_code=Exit.NOT_ALLOWED,
     )
     run.point_to_person(error)
@@ -118,4 +118,4 @@ def _name_organizations(error: FrostError) -> None:
     if isinstance(found, list) and found:
         names = ", ".join(f"{safe(one['name'], 80)} ({safe(one['id'], 40)})" for one in found)
         error.message = f"you are the last owner of {names}, which has other members"
-    error.hint = "have another member made an owner there, then delete the account"
+    error.hint = "make another member an owner, then delete the account"

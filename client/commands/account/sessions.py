@@ -29,4 +29,4 @@ def revoke_all(run: Invocation) -> None:
     run.tell_notices(run.connection)
     ended = answer["ended"]
     sessions_ = "session has" if ended == 1 else "sessions have"
-    run.output.done(f"{ended} {sessions_} ended, this one too; sign in again: frost login", answer)
+    run.output.done(f"{ended} {sessions_} ended, including this one; sign in again: frost login", answer)

@@ -46,7 +46,7 @@ def apply(run: Invocation, yes: bool, no_wait: bool, preview: bool, organization
     A tenant has one apply at a time: the command first waits for a running one. Requires the role admin or owner.
     """
     if not yes and not preview:
-        output.needs_terminal("this adds tags to existing resources", "--yes does it without a question")
+        output.needs_terminal("this adds tags to existing resources", "use --yes to skip the confirmation")
     check_within(run, organization)
     tags = _tags(run)
     if tags == {}:
@@ -77,7 +77,7 @@ def reported(run: Invocation, started: dict[str, Any], what: str) -> None:
     if started["started"]:
         run.output.note(f"{what} started; frost tenant default-tags history shows how it ends")
     else:
-        run.output.note(f"a run goes on already; no {what} was started")
+        run.output.note(f"a run is already in progress; no {what} was started")
 
 
 def ended(run: Invocation, operation: dict[str, Any], what: str) -> None:
@@ -122,7 +122,7 @@ def _confirm(run: Invocation, tags: dict[str, str]) -> None:
     except FrostError as error:
         if error.status not in _NO_PREVIEWS:
             raise
-        run.talk.say(f"what would change is not shown: {error.message}")
+        run.talk.say(f"the preview is not available: {error.message}")
         output.confirm(run.talk, f"Add them to the existing resources of {where}?", refused="", hint="")
         return
     for line in apply_result.preview_lines(result):

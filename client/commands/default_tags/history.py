@@ -100,14 +100,14 @@ def undo(
     """
     if run_id is None:
         if no_wait:
-            raise usage("--no-wait is for taking an apply back (frost tenant default-tags undo)", "name its RUN_ID")
+            raise usage("--no-wait requires the RUN_ID of an apply (frost tenant default-tags undo)", "give RUN_ID")
         check_within(run, organization)
         _put_back(run, number, preview)
         return
     if number is not None:
         raise usage("RUN_ID and --version exclude each other (frost tenant default-tags undo)", "give one of them")
     if not yes and not preview:
-        output.needs_terminal("this takes tags away from resources", "--yes does it without a question")
+        output.needs_terminal("this removes tags from resources", "use --yes to skip the confirmation")
     check_within(run, organization)
     with _known(run_id):
         if preview:
@@ -167,11 +167,11 @@ def _check_own(run: Invocation, newest: dict[str, Any], former: dict[str, Any]) 
     who = newest.get("changedBy")
     if isinstance(who, dict) and who.get("id") == run.me.get("id"):
         return
-    name = safe(default_tags.person_text(who) or "somebody unknown", 80)
+    name = safe(default_tags.person_text(who) or "an unknown user", 80)
     raise FrostError(
         f"the newest set was written by {name}, {time_text(newest.get('changedAt'))}; nothing was changed",
         code="CHANGED_SINCE",
-        hint=f"frost tenant default-tags undo --version {former['version']} puts the one before it back all the same",
+        hint=f"frost tenant default-tags undo --version {former['version']} restores the version before it anyway",
         exit_code=Exit.CONFLICT,
     )
 
@@ -187,7 +187,7 @@ def _known(run_id: str) -> Iterator[None]:
     except FrostError as error:
         if error.gone:
             error.message = f"the tenant has no apply {safe(run_id, 80)} among its last ten"
-            error.hint = "see them: frost tenant default-tags history"
+            error.hint = "list the runs: frost tenant default-tags history"
         raise
 
 
@@ -203,7 +203,7 @@ def _previewed(run: Invocation, run_id: str) -> None:
 def _confirm(run: Invocation, run_id: str) -> None:
     result = run.call_for_tenant(lambda tenant: calls.undo_preview(tenant, run_id))
     tags = default_tags.tags_text(result.get("appliedTags"))
-    run.talk.say(f'tags that run {safe(run_id, 60)} added in tenant "{tenant_name(run)}": {tags}')
+    run.talk.say(f'tags added by run {safe(run_id, 60)} added in tenant "{tenant_name(run)}": {tags}')
     for line in apply_result.preview_lines(result, "would lose tags"):
         run.talk.more(line)
-    output.confirm(run.talk, f"Take them away from {apply_result.would_change(result)}?", refused="", hint="")
+    output.confirm(run.talk, f"Remove them from {apply_result.would_change(result)}?", refused="", hint="")

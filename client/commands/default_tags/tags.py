@@ -25,14 +25,14 @@ def tags(given: Sequence[str]) -> dict[str, str]:
     """
     if not given:
         raise usage(
-            "no --tag was given (frost tenant default-tags set)",
-            "give --tag KEY=VALUE; to remove all: frost tenant default-tags clear",
+            "--tag is required (frost tenant default-tags set)",
+            "use --tag KEY=VALUE; to remove all tags: frost tenant default-tags clear",
         )
     found: dict[str, str] = {}
     for pair in ",".join(given).split(","):
         key, equals, value = pair.partition("=")
         if not equals:
-            raise usage(f"--tag takes key=value, not {safe(pair, 80)!r}", "a comma parts two tags; --tag key= is empty")
+            raise usage(f"--tag takes key=value, not {safe(pair, 80)!r}", "for an empty value: --tag key=")
         if found.setdefault(key, value) != value:
             raise usage(f"--tag: {safe(key, 80)} is given twice with different values")
     return found
@@ -147,7 +147,7 @@ def clear(run: Invocation, yes: bool, organization: str | None) -> None:
         check_within(run, organization)
         change(run, lambda stored: {}, must_read=False)
         return
-    output.needs_terminal("this removes every default tag", "--yes does it without a question")
+    output.needs_terminal("this removes every default tag", "use --yes to skip the confirmation")
     check_within(run, organization)
     stored = run.versioned_for_tenant(calls.get)
     before = stored.record["tags"]
@@ -158,7 +158,7 @@ def clear(run: Invocation, yes: bool, organization: str | None) -> None:
         run.talk.more(f"  {line}")
     output.confirm(
         run.talk,
-        f'Remove {counted(len(before))} of tenant "{tenant_name(run)}"? Existing resources keep theirs.',
+        f'Remove {counted(len(before))} of tenant "{tenant_name(run)}"? Tags of existing resources do not change.',
         refused="",
         hint="",
     )
@@ -193,7 +193,7 @@ def change(run: Invocation, wanted: Callable[[Mapping[str, str]], Mapping[str, s
         told(run, kept, None if before is None else difference(before, kept))
         return
     raise FrostError(
-        "the default tags are being changed by others all the time; nothing was changed",
+        "the default tags were changed by others during every attempt; nothing was changed",
         code="STALE_VERSION",
         hint="try again",
         exit_code=Exit.CONFLICT,
@@ -224,13 +224,13 @@ def told(run: Invocation, tags: Mapping[str, str], changes: TagChanges | None, *
     elif changes:
         run.output.lines(changes.lines())
     if changes is None:
-        run.output.note("the former set may not be read with this credential, so what changed is not shown")
+        run.output.note("the changes are not shown: this credential may not read the previous tags")
     elif not changes:
-        run.output.note(f"nothing {'changes' if dry_run else 'changed'}: it is like that already")
+        run.output.note(f"nothing {'changes' if dry_run else 'changed'}: same tags")
     elif dry_run:
         run.output.note("nothing was changed: this is a dry run")
     elif changes.added or changes.changed:
-        run.output.note("existing resources keep theirs: frost tenant default-tags apply adds what they lack")
+        run.output.note("existing resources do not change; add missing tags with: frost tenant default-tags apply")
 
 
 def counted(number: int) -> str:

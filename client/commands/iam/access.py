@@ -52,9 +52,9 @@ def _summary(found: Mapping[str, Any]) -> Iterator[str]:
         through = iam.paths_text(one.get("paths") or (), one.get("pathsTotal") or 0)
         text = f"  policy {one.get('policyName')} version {one.get('version')} {through}".rstrip()
         if one.get("unreadable"):
-            text += ", cannot be read any more: it denies everything"
+            text += ", unreadable: it denies everything"
         elif one.get("orphaned"):
-            text += ", its author holds nothing here any more: it gives nothing"
+            text += ", its author has no permissions here any more: it allows nothing"
         yield text
     counts = {"allowed": 0, "conditional": 0, "denied": 0}
     for operation in found["operations"]:
@@ -87,9 +87,9 @@ def who(run: Invocation, operation: str, target: str, **facts: Any) -> None:
     more = answer.get("conditionalTotal") or 0
     counts = {"total": total, "conditionalTotal": more, "examined": examined}
     run.output.records(iam.WHO, [*found, *perhaps], beside=counts)
-    under = f", {more} more under conditions" if more else ""
-    run.output.note(f"{total} of {examined} people, keys and identities may{under}")
+    under = f", {more} more conditionally" if more else ""
+    run.output.note(f"{total} of {examined} principals are allowed{under}")
     if len(found) < total:
-        run.output.warn(f"the first {len(found)} of {total} that may are listed")
+        run.output.warn(f"only the first {len(found)} of {total} allowed principals are listed")
     if len(perhaps) < more:
-        run.output.warn(f"the first {len(perhaps)} of {more} that may under conditions are listed")
+        run.output.warn(f"the first {len(perhaps)} of {more} conditionally allowed principals are listed")

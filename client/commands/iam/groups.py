@@ -109,7 +109,7 @@ def update(run: Invocation, group_id: str, name: str | None, description: str | 
         )
     run.output.record(iam.GROUP, made.record)
     if not made.changed:
-        run.output.note("nothing changed: it is like that already")
+        run.output.note("nothing changed: same values")
 
 
 @group.leaf(
@@ -138,7 +138,7 @@ def delete(run: Invocation, group_id: str, force: bool, dry_run: bool) -> None:
 
 def _confirmed(run: Invocation, group_id: str) -> int:
     """Ask for confirmation. Return the version shown, so that only this version is deleted."""
-    output.needs_terminal("this deletes a group", "--force does it without a question")
+    output.needs_terminal("this deletes a group", "use --force to skip the confirmation")
     found = run.call_for_tenant(lambda tenant: groups.get(tenant, group_id))
     preview = effects.preview(run, lambda tenant: analysis.preview(tenant, "deleteGroup", groupId=group_id))
     members, attached = found["memberCount"], found["policyCount"]

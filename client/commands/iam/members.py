@@ -61,7 +61,7 @@ def remove(run: Invocation, group_id: str, kind: str, identifier: str, dry_run: 
 
     The group's policies no longer apply from the member's next request on.
     """
-    unrelated = f"{kind} {identifier} is no member of group {group_id}"
+    unrelated = f"{kind} {identifier} is not a member of group {group_id}"
     see = f"frost iam group member list {group_id}"
     with missing(run, ("group", group_id), (kind, identifier), unrelated=unrelated, see=see):
         if dry_run:

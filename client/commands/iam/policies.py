@@ -81,7 +81,7 @@ def _warn_of_namesakes(run: Invocation, made: dict[str, Any]) -> None:
         return
     for one in answer["policies"]:
         if one["name"] == made["name"] and one["id"] != made["id"]:
-            run.output.warn(f'policy {one["id"]} is named "{one["name"]}" too')
+            run.output.warn(f'policy {one["id"]} has the name "{one["name"]}" too')
             return
 
 
@@ -160,7 +160,7 @@ def update(
             )
     run.output.record(iam.POLICY, made.record)
     if not made.changed:
-        run.output.note("nothing changed: it is like that already")
+        run.output.note("nothing changed: same values")
     elif name is not None:
         _warn_of_namesakes(run, made.record)
 
@@ -169,7 +169,7 @@ def _update_played(run: Invocation, policy_id: str, text: str | None, if_version
     """Print the effect of an update. A new name or description has none."""
     now = run.call_for_tenant(lambda tenant: policies.get(tenant, policy_id))["version"]
     if if_version not in (None, now):
-        run.output.warn(f"it is version {now} by now: with --if-version {if_version} the change would be refused")
+        run.output.warn(f"the current version is {now}: with --if-version {if_version} the change would be refused")
     if text is None:
         effects.told(run, {"principals": []})
     else:
@@ -201,7 +201,7 @@ def delete(run: Invocation, policy_id: str, force: bool, dry_run: bool) -> None:
 
 def _confirmed(run: Invocation, policy_id: str) -> int:
     """Ask for confirmation. Return the version shown, so that only this version is deleted."""
-    output.needs_terminal("this deletes a policy", "--force does it without a question")
+    output.needs_terminal("this deletes a policy", "use --force to skip the confirmation")
     found = run.call_for_tenant(lambda tenant: policies.get(tenant, policy_id))
     preview = effects.preview(run, lambda tenant: analysis.preview(tenant, "deletePolicy", policyId=policy_id))
     beside = (

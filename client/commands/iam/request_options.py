@@ -85,7 +85,7 @@ def _tags(given: Sequence[str], flag: str) -> dict[str, str] | None:
     for pair in ",".join(given).split(","):
         key, equals, value = pair.partition("=")
         if not equals or not key:
-            raise usage(f"{flag} takes key=value, not {safe(pair, 60)!r}", f'{flag} "" says that there are no tags')
+            raise usage(f"{flag} takes key=value, not {safe(pair, 60)!r}", f'use {flag} "" for no tags')
         if key in found:
             raise usage(f"{flag}: {safe(key, 60)} is given twice")
         found[key] = value
@@ -110,5 +110,5 @@ def _instant(value: str | None) -> str | None:
     from client.tables.columns import parse_time
 
     if "T" not in value.upper() or parse_time(value) is None:
-        raise usage(f"--time takes an RFC 3339 time with a zone, not {safe(value, 60)!r}", "like 2026-03-01T09:00:00Z")
+        raise usage(f"--time takes an RFC 3339 time with a zone, not {safe(value, 60)!r}", "as in 2026-03-01T09:00:00Z")
     return value

@@ -21,7 +21,7 @@ from client.texts.refusals import example_lines
 _FAILED = {
     "operations": "it does not name the operation",
     "targets": "its targets do not cover this one",
-    "author": "you do not hold this yourself",
+    "author": "you do not have this permission",
 }
 _UNSURE = {**_FAILED, "targets": "its targets may or may not cover this one"}
 _TRUTH = {"true": "yes", "false": "no", "unknown": "unknown"}
@@ -132,7 +132,7 @@ def simulate(
         run.output.records(TRACE, answer["rules"])
     draft.warn(run, answer.get("warnings", ()))
     if not as_author:
-        run.output.note("what you hold yourself was not asked; --as-author counts only that")
+        run.output.note("your own permissions were not considered; add --as-author to limit the decision to them")
     if fail_on_deny and answer["decision"] != "allowed":
         from click.exceptions import Exit as End
 
@@ -146,7 +146,7 @@ def verdict_lines(answer: Mapping[str, Any], operation: str, target: str) -> Ite
     if missing := _missing(answer.get("missing") or ()):
         yield f"  not known: {missing}"
     if answer.get("decision") != "allowed" and answer.get("someTarget"):
-        yield "  on some single target it would be allowed; name one with --target frn:…"
+        yield "  it is allowed on some targets; name one with --target frn:…"
 
 
 def _because(answer: Mapping[str, Any]) -> str:
@@ -160,7 +160,7 @@ def _because(answer: Mapping[str, Any]) -> str:
             unsure = any(
                 one["index"] == deciding.get("index") and one.get("result") == "unknown" for one in answer["rules"]
             )
-            because = ", as it cannot be ruled out" if unsure else ""
+            because = ", because it may match" if unsure else ""
             return f"{rule} denies it{because}"
         return f"{rule} allows it, and no rule denies it"
     if not isinstance(nearest, Mapping):
@@ -168,18 +168,18 @@ def _because(answer: Mapping[str, Any]) -> str:
     rule = rule_text(nearest.get("index"), nearest.get("name"))
     failed = str(nearest.get("failed"))
     if reason == "unknown_context":
-        return f"too little is known for {rule}: {_UNSURE.get(failed, f'{failed} is not known to hold')}"
+        return f"not enough facts for {rule}: {_UNSURE.get(failed, f'{failed} is not known to hold')}"
     return f"no rule matched; nearest is {rule}: {_FAILED.get(failed, f'{failed} does not hold')}"
 
 
 def _missing(missing: Sequence[Mapping[str, Any]]) -> str:
-    return ", ".join(f"{one.get('key')} (say it with {one.get('flag')})" for one in missing)
+    return ", ".join(f"{one.get('key')} (set it with {one.get('flag')})" for one in missing)
 
 
 _ANSWERS = {
-    "within": "within your rights: you could save it",
-    "beyond": "beyond your rights: it would grant what you do not hold",
-    "undecided": "too entangled to be compared with your rights: it would be refused",
+    "within": "within your own permissions: you may save it",
+    "beyond": "grants more than you have: saving would be refused",
+    "undecided": "too complex to compare with your permissions: saving would be refused",
 }
 
 

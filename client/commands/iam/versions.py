@@ -63,7 +63,7 @@ def rollback(run: Invocation, policy_id: str, number: int, dry_run: bool) -> Non
         made = run.change_for_tenant(lambda tenant: policies.roll_back(tenant, policy_id, number))
     run.output.record(iam.POLICY, made.record)
     if not made.changed:
-        run.output.note(f"nothing changed: its document is that of version {number} already")
+        run.output.note(f"nothing changed: the document is the same as in version {number}")
     else:
         effects.noted(run, preview)
 
@@ -87,7 +87,7 @@ def diff(run: Invocation, policy_id: str, first: int | None, second: int | None)
     if first is None:
         first = second - 1
     if first < 1:
-        raise usage(f"version {second} of policy {policy_id} is its first; there is none before it to compare with")
+        raise usage(f"version {second} of policy {policy_id} is the first; there is no earlier version to compare with")
     newer, older = _version(run, policy_id, second), _version(run, policy_id, first)
     compared = run.call_for_tenant(
         lambda tenant: analysis.coverage(

@@ -29,19 +29,19 @@ def restore(run: Invocation, email: str) -> None:
     command.
     """
     if not email.strip():
-        raise usage("EMAIL is empty; it takes the address of an account (frost platform account restore)")
+        raise usage("EMAIL is empty; expected the address of an account (frost platform account restore)")
     try:
         found = run.driver(Staff(os.environ, starts=True)).call(calls.restore_account(email))
     except FrostError as error:
         _explain(error, safe(email, 130))
         raise
-    run.output.done(f"account {found['email']} is back; it signs in again and makes new API keys", found)
+    run.output.done(f"account {found['email']} is restored; sign in again and create new API keys", found)
 
 
 def _explain(error: FrostError, email: str) -> None:
     if error.gone:
-        error.message = f"there is no account {email} on this platform"
-        error.hint = "it is the whole address that the account signs in with"
+        error.message = f"account {email} not found on this platform"
+        error.hint = "give the full address that the account signs in with"
     elif error.code == "ACCOUNT_NOT_DELETED":
         error.message = f"the account {email} is not deleted"
     elif error.code == "RESTORE_WINDOW_PASSED":

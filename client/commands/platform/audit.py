@@ -70,9 +70,9 @@ def verify(run: Invocation, segment: str | None, data_dir: str | None) -> None:
     run.output.facts(found, facts)
     if not found["ok"]:
         raise FrostError(
-            f"the audit log is not as it was written: {f'{entry}: ' if entry else ''}{why}",
+            f"the audit log was altered: {f'{entry}: ' if entry else ''}{why}",
             code="AUDIT_BROKEN",
-            hint="what came before it is as it was; compare with a backup before anything is changed",
+            hint="the entries before it are unchanged; compare with a backup before you change anything",
         )
 
 
@@ -108,8 +108,8 @@ def export(run: Invocation, file: str, before: str | None, data_dir: str | None)
         if not proofs:
             raise FrostError(f"the audit log has no entries before {time_text(until)}", code="NOTHING_TO_EXPORT")
     run.output.done(
-        f"{safe(file, 200)} has {_range(proofs)} of the audit log; they remain there until"
-        " frost platform audit drop removes them",
+        f"{safe(file, 200)} has {_range(proofs)} of the audit log; remove them from the log"
+        " with: frost platform audit drop",
         {"file": path, **_facts(proofs)},
     )
 
@@ -139,7 +139,7 @@ def drop(run: Invocation, file: str, yes: bool, data_dir: str | None) -> None:
             f"Remove {_range(present)} of the audit log, until {time_text(present[-1]['ends'])}?"
             f" {safe(file, 200)} is the only copy then.",
             refused="this removes entries of the audit log",
-            hint="--yes does it without a question",
+            hint="use --yes to skip the confirmation",
         )
     driver = run.driver(staff)
     for proof in present:

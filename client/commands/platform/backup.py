@@ -49,7 +49,7 @@ def backup(run: Invocation, file: str, **served: str | None) -> None:
     """
     backup = _service("backup", file, served, "no backup was made")
     run.output.done(
-        f"{safe(file, 200)} holds the platform as it is now ({backup['bytes']:,} bytes); keep it secret", backup
+        f"{safe(file, 200)} contains the platform as of now ({backup['bytes']:,} bytes); keep it secret", backup
     )
 
 
@@ -84,9 +84,9 @@ def restore(run: Invocation, file: str, yes: bool, trust: bool, **served: str | 
         made = time_text(manifest["createdAt"])
         output.confirm(
             run.talk,
-            f"Go back to the backup of {made}, replacing all data of the platform in {safe(where, 200)}?",
+            f"Restore the backup of {made}, replacing all data of the platform in {safe(where, 200)}?",
             refused="this replaces all data of the platform",
-            hint="--yes does it without a question",
+            hint="use --yes to skip the confirmation",
         )
     # A platform served with other flags is stopped by its operator: while it runs, its lock prevents the restore.
     ran = not any(served.values()) and control.stop(os.environ)
@@ -97,9 +97,9 @@ def restore(run: Invocation, file: str, yes: bool, trust: bool, **served: str | 
             from client.platform.process import ensure_running
 
             ensure_running(os.environ)
-    run.output.done(f"the platform is as it was at {time_text(restored['createdAt'])}", restored)
+    run.output.done(f"the platform is restored to its state at {time_text(restored['createdAt'])}", restored)
     if not restored["auditWhole"]:
-        run.output.note("its audit log was not whole already when the backup was made: frost platform audit verify")
+        run.output.note("its audit log was already incomplete in the backup: frost platform audit verify")
 
 
 def _is_empty_machine(served: Mapping[str, str | None]) -> bool:

@@ -79,7 +79,7 @@ def status(run: Invocation, data_dir: str | None) -> None:
     ]
     run.output.facts(found, facts)
     if found["status"] == "stopped" and paths.is_own(connection.endpoint, os.environ):
-        run.output.note("it starts with the next command that needs it")
+        run.output.note("it starts with the next command")
 
 
 @platform.leaf(
@@ -164,7 +164,7 @@ def reset(run: Invocation, world: str, yes: bool) -> None:
             run.talk,
             f"Delete all data of the local platform in {paths.data_dir(os.environ)} and load the world {world}?",
             refused="this deletes all data of the local platform",
-            hint="--yes does it without a question",
+            hint="use --yes to skip the confirmation",
         )
     platform_reset.reset(run.config, world, os.environ)
-    run.output.done(f"the local platform holds the world {world} now", {"status": "reset", "world": world})
+    run.output.done(f"the local platform now has the world {world}", {"status": "reset", "world": world})

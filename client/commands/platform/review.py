@@ -75,10 +75,10 @@ def _decide(run: Invocation, request_id: str, note: str | None, *, approved: boo
         made = run.driver(Staff(os.environ, starts=True)).call(call)["request"]
     except FrostError as error:
         if error.gone:
-            error.message = f"there is no quota request {safe(request_id, 60)} of an organization"
+            error.message = f"quota request {safe(request_id, 60)} of an organization not found"
             error.hint = "frost platform review list"
         elif error.code == "QUOTA_REQUEST_DECIDED":
-            error.message = f"the request is {safe((error.details or {}).get('status'), 40)} already"
+            error.message = f"the request is already {safe((error.details or {}).get('status'), 40)}"
         raise
     run.output.record(quotas.REVIEWED, made)
     limit = amount_text(made["limit"], made.get("unit"))
@@ -86,4 +86,4 @@ def _decide(run: Invocation, request_id: str, note: str | None, *, approved: boo
     if approved:
         run.output.note(f"{made['resourceType']} of {where} is {limit} now")
     else:
-        run.output.note(f"{made['resourceType']} of {where} stays as it is")
+        run.output.note(f"{made['resourceType']} of {where} does not change")

@@ -109,7 +109,7 @@ def _beyond(quota: Mapping[str, Any], wanted: int, bound: int) -> FrostError:
         f"{quota['resourceType']} may be raised to {_amount(bound, quota)} without review, not to"
         f" {_amount(wanted, quota)}",
         code=calls.BOUND_EXCEEDED,
-        hint="--org requests it for the organization, which is reviewed",
+        hint="request it for the organization with --org; it will be reviewed",
         details={
             "resourceType": quota["resourceType"],
             "limit": wanted,
@@ -132,7 +132,7 @@ def _explained(quota: Mapping[str, Any], wanted: int) -> Iterator[None]:
         if error.code == calls.PENDING and isinstance(details.get("limit"), int):
             asked = _amount(details["limit"], quota)
             error.message = f"request {safe(pending, 60)} for {quota['resourceType']} {asked} is waiting for review"
-            error.hint = "one may wait for each type; frost tenant quota requests shows it"
+            error.hint = "only one request per type can be in review; see: frost tenant quota requests"
         raise
 
 
@@ -150,14 +150,14 @@ def _told(run: Invocation, made: Mapping[str, Any], quota: Mapping[str, Any]) ->
     if status == "approved":
         run.output.note(f"{name} is {after} now, was {before}")
     elif status == "pending":
-        run.output.note(f"{name} {after} waits for review by the platform's staff; frost tenant quota requests --org")
+        run.output.note(f"{name} {after} waits for the platform's operator; frost tenant quota requests --org")
 
 
 def _why_denied(made: Mapping[str, Any], quota: Mapping[str, Any]) -> str:
     """Return the reason of a denial, with amounts in display units."""
     details = made.get("details")
     if not isinstance(details, Mapping) or not isinstance(details.get("used"), int):
-        return safe(made.get("decision") or "no reason was given", 300)
+        return safe(made.get("decision") or "no reason given", 300)
     creating = f", {_amount(details['creating'], quota)} of it being created" if details.get("creating") else ""
     return f"{_amount(details['used'], quota)} in use{creating}"
 

@@ -76,11 +76,11 @@ def _lines(plan: quota_plan.Plan) -> list[str]:
     if plan.fits:
         lines.append(f"it fits, {plan.times:,} times over" if plan.times else "it fits")
     elif plan.fits is None:
-        lines.append("it fits as far as is known; a limit applies also where the use is unknown")
+        lines.append("it fits as far as the use is known; limits apply to unknown use too")
     else:
         lines.append("it does not fit")
     if plan.first is not None:
-        lines.append(f"the first limit to break is that of {plan.first}")
+        lines.append(f"the first limit to be exceeded is {plan.first}")
     for need in plan.needs:
         if need.answer == quota_plan.AT_ONCE and need.after is not None:
             asked = f"frost tenant quota request {need.resource_type} {need.after} --reason TEXT"
@@ -88,7 +88,7 @@ def _lines(plan: quota_plan.Plan) -> list[str]:
         elif need.answer == quota_plan.REVIEW:
             lines.append(_reviewed(need))
         elif need.answer == quota_plan.SUPPORT:
-            lines.append(f"the limit of {need.resource_type} is changed by support only")
+            lines.append(f"the limit of {need.resource_type} can be changed only by support")
     return lines
 
 
@@ -98,6 +98,6 @@ def _reviewed(need: quota_plan.Need) -> str:
     short = quantity(max(least - need.limit, 0), need.unit)
     return (
         f"{short} of {need.resource_type} short; {quantity(least, need.unit)} is more than the "
-        f"{quantity(need.requestable, need.unit)} that need no review; for the organization, whose limit is told by "
+        f"{quantity(need.requestable, need.unit)} that need no review; for the organization, whose limit is shown by "
         f"frost tenant quota --org: frost tenant quota request {need.resource_type} NEW_LIMIT --org --reason TEXT"
     )
