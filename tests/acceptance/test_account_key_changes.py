@@ -48,7 +48,7 @@ def test_the_secret_of_a_rotated_key_stands_on_a_line_of_its_own(owner: Account)
     granted(owner, key)
     result = owner.run(*ROTATE, key.id)
     *_, heading, secret = result.out.splitlines()
-    assert "shown only now" in heading
+    assert "shown once" in heading
     assert owner.home.request("GET", "/api/v1/me", key=secret).status == 200
     assert f"the old key {key.id} works until {days(1).strftime('%Y-%m-%d')}" in result.err
     assert "; the new one has its 1 group or policy" in result.err

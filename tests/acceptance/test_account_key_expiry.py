@@ -62,7 +62,7 @@ def test_K28_too_late_an_instant_is_refused_with_the_latest_instant(owner: Accou
 @pytest.mark.parametrize("typed", ["2020-01-01", "2020-01-01T00:00:00Z"])
 def test_K30_a_past_instant_is_refused(owner: Account, typed: str) -> None:
     said = owner.refused(2, *CREATE, "compute:read", "--expires", typed)
-    assert f"{typed} is over" in said
+    assert f"{typed} is in the past" in said
 
 
 def test_K29_two_years_to_the_second_are_taken_and_one_more_is_not(demo_platform: Path) -> None:

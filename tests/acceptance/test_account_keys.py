@@ -28,7 +28,7 @@ def test_K01_K45_a_key_comes_with_its_secret_shown_only_now(owner: Account) -> N
     result = owner.run("api-key", "create", "--name", "ci", "--scopes", "compute:read")
     *table, empty, heading, secret = result.out.splitlines()
     assert (result.code, len(table), empty) == (0, 2, "")
-    assert "shown only now" in heading
+    assert "shown once" in heading
     assert secret.startswith("fmk_")
     assert secret not in "".join(table) + result.err
     assert owner.home.request("GET", "/api/v1/me", key=secret).status == 200
@@ -204,7 +204,7 @@ def test_K39_without_a_terminal_revoke_and_delete_act_at_once(owner: Account) ->
 def test_K40_another_persons_key_is_not_found(owner: Account, word: str) -> None:
     for other in (TERRAFORM, NOBODYS):
         assert owner.refused(5, "api-key", word, other) == (
-            f"frost: you have no API key {other}. See your keys: frost account api-key list\n"
+            f"frost: you have no API key {other}. List your keys: frost account api-key list\n"
         )
     assert owner.raw("GET", f"/api-keys/{TERRAFORM}").status == 404
 

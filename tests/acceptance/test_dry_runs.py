@@ -72,7 +72,7 @@ def test_a_new_document_and_an_earlier_one_are_told_and_not_saved(own_desk: Desk
     desk.attach(policy, "api_key", KEYS["terraform"])
     said = played(desk, "policy", "update", policy, "--document", text(allow("organizations:tenants:read")))
     assert "loses 1 operation: organizations:tenants:update" in said
-    assert played(desk, "policy", "update", policy, "--name", "other").startswith("no key and no identity")
+    assert played(desk, "policy", "update", policy, "--name", "other").startswith("no key or identity")
     assert desk.done("policy", "get", policy)["version"] == 1
     desk.done("policy", "update", policy, "--document", text(allow("organizations:tenants:read")))
     said = played(desk, "policy", "rollback", policy, "--version", "1")
@@ -84,7 +84,7 @@ def test_a_new_document_and_an_earlier_one_are_told_and_not_saved(own_desk: Desk
     stale = desk.iam("policy", "update", policy, "--name", "other", "--if-version", "1", "--dry-run", "-q")
     assert (stale.code, stale.err) == (
         0,
-        "frost: warning: it is version 4 by now: with --if-version 1 the change would be refused\n",
+        "frost: warning: the current version is 4: with --if-version 1 the change would be refused\n",
     )
 
 
@@ -100,7 +100,7 @@ def test_a_new_document_and_an_earlier_one_are_told_and_not_saved(own_desk: Desk
     ],
 )
 def test_a_dry_run_of_what_is_not_there_is_refused(desk: Desk, words: tuple[str, ...]) -> None:
-    assert f" {NO_ID} in this tenant" in desk.refused(5, *words, "--dry-run")
+    assert f" {NO_ID} not found in this tenant" in desk.refused(5, *words, "--dry-run")
 
 
 def test_what_would_be_refused_ends_as_the_change_would(own_desk: Desk) -> None:
@@ -118,7 +118,7 @@ def test_what_would_be_refused_ends_as_the_change_would(own_desk: Desk) -> None:
         forced = ("--force",) if "delete" in words else ()
         real, dry = desk.iam(*words, *forced), desk.iam(*words, "--dry-run")
         assert (real.code, dry.code) == (4, 4), words
-        assert "api_key terraform" in dry.out or "no key and no identity" in dry.out
+        assert "api_key terraform" in dry.out or "no key or identity" in dry.out
         assert "frost: it would be refused: " + real.err.removeprefix("frost: ") in dry.err
     shown = desk.iam("group", "delete", group, "--dry-run", "-o", "json")
     assert json.loads(shown.out)["refused"]["code"] == "PRINCIPAL_EXCEEDS_AUTHOR"

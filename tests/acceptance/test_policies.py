@@ -35,13 +35,13 @@ def test_O01_O14_a_policy_is_made_with_what_is_given(desk: Desk) -> None:
 def test_a_name_that_another_policy_has_is_taken_with_a_warning(desk: Desk) -> None:
     first = desk.policy(READ_TENANTS, name="twin")
     again = desk.iam("policy", "create", "--name", "twin", "--document", text(READ_TENANTS), "-o", "json", "-q")
-    assert (again.code, again.err) == (0, f'frost: warning: policy {first} is named "twin" too\n')
+    assert (again.code, again.err) == (0, f'frost: warning: policy {first} has the name "twin" too\n')
     second = again.json()["id"]
     assert desk.iam("policy", "update", second, "--description", "the other", "-q").err == ""
     assert desk.iam("policy", "update", second, "--name", "Twin", "-q").err == ""
-    assert f"policy {first} is named" in desk.iam("policy", "update", second, "--name", "twin").err
+    assert f"policy {first} has the name" in desk.iam("policy", "update", second, "--name", "twin").err
     assert (
-        f"policy {second} is named" in desk.iam("policy", "update", first, "--name", " twin ", "--description", "d").err
+        f"policy {second} has the name" in desk.iam("policy", "update", first, "--name", " twin ", "--description", "d").err
     )
     alone = desk.iam("policy", "create", "--name", "no twin", "--document", text(READ_TENANTS), "-q")
     assert (alone.code, alone.err) == (0, "")

@@ -73,7 +73,7 @@ def test_login_with_a_context_and_an_endpoint_makes_that_context(demo: Home) -> 
     demo.start()
     result = demo.frost("login", "--context", "work", "--endpoint", f"unix:{demo.socket}", "--as", MEMBER)
     assert result.code == 0
-    assert "(context work, the current one now)" in result.err + result.out
+    assert "(context work, now the current one)" in result.err + result.out
     again = demo.frost("login", "--context", "work", "--as", MEMBER)
     assert "(context work)" in again.err + again.out
     assert demo.json("whoami")["email"] == MEMBER
