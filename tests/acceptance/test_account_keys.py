@@ -91,7 +91,9 @@ def test_K07_K08_K45_scopes_add_up_and_each_is_kept_once(owner: Account) -> None
 def test_K09_K10_nobody_gives_what_they_do_not_hold(viewer: Account, scope: str) -> None:
     said = viewer.refused(4, *CREATE, f"compute:read,{scope}")
     service = scope.partition(":")[0]
-    assert re.search(rf"does not hold {re.escape(scope)} \(it lacks {service}:[a-z:-]+ and more\)\. ", said), said
+    assert re.search(rf"--scopes: {re.escape(scope)}: your role does not grant {service}:[a-z:-]+ and more\. ", said), (
+        said
+    )
     assert viewer.done(*CREATE, "compute:read")["apiKey"]["scopes"] == ["compute:read"]
 
 

@@ -151,7 +151,10 @@ def test_of_very_many_that_may_the_first_are_listed_and_all_counted(own_desk: De
     found = desk.done(*asked)
     assert len([one for one in found["items"] if one["access"] == "allowed"]) == 1_000
     assert found["total"] > many
-    assert f"warning: only the first 1000 of {found['total']} allowed principals are listed" in desk.iam(*asked, "--quiet").err
+    assert (
+        f"warning: only the first 1000 of {found['total']} allowed principals are listed"
+        in desk.iam(*asked, "--quiet").err
+    )
     assert f"{found['total']} of {found['examined']} principals are allowed" in desk.iam(*asked).err
 
 

@@ -41,7 +41,8 @@ def test_a_name_that_another_policy_has_is_taken_with_a_warning(desk: Desk) -> N
     assert desk.iam("policy", "update", second, "--name", "Twin", "-q").err == ""
     assert f"policy {first} has the name" in desk.iam("policy", "update", second, "--name", "twin").err
     assert (
-        f"policy {second} has the name" in desk.iam("policy", "update", first, "--name", " twin ", "--description", "d").err
+        f"policy {second} has the name"
+        in desk.iam("policy", "update", first, "--name", " twin ", "--description", "d").err
     )
     alone = desk.iam("policy", "create", "--name", "no twin", "--document", text(READ_TENANTS), "-q")
     assert (alone.code, alone.err) == (0, "")

@@ -246,7 +246,9 @@ def test_a_defect_is_one_line_and_its_story_holds_no_secret(
 
     monkeypatch.setattr("client.config.reader.load", broken)
     assert run("config", "show") == 1
-    assert capsys.readouterr().err == "frost: internal error: KeyError. Run the command again with --debug for details\n"
+    assert (
+        capsys.readouterr().err == "frost: internal error: KeyError. Run the command again with --debug for details\n"
+    )
     assert run("-d", "config", "show") == 1
     told = capsys.readouterr().err
     assert "test_frame.py" in told
