@@ -41,9 +41,7 @@ def create(path: str) -> Iterator[IO[bytes]]:
             with suppress(FileNotFoundError):
                 os.unlink(scratch)
     except FileExistsError:
-        raise FrostError(
-            f"{safe(path, 200)} exists; an export replaces nothing", code="FILE_EXISTS", hint="choose another file"
-        ) from None
+        raise FrostError(f"{safe(path, 200)} already exists", code="FILE_EXISTS", hint="choose another file") from None
     except OSError as error:
         raise FrostError(
             f"{safe(path, 200)} cannot be written: {safe(error.strerror or str(error), 200)}", code="FILE_NOT_WRITTEN"

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from client.auth.credential_store import UNSAVED, Credential, context_changed, load
+from client.auth.credential_store import IN_MEMORY, Credential, context_changed, load
 from client.config import reader as files
 from client.config.reader import Config, Context
 from client.errors import SESSION_ENDED, Exit, FrostError
@@ -52,7 +52,7 @@ class Connection:
         context_source: The source of its selection: `flag`, `variable`, `file` or `default`.
         environ: The environment.
         notices: Messages for the user, for example where a session was stored. A front end shows and removes them.
-        leaves_stopped: Whether to leave a local platform stopped that was stopped on purpose. Commands start it;
+        respects_stop: Whether to leave a local platform stopped that was stopped on purpose. Commands start it;
             automatic requests of screens must not.
     """
 
@@ -62,11 +62,11 @@ class Connection:
         self.context_source = context_source
         self.environ = environ
         self.notices: list[str] = []
-        self.leaves_stopped = False
+        self.respects_stop = False
         self.lock = threading.RLock()
         self._credential: Credential | None = None
         self._provider: Provider | None = None
-        self._unattended = False
+        self._passive = False
         self._looked_up = False
 
     @cached_property
@@ -87,17 +87,17 @@ class Connection:
         """
         with self.lock:
             if self._credential is None:
-                if self.is_local and not self._unattended:
+                if self.is_local and not self._passive:
                     from client.platform.process import ensure_same_version
 
                     ensure_same_version(self.environ)
                 if self._looked_up:
                     self.reload()  # the stored credential may belong to another endpoint now
                 self._looked_up = True
-                found = load(self.config, self.context)
-                if found.kind == "none":
-                    found = self._first_sign_in()
-                self._credential = found
+                credential = load(self.config, self.context)
+                if credential.kind == "none":
+                    credential = self._sign_in_automatically()
+                self._credential = credential
             return self._credential
 
     def refresh(self, used: Signing) -> Credential:
@@ -106,31 +106,31 @@ class Connection:
         Raises:
             FrostError: The refresh failed; with code SESSION_ENDED if the session has ended (exit 3).
         """
-        from client.auth.session import refreshed
+        from client.auth.session import refresh_session
 
-        return refreshed(self, used)
+        return refresh_session(self, used)
 
     def start(self) -> bool:
         """Start the local platform if it does not run; return False if this connection must not start it."""
-        if self._unattended or not self.is_local or (self.leaves_stopped and was_stopped(self.environ)):
+        if self._passive or not self.is_local or (self.respects_stop and was_stopped(self.environ)):
             return False
         from client.platform.process import ensure_running
 
         ensure_running(self.environ)
         return True
 
-    def adopt(self, credential: Credential | None) -> None:
+    def set_credential(self, credential: Credential | None) -> None:
         """Use this credential from now on; None loads it again at the next request."""
         with self.lock:
             self._credential = credential
 
-    def look_again(self) -> None:
+    def invalidate_credential(self) -> None:
         """Load the credential again at the next request: another process may have signed in.
 
         A renewed session that could not be saved is kept, as the stored session is older.
         """
         with self.lock:
-            if self._credential is not None and self._credential.source != UNSAVED:
+            if self._credential is not None and self._credential.source != IN_MEMORY:
                 self._credential = None
 
     def provider(self) -> Provider:
@@ -149,20 +149,20 @@ class Connection:
             FrostError: The context has another endpoint now, and credentials of another platform (exit 6).
         """
         fresh = files.load(self.config.path, environ=self.environ)
-        found = fresh.contexts.get(self.context.name)
-        if found is None:
+        context = fresh.contexts.get(self.context.name)
+        if context is None:
             return
-        if found.api_endpoint != self.context.api_endpoint:
+        if context.api_endpoint != self.context.api_endpoint:
             raise context_changed(self.context.name)
-        self.config, self.context = fresh, found
+        self.config, self.context = fresh, context
 
     def only_if_ready(self) -> Connection:
         """Return a connection for completion: it neither starts the platform nor signs in."""
         passing = Connection(self.config, self.context, self.context_source, self.environ)
-        passing._unattended = True
+        passing._passive = True
         return passing
 
-    def _first_sign_in(self) -> Credential:
+    def _sign_in_automatically(self) -> Credential:
         name = safe(self.context.name)
         if self.context.session_ended:
             raise FrostError(
@@ -171,16 +171,16 @@ class Connection:
                 hint="sign in: frost login",
                 exit_code=Exit.NOT_SIGNED_IN,
             )
-        if self._unattended or not self.is_local:
+        if self._passive or not self.is_local:
             raise FrostError(
-                f"nobody is signed in to context {name}",
+                f"not signed in to context {name}",
                 code="NOT_SIGNED_IN",
                 hint="sign in: frost login",
                 exit_code=Exit.NOT_SIGNED_IN,
             )
-        from client.auth.sign_in import sign_in_unasked
+        from client.auth.sign_in import sign_in_local
 
-        return sign_in_unasked(self)
+        return sign_in_local(self)
 
 
 class Staff(OperatorConnection):

@@ -26,7 +26,7 @@ def choose(config: Config, name: str) -> None:
         FrostError: The context does not exist (exit 5).
     """
     if not name:
-        raise usage("the name of a context is needed, an empty one was given")
+        raise usage("the name of the context is empty")
     select(config, {}, name)
     with edit(config.path) as document:
         document.context(name)
@@ -44,21 +44,21 @@ def draft(config: Config, name: str, endpoint: str) -> Config:
         FrostError: The name or the endpoint is invalid (exit 2), or the context has another endpoint (exit 6).
     """
     _check_name(name)
-    wanted = str(_endpoint(endpoint))
+    address = str(_endpoint(endpoint))
     known = config.contexts.get(name)
     if known is None:
-        drafted = Context(name, wanted, "", "", False, Stored(), False, {**_DEFAULTS, "api_endpoint": "context"})
-    elif str(Endpoint.parse(known.api_endpoint)) == wanted:
+        drafted = Context(name, address, "", "", False, Stored(), False, {**_DEFAULTS, "api_endpoint": "context"})
+    elif str(Endpoint.parse(known.api_endpoint)) == address:
         return config
     elif known.credentials.kinds or known.sources["api_endpoint"] == "default":
         raise FrostError(
             f"context {safe(name)!r} exists with another endpoint, {safe(known.api_endpoint, 200)}",
             code="CONTEXT_EXISTS",
-            hint="take another name, or change it: frost config use-context NAME, frost config set api_endpoint URL",
+            hint="use another name, or change it: frost config use-context NAME, frost config set api_endpoint URL",
             exit_code=Exit.CONFLICT,
         )
     else:
-        drafted = known._replace(api_endpoint=wanted, sources={**known.sources, "api_endpoint": "context"})
+        drafted = known._replace(api_endpoint=address, sources={**known.sources, "api_endpoint": "context"})
     return config._replace(contexts={**config.contexts, name: drafted})
 
 
@@ -111,7 +111,7 @@ def _exists(name: str) -> FrostError:
     return FrostError(
         f"context {safe(name)!r} exists already",
         code="CONTEXT_EXISTS",
-        hint="take another name; the contexts there are: frost config get-contexts",
+        hint="use another name; list the contexts: frost config get-contexts",
         exit_code=Exit.CONFLICT,
     )
 
@@ -124,10 +124,10 @@ def set_endpoint(config: Config, name: str, endpoint: str) -> list[str]:
     Returns:
         Notices for the user: the removed credentials.
     """
-    wanted = str(_endpoint(endpoint))
-    notices = _remove_credentials_of_another(config, name, wanted)
+    address = str(_endpoint(endpoint))
+    notices = _remove_credentials_of_another(config, name, address)
     with edit(config.path) as document:
-        document.context(name)["api_endpoint"] = quoted(wanted)
+        document.context(name)["api_endpoint"] = quoted(address)
     return notices
 
 
@@ -175,7 +175,7 @@ def remove(config: Config, name: str) -> list[str]:
         raise FrostError(
             f"context {safe(name)!r} is the current one",
             code="CONTEXT_IN_USE",
-            hint="choose another one before: frost config use-context NAME",
+            hint="select another one first: frost config use-context NAME",
         )
     from client.auth import credential_store
 
@@ -202,7 +202,7 @@ def set_output_format(config: Config, name: str, output_format: str) -> None:
     if output_format not in OUTPUT_FORMATS:
         raise usage(
             f"output_format: {safe(output_format, 60)!r} is not one of {', '.join(OUTPUT_FORMATS)}",
-            "wide is a matter of a single command: -o wide" if output_format == "wide" else "",
+            "use wide with a single command: -o wide" if output_format == "wide" else "",
         )
     with edit(config.path) as document:
         if document.flat and "output_format" in document.data:

@@ -209,9 +209,9 @@ async def _waited(
 
     operation: dict[str, Any] = {}
     try:
-        stream = readings(patient(read, lost), lambda listening: signals(client, tenant_id, listening), is_over)
-        async with aclosing(stream):
-            async for operation in stream:
+        states = readings(patient(read, lost), lambda listening: signals(client, tenant_id, listening), is_over)
+        async with aclosing(states):
+            async for operation in states:
                 on_read(operation)
     finally:
         await client.aclose()

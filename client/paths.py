@@ -118,8 +118,8 @@ def repair(folder: str) -> bool:
     except OSError:
         return False
     try:
-        found = os.fstat(descriptor)
-        if found.st_uid != os.geteuid() or not is_writable_by_others(found.st_mode):
+        status = os.fstat(descriptor)
+        if status.st_uid != os.geteuid() or not is_writable_by_others(status.st_mode):
             return False
         os.fchmod(descriptor, MODE)
     except OSError:

@@ -25,7 +25,7 @@ class Need(NamedTuple):
     resource_type: str
     unit: str
     used: int | None
-    wanted: int
+    addition: int
     after: int | None
     limit: int
     short: int | None
@@ -37,7 +37,7 @@ class Need(NamedTuple):
             "resourceType": self.resource_type,
             "unit": self.unit,
             "used": self.used,
-            "wanted": self.wanted,
+            "wanted": self.addition,
             "after": self.after,
             "limit": self.limit,
             "short": self.short,
@@ -63,49 +63,49 @@ class Plan(NamedTuple):
         return {"fits": self.fits, "times": self.times, "first": self.first, "quotas": needs}
 
 
-def what_if(quotas: Sequence[Mapping[str, Any]], wanted: Mapping[str, int]) -> Plan:
+def what_if(quotas: Sequence[Mapping[str, Any]], additions: Mapping[str, int]) -> Plan:
     """Return the effect of adding resources.
 
     Args:
         quotas: JSON objects of the tenant's quotas.
-        wanted: Amounts to add by resource type, in the quota's unit, not negative.
+        additions: Amounts to add by resource type, in the quota's unit, not negative.
 
     Raises:
         KeyError: A type without a quota.
     """
     by_type = {str(one["resourceType"]): one for one in quotas}
-    needs = tuple(_need(by_type[name], number) for name, number in wanted.items())
-    known = [need for need in needs if need.wanted and need.used is not None]
+    needs = tuple(_need(by_type[name], number) for name, number in additions.items())
+    known = [need for need in needs if need.addition and need.used is not None]
     # The smallest ratio of room to amount is reached first; compared without division.
     first: Need | None = None
     for need in known:
-        if first is None or _room(need) * first.wanted < _room(first) * need.wanted:
+        if first is None or _room(need) * first.addition < _room(first) * need.addition:
             first = need
-    times = None if first is None else max(_room(first), 0) // first.wanted
+    times = None if first is None else max(_room(first), 0) // first.addition
     over = any(need.answer not in (FITS, UNKNOWN) for need in needs)
     unknown = any(need.answer == UNKNOWN for need in needs)
     return Plan(needs, False if over else None if unknown else True, times, first and first.resource_type)
 
 
-def _need(quota: Mapping[str, Any], wanted: int) -> Need:
+def _need(quota: Mapping[str, Any], addition: int) -> Need:
     used, limit, bound = quota.get("used"), int(quota["limit"]), quota.get("requestable")
-    after = None if used is None else used + wanted
+    after = None if used is None else used + addition
     return Need(
         str(quota["resourceType"]),
         str(quota.get("unit") or ""),
         used,
-        wanted,
+        addition,
         after,
         limit,
         None if after is None else max(after - limit, 0),
         bound,
-        _answer(after, wanted, limit, bound),
+        _answer(after, addition, limit, bound),
     )
 
 
-def _answer(after: int | None, wanted: int, limit: int, bound: int | None) -> str:
-    least = wanted if after is None else after
-    if not wanted or (after is not None and after <= limit):
+def _answer(after: int | None, addition: int, limit: int, bound: int | None) -> str:
+    least = addition if after is None else after
+    if not addition or (after is not None and after <= limit):
         return FITS
     if after is None and least <= limit:
         return UNKNOWN

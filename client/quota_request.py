@@ -19,7 +19,7 @@ class Foreseen(NamedTuple):
     """The predicted outcome of a request, with an explanation for the user."""
 
     outcome: str
-    words: str
+    explanation: str
 
 
 AT_ONCE = "at once"
@@ -47,62 +47,62 @@ def whole_number(text: str) -> int:
         ValueError: The text is not such a number; with a message for the user.
     """
     if re.fullmatch("[0-9]+", text, re.ASCII) is None:
-        raise ValueError("a whole number in plain digits: the new limit, not how much more")
+        raise ValueError("expected a whole number: the new limit, not the increase")
     digits = text.lstrip("0") or "0"
     if len(digits) > len(str(LARGEST)) or int(digits) > LARGEST:
         raise ValueError(f"a limit is at most {LARGEST}")
     return int(digits)
 
 
-def kept_reason(text: str) -> str:
+def normalize_reason(text: str) -> str:
     """Return a reason as the platform stores it: NFC, without surrounding whitespace.
 
     Raises:
         ValueError: The reason is empty or too long; with a message for the user.
     """
-    kept = normalize("NFC", text).strip()
-    if not kept:
-        raise ValueError("a reason is needed: in a few words, what it is for")
-    if len(kept) > LONGEST_REASON:
-        raise ValueError(f"a reason has at most {LONGEST_REASON} characters; these are {len(kept)}")
-    return kept
+    reason = normalize("NFC", text).strip()
+    if not reason:
+        raise ValueError("the reason is empty; describe the purpose")
+    if len(reason) > LONGEST_REASON:
+        raise ValueError(f"a reason has at most {LONGEST_REASON} characters; these are {len(reason)}")
+    return reason
 
 
 def foreseen(quota: Quota, limit: int) -> Foreseen:
     """Predict the outcome of a tenant's request for a limit, from its quota."""
     used, now, bound, unit = quota.get("used"), int(quota["limit"]), quota.get("requestable"), quota.get("unit")
-    asked = amount_text(limit, unit)
+    amount = amount_text(limit, unit)
     if not requestable(quota) or bound is None:
         return SUPPORTED
     if limit == now:
-        return Foreseen(SAME, f"already {asked}")
+        return Foreseen(SAME, f"already {amount}")
     if limit > bound:
-        return Foreseen(REVIEW, f"{asked}: above {amount_text(bound, unit)}, the most without review")
+        return Foreseen(REVIEW, f"{amount}: above {amount_text(bound, unit)}, the most without review")
     if limit > now:
-        return Foreseen(AT_ONCE, f"{asked}: at once, no review is needed up to {amount_text(bound, unit)}")
+        return Foreseen(AT_ONCE, f"{amount}: at once, no review is needed up to {amount_text(bound, unit)}")
     if used is None:
-        return Foreseen(DENIED, f"{asked}: denied, as what is in use is not known at the moment")
+        return Foreseen(DENIED, f"{amount}: denied, because the current use is unknown")
     if limit < used:
         creating = quota.get("creating")
-        made = f", {amount_text(creating, unit)} of it being created" if creating else ""
-        return Foreseen(DENIED, f"{asked}: denied, as {amount_text(used, unit)} is in use{made}")
-    return Foreseen(LOWER, f"{asked}: lower, at once; you are asked before")
+        being_created = f", {amount_text(creating, unit)} of it being created" if creating else ""
+        return Foreseen(DENIED, f"{amount}: denied, as {amount_text(used, unit)} is in use{being_created}")
+    return Foreseen(LOWER, f"{amount}: lower, at once; needs a confirmation")
 
 
 def foreseen_of_organization(quota: Quota, limit: int, pending: Mapping[str, Any] | None) -> Foreseen:
     """Predict the outcome of an organization's request for a limit; `pending` is its open request for the type."""
     unit, allocated = quota.get("unit"), quota.get("allocated")
-    asked = amount_text(limit, unit)
+    amount = amount_text(limit, unit)
     if not requestable(quota):
         return SUPPORTED
     if pending is not None:
         waiting = amount_text(pending.get("limit"), unit)
-        return Foreseen(PENDING, f"a request for {waiting} waits for review already")
+        return Foreseen(PENDING, f"a request for {waiting} is already in review")
     if limit == quota["limit"]:
-        return Foreseen(SAME, f"already {asked}")
+        return Foreseen(SAME, f"already {amount}")
     below = allocated is not None and limit < allocated
     less = f"; its tenants have {amount_text(allocated, unit)} already" if below else ""
-    return Foreseen(WAITS, f"{asked}: waits for review by the platform's staff{less}")
+    return Foreseen(WAITS, f"{amount}: waits for review by the platform's operator{less}")
 
 
 SUPPORTED = Foreseen(SUPPORT, "this limit cannot be requested; contact support")

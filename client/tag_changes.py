@@ -18,10 +18,10 @@ class TagChanges(NamedTuple):
 
     def lines(self) -> list[str]:
         """Return lines sorted by key: `+ env=prod`, `~ team=b (was a)`, `- old=1`."""
-        told = {key: f"+ {key}={value}" for key, value in self.added.items()}
-        told |= {key: f"~ {key}={after} (was {before or 'empty'})" for key, (before, after) in self.changed.items()}
-        told |= {key: f"- {key}={value}" for key, value in self.removed.items()}
-        return [told[key] for key in sorted(told)]
+        lines = {key: f"+ {key}={value}" for key, value in self.added.items()}
+        lines |= {key: f"~ {key}={after} (was {before or 'empty'})" for key, (before, after) in self.changed.items()}
+        lines |= {key: f"- {key}={value}" for key, value in self.removed.items()}
+        return [lines[key] for key in sorted(lines)]
 
     def document(self) -> dict[str, dict[str, object]]:
         return {
@@ -39,6 +39,6 @@ def difference(before: Mapping[str, str], after: Mapping[str, str]) -> TagChange
     )
 
 
-def merged(stored: Mapping[str, str], given: Mapping[str, str]) -> dict[str, str]:
+def merged(stored: Mapping[str, str], changes: Mapping[str, str]) -> dict[str, str]:
     """Return the stored tags, updated with the given ones (`--merge`)."""
-    return {**stored, **given}
+    return {**stored, **changes}

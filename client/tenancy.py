@@ -51,8 +51,8 @@ def resolve(
         return Selection(check_id(variable, f"the variable {VARIABLE}"), "variable")
     if context.tenant:
         return Selection(_check_stored(context.tenant, context.name, path), "context")
-    if found := default():
-        return Selection(found, "default")
+    if tenant_id := default():
+        return Selection(tenant_id, "default")
     raise FrostError(
         "you have no default tenant and none is selected",
         code="NO_TENANT",
@@ -62,9 +62,9 @@ def resolve(
 
 def _check_stored(value: str, context: str, path: str) -> str:
     if not _UUID.fullmatch(value):
-        place = f"tenant of context {safe(context)}{f' in {safe(path)}' if path else ''}"
+        name = f"tenant of context {safe(context)}{f' in {safe(path)}' if path else ''}"
         raise usage(
-            f"{place}: {safe(value, 60)!r} is not a tenant's id",
+            f"{name}: {safe(value, 60)!r} is not a tenant's id",
             "choose a tenant: frost tenant use NAME (frost tenant list --all shows them)",
             code=STORED_INVALID,
         )
@@ -78,7 +78,7 @@ def check_id(value: str, name: str) -> str:
         FrostError: The value is empty or not an id (exit 2); the message has its source, `name`.
     """
     if not value:
-        raise usage(f"{name} is empty; it takes a tenant's id", "leave it out to use the selected tenant")
+        raise usage(f"{name} is empty; it takes a tenant's id", "omit it to use the selected tenant")
     if not _UUID.fullmatch(value):
         error = usage(
             f"{name} takes a tenant's id, not {safe(value, 60)!r}",
@@ -120,7 +120,7 @@ def check_display_name(value: str) -> str:
     if len(name) > LONGEST_NAME:
         raise usage(f"--name takes 1 to {LONGEST_NAME} characters, {len(name)} were given: {safe(name, 40)!r}")
     if has_control(name):
-        raise usage(f"--name must not hold control or formatting characters: {safe(name, 60)!r}")
+        raise usage(f"--name must not contain control or formatting characters: {safe(name, 60)!r}")
     return value
 
 
@@ -141,16 +141,16 @@ def find(tenants: Sequence[Mapping[str, Any]], argument: str) -> dict[str, Any]:
         for tenant in tenants:
             if str(tenant["id"]).lower() == argument.lower():
                 return dict(tenant)
-    wanted = folded(argument)
-    found = [one for one in tenants if wanted in (folded(str(one["displayName"])), folded(str(one["slug"])))]
-    if len(found) == 1:
-        return dict(found[0])
-    if found:
-        raise _ambiguous(found, argument)
+    name = folded(argument)
+    matches = [one for one in tenants if name in (folded(str(one["displayName"])), folded(str(one["slug"])))]
+    if len(matches) == 1:
+        return dict(matches[0])
+    if matches:
+        raise _ambiguous(matches, argument)
     raise FrostError(
-        f"there is no tenant {safe(argument, 130)!r} that you may use",
+        f"no tenant {safe(argument, 130)!r} among your tenants",
         code="NOT_FOUND",
-        hint="see the ones you may use: frost tenant list --all",
+        hint="list your tenants: frost tenant list --all",
         exit_code=Exit.NOT_FOUND,
     )
 
@@ -163,9 +163,7 @@ def persist(connection: Connection, tenant_id: str) -> None:
         document.context(connection.context.name)["tenant"] = tenant_id
 
 
-NO_TENANTS = (
-    "you may use no tenant: ask an owner or admin of an organization, or sign in as another person: frost login"
-)
+NO_TENANTS = "you have no tenant: ask an owner or admin of an organization, or sign in as another user: frost login"
 
 
 def way_out(selection: Selection, context: str, path: str, advice: str = "") -> str:
@@ -181,7 +179,7 @@ def way_out(selection: Selection, context: str, path: str, advice: str = "") -> 
     """
     choose = "choose another with: frost tenant use NAME (frost tenant list --all shows them)"
     where, usual = {
-        "flag": ("came from --tenant", "see the tenants you may use: frost tenant list --all"),
+        "flag": ("came from --tenant", "list your tenants: frost tenant list --all"),
         "variable": (f"came from {VARIABLE}", "change or unset the variable"),
         "context": (f"is the stored selection (tenant use) of context {safe(context)} in {safe(path)}", choose),
         "default": ("is your default tenant", choose),
@@ -194,15 +192,15 @@ def folded(text: str) -> str:
     return unicodedata.normalize("NFC", unicodedata.normalize("NFD", text).casefold())
 
 
-def _ambiguous(found: Sequence[Mapping[str, Any]], argument: str) -> FrostError:
+def _ambiguous(matches: Sequence[Mapping[str, Any]], argument: str) -> FrostError:
     members = ("id", "displayName", "slug", "organizationId", "organizationName")
     return FrostError(
-        f"{safe(argument, 130)!r} is the name or slug of {len(found)} tenants",
+        f"{safe(argument, 130)!r} is the name or slug of {len(matches)} tenants",
         code=AMBIGUOUS,
-        hint="name it by its id: frost tenant use ID",
+        hint="use its id: frost tenant use ID",
         details={
-            "count": len(found),
-            "tenants": [{member: one[member] for member in members} for one in found[:_LISTED]],
+            "count": len(matches),
+            "tenants": [{member: one[member] for member in members} for one in matches[:_LISTED]],
         },
     )
 
@@ -210,9 +208,9 @@ def _ambiguous(found: Sequence[Mapping[str, Any]], argument: str) -> FrostError:
 def ambiguous_lines(error: FrostError) -> list[str]:
     """Return a line for each tenant of an ambiguous name, with columns: id, slug, organization."""
     details = error.details or {}
-    found = details.get("tenants", [])
-    rows = [(safe(one["id"], 40), safe(one["slug"], 80), safe(one["organizationName"], 60)) for one in found]
+    tenants = details.get("tenants", [])
+    rows = [(safe(one["id"], 40), safe(one["slug"], 80), safe(one["organizationName"], 60)) for one in tenants]
     slugs = max((width(slug) for _, slug, _ in rows), default=0)
     lines = [f"  {id}  {slug}{' ' * (slugs - width(slug))}  {organization}" for id, slug, organization in rows]
-    more = details.get("count", 0) - len(found)
+    more = details.get("count", 0) - len(tenants)
     return [*lines, f"  and {more} more"] if more > 0 else lines

@@ -128,13 +128,13 @@ def _cut(pieces: Iterator[str], cells: int) -> str:
     """Join the pieces that fit in `cells`, ending with `…` if some do not."""
     if cells <= 0:
         return ""
-    kept: list[str] = []
+    parts: list[str] = []
     used = room = 0
     for piece in pieces:
         used += width(piece)
         if used > cells:
-            return "".join(kept[:room]) + "…"
-        kept.append(piece)
+            return "".join(parts[:room]) + "…"
+        parts.append(piece)
         if used <= cells - 1:
-            room = len(kept)
-    return "".join(kept)
+            room = len(parts)
+    return "".join(parts)

@@ -1,8 +1,8 @@
-"""The client's clock, and parsing of expiry times.
+"""The client's clock, and parsing of expiry times and of past instants.
 
 `FROST_CLOCK` fixes the clock, for screenshots and tests. An expiry is a local date or an instant. A date means the last
-second of that day in local time, also when clocks change on that day. A fraction of a second is truncated to
-microseconds.
+second of that day in local time, also when clocks change on that day; as a past instant it means the first second. A
+fraction of a second is truncated to microseconds.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ def now() -> datetime:
     return instant.astimezone(UTC)
 
 
+_AGE = re.compile(r"([0-9]+)([smhdw])", re.ASCII)
+_SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _TIME = r"[Tt]([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](\.[0-9]+)?([Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
 
@@ -46,10 +48,10 @@ def instant(text: str, flag: str = "--expires") -> datetime:
             return datetime.fromisoformat(text.upper()).astimezone(UTC)
     except (ValueError, OverflowError):
         pass  # the date does not exist, or is out of range
-    given = f"{safe(text, 60)!r} is neither" if text else "it is empty; it takes"
+    reason = f"{safe(text, 60)!r} is neither" if text else "it is empty; it takes"
     joint = "nor" if text else "or"
     raise usage(
-        f"{flag}: {given} a date (YYYY-MM-DD, the end of that day here) {joint} an RFC 3339 timestamp"
+        f"{flag}: {reason} a date (YYYY-MM-DD, the end of that day here) {joint} an RFC 3339 timestamp"
         " (2027-01-31T12:00:00Z, or with +02:00 for Z)"
     )
 
@@ -82,3 +84,35 @@ def wire(moment: datetime) -> str:
     """Format an instant as RFC 3339 in UTC with `Z`, with milliseconds or microseconds only if they are not zero."""
     exact = "microseconds" if moment.microsecond % 1_000 else "milliseconds" if moment.microsecond else "seconds"
     return moment.astimezone(UTC).isoformat(timespec=exact).removesuffix("+00:00") + "Z"
+
+
+def past_instant_text(text: str, flag: str) -> str:
+    """Parse a past instant, such as an age, and return it as RFC 3339 in UTC.
+
+    Args:
+        flag: Name of the option, for the message.
+
+    Raises:
+        FrostError: The text has none of the forms, or is too long ago (exit 2).
+    """
+    try:
+        if ago := _AGE.fullmatch(text):
+            return _ago(text, flag, ago[1], _SECONDS[ago[2]])
+        if is_date(text):
+            midnight = datetime.combine(date.fromisoformat(text), time.min)
+            return wire(datetime.fromtimestamp(midnight.timestamp(), UTC))
+        if is_timestamp(text):
+            return wire(datetime.fromisoformat(text.upper()))
+    except (ValueError, OverflowError):
+        pass  # the date or time does not exist
+    raise usage(
+        f"{flag}: {safe(text, 60)!r} is not an age (30m, 2h, 3d), a date (YYYY-MM-DD) or an RFC 3339 timestamp"
+        " (2027-01-31T12:00:00Z)"
+    )
+
+
+def _ago(text: str, flag: str, number: str, seconds: int) -> str:
+    try:
+        return wire(now() - timedelta(seconds=int(number) * seconds))
+    except (ValueError, OverflowError):  # before year 1, or too many digits
+        raise usage(f"{flag}: {safe(text, 60)} is too long ago") from None

@@ -70,7 +70,6 @@ CLIENT_ORDER = (
         "policy",
         "tables",
         "times",
-        "when",
         "audit_file",
         "transport",
         "paths",

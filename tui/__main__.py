@@ -79,7 +79,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         interruption.install()
 
         # Register `frost web` here: it belongs to this package.
-        root.lazy["web"] = Lazy("tui.web.command:web", "The screens, in a browser on this machine.", ours=True)
+        root.lazy["web"] = Lazy("tui.web.command:web", "Open the screens in a browser on this machine.")
         code = commands(given)
         gc.freeze()
         return code

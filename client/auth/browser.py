@@ -32,7 +32,7 @@ _PAGE = (
 )
 
 
-class Attempt:
+class AuthorizationCodeFlow:
     """A sign-in attempt. A context manager, which closes the listener at the end.
 
     Args:
@@ -52,9 +52,9 @@ class Attempt:
             self._server = _Listener(self, port)
         except OSError as error:
             raise FrostError(
-                f"the browser cannot be answered on 127.0.0.1:{port}: {error.strerror}",
+                f"cannot listen for the browser on 127.0.0.1:{port}: {error.strerror}",
                 code="SIGN_IN_REFUSED",
-                hint="free that port, or give another one: FROST_LOGIN_PORT",
+                hint="free the port, or set another one: FROST_LOGIN_PORT",
             ) from None
         self._answer: dict[str, str] = {}
         self._answered = threading.Event()
@@ -84,7 +84,7 @@ class Attempt:
         digest = hashlib.sha256(self._verifier.encode("ascii")).digest()
         query = {
             "response_type": "code",
-            **self._provider.asked,
+            **self._provider.common_parameters,
             "redirect_uri": self.redirect_uri,
             "scope": self._provider.scope,
             "state": self._state,
@@ -98,13 +98,13 @@ class Attempt:
         mark = "&" if urlsplit(self._provider.authorization).query else "?"
         return f"{self._provider.authorization}{mark}{urlencode(query)}"
 
-    def deliver(self, location: str) -> None:
+    def accept_redirect(self, location: str) -> None:
         """Send the local platform's redirect to the listener, as a browser would."""
         from http.client import HTTPConnection
 
         parts = urlsplit(location)
         if f"{parts.scheme}://{parts.netloc}{parts.path}" != self.redirect_uri:
-            raise _refusal("the sign-in was answered to another place")
+            raise _refusal("the sign-in response had another address")
         carrier = HTTPConnection(self.host, timeout=10)
         try:
             carrier.request("GET", f"{parts.path}?{parts.query}")
@@ -124,7 +124,7 @@ class Attempt:
                 raise FrostError("the sign-in was cancelled", code="CANCELLED", exit_code=Exit.INTERRUPTED)
             if time.monotonic() >= end:
                 raise FrostError(
-                    f"nobody signed in within {seconds / 60:g} minutes",
+                    f"no sign-in within {seconds / 60:g} minutes",
                     code="SIGN_IN_TIMED_OUT",
                     hint="try again: frost login, or with a code: frost login --device",
                     exit_code=Exit.UNREACHABLE,
@@ -140,7 +140,7 @@ class Attempt:
             "code": code,
             "redirect_uri": self.redirect_uri,
             "code_verifier": self._verifier,
-            **self._provider.asked,
+            **self._provider.common_parameters,
         }
 
     def check_id_token(self, tokens: Mapping[str, Any]) -> None:
@@ -157,7 +157,7 @@ class Attempt:
             or self._provider.client_id not in audiences
             or not hmac.compare_digest(str(claims.get("nonce", "")).encode(), self._nonce.encode())
         ):
-            raise _refusal("the identity provider's answer belongs to another sign-in")
+            raise _refusal("the identity provider's response belongs to another sign-in")
 
     @property
     def outcome(self) -> str:
@@ -172,14 +172,14 @@ class Attempt:
         pairs = parse_qsl(parts.query, keep_blank_values=True, max_num_fields=20)
         answer = dict(pairs)
         if len(answer) != len(pairs) or not hmac.compare_digest(answer.get("state", "").encode(), self._state.encode()):
-            return "This answer does not belong to the sign-in that was begun here."
+            return "This response belongs to another sign-in."
         if answer.get("iss", self._provider.issuer) != self._provider.issuer:
-            return "This answer comes from another identity provider."
+            return "This response comes from another identity provider."
         if not answer.get("error") and not answer.get("code"):
-            return "This answer carries no code."
+            return "This response has no code."
         with self._taking:
             if self._answer:
-                return "This sign-in has been answered already."
+                return "This sign-in is already complete."
             self._answer = {"error": answer["error"]} if answer.get("error") else {"code": answer["code"]}
         return ""
 
@@ -192,7 +192,7 @@ class _Listener(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 64
 
-    def __init__(self, attempt: Attempt, port: int) -> None:
+    def __init__(self, attempt: AuthorizationCodeFlow, port: int) -> None:
         # Otherwise a fixed port is unavailable for a minute after a sign-in. On Windows, the option shares the port.
         self.allow_reuse_address = port != 0 and os.name == "posix"
         super().__init__(("127.0.0.1", port), _Handler)
@@ -218,7 +218,7 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             refused = self.server.attempt.take(self.headers.get("Host", ""), self.path)
         except ValueError:
-            refused = "This request cannot be read."
+            refused = "This request is invalid."
         try:
             self._show(refused)
         finally:
@@ -241,10 +241,10 @@ class _Handler(BaseHTTPRequestHandler):
 def _claims(token: object) -> dict[str, Any]:
     try:
         body = str(token).split(".")[1]
-        found = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
+        claims = json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))
     except (IndexError, ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return claims if isinstance(claims, dict) else {}
 
 
 def _refusal(message: str) -> FrostError:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from client.config.writer import Document
 
 VARIABLE = "FROST_CREDENTIAL_STORE"
-UNSAVED = "memory"
+IN_MEMORY = "memory"
 """The source of a renewed session that could not be saved."""
 _SESSION = ("access_token", "refresh_token", "expires_at")
 
@@ -42,7 +42,7 @@ class Credential(NamedTuple):
         return f"Credential(kind={self.kind!r}, expires_at={self.expires_at}, source={self.source!r})"
 
 
-NONE = Credential("none")
+NO_CREDENTIAL = Credential("none")
 
 
 def load(config: Config, context: Context) -> Credential:
@@ -89,7 +89,9 @@ def replace_session(config: Config, context: Context, session: Credential) -> No
 
     with edit(config.path) as document:
         if context.name not in document.names() or document.context(context.name).get("session") == "ended":
-            raise FrostError("the context was signed out meanwhile", code="CONTEXT_CHANGED", exit_code=Exit.CONFLICT)
+            raise FrostError(
+                "another process has signed out of the context", code="CONTEXT_CHANGED", exit_code=Exit.CONFLICT
+            )
         _check_endpoint(document, context)
         if context.credentials.store != "keyring":
             document.credentials(context.name).update(_text(_session_members(session)))
@@ -168,9 +170,9 @@ def entry(config: Config, name: str) -> str:
 def context_changed(name: str) -> FrostError:
     """Return the error for a context that has another endpoint now."""
     return FrostError(
-        f"context {safe(name)} has another endpoint now; no session is kept or used across endpoints",
+        f"context {safe(name)} has another endpoint now; sessions are not used across endpoints",
         code="CONTEXT_CHANGED",
-        hint="begin again, or sign in: frost login",
+        hint="repeat the command, or sign in: frost login",
         exit_code=Exit.CONFLICT,
     )
 
@@ -184,9 +186,9 @@ def _check_endpoint(document: Document, context: Context) -> None:
 
 
 def _save(config: Config, name: str, members: Mapping[str, Any], environ: Mapping[str, str]) -> list[str]:
-    wanted = environ.get(VARIABLE, "")
-    if wanted not in ("", "keyring", "file"):
-        raise usage(f"{VARIABLE} is keyring or file, not {safe(wanted, 40)!r}")
+    store = environ.get(VARIABLE, "")
+    if store not in ("", "keyring", "file"):
+        raise usage(f"{VARIABLE} is keyring or file, not {safe(store, 40)!r}")
     from client.auth import keyring_store
     from client.config.writer import edit
 
@@ -196,16 +198,16 @@ def _save(config: Config, name: str, members: Mapping[str, Any], environ: Mappin
             _check_endpoint(document, config.contexts[name])
         document.context(name).pop("session", None)
         credentials = document.credentials(name)
-        if wanted != "file":
+        if store != "file":
             try:
                 kinds = keyring_store.update(document.entry(name), {**_in_file(document, name), **members})
             except keyring_store.Unavailable as error:
-                if wanted == "keyring":
+                if store == "keyring":
                     raise keyring_store.unavailable(error) from None
                 if not _in_file(document, name):  # only when the store changes, not at every sign-in
                     notices.append(
-                        f"no keyring keeps the credential ({error}): it is in {safe(config.path)}, "
-                        "readable by you alone"
+                        f"no keyring is available ({error}): the credential is in {safe(config.path)}, "
+                        "readable only by you"
                     )
             else:
                 _clear(document, name)
@@ -216,7 +218,7 @@ def _save(config: Config, name: str, members: Mapping[str, Any], environ: Mappin
                     os.utime(config.path)
                 return []
         if credentials.get("store") == "keyring":
-            notices += _leave_keyring(document.entry(name), credentials, members)
+            notices += _move_to_file(document.entry(name), credentials, members)
         if "api_key" in members:
             document.context(name).pop("api_key", None)
         credentials.update(_text(members))
@@ -226,10 +228,10 @@ def _save(config: Config, name: str, members: Mapping[str, Any], environ: Mappin
 def _in_file(document: Document, name: str) -> dict[str, Any]:
     """Return the context's secrets in the file, which move to the keyring together."""
     credentials, member = document.credentials(name), document.context(name)
-    found = {one: str(credentials[one]) for one in ("api_key", *_SESSION) if credentials.get(one)}
+    secrets = {one: str(credentials[one]) for one in ("api_key", *_SESSION) if credentials.get(one)}
     if member.get("api_key"):
-        found.setdefault("api_key", str(member["api_key"]))
-    return found
+        secrets.setdefault("api_key", str(member["api_key"]))
+    return secrets
 
 
 def _clear(document: Document, name: str) -> None:
@@ -238,31 +240,31 @@ def _clear(document: Document, name: str) -> None:
         document.credentials(name).pop(member, None)
 
 
-def _leave_keyring(place: str, credentials: Any, members: Mapping[str, Any]) -> list[str]:
+def _move_to_file(user_name: str, credentials: Any, members: Mapping[str, Any]) -> list[str]:
     """Move the secrets that are not in `members` from the keyring to the file. Return a notice if they are lost."""
     from client.auth import keyring_store
 
     credentials.pop("store", None)
     credentials.pop("holds", None)
     try:
-        held = keyring_store.read(place)
-        keyring_store.update(place, dict.fromkeys(("api_key", *_SESSION)))
+        secrets = keyring_store.read(user_name)
+        keyring_store.update(user_name, dict.fromkeys(("api_key", *_SESSION)))
     except (FrostError, keyring_store.Unavailable):
-        return ["what the keyring held for this context could not be read and is no longer used"]
+        return ["the credentials of this context in the keyring could not be read and are no longer used"]
     credentials.update(
-        _text({name: held[name] for name in ("api_key", *_SESSION) if name in held and name not in members})
+        _text({name: secrets[name] for name in ("api_key", *_SESSION) if name in secrets and name not in members})
     )
     return []
 
 
-def _remove_from_keyring(place: str, credentials: Any, kind: str, members: tuple[str, ...]) -> list[str]:
+def _remove_from_keyring(user_name: str, credentials: Any, kind: str, members: tuple[str, ...]) -> list[str]:
     from client.auth import keyring_store
 
     notices: list[str] = []
     try:
-        kinds = keyring_store.update(place, dict.fromkeys(members))
+        kinds = keyring_store.update(user_name, dict.fromkeys(members))
     except keyring_store.Unavailable as error:
-        kinds = tuple(held for held in credentials.get("holds") or () if held != kind)
+        kinds = tuple(name for name in credentials.get("holds") or () if name != kind)
         what = "session" if kind == "session" else "API key"
         notices.append(f"the {what} could not be removed from the keyring: {error}")
     credentials["holds"] = list(kinds)
@@ -300,5 +302,5 @@ def _secrets(config: Config, context: Context) -> tuple[Mapping[str, Any], str]:
 def _session(secrets: Mapping[str, Any], source: str, context: Context) -> Credential:
     access, refresh = str(secrets.get("access_token") or ""), str(secrets.get("refresh_token") or "")
     if context.session_ended or not (access or refresh):
-        return NONE
+        return NO_CREDENTIAL
     return Credential("session", access, refresh, int(secrets.get("expires_at") or 0), source)

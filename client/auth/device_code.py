@@ -43,7 +43,7 @@ def device_codes(answer: dict[str, Any], connection: Connection) -> tuple[str, D
     return str(device_code), DeviceCode(safe(user_code, 60), str(page), str(complete), expires, interval)
 
 
-def polled(
+def poll_for_tokens(
     connection: Connection,
     provider: model.Provider,
     device_code: str,
@@ -58,7 +58,7 @@ def polled(
         Refused: The user declined, or the code has expired.
         FrostError: Cancelled (exit 130), or the provider is unreachable until the code expires (exit 7).
     """
-    form = {"grant_type": _GRANT, "device_code": device_code, **provider.asked}
+    form = {"grant_type": _GRANT, "device_code": device_code, **provider.common_parameters}
     away: FrostError | None = None
     interval = code.interval
     end = time.monotonic() + code.expires_in

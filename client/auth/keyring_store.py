@@ -79,27 +79,27 @@ def _updated(backend: Any, entry: str, changes: Mapping[str, Any]) -> tuple[str,
     text = json.dumps(secrets)
     backend.set_password(SERVICE, entry, text)
     if backend.get_password(SERVICE, entry) != text:
-        raise Unavailable("it does not give back what it was given")
+        raise Unavailable("it returned another value than was stored")
     return kinds
 
 
 def _secrets(backend: Any, entry: str) -> dict[str, Any]:
     text = backend.get_password(SERVICE, entry)
     try:
-        found = json.loads(text) if text else {}
+        members = json.loads(text) if text else {}
     except ValueError:
-        found = {}
-    if not isinstance(found, dict):
+        members = {}
+    if not isinstance(members, dict):
         return {}
-    secrets = {name: found[name] for name in _MEMBERS if isinstance(found.get(name), str)}
-    expires = found.get("expires_at")
+    secrets = {name: members[name] for name in _MEMBERS if isinstance(members.get(name), str)}
+    expires = members.get("expires_at")
     return {**secrets, "expires_at": expires} if type(expires) is int else secrets
 
 
 def _backend() -> Any:
     """Return the trusted backend. Raises Unavailable if there is none, or if the user configured another one."""
     if sys.platform == "linux" and not os.environ.get("DBUS_SESSION_BUS_ADDRESS"):
-        raise Unavailable("there is none in this session")
+        raise Unavailable("no keyring in this session")
     from importlib import import_module
 
     from keyring import core
@@ -107,7 +107,7 @@ def _backend() -> Any:
     chosen = core.load_env() or core.load_config()
     if chosen is not None:
         if _TRUSTED.get(type(chosen).__module__) != type(chosen).__name__:
-            raise Unavailable("the one that is configured is not trusted with secrets")
+            raise Unavailable("the configured keyring is not trusted")
         return chosen
     usable: list[Any] = []
     for module, name in _TRUSTED.items():
@@ -115,7 +115,7 @@ def _backend() -> Any:
         if backend is not None and backend.viable:
             usable.append(backend)
     if not usable:
-        raise Unavailable("there is none in this session")
+        raise Unavailable("no keyring in this session")
     return max(usable, key=lambda backend: backend.priority)()
 
 

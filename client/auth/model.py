@@ -36,7 +36,7 @@ class Provider(NamedTuple):
     prompt: str = " ".join(_PROMPTS)
 
     @property
-    def asked(self) -> dict[str, str]:
+    def common_parameters(self) -> dict[str, str]:
         """Return the common parameters of token requests: client and resource."""
         return {"client_id": self.client_id, **({"resource": self.resource} if self.resource else {})}
 
@@ -62,7 +62,7 @@ class Connection(Protocol):
     def start(self) -> bool:
         """Start the local platform if it does not run; return False if this connection must not start it."""
 
-    def adopt(self, credential: Credential | None) -> None:
+    def set_credential(self, credential: Credential | None) -> None:
         """Use this credential from now on; None loads it again at the next request."""
 
     def reload(self) -> None:

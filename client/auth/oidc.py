@@ -46,35 +46,35 @@ def discover(connection: Connection) -> Provider:
     """
     from client.transport.blocking_client import BlockingClient
 
-    told = BlockingClient(connection).ask_json(cli_config())
-    issuer, client_id, resource = told.get("issuer"), told.get("clientId"), told.get("resource", "")
+    config = BlockingClient(connection).ask_json(cli_config())
+    issuer, client_id, resource = config.get("issuer"), config.get("clientId"), config.get("resource", "")
     if not isinstance(issuer, str) or not issuer:
-        raise _unfit("the platform names no identity provider")
+        raise _unfit("the platform has no identity provider configured")
     if not isinstance(client_id, str) or not client_id:
         raise _unfit("the platform has no client for command lines configured")
     if not isinstance(resource, str):
-        raise _unfit("the platform names a resource that is none")
+        raise _unfit("the resource in the platform's response is invalid")
     route, target = issuer_route(issuer, connection.endpoint)
     if "?" in target:
         raise _unfit("the issuer's URL has a query")
     url = issuer.rstrip("/") + "/.well-known/openid-configuration"
     document = _object(_fetched(connection, "GET", url))
     if document is None:
-        raise _unfit(f"{safe(issuer, 200)} does not describe itself (no discovery document)")
+        raise _unfit(f"{safe(issuer, 200)} has no discovery document")
     if document.get("issuer") != issuer:
-        raise _unfit(f"the discovery document of {safe(issuer, 200)} is another issuer's")
+        raise _unfit(f"the discovery document of {safe(issuer, 200)} is for another issuer")
 
     def endpoint(name: str) -> str:
-        found = document.get(name, "")
-        if not isinstance(found, str):
+        url = document.get(name, "")
+        if not isinstance(url, str):
             raise _unfit(f"{name} of the identity provider is not a URL")
-        if found:
-            _check_host(connection, name, found, route)
-        return found
+        if url:
+            _check_host(connection, name, url, route)
+        return url
 
     token = endpoint("token_endpoint")
     if not token:
-        raise _unfit("the identity provider names no token endpoint")
+        raise _unfit("the identity provider has no token endpoint")
     scopes = _known(_SCOPES, document.get("scopes_supported"))
     prompts = _PROMPTS if "offline_access" in scopes else _PROMPTS[:1]
     return Provider(
@@ -90,9 +90,9 @@ def discover(connection: Connection) -> Provider:
     )
 
 
-def _known(wanted: Sequence[str], supported: object) -> list[str]:
+def _known(values: Sequence[str], supported: object) -> list[str]:
     """Return the supported values; all of them if the provider does not list them."""
-    return [one for one in wanted if not isinstance(supported, list) or one in supported]
+    return [one for one in values if not isinstance(supported, list) or one in supported]
 
 
 def is_platforms_own(connection: Connection, provider: Provider) -> bool:
@@ -121,7 +121,7 @@ def post(connection: Connection, url: str, form: Mapping[str, str]) -> dict[str,
         code = (document or {}).get("error")
         raise Refused(code if isinstance(code, str) else "", reply.status)
     if document is None:
-        raise _unfit("the identity provider's answer is not a JSON object")
+        raise _unfit("the identity provider's response is not a JSON object")
     return document
 
 
@@ -142,7 +142,7 @@ def session_from(tokens: Mapping[str, Any], before: Credential | None = None) ->
     """Return the session of a token response. Missing values are taken from `before`."""
     access = _token(tokens, "access_token")
     if not access:
-        raise _unfit("the identity provider's answer has no access token")
+        raise _unfit("the identity provider's response has no access token")
     refresh = _token(tokens, "refresh_token") or (before.refresh_token if before else "")
     life = tokens.get("expires_in")
     expires = before.expires_at if before else 0
@@ -155,12 +155,12 @@ def explained(error: Refused) -> FrostError:
     """Return the error for a refusal by the provider; of the response it shows only the code."""
     known = {
         "access_denied": "the sign-in was refused at the identity provider",
-        "expired_token": "the code has expired before it was confirmed",
+        "expired_token": "the code expired before it was confirmed",
         "invalid_client": "the identity provider does not know this client",
         "invalid_grant": "the identity provider refused the sign-in",
-        "invalid_scope": "the identity provider does not give this client what a sign-in needs (invalid_scope)",
-        "invalid_target": "the identity provider gives no tokens for this platform (invalid_target)",
-        "unauthorized_client": "the identity provider does not let this client sign in this way (unauthorized_client)",
+        "invalid_scope": "the identity provider refuses the scopes of a sign-in to this client (invalid_scope)",
+        "invalid_target": "the identity provider issues no tokens for this platform (invalid_target)",
+        "unauthorized_client": "the identity provider refuses this sign-in method to this client (unauthorized_client)",
     }
     what = known.get(error.code) or f"the identity provider refused ({safe(error.code, 60) or f'HTTP {error.status}'})"
     return FrostError(what, code="SIGN_IN_REFUSED", hint="try again: frost login", exit_code=Exit.NOT_SIGNED_IN)
@@ -184,23 +184,23 @@ def _check_host(connection: Connection, name: str, url: str, issuer: Endpoint) -
 
 def _object(reply: Reply) -> dict[str, Any] | None:
     try:
-        found = json.loads(reply.body)
+        document = json.loads(reply.body)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return document if isinstance(document, dict) else None
 
 
 def _token(tokens: Mapping[str, Any], name: str) -> str:
-    found = tokens.get(name, "")
+    token = tokens.get(name, "")
     if (
-        not isinstance(found, str)
-        or not found.isascii()
-        or not found.isprintable()
-        or " " in found
-        or len(found) > 16384
+        not isinstance(token, str)
+        or not token.isascii()
+        or not token.isprintable()
+        or " " in token
+        or len(token) > 16384
     ):
         raise _unfit(f"the identity provider's {name} is not a token")
-    return found
+    return token
 
 
 def _unfit(message: str) -> FrostError:

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from client.auth import credential_store, oidc
-from client.auth.credential_store import UNSAVED, Credential
+from client.auth.credential_store import IN_MEMORY, Credential
 from client.config import file
 from client.errors import SESSION_ENDED, Exit, FrostError
 
@@ -25,25 +25,25 @@ GRANT_SECONDS = 90.0
 RETRY_PAUSE = 0.25
 
 
-def refreshed(connection: Connection, used: Signing) -> Credential:
+def refresh_session(connection: Connection, used: Signing) -> Credential:
     """Return a session newer than `used`.
 
     Raises:
         FrostError: With code SESSION_ENDED if the session has ended (exit 3); other errors leave it unchanged.
     """
     with connection.lock:
-        held = connection.credential()
-        if held.kind != "session" or held.secret != used.secret:
-            return held
-        with alone(connection):
-            stored = _stored(connection, held)
-            fresh = _granted(connection, held) if stored == held else stored
-        connection.adopt(None if fresh.kind == "none" else fresh)
+        current = connection.credential()
+        if current.kind != "session" or current.secret != used.secret:
+            return current
+        with session_lock(connection):
+            stored = _stored_session(connection, current)
+            fresh = _exchange(connection, current) if stored == current else stored
+        connection.set_credential(None if fresh.kind == "none" else fresh)
         return connection.credential()
 
 
 @contextmanager
-def alone(connection: Connection) -> Iterator[None]:
+def session_lock(connection: Connection) -> Iterator[None]:
     """Prevent other threads and processes from refreshing or signing in with this file.
 
     The connection's lock is taken first: in the other order, a sign-in and a refresh of one connection could deadlock.
@@ -57,29 +57,29 @@ def alone(connection: Connection) -> Iterator[None]:
             yield
 
 
-def _stored(connection: Connection, held: Credential) -> Credential:
-    """Return the current session: the pair that another process has written, none if it was removed, else `held`.
+def _stored_session(connection: Connection, current: Credential) -> Credential:
+    """Return the current session: the pair that another process has written, none if it was removed, else `current`.
 
-    Without `expires_in`, all pairs of a provider have the same expiry. Then the stored pair is newer, unless `held`
+    Without `expires_in`, all pairs of a provider have the same expiry. Then the stored pair is newer, unless `current`
     could not be saved.
     """
     try:
         connection.reload()
         stored = credential_store.load_session(connection.config, connection.context)
     except FrostError:
-        return held  # an unreadable session, or one of another platform, is not newer
+        return current  # an unreadable session, or one of another platform, is not newer
     if connection.context.session_ended:
-        raise _over(connection)
-    newer = stored.expires_at > held.expires_at
-    written = held.source != UNSAVED and stored.expires_at == held.expires_at
-    return stored if stored.kind == "none" or newer or written else held
+        raise _session_ended(connection)
+    newer = stored.expires_at > current.expires_at
+    written = current.source != IN_MEMORY and stored.expires_at == current.expires_at
+    return stored if stored.kind == "none" or newer or written else current
 
 
-def _granted(connection: Connection, held: Credential) -> Credential:
-    if not held.refresh_token:
+def _exchange(connection: Connection, current: Credential) -> Credential:
+    if not current.refresh_token:
         raise FrostError("the session cannot be refreshed", code="NOT_REFRESHABLE", exit_code=Exit.NOT_SIGNED_IN)
     try:
-        tokens = _asked(connection, held.refresh_token)
+        tokens = _request_tokens(connection, current.refresh_token)
     except oidc.Refused as error:
         if error.code != "invalid_grant":
             raise oidc.explained(error) from None
@@ -87,8 +87,8 @@ def _granted(connection: Connection, held: Credential) -> Credential:
             connection.reload()  # do not end a session of another platform
             connection.notices += credential_store.forget(connection.config, connection.context.name, ended=True)
             connection.reload()
-        raise _over(connection) from None
-    fresh = oidc.session_from(tokens, held)
+        raise _session_ended(connection) from None
+    fresh = oidc.session_from(tokens, current)
     try:
         credential_store.replace_session(connection.config, connection.context, fresh)
         connection.reload()
@@ -96,16 +96,16 @@ def _granted(connection: Connection, held: Credential) -> Credential:
         connection.notices.append(
             f"the renewed session could not be saved ({error.message}); you may have to sign in again: frost login"
         )
-        return fresh._replace(source=UNSAVED)
+        return fresh._replace(source=IN_MEMORY)
     return fresh
 
 
-def _asked(connection: Connection, refresh_token: str) -> dict[str, Any]:
+def _request_tokens(connection: Connection, refresh_token: str) -> dict[str, Any]:
     """Send a refresh request, with one retry if the provider is unavailable or unreachable."""
     end = time.monotonic() + GRANT_SECONDS
     provider = connection.provider()
     # Without `scope`, the granted scopes apply, which may be fewer than requested (RFC 6749, 6).
-    form = {"grant_type": "refresh_token", "refresh_token": refresh_token, **provider.asked}
+    form = {"grant_type": "refresh_token", "refresh_token": refresh_token, **provider.common_parameters}
     try:
         return oidc.post(connection, provider.token, form)
     except oidc.Refused as error:
@@ -120,8 +120,8 @@ def _asked(connection: Connection, refresh_token: str) -> dict[str, Any]:
     return oidc.post(connection, provider.token, form)
 
 
-def _over(connection: Connection) -> FrostError:
-    connection.adopt(None)
+def _session_ended(connection: Connection) -> FrostError:
+    connection.set_credential(None)
     return FrostError(
         "the session has expired or been revoked",
         code=SESSION_ENDED,

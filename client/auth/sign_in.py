@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from client.auth import credential_store, oidc
 from client.auth.credential_store import Credential
-from client.auth.device_code import DeviceCode, device_codes, polled
+from client.auth.device_code import DeviceCode, device_codes, poll_for_tokens
 from client.errors import Exit, FrostError, usage
 from client.text import safe
 
@@ -27,7 +27,7 @@ def sign_in_device(
     email: str | None = None,
     on_code: Callable[[DeviceCode], None] = lambda code: None,
     cancelled: threading.Event | None = None,
-    before_keeping: Callable[[], None] = lambda: None,
+    before_store: Callable[[], None] = lambda: None,
 ) -> None:
     """Sign in by device code and store the session; may add to `connection.notices`.
 
@@ -38,13 +38,13 @@ def sign_in_device(
         email: Another person than the socket's owner; only on the local platform.
         on_code: Shows the code; called in this thread.
         cancelled: Stops the wait when set.
-        before_keeping: Called when the session exists, before it is stored; writes a new context.
+        before_store: Called when the session exists, before it is stored; writes a new context.
 
     Raises:
         FrostError: Refused or expired (exit 3), cancelled (exit 130), or no response (exit 7).
     """
     session = _by_device(connection, email, on_code, cancelled or threading.Event())
-    _begin(connection, session, before_keeping)
+    _finish(connection, session, before_store)
 
 
 def _by_device(
@@ -58,7 +58,7 @@ def _by_device(
             "the identity provider has no device codes", code="SIGN_IN_REFUSED", hint="use: frost login --browser"
         )
     try:
-        form = {**provider.asked, "scope": provider.scope, "device": device_name()}
+        form = {**provider.common_parameters, "scope": provider.scope, "device": device_name()}
         if not own:
             # RFC 8628 has no `prompt`, but providers support `max_age`, which requires a new authentication. Not 0:
             # oidc-provider reads that as `prompt=login`, which it then drops.
@@ -70,7 +70,7 @@ def _by_device(
             oidc.post(connection, provider.device_authorization.rpartition("/")[0] + "/device/approve", approval)
         else:
             on_code(code)
-        tokens = polled(connection, provider, device_code, code, stop, at_once=own)
+        tokens = poll_for_tokens(connection, provider, device_code, code, stop, at_once=own)
     except oidc.Refused as error:
         raise _refused(error, email) from None
     return oidc.session_from(tokens)
@@ -82,7 +82,7 @@ def sign_in_browser(
     email: str | None = None,
     open_url: Callable[[str], None] = lambda url: None,
     cancelled: threading.Event | None = None,
-    before_keeping: Callable[[], None] = lambda: None,
+    before_store: Callable[[], None] = lambda: None,
 ) -> None:
     """Sign in with code and PKCE over a loopback redirect, and store the session.
 
@@ -95,19 +95,19 @@ def sign_in_browser(
     Raises:
         FrostError: Refused (exit 3), cancelled (exit 130), or timed out after 5 minutes (exit 7).
     """
-    from client.auth.browser import Attempt
+    from client.auth.browser import AuthorizationCodeFlow
 
     provider = connection.provider()
     own = oidc.is_platforms_own(connection, provider)
     _check_email(email, own)
     if not provider.authorization:
         raise FrostError(
-            "the identity provider has no page to sign in", code="SIGN_IN_REFUSED", hint="use: frost login --device"
+            "the identity provider has no sign-in page", code="SIGN_IN_REFUSED", hint="use: frost login --device"
         )
-    with Attempt(provider, _port(connection.environ)) as attempt:
+    with AuthorizationCodeFlow(provider, _port(connection.environ)) as attempt:
         url = attempt.url(device=device_name(), login_hint=email or "")
         if own:
-            attempt.deliver(oidc.redirect_of(connection, url))
+            attempt.accept_redirect(oidc.redirect_of(connection, url))
         else:
             open_url(url)
         code = attempt.code(BROWSER_SECONDS, cancelled or threading.Event())
@@ -116,7 +116,7 @@ def sign_in_browser(
         except oidc.Refused as error:
             raise _refused(error, email) from None
         attempt.check_id_token(tokens)
-    _begin(connection, oidc.session_from(tokens), before_keeping)
+    _finish(connection, oidc.session_from(tokens), before_store)
 
 
 def _port(environ: Mapping[str, str]) -> int:
@@ -132,16 +132,16 @@ def _port(environ: Mapping[str, str]) -> int:
     return int(text)
 
 
-def sign_in_unasked(connection: Connection) -> Credential:
+def sign_in_local(connection: Connection) -> Credential:
     """Sign in as the owner of the local platform on first use, once across processes."""
-    from client.auth.session import alone
+    from client.auth.session import session_lock
 
-    with alone(connection):
+    with session_lock(connection):
         connection.reload()
-        found = credential_store.load(connection.config, connection.context)
-        if found.kind != "none" or connection.context.session_ended:
-            return found
-        _keep(connection, _by_device(connection, None, lambda code: None, threading.Event()))
+        credential = credential_store.load(connection.config, connection.context)
+        if credential.kind != "none" or connection.context.session_ended:
+            return credential
+        _store(connection, _by_device(connection, None, lambda code: None, threading.Event()))
         return connection.credential()
 
 
@@ -156,20 +156,20 @@ def sign_out(connection: Connection) -> bool:
     session = credential_store.load_session(connection.config, connection.context)
     if session.kind == "none":
         return False
-    connection.adopt(session)
+    connection.set_credential(session)
     try:
         BlockingClient(connection).ask_json(end_session())
     except FrostError as error:
         if error.exit_code != Exit.NOT_SIGNED_IN:
             connection.notices.append(
-                f"the platform could not end the session ({error.message}): here it is forgotten, there it goes on"
+                f"the platform could not end the session ({error.message}): it is removed here and stays valid there"
                 " until it expires"
             )
     _forget(connection, session)
     return True
 
 
-def forget_ended(connection: Connection) -> None:
+def clear_ended_session(connection: Connection) -> None:
     """Remove the session that the platform has ended; an API key is kept. Disables automatic sign-in.
 
     Errors become notices, as the session has ended already.
@@ -177,34 +177,34 @@ def forget_ended(connection: Connection) -> None:
     try:
         _forget(connection, credential_store.load_session(connection.config, connection.context))
     except FrostError as error:
-        connection.notices.append(f"the session has ended, but could not be forgotten here: {error.message}")
+        connection.notices.append(f"the session has ended, but could not be removed here: {error.message}")
 
 
 def _forget(connection: Connection, session: Credential) -> None:
-    from client.auth.session import alone
+    from client.auth.session import session_lock
 
-    with alone(connection):
+    with session_lock(connection):
         connection.reload()
         # Ending the session may have refreshed it: revoke the current pair.
         now = credential_store.load_session(connection.config, connection.context)
         connection.notices += credential_store.forget(connection.config, connection.context.name, ended=True)
         connection.reload()
-        connection.adopt(None)
+        connection.set_credential(None)
     _revoke(connection, session if now.kind == "none" else now)
 
 
-def _begin(connection: Connection, session: Credential, before_keeping: Callable[[], None]) -> None:
+def _finish(connection: Connection, session: Credential, before_store: Callable[[], None]) -> None:
     """Store a new session after the platform has accepted it."""
-    from client.auth.session import alone
+    from client.auth.session import session_lock
 
     if not oidc.is_platforms_own(connection, connection.provider()):
-        _check_taken(connection, session)
-    with alone(connection):
-        before_keeping()
-        _keep(connection, session)
+        _verify_accepted(connection, session)
+    with session_lock(connection):
+        before_store()
+        _store(connection, session)
 
 
-def _check_taken(connection: Connection, session: Credential) -> None:
+def _verify_accepted(connection: Connection, session: Credential) -> None:
     """Check that the platform accepts a token of an external provider.
 
     Raises:
@@ -231,20 +231,20 @@ def _check_taken(connection: Connection, session: Credential) -> None:
             exit_code=Exit.NOT_SIGNED_IN,
         )
     raise FrostError(
-        f"{safe(connection.provider().issuer, 200)} has signed you in, but this platform does not take it",
+        f"{safe(connection.provider().issuer, 200)} has signed you in, but this platform rejects the session",
         code="SIGN_IN_REFUSED",
-        hint="you may have no account here; who runs the platform finds the reason in its log",
+        hint="you may have no account here; the platform's operator finds the reason in its log",
         exit_code=Exit.NOT_SIGNED_IN,
     )
 
 
-def _keep(connection: Connection, session: Credential) -> None:
+def _store(connection: Connection, session: Credential) -> None:
     """Store a new session for the context and use it from now on. Call in `alone`: no refresh must overwrite it."""
     connection.notices += credential_store.save_session(
         connection.config, connection.context.name, session, connection.environ
     )
     connection.reload()
-    connection.adopt(None)
+    connection.set_credential(None)
 
 
 def device_name() -> str:
@@ -262,20 +262,20 @@ def _revoke(connection: Connection, session: Credential) -> None:
             form = {"token": session.refresh_token, "token_type_hint": "refresh_token", "client_id": provider.client_id}
             oidc.post(connection, provider.revocation, form)
     except (FrostError, oidc.Refused):
-        connection.notices.append("the identity provider could not be told; its own sign-in page may still know you")
+        connection.notices.append("the identity provider could not revoke the session and may still remember you")
 
 
 def _check_email(email: str | None, own: bool) -> None:
     if email is not None and not own:
-        raise usage("--as takes another person of the local platform; this context signs in elsewhere")
+        raise usage("--as is only for the local platform; this context uses another one")
 
 
 def _refused(error: oidc.Refused, email: str | None) -> FrostError:
     if email is not None and error.code == "access_denied":
         return FrostError(
-            f"there is no person {safe(email, 100)!r} on the local platform",
+            f"unknown user {safe(email, 100)!r} on the local platform",
             code="SIGN_IN_REFUSED",
-            hint="try owner@aurora.example, or leave --as out",
+            hint="try owner@aurora.example, or omit --as",
             exit_code=Exit.NOT_SIGNED_IN,
         )
     return oidc.explained(error)

@@ -1,4 +1,4 @@
-"""`frost tenant activity` (ours): the audit log of a tenant or an organization."""
+"""`frost tenant activity`: the audit log of a tenant or an organization."""
 
 from functools import partial
 
@@ -17,22 +17,23 @@ from client.transport.call import Call
 
 OUTCOMES = ("done", "refused", "failed")
 _HINTS = {
-    "--operation": "without --operation the column WHAT says what they are called",
-    "--actor": "an address finds who is a member of the organization, an id anybody; -o wide shows both",
+    "--operation": "run without --operation to see the names in the column WHAT",
+    "--actor": "use the address of a member of the organization, or any id; -o wide shows both",
 }
 
 
 @leaf(
     "activity",
-    click.Option(["--operation"], metavar="NAME", help="One (policy.attach), or all on a kind of thing (policy)."),
-    click.Option(["--actor"], metavar="WHO", help="E-mail of a member, or the id of a person, a key or an identity."),
+    click.Option(["--operation"], metavar="NAME", help="Audit event (policy.attach) or resource type (policy)."),
+    click.Option(["--actor"], metavar="WHO", help="E-mail address of a member, or id of a user, key or identity."),
     click.Option(["--outcome"], type=click.Choice(OUTCOMES), metavar="OUTCOME", help=f"One of: {', '.join(OUTCOMES)}."),
-    click.Option(["--since"], metavar="WHEN", help="2h, 3d, a date (its beginning here) or an RFC 3339 timestamp."),
-    click.Option(["--target"], metavar="KIND:ID", help="What it was done to, as policy:ID or api_key:ID."),
-    click.Option(["--org"], is_flag=True, help="Of the organization itself, outside of its tenants."),
+    click.Option(
+        ["--since"], metavar="WHEN", help="Age (2h, 3d), date (its start in local time) or RFC 3339 timestamp."
+    ),
+    click.Option(["--target"], metavar="KIND:ID", help="Changed resource, as policy:ID or api_key:ID."),
+    click.Option(["--org"], is_flag=True, help="Show entries of the organization instead of a tenant."),
     *paging.FLAGS,
     BESIDE,
-    ours=True,
     person=True,
     examples=(
         "frost tenant activity --since 2d",
@@ -53,19 +54,19 @@ def activity(
     everything: bool,
     organization: str | None,
 ) -> None:
-    """List who did what, and what was refused, newest first.
+    """List the entries of the audit log, newest first.
 
-    The audit log of the tenant, for owners and admins of its organization. Names are those of what is still there;
-    what was deleted is told by its id.
+    For owners and admins of the tenant's organization. Shows the names of existing resources and the ids of deleted
+    ones.
     """
     for flag, value in (("--operation", operation), ("--actor", actor), ("--target", target)):
         if value == "":
             raise usage(f"{flag} needs a value, an empty one was given")
     begin = ""
     if since is not None:
-        from client import when
+        from client import times
 
-        begin = when.instant_text(since, "--since")
+        begin = times.past_instant_text(since, "--since")
     which = calls.ActivityFilter(operation or "", actor or "", outcome or "", begin, target or "")
     if org:
         of = quota_options.organization_id(run, organization, "entries")

@@ -24,20 +24,17 @@ from client.commands.usage_errors import FORMATS
 if TYPE_CHECKING:
     from client.commands.invocation import Invocation
 
-_OURS = "(frost)"
-_OURS_MEANS = "An addition of frost, beyond the common contract."
-_PERSON = "It needs a person who is signed in (frost login): an API key or a token of a machine is refused."
+_PERSON = "Requires an interactive login (frost login); API keys and machine tokens are rejected."
 _HELP_WIDTH = 100
 
 
 class Lazy(NamedTuple):
-    """A command to import on first use. `summary` is its line in lists; `ours` marks an addition to the contract."""
+    """A command to import on first use. `summary` is its line in lists;"""
 
     target: str
     """`module:attribute`."""
     summary: str
     aliases: tuple[str, ...] = ()
-    ours: bool = False
 
     def load(self) -> click.Command:
         """Import the module and return its command."""
@@ -49,12 +46,9 @@ class Lazy(NamedTuple):
 class _Framed(click.Command):
     """Base class of commands and groups: the global flags and the layout of the help."""
 
-    def __init__(
-        self, *args: Any, ours: bool = False, person: bool = False, examples: Sequence[str] = (), **kwargs: Any
-    ) -> None:
+    def __init__(self, *args: Any, person: bool = False, examples: Sequence[str] = (), **kwargs: Any) -> None:
         kwargs["add_help_option"] = False
         super().__init__(*args, **kwargs)
-        self.ours = ours
         self.person = person
         """Whether the command, or every command of the group, requires an interactive session."""
         self.examples = examples
@@ -86,8 +80,6 @@ class _Framed(click.Command):
         text = [self.help or ""]
         if _needs_person(ctx):
             text.append(_PERSON)
-        if self.ours:
-            text.append(_OURS_MEANS)
         formatter.write_text("\n\n".join(text))
         with formatter.section("Usage"):
             formatter.write_text(f"{ctx.command_path} {' '.join(self._usage(ctx))}")
@@ -141,15 +133,13 @@ class Command(_Framed):
 
 
 def leaf(
-    name: str, *params: click.Parameter, ours: bool = False, person: bool = False, examples: Sequence[str] = ()
+    name: str, *params: click.Parameter, person: bool = False, examples: Sequence[str] = ()
 ) -> Callable[[Callable[..., None]], Command]:
     """Turn a function into a command that a group can name as `Lazy`. Its docstring is the help."""
 
     def make(function: Callable[..., None]) -> Command:
         text = _text(function.__doc__ or "")
-        return Command(
-            name, callback=function, params=list(params), help=text, ours=ours, person=person, examples=examples
-        )
+        return Command(name, callback=function, params=list(params), help=text, person=person, examples=examples)
 
     return make
 
@@ -168,13 +158,12 @@ class Group(_Framed, click.Group):
         name: str,
         *params: click.Parameter,
         aliases: tuple[str, ...] = (),
-        ours: bool = False,
         person: bool = False,
         examples: Sequence[str] = (),
     ) -> Callable[[Callable[..., None]], Command]:
         """Add a function as a command. Its docstring is the help, the first line the summary."""
 
-        make = leaf(name, *params, ours=ours, person=person, examples=examples)
+        make = leaf(name, *params, person=person, examples=examples)
 
         def add(function: Callable[..., None]) -> Command:
             command = make(function)
@@ -199,7 +188,7 @@ class Group(_Framed, click.Group):
                     return
                 for param in params:
                     if ctx.get_parameter_source(param.name or "") is ParameterSource.COMMANDLINE:
-                        raise usage_errors.refused(ctx, f"{param.opts[0]} stands behind {ctx.invoked_subcommand}")
+                        raise usage_errors.refused(ctx, f"{param.opts[0]} must follow {ctx.invoked_subcommand}")
 
             self.callback, self.does_something = begin, True
             self.params += params
@@ -230,20 +219,13 @@ class Group(_Framed, click.Group):
 
     def summaries(self) -> list[tuple[str, str]]:
         """Return the name and the summary of each command. Does not import them."""
-        rows = [
-            (name, (command.help or "").split("\n", 1)[0], getattr(command, "ours", False))
-            for name, command in self.commands.items()
-        ]
-        rows += [(name, entry.summary, entry.ours) for name, entry in self.lazy.items()]
-        return [(name, f"{summary} {_OURS}" if ours else summary) for name, summary, ours in rows]
+        rows = [(name, (command.help or "").split("\n", 1)[0]) for name, command in self.commands.items()]
+        return rows + [(name, entry.summary) for name, entry in self.lazy.items()]
 
     def format_body(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands, one per line."""
         with formatter.section("Commands"):
             formatter.write_dl(self.summaries())
-        if any(summary.endswith(_OURS) for _, summary in self.summaries()):
-            formatter.write_paragraph()
-            formatter.write_text(f"{_OURS}: {_OURS_MEANS[0].lower()}{_OURS_MEANS[1:]}")
 
     def _usage(self, ctx: click.Context) -> list[str]:
         return ["[COMMAND]" if self.does_something else "COMMAND", "[flags]"]
@@ -340,23 +322,23 @@ def _tenants(ctx: click.Context, param: click.Parameter, incomplete: str) -> Any
 
 GLOBAL_FLAGS: tuple[click.Option, ...] = (
     _GlobalFlag(["--config"], metavar="FILE", help="Config file; default $HOME/.cli/config.yaml."),
-    _GlobalFlag(["-d", "--debug"], is_flag=True, help="Say what is sent and answered, on standard error."),
-    _GlobalFlag(["--no-color"], is_flag=True, help="No colours; also with NO_COLOR set or when piped."),
+    _GlobalFlag(["-d", "--debug"], is_flag=True, help="Log requests and responses to stderr."),
+    _GlobalFlag(["--no-color"], is_flag=True, help="Disable colours; also with NO_COLOR or without a terminal."),
     _GlobalFlag(
         ["-o", "--output"],
         metavar="FORMAT",
         help="table (the default), yaml, json or wide; config: output_format.",
         shell_complete=_formats,
     ),
-    _GlobalFlag(["-q", "--quiet"], is_flag=True, help="No hints, progress or done sentences."),
+    _GlobalFlag(["-q", "--quiet"], is_flag=True, help="Suppress hints, progress and success messages."),
     _GlobalFlag(
         ["--tenant"],
         metavar="ID",
-        help="Tenant to operate on, by id; else FROST_TENANT, `tenant use`, your default.",
+        help="Tenant to operate on (id); default: FROST_TENANT, `tenant use`, your default tenant.",
         shell_complete=_tenants,
     ),
     click.Option(
-        ["-h", "--help"], is_flag=True, is_eager=True, expose_value=False, callback=_show_help, help="This help."
+        ["-h", "--help"], is_flag=True, is_eager=True, expose_value=False, callback=_show_help, help="Show this help."
     ),
 )
 

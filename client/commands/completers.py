@@ -113,7 +113,7 @@ def tag_words(ctx: click.Context, param: click.Parameter, incomplete: str) -> "l
 
     found = _asked(ctx, default_tags.get(_tenant(ctx)))["tags"]
     before, comma, _ = incomplete.rpartition(",")
-    pairs = ((f"{before}{comma}{key}={value}", "as it is now") for key, value in sorted(found.items()))
+    pairs = ((f"{before}{comma}{key}={value}", "current value") for key, value in sorted(found.items()))
     return _items(pairs, incomplete)
 
 

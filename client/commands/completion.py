@@ -64,7 +64,7 @@ _SCRIPTS = {"bash": _BASH, "zsh": _ZSH, "fish": _FISH}
 
 
 def _print_script(run: Invocation, shell: str) -> None:
-    """Print the completion script of a shell."""
+    """Print the completion script for a shell."""
     Output().text(_SCRIPTS[shell].rstrip("\n"))
 
 
@@ -72,9 +72,8 @@ completion = Command(
     "completion",
     callback=_print_script,
     params=[click.Argument(["shell"], metavar="SHELL", type=click.Choice(SHELLS), help="bash, zsh or fish.")],
-    help="Print the completion script of a shell.\n\nIt completes commands, flags, files after `--document @`, "
+    help="Print the completion script for a shell.\n\nIt completes commands, flags, files after `--document @`, "
     "and the names and ids there are.",
-    ours=True,
     examples=(
         "source <(frost completion bash)",
         "source <(frost completion zsh)",

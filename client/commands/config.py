@@ -20,15 +20,15 @@ if TYPE_CHECKING:
 KEYS = ("api_endpoint", "region", "api_key", "output_format")
 _LONGEST_INPUT = 64 * 1024
 
-config = Group("config", help="The config file: credentials, endpoint, contexts.")
+config = Group("config", help="Manage the config file: credentials, endpoint, contexts.")
 
 
 @config.leaf("init", examples=("frost config init", "frost config init --config ./other.yaml"))
 def init(run: Invocation) -> None:
     """Create the config file with defaults and ask for an API key.
 
-    The key is typed without echo and may be left out: `frost login` signs in as a person. An existing file is only
-    replaced after a question, and kept beside the new one.
+    The key is typed without echo and may be omitted: `frost login` starts an interactive login. An existing file is
+    replaced after a confirmation; a copy is kept beside the new one.
     """
     from client import contexts
     from client.auth import credential_store
@@ -52,8 +52,8 @@ def init(run: Invocation) -> None:
     if key:
         for notice in credential_store.save_api_key(run.config, run.context.name, _key(key)):
             talk.warn(notice)
-    holds = "defaults and an API key" if key else "defaults and no credentials"
-    run.output.done(f"{path} holds {holds}", {"file": path, "api_key": masked(key) if key else None})
+    content = "defaults and an API key" if key else "defaults and no credentials"
+    run.output.done(f"{path} created with {content}", {"file": path, "api_key": masked(key) if key else None})
     if not key:
         talk.note("sign in with: frost login")
 
@@ -71,9 +71,10 @@ def init(run: Invocation) -> None:
 def set_(run: Invocation, key: str, value: str) -> None:
     """Set a value of the config file.
 
-    api_endpoint, region and api_key belong to the current context, output_format to all of them. An API key goes to
-    the keyring of the operating system where there is one; an empty one is removed, and the session is used again.
-    Another api_endpoint removes the API key and the session of the context: they are for the former one.
+    api_endpoint, region and api_key belong to the current context, output_format to all contexts. An API key is
+    stored in the keyring of the operating system if available; an empty value removes it, and the session is used
+    again. Another api_endpoint removes the API key and the session of the context, which belong to the old
+    endpoint.
     """
     from client import contexts
     from client.auth import credential_store
@@ -100,9 +101,9 @@ def set_(run: Invocation, key: str, value: str) -> None:
 
 @config.leaf("show", examples=("frost config show", "frost config show -o yaml"))
 def show(run: Invocation) -> None:
-    """Show the configuration in use and where each value comes from.
+    """Show the configuration and the source of each value.
 
-    Secrets are shown as their beginning and last four characters.
+    Secrets are shown as their prefix and last four characters.
     """
     from client.auth import credential_store
 
@@ -126,7 +127,7 @@ def show(run: Invocation) -> None:
         **{name: None if value == "" else value for name, (value, _) in values.items()},
         "sources": {name: source for name, (value, source) in values.items() if value != ""},
     }
-    facts: list[Fact] = [("file", run.config.path, "" if run.config.exists else "not there: these are the defaults")]
+    facts: list[Fact] = [("file", run.config.path, "" if run.config.exists else "not found; these are the defaults")]
     for name, (value, source) in values.items():
         text = ("no", "yes")[value] if isinstance(value, bool) else value
         facts.append((name, text, source if text else ""))
@@ -135,7 +136,7 @@ def show(run: Invocation) -> None:
 
 @config.leaf("get-contexts", examples=("frost config get-contexts -o wide",))
 def get_contexts(run: Invocation) -> None:
-    """List the contexts of the config file; a star marks the current one."""
+    """List the contexts of the config file. A star marks the current one."""
     current = run.config.current_context
     if os.environ.get("FROST_CONTEXT") in run.config.contexts:
         current = os.environ["FROST_CONTEXT"]
@@ -156,17 +157,17 @@ def get_contexts(run: Invocation) -> None:
 
 @config.leaf(
     "use-context",
-    click.Argument(["name"], metavar="NAME", help="A context of the config file.", shell_complete=context_names),
+    click.Argument(["name"], metavar="NAME", help="Name of the context.", shell_complete=context_names),
     examples=("frost config use-context prod",),
 )
 def use_context(run: Invocation, name: str) -> None:
-    """Switch to another context: other credentials, another endpoint."""
+    """Select the current context."""
     from client import contexts
 
     contexts.choose(run.config, name)
     run.output.done(f"{name} is the current context now", {"context": name})
     if os.environ.get("FROST_CONTEXT"):
-        run.output.warn("FROST_CONTEXT is set and still wins over it")
+        run.output.warn("FROST_CONTEXT is set and overrides it")
 
 
 def masked(secret: str) -> str:
@@ -186,7 +187,7 @@ def _session(credential: "Credential") -> str:
 def _key(text: str) -> str:
     """Return text with the form of an API key. Raises FrostError (exit 2) otherwise. The platform checks the key."""
     if not text or not text.isascii() or not text.isprintable() or " " in text:
-        raise usage("api_key: that is not an API key", "give the key alone, or - to read it from standard input")
+        raise usage("api_key: not a valid API key", "give only the key, or - to read it from standard input")
     return text
 
 
@@ -200,7 +201,7 @@ def _from_standard_input(key: str) -> str:
         return output.secret(f"{key}: ")
     data = sys.stdin.buffer.read(_LONGEST_INPUT + 1)
     if len(data) > _LONGEST_INPUT:
-        raise usage(f"{key}: standard input holds more than {_LONGEST_INPUT // 1024} KiB")
+        raise usage(f"{key}: standard input has more than {_LONGEST_INPUT // 1024} KiB")
     try:
         return data.decode().rstrip("\r\n")
     except UnicodeDecodeError:

@@ -16,10 +16,10 @@ from client.transport.request import path
 MEMBER_TYPES = ("api_key", "workload_identity")
 ATTACHEE_TYPES = (*MEMBER_TYPES, "group")
 PRINCIPAL_TYPES = (*MEMBER_TYPES, "user")
-FORCE = click.Option(["--force"], is_flag=True, help="Do not ask; required when not reading from a terminal.")
+FORCE = click.Option(["--force"], is_flag=True, help="Do not ask for confirmation; required without a terminal.")
 Thing = tuple[str, str]
 """A type (policy, group, api_key, workload_identity, user) and an id from the command line."""
-VERSION_HELP = "Only if this is still its version; else nothing is changed (frost)."
+VERSION_HELP = "Fail if the version is another one; nothing is changed then."
 
 
 def pair(types: Sequence[str], *, required: bool, verb: str) -> tuple[click.Option, click.Option]:
@@ -33,7 +33,7 @@ def pair(types: Sequence[str], *, required: bool, verb: str) -> tuple[click.Opti
             required=required,
             metavar="ID",
             callback=an_id,
-            help="Its id.",
+            help="Id of the principal.",
             shell_complete=principal_ids,
         ),
     )
@@ -101,14 +101,14 @@ def missing_version(run: Invocation, policy_id: str, number: int) -> Iterator[No
 
 
 _WHERE = {
-    "policy": "see the policies: frost iam policy list --all",
-    "group": "see the groups: frost iam group list --all",
+    "policy": "list the policies: frost iam policy list --all",
+    "group": "list the groups: frost iam group list --all",
     "user": "people stand with their ids in: frost iam who --operation OPERATION --target '*';"
     " your own id is told by: frost whoami -o json",
 }
 
 
-_BY_TAB = "Tab completes the ids of this tenant, once set up: frost completion --help"
+_BY_TAB = "shell completion lists the ids of this tenant: frost completion --help"
 
 
 def explain(run: Invocation, error: FrostError, thing: Thing, other: Thing | None, unrelated: str, see: str) -> None:
@@ -121,7 +121,7 @@ def explain(run: Invocation, error: FrostError, thing: Thing, other: Thing | Non
         return
     if not _not_here(run, error, other) and unrelated:
         error.message = safe(unrelated, 300)
-        error.hint = f"see them: {see}"
+        error.hint = f"list them: {see}"
 
 
 def explain_version(run: Invocation, error: FrostError, policy_id: str, number: int) -> None:
@@ -130,9 +130,9 @@ def explain_version(run: Invocation, error: FrostError, policy_id: str, number: 
     if policy is None:
         _not_here(run, error, ("policy", policy_id))
         return
-    has = f"versions 1 to {policy['version']}" if policy["version"] > 1 else "version 1 only"
-    error.message = f"policy {safe(policy_id, 80)} has no version {number}: it has {has}"
-    error.hint = f"see them: frost iam policy history {safe(policy_id, 80)}"
+    has = f"versions 1 to {policy['version']}" if policy["version"] > 1 else "version 1"
+    error.message = f"policy {safe(policy_id, 80)} has no version {number}, only {has}"
+    error.hint = f"list them: frost iam policy history {safe(policy_id, 80)}"
 
 
 def _found(run: Invocation, thing: Thing) -> dict[str, Any] | None:
@@ -157,11 +157,11 @@ def _not_here(run: Invocation, error: FrostError, thing: Thing) -> bool:
         Whether exactly one object has that name.
     """
     kind, given = thing
-    error.message = f"there is no {kind} {safe(given, 130)} in this tenant"
+    error.message = f"{kind} {safe(given, 130)} not found in this tenant"
     ids = _ids_named(run, kind, given)
     if len(ids) == 1:
         error.message = f"{kind} takes an id"
-        error.hint = f'that of {kind} "{safe(given, 130)}" is {safe(ids[0], 80)}'
+        error.hint = f'the id of {kind} "{safe(given, 130)}" is {safe(ids[0], 80)}'
         return True
     if kind == "user" and "@" in given:
         error.message = f"user takes an id, {safe(given, 130)} is an address"

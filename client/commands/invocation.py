@@ -187,22 +187,22 @@ class Invocation:
         return answer
 
     def point_to_person(self, error: "FrostError") -> None:
-        """Explain in an error's hint how to sign in as a person, if the context uses an API key."""
+        """Explain in an error's hint how to sign in, if the context uses an API key."""
         if self.connection.credential().kind == "api_key":
             error.hint = (
-                f"context {safe(self.connection.context.name, 60)} uses an API key; sign in as a person in another"
-                f" one: frost login --context NAME --endpoint {safe(self.connection.endpoint, 200)}"
+                f"context {safe(self.connection.context.name, 60)} uses an API key; use an interactive login in"
+                f" another context: frost login --context NAME --endpoint {safe(self.connection.endpoint, 200)}"
             )
 
     def _name_key(self, error: "FrostError") -> None:
         """Report a refused API key: signing in would not help, since a key has precedence over a session."""
         if self.connection.credential().kind == "api_key":
             error.message = (
-                f"the platform does not take the API key of context {safe(self.connection.context.name, 60)}:"
-                " it is revoked, expired or deleted, or the account that made it is"
+                f"the platform rejects the API key of context {safe(self.connection.context.name, 60)}:"
+                " it or the account that created it is revoked, expired or deleted"
             )
             error.hint = (
-                "store another one: frost config set api_key -, or take another context: frost config get-contexts"
+                "store another one: frost config set api_key -, or use another context: frost config get-contexts"
             )
 
     def call_for_tenant(self, calls: Callable[[str], "Call[object]"]) -> Any:
@@ -239,7 +239,7 @@ class Invocation:
             if error.code == "TENANT_ACCESS_DENIED" or error.exit_code == Exit.NOT_FOUND:
                 advice = "" if self._may_use_any() else tenancy.NO_TENANTS
                 if self.connection.credential().kind == "api_key":
-                    advice = "an API key is bound to one tenant; to use others sign in as a person: frost login"
+                    advice = "an API key belongs to one tenant; to use others: frost login"
                 error.hint = tenancy.way_out(selection, self.connection.context.name, self.config_path, advice)
             raise
 

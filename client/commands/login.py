@@ -1,4 +1,4 @@
-"""`frost login`, `logout` and `whoami` (ours); the contract names only a login command."""
+"""`frost login`, `logout` and `whoami`."""
 
 import os
 from collections.abc import Callable
@@ -32,7 +32,7 @@ def _login(
     if device and browser:
         raise usage("--device and --browser exclude each other (frost login)", "give one of them")
     if endpoint is not None and context is None:
-        raise usage("--endpoint needs --context NAME (frost login)", "it names the context that is made for it")
+        raise usage("--endpoint needs --context NAME (frost login)", "--context names the new context")
     for flag, value in (("--as", email), ("--context", context), ("--endpoint", endpoint)):
         if value is not None and not value.strip():
             raise usage(f"{flag} needs a value, an empty one was given (frost login)")
@@ -48,7 +48,7 @@ def _login(
     if replaces_key:
         connection.notices += credential_store.forget_api_key(connection.config, connection.context.name)
         connection.reload()
-        connection.adopt(None)
+        connection.set_credential(None)
     run.tell_notices(connection)
     switched = context is not None and context != run.config.current_context
     if context is not None:
@@ -59,11 +59,11 @@ def _login(
     name = connection.context.name
     if connection.context.tenant and not _may_use(run, connection, connection.context.tenant):
         run.output.warn(
-            f"the stored selection of context {name} is kept, but {me['email'] or 'this identity'} may not use it: "
-            f"tenant {connection.context.tenant}"
+            f"{me['email'] or 'this identity'} may not use the stored tenant of context {name}: "
+            f"{connection.context.tenant}"
         )
     run.output.done(
-        f"signed in as {me['email']} (context {name}{', the current one now' if switched else ''})",
+        f"signed in as {me['email']} (context {name}{', now the current one' if switched else ''})",
         {"id": me["id"], "email": me["email"], "name": me["name"], "context": name},
     )
 
@@ -79,10 +79,10 @@ def _confirm_replacing(run: Invocation, name: str) -> None:
     shown = safe(name, 60)
     output.confirm(
         run.talk,
-        f"Context {shown} has an API key, which is used before a session. Remove the key and sign in?",
-        refused=f"context {shown} has an API key, which is used before a session",
+        f"Context {shown} has an API key, which takes precedence over a session. Remove the key and sign in?",
+        refused=f"context {shown} has an API key, which takes precedence over a session",
         hint='remove it: frost config set api_key "" (with FROST_CONTEXT for another context than the current one),'
-        " or sign in to a context of its own: frost login --context NAME --endpoint URL",
+        " or sign in to a new context: frost login --context NAME --endpoint URL",
     )
 
 
@@ -129,9 +129,9 @@ def _sign_in(
     from client.auth import sign_in as login
 
     if in_browser:
-        login.sign_in_browser(connection, email=email, open_url=lambda url: _open(run, url), before_keeping=begin)
+        login.sign_in_browser(connection, email=email, open_url=lambda url: _open(run, url), before_store=begin)
     else:
-        login.sign_in_device(connection, email=email, on_code=lambda code: _show(run, code), before_keeping=begin)
+        login.sign_in_device(connection, email=email, on_code=lambda code: _show(run, code), before_store=begin)
 
 
 def _by_code(connection: "Connection") -> bool:
@@ -160,15 +160,14 @@ login = Command(
     params=[
         click.Option(["--device"], is_flag=True, help="Show a code to enter on any device."),
         click.Option(["--browser"], is_flag=True, help="Sign in with the browser of this machine."),
-        click.Option(["--as", "email"], metavar="EMAIL", help="Another person of the local platform's world."),
-        click.Option(["--context"], metavar="NAME", help="The context to sign in to.", shell_complete=context_names),
-        click.Option(["--endpoint"], metavar="URL", help="Make the context for this endpoint."),
+        click.Option(["--as", "email"], metavar="EMAIL", help="Sign in as another user of the local platform."),
+        click.Option(["--context"], metavar="NAME", help="Context to sign in to.", shell_complete=context_names),
+        click.Option(["--endpoint"], metavar="URL", help="Create the context for this endpoint."),
     ],
-    help="Sign in, in the browser or with a code.\n\n"
-    "Without a flag the browser opens where there is one, else a code is shown; the local platform asks nobody: it "
-    "knows the owner of its socket. With --context the context becomes the current one, with --endpoint it is made "
+    help="Sign in with the browser or a device code.\n\n"
+    "Without a flag, the browser opens if there is one, else a code is shown. The local platform signs in the owner of "
+    "its socket without either. With --context, the context becomes the current one; with --endpoint, it is created "
     "first.",
-    ours=True,
     examples=(
         "frost login",
         "frost login --as admin@aurora.example",
@@ -198,17 +197,16 @@ def _logout(run: Invocation, context: str | None) -> None:
 logout = Command(
     "logout",
     callback=_logout,
-    help="End this session.\n\nThe session of the current context, or of the one named, ends on the platform and is "
-    "forgotten here; an API key stays.",
+    help="Sign out and end the session.\n\n"
+    "End the session of the current context, or of --context, on the platform and remove it here. API keys are kept.",
     params=[
         click.Option(
             ["--context"],
             metavar="NAME",
-            help="The context to sign out of; default: the current one.",
+            help="Context to sign out of; default: the current one.",
             shell_complete=context_names,
         )
     ],
-    ours=True,
     examples=("frost logout", "frost logout --context work"),
 )
 
@@ -260,7 +258,7 @@ def _why(kind: str, source: str, document: dict[str, Any]) -> str:
     """Explain the choice of the credential: an API key has precedence over a session."""
     where = {"keyring": "the keyring", "file": "the config file"}.get(source, source)
     context = document["context"]["name"]
-    reason = "goes before a session" if kind == "api_key" else "the context has no API key"
+    reason = "takes precedence over a session" if kind == "api_key" else "the context has no API key"
     return f"of context {context}, in {where}; {reason}"
 
 
@@ -279,8 +277,7 @@ def _tenant(run: Invocation) -> dict[str, str] | None:
 whoami = Command(
     "whoami",
     callback=_whoami,
-    help="Which credential is used, and why.\n\nAlso who it is, on which endpoint and context, and the tenant that the "
-    "next command would use.",
-    ours=True,
+    help="Show the credential in use and its source.\n\n"
+    "Also shows the identity, the endpoint, the context and the tenant that commands use.",
     examples=("frost whoami", "frost whoami -o json"),
 )

@@ -281,7 +281,7 @@ def confirm_on_terminal(output: Output, question: str) -> None:
 def needs_terminal(refused: str, hint: str) -> None:
     """Raise FrostError (exit 2) if there is no terminal to ask for confirmation."""
     if not sys.stdin.isatty():
-        raise usage(f"{refused}, and there is no terminal to ask on", hint)
+        raise usage(f"{refused}, and there is no terminal for a confirmation", hint)
 
 
 def _forget_typed_ahead() -> None:

@@ -16,14 +16,9 @@ PageOf = Callable[[str, int | None, str], Call[object]]
 
 
 FLAGS: tuple[click.Option, ...] = (
-    click.Option(
-        ["--limit"],
-        type=Number(1, MAX_PAGE_SIZE),
-        metavar="N",
-        help=f"Items on a page, 1 to {MAX_PAGE_SIZE}; default 50.",
-    ),
-    click.Option(["--cursor"], metavar="CURSOR", help="Go on behind a page: its nextCursor."),
-    click.Option(["--all", "everything"], is_flag=True, help="Follow the pages to the end."),
+    click.Option(["--limit"], type=Number(1, MAX_PAGE_SIZE), metavar="N", help=f"Items per page, 1 to {MAX_PAGE_SIZE}; default 50."),
+    click.Option(["--cursor"], metavar="CURSOR", help="Start after the page with this nextCursor."),
+    click.Option(["--all", "everything"], is_flag=True, help="List all pages."),
 )
 
 
@@ -49,7 +44,7 @@ def listed(
         FrostError: The cursor is empty (exit 2) or belongs to another list.
     """
     if cursor == "":
-        raise usage("--cursor is empty", "leave it out to begin at the first page")
+        raise usage("--cursor is empty", "omit it to start at the first page")
     items: list[dict[str, Any]] = []
     trail = cursors(cursor or "")
     at: str | None = next(trail)

@@ -27,37 +27,42 @@ def _show_version(ctx: click.Context, param: click.Parameter, value: bool) -> No
 def _screens_only(ctx: click.Context, param: click.Parameter, value: bool) -> None:
     """Refuse `--read-only` for a command, which would not respect it."""
     if value and not ctx.resilient_parsing:
-        raise usage_errors.refused(ctx, "--read-only is for the screens: it stands without a command, or behind web")
+        raise usage_errors.refused(ctx, "--read-only is for the screens: use it without a command or after web")
 
 
 root = Group(
     "frost",
     {
-        "iam": Lazy("client.commands.iam.catalogue:iam", "Access policies, groups, and who may do what."),
-        "account": Lazy("client.commands.account.profile:account", "Your profile, API keys and sessions."),
-        "tenant": Lazy("client.commands.tenants:tenant", "Tenants, their default tags and quotas.", ("tenants",)),
-        "config": Lazy("client.commands.config:config", "The config file: credentials, endpoint, contexts."),
-        "login": Lazy("client.commands.login:login", "Sign in, in the browser or with a code.", ours=True),
-        "logout": Lazy("client.commands.login:logout", "End this session.", ours=True),
-        "whoami": Lazy("client.commands.login:whoami", "Which credential is used, and why.", ours=True),
+        "iam": Lazy("client.commands.iam.catalogue:iam", "Manage access policies and groups, and check access."),
+        "account": Lazy("client.commands.account.profile:account", "Manage your profile, API keys and sessions."),
+        "tenant": Lazy(
+            "client.commands.tenants:tenant", "Manage tenants, their default tags and quotas.", ("tenants",)
+        ),
+        "config": Lazy("client.commands.config:config", "Manage the config file: credentials, endpoint, contexts."),
+        "login": Lazy("client.commands.login:login", "Sign in with the browser or a device code."),
+        "logout": Lazy("client.commands.login:logout", "Sign out and end the session."),
+        "whoami": Lazy("client.commands.login:whoami", "Show the credential in use and its source."),
         "platform": Lazy(
-            "client.commands.platform.process:platform", "The local platform: its process and its data.", ours=True
+            "client.commands.platform.process:platform", "Manage the local platform: its process and data."
         ),
-        "completion": Lazy(
-            "client.commands.completion:completion", "Print the completion script of a shell.", ours=True
-        ),
+        "completion": Lazy("client.commands.completion:completion", "Print the completion script for a shell."),
     },
-    help="Identity, access and tenancy of a multi-tenant cloud. Without a command, on a terminal, the screens open.",
+    help="Manage identity, access and tenants. Run without a command to open the interactive screens.",
     params=[
         click.Option(
-            ["--version"], is_flag=True, is_eager=True, expose_value=False, callback=_show_version, help="The version."
+            ["--version"],
+            is_flag=True,
+            is_eager=True,
+            expose_value=False,
+            callback=_show_version,
+            help="Show the version.",
         ),
         click.Option(
             ["--read-only"],
             is_flag=True,
             expose_value=False,
             callback=_screens_only,
-            help="Open the screens so that they change nothing.",
+            help="Open the screens in read-only mode.",
         ),
     ],
 )
@@ -142,7 +147,7 @@ def _unexpected(error: Exception, run: Invocation) -> FrostError:
     return FrostError(
         f"internal error: {type(error).__name__}",
         code="INTERNAL_CLIENT_ERROR",
-        hint="" if run.flags.debug else "run it again with --debug to see where",
+        hint="" if run.flags.debug else "run the command again with --debug for details",
     )
 
 

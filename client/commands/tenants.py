@@ -37,7 +37,7 @@ def organization_flag(help: str) -> click.Option:
 OF_GROUP = click.Option(
     ["--organization"],
     metavar="ID",
-    help="For the command that follows: the organization, by id.",
+    help="Organization of the command that follows, by id.",
     shell_complete=organization_ids,
     expose_value=False,
     callback=_remember,
@@ -45,7 +45,7 @@ OF_GROUP = click.Option(
 """`--organization` between the group and its command. The commands accept the flag too."""
 
 
-BESIDE = organization_flag("Refuse a tenant that is not of this organization, by id.")
+BESIDE = organization_flag("Fail unless the tenant belongs to this organization (id).")
 
 
 def check_within(run: Invocation, organization: str | None) -> None:
@@ -60,7 +60,7 @@ def within(run: Invocation, tenant_id: str, organization_id: str) -> None:
     of_it = run.call(tenants.list_of(organization_id))["tenants"]
     if not any(one["id"] == tenant_id for one in of_it):
         raise FrostError(
-            f"tenant {tenant_id} is not one of yours in organization {organization_id}",
+            f"tenant {tenant_id} is not one of your tenants in organization {organization_id}",
             code="NOT_FOUND",
             hint=f"frost tenant list --organization {organization_id}",
             exit_code=Exit.NOT_FOUND,
@@ -75,25 +75,24 @@ tenant = Group(
     {
         "default-tags": Lazy(
             "client.commands.default_tags.tags:default_tags",
-            "The tags that resources of a tenant get.",
+            "Manage the tags that new resources of a tenant get.",
             ("default-tag",),
         ),
         "quota": Lazy(
             "client.commands.quotas.quota:quota",
-            "Show what a tenant uses of what it may, and ask for more.",
+            "Show quota usage and request changes.",
             ("quotas",),
         ),
         "activity": Lazy(
             "client.commands.activity:activity",
-            "List who did what, and what was refused, newest first.",
-            ours=True,
+            "List the entries of the audit log, newest first.",
         ),
     },
-    help="Tenants, their default tags and quotas.",
+    help="Manage tenants, their default tags and quotas.",
     params=[OF_GROUP],
 )
 
-OF_ONE = "The organization, by id; default: the only one you belong to."
+OF_ONE = "Organization, by id; default: your only one."
 
 
 @tenant.leaf(
@@ -105,8 +104,8 @@ OF_ONE = "The organization, by id; default: the only one you belong to."
 def create(run: Invocation, name: str, organization: str | None) -> None:
     """Create a tenant in an organization.
 
-    It is returned at once with status `provisioning`; isolation, roles, quotas and the billing account are set up
-    in the background. The active tenant stays as it is.
+    Returns at once with status `provisioning`; isolation, roles, quotas and the billing account are set up in the
+    background. The active tenant does not change.
     """
     name = tenancy.check_display_name(name)
     organization_id = _only_organization(run) if organization is None else tenancy.check_organization_id(organization)
@@ -119,9 +118,9 @@ def create(run: Invocation, name: str, organization: str | None) -> None:
 
 @tenant.leaf("current", BESIDE, examples=("frost tenant current", "frost tenant current -o json"))
 def current(run: Invocation, organization: str | None) -> None:
-    """Show the tenant that the next command would use, and why.
+    """Show the tenant that commands use, and its source.
 
-    The order is: --tenant, FROST_TENANT, the tenant chosen with `tenant use`, your default tenant.
+    The order is: --tenant, FROST_TENANT, the tenant selected with `tenant use`, your default tenant.
     """
     check_within(run, organization)
     found = run.call_for_tenant(tenants.get)
@@ -130,15 +129,15 @@ def current(run: Invocation, organization: str | None) -> None:
 
 @tenant.leaf(
     "list",
-    click.Option(["--all", "everywhere"], is_flag=True, help="The tenants of every organization you belong to."),
-    organization_flag("Only of this organization, by id; default: that of the active tenant."),
+    click.Option(["--all", "everywhere"], is_flag=True, help="List the tenants of all your organizations."),
+    organization_flag("Only of this organization (id); default: that of the active tenant."),
     examples=("frost tenant list", "frost tenant list --all -o wide"),
 )
 def list_(run: Invocation, everywhere: bool, organization: str | None) -> None:
-    """List the tenants of one organization, or of all.
+    """List the tenants of one organization or of all.
 
-    Only tenants you may use are listed; a star marks the active one. Without --organization or --all, and with
-    several organizations, the list is that of the active tenant's organization.
+    Only your tenants are listed; a star marks the active one. Without --organization or --all, and with several
+    organizations, the tenants of the active tenant's organization are listed.
     """
     if everywhere and organization is not None:
         raise usage("--all and --organization exclude each other (frost tenant list)", "give one of them")
@@ -164,9 +163,9 @@ def list_(run: Invocation, everywhere: bool, organization: str | None) -> None:
     examples=('frost tenant rename 0192f7c1-5a3e-7b60-9d2f-3c5a8e7b1d04 --name "Web Shop EU"',),
 )
 def rename(run: Invocation, tenant_id: str, name: str, organization: str | None) -> None:
-    """Change a tenant's display name; its id and slug stay.
+    """Change a tenant's display name. Its id and slug do not change.
 
-    It needs the role admin or owner in the tenant's organization.
+    Requires the role admin or owner in the tenant's organization.
     """
     name = tenancy.check_display_name(name)
     tenant_id = tenancy.check_id(tenant_id, "TENANT_ID")
@@ -182,7 +181,7 @@ def _renamed(run: Invocation, tenant_id: str, name: str) -> dict[str, Any]:
     except FrostError as error:
         if error.gone or error.code == "TENANT_ACCESS_DENIED":
             error.message = f"TENANT_ID {tenant_id}: {error.message}"
-            error.hint = "see the tenants you may use: frost tenant list --all"
+            error.hint = "list your tenants: frost tenant list --all"
         raise
     return renamed
 
@@ -190,13 +189,13 @@ def _renamed(run: Invocation, tenant_id: str, name: str) -> dict[str, Any]:
 @tenant.leaf(
     "use",
     click.Argument(["name"], metavar="TENANT", help="Id, display name or slug.", shell_complete=tenant_words),
-    organization_flag("Look only among this organization's tenants, by id: tells equal names apart."),
+    organization_flag("Search only this organization (id), if names are ambiguous."),
     examples=('frost tenant use "web shop"', "frost tenant use newsroom"),
 )
 def use(run: Invocation, name: str, organization: str | None) -> None:
-    """Make a tenant the active one of the current context.
+    """Select the active tenant of the current context.
 
-    TENANT is an id, or a display name or slug in any letter case that exactly one of your tenants has.
+    TENANT is an id, a display name or a slug, in any letter case, of exactly one of your tenants.
     """
     name = _given("TENANT", name)
     if organization is None:
@@ -208,13 +207,13 @@ def use(run: Invocation, name: str, organization: str | None) -> None:
     except FrostError as error:
         organizations = {one["organizationId"] for one in (error.details or {}).get("tenants", [])}
         if error.code == tenancy.AMBIGUOUS and len(organizations) > 1:
-            error.hint += ", or narrow it: --organization ID"
+            error.hint += ", or select an organization: --organization ID"
         raise
     tenancy.persist(run.connection, found["id"])
     context = run.connection.context.name
     run.output.done(f"{_described(found)} is now the active tenant of context {context}", {**found, "context": context})
     if os.environ.get(tenancy.VARIABLE):
-        run.output.warn(f"{tenancy.VARIABLE} is set and still wins over it")
+        run.output.warn(f"{tenancy.VARIABLE} is set and overrides it")
     if found["status"] == "provisioning":
         run.output.note("it is still being provisioned")
 
@@ -237,7 +236,7 @@ def _only_organization(run: Invocation, *, any_number: bool = False) -> str:
             exit_code=Exit.NOT_ALLOWED,
         )
     if len(found) > 1 and not any_number:
-        raise _several_organizations(found, "id", "name", "--organization ID names one")
+        raise _several_organizations(found, "id", "name", "select one with --organization ID")
     return str(found[0]["id"])
 
 
@@ -265,9 +264,9 @@ def _of_one_organization(run: Invocation, found: list[dict[str, Any]], active: s
     chosen = next((one for one in found if one["id"] == active), None)
     if chosen is None:
         raise _several_organizations(
-            found, "organizationId", "organizationName", "--organization ID names one, --all lists the tenants of all"
+            found, "organizationId", "organizationName", "select one with --organization ID, or use --all"
         )
-    run.output.note(f"organization {chosen['organizationName']}, of the active tenant; --all lists every one's")
+    run.output.note(f"organization {chosen['organizationName']}, of the active tenant; use --all for all organizations")
     return [one for one in found if one["organizationId"] == chosen["organizationId"]]
 
 

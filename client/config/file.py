@@ -48,7 +48,7 @@ class Content(NamedTuple):
 
 def real_path(path: str) -> str:
     """Resolve the links of `path`. Raises FrostError for links of other users and for more than 16 links (exit 2)."""
-    followed = 0
+    links = 0
     walked = "/"
     # Only relative paths need the working directory, which may be deleted.
     pending = (path if path.startswith("/") else os.path.join(os.getcwd(), path)).split("/")[::-1]
@@ -61,19 +61,19 @@ def real_path(path: str) -> str:
             continue
         step = os.path.join(walked, part)
         try:
-            found = os.lstat(step)
+            entry = os.lstat(step)
         except FileNotFoundError:
             walked = step
             continue
         except (OSError, ValueError) as error:
             raise _unusable(path, error) from None
-        if not stat.S_ISLNK(found.st_mode):
+        if not stat.S_ISLNK(entry.st_mode):
             walked = step
             continue
-        if found.st_uid not in (os.geteuid(), 0):
+        if entry.st_uid not in (os.geteuid(), 0):
             raise _refused(f"{safe(step)} is a link that is owned by another user")
-        followed += 1
-        if followed > _MAX_LINKS:
+        links += 1
+        if links > _MAX_LINKS:
             raise _refused(f"{safe(path)} is a link that leads in a circle")
         target = os.readlink(step)
         if target.startswith("/"):
@@ -96,10 +96,10 @@ def read(path: str) -> Content | None:
     except OSError as error:
         raise _unusable(path, error) from None
     try:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
             raise _refused(f"{safe(path)} is not a regular file")
-        if found.st_uid != os.geteuid():
+        if status.st_uid != os.geteuid():
             raise _refused(f"{safe(path)} is owned by another user")
         _check_folder(os.path.dirname(path))
         data = b""
@@ -111,7 +111,7 @@ def read(path: str) -> Content | None:
         os.close(descriptor)
     if len(data) > MAX_BYTES:
         raise damaged(path, f"it is larger than {MAX_BYTES // 1024} KiB")
-    return Content(data, stat.S_IMODE(found.st_mode))
+    return Content(data, stat.S_IMODE(status.st_mode))
 
 
 def make_folder(folder: str) -> None:
@@ -158,7 +158,7 @@ def replace(path: str, data: bytes, *, lock_of: str = "") -> None:
         raise FrostError(
             f"{safe(path)} could not be written: {error.strerror}",
             code="CONFIG_NOT_WRITTEN",
-            hint="the file is as it was before",
+            hint="the file is unchanged",
         ) from None
 
 
@@ -188,7 +188,7 @@ def locked(path: str, *, seconds: float = LOCK_SECONDS) -> Iterator[None]:
     Raises:
         FrostError: Another process held the lock for `seconds` (exit 6).
     """
-    with _held(path, WRITE, seconds) as descriptor:
+    with _lock(path, WRITE, seconds) as descriptor:
         link = path + LINK
         _claim(link, descriptor, seconds)
         try:
@@ -206,15 +206,15 @@ def refreshing(path: str, *, seconds: float) -> Iterator[None]:
     Raises:
         FrostError: Another process held the lock for `seconds` (exit 6).
     """
-    with _held(path, REFRESH, seconds):
+    with _lock(path, REFRESH, seconds):
         _remove_former(path + FORMER_REFRESH, seconds)
-        with _held(path, WRITE, seconds) as descriptor:
+        with _lock(path, WRITE, seconds) as descriptor:
             _claim(path + LINK, descriptor, seconds)
         try:
             yield
         finally:
             # The next write removes a link that cannot be removed now.
-            with suppress(FrostError), _held(path, WRITE, LOCK_SECONDS) as descriptor:
+            with suppress(FrostError), _lock(path, WRITE, LOCK_SECONDS) as descriptor:
                 _release(path + LINK, descriptor)
 
 
@@ -224,7 +224,7 @@ def _lock_file(path: str, purpose: str) -> str:
 
 
 @contextmanager
-def _held(path: str, purpose: str, seconds: float) -> Iterator[int]:
+def _lock(path: str, purpose: str, seconds: float) -> Iterator[int]:
     """Hold the `flock` of a purpose and yield its descriptor."""
     name = _lock_file(path, purpose)
     try:
@@ -290,12 +290,12 @@ def _is_own(link: str, descriptor: int) -> bool:
 
 def _is_stale(link: str) -> bool:
     try:
-        found = os.lstat(link)
+        status = os.lstat(link)
     except FileNotFoundError:
         return True
-    if found.st_uid != os.geteuid():
+    if status.st_uid != os.geteuid():
         raise _refused(f"{safe(link)} is owned by another user")
-    return abs(time.time() - found.st_mtime) > STALE_SECONDS
+    return abs(time.time() - status.st_mtime) > STALE_SECONDS
 
 
 def _remove_unlocked(name: str) -> bool:
@@ -347,7 +347,7 @@ def _pause(name: str, end: float, seconds: float, hint: str = "try again when it
     """
     if time.monotonic() >= end:
         raise FrostError(
-            f"another process has held {safe(name)} for {seconds:g} s",
+            f"another process has locked {safe(name)} for {seconds:g} s",
             code="CONFIG_LOCKED",
             hint=f"nothing was changed; {hint}",
             exit_code=Exit.CONFLICT,
@@ -358,12 +358,12 @@ def _pause(name: str, end: float, seconds: float, hint: str = "try again when it
 def _check_folder(folder: str) -> None:
     """Refuse a folder in which others can replace the file."""
     try:
-        found = os.stat(folder)
+        status = os.stat(folder)
     except OSError as error:
         raise _unusable(folder, error) from None
-    if found.st_uid not in (os.geteuid(), 0):
+    if status.st_uid not in (os.geteuid(), 0):
         raise _refused(f"the folder {safe(folder)} is owned by another user")
-    if is_writable_by_others(found.st_mode):
+    if is_writable_by_others(status.st_mode):
         raise _refused(
             f"the folder {safe(folder)} can be written by others", f"repair it: chmod go-w {_quoted(folder)}"
         )

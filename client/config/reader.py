@@ -120,7 +120,7 @@ def load(path: str, explicit: bool = False, environ: Mapping[str, str] = os.envi
     if content is None:
         if explicit:
             raise usage(
-                f"there is no configuration file {safe(path)}",
+                f"configuration file not found: {safe(path)}",
                 "create it with: frost config init --config FILE",
                 code="CONFIG_MISSING",
             )
@@ -142,19 +142,19 @@ def select(config: Config, environ: Mapping[str, str] = os.environ, name: str = 
         FrostError: The context does not exist; the message lists the existing ones (exit 5).
     """
     variable = environ.get("FROST_CONTEXT", "")
-    wanted, source = (
+    chosen, source = (
         (name, "flag") if name else (variable, "variable") if variable else (config.current_context, "file")
     )
-    if wanted in config.contexts:
+    if chosen in config.contexts:
         inferred = source == "file" and not config.exists
-        return Selected(config.contexts[wanted], "default" if inferred else source)
+        return Selected(config.contexts[chosen], "default" if inferred else source)
     known = ", ".join(safe(one) for one in config.contexts)
-    said = {"flag": "", "variable": " (from FROST_CONTEXT)", "file": " (current_context of the file)"}[source]
-    what = f"there is no context {safe(wanted)!r}{said}" if wanted else "no context is chosen"
+    origin = {"flag": "", "variable": " (from FROST_CONTEXT)", "file": " (current_context of the file)"}[source]
+    what = f"there is no context {safe(chosen)!r}{origin}" if chosen else "no context is chosen"
     raise FrostError(
         f"{what}; {safe(config.path)} has: {known}",
         code="CONTEXT_NOT_FOUND",
-        hint="choose one with: frost config use-context NAME",
+        hint="select one with: frost config use-context NAME",
         exit_code=Exit.NOT_FOUND,
     )
 
@@ -180,7 +180,7 @@ class _Reader:
         chosen = self._text(defaults, "output_format") or (self._text(document, "output_format") if flat else "")
         if chosen and chosen not in OUTPUT_FORMATS:
             notices.append(
-                f"{safe(self._name)}: output_format {safe(chosen, 40)!r} is none of"
+                f"{safe(self._name)}: output_format {safe(chosen, 40)!r} is not one of"
                 f" {', '.join(OUTPUT_FORMATS)}; table is used"
             )
             chosen = ""
@@ -210,7 +210,7 @@ class _Reader:
 
     def _context(self, name: str, member: Map, source: str) -> Context:
         endpoint = self._text(member, "api_endpoint")
-        given = {key: source for key in ("region", "tenant", "read_only") if member.get(key) is not None}
+        explicit = {key: source for key in ("region", "tenant", "read_only") if member.get(key) is not None}
         return Context(
             name=name,
             api_endpoint=endpoint or self._endpoint,
@@ -224,7 +224,7 @@ class _Reader:
                 "region": "default",
                 "tenant": "default",
                 "read_only": "default",
-                **given,
+                **explicit,
             },
         )
 
@@ -246,7 +246,7 @@ class _Reader:
         if value is None:
             return Map()
         if not isinstance(value, Map):
-            raise self._wrong(parent, key, "must hold members (name: value)")
+            raise self._wrong(parent, key, "must have members (name: value)")
         return value
 
     def _text(self, parent: Map, key: str) -> str:

@@ -54,21 +54,21 @@ def read(content: bytes, name: str) -> Map:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         before = content[: error.start]
-        place = Position(before.count(b"\n") + 1, error.start - before.rfind(b"\n"))
-        raise damaged(name, "it is not UTF-8 text", place) from None
+        position = Position(before.count(b"\n") + 1, error.start - before.rfind(b"\n"))
+        raise damaged(name, "it is not UTF-8 text", position) from None
     if not text.strip():
         return Map()
     document = _Builder(name, _events(text, name)).document()
     if document is None:
         return Map()
     if not isinstance(document, Map):
-        raise damaged(name, "it must hold members (name: value)", Position(1, 1))
+        raise damaged(name, "it must have members (name: value)", Position(1, 1))
     return document
 
 
-def damaged(name: str, reason: str, place: Position | None = None) -> FrostError:
+def damaged(name: str, reason: str, position: Position | None = None) -> FrostError:
     """Return the error for a file that cannot be used, with its position (exit 2)."""
-    where = f", line {place.line}, column {place.column}" if place else ""
+    where = f", line {position.line}, column {position.column}" if position else ""
     return usage(
         f"{safe(name)}{where}: {reason}", "nothing was changed; repair the file with an editor", code="CONFIG_DAMAGED"
     )
@@ -82,12 +82,12 @@ def _events(text: str, name: str) -> Iterator[Any]:
         yield from yaml.parse(text, Loader=loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        place = Position(mark.line + 1, mark.column + 1) if mark else None
-        raise damaged(name, safe(error.problem or "it is not YAML", 120), place) from None
+        position = Position(mark.line + 1, mark.column + 1) if mark else None
+        raise damaged(name, safe(error.problem or "it is not YAML", 120), position) from None
     except yaml.reader.ReaderError as error:
         before = text[: error.position]
-        place = Position(before.count("\n") + 1, len(before) - before.rfind("\n"))
-        raise damaged(name, "a control character is not allowed", place) from None
+        position = Position(before.count("\n") + 1, len(before) - before.rfind("\n"))
+        raise damaged(name, "a control character is not allowed", position) from None
 
 
 class _Builder:
@@ -132,7 +132,7 @@ class _Builder:
         if self._aliases > MAX_ALIASES:
             raise self._refused(event, f"more than {MAX_ALIASES} aliases (*name)")
         if event.anchor not in self._anchors:
-            raise self._refused(event, "an alias (*name) before what it stands for")
+            raise self._refused(event, "an alias (*name) before its anchor")
         value, nodes = self._anchors[event.anchor]
         self._count(event, nodes)
         return value

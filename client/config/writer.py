@@ -68,8 +68,8 @@ class Document:
         return f"{self.data['file_id']}/{name}"
 
     def _contexts(self) -> Any:
-        found = self.data.get("contexts")
-        return found if isinstance(found, dict) else None
+        contexts = self.data.get("contexts")
+        return contexts if isinstance(contexts, dict) else None
 
     def _give_contexts(self) -> None:
         """Move the values of a flat file to the context `default`: with `contexts`, top-level values are ignored."""
@@ -125,15 +125,15 @@ def replaced(path: str, document: Callable[[Document], None]) -> str | None:
     file.make_folder(os.path.dirname(real))  # noqa: PTH120
     with file.locked(real):
         former = file.read(real)
-        kept = None
+        backup = None
         if former is not None:
-            kept = f"{real}.{os.urandom(3).hex()}.before"
-            file.replace(kept, former.data, lock_of=real)
+            backup = f"{real}.{os.urandom(3).hex()}.before"
+            file.replace(backup, former.data, lock_of=real)
         fresh = Document(_parsed(b""))
         document(fresh)
         fresh.entry(LOCAL)
         file.replace(real, _text(fresh.data))
-    return kept
+    return backup
 
 
 def quoted(value: str) -> Any:
@@ -162,8 +162,8 @@ def _new_map() -> Any:
 
 
 def _parsed(content: bytes) -> Any:
-    found = _round_trip().load(content.decode("utf-8-sig") if content.strip() else _HEAD + "{}")
-    return _new_map() if found is None else found
+    data = _round_trip().load(content.decode("utf-8-sig") if content.strip() else _HEAD + "{}")
+    return _new_map() if data is None else data
 
 
 def _text(data: Any) -> bytes:

@@ -42,7 +42,7 @@ _WHITE = frozenset(" \t\n\r")
 _HALF_PAIR = "a text with half a surrogate pair"
 _LONG = f"a number of more than {MAX_DIGITS} characters"
 _LARGE = "a number too large to be represented"
-_BAD_STRING = "a text that is not closed, or holds a control character or an unknown escape"
+_BAD_STRING = "a text that is not closed, or has a control character or an unknown escape"
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 # In texts without these no number exceeds a limit, so the C parser may convert all numbers itself.
 _LONG_NUMBER = re.compile(rf"(?<![0-9.eE+-])[0-9.eE+-]{{{MAX_DIGITS + 1}}}")
@@ -177,21 +177,21 @@ def _read(
         steps += 1
         if steps > MAX_STEPS and not paths:
             raise _TooManySteps
-        found = _VALUE.match(text, at)
-        if found is None:
+        match = _VALUE.match(text, at)
+        if match is None:
             at = _skip_space(text, at)
             if paths:
                 yield tuple(path), at
             _refuse_value(text, at, path)
-        kind = found.lastindex
+        kind = match.lastindex
         assert kind is not None
-        start = found.start(kind)
-        at = found.end()
+        start = match.start(kind)
+        at = match.end()
         if paths:
             yield tuple(path), start
         if kind == _IS_STRING:
-            if surrogates or "\\u" in found[1]:
-                _check_surrogates(json.loads(found[1]), text, start, path)
+            if surrogates or "\\u" in match[1]:
+                _check_surrogates(json.loads(match[1]), text, start, path)
         elif kind == _IS_NUMBER:
             if at - start > 3:  # the shortest number over a limit is 1e309
                 _check_number(text, start, at, path)
@@ -202,7 +202,7 @@ def _read(
             if mark in _WHITE:
                 at = _skip_space(text, at)
                 mark = text[at : at + 1]
-            if found[_IS_CONTAINER] == "{":
+            if match[_IS_CONTAINER] == "{":
                 if mark != "}":
                     names = set()
                     members.append(names)
@@ -252,13 +252,13 @@ def _read_member(
     repeated: list[StrictJsonError] | None,
 ) -> tuple[str, int]:
     """Return the name of the member at an offset, and the offset of its value; add the name to `names`."""
-    found = _MEMBER.match(text, at)
-    if found is None:
+    match = _MEMBER.match(text, at)
+    if match is None:
         at = _skip_space(text, at)
         raise _error(
             _BAD_STRING if text.startswith('"', at) else "expected a member name in double quotes", text, at, path
         )
-    quoted, start = found[1], found.start(1)
+    quoted, start = match[1], match.start(1)
     name: str = json.loads(quoted) if "\\" in quoted else quoted[1:-1]
     if surrogates or "\\u" in quoted:
         _check_surrogates(name, text, start, path)
@@ -268,15 +268,15 @@ def _read_member(
             raise error
         repeated.append(error)
     names.add(name)
-    if found[2] is None:
-        raise _error("expected ':'", text, found.end(), [*path, name])
-    return name, found.end()
+    if match[2] is None:
+        raise _error("expected ':'", text, match.end(), [*path, name])
+    return name, match.end()
 
 
 def _skip_space(text: str, at: int) -> int:
-    found = _SPACE.match(text, at)
-    assert found is not None
-    return found.end()
+    match = _SPACE.match(text, at)
+    assert match is not None
+    return match.end()
 
 
 def _refuse_value(text: str, at: int, path: list[str | int]) -> NoReturn:

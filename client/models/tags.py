@@ -32,7 +32,7 @@ _KEY = re.compile(r"[a-zA-Z0-9._:-]*")
 _VALUE = re.compile(r"[a-zA-Z0-9+\-._:/@ =]*")
 # ASCII only: Unicode lower-casing turns the Kelvin sign into "k", which could make a reserved key.
 _LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
-_SHOWN = 80
+_QUOTED_LENGTH = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ def problem_of_tag(key: str, value: str) -> Problem | None:
 
 
 def problem_of_key(key: str) -> Problem | None:
-    name = _shown(key)
+    name = _quoted(key)
     folded = key.translate(_LOWER)
     for prefix in RESERVED_PREFIXES:
         if folded.startswith(prefix):
@@ -83,7 +83,7 @@ def problem_of_key(key: str) -> Problem | None:
 
 def problem_of_value(key: str, value: str) -> Problem | None:
     """Return the first problem of a value; `key` is for the message."""
-    name = _shown(key)
+    name = _quoted(key)
     if size(value) > VALUE_BYTES:
         return Problem("value_length", f"{name}: a value has at most {VALUE_BYTES} bytes, not {size(value)}", key)
     index = _stray(_VALUE, value)
@@ -114,5 +114,5 @@ def _stray(allowed: re.Pattern[str], text: str) -> int | None:
     return end if end < len(text) else None
 
 
-def _shown(key: str) -> str:
-    return f'"{key}"' if len(key) <= _SHOWN else f'"{key[:_SHOWN]}…"'
+def _quoted(key: str) -> str:
+    return f'"{key}"' if len(key) <= _QUOTED_LENGTH else f'"{key[:_QUOTED_LENGTH]}…"'

@@ -15,7 +15,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from client.auth.credential_store import NONE, Credential
+from client.auth.credential_store import NO_CREDENTIAL, Credential
 from client.errors import Exit, FrostError, usage
 from client.paths import data_dir, default_endpoint, endpoint_in, lock_path, log_path
 from client.text import safe
@@ -88,10 +88,10 @@ class OperatorConnection:
         self.endpoint = Endpoint.parse(endpoint_in(folder, environ) if folder else default_endpoint(environ))
 
     def credential(self) -> Credential:
-        return NONE
+        return NO_CREDENTIAL
 
     def refresh(self, used: Signing) -> Credential:
-        return NONE
+        return NO_CREDENTIAL
 
     def start(self) -> bool:
         return False
@@ -107,7 +107,7 @@ def stop(environ: Mapping[str, str] = os.environ) -> bool:
     from client.transport.blocking_client import BlockingClient
 
     _note_stop(environ)  # before the stop: open screens send requests as soon as it has ended
-    if not _held(environ):
+    if not _is_locked(environ):
         return False
     stopped = _pid(environ)
     try:
@@ -116,7 +116,7 @@ def stop(environ: Mapping[str, str] = os.environ) -> bool:
         _terminate(environ)  # it holds the lock but does not respond: still starting, or stuck
     end = time.monotonic() + STOP_SECONDS
     # Another process may start the platform again: wait only for the process that was running.
-    while _held(environ) and _pid(environ) == stopped:
+    while _is_locked(environ) and _pid(environ) == stopped:
         if time.monotonic() >= end:
             raise FrostError(
                 f"the local platform (process {_pid(environ) or 'unknown'}) has not stopped within {STOP_SECONDS:g} s",
@@ -155,19 +155,19 @@ def refuse_second(folder: str = "", environ: Mapping[str, str] = os.environ) -> 
         FrostError: A platform runs there (exit 6).
     """
     data = os.path.abspath(folder) if folder else data_dir(environ)  # noqa: PTH100
-    if not _held(environ, data):
+    if not _is_locked(environ, data):
         return
     own = data == data_dir(environ)
     pid = _pid(environ, data)
     raise FrostError(
         f"the platform in {safe(data)} is running already" + (f" (process {pid})" if pid else ""),
         code="PLATFORM_RUNNING",
-        hint="stop it: frost platform stop" if own else "stop it, or take another folder: --data-dir",
+        hint="stop it: frost platform stop" if own else "stop it, or use another folder: --data-dir",
         exit_code=Exit.CONFLICT,
     )
 
 
-def _held(environ: Mapping[str, str], folder: str = "") -> bool:
+def _is_locked(environ: Mapping[str, str], folder: str = "") -> bool:
     """Return whether a platform process runs: it holds its lock until it ends."""
     import fcntl
 
@@ -197,6 +197,6 @@ def _terminate(environ: Mapping[str, str]) -> None:
     import signal
 
     pid = _pid(environ)
-    if pid > 1 and _held(environ):
+    if pid > 1 and _is_locked(environ):
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGTERM)

@@ -137,12 +137,12 @@ def _note_version(environ: Mapping[str, str]) -> None:
 
 def _numbers(version: str) -> tuple[int, ...]:
     """Return the leading numbers of a version: `1.10.2` is (1, 10, 2)."""
-    found: list[int] = []
+    numbers: list[int] = []
     for part in version.split("."):
         if not part.isascii() or not part.isdigit():
             break
-        found.append(int(part))
-    return tuple(found)
+        numbers.append(int(part))
+    return tuple(numbers)
 
 
 def service_command(environ: Mapping[str, str], *arguments: str, folder: str = "") -> list[str]:
@@ -187,12 +187,12 @@ def _make_private(folder: str) -> None:
     """Create a folder with mode 0700, or set that mode: users with write access could replace the socket."""
     try:
         make_private(folder)
-        found = os.lstat(folder)
-        if found.st_uid == os.getuid() and found.st_mode & 0o077:
+        status = os.lstat(folder)
+        if status.st_uid == os.getuid() and status.st_mode & 0o077:
             os.chmod(folder, 0o700)
     except OSError as error:
         raise usage(f"{safe(folder)} cannot be used: {error.strerror}", code="FOLDER_UNUSABLE") from None
-    if found.st_uid != os.getuid() or not os.path.isdir(folder) or os.path.islink(folder):
+    if status.st_uid != os.getuid() or not os.path.isdir(folder) or os.path.islink(folder):
         raise usage(f"{safe(folder)} is not a folder of this user", code="FOLDER_REFUSED")
 
 
@@ -201,10 +201,10 @@ def _died(code: int, environ: Mapping[str, str]) -> FrostError:
     with contextlib.suppress(OSError), open(log_path(environ), "rb") as file:
         file.seek(max(0, os.fstat(file.fileno()).st_size - 4096))
         lines = file.read().decode("utf-8", "replace").splitlines()[-_LOG_LINES:]
-    said = f": {safe(lines[-1].strip(), 300)}" if lines else ""
+    last_line = f": {safe(lines[-1].strip(), 300)}" if lines else ""
     how = f"signal {-code}" if code < 0 else f"exit {code}"
     return FrostError(
-        f"the local platform ended while starting ({how}){said}",
+        f"the local platform ended while starting ({how}){last_line}",
         code="PLATFORM_NOT_STARTED",
         hint=f"its log: {safe(log_path(environ))}",
         exit_code=Exit.UNREACHABLE,

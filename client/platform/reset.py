@@ -95,6 +95,6 @@ def _busy() -> FrostError:
     return FrostError(
         "the local platform was started again while it was being reset",
         code="PLATFORM_BUSY",
-        hint="close what uses it and try again",
+        hint="close the programs that use it and try again",
         exit_code=Exit.CONFLICT,
     )

@@ -52,11 +52,11 @@ def intersection(left: Box, right: Box) -> Box | None:
 def difference(box: Box, cover: Box) -> Iterator[Box]:
     """Yield disjoint boxes whose union is `box` without `cover`."""
     remainder = list(box)
-    for axis, (mask, covered) in enumerate(zip(box, cover, strict=True)):
-        outside = mask & ~covered
+    for axis, (mask, cover_mask) in enumerate(zip(box, cover, strict=True)):
+        outside = mask & ~cover_mask
         if outside:
             yield (*remainder[:axis], outside, *remainder[axis + 1 :])
-            remainder[axis] = mask & covered
+            remainder[axis] = mask & cover_mask
 
 
 def merge_boxes(boxes: Iterable[tuple[int, ...]]) -> list[tuple[int, ...]]:

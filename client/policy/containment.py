@@ -57,7 +57,7 @@ MAX_REMAINING = 64
 """Limit on remaining boxes: they contain enough counterexamples."""
 FIRST_BATCH = 8
 """Omitted rules added in the second round; quadruples in each further round."""
-MAX_COVERED_POINTS = 8
+MAX_COMPARED_POINTS = 8
 """Requests of a round that are compared with omitted rules."""
 
 # Values that few denies match.
@@ -237,7 +237,7 @@ class _Comparison:
                     if all(example.request != other.request for other in self.examples):
                         self.examples.append(example)
                     break
-                if not has_example and examined < MAX_COVERED_POINTS:
+                if not has_example and examined < MAX_COMPARED_POINTS:
                     examined += 1
                     missing |= dict.fromkeys(self._matching_rules(request, omitted))
             if len(self.examples) == MAX_EXAMPLES:

@@ -292,7 +292,7 @@ def kind_and_id(record: Record) -> tuple[str, str]:
     return str(record.get(kind, "")), str(record.get(identifier, ""))
 
 
-def left_words(left: timedelta) -> str:
+def format_remaining(left: timedelta) -> str:
     """Format remaining time in its largest unit, up to days: `353d`, `5h`, `12m`."""
     seconds = int(left.total_seconds())
     for size, letter in ((86400, "d"), (3600, "h"), (60, "m")):
@@ -306,5 +306,5 @@ def exact(value: object, now: datetime) -> str:
     moment = parse_time(value)
     if moment is None:
         return UNKNOWN
-    way = f"in {left_words(moment - now)}" if moment > now else f"{age(value, now)} ago"
+    way = f"in {format_remaining(moment - now)}" if moment > now else f"{age(value, now)} ago"
     return f"{moment:%Y-%m-%d %H:%M:%SZ}, {way.removesuffix(' ago') if way == 'now ago' else way}"

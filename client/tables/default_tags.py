@@ -25,10 +25,10 @@ def person_text(person: object) -> str:
 
 def by_type(result: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the counts of a result as one record per type, sorted by name."""
-    found = result.get("byType")
-    if not isinstance(found, Mapping):
+    by_name = result.get("byType")
+    if not isinstance(by_name, Mapping):
         return []
-    return [{"resourceType": name, **counts} for name, counts in sorted(found.items()) if isinstance(counts, Mapping)]
+    return [{"resourceType": name, **counts} for name, counts in sorted(by_name.items()) if isinstance(counts, Mapping)]
 
 
 def _tags(record: Record) -> str:

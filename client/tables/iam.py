@@ -111,9 +111,9 @@ def _denied_by(record: Record) -> str:
 
 def _when(record: Record) -> str:
     """Format the conditions of the rules that allow or deny an operation, in their order."""
-    shown = [text for grant in record.get("by") or () if (text := conditions_text(grant))]
-    shown += [f"not {text}" for grant in record.get("deniedBy") or () if (text := conditions_text(grant))]
-    return "; ".join(shown)
+    conditions = [text for grant in record.get("by") or () if (text := conditions_text(grant))]
+    conditions += [f"not {text}" for grant in record.get("deniedBy") or () if (text := conditions_text(grant))]
+    return "; ".join(conditions)
 
 
 # --- the kinds -------------------------------------------------------------------------------------------------------

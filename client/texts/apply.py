@@ -68,8 +68,8 @@ def short_reason(reason: object) -> str:
 
 def reasons_counted(items: Iterable[Mapping[str, Any]]) -> str:
     """Count the reasons in a list: `managed service 12, an image 3`."""
-    found = Counter(short_reason(item.get("reason", "")) for item in items)
-    return ", ".join(f"{words} {number:,}" for words, number in found.most_common())
+    numbers = Counter(short_reason(item.get("reason", "")) for item in items)
+    return ", ".join(f"{reason} {number:,}" for reason, number in numbers.most_common())
 
 
 def is_open(operation: Mapping[str, Any]) -> bool:
@@ -83,25 +83,25 @@ def is_undo(operation: Mapping[str, Any]) -> bool:
 
 def counts(operation: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the counts of a run, `summary` and `byType`: its result, else its progress. Empty if unknown."""
-    found = operation.get("result") or operation.get("counts")
-    return found if isinstance(found, Mapping) else {}
+    counts_of_run = operation.get("result") or operation.get("counts")
+    return counts_of_run if isinstance(counts_of_run, Mapping) else {}
 
 
 def summary(operation: Mapping[str, Any]) -> dict[str, int]:
     """Return the counts over all types; zeros if unknown."""
-    told = counts(operation).get("summary")
-    found = told if isinstance(told, Mapping) else {}
-    return {name: found[name] if isinstance(found.get(name), int) else 0 for name in ("examined", *COUNTED)}
+    member = counts(operation).get("summary")
+    numbers = member if isinstance(member, Mapping) else {}
+    return {name: numbers[name] if isinstance(numbers.get(name), int) else 0 for name in ("examined", *COUNTED)}
 
 
 def unlisted_types(operation: Mapping[str, Any]) -> list[str]:
     """Return the types that could not be listed. None of their resources were examined; each type is one failure."""
     failures = counts(operation).get("failures")
-    found = failures if isinstance(failures, list) else []
-    return [str(one.get("resourceType", "")) for one in found if isinstance(one, Mapping) and not one.get("resourceId")]
+    types = failures if isinstance(failures, list) else []
+    return [str(one.get("resourceType", "")) for one in types if isinstance(one, Mapping) and not one.get("resourceId")]
 
 
-def unlisted_words(operation: Mapping[str, Any]) -> str:
+def unlisted_text(operation: Mapping[str, Any]) -> str:
     """Format types that could not be listed: `2 types not examined, they could not be listed: secret, share`."""
     names = unlisted_types(operation)
     if not names:
@@ -110,11 +110,11 @@ def unlisted_words(operation: Mapping[str, Any]) -> str:
     return f"{what} could not be listed: {', '.join(names)}"
 
 
-def summary_words(operation: Mapping[str, Any]) -> str:
+def counts_text(operation: Mapping[str, Any]) -> str:
     """Format the counts: `1,204 updated · 30 unchanged · 12 skipped · 1 failed`."""
-    found = summary(operation)
+    numbers = summary(operation)
     names = {"updated": "lost tags"} if is_undo(operation) else {}
-    return " · ".join(f"{found[name]:,} {names.get(name, name)}" for name in COUNTED)
+    return " · ".join(f"{numbers[name]:,} {names.get(name, name)}" for name in COUNTED)
 
 
 def elapsed(operation: Mapping[str, Any], now: datetime | None = None) -> str:
@@ -130,20 +130,20 @@ def elapsed(operation: Mapping[str, Any], now: datetime | None = None) -> str:
     return f"{hours}:{minutes:02}:{seconds % 60:02}" if hours else f"{minutes}:{seconds % 60:02}"
 
 
-def place_among(step: object) -> tuple[str, int, int] | None:
+def parse_step(step: object) -> tuple[str, int, int] | None:
     """Parse a step such as `instance (8/14)`: type, its number, number of types; None if it has no numbers."""
     kind, _, among = str(step or "").partition(" (")
-    place, _, number = among.rstrip(")").partition("/")
-    if not (place.isascii() and place.isdigit() and number.isascii() and number.isdigit()):
+    position, _, number = among.rstrip(")").partition("/")
+    if not (position.isascii() and position.isdigit() and number.isascii() and number.isdigit()):
         return None
-    return kind, int(place), int(number)
+    return kind, int(position), int(number)
 
 
 def next_step(error_code: object, known: Mapping[str, str], otherwise: str) -> str:
     return known.get(str(error_code), otherwise)
 
 
-def end_words(operation: Mapping[str, Any], tenant: str) -> tuple[str, bool]:
+def completion_message(operation: Mapping[str, Any], tenant: str) -> tuple[str, bool]:
     """Return the message for the end of a run, and whether the run failed."""
     verb = "undone" if is_undo(operation) else "applied"
     if operation.get("status") != "completed":
@@ -152,7 +152,7 @@ def end_words(operation: Mapping[str, Any], tenant: str) -> tuple[str, bool]:
         return f"{tenant}: default tags were {not_all} {verb}: {why}\n{failure_hint(operation)}", True
     if not operation.get("result"):
         return f"{tenant}: the run is over, but the platform tells no result: what it did is not known", True
-    return f"{tenant}: default tags {verb}: {summary_words(operation)}", False
+    return f"{tenant}: default tags {verb}: {counts_text(operation)}", False
 
 
 def failure_hint(operation: Mapping[str, Any]) -> str:

@@ -22,14 +22,14 @@ class Changes(NamedTuple):
     under: Mapping[str, str]
 
     @property
-    def words(self) -> str:
+    def conditional(self) -> str:
         """The number of conditional changes and their kind; empty if there are none."""
         notes = list(self.under.values())
         new, gone = (notes.count(UNDER[member]) for member in ("conditionalGained", "conditionalLost"))
-        return under_words(len(notes), new, gone)
+        return conditional_text(len(notes), new, gone)
 
 
-def under_words(total: int, new: int, gone: int) -> str:
+def conditional_text(total: int, new: int, gone: int) -> str:
     """Format the number of conditional changes; separately if all are new or all are removed."""
     if not total:
         return ""

@@ -23,17 +23,17 @@ _LABELS = {
 }
 
 
-def told(error: FrostError, source: str) -> None:
+def locate_problems(error: FrostError, source: str) -> None:
     """Add the position in the author's text, named by `source`, to the problems of a document."""
     problems = _problems(error)
     if not problems:
         return
     error.details = {**(error.details or {}), "source": source}
     if len(problems) == 1:
-        error.message = safe(place(source, problems[0]), _REASON_CELLS)
+        error.message = safe(problem_text(source, problems[0]), _REASON_CELLS)
     else:
-        error.message = f"the policy document is refused for {len(problems)} problems"
-    error.hint = "mend it there and run the command again"
+        error.message = f"the policy document has {len(problems)} problems"
+    error.hint = "fix the document and run the command again"
 
 
 def problem_lines(error: FrostError) -> Iterator[str]:
@@ -42,16 +42,16 @@ def problem_lines(error: FrostError) -> Iterator[str]:
     source = str((error.details or {}).get("source", ""))
     if source and len(problems) > 1:
         for problem in problems:
-            yield f"  {safe(place(source, problem), _REASON_CELLS)}"
+            yield f"  {safe(problem_text(source, problem), _REASON_CELLS)}"
 
 
-def place(source: str, problem: Mapping[str, Any]) -> str:
+def problem_text(source: str, problem: Mapping[str, Any]) -> str:
     """Format a problem: `policy.json:4:21: reason; did you mean this? ($.rules[0].operations[0])`."""
-    meant = " or ".join(str(one) for one in problem.get("suggestions") or ())
-    said = f"{problem.get('reason')}; did you mean {meant}?" if meant else str(problem.get("reason"))
+    suggestions = " or ".join(str(one) for one in problem.get("suggestions") or ())
+    reason = f"{problem.get('reason')}; did you mean {suggestions}?" if suggestions else str(problem.get("reason"))
     where = problem.get("path")
     inside = f" ({where})" if where not in (None, "$") else ""
-    return f"{source}:{problem.get('line')}:{problem.get('column')}: {said}{inside}"
+    return f"{source}:{problem.get('line')}:{problem.get('column')}: {reason}{inside}"
 
 
 def beyond_lines(error: FrostError) -> Iterator[str]:
@@ -70,10 +70,10 @@ def example_lines(examples: Sequence[Mapping[str, Any]]) -> Iterator[str]:
         yield f"  {safe(example.get('operation'), 200)} on {safe(example.get('target'), 300)}"
         if facts := facts_text(example.get("facts") or {}):
             yield f"    with {safe(facts, 300)}"
-        yield f"    {safe(_given_by(example), 300)} it; {safe(example.get('why'), 300)}"
+        yield f"    {safe(_source_of(example), 300)} it; {safe(example.get('why'), 300)}"
 
 
-def _given_by(example: Mapping[str, Any]) -> str:
+def _source_of(example: Mapping[str, Any]) -> str:
     """Return the source of a permission: a policy rule, a role or scopes."""
     if role := example.get("role"):
         return f"role {role} gives"
@@ -85,15 +85,15 @@ def _given_by(example: Mapping[str, Any]) -> str:
 
 def facts_text(facts: Mapping[str, Any]) -> str:
     """Format a request context: `source ip 192.0.2.7, resource tags env=prod`; `no request tags` for an empty set."""
-    shown = []
+    parts = []
     for name, value in facts.items():
         label = _LABELS.get(name, name)
         if isinstance(value, Mapping):
             tags = " ".join(f"{key}={text}" for key, text in value.items())
-            shown.append(f"{label}s {tags}" if tags else f"no {label}s")
+            parts.append(f"{label}s {tags}" if tags else f"no {label}s")
         else:
-            shown.append(f"{label} {'unknown' if value is None else value}")
-    return ", ".join(shown)
+            parts.append(f"{label} {'unknown' if value is None else value}")
+    return ", ".join(parts)
 
 
 def stale_lines(error: FrostError) -> Iterator[str]:
@@ -114,5 +114,5 @@ def stale_lines(error: FrostError) -> Iterator[str]:
 
 
 def _problems(error: FrostError) -> list[Mapping[str, Any]]:
-    found = (error.details or {}).get("problems")
-    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
+    problems = (error.details or {}).get("problems")
+    return [one for one in problems if isinstance(one, Mapping)] if isinstance(problems, list) else []

@@ -53,7 +53,7 @@ def test_a_key_reads_itself_and_no_other(owner: Account) -> None:
     context = owner.context("compute:read")
     itself = owner.done("profile", FROST_CONTEXT=context)["credential"]["id"]
     assert owner.done("api-key", "get", itself, FROST_CONTEXT=context)["id"] == itself
-    assert "may read itself alone" in owner.refused(5, "api-key", "get", other.id, FROST_CONTEXT=context)
+    assert "may read only itself" in owner.refused(5, "api-key", "get", other.id, FROST_CONTEXT=context)
 
 
 def test_a_context_whose_key_is_revoked_says_so_and_not_to_sign_in(owner: Account) -> None:
@@ -62,7 +62,7 @@ def test_a_context_whose_key_is_revoked_says_so_and_not_to_sign_in(owner: Accoun
     assert owner.run("api-key", "revoke", itself).code == 0
     for words in (("profile",), ("api-key", "get", itself), ("session", "list")):
         said = owner.refused(3, *words, FROST_CONTEXT=context)
-        assert f"does not take the API key of context {context}: it is revoked" in said
+        assert f"rejects the API key of context {context}: it or the account" in said
         assert "frost config set api_key" in said
         assert "frost login" not in said
 

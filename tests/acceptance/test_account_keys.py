@@ -28,7 +28,7 @@ def test_a_key_comes_with_its_secret_shown_only_now(owner: Account) -> None:
     result = owner.run("api-key", "create", "--name", "ci", "--scopes", "compute:read")
     *table, empty, heading, secret = result.out.splitlines()
     assert (result.code, len(table), empty) == (0, 2, "")
-    assert "shown only now" in heading
+    assert "shown once" in heading
     assert secret.startswith("fmk_")
     assert secret not in "".join(table) + result.err
     assert owner.home.request("GET", "/api/v1/me", key=secret).status == 200
@@ -91,7 +91,9 @@ def test_scopes_add_up_and_each_is_kept_once(owner: Account) -> None:
 def test_nobody_gives_what_they_do_not_hold(viewer: Account, scope: str) -> None:
     said = viewer.refused(4, *CREATE, f"compute:read,{scope}")
     service = scope.partition(":")[0]
-    assert re.search(rf"does not hold {re.escape(scope)} \(it lacks {service}:[a-z:-]+ and more\)\. ", said), said
+    assert re.search(rf"--scopes: {re.escape(scope)}: your role does not grant {service}:[a-z:-]+ and more\. ", said), (
+        said
+    )
     assert viewer.done(*CREATE, "compute:read")["apiKey"]["scopes"] == ["compute:read"]
 
 
@@ -202,7 +204,7 @@ def test_without_a_terminal_revoke_and_delete_act_at_once(owner: Account) -> Non
 def test_another_persons_key_is_not_found(owner: Account, word: str) -> None:
     for other in (TERRAFORM, NOBODYS):
         assert owner.refused(5, "api-key", word, other) == (
-            f"frost: you have no API key {other}. See your keys: frost account api-key list\n"
+            f"frost: you have no API key {other}. List your keys: frost account api-key list\n"
         )
     assert owner.raw("GET", f"/api-keys/{TERRAFORM}").status == 404
 

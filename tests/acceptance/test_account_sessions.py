@@ -88,7 +88,7 @@ def test_on_the_command_line_nobody_is_asked(owner: Account) -> None:
     assert "--yes" not in owner.run("session", "revoke-all", "--help").out
     result = owner.run("session", "revoke-all")
     assert (result.code, result.out) == (0, "")
-    assert "this one too" in result.err
+    assert "including this one" in result.err
 
 
 @pytest.mark.parametrize("scope", ["sessions:write", "sessions:*"])

@@ -31,7 +31,7 @@ def test_an_age_before_the_first_year_is_too_long_and_not_no_age(shared: Home, s
     answer = shared.frost("tenant", "activity", "--since", since)
     assert answer.code == 2
     assert "too long ago" in answer.err
-    assert "no age" not in answer.err
+    assert "not an age" not in answer.err
 
 
 def test_the_help_of_operation_ends_with_no_full_stop_behind_a_value(shared: Home) -> None:

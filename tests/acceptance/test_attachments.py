@@ -151,8 +151,11 @@ def test_of_very_many_that_may_the_first_are_listed_and_all_counted(own_desk: De
     found = desk.done(*asked)
     assert len([one for one in found["items"] if one["access"] == "allowed"]) == 1_000
     assert found["total"] > many
-    assert f"warning: the first 1000 of {found['total']} that may are listed" in desk.iam(*asked, "--quiet").err
-    assert f"{found['total']} of {found['examined']} people, keys and identities may" in desk.iam(*asked).err
+    assert (
+        f"warning: only the first 1000 of {found['total']} allowed principals are listed"
+        in desk.iam(*asked, "--quiet").err
+    )
+    assert f"{found['total']} of {found['examined']} principals are allowed" in desk.iam(*asked).err
 
 
 def test_who_may_under_conditions_is_listed_behind_and_marked(own_desk: Desk) -> None:
@@ -169,8 +172,8 @@ def test_who_may_under_conditions_is_listed_behind_and_marked(own_desk: Desk) ->
     (line,) = [line for line in shown.out.splitlines() if " terraform " in line]
     assert "conditional" in line
     assert "ipInRange frn:sourceIp 192.0.2.0/24" in line
-    said = f"{found['total']} of {found['examined']} people, keys and identities may"
-    assert f"{said}, {found['conditionalTotal']} more under conditions" in shown.err
+    said = f"{found['total']} of {found['examined']} principals are allowed"
+    assert f"{said}, {found['conditionalTotal']} more conditionally" in shown.err
 
 
 def test_who_may_what_is_told_with_the_path_to_it(own_desk: Desk) -> None:

@@ -112,7 +112,7 @@ def test_a_name_in_place_of_a_keys_id_is_answered_with_the_ids(owner: Account) -
         owner.done("api-key", "create", "--name", "twice", "--scopes", "compute:read")["apiKey"]["id"] for _ in range(2)
     ]
     said = owner.refused(5, "api-key", "get", "Twice")
-    assert "named by its id, not by its name Twice" in said
+    assert "expected the id of an API key, not its name Twice" in said
     for identifier in ids:
         assert f"{identifier} (active, Web Shop)" in said
 
@@ -156,7 +156,7 @@ def test_a_name_with_a_formatting_character_is_refused_by_its_flag(desk: Desk, c
     ):
         refused = desk.home.frost(*words, "-d")
         assert refused.code == 2
-        assert refused.err.startswith("frost: --name must not hold control or formatting characters")
+        assert refused.err.startswith("frost: --name must not contain control or formatting characters")
 
 
 def test_a_name_that_only_the_platform_refuses_is_refused_by_its_flag(desk: Desk) -> None:
@@ -259,7 +259,7 @@ def test_login_into_a_context_with_a_key_asks_which_to_use(own_home: Home) -> No
     own_home.frost("config", "set", "api_key", "fmk_" + "a" * 36)
     refused = own_home.frost("login")
     assert refused.code == 2
-    assert "has an API key, which is used before a session" in refused.err
+    assert "has an API key, which takes precedence over a session" in refused.err
     assert 'frost config set api_key ""' in refused.err
     assert "--context NAME --endpoint URL" in refused.err
     program = on_terminal(own_home, "login")

@@ -131,7 +131,7 @@ def test_a_policy_beyond_its_author_ends_with_4_in_saving_checking_and_attaching
     checked = own_desk.iam("policy", "check", "--document", beyond)
     assert (checked.code, checked.out.splitlines()[0]) == (
         4,
-        "beyond your rights: it would grant what you do not hold",
+        "grants more than you have: saving would be refused",
     )
 
 

@@ -35,13 +35,14 @@ def test_a_policy_is_made_with_what_is_given(desk: Desk) -> None:
 def test_a_name_that_another_policy_has_is_taken_with_a_warning(desk: Desk) -> None:
     first = desk.policy(READ_TENANTS, name="twin")
     again = desk.iam("policy", "create", "--name", "twin", "--document", text(READ_TENANTS), "-o", "json", "-q")
-    assert (again.code, again.err) == (0, f'frost: warning: policy {first} is named "twin" too\n')
+    assert (again.code, again.err) == (0, f'frost: warning: policy {first} has the name "twin" too\n')
     second = again.json()["id"]
     assert desk.iam("policy", "update", second, "--description", "the other", "-q").err == ""
     assert desk.iam("policy", "update", second, "--name", "Twin", "-q").err == ""
-    assert f"policy {first} is named" in desk.iam("policy", "update", second, "--name", "twin").err
+    assert f"policy {first} has the name" in desk.iam("policy", "update", second, "--name", "twin").err
     assert (
-        f"policy {second} is named" in desk.iam("policy", "update", first, "--name", " twin ", "--description", "d").err
+        f"policy {second} has the name"
+        in desk.iam("policy", "update", first, "--name", " twin ", "--description", "d").err
     )
     alone = desk.iam("policy", "create", "--name", "no twin", "--document", text(READ_TENANTS), "-q")
     assert (alone.code, alone.err) == (0, "")
@@ -113,8 +114,8 @@ def test_what_deleting_a_policy_takes_is_said_before_and_true_after(own_desk: De
     assert desk.renames("terraform") == 403
     code, shown = desk.answering("y", "policy", "delete", policy)
     assert code == 0
-    assert "is back to its scopes and its creator's rights" in shown
-    assert "has no grant left, its next request is denied" in shown
+    assert "is limited only by its scopes and its creator's permissions" in shown
+    assert "has no permission left; its next request is denied" in shown
     assert "2 attachments and 1 version" in shown
     assert desk.renames("terraform") == 200
     assert desk.access("workload_identity", identity) == {}
@@ -235,7 +236,7 @@ def test_a_policy_beyond_its_author_is_refused_with_what_it_would_allow(own_desk
     assert "instances/web-" in said[1]
     assert said[-1] == "    rule 2 allows it; you do not hold this"
     checked = desk.iam("policy", "check", "--document", text(narrow))
-    assert (checked.code, checked.out.splitlines()[0].startswith("beyond your rights")) == (4, True)
+    assert (checked.code, checked.out.splitlines()[0].startswith("grants more than you have")) == (4, True)
     (example,) = json.loads(desk.iam("policy", "check", "--document", text(narrow), "-o", "json").out)[
         "counterexamples"
     ]

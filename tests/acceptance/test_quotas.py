@@ -77,7 +77,7 @@ def test_a_key_sees_its_own_tenant_and_not_the_organization(shared: Home) -> Non
     for words in (["quota", "--org"], ["quota", "request", "vcpu", "900", "--reason", "x", "--org"]):
         unnamed = shared.frost("tenant", *words, "--config", key)
         assert (unnamed.code, unnamed.out) == (4, "")
-        assert "sign in as a person" in unnamed.err
+        assert "use an interactive login" in unnamed.err
         assert "scope" not in unnamed.err
 
 

@@ -66,14 +66,14 @@ def test_logout_from_a_platform_that_is_away_says_that_the_session_goes_on_there
     result = demo.frost("logout", *words)
     assert result.code == 0
     assert "the platform could not end the session" in result.err
-    assert "there it goes on until it expires" in result.err
+    assert "stays valid there until it expires" in result.err
 
 
 def test_login_with_a_context_and_an_endpoint_makes_that_context(demo: Home) -> None:
     demo.start()
     result = demo.frost("login", "--context", "work", "--endpoint", f"unix:{demo.socket}", "--as", MEMBER)
     assert result.code == 0
-    assert "(context work, the current one now)" in result.err + result.out
+    assert "(context work, now the current one)" in result.err + result.out
     again = demo.frost("login", "--context", "work", "--as", MEMBER)
     assert "(context work)" in again.err + again.out
     assert demo.json("whoami")["email"] == MEMBER

@@ -97,7 +97,7 @@ def test_a_target_is_a_star_or_a_whole_name(desk: Desk) -> None:
     assert verdict(desk, only, target=ONE) == "allowed"
     assert verdict(desk, only, target="frn:compute:*:*:instances/x-1") == "denied"
     assert verdict(desk, allow("*")) == "allowed"
-    assert "on some single target it would be allowed" in shown(desk, only)[2]
+    assert "it is allowed on some targets" in shown(desk, only)[2]
     for bad in (
         "instances/i-1",
         "frn:compute:instances/i-1",
@@ -162,7 +162,7 @@ def test_an_address_decides_and_its_flag_is_named_when_it_is_missing(desk: Desk)
         assert verdict(desk, office, flags=("--source-ip", address)) == decision
     found = tried(desk, office)
     assert (found["reason"], found["missing"]) == ("unknown_context", [{"key": "frn:sourceIp", "flag": "--source-ip"}])
-    assert "say it with --source-ip" in shown(desk, office)[2]
+    assert "set it with --source-ip" in shown(desk, office)[2]
     for bad in ("999.1.1.1", "", "203.0.113.0/24", "example.com"):
         words = ("--document", text(office), "--operation", READ, "--target", "*", "--source-ip", bad)
         assert "--source-ip" in desk.refused(2, "simulate", *words)
@@ -289,7 +289,7 @@ def test_the_authors_own_rights_count_only_when_asked_for_and_that_is_said(own_d
     capped = desk.iam(*words, "--as-author")
     assert capped.out.splitlines()[:2] == [
         "DENIED  compute:instances:delete on *",
-        "  no rule matched; nearest is rule 1: you do not hold this yourself",
+        "  no rule matched; nearest is rule 1: you do not have this permission",
     ]
     assert "beyond you" in capped.out
     assert capped.err == ""

@@ -20,17 +20,17 @@ def test_a_name_in_place_of_an_id_is_answered_with_the_id(desk: Desk) -> None:
         (("policy", "detach", policy, *PAIR, "terraform"), "api_key", KEYS["terraform"]),
     ):
         said = desk.refused(5, *words)
-        assert f'frost: {kind} takes an id. That of {kind} "' in said
+        assert f'frost: {kind} takes an id. The id of {kind} "' in said
         assert said.endswith(f'" is {identifier}\n')
         # That there is none would contradict the id that is told.
-        assert "there is no" not in said
+        assert "not found" not in said
         assert "tenant use" not in said
 
 
 def test_an_id_that_nothing_has_leads_to_the_list(desk: Desk) -> None:
     for kind in ("policy", "group"):
         said = desk.refused(5, kind, "get", "nope")
-        assert f"there is no {kind} nope in this tenant. See the " in said
+        assert f"{kind} nope not found in this tenant. List the " in said
         assert said.endswith(f": frost iam {kind} list --all\n")
     there = desk.refused(5, "policy", "get", "look at compute", "--tenant", DATA_LAKE)
     assert there.endswith(f": frost iam policy list --all --tenant {DATA_LAKE}\n")
@@ -51,10 +51,10 @@ def test_which_of_the_two_is_missing_is_said(desk: Desk, command: tuple[str, ...
     policy = desk.policy(READ_TENANTS)
     for words in ((NO_ID, *PAIR, KEYS["terraform"]), (NO_ID, *PAIR, "nope")):
         said = desk.refused(5, *command, *words)
-        assert f"there is no policy {NO_ID} in this tenant" in said
+        assert f"policy {NO_ID} not found in this tenant" in said
         assert "api_key" not in said
     said = desk.refused(5, *command, policy, *PAIR, "nope")
-    assert "there is no policy" not in said
+    assert f"policy {policy} not found" not in said
     assert "api_key nope" in said
 
 
@@ -65,20 +65,20 @@ def test_what_was_not_together_cannot_be_parted(desk: Desk) -> None:
     assert f"policy {policy} is not attached to api_key {KEYS['terraform']}" in said
     assert f"frost iam policy attachments {policy}" in said
     said = desk.refused(5, "group", "member", "remove", group, *pair)
-    assert f"api_key {KEYS['terraform']} is no member of group {group}" in said
+    assert f"api_key {KEYS['terraform']} is not a member of group {group}" in said
     assert f"frost iam group member list {group}" in said
-    assert "there is no api_key nope" in desk.refused(5, "group", "member", "add", group, *PAIR, "nope")
+    assert "api_key nope not found" in desk.refused(5, "group", "member", "add", group, *PAIR, "nope")
 
 
 def test_a_version_that_is_none_says_which_there_are(desk: Desk) -> None:
     policy = desk.policy(READ_TENANTS)
     asked = (("get", policy, "--version", "9"), ("rollback", policy, "--version", "9"), ("diff", policy, "--to", "9"))
     for words in asked:
-        assert "has no version 9: it has version 1 only" in desk.refused(5, "policy", *words)
+        assert "has no version 9, only version 1" in desk.refused(5, "policy", *words)
     for operation in ("compute:instances:read", "compute:instances:list"):
         desk.done("policy", "update", policy, "--document", text(allow(operation)))
     for words in asked:
         said = desk.refused(5, "policy", *words)
-        assert "it has versions 1 to 3. See them: frost iam policy history" in said
+        assert "only versions 1 to 3. List them: frost iam policy history" in said
         assert " or " not in said
-    assert f"there is no policy {NO_ID}" in desk.refused(5, "policy", "rollback", NO_ID, "--version", "9")
+    assert f"policy {NO_ID} not found" in desk.refused(5, "policy", "rollback", NO_ID, "--version", "9")

@@ -22,15 +22,15 @@ def test_what_is_certain_and_what_is_under_conditions_are_told_apart() -> None:
         "a:b:g": "new, under conditions",
         "a:b:h": "gone, was under conditions",
     }
-    assert found.words == "3 under conditions changed"
+    assert found.conditional == "3 under conditions changed"
 
 
 def test_what_is_only_new_or_only_gone_under_conditions_has_not_changed() -> None:
-    assert changes({"conditionalGained": ["a:b:g", "a:b:h"]}).words == "2 new under conditions"
-    assert changes({"conditionalLost": ["a:b:h"]}).words == "1 gone that had conditions"
-    assert changes({"gained": ["a:b:h"]}).words == ""
+    assert changes({"conditionalGained": ["a:b:g", "a:b:h"]}).conditional == "2 new under conditions"
+    assert changes({"conditionalLost": ["a:b:h"]}).conditional == "1 gone that had conditions"
+    assert changes({"gained": ["a:b:h"]}).conditional == ""
 
 
 def test_of_what_did_not_change_nothing_is_said() -> None:
     assert changes({"gained": [], "lost": []}) == ({}, {}, {})
-    assert changes({}).words == ""
+    assert changes({}).conditional == ""

@@ -168,13 +168,13 @@ def test_the_help_of_what_an_api_key_is_refused_for_says_so(run: Run, capsys: py
     for line in TREE:
         words = line.partition(":")[0].split()
         assert run(*words, "--help") == 0
-        says = "It needs a person who is signed in (frost login)" in " ".join(capsys.readouterr().out.split())
+        says = "Requires an interactive login (frost login)" in " ".join(capsys.readouterr().out.split())
         assert says is needs_person(" ".join(words)), words
     groups = ("iam", False), ("iam policy", True), ("iam groups members", True), ("account", False)
     for group, says in (*groups, ("account api-keys", False), ("account sessions", True)):
         words = group.split()
         run(*words, "--help")
-        assert ("It needs a person" in capsys.readouterr().out) is says
+        assert ("Requires an interactive login" in capsys.readouterr().out) is says
 
 
 def test_the_usage_tells_what_may_be_left_out(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
@@ -192,7 +192,6 @@ def test_the_summaries_of_lazy_commands_are_the_first_lines_of_their_help() -> N
         for name, entry in group.lazy.items():
             command = entry.load()
             assert (command.help or "").split("\n", 1)[0] == entry.summary, name
-            assert getattr(command, "ours", False) is entry.ours, name
             if isinstance(command, Group):
                 check(command)
 

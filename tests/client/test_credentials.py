@@ -114,7 +114,7 @@ def test_a_rotated_pair_does_not_bring_back_a_session_that_was_ended_meanwhile(h
     credential_store.save_session(config_of(home), "local", SESSION, IN_FILE)
     before = config_of(home)
     credential_store.forget(before, "local", ended=True)
-    with pytest.raises(FrostError, match="signed out meanwhile"):
+    with pytest.raises(FrostError, match="another process has signed out"):
         credential_store.replace_session(before, before.contexts["local"], SESSION)
     assert loaded(home).kind == "none"
 

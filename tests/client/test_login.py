@@ -131,7 +131,7 @@ def test_a_stolen_refresh_token_ends_the_session_when_both_use_it(demo: Home) ->
     expire(demo)
     who(connect(demo))  # the rightful owner rotates
     thief = connect(demo)
-    thief.adopt(old._replace(expires_at=int(time.time()) + 10_000))  # nothing newer to adopt
+    thief.set_credential(old._replace(expires_at=int(time.time()) + 10_000))  # nothing newer to adopt
     with pytest.raises(FrostError):
         thief.refresh(old)
     with pytest.raises(FrostError) as caught:

@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 
 from client.auth import browser
-from client.auth.browser import Attempt
+from client.auth.browser import AuthorizationCodeFlow
 from client.auth.model import Provider
 from client.errors import Exit, FrostError
 
@@ -21,17 +21,17 @@ PROVIDER = Provider("https://id.example", "frost-cli", "https://id.example/t", "
 
 
 @pytest.fixture
-def attempt() -> Iterator[Attempt]:
-    with Attempt(PROVIDER) as running:
+def attempt() -> Iterator[AuthorizationCodeFlow]:
+    with AuthorizationCodeFlow(PROVIDER) as running:
         yield running
 
 
-def query(attempt: Attempt) -> dict[str, str]:
+def query(attempt: AuthorizationCodeFlow) -> dict[str, str]:
     return {name: values[0] for name, values in parse_qs(urlsplit(attempt.url(device="d")).query).items()}
 
 
 def visit(
-    attempt: Attempt, path: str = "/callback", host: str | None = None, method: str = "GET", **values: str
+    attempt: AuthorizationCodeFlow, path: str = "/callback", host: str | None = None, method: str = "GET", **values: str
 ) -> int:
     """The status of one request to the listener."""
     carrier = http.client.HTTPConnection(attempt.host, timeout=30)
@@ -45,11 +45,11 @@ def visit(
         carrier.close()
 
 
-def code(attempt: Attempt, seconds: float = 30) -> str:
+def code(attempt: AuthorizationCodeFlow, seconds: float = 30) -> str:
     return attempt.code(seconds, threading.Event())
 
 
-def test_the_request_has_pkce_state_nonce_and_a_loopback_address(attempt: Attempt) -> None:
+def test_the_request_has_pkce_state_nonce_and_a_loopback_address(attempt: AuthorizationCodeFlow) -> None:
     sent = query(attempt)
     digest = hashlib.sha256(attempt.exchange("c")["code_verifier"].encode()).digest()
     assert sent["code_challenge"] == base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
@@ -59,14 +59,14 @@ def test_the_request_has_pkce_state_nonce_and_a_loopback_address(attempt: Attemp
     assert sent["x"] == "1"  # what the provider's own address carries stays
 
 
-def test_every_attempt_has_secrets_of_its_own(attempt: Attempt) -> None:
-    with Attempt(PROVIDER) as other:
+def test_every_attempt_has_secrets_of_its_own(attempt: AuthorizationCodeFlow) -> None:
+    with AuthorizationCodeFlow(PROVIDER) as other:
         ours, theirs = query(attempt), query(other)
         assert all(ours[name] != theirs[name] for name in ("state", "nonce", "code_challenge", "redirect_uri"))
         assert visit(other, state=ours["state"], code="the-code") == 400
 
 
-def test_the_right_answer_is_taken_once(attempt: Attempt) -> None:
+def test_the_right_answer_is_taken_once(attempt: AuthorizationCodeFlow) -> None:
     state = query(attempt)["state"]
     assert visit(attempt, state=state, code="the-code") == 200
     assert code(attempt) == "the-code"
@@ -74,7 +74,7 @@ def test_the_right_answer_is_taken_once(attempt: Attempt) -> None:
     assert code(attempt) == "the-code"
 
 
-def test_answers_that_do_not_fit_are_refused_and_change_nothing(attempt: Attempt) -> None:
+def test_answers_that_do_not_fit_are_refused_and_change_nothing(attempt: AuthorizationCodeFlow) -> None:
     state = query(attempt)["state"]
     port = attempt.host.rpartition(":")[2]
     assert visit(attempt, state="wrong", code="the-code") == 400
@@ -91,7 +91,7 @@ def test_answers_that_do_not_fit_are_refused_and_change_nothing(attempt: Attempt
     assert visit(attempt, state=state, code="the-code") == 200
 
 
-def test_a_refusal_of_the_provider_ends_it(attempt: Attempt) -> None:
+def test_a_refusal_of_the_provider_ends_it(attempt: AuthorizationCodeFlow) -> None:
     assert visit(attempt, state=query(attempt)["state"], error="access_denied\x1b[31m") == 200
     with pytest.raises(FrostError, match="access_denied") as caught:
         code(attempt)
@@ -99,11 +99,11 @@ def test_a_refusal_of_the_provider_ends_it(attempt: Attempt) -> None:
     assert "\x1b" not in caught.value.message
 
 
-def test_it_listens_on_this_machine_only(attempt: Attempt) -> None:
+def test_it_listens_on_this_machine_only(attempt: AuthorizationCodeFlow) -> None:
     assert attempt._server.socket.getsockname()[0] == "127.0.0.1"
 
 
-def test_silent_visitors_do_not_keep_the_answer_out(attempt: Attempt) -> None:
+def test_silent_visitors_do_not_keep_the_answer_out(attempt: AuthorizationCodeFlow) -> None:
     host, port = attempt.host.split(":")
     silent = [socket.create_connection((host, int(port))) for _ in range(20)]
     try:
@@ -113,7 +113,7 @@ def test_silent_visitors_do_not_keep_the_answer_out(attempt: Attempt) -> None:
             one.close()
 
 
-def test_it_ends_in_time_when_cancelled_and_when_left(attempt: Attempt) -> None:
+def test_it_ends_in_time_when_cancelled_and_when_left(attempt: AuthorizationCodeFlow) -> None:
     started = time.monotonic()
     with pytest.raises(FrostError) as caught:
         code(attempt, 0.3)
@@ -124,7 +124,7 @@ def test_it_ends_in_time_when_cancelled_and_when_left(attempt: Attempt) -> None:
     with pytest.raises(FrostError) as caught:
         attempt.code(60, stop)
     assert caught.value.exit_code == Exit.INTERRUPTED
-    with Attempt(PROVIDER) as other:
+    with AuthorizationCodeFlow(PROVIDER) as other:
         host, port = other.host.split(":")
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection((host, int(port)), timeout=2)
@@ -140,12 +140,12 @@ def test_it_ends_in_time_when_cancelled_and_when_left(attempt: Attempt) -> None:
         "",
     ],
 )
-def test_a_redirect_to_another_place_is_not_followed(attempt: Attempt, location: str) -> None:
-    with pytest.raises(FrostError, match="another place"):
-        attempt.deliver(location)
+def test_a_redirect_to_another_place_is_not_followed(attempt: AuthorizationCodeFlow, location: str) -> None:
+    with pytest.raises(FrostError, match="another address"):
+        attempt.accept_redirect(location)
 
 
-def test_the_id_token_must_answer_this_request(attempt: Attempt) -> None:
+def test_the_id_token_must_answer_this_request(attempt: AuthorizationCodeFlow) -> None:
     nonce = query(attempt)["nonce"]
     right = {"iss": PROVIDER.issuer, "aud": "frost-cli", "nonce": nonce}
     attempt.check_id_token({"id_token": id_token(right)})
@@ -158,15 +158,15 @@ def test_the_id_token_must_answer_this_request(attempt: Attempt) -> None:
             attempt.check_id_token({"id_token": broken})
 
 
-def test_a_provider_that_knows_one_address_only_gets_that_one_each_time(attempt: Attempt) -> None:
+def test_a_provider_that_knows_one_address_only_gets_that_one_each_time(attempt: AuthorizationCodeFlow) -> None:
     """RFC 8252, 7.3 lets the port be free; some compare the whole address."""
-    with Attempt(PROVIDER) as found:
+    with AuthorizationCodeFlow(PROVIDER) as found:
         port = int(found.host.rpartition(":")[2])
         with pytest.raises(FrostError, match=f"127.0.0.1:{port}: Address already in use") as taken:
-            Attempt(PROVIDER, port)
+            AuthorizationCodeFlow(PROVIDER, port)
         assert "FROST_LOGIN_PORT" in taken.value.hint
     for _ in range(2):  # a connection of the last time still lingers there
-        with Attempt(PROVIDER, port) as again:
+        with AuthorizationCodeFlow(PROVIDER, port) as again:
             assert again.redirect_uri == f"http://127.0.0.1:{port}/callback"
             assert visit(again, state=query(again)["state"], code="the-code") == 200
 

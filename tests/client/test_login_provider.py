@@ -478,7 +478,7 @@ def test_signing_out_of_a_platform_that_is_down_forgets_all_the_same(
     connection = signed_in(home)
     provider.close()
     assert sign_in.sign_out(connection)
-    assert "here it is forgotten" in connection.notices[0]
+    assert "it is removed here" in connection.notices[0]
     assert stored(home).kind == "none"
 
 

@@ -178,7 +178,7 @@ def test_lowering_without_yes_prints_the_command_to_repeat_and_sends_nothing(quo
     [
         ("2048 in use", {"used": 2048, "creating": 512, "limit": 1024}, "2048 MB (2 GB) in use, 512 MB (0.5 GB) of it"),
         ("what is in use is not known", {"reason": "usage_unknown"}, "what is in use is not known"),
-        (None, None, "no reason was given"),
+        (None, None, "no reason given"),
     ],
 )
 def test_a_denied_request_is_a_refusal_with_its_reason(
@@ -221,7 +221,7 @@ def test_a_plan_is_told_in_the_units_of_its_types(quotas: Scripted) -> None:
     assert found["vcpu"] == ["—", "2", "—", "20", "—", "100", "use", "unknown"]
     assert found["image"][-2:] == ["contact", "support"]
     assert "frost tenant quota request ram 67072 --reason" in ended.err
-    assert "the limit of image is changed by support only" in ended.err
+    assert "the limit of image can be changed only by support" in ended.err
     beyond = quotas.run("tenant", "quota", "what-if", "instance=44")
     assert "31 of instance short; 51 is more than the 50 that need no review" in beyond.err
     assert "frost tenant quota --org" in beyond.err

@@ -40,7 +40,7 @@ def test_a_plan_fits_as_often_as_it_can_be_carried_out(plan: tuple[list[dict[str
     found = what_if(quotas, wanted)
     if found.times is None:
         assert found.first is None
-        assert all(need.used is None or not need.wanted for need in found.needs)
+        assert all(need.used is None or not need.addition for need in found.needs)
         return
     assert found.times == 0 or fits(quotas, wanted, found.times)
     assert not fits(quotas, wanted, found.times + 1)
@@ -73,12 +73,12 @@ def test_every_need_is_answered_by_what_is_known_of_its_quota(
     for need in found.needs:
         quota, bound = by_type[need.resource_type], by_type[need.resource_type].get("requestable")
         known = need.used is not None
-        assert need.after == (quota["used"] + need.wanted if known else None)
+        assert need.after == (quota["used"] + need.addition if known else None)
         assert need.short == (max(need.after - need.limit, 0) if known and need.after is not None else None)
-        least = need.after if need.after is not None else need.wanted
-        over = bool(need.wanted) and least > quota["limit"]
+        least = need.after if need.after is not None else need.addition
+        over = bool(need.addition) and least > quota["limit"]
         if not over:
-            assert need.answer == (FITS if known or not need.wanted else UNKNOWN)
+            assert need.answer == (FITS if known or not need.addition else UNKNOWN)
         else:
             assert need.answer == (SUPPORT if bound is None else AT_ONCE if least <= bound else REVIEW)
     answers = {need.answer for need in found.needs}

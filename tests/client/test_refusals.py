@@ -5,7 +5,7 @@ import pytest
 from client.commands.iam.effects import lines
 from client.commands.output import Output
 from client.errors import FrostError
-from client.texts.refusals import beyond_lines, facts_text, place, problem_lines, stale_lines, told
+from client.texts.refusals import beyond_lines, facts_text, locate_problems, problem_lines, problem_text, stale_lines
 
 EVIL = "\x1b]0;pwned\x07\u202e\n"
 PROBLEM = {"path": "$.rules[0]", "line": 4, "column": 2, "reason": "wrong", "suggestions": ["a", "b"]}
@@ -17,11 +17,11 @@ def refused(code: str, **details: object) -> FrostError:
 
 def test_one_problem_is_the_message_and_several_are_lines() -> None:
     one = refused("INVALID_POLICY_DOCUMENT", problems=[PROBLEM])
-    told(one, "p.json")
+    locate_problems(one, "p.json")
     assert one.message == "p.json:4:2: wrong; did you mean a or b? ($.rules[0])"
     assert list(problem_lines(one)) == []
     both = refused("INVALID_POLICY_DOCUMENT", problems=[PROBLEM, {**PROBLEM, "path": "$", "suggestions": []}])
-    told(both, "p.json")
+    locate_problems(both, "p.json")
     assert "2 problems" in both.message
     assert list(problem_lines(both)) == [
         "  p.json:4:2: wrong; did you mean a or b? ($.rules[0])",
@@ -33,7 +33,7 @@ def test_one_problem_is_the_message_and_several_are_lines() -> None:
 def test_problems_without_a_shape_are_left_as_they_came() -> None:
     for details in ({}, {"problems": "x"}, {"problems": [1]}):
         error = refused("INVALID_POLICY_DOCUMENT", **details)
-        told(error, "p.json")
+        locate_problems(error, "p.json")
         assert error.message == "refused"
         assert list(problem_lines(error)) == []
 
@@ -94,10 +94,10 @@ def test_an_effect_names_the_one_it_befalls_and_what_matters_first() -> None:
     key = {"type": "api_key", "id": "k", "policiesBefore": 2, "policiesAfter": 0, "gainedCount": 3, "gained": ["a:b:c"]}
     assert list(lines([{**silent, "lostCount": 1, "lost": ["a:b:c"]}, key])) == [
         "  workload_identity shop/x",
-        "    has no grant left, its next request is denied",
+        "    has no permission left; its next request is denied",
         "    loses 1 operation: a:b:c",
         "  api_key k",
-        "    is back to its scopes and its creator's rights",
+        "    is limited only by its scopes and its creator's permissions",
         "    gains 3 operations: a:b:c and 2 more",
     ]
 
@@ -130,12 +130,12 @@ def test_nothing_that_was_sent_acts_on_the_terminal(code: str, capsys: pytest.Ca
         "versions": [{"version": EVIL, "changedBy": EVIL, "changedAt": EVIL, "changed": [EVIL]}],
     }
     error = refused(code, **details)
-    told(error, f"{EVIL}.json")
+    locate_problems(error, f"{EVIL}.json")
     Output().error(error)
     effect = {"type": EVIL, "name": EVIL, "lostCount": 2, "lost": [EVIL]}
     for line in lines([effect]):
         Output().more(line)
-    Output().warn(place(EVIL, PROBLEM))
+    Output().warn(problem_text(EVIL, PROBLEM))
     shown = capsys.readouterr().err
     assert not {"\x1b", "\x07", "\u202e"} & set(shown)
     assert "pwned" in shown

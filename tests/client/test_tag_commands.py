@@ -121,7 +121,7 @@ def test_a_key_that_may_write_and_not_read_replaces_and_clears_the_set(platform:
     platform.on(f"PUT {TAGS}", {"tags": {"a": "1"}})
     ended = platform.run("tenant", "default-tags", "set", "--tag", "a=1")
     assert (ended.code, ended.out) == (0, "a=1\n")
-    assert "may not be read" in ended.err
+    assert "may not read" in ended.err
     assert "if-match" not in platform.heard[-1].headers
     assert platform.run("tenant", "default-tags", "clear", "--yes").code == 0
     assert platform.run("tenant", "default-tags", "set", "--tag", "a=1", "--merge").code == 4
@@ -157,7 +157,7 @@ def test_a_type_that_could_not_be_listed_is_printed_apart_from_the_resources_tha
     assert "listed (each counts 1 as failed):\n  secret  backend_unavailable  later\n" in out
     assert "secret" not in out.rsplit("\nfailed:", 1)[-1]
     said = " ".join(applying.run("tenant", "default-tags", "apply", "--help").out.split())
-    assert "failed is the number of resources that failed and of types that could not be listed" in said
+    assert "failed is the number of failed resources and of types that could not be listed" in said
 
 
 def test_the_document_is_the_completed_operation_whole(applying: Scripted) -> None:
@@ -246,7 +246,7 @@ def test_it_waits_behind_every_run_in_the_way_and_then_starts_its_own(applying: 
     )
     ended = applying.run("tenant", "default-tags", "apply", "--yes")
     assert ended.code == 0
-    assert ended.err.count("goes on already") == 2
+    assert ended.err.count("is already in progress") == 2
     asked = [one for one in applying.sent() if not one.endswith("/events")]
     starts = [place for place, one in enumerate(asked) if one == f"POST {TAGS}/apply"]
     assert len(starts) == 3

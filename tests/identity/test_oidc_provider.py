@@ -101,7 +101,7 @@ def test_an_issuer_that_does_not_say_when_somebody_signed_in_starts_no_session(
     provider.tell(claims=["email", "sid"])
     result = site.signs_in(Person("astrid"))
     assert result.code == 3
-    assert f"{site.issuer} has signed you in, but this platform does not take it" in result.err
+    assert f"{site.issuer} has signed you in, but this platform rejects the session" in result.err
     assert "no auth_time" in site.log
     assert not site.home.config.is_file() or "work" not in site.home.config.read_text()
 

@@ -62,7 +62,7 @@ async def test_an_account_is_deleted_only_when_its_email_was_typed_and_then_noth
         await ui.until(lambda: ui.app.focused is not None and ui.app.focused.id == "yes", "the answer")
         assert demo.request("GET", "/api/v1/me", token=token).status == 200
         await ui.press(ENTER)
-        await ui.expect_toast(f"The account {MEMBER} is deleted; support can bring it back until 20")
+        await ui.expect_toast(f"The account {MEMBER} is deleted; support can restore it until 20")
         await ui.expect_head("not signed in")
         assert demo.request("GET", "/api/v1/me", token=token).status == 401
         await ui.pilot.pause(0.5)

@@ -162,7 +162,7 @@ async def test_a_date_of_ones_own_is_the_end_of_that_day_here_and_what_is_wrong_
         await ui.press("ctrl+a", "ctrl+k")
         await ui.type("2099-01-01")
         await ui.press(ENTER)
-        await ui.expect("a key lives at most 2 years: the latest is")
+        await ui.expect("a key is valid for at most 2 years: until")
         await ui.press("ctrl+a", "ctrl+k")
         await ui.type("2001-01-01")
         await ui.press(ENTER)

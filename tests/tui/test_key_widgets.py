@@ -9,9 +9,10 @@ from textual.app import App, ComposeResult
 from textual.widget import Widget
 
 from client.errors import Exit, FrostError
+from client.texts.key_errors import KeyProblem
 from tui.account.choice_line import ChoiceLine
 from tui.account.expiry_input import Until
-from tui.account.key_refusals import Problem, problem
+from tui.account.key_form import form_problem
 from tui.account.rotate_dialog import AT_ONCE, OVERLAPS
 from tui.account.scope_list import about, rows
 from tui.widgets.line_input import LineInput
@@ -110,43 +111,9 @@ def error(code: str, message: str = "as the platform says", **details: Any) -> F
     return FrostError(message, code=code, details=details)
 
 
-@pytest.mark.parametrize(
-    ("refusal", "told"),
-    [
-        (error("INVALID_API_KEY_NAME"), Problem("name", "as the platform says")),
-        (error("INVALID_INPUT", member="rateLimit"), Problem("rate", "as the platform says")),
-        (error("INVALID_INPUT", member="scopes"), Problem("scopes", "as the platform says")),
-        (error("WILDCARD_SCOPE_NOT_ALLOWED", "no", scope="*"), Problem("scopes", "*: no")),
-        (
-            error("SCOPE_EXCEEDS_AUTHOR", scope="dns:write", lacks=["dns:zones:create"]),
-            Problem("scopes", "dns:write: your role does not give all of it, for one dns:zones:create"),
-        ),
-        (
-            error("API_KEY_LIFETIME_EXCEEDS_MAX", latest="2028-11-21T10:05:00Z"),
-            Problem("until", "a key lives at most 2 years: the latest is 2028-11-21T10:05:00Z, or 2028-11-20"),
-        ),
-        (
-            error("API_KEY_EXPIRY_IN_PAST", now="2026-11-21T10:05:00Z"),
-            Problem("until", "that is over: by the platform's clock it is 2026-11-21T10:05:00Z"),
-        ),
-        (
-            error("API_KEY_EXPIRY_IN_PAST", now="2026-11-21T10:05:00.470Z"),
-            Problem("until", "that is over: by the platform's clock it is 2026-11-21T10:05:00Z"),
-        ),
-        (error("SOMETHING_NEW"), Problem("", "as the platform says")),
-    ],
-)
-def test_a_refusal_stands_at_the_field_at_fault(
-    refusal: FrostError, told: Problem, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TZ", "UTC")
-    assert problem(refusal) == told
-
-
-def test_a_lost_answer_says_that_a_key_may_be_there_and_a_lost_secret_names_it() -> None:
-    lost = problem(FrostError("no answer", code="X", exit_code=Exit.UNREACHABLE))
-    assert lost == Problem("", "no answer; whether the key was made is seen in the list")
-    assert "key k-1␛ was made" in problem(error("SECRET_ALREADY_SHOWN", apiKeyId="k-1\x1b")).words
+def test_a_lost_response_names_the_key_that_may_exist() -> None:
+    lost = form_problem(FrostError("no answer", code="X", exit_code=Exit.UNREACHABLE))
+    assert lost == KeyProblem("", "no answer; the key may have been created: see the list")
 
 
 async def test_an_instant_that_is_typed_has_room_beside_the_choices_at_80_columns() -> None:

@@ -56,7 +56,7 @@ async def test_raised_to_the_bound_at_once_and_lowered_only_after_a_question(
 ) -> None:
     async with opened(demo, monkeypatch, size=(80, 24)) as ui:
         await form(ui, "instance")
-        await ui.expect("51, 2 of it being created", "up to 110 without review", "the new limit, not how")
+        await ui.expect("51, 2 of it being created", "up to 110 without review", "the new limit, not the increase")
         await ui.type("110")
         await ui.expect("● 110: at once, no review is needed up to 110")
         await ui.press("tab")
@@ -96,7 +96,7 @@ async def test_what_would_come_to_nothing_is_not_sent(shared: Home, monkeypatch:
             ("9007199254740993", "x", "a limit is at most"),
             ("60", "x", "= already 60"),
             ("50", "x", "× 50: denied, as 51 is in use, 2 of it being created"),
-            ("61", " ", "a reason is needed"),
+            ("61", " ", "the reason is empty"),
             ("61", "x" * 501, "501 of 500 characters"),
         ):
             await fill(ui, limit, reason)

@@ -17,8 +17,8 @@ from client.quota_request import (
     WAITS,
     foreseen,
     foreseen_of_organization,
-    kept_reason,
     needed_of_organization,
+    normalize_reason,
     whole_number,
 )
 from tui.quotas import bars, detail, table
@@ -194,11 +194,11 @@ def test_a_limit_is_at_most_two_to_the_53rd() -> None:
 
 
 def test_a_reason_is_neither_blank_nor_longer_than_500_characters() -> None:
-    assert kept_reason("  e\u0301 \n") == "é"
-    assert len(kept_reason("x" * 500)) == 500
+    assert normalize_reason("  e\u0301 \n") == "é"
+    assert len(normalize_reason("x" * 500)) == 500
     for text in ("", " \n\t", "x" * 501):
         with pytest.raises(ValueError, match="a reason"):
-            kept_reason(text)
+            normalize_reason(text)
 
 
 @pytest.mark.parametrize(
@@ -226,18 +226,18 @@ def test_what_a_request_comes_to_is_said_before_it_is_sent(
 ) -> None:
     found = foreseen(quota(**members), limit)
     assert found.outcome == outcome
-    assert words in found.words
+    assert words in found.explanation
 
 
 def test_of_an_organization_higher_and_lower_wait_and_one_request_at_a_time() -> None:
     assert foreseen_of_organization(shared(), 300, None).outcome == WAITS
     lower = foreseen_of_organization(shared(), 100, None)
     assert lower.outcome == WAITS
-    assert "its tenants have 120 already" in lower.words
+    assert "its tenants have 120 already" in lower.explanation
     assert foreseen_of_organization(shared(), 240, None).outcome == SAME
     pending = foreseen_of_organization(shared(), 300, {"limit": 250})
     assert pending.outcome == PENDING
-    assert "250" in pending.words
+    assert "250" in pending.explanation
     assert foreseen_of_organization(shared(resourceType="image"), 300, None).outcome == SUPPORT
 
 

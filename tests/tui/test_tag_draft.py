@@ -236,9 +236,9 @@ def test_types_out_of_order_are_not_called_done_before_something_was_counted() -
 
 @pytest.mark.parametrize("step", [None, "", "instance", "instance (x/y)", "instance (1)", "(1/2", 7])
 def test_a_step_that_is_no_place_among_types_is_none(step: object) -> None:
-    found = apply.place_among(step)
+    found = apply.parse_step(step)
     assert found is None or found == ("", 1, 2)
-    assert apply.place_among("instance (8/14)") == ("instance", 8, 14)
+    assert apply.parse_step("instance (8/14)") == ("instance", 8, 14)
 
 
 def test_a_reason_nobody_here_knows_is_shown_as_it_was_sent() -> None:
@@ -299,7 +299,7 @@ def test_a_run_that_failed_as_a_whole_says_why_and_what_to_do() -> None:
     failed = {"status": "failed", "error": "the tags could not be read", "errorCode": "Unavailable"}
     assert "! the tags could not be read [Unavailable]" in lines(failed)
     assert "apply again shortly" in lines(failed)
-    words, wrong = apply.end_words(failed, "Web Shop")
+    words, wrong = apply.completion_message(failed, "Web Shop")
     assert wrong
     assert "apply again shortly" in words
 
@@ -308,7 +308,7 @@ def test_a_completed_run_without_a_result_is_not_called_done() -> None:
     text = lines({"status": "completed"}, 120)
     assert "what it did is not known" in text
     assert "! over" in text
-    assert apply.end_words({"status": "completed"}, "Web Shop")[1]
+    assert apply.completion_message({"status": "completed"}, "Web Shop")[1]
 
 
 def test_a_lost_connection_and_an_own_run_afterwards_are_said() -> None:

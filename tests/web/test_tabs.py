@@ -155,7 +155,7 @@ async def test_what_is_wrong_with_the_config_is_said_before_anything_is_served(s
 
 
 async def test_the_command_is_listed_and_explains_itself(shared: Home) -> None:
-    assert "The screens, in a browser on this machine" in shared.frost("--help").out
+    assert "Open the screens in a browser on this machine" in shared.frost("--help").out
     assert "--no-open" in shared.frost("web", "--help").out
     for port in ("0", "abc", "65536"):
         refused = shared.frost("web", "--port", port)

@@ -12,7 +12,7 @@ from textual.widgets import Input, Static
 
 from client import times
 from client.errors import FrostError
-from client.tables.columns import left_words
+from client.tables.columns import format_remaining
 from client.text import safe
 from tui.account.choice_line import ChoiceLine
 from tui.widgets.line_input import LineInput
@@ -136,7 +136,7 @@ class Until(Vertical):
             return self._at_once
         if self._latest is not None and moment >= self._latest:
             return f"{_exact(self._latest)}: its own expiry comes first"
-        away = f"in {left_words(moment - self.now)}" if moment > self.now else "that is over"
+        away = f"in {format_remaining(moment - self.now)}" if moment > self.now else "that is over"
         return f"{_exact(moment)}, {away}{_here(moment)}"
 
 

@@ -15,9 +15,9 @@ from textual.widgets import Button, Input, Static
 from client.errors import FrostError
 from client.tables.columns import Record
 from client.text import safe
+from client.texts.key_errors import KeyProblem, key_problem, may_exist
 from tui.account.choice_line import ChoiceLine
 from tui.account.expiry_input import Until
-from tui.account.key_refusals import Problem, problem
 from tui.account.scope_list import ScopeList, about
 from tui.widgets.dialog import Sending, Waiting, hint
 from tui.widgets.line_input import LineInput
@@ -29,6 +29,17 @@ YEAR = 2
 RATE = 600
 """Default rate limit, in requests per minute."""
 BESIDES = 15  # lines of the dialog without the list of scopes
+
+FIELDS = {"name": "name", "description": "description", "scopes": "scopes", "rateLimit": "rate"}
+"""Fields by the members of the request."""
+
+
+def form_problem(error: FrostError) -> KeyProblem:
+    """Return the problem of a key request as the form shows it."""
+    problem = key_problem(error)
+    if may_exist(error):
+        return problem._replace(message=f"{problem.message}; the key may have been created: see the list")
+    return problem
 
 
 class KeyDraft(NamedTuple):
@@ -165,17 +176,17 @@ class KeyForm(Sending):
 
     @on(ScopeList.Refused)
     def _refused(self, event: ScopeList.Refused) -> None:
-        self.show_problem(Problem("", f"{event.record['scope']}: your role does not give it, so no key can have it"))
+        self.show_problem(KeyProblem("", f"{event.record['scope']}: your role does not give it, so no key can have it"))
         self._refusing = event.record
 
-    def show_problem(self, found: Problem) -> None:
+    def show_problem(self, found: KeyProblem) -> None:
         """Show a problem and focus its field."""
-        self._wrong, self._wrong_scopes, self._refusing = found.field, self.list.chosen, {}
-        self._put(found.words)
-        if found.field == "until" and self._expires:
+        self._wrong, self._wrong_scopes, self._refusing = found.member, self.list.chosen, {}
+        self._put(found.message)
+        if found.member == "expiresAt" and self._expires:
             self.query_one(Until).take_focus()
-        elif found.field:
-            self.query_one(f"#field-{found.field}").focus()
+        elif field := FIELDS.get(found.member):
+            self.query_one(f"#field-{field}").focus()
 
     def say(self, words: str) -> None:
         self._put(words, waiting=True)
@@ -187,7 +198,7 @@ class KeyForm(Sending):
 
     def _clear_problem(self) -> None:
         if not self.sending:
-            self.show_problem(Problem("", ""))
+            self.show_problem(KeyProblem("", ""))
 
     @on(Until.Changed)
     def _moved(self) -> None:
@@ -208,20 +219,20 @@ class KeyForm(Sending):
 
     # Sending
 
-    def _draft_now(self) -> KeyDraft | Problem:
+    def _draft_now(self) -> KeyDraft | KeyProblem:
         def value(field: str) -> str:
             return self.query_one(f"#field-{field}", Input).value.strip()
 
         rate = value("rate") or str(RATE)
         if not (rate.isascii() and rate.isdigit() and int(rate[:9])):
-            return Problem("rate", "the limit is a whole number of requests a minute, from 1 on")
+            return KeyProblem("rateLimit", "the limit is a whole number of requests a minute, from 1 on")
         if not value("name"):
-            return Problem("name", "a name is needed")
+            return KeyProblem("name", "a name is needed")
         until = self.query_one(Until) if self._expires else None
         if until is not None and until.problem:
-            return Problem("until", until.problem)
+            return KeyProblem("expiresAt", until.problem)
         if not self.list.chosen:
-            return Problem("scopes", "at least one scope is needed: Space chooses the one under the cursor")
+            return KeyProblem("scopes", "at least one scope is needed: Space chooses the one under the cursor")
         return KeyDraft(
             value("name"),
             value("description"),
@@ -232,13 +243,13 @@ class KeyForm(Sending):
 
     async def action_save(self) -> None:
         draft = self._draft_now()
-        if isinstance(draft, Problem):
+        if isinstance(draft, KeyProblem):
             self.show_problem(draft)
         else:
             self.deliver(draft)
 
     def show_refusal(self, error: FrostError) -> None:
-        self.show_problem(problem(error))
+        self.show_problem(form_problem(error))
 
     @on(Input.Submitted)
     async def _submitted(self, event: Input.Submitted) -> None:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from client import times
 from client.tables.account import API_KEY
-from client.tables.columns import UNKNOWN, Column, Record, age, fields, left_words, parse_time
+from client.tables.columns import UNKNOWN, Column, Record, age, fields, format_remaining, parse_time
 from tui.widgets.record_table import Tones
 
 BAR = 8
@@ -96,7 +96,7 @@ def columns(shown: "Shown") -> Sequence[Column]:
         left = end - times.now()
         if not active(record):
             return _over(record, left)
-        return f"{bar(left, shown.axis.span)} {'!' if expires_soon(record) else ' '} {left_words(left)}"
+        return f"{bar(left, shown.axis.span)} {'!' if expires_soon(record) else ' '} {format_remaining(left)}"
 
     # Narrow lists hide the last columns first.
     return (

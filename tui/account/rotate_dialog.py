@@ -16,8 +16,7 @@ from client.errors import FrostError
 from client.text import safe
 from tui.account.choice_line import ChoiceLine
 from tui.account.expiry_input import Until
-from tui.account.key_form import EXPIRIES, YEAR
-from tui.account.key_refusals import problem
+from tui.account.key_form import EXPIRIES, YEAR, form_problem
 from tui.widgets.dialog import Sending, Waiting, hint
 from tui.widgets.line_input import LineInput
 
@@ -106,7 +105,7 @@ class Rotation(Sending):
         line.update(Content(safe(words)))
 
     def show_refusal(self, error: FrostError) -> None:
-        self._put(problem(error).words)
+        self._put(form_problem(error).message)
 
     @on(Until.Changed)
     def _changed(self) -> None:

@@ -205,8 +205,8 @@ class Account(ListScreen):
             return
         until = time_text(gone.wire()["restorableUntil"])
         fresh = await asyncio.to_thread(contexts.session_ended, self.workspace.connection)
-        self.workspace.arrive(fresh, signed_out=f"your account is deleted; support can bring it back until {until}")
-        words = f"The account {email} is deleted; support can bring it back until {until}"
+        self.workspace.arrive(fresh, signed_out=f"your account is deleted; support can restore it until {until}")
+        words = f"The account {email} is deleted; support can restore it until {until}"
         self.app.notify(words, severity="warning", timeout=30, markup=False)
 
 

@@ -44,7 +44,7 @@ def progress_lines(
         key: Label of the key that changes `waits`.
     """
     lines = [_headline(operation, cells), *_counts(operation, cells)]
-    if unlisted := apply.unlisted_words(operation):
+    if unlisted := apply.unlisted_text(operation):
         lines += wrapped(f"! {unlisted}", cells, "$text-error")
     result = apply.counts(operation)
     tags = result.get("appliedTags") or told.get("appliedTags")

@@ -58,7 +58,7 @@ def type_rows(operation: Mapping[str, Any]) -> list[dict[str, Any]]:
     told = counts.get("byType")
     rows = [{"resourceType": name, **found} for name, found in told.items()] if isinstance(told, Mapping) else []
     totals = counts.get("totals")
-    at = apply.place_among(operation.get("currentStep"))
+    at = apply.parse_step(operation.get("currentStep"))
     over = not apply.is_open(operation)
     here = next((index for index, row in enumerate(rows) if at is not None and row["resourceType"] == at[0]), -1)
     ordered = at is not None and here + 1 == at[1]

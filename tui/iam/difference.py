@@ -61,7 +61,7 @@ class Difference(Dialog[None]):
         else:
             counts = ((len(moved.gained), "gained"), (len(moved.lost), "lost"))
             certain = ", ".join(f"{count:,} {words}" for count, words in counts if count)
-            yield Content(" · ".join(filter(None, (certain, moved.words))))
+            yield Content(" · ".join(filter(None, (certain, moved.conditional))))
             yield from _marked(moved.lost, "−", "$text-error")
             yield from _marked(moved.gained, "+", "$text-success")
             yield from _marked(moved.under, "~", "$text-warning")

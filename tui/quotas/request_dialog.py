@@ -13,7 +13,7 @@ from textual.widgets import Button, Input, Static
 
 from client import quota_request
 from client.errors import Exit, FrostError
-from client.quota_request import LONGEST_REASON, Foreseen, kept_reason, whole_number
+from client.quota_request import LONGEST_REASON, Foreseen, normalize_reason, whole_number
 from client.text import safe
 from tui.widgets.dialog import Dialog, hint
 from tui.widgets.line_input import LineInput
@@ -160,7 +160,7 @@ class QuotaForm(Dialog[Any]):
             return Content.assemble((f"{REFUSED[0]} {problem}", REFUSED[1])) if typed else said, ""
         sign, tone = SIGNS.get(found.outcome, REFUSED)
         offer = OFFER if found.outcome == quota_request.REVIEW else ""
-        return Content.assemble((f"{sign} ", tone), safe(found.words), offer), found.outcome
+        return Content.assemble((f"{sign} ", tone), safe(found.explanation), offer), found.outcome
 
     def _problem(self, words: str, field: str = "") -> None:
         self.query_one(".quota--problem", Static).update(Content(safe(words)))
@@ -186,7 +186,7 @@ class QuotaForm(Dialog[Any]):
             self._problem("Nothing is sent: nothing would come of it.", "limit")
             return None
         try:
-            return Wish(limit, kept_reason(self._entry("reason").value), found.outcome)
+            return Wish(limit, normalize_reason(self._entry("reason").value), found.outcome)
         except ValueError as problem:
             self._problem(str(problem), "reason")
             return None

@@ -323,7 +323,7 @@ class MainScreen(Navigator):
         await copy(self)
 
     async def do_refresh(self) -> None:
-        if not await self.workspace.look_again():
+        if not await self.workspace.invalidate_credential():
             self.app.post_message(SignInRequired())
         elif self.current is not None:
             self.current.read()

@@ -21,7 +21,7 @@ def open_client(connection: "Connection") -> "AsyncClient":
 
     # Start a stopped platform now, for the user who opens the client, but not later, after another stop.
     want_platform(connection)
-    connection.leaves_stopped = True
+    connection.respects_stop = True
     return AsyncClient(connection)
 
 
@@ -104,9 +104,9 @@ def use(connection: "Connection", name: str) -> "Connection":
 
 def session_ended(connection: "Connection") -> "Connection":
     """Forget the session, which the platform has ended. Return the new connection."""
-    from client.auth.sign_in import forget_ended
+    from client.auth.sign_in import clear_ended_session
 
-    forget_ended(again(connection))
+    clear_ended_session(again(connection))
     return again(connection)
 
 

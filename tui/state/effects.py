@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from client.api import analysis, groups
 from client.errors import FrostError
 from client.tables.columns import Record
-from client.texts.effects import under_words
+from client.texts.effects import conditional_text
 
 if TYPE_CHECKING:
     from tui.state.requests import Requests
@@ -74,7 +74,7 @@ class Effect(NamedTuple):
             sum(int(one.get(f"{side}Count", 0)) for one in self.principals)
             for side in ("conditionalGained", "conditionalLost")
         )
-        change += [f"~{under_words(self.under, new, gone)}"] if self.under else []
+        change += [f"~{conditional_text(self.under, new, gone)}"] if self.under else []
         inert = f"; {self.inert:,} left inert" if self.inert else ""
         return f"{touched}: {', '.join(change) or 'nothing gained, nothing lost'}{inert}"
 

@@ -300,7 +300,7 @@ class Workspace:
         """Let the next request start a platform that was stopped on purpose."""
         await asyncio.to_thread(contexts.want_platform, self.connection)
 
-    async def look_again(self) -> bool:
+    async def invalidate_credential(self) -> bool:
         """Read all data again, with the config first: another shell may have signed in as another user.
 
         Return False if there is still no credential after the end of a session.
@@ -316,7 +316,7 @@ class Workspace:
             self.arrive(fresh)
             return True
         if self._asking is not None:
-            await asyncio.to_thread(self._asking.look_again)
+            await asyncio.to_thread(self._asking.invalidate_credential)
         self.connection = fresh
         self._changed("contexts")
         if self.link.state == "lost":
@@ -392,7 +392,7 @@ class Workspace:
         self._changed(name)
 
     def _apply_ended(self, tenant_id: str, operation: Mapping[str, Any]) -> None:
-        words, wrong = apply.end_words(operation, self.name_of(tenant_id))
+        words, wrong = apply.completion_message(operation, self.name_of(tenant_id))
         self._notice(words, "error" if wrong else "information")
         self._changed("applies")
         self.refresh()

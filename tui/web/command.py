@@ -17,18 +17,17 @@ if TYPE_CHECKING:
 
 @leaf(
     "web",
-    click.Option(["--port"], metavar="N", type=Number(1, 65535), help="Where to answer; default: a free one."),
-    click.Option(["--no-open"], is_flag=True, help="Only print the address."),
-    click.Option(["--read-only"], is_flag=True, help="The screens change nothing."),
-    ours=True,
+    click.Option(["--port"], metavar="N", type=Number(1, 65535), help="Port to listen on; default: a free one."),
+    click.Option(["--no-open"], is_flag=True, help="Print the address without opening a browser."),
+    click.Option(["--read-only"], is_flag=True, help="Open the screens in read-only mode."),
     examples=("frost web", "frost web --port 8900 --no-open --read-only"),
 )
 def web(run: Invocation, port: int | None, no_open: bool, read_only: bool) -> None:
     """Open the screens in a browser on this machine.
 
-    It prints an address that lets one browser in, once, and opens it. Nobody else is answered, and only on 127.0.0.1.
-    Another tab is opened with the address that the first one has then. Every tab is a program of its own, which ends
-    with its tab; Ctrl-C ends all of them.
+    Prints an address that admits one browser, once, and opens it. The server accepts only this browser, on 127.0.0.1.
+    To open another tab, use the address of the first tab. Each tab is a separate program, which ends with the tab;
+    Ctrl-C ends all of them.
     """
     from client.connection import resolve
 

@@ -1,4 +1,4 @@
-"""A new API key as a context (ours): its secret is saved in the credential store and never shown."""
+"""A new API key as a context: its secret is saved in the credential store and never shown."""
 
 from typing import Any
 
@@ -32,14 +32,14 @@ def save(run: Invocation, name: str, made: dict[str, Any]) -> None:
             contexts.remove(reader.load(run.config.path), name)
             raise
     except FrostError as error:
-        error.message = f"the new key could not be kept: {error.message}"
+        error.message = f"the new key could not be stored: {error.message}"
         _delete_again(run, key, error)
         raise
     if run.output.structured:
         run.output.document({"apiKey": key, "context": name})
     else:
         run.output.record(account.API_KEY, key)
-        run.output.note(f"context {safe(name)} holds the key; to use it: frost config use-context {safe(name)}")
+        run.output.note(f"context {safe(name)} has the key; use it with: frost config use-context {safe(name)}")
     for notice in notices:
         run.output.warn(notice)
 
@@ -48,7 +48,7 @@ def _delete_again(run: Invocation, key: dict[str, Any], error: FrostError) -> No
     try:
         run.call(keys.delete(key["tenantId"], key["id"]))
     except FrostError:
-        error.message += f"; key {key['id']} is still there"
+        error.message += f"; key {key['id']} still exists"
         error.hint = f"frost account api-key delete {key['id']}"
     else:
-        error.message += "; it is deleted again"
+        error.message += "; the key was deleted"

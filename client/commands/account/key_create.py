@@ -37,7 +37,7 @@ class RequestsAMinute(click.ParamType["int"]):
 EXPIRES = click.Option(
     ["--expires"],
     metavar="DATE|TIME",
-    help="YYYY-MM-DD, the end of that day here, or RFC 3339; default 365 days on, at most 2 years.",
+    help="YYYY-MM-DD, the end of that day in local time, or RFC 3339; default in 365 days, at most 2 years.",
 )
 
 
@@ -48,18 +48,18 @@ EXPIRES = click.Option(
         ["--scopes"],
         multiple=True,
         metavar="SCOPE,…",
-        help="What it may do, at least one: compute:read, compute:*; repeat or separate by commas.",
+        help="Scopes, at least one, such as compute:read or compute:*; repeat or separate with commas.",
         shell_complete=scope_names,
     ),
-    click.Option(["--description"], metavar="TEXT", help="What it is for, up to 1,024 characters."),
+    click.Option(["--description"], metavar="TEXT", help="Description, up to 1,024 characters."),
     EXPIRES,
     click.Option(
-        ["--rate-limit"], type=RequestsAMinute(), metavar="N", help="Requests a minute; default 600, at most 60000."
+        ["--rate-limit"], type=RequestsAMinute(), metavar="N", help="Requests per minute; default 600, at most 60000."
     ),
     click.Option(
         ["--save-context"],
         metavar="NAME",
-        help="Make a context NAME that uses the key; its secret is stored and never shown (frost).",
+        help="Create a context NAME that uses the key. The secret is stored and never shown.",
     ),
     person=True,
     examples=(
@@ -77,10 +77,10 @@ def create(
     rate_limit: int | None,
     save_context: str | None,
 ) -> None:
-    """Create an API key; its secret is shown only now.
+    """Create an API key. The secret is shown once.
 
-    The key belongs to the tenant in use and never exceeds your own permissions, now or later. `frost account api-key
-    scopes` lists what it can be given. With --quiet the secret alone is printed.
+    The key belongs to the selected tenant and never exceeds your own permissions, now or later. `frost account
+    api-key scopes` lists the available scopes. With --quiet, only the secret is printed.
     """
     wanted = typed_scopes(scopes, "create")
     until = None if expires is None else times.instant(expires)
@@ -105,7 +105,7 @@ def create(
     else:
         key_context.save(run, save_context, made)
     if expires is not None and times.is_date(expires):
-        run.output.note(f"it expires at the end of {expires} here: {time_text(made['apiKey']['expiresAt'])}")
+        run.output.note(f"it expires at the end of {expires} in local time: {time_text(made['apiKey']['expiresAt'])}")
     if of_no_service:
         warn_unenforced(run, wanted, of_no_service)
 
@@ -118,17 +118,16 @@ def create(
         ["--overlap"],
         metavar="TIME",
         default="24h",
-        help="How long the old key goes on: 30m, 24h, 7d; 0 revokes it at once. Default 24h.",
+        help="How long the old key stays valid: 30m, 24h, 7d; 0 revokes it at once. Default 24h.",
     ),
-    ours=True,
     person=True,
     examples=("frost account api-key rotate API_KEY_ID", "frost account api-key rotate API_KEY_ID --overlap 7d"),
 )
 def rotate(run: Invocation, key_id: str, expires: str | None, overlap: str) -> None:
-    """Replace a key by a new one that may do the same.
+    """Replace a key with a new one that has the same permissions.
 
-    The new key has the name, scopes, rate limit, groups and policies of the old one. Both work until the overlap is
-    over; then the old one expires by itself.
+    The new key has the name, scopes, rate limit, groups and policies of the old one. Both are valid until the
+    overlap ends; then the old key expires.
     """
     until = None if expires is None else times.instant(expires)
     both = _overlap(overlap)
@@ -170,11 +169,11 @@ def _show(run: Invocation, made: dict[str, Any]) -> None:
             run.output.lines([str(made["key"])])
             return
         run.output.record(tables_account.API_KEY, made["apiKey"])
-        run.output.lines(["", "key (shown only now):", str(made["key"])])
+        run.output.lines(["", "key (shown once):", str(made["key"])])
     except (FrostError, BrokenPipeError):
         made_id = made["apiKey"]["id"]
         run.output.warn(
-            f"key {made_id} was made, but its secret could not be written and cannot be shown again;"
+            f"key {made_id} was created, but its secret could not be written and cannot be shown again;"
             f" delete it: frost account api-key delete {made_id}"
         )
         raise

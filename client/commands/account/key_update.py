@@ -1,4 +1,4 @@
-"""`frost account api-key update` (ours): change a key without replacing it."""
+"""`frost account api-key update`: change a key without replacing it."""
 
 import click
 
@@ -17,16 +17,15 @@ from client.tables import account
     "update",
     ID,
     click.Option(["--name"], metavar="NAME", help="2 to 100 characters."),
-    click.Option(["--description"], metavar="TEXT", help='What it is for; "" clears it.'),
+    click.Option(["--description"], metavar="TEXT", help='New description; "" clears it.'),
     click.Option(
         ["--scopes"],
         multiple=True,
         metavar="SCOPE,…",
-        help="All that it may do from now on, at least one; repeat or separate by commas.",
+        help="New scopes, at least one; repeat or separate with commas.",
         shell_complete=scope_names,
     ),
-    click.Option(["--rate-limit"], type=RequestsAMinute(), metavar="N", help="Requests a minute, at most 60000."),
-    ours=True,
+    click.Option(["--rate-limit"], type=RequestsAMinute(), metavar="N", help="Requests per minute, at most 60000."),
     person=True,
     examples=(
         "frost account api-key update API_KEY_ID --name ci-2",
@@ -43,10 +42,11 @@ def update(
 ) -> None:
     """Change a key's name, description, scopes or rate limit.
 
-    Only what is given changes, from the key's next request on; its secret and its expiry stay.
+    Omitted values do not change. The change applies from the key's next request on. Secret and expiry do not
+    change.
     """
     if name is None and description is None and not scopes and rate_limit is None:
-        raise usage("nothing to change was given", "give --name, --description, --scopes or --rate-limit")
+        raise usage("nothing to change (frost account api-key update)", "give a flag, such as --name")
     wanted = typed_scopes(scopes, "update") if scopes else None
     found = own_key(run, key_id)
     of_no_service = unenforced(run, wanted) if wanted else []
@@ -62,6 +62,6 @@ def update(
             )
         )
     run.output.record(account.API_KEY, made.record)
-    run.output.note(f"key {named(made.record)} is changed" if made.changed else "it was so already; nothing is changed")
+    run.output.note(f"key {named(made.record)} is changed" if made.changed else "nothing changed: same values")
     if wanted and of_no_service:
         warn_unenforced(run, wanted, of_no_service)

@@ -22,24 +22,23 @@ _MAKING = "client.commands.account.key_create"
 api_key = Group(
     "api-key",
     {
-        "create": Lazy(f"{_MAKING}:create", "Create an API key; its secret is shown only now."),
+        "create": Lazy(f"{_MAKING}:create", "Create an API key. The secret is shown once."),
         "update": Lazy(
             "client.commands.account.key_update:update",
             "Change a key's name, description, scopes or rate limit.",
-            ours=True,
         ),
-        "rotate": Lazy(f"{_MAKING}:rotate", "Replace a key by a new one that may do the same.", ours=True),
+        "rotate": Lazy(f"{_MAKING}:rotate", "Replace a key with a new one that has the same permissions."),
     },
-    help="API keys of your own.",
+    help="Manage your API keys.",
 )
 
-YES = click.Option(["--yes"], is_flag=True, help="Do not ask; without a terminal nothing is asked either.")
+YES = click.Option(["--yes"], is_flag=True, help="Do not ask for confirmation; never asked without a terminal.")
 ID = click.Argument(["key_id"], metavar="API_KEY_ID", callback=an_id, shell_complete=own_key_ids)
 
 
 @api_key.leaf("get", ID, examples=("frost account api-key get API_KEY_ID -o json",))
 def get(run: Invocation, key_id: str) -> None:
-    """Show one of your keys; never its secret.
+    """Show one of your keys, without its secret.
 
     An API key may show itself.
     """
@@ -69,9 +68,9 @@ def get(run: Invocation, key_id: str) -> None:
 
 @api_key.leaf("list", person=True, examples=("frost account api-key list", "frost account api-key list -o wide"))
 def list_(run: Invocation) -> None:
-    """List your keys in every tenant you may use, the newest first.
+    """List your keys in all your tenants, newest first.
 
-    Revoked and expired ones too, until they are deleted. --tenant narrows to one tenant.
+    Includes revoked and expired keys until they are deleted. --tenant selects one tenant.
     """
     found = _own(run)
     if not found and run.flags.tenant:
@@ -81,13 +80,13 @@ def list_(run: Invocation) -> None:
 
 @api_key.leaf("revoke", ID, YES, person=True, examples=("frost account api-key revoke API_KEY_ID",))
 def revoke(run: Invocation, key_id: str, yes: bool) -> None:
-    """Revoke a key, for good: its next request is refused.
+    """Revoke a key permanently. Its next request is refused.
 
-    It stays in the list as revoked. On a terminal you are asked before.
+    The key stays in the list as revoked. On a terminal, the command asks for confirmation.
     """
     found = own_key(run, key_id)
     if not yes and found["status"] != "revoked":
-        output.confirm_on_terminal(run.talk, f"Revoke {_described(found)}, for good?")
+        output.confirm_on_terminal(run.talk, f"Revoke {_described(found)} permanently?")
     made = run.change(keys.revoke(found["tenantId"], found["id"]))
     said = f"key {named(found)} is revoked; its next request is refused" if made.changed else "already revoked"
     run.output.done(said, made.record)
@@ -97,12 +96,12 @@ def revoke(run: Invocation, key_id: str, yes: bool) -> None:
 def delete(run: Invocation, key_id: str, yes: bool) -> None:
     """Delete a key permanently, with its memberships and attachments.
 
-    Its next request is refused, and it is in no list any more. On a terminal you are asked before.
+    Its next request is refused. On a terminal, the command asks for confirmation.
     """
     found = own_key(run, key_id)
     if not yes:
         output.confirm_on_terminal(
-            run.talk, f"Delete {_described(found)}, with its memberships and attachments, for good?"
+            run.talk, f"Delete {_described(found)}, with its memberships and attachments, permanently?"
         )
     run.call(keys.delete(found["tenantId"], found["id"]))
     run.output.done(f"key {named(found)} is deleted", {"id": found["id"], "status": "deleted"})
@@ -110,9 +109,10 @@ def delete(run: Invocation, key_id: str, yes: bool) -> None:
 
 @api_key.leaf("scopes", examples=("frost account api-key scopes", "frost account api-key scopes -o wide"))
 def scopes(run: Invocation) -> None:
-    """List the scopes that a key can be given.
+    """List the scopes that a key can have.
 
-    -o wide says what each allows, and which no service enforces: a key with only such scopes is denied everything.
+    -o wide shows the operations of each scope, and the scopes that no service enforces: a key with only such scopes
+    is denied everything.
     """
     served = run.call(account.scopes())["scopes"]
     run.output.records(tables_account.SCOPE, [one for one in served if one["scope"] != "*"])
@@ -130,12 +130,12 @@ def own_key(run: Invocation, key_id: str) -> dict[str, Any]:
 
     namesakes = [one for one in own if folded(one["name"]) == folded(key_id)]
     where = f" in tenant {run.flags.tenant}" if run.flags.tenant else ""
-    message, hint = f"you have no API key {safe(key_id, 130)}{where}", "see your keys: frost account api-key list"
+    message, hint = f"you have no API key {safe(key_id, 130)}{where}", "list your keys: frost account api-key list"
     if namesakes:
-        message = f"an API key is named by its id, not by its name {safe(key_id, 130)}"
+        message = f"expected the id of an API key, not its name {safe(key_id, 130)}"
         ids = [f"{one['id']} ({one['status']}, {safe(one.get('tenantName') or '', 60)})" for one in namesakes]
         more = f" and {len(ids) - _MAX_NAMESAKES} more" if len(ids) > _MAX_NAMESAKES else ""
-        hint = f"the keys of that name: {', '.join(ids[:_MAX_NAMESAKES])}{more}"
+        hint = f"the keys with this name: {', '.join(ids[:_MAX_NAMESAKES])}{more}"
         if len(ids) == 1:
             hint = f"its id is {namesakes[0]['id']}"
     raise FrostError(message, code="NOT_FOUND", hint=hint, exit_code=Exit.NOT_FOUND)
@@ -147,7 +147,7 @@ def _itself(run: Invocation, key_id: str) -> dict[str, Any]:
         found: dict[str, Any] = run.call(keys.get(run.me["tenantId"], key_id))
     except FrostError as error:
         if error.gone:
-            error.message = f"the API key in use may read itself alone, not {safe(key_id, 130)}"
+            error.message = f"the API key in use may read only itself, not {safe(key_id, 130)}"
             run.point_to_person(error)
         raise
     return found

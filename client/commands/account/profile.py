@@ -15,18 +15,20 @@ from client.text import safe
 account = Group(
     "account",
     {
-        "api-key": Lazy("client.commands.account.keys:api_key", "API keys of your own.", ("api-keys",)),
-        "session": Lazy("client.commands.account.sessions:session", "Your sessions on all devices.", ("sessions",)),
+        "api-key": Lazy("client.commands.account.keys:api_key", "Manage your API keys.", ("api-keys",)),
+        "session": Lazy(
+            "client.commands.account.sessions:session", "Manage your sessions on all devices.", ("sessions",)
+        ),
     },
-    help="Your profile, API keys and sessions.",
+    help="Manage your profile, API keys and sessions.",
 )
 
 
 @account.leaf("profile", examples=("frost account profile", "frost account profile -o json"))
 def profile(run: Invocation) -> None:
-    """Show who you are, and in which organizations.
+    """Show your profile and organizations.
 
-    With an API key it is the key's owner, and what the key is limited to.
+    With an API key, show the owner of the key and the limits of the key.
     """
     me = run.me
     credential = me.get("credential") or {}
@@ -59,15 +61,15 @@ _CREDENTIALS = {"api_key": "API key", "session": "session", "workload": "workloa
 
 @account.leaf(
     "delete",
-    click.Option(["--yes"], is_flag=True, help="Do not ask; required when not reading from a terminal."),
+    click.Option(["--yes"], is_flag=True, help="Do not ask for confirmation; required without a terminal."),
     person=True,
     examples=("frost account delete",),
 )
 def delete(run: Invocation, yes: bool) -> None:
-    """Delete your account; support can bring it back within 30 days.
+    """Delete your account. Support can restore it within 30 days.
 
-    Every session and API key of it stops working at once, and stays ended when the account comes back. Your e-mail
-    address must be typed.
+    All its sessions and API keys end at once, and stay ended if the account is restored. Type your e-mail address
+    to confirm.
     """
     me = run.me
     _needs_person(run, me)
@@ -79,7 +81,7 @@ def delete(run: Invocation, yes: bool) -> None:
             run.talk,
             f"Delete the account {safe(email, 130)}, its sessions and API keys?",
             refused=f"this deletes the account {safe(email, 130)}",
-            hint="--yes does it without a question",
+            hint="use --yes to skip the confirmation",
             typed=email,
         )
     try:
@@ -90,10 +92,10 @@ def delete(run: Invocation, yes: bool) -> None:
         raise
     from client.auth import sign_in
 
-    sign_in.forget_ended(run.connection)
+    sign_in.clear_ended_session(run.connection)
     run.tell_notices(run.connection)
     until = columns.time_text(gone["restorableUntil"])
-    run.output.done(f"account {email} is deleted; support can bring it back until {until}", gone)
+    run.output.done(f"account {email} is deleted; support can restore it until {until}", gone)
 
 
 def _needs_person(run: Invocation, me: dict[str, Any]) -> None:
@@ -101,9 +103,9 @@ def _needs_person(run: Invocation, me: dict[str, Any]) -> None:
     if (me.get("credential") or {}).get("kind", "session") == "session":
         return
     error = FrostError(
-        "an account is deleted by its person, who is signed in",
+        "only a signed-in user can delete the account",
         code="SESSION_REQUIRED",
-        hint="sign in as a person: frost login",
+        hint="use an interactive login: frost login",
         exit_code=Exit.NOT_ALLOWED,
     )
     run.point_to_person(error)
@@ -116,4 +118,4 @@ def _name_organizations(error: FrostError) -> None:
     if isinstance(found, list) and found:
         names = ", ".join(f"{safe(one['name'], 80)} ({safe(one['id'], 40)})" for one in found)
         error.message = f"you are the last owner of {names}, which has other members"
-    error.hint = "have another member made an owner there, then delete the account"
+    error.hint = "make another member an owner, then delete the account"

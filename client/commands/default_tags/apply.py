@@ -16,15 +16,15 @@ from client.tables import default_tags
 
 _NO_PREVIEWS = (404, 405, 501)
 """Statuses of a platform without previews, which are an addition of frost."""
-YES = click.Option(["--yes"], is_flag=True, help="Do not ask; required when not reading from a terminal.")
-NO_WAIT = click.Option(["--no-wait"], is_flag=True, help="Return once it has started, with its operation id.")
+YES = click.Option(["--yes"], is_flag=True, help="Do not ask for confirmation; required without a terminal.")
+NO_WAIT = click.Option(["--no-wait"], is_flag=True, help="Return after the start, with the operation id.")
 
 
 @leaf(
     "apply",
     YES,
     NO_WAIT,
-    click.Option(["--preview"], is_flag=True, help="Say what it would do, and do nothing (frost)."),
+    click.Option(["--preview"], is_flag=True, help="Show the result without changing anything."),
     BESIDE,
     examples=(
         "frost tenant default-tags apply --preview",
@@ -33,21 +33,20 @@ NO_WAIT = click.Option(["--no-wait"], is_flag=True, help="Return once it has sta
     ),
 )
 def apply(run: Invocation, yes: bool, no_wait: bool, preview: bool, organization: str | None) -> None:
-    """Add the default tags to the resources that exist.
+    """Add the default tags to existing resources.
 
-    Every key a resource lacks is added; a key it has keeps its value, and no tag is ever removed. It runs in the
-    background: Ctrl-C stops the waiting, not the apply. Resources that fail are listed and do not make the command
-    fail; running it again tries them again.
+    Adds each missing key; existing keys keep their values, and no tag is removed. The apply runs in the background:
+    Ctrl-C stops the waiting, not the apply. Resources that fail are listed and do not make the command fail; repeat
+    the command to retry them.
 
-    examined is the sum of updated, unchanged, skipped and failed. A type whose resources could not be listed is the
-    exception: nothing of it was examined, it counts 1 as failed, and it is one entry of `failures` without a
-    resource. So failed is the number of resources that failed and of types that could not be listed.
+    examined is the sum of updated, unchanged, skipped and failed. Exception: a type whose resources could not be
+    listed counts as 1 failed, with one entry in `failures` that has no resource. So failed is the number of failed
+    resources and of types that could not be listed.
 
-    One apply runs in a tenant at a time: another one is waited for first.
-    It needs the role admin or owner.
+    A tenant has one apply at a time: the command first waits for a running one. Requires the role admin or owner.
     """
     if not yes and not preview:
-        output.needs_terminal("this adds tags to existing resources", "--yes does it without a question")
+        output.needs_terminal("this adds tags to existing resources", "use --yes to skip the confirmation")
     check_within(run, organization)
     tags = _tags(run)
     if tags == {}:
@@ -78,7 +77,7 @@ def reported(run: Invocation, started: dict[str, Any], what: str) -> None:
     if started["started"]:
         run.output.note(f"{what} started; frost tenant default-tags history shows how it ends")
     else:
-        run.output.note(f"a run goes on already; no {what} was started")
+        run.output.note(f"a run is already in progress; no {what} was started")
 
 
 def ended(run: Invocation, operation: dict[str, Any], what: str) -> None:
@@ -123,7 +122,7 @@ def _confirm(run: Invocation, tags: dict[str, str]) -> None:
     except FrostError as error:
         if error.status not in _NO_PREVIEWS:
             raise
-        run.talk.say(f"what would change is not shown: {error.message}")
+        run.talk.say(f"the preview is not available: {error.message}")
         output.confirm(run.talk, f"Add them to the existing resources of {where}?", refused="", hint="")
         return
     for line in apply_result.preview_lines(result):

@@ -74,7 +74,7 @@ def finish(run: Invocation, call: Calls, what: str) -> dict[str, Any]:
             except FrostError as error:
                 going[:] = [_in_the_way(error, what)]
                 named = going[0].named
-                run.output.note(f"a run goes on already ({named}); waiting for it, then this {what} starts")
+                run.output.note(f"a run is already in progress ({named}); waiting for it, then this {what} starts")
                 ended = _ended(_waited(run, going[0], ended))
         run.output.note(f"{what} started ({going[0].named})")
         return _succeeded(_waited(run, going[0]), what)
@@ -92,7 +92,7 @@ def _interruptible() -> Iterator[list[Going]]:
             if not going:
                 raise
             raise FrostError(
-                f"not waiting any longer; {going[0].own} ({going[0].named})",
+                f"stopped waiting; {going[0].own} ({going[0].named})",
                 code="INTERRUPTED",
                 hint="frost tenant default-tags history shows how it ends",
                 exit_code=Exit.INTERRUPTED,
@@ -109,7 +109,7 @@ def _started(run: Invocation, call: Calls, what: str, going: list[Going]) -> dic
     with interruption.held():
         going[:] = [Going(operation_id, "", f"the {what} may have started")]
         started: dict[str, Any] = run.call_for_tenant(call)
-        going[:] = [Going(str(started["operationId"]), str(started.get("runId") or ""), f"the {what} goes on")]
+        going[:] = [Going(str(started["operationId"]), str(started.get("runId") or ""), f"the {what} continues")]
     return started
 
 
@@ -117,7 +117,7 @@ def _in_the_way(error: FrostError, what: str) -> Going:
     """Return the run that blocks a start. Raises the error if it has another cause or names no run."""
     if error.code != IN_PROGRESS or not (error.operation_id or error.run_id):
         raise error
-    return Going(error.operation_id, error.run_id, f"the {what} was not started, the running one goes on")
+    return Going(error.operation_id, error.run_id, f"the {what} was not started, the running one continues")
 
 
 def _ended(operation: Mapping[str, Any]) -> Ended:
@@ -149,7 +149,7 @@ def _waited(run: Invocation, going: Going, former: Ended | None = None) -> dict[
             is_over=is_over,
         )
     except FrostError as error:
-        error.hint = error.hint or f"{going.named} goes on; see frost tenant default-tags history"
+        error.hint = error.hint or f"{going.named} continues; see frost tenant default-tags history"
         raise
     finally:
         run.output.progress("")
@@ -162,7 +162,7 @@ def _succeeded(operation: dict[str, Any], what: str) -> dict[str, Any]:
     status = safe(operation.get("status"), 40)
     if status != "completed":
         code = safe(operation.get("errorCode") or "", 80)
-        reason = safe(operation.get("error") or "no reason was given", 600)
+        reason = safe(operation.get("error") or "no reason given", 600)
         raise FrostError(
             f"operation {named} {status}{f' [{code}]' if code else ''}: {reason}",
             code=code or "OPERATION_FAILED",
@@ -171,9 +171,9 @@ def _succeeded(operation: dict[str, Any], what: str) -> dict[str, Any]:
     result = operation.get("result")
     if not isinstance(result, Mapping) or not isinstance(result.get("summary"), Mapping):
         raise FrostError(
-            f"operation {named} completed without a result: what the {what} did is not known",
+            f"operation {named} completed without a result: the changes of the {what} are unknown",
             code="RESULT_UNKNOWN",
-            hint="it is safe to repeat",
+            hint="repeat the command; repeating is safe",
             details={"operationId": operation.get("operationId"), "runId": operation.get("runId")},
         )
     return operation

@@ -13,7 +13,7 @@ from client.text import safe
 MOST_LISTED = 200
 """Maximum number of failed and of skipped resources to list. The counts include all."""
 _FORESEEN = {"skipped": "skipped", "failed": "would fail"}
-_WORDS = {"apply": "updated", "undo": "lost the tags the run added"}
+_WORDS = {"apply": "updated", "undo": "lost the tags added by the run"}
 
 
 def shown(run: Invocation, result: Mapping[str, Any], *, would: str = "") -> None:
@@ -63,11 +63,11 @@ def _listed(
 
 
 def sentence(result: Mapping[str, Any], what: str = "apply") -> str:
-    """Return `120 of 3,011 resources updated; 4 failed: running it again tries those again`."""
+    """Return `120 of 3,011 resources updated; 4 failed; run the command again to retry them`."""
     summary = _summary(result)
     line = f"{count(summary.get('updated'))} of {count(summary.get('examined'))} resources {_WORDS[what]}"
     if summary.get("failed"):
-        line += f"; {count(summary['failed'])} failed: running it again tries those again"
+        line += f"; {count(summary['failed'])} failed; run the command again to retry them"
     return line
 
 

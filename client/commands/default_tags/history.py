@@ -1,4 +1,4 @@
-"""`frost tenant default-tags history|undo` (ours).
+"""`frost tenant default-tags history|undo`.
 
 The undo of a change writes the former set, unless another user wrote the newest one. The undo of an apply removes the
 tags that the run added and that have not changed since.
@@ -33,14 +33,13 @@ from client.transport.call import MAX_PAGE_SIZE, cursors, next_cursor
     "history",
     *paging.FLAGS,
     BESIDE,
-    ours=True,
     examples=("frost tenant default-tags history", "frost tenant default-tags history -o wide"),
 )
 def history(run: Invocation, limit: int | None, cursor: str | None, everything: bool, organization: str | None) -> None:
-    """List what the default tags were, newest first, and the last ten applies.
+    """List the versions of the default tags, newest first, and the last ten applies.
 
-    Each version says who wrote the set and when, each run how it ended; both can be taken back with `frost tenant
-    default-tags undo`.
+    Shows the author and time of each version, and the result of each run. `frost tenant default-tags undo` undoes
+    both.
     """
     check_within(run, organization)
     runs = run.call_for_tenant(calls.runs)["runs"]
@@ -65,20 +64,19 @@ def history(run: Invocation, limit: int | None, cursor: str | None, everything: 
         metavar="RUN_ID",
         required=False,
         callback=an_id,
-        help="The apply to take back; without it, the last change of the set.",
+        help="Apply run to undo; default: your last change of the default tags.",
         shell_complete=apply_run_ids,
     ),
     click.Option(
         ["--version", "number"],
         type=click.IntRange(min=1),
         metavar="N",
-        help="Put this version of the set back, whoever wrote the ones after it.",
+        help="Restore this version, even if others wrote the later ones.",
     ),
-    click.Option(["--preview"], is_flag=True, help="Say what it would do, and do nothing."),
+    click.Option(["--preview"], is_flag=True, help="Show the result without changing anything."),
     YES,
     NO_WAIT,
     BESIDE,
-    ours=True,
     examples=(
         "frost tenant default-tags undo",
         "frost tenant default-tags undo --version 3",
@@ -94,22 +92,22 @@ def undo(
     no_wait: bool,
     organization: str | None,
 ) -> None:
-    """Take your last change of the default tags back, or what an apply added.
+    """Undo your last change of the default tags, or the tags added by an apply.
 
-    The former set is put back if the newest one is yours; nothing is lost by it, so there is no question. Of an apply,
-    by its run id, the tags are taken away that the run added and that nobody changed since; it asks, and it runs in
-    the background as an apply does.
+    Without RUN_ID, the previous version is restored if the latest one is yours. There is no confirmation, as all
+    versions are kept. With the RUN_ID of an apply, the tags are removed that the run added and that did not change
+    since. This asks for confirmation and runs in the background.
     """
     if run_id is None:
         if no_wait:
-            raise usage("--no-wait is for taking an apply back (frost tenant default-tags undo)", "name its RUN_ID")
+            raise usage("--no-wait requires the RUN_ID of an apply (frost tenant default-tags undo)", "give RUN_ID")
         check_within(run, organization)
         _put_back(run, number, preview)
         return
     if number is not None:
         raise usage("RUN_ID and --version exclude each other (frost tenant default-tags undo)", "give one of them")
     if not yes and not preview:
-        output.needs_terminal("this takes tags away from resources", "--yes does it without a question")
+        output.needs_terminal("this removes tags from resources", "use --yes to skip the confirmation")
     check_within(run, organization)
     with _known(run_id):
         if preview:
@@ -169,11 +167,11 @@ def _check_own(run: Invocation, newest: dict[str, Any], former: dict[str, Any]) 
     who = newest.get("changedBy")
     if isinstance(who, dict) and who.get("id") == run.me.get("id"):
         return
-    name = safe(default_tags.person_text(who) or "somebody unknown", 80)
+    name = safe(default_tags.person_text(who) or "an unknown user", 80)
     raise FrostError(
         f"the newest set was written by {name}, {time_text(newest.get('changedAt'))}; nothing was changed",
         code="CHANGED_SINCE",
-        hint=f"frost tenant default-tags undo --version {former['version']} puts the one before it back all the same",
+        hint=f"frost tenant default-tags undo --version {former['version']} restores the version before it anyway",
         exit_code=Exit.CONFLICT,
     )
 
@@ -189,7 +187,7 @@ def _known(run_id: str) -> Iterator[None]:
     except FrostError as error:
         if error.gone:
             error.message = f"the tenant has no apply {safe(run_id, 80)} among its last ten"
-            error.hint = "see them: frost tenant default-tags history"
+            error.hint = "list the runs: frost tenant default-tags history"
         raise
 
 
@@ -205,7 +203,7 @@ def _previewed(run: Invocation, run_id: str) -> None:
 def _confirm(run: Invocation, run_id: str) -> None:
     result = run.call_for_tenant(lambda tenant: calls.undo_preview(tenant, run_id))
     tags = default_tags.tags_text(result.get("appliedTags"))
-    run.talk.say(f'tags that run {safe(run_id, 60)} added in tenant "{tenant_name(run)}": {tags}')
+    run.talk.say(f'tags added by run {safe(run_id, 60)} added in tenant "{tenant_name(run)}": {tags}')
     for line in apply_result.preview_lines(result, "would lose tags"):
         run.talk.more(line)
-    output.confirm(run.talk, f"Take them away from {apply_result.would_change(result)}?", refused="", hint="")
+    output.confirm(run.talk, f"Remove them from {apply_result.would_change(result)}?", refused="", hint="")

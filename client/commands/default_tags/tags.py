@@ -26,14 +26,14 @@ def tags(given: Sequence[str]) -> dict[str, str]:
     """
     if not given:
         raise usage(
-            "no --tag was given (frost tenant default-tags set)",
-            "give --tag KEY=VALUE; to remove all: frost tenant default-tags clear",
+            "--tag is required (frost tenant default-tags set)",
+            "use --tag KEY=VALUE; to remove all tags: frost tenant default-tags clear",
         )
     found: dict[str, str] = {}
     for pair in ",".join(given).split(","):
         key, equals, value = pair.partition("=")
         if not equals:
-            raise usage(f"--tag takes key=value, not {safe(pair, 80)!r}", "a comma parts two tags; --tag key= is empty")
+            raise usage(f"--tag takes key=value, not {safe(pair, 80)!r}", "for an empty value: --tag key=")
         if found.setdefault(key, value) != value:
             raise usage(f"--tag: {safe(key, 80)} is given twice with different values")
     return found
@@ -66,15 +66,13 @@ _TRIES = 50
 default_tags = Group(
     "default-tags",
     {
-        "apply": Lazy("client.commands.default_tags.apply:apply", "Add the default tags to the resources that exist."),
+        "apply": Lazy("client.commands.default_tags.apply:apply", "Add the default tags to existing resources."),
         "history": Lazy(
-            f"{_HISTORY}:history", "List what the default tags were, newest first, and the last ten applies.", ours=True
+            f"{_HISTORY}:history", "List the versions of the default tags, newest first, and the last ten applies."
         ),
-        "undo": Lazy(
-            f"{_HISTORY}:undo", "Take your last change of the default tags back, or what an apply added.", ours=True
-        ),
+        "undo": Lazy(f"{_HISTORY}:undo", "Undo your last change of the default tags, or the tags added by an apply."),
     },
-    help="The tags that resources of a tenant get.",
+    help="Manage the tags that new resources of a tenant get.",
     params=[OF_GROUP],
 )
 
@@ -83,7 +81,7 @@ default_tags = Group(
 def get(run: Invocation, organization: str | None) -> None:
     """Print the default tags, one key=value per line.
 
-    Under -o json and -o yaml they are one flat map.
+    With -o json and -o yaml, print one flat map.
     """
     check_within(run, organization)
     shown(run, run.call_for_tenant(calls.get)["tags"])
@@ -103,10 +101,14 @@ def shown(run: Invocation, tags: Mapping[str, str]) -> None:
 @default_tags.leaf(
     "set",
     click.Option(
-        ["--tag"], multiple=True, metavar="KEY=VALUE,…", help="A tag, or several with commas.", shell_complete=tag_words
+        ["--tag"],
+        multiple=True,
+        metavar="KEY=VALUE,…",
+        help="Tag to set; repeat or separate with commas.",
+        shell_complete=tag_words,
     ),
-    click.Option(["--merge"], is_flag=True, help="Add to the set; without it the whole set is replaced."),
-    click.Option(["--dry-run"], is_flag=True, help="Say what would change, and change nothing (frost)."),
+    click.Option(["--merge"], is_flag=True, help="Add to the default tags instead of replacing them."),
+    click.Option(["--dry-run"], is_flag=True, help="Show the changes without making them."),
     BESIDE,
     examples=(
         "frost tenant default-tags set --tag env=prod,team=web",
@@ -114,10 +116,10 @@ def shown(run: Invocation, tags: Mapping[str, str]) -> None:
     ),
 )
 def set_(run: Invocation, tag: tuple[str, ...], merge: bool, dry_run: bool, organization: str | None) -> None:
-    """Replace the default tags, or with --merge add to them.
+    """Replace the default tags, or add to them with --merge.
 
-    It says what was added (+), changed (~) and removed (-). Existing resources keep what they have: see `frost tenant
-    default-tags apply`. It needs the role admin or owner.
+    Prints added (+), changed (~) and removed (-) tags. Existing resources do not change: see `frost tenant
+    default-tags apply`. Requires the role admin or owner.
     """
     given = tags(tag)
     check(given)
@@ -133,20 +135,20 @@ def set_(run: Invocation, tag: tuple[str, ...], merge: bool, dry_run: bool, orga
 
 @default_tags.leaf(
     "clear",
-    click.Option(["--yes"], is_flag=True, help="Do not ask; required when not reading from a terminal."),
+    click.Option(["--yes"], is_flag=True, help="Do not ask for confirmation; required without a terminal."),
     BESIDE,
     examples=("frost tenant default-tags clear",),
 )
 def clear(run: Invocation, yes: bool, organization: str | None) -> None:
-    """Remove every default tag.
+    """Remove all default tags.
 
-    Existing resources keep theirs. It needs the role admin or owner.
+    Tags of existing resources do not change. Requires the role admin or owner.
     """
     if yes:
         check_within(run, organization)
         change(run, lambda stored: {}, must_read=False)
         return
-    output.needs_terminal("this removes every default tag", "--yes does it without a question")
+    output.needs_terminal("this removes every default tag", "use --yes to skip the confirmation")
     check_within(run, organization)
     stored = run.versioned_for_tenant(calls.get)
     before = stored.record["tags"]
@@ -157,7 +159,7 @@ def clear(run: Invocation, yes: bool, organization: str | None) -> None:
         run.talk.more(f"  {line}")
     output.confirm(
         run.talk,
-        f'Remove {counted(len(before))} of tenant "{tenant_name(run)}"? Existing resources keep theirs.',
+        f'Remove {counted(len(before))} of tenant "{tenant_name(run)}"? Tags of existing resources do not change.',
         refused="",
         hint="",
     )
@@ -192,7 +194,7 @@ def change(run: Invocation, wanted: Callable[[Mapping[str, str]], Mapping[str, s
         told(run, kept, None if before is None else difference(before, kept))
         return
     raise FrostError(
-        "the default tags are being changed by others all the time; nothing was changed",
+        "the default tags were changed by others during every attempt; nothing was changed",
         code="STALE_VERSION",
         hint="try again",
         exit_code=Exit.CONFLICT,
@@ -223,13 +225,13 @@ def told(run: Invocation, tags: Mapping[str, str], changes: TagChanges | None, *
     elif changes:
         run.output.lines(changes.lines())
     if changes is None:
-        run.output.note("the former set may not be read with this credential, so what changed is not shown")
+        run.output.note("the changes are not shown: this credential may not read the previous tags")
     elif not changes:
-        run.output.note(f"nothing {'changes' if dry_run else 'changed'}: it is like that already")
+        run.output.note(f"nothing {'changes' if dry_run else 'changed'}: same tags")
     elif dry_run:
         run.output.note("nothing was changed: this is a dry run")
     elif changes.added or changes.changed:
-        run.output.note("existing resources keep theirs: frost tenant default-tags apply adds what they lack")
+        run.output.note("existing resources do not change; add missing tags with: frost tenant default-tags apply")
 
 
 def counted(number: int) -> str:

@@ -1,4 +1,4 @@
-"""`frost iam access` and `frost iam who` (ours): effective permissions, and the policies that grant them."""
+"""`frost iam access` and `frost iam who`: effective permissions, and the policies that grant them."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -18,18 +18,18 @@ from client.tables import iam
     "access",
     click.Argument(["kind"], metavar="TYPE", type=click.Choice(PRINCIPAL_TYPES), help=", ".join(PRINCIPAL_TYPES)),
     click.Argument(["identifier"], metavar="ID", callback=an_id, shell_complete=principal_ids),
-    ours=True,
     person=True,
     examples=("frost iam access api_key KEY_ID", "frost iam access user USER_ID -o wide"),
 )
 def access(run: Invocation, kind: str, identifier: str) -> None:
-    """Show everything a principal may do, and why.
+    """List the operations that a principal may perform, and why.
 
-    A principal is a key, an identity or a person of this tenant; their ids stand in `iam who` and, of a group's, in
-    `iam group member list`. `conditional` operations depend on the target or on
-    facts of the request; -o wide shows on which. `denied` ones are given by some rule and always taken by another.
-    What nothing gives is left out. So is writing policies, which is no operation: every member of the organization may,
-    a viewer too, within what they hold themselves.
+    A principal is an API key, a workload identity or a user of this tenant. `iam who` and `iam group member list`
+    show their ids. `conditional` operations depend on the target or on facts of the request; -o wide shows on
+    which. `denied` operations are allowed by one policy rule and always denied by another.
+
+    Operations that are granted by no role, scope or policy are omitted. Writing policies is not an operation: every
+    member of the organization may write policies within their own permissions.
     """
     with missing(run, (kind, identifier)):
         found = run.call_for_tenant(lambda tenant: analysis.access(tenant, kind, identifier))
@@ -52,9 +52,9 @@ def _summary(found: Mapping[str, Any]) -> Iterator[str]:
         through = iam.paths_text(one.get("paths") or (), one.get("pathsTotal") or 0)
         text = f"  policy {one.get('policyName')} version {one.get('version')} {through}".rstrip()
         if one.get("unreadable"):
-            text += ", cannot be read any more: it denies everything"
+            text += ", unreadable: it denies everything"
         elif one.get("orphaned"):
-            text += ", its author holds nothing here any more: it gives nothing"
+            text += ", its author has no permissions here any more: it allows nothing"
         yield text
     counts = {"allowed": 0, "conditional": 0, "denied": 0}
     for operation in found["operations"]:
@@ -69,15 +69,14 @@ def _summary(found: Mapping[str, Any]) -> Iterator[str]:
     ),
     click.Option(["--target"], required=True, metavar="TARGET", help="A resource's name (FRN), or * for all."),
     *request_options.FLAGS,
-    ours=True,
     person=True,
     examples=("frost iam who --operation compute:instances:delete --target '*'",),
 )
 def who(run: Invocation, operation: str, target: str, **facts: Any) -> None:
-    """List everybody who may do something, and why.
+    """List the principals that may perform an operation, and why.
 
-    What is not given of the request is unknown, as in `iam simulate`. Who may only as that turns out, by another target
-    or by facts of the request, is listed behind the others as `conditional`; -o wide shows on what it depends.
+    Omitted facts are unknown, as in `iam simulate`. Principals that are allowed only for some targets or facts are
+    listed last, as `conditional`; -o wide shows the conditions.
     """
     operation, target = request_options.operation(operation), request_options.target(target)
     known = request_options.facts(**facts)
@@ -88,9 +87,9 @@ def who(run: Invocation, operation: str, target: str, **facts: Any) -> None:
     more = answer.get("conditionalTotal") or 0
     counts = {"total": total, "conditionalTotal": more, "examined": examined}
     run.output.records(iam.WHO, [*found, *perhaps], beside=counts)
-    under = f", {more} more under conditions" if more else ""
-    run.output.note(f"{total} of {examined} people, keys and identities may{under}")
+    under = f", {more} more conditionally" if more else ""
+    run.output.note(f"{total} of {examined} principals are allowed{under}")
     if len(found) < total:
-        run.output.warn(f"the first {len(found)} of {total} that may are listed")
+        run.output.warn(f"only the first {len(found)} of {total} allowed principals are listed")
     if len(perhaps) < more:
-        run.output.warn(f"the first {len(perhaps)} of {more} that may under conditions are listed")
+        run.output.warn(f"the first {len(perhaps)} of {more} conditionally allowed principals are listed")

@@ -15,7 +15,7 @@ from client.api.policies import REFUSED, require_json
 from client.commands.invocation import Invocation
 from client.errors import FrostError, usage
 from client.text import safe
-from client.texts.refusals import place, told
+from client.texts.refusals import locate_problems, problem_text
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -61,7 +61,7 @@ class Document(NamedTuple):
     def warn(self, run: Invocation, warnings: Sequence[dict[str, Any]]) -> None:
         """Print the platform's warnings about an accepted document."""
         for one in warnings:
-            run.output.warn(place(self.source, one))
+            run.output.warn(problem_text(self.source, one))
 
 
 def given(run: Invocation, value: str) -> Document:
@@ -96,26 +96,26 @@ def named(document: Document | None) -> Iterator[None]:
         yield
     except FrostError as error:
         if document is not None and error.code == REFUSED:
-            told(error, document.source)
+            locate_problems(error, document.source)
         raise
 
 
 def _from_input(run: Invocation) -> bytes:
     if sys.stdin.isatty():
-        run.talk.note("reading the document from the terminal; Ctrl-D on a line of its own ends it")
+        run.talk.note("reading the document from the terminal; end it with Ctrl-D on an empty line")
     return _bounded(sys.stdin.buffer.read(MOST_BYTES + 1), "standard input")
 
 
 def _from_file(path: str) -> bytes:
     if not path:
-        raise usage("--document @ names no file", "write the file's name behind it: --document @policy.json")
+        raise usage("--document @: file name missing", "add the file name: --document @policy.json")
     shown = safe(path, 200)
     try:
         descriptor = os.open(os.path.expanduser(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
         raise usage(f"--document: {shown} cannot be read: {(error.strerror or 'no such file').lower()}") from error
     except ValueError as error:
-        raise usage(f"--document: {shown} is no file name") from error
+        raise usage(f"--document: {shown} is not a valid file name") from error
     mode = os.fstat(descriptor).st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
         os.close(descriptor)
@@ -136,7 +136,7 @@ def _from_pipe(descriptor: int, shown: str) -> bytes:
     data = b""
     while len(data) <= MOST_BYTES:
         if not select([descriptor], [], [], SILENT_SECONDS)[0]:
-            raise usage(f"--document: {shown} is a pipe, and nobody has written into it for {SILENT_SECONDS:.0f} s")
+            raise usage(f"--document: {shown} is a pipe without data for {SILENT_SECONDS:.0f} s")
         part = os.read(descriptor, MOST_BYTES)
         if not part:
             break
@@ -154,7 +154,7 @@ def _is_file(value: str) -> bool:
 
 def _bounded(data: bytes, source: str) -> bytes:
     if len(data) > MOST_BYTES:
-        raise usage(f"{source} is longer than 1 MiB; no policy document is")
+        raise usage(f"{source} is larger than 1 MiB, the maximum of a policy document")
     return data
 
 

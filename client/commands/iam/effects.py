@@ -14,7 +14,9 @@ from client.transport.call import Call
 from client.transport.responses import predicted_error
 
 DRY_RUN = click.Option(
-    ["--dry-run"], is_flag=True, help="Say what keys and identities would gain and lose; change nothing (frost)."
+    ["--dry-run"],
+    is_flag=True,
+    help="Show the operations that keys and identities would gain and lose, without changing anything.",
 )
 WIDE = 5
 """From this number of affected keys and identities, a deletion is confirmed by typing the name."""
@@ -28,7 +30,7 @@ _CHANGES = (
     ("conditionsChanged", "has {} under other conditions"),
 )
 """Most important first."""
-_NOBODY = "no key and no identity gains or loses anything by it"
+_NOBODY = "no key or identity gains or loses an operation"
 
 
 def preview(run: Invocation, calls: Callable[[str], Call[object]]) -> Mapping[str, Any] | FrostError:
@@ -55,9 +57,9 @@ def confirm_deletion(
     Raises:
         FrostError: The user did not confirm, or the platform would refuse the deletion.
     """
-    run.talk.say(f"{what}: with it go {beside}")
+    run.talk.say(f"{what} has {beside}, which are deleted too")
     if isinstance(preview, FrostError):
-        run.talk.say(f"its effect is not shown: {preview.message}")
+        run.talk.say(f"its effect is unknown: {preview.message}")
         wide = True
     else:
         found = _concerned(preview)
@@ -101,7 +103,7 @@ def told(run: Invocation, preview: Mapping[str, Any]) -> None:
 def noted(run: Invocation, preview: Mapping[str, Any] | FrostError) -> None:
     """Print the effects of a completed change as notes."""
     if isinstance(preview, FrostError):
-        run.output.note(f"its effect is not shown: {preview.message}")
+        run.output.note(f"its effect is unknown: {preview.message}")
         return
     for line in lines(_concerned(preview)) or [_NOBODY]:
         run.output.note(line)
@@ -135,9 +137,9 @@ def _falls_silent(one: Mapping[str, Any]) -> bool:
 
 def _effects(one: Mapping[str, Any]) -> Iterator[str]:
     if _falls_silent(one):
-        yield "has no grant left, its next request is denied"
+        yield "has no permission left; its next request is denied"
     if one.get("type") == "api_key" and one.get("policiesBefore") and not one.get("policiesAfter"):
-        yield "is back to its scopes and its creator's rights"
+        yield "is limited only by its scopes and its creator's permissions"
     for names, words in _CHANGES:
         if count := one.get(f"{names}Count"):
             yield f"{words.format(counted(count, 'operation'))}: {_first(count, one.get(names) or ())}"

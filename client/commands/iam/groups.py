@@ -17,14 +17,14 @@ from client.text import safe
 
 group = Group(
     "group",
-    {"member": Lazy("client.commands.iam.members:member", "The members of a group.", ("members",))},
-    help="Groups of API keys and workload identities.",
+    {"member": Lazy("client.commands.iam.members:member", "Manage the members of a group.", ("members",))},
+    help="Manage groups of API keys and workload identities.",
     person=True,
 )
 
 ID = click.Argument(["group_id"], metavar="GROUP_ID", callback=an_id, shell_complete=group_ids)
 _MAX_NAMED_MEMBERS = 10
-DESCRIPTION = "What it is for, up to 1,024 characters."
+DESCRIPTION = "Description, up to 1,024 characters."
 
 
 @group.leaf(
@@ -34,7 +34,7 @@ DESCRIPTION = "What it is for, up to 1,024 characters."
     examples=('frost iam group create --name ops --description "on call"',),
 )
 def create(run: Invocation, name: str, description: str | None) -> None:
-    """Create a group, empty at first."""
+    """Create an empty group."""
     name = checked(name)
     with naming_flag("name", "--name"), naming_flag("description", "--description"):
         made = run.call_for_tenant(lambda tenant: groups.create(tenant, name, description or ""))
@@ -43,10 +43,10 @@ def create(run: Invocation, name: str, description: str | None) -> None:
 
 @group.leaf("get", ID, examples=("frost iam group get GROUP_ID -o json",))
 def get(run: Invocation, group_id: str) -> None:
-    """Show one group with its members.
+    """Show a group and its members.
 
-    The table names the first members; -o json and -o yaml have up to 200 as type and id. `frost iam group member list`
-    lists all of them.
+    The table shows the first members; -o json and -o yaml have up to 200 as type and id. `frost iam group member
+    list` lists all of them.
     """
     with missing(run, ("group", group_id)):
         found = run.call_for_tenant(lambda tenant: groups.get(tenant, group_id))
@@ -76,7 +76,7 @@ def _all_members(run: Invocation, group_id: str) -> str:
 
 @group.leaf("list", *paging.FLAGS, examples=("frost iam group list", "frost iam group list --all -o json"))
 def list_(run: Invocation, limit: int | None, cursor: str | None, everything: bool) -> None:
-    """List the tenant's groups, in the order they were made."""
+    """List the tenant's groups, oldest first."""
     paging.listed(
         run,
         iam.GROUP,
@@ -96,7 +96,10 @@ def list_(run: Invocation, limit: int | None, cursor: str | None, everything: bo
     examples=("frost iam group update GROUP_ID --name operations",),
 )
 def update(run: Invocation, group_id: str, name: str | None, description: str | None, if_version: int | None) -> None:
-    """Change a group's name or description; what is not given stays."""
+    """Change a group's name or description.
+
+    Omitted values do not change.
+    """
     if name is None and description is None:
         raise usage("nothing to change (frost iam group update)", "give --name or --description")
     name = None if name is None else checked(name)
@@ -106,7 +109,7 @@ def update(run: Invocation, group_id: str, name: str | None, description: str | 
         )
     run.output.record(iam.GROUP, made.record)
     if not made.changed:
-        run.output.note("nothing changed: it is like that already")
+        run.output.note("nothing changed: same values")
 
 
 @group.leaf(
@@ -117,9 +120,10 @@ def update(run: Invocation, group_id: str, name: str | None, description: str | 
     examples=("frost iam group delete GROUP_ID", "frost iam group delete GROUP_ID --dry-run"),
 )
 def delete(run: Invocation, group_id: str, force: bool, dry_run: bool) -> None:
-    """Delete a group, its membership and its policy attachments.
+    """Delete a group, its memberships and policy attachments.
 
-    Its members and the policies stay. What the members gain and lose by it is said before you are asked.
+    Members and policies are not deleted. The operations that members gain and lose are shown before the
+    confirmation.
     """
     version = None
     with missing(run, ("group", group_id)):
@@ -134,7 +138,7 @@ def delete(run: Invocation, group_id: str, force: bool, dry_run: bool) -> None:
 
 def _confirmed(run: Invocation, group_id: str) -> int:
     """Ask for confirmation. Return the version shown, so that only this version is deleted."""
-    output.needs_terminal("this deletes a group", "--force does it without a question")
+    output.needs_terminal("this deletes a group", "use --force to skip the confirmation")
     found = run.call_for_tenant(lambda tenant: groups.get(tenant, group_id))
     preview = effects.preview(run, lambda tenant: analysis.preview(tenant, "deleteGroup", groupId=group_id))
     members, attached = found["memberCount"], found["policyCount"]

@@ -9,7 +9,7 @@ from client.commands.ids import MEMBER_TYPES, missing, pair
 from client.commands.invocation import Invocation
 from client.tables import iam
 
-member = Group("member", help="The members of a group.")
+member = Group("member", help="Manage the members of a group.")
 
 
 @member.leaf(
@@ -20,7 +20,10 @@ member = Group("member", help="The members of a group.")
     examples=("frost iam group member add GROUP_ID --type api_key --id KEY_ID",),
 )
 def add(run: Invocation, group_id: str, kind: str, identifier: str, dry_run: bool) -> None:
-    """Add a key or an identity; the group's policies count from its next request on."""
+    """Add an API key or a workload identity to a group.
+
+    The group's policies apply from the member's next request on.
+    """
     with missing(run, ("group", group_id), (kind, identifier)):
         if dry_run:
             effects.dry_run(run, "addMember", groupId=group_id, principalType=kind, principalId=identifier)
@@ -54,8 +57,11 @@ def list_(run: Invocation, group_id: str, limit: int | None, cursor: str | None,
     examples=("frost iam group member remove GROUP_ID --type api_key --id KEY_ID",),
 )
 def remove(run: Invocation, group_id: str, kind: str, identifier: str, dry_run: bool) -> None:
-    """Remove a key or an identity; from its next request on, the group's policies no longer count for it."""
-    unrelated = f"{kind} {identifier} is no member of group {group_id}"
+    """Remove an API key or a workload identity from a group.
+
+    The group's policies no longer apply from the member's next request on.
+    """
+    unrelated = f"{kind} {identifier} is not a member of group {group_id}"
     see = f"frost iam group member list {group_id}"
     with missing(run, ("group", group_id), (kind, identifier), unrelated=unrelated, see=see):
         if dry_run:

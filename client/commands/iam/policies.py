@@ -26,17 +26,16 @@ policy = Group(
     {
         "attach": Lazy(f"{_ATTACH}:attach", "Attach a policy to a key, an identity or a group."),
         "detach": Lazy(f"{_ATTACH}:detach", "Detach a policy from a key, an identity or a group."),
-        "attachments": Lazy(f"{_ATTACH}:attachments", "List what a policy is attached to."),
+        "attachments": Lazy(f"{_ATTACH}:attachments", "List the attachments of a policy."),
         "check": Lazy(
             "client.commands.iam.simulate:check",
-            "Check a document as saving it would, without saving it.",
-            ours=True,
+            "Check a policy document without saving it.",
         ),
-        "history": Lazy(f"{_HISTORY}:history", "List what a policy was, newest first.", ours=True),
-        "diff": Lazy(f"{_HISTORY}:diff", "Compare two versions, as text and in effect.", ours=True),
-        "rollback": Lazy(f"{_HISTORY}:rollback", "Take the document of an earlier version back.", ours=True),
+        "history": Lazy(f"{_HISTORY}:history", "List the versions of a policy, newest first."),
+        "diff": Lazy(f"{_HISTORY}:diff", "Compare two versions of a policy, as text and by effect."),
+        "rollback": Lazy(f"{_HISTORY}:rollback", "Restore the document of an earlier version."),
     },
-    help="Access policies and their attachments.",
+    help="Manage access policies and their attachments.",
     person=True,
 )
 
@@ -49,19 +48,19 @@ ID = click.Argument(["policy_id"], metavar="POLICY_ID", callback=an_id, shell_co
         ["--name"],
         required=True,
         metavar="NAME",
-        help="1 to 128 characters; one that is taken brings a warning.",
+        help="1 to 128 characters; a name in use causes a warning.",
     ),
     document.flag(required=True),
-    click.Option(["--description"], metavar="TEXT", help="What it is for, up to 1,024 characters."),
+    click.Option(["--description"], metavar="TEXT", help="Description, up to 1,024 characters."),
     examples=(
         "frost iam policy create --name readers --document @readers.json",
         "generate | frost iam policy create --name generated --document -",
     ),
 )
 def create(run: Invocation, name: str, document_: str, description: str | None) -> None:
-    """Create a policy, within what you hold yourself.
+    """Create a policy within your own permissions.
 
-    A document that would grant more is refused with examples of what it would.
+    A document that grants more is refused, with counterexamples.
     """
     name = checked(name)
     draft = document.given(run, document_)
@@ -82,20 +81,18 @@ def _warn_of_namesakes(run: Invocation, made: dict[str, Any]) -> None:
         return
     for one in answer["policies"]:
         if one["name"] == made["name"] and one["id"] != made["id"]:
-            run.output.warn(f'policy {one["id"]} is named "{one["name"]}" too')
+            run.output.warn(f'policy {one["id"]} has the name "{one["name"]}" too')
             return
 
 
 @policy.leaf(
     "get",
     ID,
-    click.Option(
-        ["--version", "number"], metavar="N", type=click.IntRange(min=1), help="What it was in this version (frost)."
-    ),
+    click.Option(["--version", "number"], metavar="N", type=click.IntRange(min=1), help="Show this version."),
     examples=("frost iam policy get POLICY_ID", "frost iam policy get POLICY_ID --version 3 -o json"),
 )
 def get(run: Invocation, policy_id: str, number: int | None) -> None:
-    """Show one policy with its document."""
+    """Show a policy and its document."""
     if number is None:
         with missing(run, ("policy", policy_id)):
             shown(run, iam.POLICY, run.call_for_tenant(lambda tenant: policies.get(tenant, policy_id)))
@@ -107,7 +104,7 @@ def get(run: Invocation, policy_id: str, number: int | None) -> None:
 
 @policy.leaf("list", *paging.FLAGS, examples=("frost iam policy list", "frost iam policy list --all -o wide"))
 def list_(run: Invocation, limit: int | None, cursor: str | None, everything: bool) -> None:
-    """List the tenant's policies, in the order they were made."""
+    """List the tenant's policies, oldest first."""
     paging.listed(
         run,
         iam.POLICY,
@@ -141,9 +138,10 @@ def update(
     if_version: int | None,
     dry_run: bool,
 ) -> None:
-    """Change a policy; what is not given stays.
+    """Change a policy.
 
-    A new document makes you its author: it must stay within what you hold. The former ones are kept.
+    Omitted values do not change. A new document makes you its author: it must stay within your own permissions.
+    Earlier versions are kept.
     """
     if name is None and description is None and document_ is None:
         raise usage("nothing to change (frost iam policy update)", "give --name, --description or --document")
@@ -162,7 +160,7 @@ def update(
             )
     run.output.record(iam.POLICY, made.record)
     if not made.changed:
-        run.output.note("nothing changed: it is like that already")
+        run.output.note("nothing changed: same values")
     elif name is not None:
         _warn_of_namesakes(run, made.record)
 
@@ -171,7 +169,7 @@ def _update_played(run: Invocation, policy_id: str, text: str | None, if_version
     """Print the effect of an update. A new name or description has none."""
     now = run.call_for_tenant(lambda tenant: policies.get(tenant, policy_id))["version"]
     if if_version not in (None, now):
-        run.output.warn(f"it is version {now} by now: with --if-version {if_version} the change would be refused")
+        run.output.warn(f"the current version is {now}: with --if-version {if_version} the change would be refused")
     if text is None:
         effects.told(run, {"principals": []})
     else:
@@ -188,7 +186,7 @@ def _update_played(run: Invocation, policy_id: str, text: str | None, if_version
 def delete(run: Invocation, policy_id: str, force: bool, dry_run: bool) -> None:
     """Delete a policy, its attachments and its history.
 
-    What keys and identities gain and lose by it is said before you are asked.
+    The operations that keys and identities gain and lose are shown before the confirmation.
     """
     version = None
     with missing(run, ("policy", policy_id)):
@@ -203,7 +201,7 @@ def delete(run: Invocation, policy_id: str, force: bool, dry_run: bool) -> None:
 
 def _confirmed(run: Invocation, policy_id: str) -> int:
     """Ask for confirmation. Return the version shown, so that only this version is deleted."""
-    output.needs_terminal("this deletes a policy", "--force does it without a question")
+    output.needs_terminal("this deletes a policy", "use --force to skip the confirmation")
     found = run.call_for_tenant(lambda tenant: policies.get(tenant, policy_id))
     preview = effects.preview(run, lambda tenant: analysis.preview(tenant, "deletePolicy", policyId=policy_id))
     beside = (
@@ -230,8 +228,8 @@ def shown(run: Invocation, kind: Kind, found: dict[str, Any]) -> None:
 def attach(run: Invocation, policy_id: str, kind: str, identifier: str, dry_run: bool) -> None:
     """Attach a policy to a key, an identity or a group.
 
-    It counts from their next request on. A key with a policy may do only what its scopes, its creator and its
-    policies all allow.
+    The policy applies from their next request on. A key with policies may perform only operations that its scopes,
+    its creator and its policies all allow.
     """
     with missing(run, ("policy", policy_id), (kind, identifier)):
         if dry_run:
@@ -254,7 +252,7 @@ def attach(run: Invocation, policy_id: str, kind: str, identifier: str, dry_run:
 def detach(run: Invocation, policy_id: str, kind: str, identifier: str, dry_run: bool) -> None:
     """Detach a policy from a key, an identity or a group.
 
-    It no longer counts from their next request on.
+    The policy no longer applies from their next request on.
     """
     unrelated = f"policy {policy_id} is not attached to {kind} {identifier}"
     see = f"frost iam policy attachments {policy_id}"
@@ -285,9 +283,9 @@ def attachments(
     kind: str | None,
     identifier: str | None,
 ) -> None:
-    """List what a policy is attached to.
+    """List the attachments of a policy.
 
-    --type and --id together ask for one.
+    --type and --id together select one attachment.
     """
     attachee = None
     if kind is not None and identifier is not None:

@@ -10,21 +10,21 @@ from client.errors import usage
 from client.text import safe
 
 FLAGS: tuple[click.Option, ...] = (
-    click.Option(["--region"], metavar="REGION", help="Region of the request, also for an open region of the target."),
+    click.Option(["--region"], metavar="REGION", help="Region of the request, also if the target's region is *."),
     click.Option(
         ["--request-tag"],
         multiple=True,
         metavar="KEY=VALUE,…",
-        help='Tags on the request; "" means it has none. Not given: unknown.',
+        help='Tags on the request; "" for no tags. Unknown if omitted.',
     ),
     click.Option(
         ["--resource-tag"],
         multiple=True,
         metavar="KEY=VALUE,…",
-        help='Tags on the resource; "" means it has none. Not given: unknown.',
+        help='Tags on the resource; "" for no tags. Unknown if omitted.',
     ),
-    click.Option(["--source-ip"], metavar="ADDRESS", help="Address the request comes from."),
-    click.Option(["--time"], metavar="TIME", help="When it is made, RFC 3339; default now (frost)."),
+    click.Option(["--source-ip"], metavar="ADDRESS", help="Source address of the request."),
+    click.Option(["--time"], metavar="TIME", help="Time of the request, RFC 3339; default now."),
 )
 
 
@@ -85,7 +85,7 @@ def _tags(given: Sequence[str], flag: str) -> dict[str, str] | None:
     for pair in ",".join(given).split(","):
         key, equals, value = pair.partition("=")
         if not equals or not key:
-            raise usage(f"{flag} takes key=value, not {safe(pair, 60)!r}", f'{flag} "" says that there are no tags')
+            raise usage(f"{flag} takes key=value, not {safe(pair, 60)!r}", f'use {flag} "" for no tags')
         if key in found:
             raise usage(f"{flag}: {safe(key, 60)} is given twice")
         found[key] = value
@@ -110,5 +110,5 @@ def _instant(value: str | None) -> str | None:
     from client.tables.columns import parse_time
 
     if "T" not in value.upper() or parse_time(value) is None:
-        raise usage(f"--time takes an RFC 3339 time with a zone, not {safe(value, 60)!r}", "like 2026-03-01T09:00:00Z")
+        raise usage(f"--time takes an RFC 3339 time with a zone, not {safe(value, 60)!r}", "as in 2026-03-01T09:00:00Z")
     return value

@@ -21,7 +21,7 @@ from client.texts.refusals import example_lines
 _FAILED = {
     "operations": "it does not name the operation",
     "targets": "its targets do not cover this one",
-    "author": "you do not hold this yourself",
+    "author": "you do not have this permission",
 }
 _UNSURE = {**_FAILED, "targets": "its targets may or may not cover this one"}
 _TRUTH = {"true": "yes", "false": "no", "unknown": "unknown"}
@@ -87,12 +87,14 @@ TRACE = Kind("rule", "rules", "index", _TRACE, {}, "name")
     click.Option(
         ["--principal-type"],
         type=click.Choice(PRINCIPAL_TYPES),
-        help=f"Type of who asks: {', '.join(PRINCIPAL_TYPES)}.",
+        help=f"Type of the principal: {', '.join(PRINCIPAL_TYPES)}.",
     ),
     *request_options.FLAGS,
-    click.Option(["--tenant"], metavar="TENANT", help="Tenant of the request; the one to work in is the selected one."),
-    click.Option(["--as-author"], is_flag=True, help="Only what you hold yourself counts (frost)."),
-    click.Option(["--fail-on-deny"], is_flag=True, help="Exit 1 when it is denied (frost)."),
+    click.Option(
+        ["--tenant"], metavar="TENANT", help="Tenant of the request; the tenant to operate on is the selected one."
+    ),
+    click.Option(["--as-author"], is_flag=True, help="Limit the decision to your own permissions."),
+    click.Option(["--fail-on-deny"], is_flag=True, help="Exit with code 1 if the request is denied."),
     person=True,
     examples=(
         "frost iam simulate --document @p.json --operation compute:instances:delete --target '*'",
@@ -110,10 +112,10 @@ def simulate(
     fail_on_deny: bool,
     **facts: Any,
 ) -> None:
-    """Try a policy document on a request.
+    """Test a policy document against a request.
 
-    It tells allowed or denied, by which rule, and why; nothing is stored or enforced. What is not given of the
-    request is unknown: a rule that needs it does not allow, and does deny. Both verdicts exit 0.
+    Prints allowed or denied and the deciding rule. Nothing is stored or enforced. Omitted facts are unknown: an
+    allow rule that needs one does not match, a deny rule does. Both decisions exit with code 0.
     """
     operation, target = request_options.operation(operation), request_options.target(target)
     known = request_options.facts(principalType=principal_type, tenant=text_of(tenant, "--tenant"), **facts)
@@ -130,7 +132,7 @@ def simulate(
         run.output.records(TRACE, answer["rules"])
     draft.warn(run, answer.get("warnings", ()))
     if not as_author:
-        run.output.note("what you hold yourself was not asked; --as-author counts only that")
+        run.output.note("your own permissions were not considered; add --as-author to limit the decision to them")
     if fail_on_deny and answer["decision"] != "allowed":
         from click.exceptions import Exit as End
 
@@ -144,7 +146,7 @@ def verdict_lines(answer: Mapping[str, Any], operation: str, target: str) -> Ite
     if missing := _missing(answer.get("missing") or ()):
         yield f"  not known: {missing}"
     if answer.get("decision") != "allowed" and answer.get("someTarget"):
-        yield "  on some single target it would be allowed; name one with --target frn:…"
+        yield "  it is allowed on some targets; name one with --target frn:…"
 
 
 def _because(answer: Mapping[str, Any]) -> str:
@@ -158,7 +160,7 @@ def _because(answer: Mapping[str, Any]) -> str:
             unsure = any(
                 one["index"] == deciding.get("index") and one.get("result") == "unknown" for one in answer["rules"]
             )
-            because = ", as it cannot be ruled out" if unsure else ""
+            because = ", because it may match" if unsure else ""
             return f"{rule} denies it{because}"
         return f"{rule} allows it, and no rule denies it"
     if not isinstance(nearest, Mapping):
@@ -166,31 +168,31 @@ def _because(answer: Mapping[str, Any]) -> str:
     rule = rule_text(nearest.get("index"), nearest.get("name"))
     failed = str(nearest.get("failed"))
     if reason == "unknown_context":
-        return f"too little is known for {rule}: {_UNSURE.get(failed, f'{failed} is not known to hold')}"
+        return f"not enough facts for {rule}: {_UNSURE.get(failed, f'{failed} is not known to hold')}"
     return f"no rule matched; nearest is {rule}: {_FAILED.get(failed, f'{failed} does not hold')}"
 
 
 def _missing(missing: Sequence[Mapping[str, Any]]) -> str:
-    return ", ".join(f"{one.get('key')} (say it with {one.get('flag')})" for one in missing)
+    return ", ".join(f"{one.get('key')} (set it with {one.get('flag')})" for one in missing)
 
 
 _ANSWERS = {
-    "within": "within your rights: you could save it",
-    "beyond": "beyond your rights: it would grant what you do not hold",
-    "undecided": "too entangled to be compared with your rights: it would be refused",
+    "within": "within your own permissions: you may save it",
+    "beyond": "grants more than you have: saving would be refused",
+    "undecided": "too complex to compare with your permissions: saving would be refused",
 }
 
 
 @leaf(
     "check",
     document.flag(required=True),
-    ours=True,
     examples=("frost iam policy check --document @readers.json",),
 )
 def check(run: Invocation, document_: str) -> None:
-    """Check a document as saving it would, without saving it.
+    """Check a policy document without saving it.
 
-    It exits as saving it would: 0 when you could, 4 when it would grant more than you hold, 2 when it is no policy.
+    The exit code is that of saving it: 0 if you may save it, 4 if it grants more than your own permissions, 2 if it
+    is not a valid policy.
     """
     from click.exceptions import Exit as End
 

@@ -1,4 +1,4 @@
-"""`frost iam policy history|diff|rollback` (ours)."""
+"""`frost iam policy history|diff|rollback`."""
 
 from typing import Any
 
@@ -20,11 +20,11 @@ from client.texts.effects import UNDER, changes
 _NUMBER = click.IntRange(min=1)
 
 
-@leaf("history", ID, *paging.FLAGS, ours=True, examples=("frost iam policy history POLICY_ID",))
+@leaf("history", ID, *paging.FLAGS, examples=("frost iam policy history POLICY_ID",))
 def history(run: Invocation, policy_id: str, limit: int | None, cursor: str | None, everything: bool) -> None:
-    """List what a policy was, newest first.
+    """List the versions of a policy, newest first.
 
-    Each version says who changed what, and when.
+    Shows who changed each version, and when.
     """
     with missing(run, ("policy", policy_id)):
         paging.listed(
@@ -40,17 +40,17 @@ def history(run: Invocation, policy_id: str, limit: int | None, cursor: str | No
 @leaf(
     "rollback",
     ID,
-    click.Option(["--version", "number"], required=True, type=_NUMBER, metavar="N", help="The version to take back."),
+    click.Option(["--version", "number"], required=True, type=_NUMBER, metavar="N", help="Version to restore."),
     effects.DRY_RUN,
-    ours=True,
     examples=("frost iam policy rollback POLICY_ID --version 3",),
 )
 def rollback(run: Invocation, policy_id: str, number: int, dry_run: bool) -> None:
-    """Take the document of an earlier version back.
+    """Restore the document of an earlier version.
 
-    It becomes the newest version; name and description stay.
+    The document becomes the newest version. Name and description do not change.
 
-    You become its author: it must stay within what you hold. Nothing is lost, so there is no question.
+    You become the author of the version: it must stay within your own permissions. There is no confirmation, as all
+    versions are kept.
     """
     text = json_text(_version(run, policy_id, number)["document"])
     if dry_run:
@@ -63,7 +63,7 @@ def rollback(run: Invocation, policy_id: str, number: int, dry_run: bool) -> Non
         made = run.change_for_tenant(lambda tenant: policies.roll_back(tenant, policy_id, number))
     run.output.record(iam.POLICY, made.record)
     if not made.changed:
-        run.output.note(f"nothing changed: its document is that of version {number} already")
+        run.output.note(f"nothing changed: the document is the same as in version {number}")
     else:
         effects.noted(run, preview)
 
@@ -71,16 +71,15 @@ def rollback(run: Invocation, policy_id: str, number: int, dry_run: bool) -> Non
 @leaf(
     "diff",
     ID,
-    click.Option(["--from", "first"], type=_NUMBER, metavar="N", help="The older version; default: the one before."),
-    click.Option(["--to", "second"], type=_NUMBER, metavar="N", help="The newer version; default: the newest."),
-    ours=True,
+    click.Option(["--from", "first"], type=_NUMBER, metavar="N", help="Older version; default: the one before --to."),
+    click.Option(["--to", "second"], type=_NUMBER, metavar="N", help="Newer version; default: the latest."),
     examples=("frost iam policy diff POLICY_ID", "frost iam policy diff POLICY_ID --from 2 --to 5"),
 )
 def diff(run: Invocation, policy_id: str, first: int | None, second: int | None) -> None:
-    """Compare two versions, as text and in effect.
+    """Compare two versions of a policy, as text and by effect.
 
-    The effect is told for every target at once and a request of which nothing is known: what only a constraint or
-    a part of the target decides is under conditions, told apart from what is gained and lost for certain.
+    The effect covers all targets at once and a request with unknown facts. Operations that depend on a constraint
+    or on a part of the target are listed as conditional, apart from those gained and lost in any case.
     """
     if second is None:
         with missing(run, ("policy", policy_id)):
@@ -88,7 +87,7 @@ def diff(run: Invocation, policy_id: str, first: int | None, second: int | None)
     if first is None:
         first = second - 1
     if first < 1:
-        raise usage(f"version {second} of policy {policy_id} is its first; there is none before it to compare with")
+        raise usage(f"version {second} of policy {policy_id} is the first; there is no earlier version to compare with")
     newer, older = _version(run, policy_id, second), _version(run, policy_id, first)
     compared = run.call_for_tenant(
         lambda tenant: analysis.coverage(

@@ -1,4 +1,4 @@
-"""`frost platform audit` (ours): verify the local platform's audit log, export its oldest entries and drop them."""
+"""`frost platform audit`: verify the local platform's audit log, export its oldest entries and drop them."""
 
 import os
 from collections.abc import Mapping, Sequence
@@ -19,14 +19,13 @@ from client.text import safe
 
 FILE = click.Argument(["file"], metavar="FILE", type=click.Path())
 
-audit = Group("audit", help="The audit log of the local platform.", ours=True)
+audit = Group("audit", help="Manage the audit log of the local platform.")
 
 
 @audit.leaf(
     "verify",
     click.Option(["--segment"], metavar="FILE", help="Verify exported entries instead of the log."),
     DATA_DIR,
-    ours=True,
     examples=(
         "frost platform audit verify",
         "frost platform audit verify --data-dir /srv/frost -o json",
@@ -34,13 +33,12 @@ audit = Group("audit", help="The audit log of the local platform.", ours=True)
     ),
 )
 def verify(run: Invocation, segment: str | None, data_dir: str | None) -> None:
-    """Check that no entry of the audit log was altered, removed, inserted or moved.
+    """Verify that no entry of the audit log was altered, removed, inserted or moved.
 
-    It ends with 1 and names the first bad entry when the chain is broken. HEAD stands for the whole log: kept somewhere
-    else, it tells later whether the database was put back to an earlier state.
+    Exits with code 1 and names the first bad entry if the chain is broken. HEAD is a digest of the whole log: store
+    it elsewhere to detect later that the database was reset to an earlier state.
 
-    With --segment it checks that exported entries are as the platform exported them, and that the audit log continues
-    them.
+    With --segment, verify that exported entries are unchanged and that the audit log continues them.
     """
     staff = staff_of(data_dir, "frost platform audit verify", starts=True)
     if segment is not None:
@@ -72,32 +70,31 @@ def verify(run: Invocation, segment: str | None, data_dir: str | None) -> None:
     run.output.facts(found, facts)
     if not found["ok"]:
         raise FrostError(
-            f"the audit log is not as it was written: {f'{entry}: ' if entry else ''}{why}",
+            f"the audit log was altered: {f'{entry}: ' if entry else ''}{why}",
             code="AUDIT_BROKEN",
-            hint="what came before it is as it was; compare with a backup before anything is changed",
+            hint="the entries before it are unchanged; compare with a backup before you change anything",
         )
 
 
 @audit.leaf(
     "export",
     FILE,
-    click.Option(["--before"], metavar="WHEN", help="30d, a date (its beginning here) or an RFC 3339 timestamp."),
+    click.Option(["--before"], metavar="WHEN", help="Age (30d), date (its start in local time) or RFC 3339 timestamp."),
     DATA_DIR,
-    ours=True,
     examples=("frost platform audit export audit-2025.jsonl --before 2026-01-01",),
 )
 def export(run: Invocation, file: str, before: str | None, data_dir: str | None) -> None:
-    """Write the oldest entries of the audit log to a file, with a proof of them.
+    """Export the oldest entries of the audit log to a file, with a proof.
 
-    Exported are the entries up to the first that was written at the time of --before or later. The file has an entry a
-    line (JSON Lines); it ends with 1 when there is none. The log is not changed: `frost platform audit drop FILE`
-    removes the entries from it.
+    Exports the entries before the first one that was written at or after --before, one entry per line (JSON Lines).
+    Exits with code 1 if there are none. The log does not change: `frost platform audit drop FILE` removes the
+    entries from it.
     """
-    from client import when
+    from client import times
 
     if before is None:
         raise usage("--before is required (frost platform audit export)")
-    until, path = when.instant_text(before, "--before"), _path(file, "FILE", "export")
+    until, path = times.past_instant_text(before, "--before"), _path(file, "FILE", "export")
     driver = run.driver(staff_of(data_dir, "frost platform audit export", starts=True))
     proofs = list[Mapping[str, Any]]()
     with audit_file.create(path) as out:
@@ -111,8 +108,8 @@ def export(run: Invocation, file: str, before: str | None, data_dir: str | None)
         if not proofs:
             raise FrostError(f"the audit log has no entries before {time_text(until)}", code="NOTHING_TO_EXPORT")
     run.output.done(
-        f"{safe(file, 200)} has {_range(proofs)} of the audit log; they remain there until"
-        " frost platform audit drop removes them",
+        f"{safe(file, 200)} has {_range(proofs)} of the audit log; remove them from the log"
+        " with: frost platform audit drop",
         {"file": path, **_facts(proofs)},
     )
 
@@ -120,17 +117,15 @@ def export(run: Invocation, file: str, before: str | None, data_dir: str | None)
 @audit.leaf(
     "drop",
     FILE,
-    click.Option(["--yes"], is_flag=True, help="Do not ask; required when not reading from a terminal."),
+    click.Option(["--yes"], is_flag=True, help="Do not ask for confirmation; required without a terminal."),
     DATA_DIR,
-    ours=True,
     examples=("frost platform audit drop audit-2025.jsonl --yes",),
 )
 def drop(run: Invocation, file: str, yes: bool, data_dir: str | None) -> None:
     """Remove exported entries from the audit log.
 
-    The file is verified first. Entries before those of the file must have been dropped already. The log states from
-    then on which entries were dropped, and `frost platform audit verify` verifies the rest. Keep the file: it is the
-    only copy.
+    The file is verified first. Entries before those of the file must be dropped already. The log records which
+    entries were dropped, and `frost platform audit verify` verifies the rest. Keep the file: it is the only copy.
     """
     path = _path(file, "FILE", "drop")
     staff = staff_of(data_dir, "frost platform audit drop", starts=True)
@@ -144,7 +139,7 @@ def drop(run: Invocation, file: str, yes: bool, data_dir: str | None) -> None:
             f"Remove {_range(present)} of the audit log, until {time_text(present[-1]['ends'])}?"
             f" {safe(file, 200)} is the only copy then.",
             refused="this removes entries of the audit log",
-            hint="--yes does it without a question",
+            hint="use --yes to skip the confirmation",
         )
     driver = run.driver(staff)
     for proof in present:

@@ -1,4 +1,4 @@
-"""`frost platform backup` and `frost platform restore` (ours): all data of a platform in one file."""
+"""`frost platform backup` and `frost platform restore`: all data of a platform in one file."""
 
 import json
 import os
@@ -19,58 +19,59 @@ from client.text import safe
 
 TAKEN = 75
 FILE = click.Argument(["file"], metavar="FILE", type=click.Path())
-DATABASE = click.Option(["--database"], metavar="URL", help="As the platform is served with; default: its own file.")
+DATABASE = click.Option(
+    ["--database"], metavar="URL", help="Database of the platform; default: the file in the data directory."
+)
 SECRET_FILE = click.Option(
     ["--secret-file"],
     metavar="PATH",
-    help="Secret that the platform is served with; default: in its folder.",
+    help="Secret of the platform; default: in the data directory.",
 )
 VERIFYING_SECRET_FILE = click.Option(
     ["--secret-file"],
     metavar="PATH",
-    help="Secret that the platform is served with; on an empty machine a copy that verifies the seal.",
+    help="Secret of the platform; on a new machine a copy that verifies the seal.",
 )
 
 
 @leaf(
-    "backup", FILE, DATABASE, SECRET_FILE, DATA_DIR, ours=True,
+    "backup", FILE, DATABASE, SECRET_FILE, DATA_DIR,
     examples=(
         "frost platform backup monday.tar",
         "frost platform backup monday.tar --data-dir /srv/frost --database postgresql://db/frost",
     ),
 )  # fmt: skip
 def backup(run: Invocation, file: str, **served: str | None) -> None:
-    """Write all of the platform to one file, while it runs.
+    """Back up the platform to one file while it runs.
 
-    The file holds every tenant, key, session and entry of the audit log as of one moment, and the platform's own keys:
-    it is as secret as they are, and readable to you alone. Nothing is replaced by it.
+    The file contains all tenants, keys, sessions and audit entries of one moment, and the platform's own keys. It
+    is as secret as they are and readable only by you. Existing files are not replaced.
     """
     backup = _service("backup", file, served, "no backup was made")
     run.output.done(
-        f"{safe(file, 200)} holds the platform as it is now ({backup['bytes']:,} bytes); keep it secret", backup
+        f"{safe(file, 200)} contains the platform as of now ({backup['bytes']:,} bytes); keep it secret", backup
     )
 
 
 @leaf(
     "restore",
     FILE,
-    click.Option(["--yes"], is_flag=True, help="Do not ask; required when not reading from a terminal."),
+    click.Option(["--yes"], is_flag=True, help="Do not ask for confirmation; required without a terminal."),
     click.Option(["--trust"], is_flag=True, help="Restore a backup whose seal cannot be verified."),
     DATABASE,
     VERIFYING_SECRET_FILE,
     DATA_DIR,
-    ours=True,
     examples=("frost platform restore monday.tar", "frost platform restore monday.tar --yes"),
 )
 def restore(run: Invocation, file: str, yes: bool, trust: bool, **served: str | None) -> None:
-    """Put the platform back to what a backup holds.
+    """Restore the platform from a backup.
 
-    A backup has a seal, which is verified with the installed secret, or with the one that --secret-file names. Where
-    there is no secret yet, and for a backup of an earlier release without a seal, --trust is needed: then nothing
-    proves who made the file. A wrong seal is always refused.
+    A backup has a seal, which is verified with the installed secret or with --secret-file. Without a secret, and
+    for a backup of an earlier release without a seal, --trust is required: the origin of the file is then not
+    verified. A wrong seal is always refused.
 
-    What was changed since is lost. The platform is stopped for it, and started again when it ran. Keys and sessions of
-    the backup are valid afterwards; who signed in later signs in again.
+    Changes since the backup are lost. A running platform is stopped and started again. Keys and sessions of the
+    backup are valid afterwards; users who signed in later must sign in again.
     """
     refused = f"{safe(file, 200)} cannot be restored"
     # Verify the backup before stopping the platform.
@@ -83,9 +84,9 @@ def restore(run: Invocation, file: str, yes: bool, trust: bool, **served: str | 
         made = time_text(manifest["createdAt"])
         output.confirm(
             run.talk,
-            f"Go back to the backup of {made}, replacing all data of the platform in {safe(where, 200)}?",
+            f"Restore the backup of {made}, replacing all data of the platform in {safe(where, 200)}?",
             refused="this replaces all data of the platform",
-            hint="--yes does it without a question",
+            hint="use --yes to skip the confirmation",
         )
     # A platform served with other flags is stopped by its operator: while it runs, its lock prevents the restore.
     ran = not any(served.values()) and control.stop(os.environ)
@@ -96,9 +97,9 @@ def restore(run: Invocation, file: str, yes: bool, trust: bool, **served: str | 
             from client.platform.process import ensure_running
 
             ensure_running(os.environ)
-    run.output.done(f"the platform is as it was at {time_text(restored['createdAt'])}", restored)
+    run.output.done(f"the platform is restored to its state at {time_text(restored['createdAt'])}", restored)
     if not restored["auditWhole"]:
-        run.output.note("its audit log was not whole already when the backup was made: frost platform audit verify")
+        run.output.note("its audit log was already incomplete in the backup: frost platform audit verify")
 
 
 def _is_empty_machine(served: Mapping[str, str | None]) -> bool:

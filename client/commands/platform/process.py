@@ -16,7 +16,7 @@ from client.platform import control
 from client.platform import reset as platform_reset
 from client.tables import columns
 
-DATA_DIR = click.Option(["--data-dir"], metavar="DIR", help="Where its files are; default $HOME/.cli/platform.")
+DATA_DIR = click.Option(["--data-dir"], metavar="DIR", help="Data directory; default $HOME/.cli/platform.")
 
 
 def staff_of(data_dir: str | None, command: str, *, starts: bool = False) -> Staff:
@@ -42,38 +42,30 @@ platform = Group(
     {
         "operations": Lazy(
             "client.commands.platform.administration:operations",
-            "List the durable operations of the local platform, open ones first.",
-            ours=True,
+            "List the operations of the local platform, open ones first.",
         ),
-        "backup": Lazy(
-            "client.commands.platform.backup:backup", "Write all of the platform to one file, while it runs.", ours=True
-        ),
-        "restore": Lazy(
-            "client.commands.platform.backup:restore", "Put the platform back to what a backup holds.", ours=True
-        ),
-        "audit": Lazy("client.commands.platform.audit:audit", "The audit log of the local platform.", ours=True),
+        "backup": Lazy("client.commands.platform.backup:backup", "Back up the platform to one file while it runs."),
+        "restore": Lazy("client.commands.platform.backup:restore", "Restore the platform from a backup."),
+        "audit": Lazy("client.commands.platform.audit:audit", "Manage the audit log of the local platform."),
         "account": Lazy(
-            "client.commands.platform.administration:account", "Accounts of the local platform.", ours=True
+            "client.commands.platform.administration:account", "Manage the accounts of the local platform."
         ),
-        "review": Lazy(
-            "client.commands.platform.review:review", "Quota requests of organizations, for review.", ours=True
-        ),
+        "review": Lazy("client.commands.platform.review:review", "Review quota requests of organizations."),
     },
-    help="The local platform: its process and its data.",
-    ours=True,
+    help="Manage the local platform: its process and data.",
 )
 
 
 @platform.leaf(
     "status",
     DATA_DIR,
-    ours=True,
     examples=("frost platform status", "frost platform status --data-dir /srv/frost"),
 )
 def status(run: Invocation, data_dir: str | None) -> None:
-    """Show whether the local platform runs, and how.
+    """Show the status of the local platform.
 
-    It is not started by asking; when it does not run, the status is `stopped` and the command succeeds.
+    The command does not start the platform. If the platform does not run, the status is `stopped` and the command
+    succeeds.
     """
     connection = staff_of(data_dir, "frost platform status")
     found: dict[str, Any] = {"status": "stopped", "socket": connection.endpoint.path}
@@ -87,32 +79,33 @@ def status(run: Invocation, data_dir: str | None) -> None:
     ]
     run.output.facts(found, facts)
     if found["status"] == "stopped" and paths.is_own(connection.endpoint, os.environ):
-        run.output.note("it starts with the next command that needs it")
+        run.output.note("it starts with the next command")
 
 
 @platform.leaf(
     "serve",
-    click.Option(["--listen"], metavar="HOST:PORT", help="Answer on TCP as well as on the socket."),
+    click.Option(["--listen"], metavar="HOST:PORT", help="Listen on TCP as well as on the socket."),
     click.Option(
         ["--database"], metavar="URL", help="sqlite:///FILE or postgresql://…; default: a file beside the socket."
     ),
     click.Option(
         ["--secret-file"],
         metavar="PATH",
-        help="The secret that all who share the database share; default: in its files.",
+        help="Secret shared by all processes of the database; default: in the data directory.",
     ),
-    click.Option(["--issuer"], metavar="URL", help="The identity provider whose tokens count; default: local."),
-    click.Option(["--client-id"], metavar="ID", help="Its public client that people sign in as; default: frost-cli."),
-    click.Option(["--audience"], metavar="NAME", help="Whom its tokens must be for; default: frost."),
-    click.Option(["--assume"], metavar="CLAIMS", help="What holds of its tokens unsaid: email_verified, auth_time."),
+    click.Option(["--issuer"], metavar="URL", help="Identity provider that issues tokens; default: local."),
+    click.Option(["--client-id"], metavar="ID", help="Public client of the identity provider; default: frost-cli."),
+    click.Option(["--audience"], metavar="NAME", help="Required audience of tokens; default: frost."),
     click.Option(
-        ["--world"], metavar="NAME", type=click.Choice(WORLDS), help="What a new database holds: demo, empty or large."
+        ["--assume"], metavar="CLAIMS", help="Claims to assume if tokens omit them: email_verified, auth_time."
+    ),
+    click.Option(
+        ["--world"], metavar="NAME", type=click.Choice(WORLDS), help="Content of a new database: demo, empty or large."
     ),
     DATA_DIR,
     click.Option(
-        ["--idle-minutes"], metavar="N", type=click.IntRange(min=0), help="Stop when idle this long; 0 is never."
+        ["--idle-minutes"], metavar="N", type=click.IntRange(min=0), help="Stop after this idle time; 0 means never."
     ),
-    ours=True,
     examples=(
         "frost platform serve",
         "frost platform serve --database postgresql://db/frost --listen 0.0.0.0:8080 --issuer https://id.example.com",
@@ -121,8 +114,8 @@ def status(run: Invocation, data_dir: str | None) -> None:
 def serve(run: Invocation, **given: str | int | None) -> None:
     """Run the platform in the foreground.
 
-    The same program that starts by itself for the local context, also to serve others with a database and an issuer
-    of your own.
+    This is the program that starts on demand for the local context. With a database and an identity provider it
+    serves several users.
     """
     from client.platform.process import service_command
 
@@ -138,11 +131,11 @@ def serve(run: Invocation, **given: str | int | None) -> None:
     os.execv(command[0], command)  # noqa: S606  (no shell, our own interpreter)
 
 
-@platform.leaf("stop", ours=True, examples=("frost platform stop",))
+@platform.leaf("stop", examples=("frost platform stop",))
 def stop(run: Invocation) -> None:
     """Stop the local platform.
 
-    Running operations pause at a step and go on at the next start.
+    Running operations pause at a step and continue at the next start.
     """
     stopped = control.stop(os.environ)
     run.output.done("the platform has stopped" if stopped else "the platform was not running", {"status": "stopped"})
@@ -157,22 +150,21 @@ def stop(run: Invocation) -> None:
         default="demo",
         help="demo (the default), empty or large.",
     ),
-    click.Option(["--yes"], is_flag=True, help="Do not ask; required when not reading from a terminal."),
-    ours=True,
+    click.Option(["--yes"], is_flag=True, help="Do not ask for confirmation; required without a terminal."),
     examples=("frost platform reset --world large --yes",),
 )
 def reset(run: Invocation, world: str, yes: bool) -> None:
-    """Throw away the local platform's data and load a world anew.
+    """Delete all data of the local platform and load a new world.
 
-    Every tenant, key, policy and session of the local platform is lost; the stored session of the local context is
-    forgotten. Other platforms are not touched.
+    All tenants, keys, policies and sessions of the local platform are deleted, and the stored session of the local
+    context is removed. Other platforms do not change.
     """
     if not yes:
         output.confirm(
             run.talk,
             f"Delete all data of the local platform in {paths.data_dir(os.environ)} and load the world {world}?",
             refused="this deletes all data of the local platform",
-            hint="--yes does it without a question",
+            hint="use --yes to skip the confirmation",
         )
     platform_reset.reset(run.config, world, os.environ)
-    run.output.done(f"the local platform holds the world {world} now", {"status": "reset", "world": world})
+    run.output.done(f"the local platform now has the world {world}", {"status": "reset", "world": world})

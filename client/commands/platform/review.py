@@ -1,4 +1,4 @@
-"""`frost platform review` (ours): review quota requests of organizations."""
+"""`frost platform review`: review quota requests of organizations."""
 
 import os
 
@@ -16,11 +16,11 @@ from client.tables.quotas import amount_text
 from client.text import safe
 from client.transport.call import MAX_PAGE_SIZE, cursors, next_cursor
 
-review = Group("review", help="Quota requests of organizations, for review.", ours=True)
+review = Group("review", help="Review quota requests of organizations.")
 ID = click.Argument(
-    ["request_id"], metavar="REQUEST_ID", callback=an_id, help="As the list names it.", shell_complete=review_ids
+    ["request_id"], metavar="REQUEST_ID", callback=an_id, help="Id from the list.", shell_complete=review_ids
 )
-NOTE = click.Option(["--note"], metavar="TEXT", help="What is told to who asked, up to 500 characters.")
+NOTE = click.Option(["--note"], metavar="TEXT", help="Note for the requester, up to 500 characters.")
 STATUSES = ("pending", "approved", "rejected", "all")
 
 
@@ -33,7 +33,6 @@ STATUSES = ("pending", "approved", "rejected", "all")
         metavar="STATUS",
         help="pending (the default), approved, rejected or all.",
     ),
-    ours=True,
     examples=("frost platform review list", "frost platform review list --status all -o wide"),
 )
 def list_(run: Invocation, status: str) -> None:
@@ -54,11 +53,9 @@ def list_(run: Invocation, status: str) -> None:
     run.output.records(quotas.REVIEWED, found)
 
 
-@review.leaf(
-    "approve", ID, NOTE, ours=True, examples=("frost platform review approve 0192f7c1-5a3e-7b60-9d2f-3c5a8e7b1d04",)
-)
+@review.leaf("approve", ID, NOTE, examples=("frost platform review approve 0192f7c1-5a3e-7b60-9d2f-3c5a8e7b1d04",))
 def approve(run: Invocation, request_id: str, note: str | None) -> None:
-    """Approve a request: the organization has the new limit from now on."""
+    """Approve a request. The organization gets the new limit at once."""
     _decide(run, request_id, note, approved=True)
 
 
@@ -67,11 +64,10 @@ def approve(run: Invocation, request_id: str, note: str | None) -> None:
     ID,
     NOTE,
     aliases=("deny",),
-    ours=True,
     examples=('frost platform review reject 0192f7c1-5a3e-7b60-9d2f-3c5a8e7b1d04 --note "not before June"',),
 )
 def reject(run: Invocation, request_id: str, note: str | None) -> None:
-    """Reject a request: the limit stays."""
+    """Reject a request. The limit does not change."""
     _decide(run, request_id, note, approved=False)
 
 
@@ -81,10 +77,10 @@ def _decide(run: Invocation, request_id: str, note: str | None, *, approved: boo
         made = run.driver(Staff(os.environ, starts=True)).ask_json(call)["request"]
     except FrostError as error:
         if error.gone:
-            error.message = f"there is no quota request {safe(request_id, 60)} of an organization"
+            error.message = f"quota request {safe(request_id, 60)} of an organization not found"
             error.hint = "frost platform review list"
         elif error.code == "QUOTA_REQUEST_DECIDED":
-            error.message = f"the request is {safe((error.details or {}).get('status'), 40)} already"
+            error.message = f"the request is already {safe((error.details or {}).get('status'), 40)}"
         raise
     run.output.record(quotas.REVIEWED, made)
     limit = amount_text(made["limit"], made.get("unit"))
@@ -92,4 +88,4 @@ def _decide(run: Invocation, request_id: str, note: str | None, *, approved: boo
     if approved:
         run.output.note(f"{made['resourceType']} of {where} is {limit} now")
     else:
-        run.output.note(f"{made['resourceType']} of {where} stays as it is")
+        run.output.note(f"{made['resourceType']} of {where} does not change")

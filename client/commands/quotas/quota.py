@@ -13,13 +13,13 @@ from client.tables import quotas
 quota = Group(
     "quota",
     {
-        "request": Lazy("client.commands.quotas.request:request", "Request a new limit of a resource type."),
-        "what-if": Lazy(
-            "client.commands.quotas.what_if:what_if", "Say which limit a plan would break first.", ours=True
-        ),
+        "request": Lazy("client.commands.quotas.request:request", "Request a new limit for a resource type."),
+        "what-if": Lazy("client.commands.quotas.what_if:what_if", "Show which limit a plan would exceed first."),
     },
 )
-ORG = click.Option(["--org"], is_flag=True, help="Of the organization that owns the tenant; for signed-in people.")
+ORG = click.Option(
+    ["--org"], is_flag=True, help="Use the organization that owns the tenant; requires an interactive login."
+)
 
 
 @quota.alone(
@@ -32,10 +32,10 @@ ORG = click.Option(["--org"], is_flag=True, help="Of the organization that owns 
     ),
 )
 def show(run: Invocation, org: bool, organization: str | None) -> None:
-    """Show what a tenant uses of what it may, and ask for more.
+    """Show quota usage and request changes.
 
-    An unknown use is shown as —: it is not 0, and the limit still applies. With --org it is what the organization
-    uses, and ALLOCATED is the sum of its tenants' limits. Memory is counted in MB and shown in GB.
+    An unknown use is shown as —: it is not 0, and the limit still applies. With --org, show the use of the
+    organization; ALLOCATED is the sum of its tenants' limits. Memory is counted in MB and shown in GB.
     """
     if org:
         organization_id = quota_options.organization_id(run, organization)
@@ -58,15 +58,15 @@ def show(run: Invocation, org: bool, organization: str | None) -> None:
     ORG,
     *paging.FLAGS,
     BESIDE,
-    ours=True,
     examples=("frost tenant quota requests", "frost tenant quota requests --org -o wide"),
 )
 def requests(
     run: Invocation, org: bool, limit: int | None, cursor: str | None, everything: bool, organization: str | None
 ) -> None:
-    """List what was requested and what was decided, newest first.
+    """List quota requests and decisions, newest first.
 
-    To people the requests of the organization that wait for review are listed too; with --org all of its requests.
+    In an interactive login, the organization's requests in review are listed too; with --org, all requests of the
+    organization.
     """
     if org:
         of = quota_options.organization_id(run, organization)

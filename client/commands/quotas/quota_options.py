@@ -24,10 +24,10 @@ def number(text: str, name: str) -> int:
 
 def reason(text: str) -> str:
     """Return a reason in canonical form. Raises FrostError (exit 2) if it is empty or over 500 characters."""
-    from client.quota_request import kept_reason
+    from client.quota_request import normalize_reason
 
     try:
-        return kept_reason(text)
+        return normalize_reason(text)
     except ValueError as error:
         raise usage(f"--reason: {error} (frost tenant quota request)") from error
 
@@ -49,7 +49,7 @@ def the_quota(found: Sequence[Mapping[str, Any]], resource_type: str) -> Mapping
     near = _nearest(resource_type, known)
     hint = f"did you mean {near}? " if near else ""
     error = usage(
-        f"there is no quota of resource type {safe(resource_type, 60)!r}",
+        f"unknown resource type {safe(resource_type, 60)!r}",
         f"{hint}the types are: {safe(', '.join(known), 2000)}",
         code="UNKNOWN_RESOURCE_TYPE",
     )
@@ -88,9 +88,9 @@ def organization_id(run: Invocation, given: str | None, what: str = "quotas") ->
         if error.code != "INSUFFICIENT_SCOPE":
             raise
         refused = FrostError(
-            f"the {what} of an organization are for signed-in people",
+            f"the {what} of an organization require an interactive login",
             code="SESSION_REQUIRED",
-            hint="sign in as a person: frost login",
+            hint="use an interactive login: frost login",
             exit_code=Exit.NOT_ALLOWED,
         )
         run.point_to_person(refused)

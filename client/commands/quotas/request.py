@@ -24,7 +24,7 @@ from client.text import safe
     click.Argument(
         ["resource_type"],
         metavar="RESOURCE_TYPE",
-        help="As `frost tenant quota -o json` names it.",
+        help="Resource type as in `frost tenant quota -o json`.",
         shell_complete=resource_types,
     ),
     click.Argument(
@@ -32,9 +32,9 @@ from client.text import safe
         metavar="NEW_LIMIT",
         help="The new limit, not an increment: MB for ram, GB for storage, else a count.",
     ),
-    click.Option(["--reason"], required=True, metavar="TEXT", help="What it is for, up to 500 characters."),
-    click.Option(["--org"], is_flag=True, help="For the organization; it waits for review, and needs a person."),
-    click.Option(["--yes"], is_flag=True, help="Needed to lower a tenant's limit."),
+    click.Option(["--reason"], required=True, metavar="TEXT", help="Purpose of the change, up to 500 characters."),
+    click.Option(["--org"], is_flag=True, help="Request for the organization; needs review and an interactive login."),
+    click.Option(["--yes"], is_flag=True, help="Confirm that a tenant's limit is lowered."),
     BESIDE,
     examples=(
         'frost tenant quota request vcpu 40 --reason "launch in May"',
@@ -45,11 +45,11 @@ from client.text import safe
 def request(
     run: Invocation, resource_type: str, new_limit: str, reason: str, org: bool, yes: bool, organization: str | None
 ) -> None:
-    """Request a new limit of a resource type.
+    """Request a new limit for a resource type.
 
-    A tenant's limit is decided at once, up to what it may be raised to without review; a request above that is not
-    sent. With --org it is the organization's limit, which the platform's staff reviews. Lowering a tenant's limit
-    needs --yes.
+    A tenant's limit is decided at once, up to the maximum without review; a request above it is not sent. With
+    --org, request a limit for the organization, which the platform's operator reviews. Lowering a tenant's limit
+    requires --yes.
     """
     wanted = quota_options.number(new_limit, "NEW_LIMIT")
     reason = quota_options.reason(reason)
@@ -109,7 +109,7 @@ def _beyond(quota: Mapping[str, Any], wanted: int, bound: int) -> FrostError:
         f"{quota['resourceType']} may be raised to {_amount(bound, quota)} without review, not to"
         f" {_amount(wanted, quota)}",
         code=calls.BOUND_EXCEEDED,
-        hint="--org requests it for the organization, which is reviewed",
+        hint="request it for the organization with --org; it will be reviewed",
         details={
             "resourceType": quota["resourceType"],
             "limit": wanted,
@@ -132,7 +132,7 @@ def _explained(quota: Mapping[str, Any], wanted: int) -> Iterator[None]:
         if error.code == calls.PENDING and isinstance(details.get("limit"), int):
             asked = _amount(details["limit"], quota)
             error.message = f"request {safe(pending, 60)} for {quota['resourceType']} {asked} is waiting for review"
-            error.hint = "one may wait for each type; frost tenant quota requests shows it"
+            error.hint = "only one request per type can be in review; see: frost tenant quota requests"
         raise
 
 
@@ -150,14 +150,14 @@ def _told(run: Invocation, made: Mapping[str, Any], quota: Mapping[str, Any]) ->
     if status == "approved":
         run.output.note(f"{name} is {after} now, was {before}")
     elif status == "pending":
-        run.output.note(f"{name} {after} waits for review by the platform's staff; frost tenant quota requests --org")
+        run.output.note(f"{name} {after} waits for the platform's operator; frost tenant quota requests --org")
 
 
 def _why_denied(made: Mapping[str, Any], quota: Mapping[str, Any]) -> str:
     """Return the reason of a denial, with amounts in display units."""
     details = made.get("details")
     if not isinstance(details, Mapping) or not isinstance(details.get("used"), int):
-        return safe(made.get("decision") or "no reason was given", 300)
+        return safe(made.get("decision") or "no reason given", 300)
     creating = f", {_amount(details['creating'], quota)} of it being created" if details.get("creating") else ""
     return f"{_amount(details['used'], quota)} in use{creating}"
 

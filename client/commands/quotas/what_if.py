@@ -1,4 +1,4 @@
-"""`frost tenant quota what-if` (ours): the first limit that a plan exceeds, and the requests that it needs."""
+"""`frost tenant quota what-if`: the first limit that a plan exceeds, and the requests that it needs."""
 
 from collections.abc import Sequence
 
@@ -31,18 +31,17 @@ _ANSWERS = {
         metavar="TYPE=N…",
         nargs=-1,
         required=True,
-        help="How many more of a resource type, in its own unit (MB for ram, GB for storage).",
+        help="Amount to add to a resource type, in its unit (MB for ram, GB for storage).",
         shell_complete=planned_types,
     ),
     BESIDE,
-    ours=True,
     examples=("frost tenant quota what-if instance=4 vcpu=16 ram=65536",),
 )
 def what_if(run: Invocation, plan: tuple[str, ...], organization: str | None) -> None:
-    """Say which limit a plan would break first.
+    """Show which limit a plan would exceed first.
 
-    It tells for each type whether the plan fits, and if not, whether the limit may be raised at once, needs the
-    organization's review, or is changed by support only. Nothing is requested.
+    Shows for each type whether the plan fits. If not, shows whether the limit can be raised at once, needs the
+    organization's review, or can be changed only by support. Nothing is requested.
     """
     wanted = _wanted(plan)
     check_within(run, organization)
@@ -77,11 +76,11 @@ def _lines(plan: quota_plan.Plan) -> list[str]:
     if plan.fits:
         lines.append(f"it fits, {plan.times:,} times over" if plan.times else "it fits")
     elif plan.fits is None:
-        lines.append("it fits as far as is known; a limit applies also where the use is unknown")
+        lines.append("it fits as far as the use is known; limits apply to unknown use too")
     else:
         lines.append("it does not fit")
     if plan.first is not None:
-        lines.append(f"the first limit to break is that of {plan.first}")
+        lines.append(f"the first limit to be exceeded is {plan.first}")
     for need in plan.needs:
         if need.answer == quota_plan.AT_ONCE and need.after is not None:
             asked = f"frost tenant quota request {need.resource_type} {need.after} --reason TEXT"
@@ -89,16 +88,16 @@ def _lines(plan: quota_plan.Plan) -> list[str]:
         elif need.answer == quota_plan.REVIEW:
             lines.append(_reviewed(need))
         elif need.answer == quota_plan.SUPPORT:
-            lines.append(f"the limit of {need.resource_type} is changed by support only")
+            lines.append(f"the limit of {need.resource_type} can be changed only by support")
     return lines
 
 
 def _reviewed(need: quota_plan.Need) -> str:
     """Explain why a limit cannot be raised without review, and how to request the organization's limit."""
-    least = need.wanted if need.after is None else need.after
+    least = need.addition if need.after is None else need.after
     short = quantity(max(least - need.limit, 0), need.unit)
     return (
         f"{short} of {need.resource_type} short; {quantity(least, need.unit)} is more than the "
-        f"{quantity(need.requestable, need.unit)} that need no review; for the organization, whose limit is told by "
+        f"{quantity(need.requestable, need.unit)} that need no review; for the organization, whose limit is shown by "
         f"frost tenant quota --org: frost tenant quota request {need.resource_type} NEW_LIMIT --org --reason TEXT"
     )

@@ -229,7 +229,7 @@ def lines(before: str, after: str, effect: Mapping[str, Any], most: int) -> Iter
     else:
         counted = [(f"+{len(found.gained):,} gained", "$text-success")] if found.gained else []
         counted += [(f"−{len(found.lost):,} lost", "$text-error")] if found.lost else []
-        counted += [(f"~{found.words}", "$text-warning")] if found.under else []
+        counted += [(f"~{found.conditional}", "$text-warning")] if found.under else []
         yield Content("  ") + Content(", ").join(Content.styled(*one) for one in counted)
     yield from _named(found.lost, "−", "$text-error", most)
     yield from _named(found.gained, "+", "$text-success", most)

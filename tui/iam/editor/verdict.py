@@ -141,7 +141,7 @@ class Verdict(Widget):
             return Content.styled(cut(given, cells), "$text-muted")
         moved = changes(covered)
         signed = [f"{sign}{len(side)}" for sign, side in (("+", moved.gained), ("−", moved.lost)) if side]
-        changed = " · ".join(filter(None, (" ".join(signed), moved.words)))
+        changed = " · ".join(filter(None, (" ".join(signed), moved.conditional)))
         against = f"{changed} against v{self.version}" if changed else f"the same as v{self.version}"
         if width(f"{given} · {against}") > cells:
             shown = against if width(against) <= cells else changed
