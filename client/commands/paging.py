@@ -16,7 +16,12 @@ PageOf = Callable[[str, int | None, str], Call[object]]
 
 
 FLAGS: tuple[click.Option, ...] = (
-    click.Option(["--limit"], type=Number(1, MAX_PAGE_SIZE), metavar="N", help=f"Items per page, 1 to {MAX_PAGE_SIZE}; default 50."),
+    click.Option(
+        ["--limit"],
+        type=Number(1, MAX_PAGE_SIZE),
+        metavar="N",
+        help=f"Items per page, 1 to {MAX_PAGE_SIZE}; default 50.",
+    ),
     click.Option(["--cursor"], metavar="CURSOR", help="Start after the page with this nextCursor."),
     click.Option(["--all", "everything"], is_flag=True, help="List all pages."),
 )
