@@ -24,7 +24,7 @@ from tui.shell.footer import TooSmall
 from tui.shell.list_screen import ListScreen
 from tui.shell.main_screen import MainScreen
 from tui.shell.navigator import Navigator
-from tui.terminal.textual_patches import DANGEROUS, Covered, Row, Stack, VisibleControls
+from tui.terminal.textual_patches import DANGEROUS, PaintsNothing, Row, Stack, VisibleControls
 from tui.widgets.dialog import Dialog, Sending
 
 PROGRAM = Path(__file__).parent / "hostile_screen.py"
@@ -116,7 +116,7 @@ def painting() -> set[str]:
 
 # List screens are painted by heading, list and details alone; hostile names stand in them in test_groups_screen.py.
 WITHOUT_FOREIGN_TEXT = (
-    Covered,
+    PaintsNothing,
     Row,
     Stack,
     TooSmall,

@@ -12,13 +12,11 @@ from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any
 
 from textual import events, on
-from textual.app import App, ScreenStackError
 from textual.binding import Binding
 from textual.driver import Driver
 from textual.filter import LineFilter
 from textual.notifications import Notification
 from textual.screen import Screen
-from textual.widgets._toast import ToastHolder, ToastRack
 from textual.worker import Worker, WorkerState
 
 from client.errors import Exit, FrostError
@@ -34,7 +32,7 @@ from tui.state.workspace import Workspace
 from tui.terminal import textual_patches, themes
 from tui.terminal.driver import FrostDriver
 from tui.terminal.shutdown import HUNG_UP, Ending, await_threads
-from tui.terminal.textual_patches import VisibleControls
+from tui.terminal.textual_patches import PatchedApp, VisibleControls
 from tui.terminal.type_ahead import TypeAhead
 from tui.widgets.record_table import RecordTable
 
@@ -42,7 +40,7 @@ if TYPE_CHECKING:
     from client.connection import Connection
 
 
-class FrostApp(App[None]):
+class FrostApp(PatchedApp):
     """Full-screen frost on one connection."""
 
     TITLE = "frost"
@@ -100,17 +98,6 @@ class FrostApp(App[None]):
             return
         await super().on_event(event)
 
-    def _fatal_error(self) -> None:
-        """Print a traceback without variables: they may hold keys and tokens."""
-        import rich
-        from rich.segment import Segments
-        from rich.traceback import Traceback
-
-        self.bell()
-        told = Traceback(width=None, suppress=[rich])
-        self._exit_renderables.append(Segments(self.console.render(told, self.console.options)))
-        self._close_messages_no_wait()
-
     # Start and exit
 
     def on_ready(self) -> None:
@@ -137,11 +124,6 @@ class FrostApp(App[None]):
         """End the program: the terminal hung up. The driver calls this from its own thread."""
         if self.ending is not None:
             self.ending.begin(HUNG_UP)
-
-    def let_go(self) -> None:
-        """Discard further output to the terminal. Callable from any thread."""
-        let_go: Callable[[], None] = getattr(self._driver, "let_go", lambda: None)
-        let_go()
 
     async def on_unmount(self) -> None:
         preferences.save(self.state_path, self.remembered)
@@ -175,18 +157,8 @@ class FrostApp(App[None]):
 
     def withdraw(self, stale: Callable[[Notification], bool]) -> None:
         """Remove outdated messages before their timeout."""
-        for notification in [one for one in self._notifications if stale(one)]:
+        for notification in self.withdraw_notifications(stale):
             self._notices.drop(notification.message)
-            self._unnotify(notification)
-
-    def _refresh_notifications(self) -> None:
-        """Remove the toasts of expired messages. Textual removes only their text: it leaked 100 MB in a day of work."""
-        super()._refresh_notifications()
-        with contextlib.suppress(ScreenStackError):
-            told = {ToastRack._toast_id(notification) for notification in self._notifications}
-            for holder in self.screen.query(ToastHolder):
-                if holder.id not in told and holder.is_mounted:
-                    holder.remove()
 
     # Callbacks of the workspace
 
@@ -260,7 +232,7 @@ def start(connection: "Connection", launch: Launch, ending: Ending) -> int:
     threads = ThreadPoolExecutor(thread_name_prefix="frost")
     loop.set_default_executor(threads)
     app.ending = ending
-    ending.attach(lambda code: _tell(loop, app.leave, code), app.let_go)
+    ending.attach(lambda code: _tell(loop, app.leave, code), app.discard_output)
     try:
         app.run(loop=loop)
     finally:

@@ -16,10 +16,10 @@ from tui.shell.list_screen import ListScreen
 from tui.shell.messages import Navigate
 from tui.state.notices import Severity
 from tui.state.workspace import Workspace
-from tui.terminal.textual_patches import Covered, Resting
+from tui.terminal.textual_patches import IgnoresOldSizes, PaintsNothing
 
 
-class Navigator(Resting, Screen[None], Covered):
+class Navigator(IgnoresOldSizes, Screen[None], PaintsNothing):
     """Shows one screen at a time. Screens are mounted on first use and keep their state."""
 
     def __init__(self, workspace: Workspace, keys: Keys) -> None:

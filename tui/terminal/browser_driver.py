@@ -29,7 +29,7 @@ class BrowserDriver(WebDriver):
         os.set_blocking(self.fileno, False)  # this pipe has no other writer
         self._write = partial(self._send)
 
-    def let_go(self) -> None:
+    def discard_output(self) -> None:
         """Discard further output. Callable from any thread."""
         self._gone = True
 

@@ -51,7 +51,7 @@ class Output:
         with contextlib.suppress(OSError):
             self._fileno = os.open(os.ttyname(self._fileno), os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
 
-    def let_go(self) -> None:
+    def discard_output(self) -> None:
         """Discard pending and further output, also of standard output and standard error."""
         if not self.gone:
             self.gone = True
@@ -78,7 +78,7 @@ class Output:
         data = "".join(self._waiting).encode("utf-8", "replace")
         self._waiting.clear()
         if not put(self._fileno, data, lambda: self.gone):
-            self.let_go()
+            self.discard_output()
 
 
 IDLE_SECONDS = 0.1
@@ -136,9 +136,9 @@ class FrostDriver(LinuxDriver):
         self._output = Output(sys.__stderr__)  # type: ignore[arg-type]  # without standard error, no screens are opened
         self._file = cast(TextIOWrapper, self._output)
 
-    def let_go(self) -> None:
+    def discard_output(self) -> None:
         """Discard further output. Callable from any thread."""
-        self._output.let_go()
+        self._output.discard_output()
 
     def write(self, data: str) -> None:
         # After a resume on a lost terminal, the writer thread does not run, and its queue would fill up.

@@ -55,7 +55,7 @@ class Ending:
         """The editor that has the terminal."""
         self._terminal = terminal
         self._leave: Callable[[int], None] | None = None
-        self._let_go: Callable[[], None] = lambda: None
+        self._discard_output: Callable[[], None] = lambda: None
         self._before: list[Any] | None = None
         with contextlib.suppress(termios.error):
             self._before = termios.tcgetattr(terminal)
@@ -72,14 +72,14 @@ class Ending:
         for number in SIGNALS:
             signal.signal(number, self._signalled)
 
-    def attach(self, leave: Callable[[int], None], let_go: Callable[[], None]) -> None:
+    def attach(self, leave: Callable[[int], None], discard_output: Callable[[], None]) -> None:
         """Register the screens.
 
         Args:
             leave: Exits the screens with a code; called in the thread.
-            let_go: Discards further output to the terminal; called in the thread.
+            discard_output: Discards further output to the terminal; called in the thread.
         """
-        self._leave, self._let_go = leave, let_go
+        self._leave, self._discard_output = leave, discard_output
 
     def begin(self, code: int) -> None:
         """Start the shutdown. Callable from any thread and from a signal handler.
@@ -97,13 +97,13 @@ class Ending:
         if self._leave is None:
             os._exit(self.code)
         if self.code == HUNG_UP and self._vanished():
-            self._let_go()
+            self._discard_output()
         self._leave(self.code)
         until = time.monotonic() + ORDERLY_SECONDS
         while time.monotonic() < until:
             self._end_editor()
             time.sleep(0.02)
-        self._let_go()
+        self._discard_output()
         time.sleep(LAST_SECONDS)
         if self._before is not None:
             with contextlib.suppress(termios.error):

@@ -1,23 +1,80 @@
-"""Patches of Textual 8.2: control characters, late resizes, a memory leak of styles, containers painted twice.
+"""Patches of Textual, and the list of its private names that the screens use.
+
+Each entry of `PRIVATE_NAMES` and each class here is for Textual 8.2.8, the newest release. None of the patches is known
+to be unnecessary in a later one. tests/tui/test_textual_patches.py fails if a private name is missing in Textual, is
+used without an entry, or if a patched defect is gone.
 
 Textual passes escape sequences in text to the terminal. Its own sequences are not part of the text of segments, so
 replacing control characters in that text is safe.
 """
 
+import contextlib
 import re
+from collections.abc import Callable
+from typing import NamedTuple
 
-from rich.segment import Segment
+from rich.segment import Segment, Segments
 from textual import events
 from textual._styles_cache import StylesCache
+from textual.app import App, ScreenStackError
 from textual.color import Color
 from textual.containers import Horizontal, Vertical
 from textual.filter import LineFilter
 from textual.geometry import Region
 from textual.message_pump import MessagePump
+from textual.notifications import Notification
 from textual.strip import Strip
 from textual.widget import Widget
+from textual.widgets._toast import ToastHolder, ToastRack
 
 from client.text import safe
+
+
+class PrivateName(NamedTuple):
+    """A private name of Textual that the screens use."""
+
+    owner: str
+    """The class or module that defines it, as `module:Class`."""
+    name: str
+    reason: str
+
+
+PRIVATE_NAMES = (
+    PrivateName("textual.app:App", "_fatal_error", "prints local variables, which may hold secrets"),
+    PrivateName("textual.app:App", "_exit_renderables", "prints after the screens are closed"),
+    PrivateName("textual.app:App", "_close_messages_no_wait", "closes the application after a fatal error"),
+    PrivateName("textual.app:App", "_refresh_notifications", "leaves the holder of a withdrawn toast mounted"),
+    PrivateName("textual.app:App", "_notifications", "has no public list of notifications"),
+    PrivateName("textual.app:App", "_unnotify", "has no public way to remove one notification"),
+    PrivateName("textual.app:App", "_driver", "has no public access to the driver"),
+    PrivateName("textual.widgets._toast:ToastRack", "_toast_id", "names the toast of a notification"),
+    PrivateName("textual.widgets._toast:ToastHolder", "", "holds the toast of a notification"),
+    PrivateName("textual._styles_cache:StylesCache", "get_inner_outer", "keeps removed widgets in a cache"),
+    PrivateName("textual.screen:Screen", "_on_resize", "lays out the screen for sizes that are outdated"),
+    PrivateName("textual._xterm_parser:XTermParser", "", "is needed for an input loop that obeys ESCDELAY"),
+    PrivateName("textual.drivers._byte_stream:ByteStream", "", "reads the packets of a browser tab"),
+    PrivateName("textual.drivers.linux_driver:LinuxDriver", "_debug", "is a parameter of the parser"),
+    PrivateName("textual.drivers.linux_driver:LinuxDriver", "_file", "blocks in a write to a stopped terminal"),
+    PrivateName("textual.drivers.linux_driver:LinuxDriver", "_writer_thread", "may have ended before a write"),
+    PrivateName("textual.drivers.linux_driver:LinuxDriver", "_get_terminal_size", "prefers COLUMNS to the real size"),
+    PrivateName("textual.drivers.web_driver:WebDriver", "_app", "is needed to report the focus of a page"),
+    PrivateName("textual.drivers.web_driver:WebDriver", "_debug", "is a parameter of the parser"),
+    PrivateName("textual.drivers.web_driver:WebDriver", "_on_meta", "handles the other packets of a tab"),
+    PrivateName("textual.drivers.web_driver:WebDriver", "_write", "blocks on a browser that reads no output"),
+    PrivateName("textual.document._document:Location", "", "has no public name of this type"),
+    PrivateName("textual.widgets:TextArea", "_line_cache", "keeps lines painted before a change of the highlights"),
+    PrivateName("textual.widgets:TextArea", "_matching_bracket_location", "has no public name of this property"),
+    PrivateName("textual.widgets:TextArea", "_on_key", "is the handler to override for keys of the editor"),
+    PrivateName("textual.widgets:Input", "_on_key", "is the handler to override for keys of the completion popup"),
+    PrivateName(
+        "textual_serve.app_service:AppService", "_build_environment", "builds the environment of the program of a tab"
+    ),
+    PrivateName("textual_serve.app_service:AppService", "_open_app_process", "starts the program through a shell"),
+    PrivateName("textual_serve.app_service:AppService", "_process", "is the program of the tab"),
+    PrivateName("textual_serve.app_service:AppService", "_stdin", "is the input of the program"),
+    PrivateName("textual_serve.app_service:AppService", "_task", "is the task that reads the output of the program"),
+)
+
 
 # Controls, direction marks and overrides, zero-width characters and line separators.
 DANGEROUS = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
@@ -42,7 +99,7 @@ def sign(match: re.Match[str]) -> str:
     return safe(character)[0] if ord(character) < 0x20 or character == "\x7f" else "�"
 
 
-class Resting(MessagePump):
+class IgnoresOldSizes(MessagePump):
     """Mixin before `Screen`: lays out the screen only for the current size of the terminal.
 
     Textual sends resizes as messages, and a layout sends another one. Two different sizes in the queue caused each
@@ -61,12 +118,47 @@ def fix_style_cache_leak() -> None:
     Textual caches two colours with the instance in the key, which it does not need (the first parameter is called
     `cls`). The cache kept the lines of the last thousand widgets.
     """
-    remembered = StylesCache.__dict__["get_inner_outer"]
-    if not isinstance(remembered, classmethod):
-        StylesCache.get_inner_outer = classmethod(remembered)  # type: ignore[method-assign, assignment]
+    function = StylesCache.__dict__["get_inner_outer"]
+    if not isinstance(function, classmethod):
+        StylesCache.get_inner_outer = classmethod(function)  # type: ignore[method-assign, assignment]
 
 
-class Covered(Widget):
+class PatchedApp(App[None]):
+    """Prints no secrets in a traceback, removes withdrawn toasts with their holders, and can withdraw notifications."""
+
+    def _fatal_error(self) -> None:
+        """Print a traceback without variables: they may hold keys and tokens."""
+        import rich
+        from rich.traceback import Traceback
+
+        self.bell()
+        traceback = Traceback(width=None, suppress=[rich])
+        self._exit_renderables.append(Segments(self.console.render(traceback, self.console.options)))
+        self._close_messages_no_wait()
+
+    def _refresh_notifications(self) -> None:
+        """Remove the holders of withdrawn toasts. Textual removes only the toasts, which leaked 100 MB in a day."""
+        super()._refresh_notifications()
+        with contextlib.suppress(ScreenStackError):
+            current = {ToastRack._toast_id(notification) for notification in self._notifications}
+            for holder in self.screen.query(ToastHolder):
+                if holder.id not in current and holder.is_mounted:
+                    holder.remove()
+
+    def withdraw_notifications(self, stale: Callable[[Notification], bool]) -> list[Notification]:
+        """Remove the notifications that match, before their timeout, and return them."""
+        withdrawn = [notification for notification in self._notifications if stale(notification)]
+        for notification in withdrawn:
+            self._unnotify(notification)
+        return withdrawn
+
+    def discard_output(self) -> None:
+        """Discard further output to the terminal. Callable from any thread."""
+        discard: Callable[[], None] = getattr(self._driver, "discard_output", lambda: None)
+        discard()
+
+
+class PaintsNothing(Widget):
     """Paints one cached blank line. Textual paints every container whole before its children; with four containers
     around a list, that is half of the time of a frame.
 
@@ -77,9 +169,9 @@ class Covered(Widget):
         return [Strip.blank(crop.width, self.rich_style)] * crop.height
 
 
-class Row(Horizontal, Covered):
+class Row(Horizontal, PaintsNothing):
     """A horizontal container."""
 
 
-class Stack(Vertical, Covered):
+class Stack(Vertical, PaintsNothing):
     """A vertical container."""

@@ -19,14 +19,14 @@ from textual.worker import Worker
 
 from client.errors import FrostError
 from client.text import safe
-from tui.terminal.textual_patches import Resting
+from tui.terminal.textual_patches import IgnoresOldSizes
 
 Result = TypeVar("Result")
 
 DEAF_SECONDS = 0.15
 
 
-class Dialog(Resting, ModalScreen[Result]):
+class Dialog(IgnoresOldSizes, ModalScreen[Result]):
     """A framed box in the middle of the screen. `dismiss` passes a value to the caller."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("escape", "cancel", "Cancel", show=False)]

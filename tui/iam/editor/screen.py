@@ -37,7 +37,7 @@ from tui.shell.footer import Footer, Key, TooSmall
 from tui.shell.header import Header, facts
 from tui.state.notices import Severity
 from tui.state.workspace import Workspace
-from tui.terminal.textual_patches import Resting
+from tui.terminal.textual_patches import IgnoresOldSizes
 
 PATIENCE_SECONDS = 0.5
 """Delay before the verdict shows that an evaluation is running."""
@@ -51,7 +51,7 @@ ALWAYS = ("editor.help", "editor.close")
 """Actions that the footer never omits."""
 
 
-class PolicyEditor(Resting, Screen[Saved | None]):
+class PolicyEditor(IgnoresOldSizes, Screen[Saved | None]):
     """Edits a policy. Returns the policy as last saved, or None.
 
     Args:

@@ -1,0 +1,138 @@
+"""The private names of Textual: listed once, present in the installed version, and each patched defect is still there.
+
+If a test of a defect fails, Textual has fixed it: remove the patch.
+"""
+
+import ast
+import importlib
+import inspect
+import pkgutil
+import re
+import textwrap
+from collections.abc import Iterator
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from pkgutil import resolve_name
+from types import ModuleType
+from typing import Any
+
+import pytest
+from textual import _styles_cache
+from textual.app import App, ComposeResult
+from textual.drivers.linux_driver import LinuxDriver
+from textual.screen import Screen
+from textual.widgets import Static
+from textual.widgets._toast import ToastHolder
+
+import tui
+from tui.terminal.textual_patches import PRIVATE_NAMES, PatchedApp, PrivateName, fix_style_cache_leak
+
+
+def ours() -> Iterator[ModuleType]:
+    for module in pkgutil.walk_packages(tui.__path__, "tui."):
+        if module.name != "tui.__main__":
+            yield importlib.import_module(module.name)
+
+
+@cache
+def own_private_names(kind: type) -> set[str]:
+    """Return the private names that a class of Textual defines itself; of another class, none."""
+    if kind.__module__.partition(".")[0] not in ("textual", "textual_serve"):
+        return set()
+    names = (*vars(kind), *re.findall(r"self\.(_\w+)", inspect.getsource(kind)))
+    return {name for name in names if name.startswith("_") and not name.startswith("__")}
+
+
+def private_names(kind: type) -> set[str]:
+    """Return the private names that a class has from Textual."""
+    return set().union(*map(own_private_names, kind.__mro__))
+
+
+def used(module: ModuleType) -> Iterator[str]:
+    """Yield the private names that a module uses: imported ones, and those of the base classes of its classes."""
+    tree = ast.parse(Path(str(module.__file__)).read_text())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("textual") and "._" in str(node.module):
+            yield from (alias.name for alias in node.names)
+    for kind in vars(module).values():
+        if inspect.isclass(kind) and kind.__module__ == module.__name__:
+            names = private_names(kind)
+            for node in ast.walk(ast.parse(textwrap.dedent(inspect.getsource(kind)))):
+                name = getattr(node, "attr", "") or getattr(node, "name", "")
+                own = not isinstance(node, ast.Attribute) or isinstance(node.value, ast.Name | ast.Call)
+                if isinstance(name, str) and own and name in names:
+                    yield name
+
+
+def test_the_list_is_for_the_installed_version() -> None:
+    assert version("textual") == "8.2.8"
+
+
+@pytest.mark.parametrize("private", PRIVATE_NAMES, ids=lambda private: f"{private.owner}.{private.name}")
+def test_a_private_name_exists_in_textual(private: PrivateName) -> None:
+    owner: Any = resolve_name(private.owner)
+    assert not private.name or private.name in private_names(owner) or hasattr(owner, private.name)
+
+
+@cache
+def all_used() -> dict[str, str]:
+    """Return the private names that the screens use, with a module that uses each."""
+    return {name: module.__name__ for module in ours() for name in used(module)}
+
+
+def test_no_private_name_is_used_without_an_entry() -> None:
+    listed = {private.name or private.owner.rpartition(":")[2] for private in PRIVATE_NAMES}
+    listed |= {private.owner.rpartition(":")[2] for private in PRIVATE_NAMES}
+    assert {name: module for name, module in all_used().items() if name not in listed} == {}
+
+
+def test_no_entry_is_unused() -> None:
+    assert {private.name for private in PRIVATE_NAMES} - all_used().keys() - {
+        "",
+        "_toast_id",
+        "get_inner_outer",
+        "_on_resize",
+    } == set()
+
+
+class Plain(App[None]):
+    def compose(self) -> ComposeResult:
+        yield Static("x")
+
+
+class Patched(PatchedApp):
+    def compose(self) -> ComposeResult:
+        yield Static("x")
+
+
+@pytest.mark.parametrize(("kind", "left"), [(Plain, 1), (Patched, 0)])
+async def test_the_holder_of_a_withdrawn_toast_stays_without_the_patch(kind: type[App[None]], left: int) -> None:
+    fix_style_cache_leak()
+    app = kind()
+    async with app.run_test(notifications=True) as pilot:
+        app.notify("withdrawn", timeout=600)
+        await pilot.pause()
+        assert len(app.screen.query(ToastHolder)) == 1
+        app.clear_notifications()
+        await pilot.pause()
+        await pilot.pause()
+        assert len(app.screen.query(ToastHolder)) == left
+
+
+def test_the_style_cache_keeps_the_instance_in_its_key() -> None:
+    source = inspect.getsource(_styles_cache)
+    assert re.search(r"@lru_cache\([^)]*\)\n    def get_inner_outer\(\n?\s*cls\b", source)
+
+
+def test_a_fatal_error_prints_local_variables() -> None:
+    assert "show_locals=True" in inspect.getsource(App._fatal_error)
+
+
+def test_a_screen_lays_itself_out_for_the_size_of_the_event() -> None:
+    assert list(inspect.signature(Screen._on_resize).parameters) == ["self", "event"]
+    assert "event.size" in inspect.getsource(Screen._on_resize)
+
+
+def test_the_driver_prefers_the_environment_to_the_size_of_the_terminal() -> None:
+    assert "shutil.get_terminal_size()" in inspect.getsource(LinuxDriver._get_terminal_size)
