@@ -65,7 +65,7 @@ def test_without_device_codes_the_other_way_is_named(canaille_site: Site) -> Non
 def test_revoke_all_keeps_out_every_token_there_is_and_the_provider_ends_the_rest(
     canaille_site: Site, canaille: Canaille
 ) -> None:
-    """A limit of docs/identity-providers.md: what a refresh token brings later is a new sign-in here, until that ends at canaille."""
+    """docs/identity-providers.md names this limit: a refresh token brings a new sign-in, until it ends at canaille."""
     person = CanaillePerson("priya")
     assert canaille.signs_in(canaille_site, person).code == 0
     first = make_due(canaille_site)
