@@ -164,7 +164,7 @@ def command_of(action: actions.Action) -> str:
         screen=screen,
         subject=ID,
         record=record,
-        context="local",
+        context_name="local",
         tenant=ID,
         tenant_before=ID,
         creatable=(ID,),

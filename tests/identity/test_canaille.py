@@ -36,7 +36,7 @@ def test_login_one_silent_refresh_and_logout(canaille_site: Site, canaille: Cana
         canaille.refreshed(before["refresh_token"])
     result = canaille_site.home.frost("logout")
     assert result.code == 0
-    assert "the identity provider could not revoke the session" in result.err
+    assert "the identity provider could not be told" in result.err
     assert taken(canaille_site, after["access_token"]) == 401
     assert canaille_site.home.frost("whoami").code == 3
     # The same browser again: canaille remembers it, and asks for the password all the same.
@@ -65,7 +65,7 @@ def test_without_device_codes_the_other_way_is_named(canaille_site: Site) -> Non
 def test_revoke_all_keeps_out_every_token_there_is_and_the_provider_ends_the_rest(
     canaille_site: Site, canaille: Canaille
 ) -> None:
-    """A limit of docs/identity-providers.md: changes that a refresh token brings apply at the next sign-in here."""
+    """docs/identity-providers.md names this limit: a refresh token brings a new sign-in, until it ends at canaille."""
     person = CanaillePerson("priya")
     assert canaille.signs_in(canaille_site, person).code == 0
     first = make_due(canaille_site)
@@ -97,6 +97,6 @@ def test_what_it_leaves_unsaid_is_not_guessed(canaille: Canaille, demo_platform:
     with closing(Site(demo_platform, canaille.issuer, *words)) as site, site.somebody():
         result = canaille.signs_in(site, CanaillePerson("astrid"))
         assert result.code == 3
-        assert f"{canaille.issuer} has signed you in, but this platform rejects the session" in result.err
+        assert f"{canaille.issuer} has signed you in, but this platform does not take it" in result.err
         assert "it is no at+jwt, so its auth_time may be its own" in site.log
         assert not site.home.config.is_file() or "work" not in site.home.config.read_text()
