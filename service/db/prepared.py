@@ -19,6 +19,8 @@ S = TypeVar("S", Select[Any], CompoundSelect[Any], Insert, Update, Delete, Retur
 Decoder = Callable[[Any], Any]
 Parameters = Mapping[str, Any]
 _OPTION = "frost_prepared"
+_REQUIRED = object()
+"""In place of the default of a parameter that has none."""
 
 
 class NotPreparedError(Exception):
@@ -47,7 +49,7 @@ class PreparedStatement:
             (
                 name,
                 bind.key,
-                None if bind.required else bind.effective_value,
+                _REQUIRED if bind.required else bind.effective_value,
                 bind.type.dialect_impl(dialect).bind_processor(dialect),
             )
             for name in (compiled.positiontup if compiled.positional else compiled.binds)
@@ -77,7 +79,7 @@ class PreparedStatement:
 
     @staticmethod
     def _value(parameters: Parameters, key: str, default: Any, process: Decoder | None) -> Any:
-        value = parameters[key] if default is None or key in parameters else default
+        value = parameters[key] if default is _REQUIRED or key in parameters else default
         return value if process is None else process(value)
 
     def rows(self, rows: Iterable[Sequence[Any]]) -> list[Any]:
@@ -189,6 +191,9 @@ class PreparedConnection(Connection):
         if ready is None or not self.in_transaction():
             return super().execute(statement, parameters, execution_options=execution_options)
         cursor: Any = None
+        if isinstance(parameters, list) and len(parameters) == 1:
+            # For several rows, psycopg waits three times, to enter and to leave its pipeline mode.
+            parameters = parameters[0]
         is_many = isinstance(parameters, list)
         arguments: Any = (
             [ready.arguments(each) for each in parameters] if is_many else ready.arguments(parameters or {})

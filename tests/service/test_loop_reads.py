@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from sqlalchemy import Connection, bindparam, func, insert, select, text, update
+from sqlalchemy import Connection, String, bindparam, func, insert, literal, select, text, update
 from sqlalchemy.exc import IntegrityError, OperationalError
 
 from client.policy.catalogue import Catalogue
@@ -203,6 +203,13 @@ def test_a_changed_row_is_returned(database: Database, one: dict[str, str]) -> N
         assert update_row(connection, resources, {**key, "tenant_id": "other"}, {"name": "x"}) is None
     with database.read() as connection:
         assert connection.execute(BY_ID, one).one()._asdict() == changed._asdict()
+
+
+def test_a_prepared_statement_uses_the_value_of_a_parameter_that_is_not_given_also_null(database: Database) -> None:
+    nothing, seven = prepared(select(bindparam("value", None, type_=String))), prepared(select(literal(7)))
+    with database.read() as connection:
+        assert (connection.scalar(nothing), connection.scalar(seven)) == (None, 7)
+        assert connection.scalar(nothing, {"value": "given"}) == "given"
 
 
 def test_a_statement_with_a_list_or_a_default_cannot_be_prepared(database: Database) -> None:
