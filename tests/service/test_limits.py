@@ -20,8 +20,7 @@ from service.db.engine import Database
 from service.http_server.protocol import MAX_TRAILER_BYTES
 from tests.service.conftest import KINDS, DemoUrl
 from tests.service.planned import until
-from tests.service.running import AURORA, OWNER, WEB_SHOP, Running, read_until_closed
-from tests.service.test_daemon import tcp_address
+from tests.service.running import AURORA, OWNER, WEB_SHOP, Running, read_until_closed, tcp_address
 
 PROXY = "127.0.0.99"
 PER_ADDRESS = 4
