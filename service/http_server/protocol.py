@@ -23,7 +23,7 @@ import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from service.http_server.rejections import spread
-from service.settings import VERSION
+from service.settings import VERSION, Limits
 
 if TYPE_CHECKING:
     from service.http_server.admission import Admission
@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from service.http_server.connections import Source
 
 MAX_HEADER_BYTES = 64 * 1024
-# Since the connection or the first byte of a later request.
-HEADER_TIMEOUT_SECONDS = 10.0
 MAX_TRAILER_BYTES = 8 * 1024
 MAX_PIPELINED = 32
 # The parser buffers incomplete lines, so the limits are checked after each piece.
@@ -193,8 +191,12 @@ class HttpProtocol(HttpToolsProtocol):
 
     # Timeouts
 
+    @property
+    def _limits(self) -> Limits:
+        return self.admission.limits if self.admission is not None else Limits()
+
     def _start_header_timer(self) -> None:
-        self._header_timer = self.loop.call_later(HEADER_TIMEOUT_SECONDS, self._header_timeout)
+        self._header_timer = self.loop.call_later(self._limits.header_seconds, self._header_timeout)
 
     def _cancel_header_timer(self) -> None:
         if self._header_timer is not None:
@@ -206,9 +208,8 @@ class HttpProtocol(HttpToolsProtocol):
             # Do not interrupt the previous response.
             self._start_header_timer()
         elif not self.transport.is_closing():
-            self.send_error(
-                408, "REQUEST_TIMEOUT", f"the request's head did not arrive within {HEADER_TIMEOUT_SECONDS:g} seconds"
-            )
+            seconds = self._limits.header_seconds
+            self.send_error(408, "REQUEST_TIMEOUT", f"the request's head did not arrive within {seconds:g} seconds")
 
     def _start_body_timer(self) -> None:
         limits = self.admission.limits if self.admission is not None else None

@@ -10,15 +10,7 @@ from hypothesis import strategies as st
 
 from client.models.strict_json import MAX_DEPTH, MAX_REPEATED, StrictJsonError, loads, walk
 from tests.effort import effort
-
-VALUES = st.recursive(
-    st.none()
-    | st.booleans()
-    | st.integers(-(10**90), 10**90)
-    | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(st.characters(exclude_categories=["Cs"])),
-    lambda inner: st.lists(inner) | st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), inner),
-)
+from tests.json_values import VALUES
 
 
 def error(data: bytes | str, **limits: Any) -> StrictJsonError:

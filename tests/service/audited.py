@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
+from uuid import uuid4
 
 from sqlalchemy import Connection, insert
 
@@ -37,3 +38,9 @@ def append_as_before(connection: Connection, entry: Mapping[str, Any]) -> None:
     own = digest(key, head["hash"], entry)
     connection.execute(insert(audit_log).values({**entry, "previous_hash": head["hash"], "hash": own}))
     update_head(connection, key, head, entries=head["entries"] + 1, hash=own)
+
+
+def trace() -> tuple[str, dict[str, str]]:
+    """Return a new request id and the header that sets it."""
+    request_id = str(uuid4())
+    return request_id, {"X-Request-Id": request_id}

@@ -15,6 +15,7 @@ from service.db import migrate
 from service.db.engine import Database
 from tests.service import demo_world
 from tests.service.audited import audited
+from tests.service.identity_provider import Provider
 from tests.service.inside import Inside
 from tests.service.postgres import Cluster
 from tests.service.quotas import Quotas
@@ -199,3 +200,11 @@ def cluster_pair(demo_url: DemoUrl) -> Iterator[tuple[Running, Running]]:
     url = demo_url("postgresql")
     with Running(url) as one, Running(url) as other:
         yield one, other
+
+
+@pytest.fixture
+def provider() -> Iterator[Provider]:
+    provider = Provider()
+    yield provider
+    provider.server.shutdown()
+    provider.server.server_close()

@@ -9,12 +9,17 @@ import http.client
 import json
 import random
 import time
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from sqlalchemy import select
+
+from service.db.engine import Database
+from service.db.tables import api_keys, audit_log
 from tests.homes import UnixConnection
 from tests.service.access import allow, document
 
@@ -230,3 +235,24 @@ def applying(client: Client) -> None:
     while client.ask("GET", f"{base}/operations/{run}").body["status"] in ("pending", "running"):
         time.sleep(0.2)
     client.journal.done.append({"run": run, "tag": tag})
+
+
+def audited_changes(database: Database) -> Counter[tuple[str, str]]:
+    """How often each change was written down."""
+    with database.read() as connection:
+        rows = connection.execute(
+            select(audit_log.c.operation, audit_log.c.target).where(audit_log.c.outcome == "done")
+        )
+        return Counter((row.operation, row.target) for row in rows)
+
+
+def keys_are_stored_once(database: Database, log: Counter[tuple[str, str]], answered: list[dict[str, Any]]) -> None:
+    """Each key that was asked for exists once, under the id that was answered, with one entry for each change."""
+    with database.read() as connection:
+        keys = {row.id: row for row in connection.execute(select(api_keys).where(api_keys.c.name.startswith("load ")))}
+    assert keys.keys() == {one["id"] for one in answered}
+    assert len({row.name for row in keys.values()}) == len(keys) == len(answered)
+    for one in answered:
+        assert (keys[one["id"]].revoked_at is not None) == one["revoked"]
+        assert log["api_key.create", f"api_key:{one['id']}"] == 1
+        assert log["api_key.revoke", f"api_key:{one['id']}"] == one["revoked"]

@@ -239,3 +239,10 @@ def read_until_closed(connection: socket.socket) -> bytes:
     except TimeoutError:
         pass
     return received
+
+
+def tcp_address(running: Running) -> tuple[str, int]:
+    """Where it listens, from its log: port 0 takes a free one."""
+    (line,) = [json.loads(line) for line in running.log.splitlines() if "listening on" in line]
+    address = line["message"].rpartition("('")[2].rstrip(")").split("', ")
+    return address[0], int(address[1])

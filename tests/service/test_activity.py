@@ -12,6 +12,7 @@ from service.db.engine import Database
 from service.db.tables import audit_log
 from tests.homes import Answer
 from tests.service.access import IDENTITIES, KEYS, Iam, allow, code
+from tests.service.audited import trace
 from tests.service.running import (
     ADMIN,
     AURORA,
@@ -27,7 +28,6 @@ from tests.service.running import (
     WEB_SHOP,
     Running,
 )
-from tests.service.test_audit import trace
 
 OF_WEB_SHOP = f"/api/v1/tenants/{WEB_SHOP}/activity"
 OF_AURORA = f"/api/v1/organizations/{AURORA}/activity"

@@ -9,6 +9,7 @@ from sqlalchemy import select, text
 
 from service.db.engine import Database
 from service.db.tables import audit_log, operations, tenants
+from tests.service.audited import trace
 from tests.service.running import (
     AURORA,
     MEMBER,
@@ -28,11 +29,6 @@ def entries(database: Database, request_id: str) -> list[Any]:
     with database.read() as connection:
         query = select(audit_log).where(audit_log.c.request_id == request_id).order_by(audit_log.c.id)
         return list(connection.execute(query))
-
-
-def trace() -> tuple[str, dict[str, str]]:
-    request_id = str(uuid4())
-    return request_id, {"X-Request-Id": request_id}
 
 
 def test_a_creation_is_one_entry_with_who_what_and_where(platform: Running, platform_database: Database) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.homes import Answer, UnixConnection
-from tests.service.running import OWNER, SANDBOX, Executed, Running, exchange
+from tests.service.running import OWNER, SANDBOX, Executed, Running, exchange, tcp_address
 
 pytestmark = pytest.mark.slow
 
@@ -243,13 +243,6 @@ def test_over_tcp_there_are_no_staff_routes_and_no_local_issuer() -> None:
         assert tcp("/api/v1/me", Authorization=f"Bearer {running.token(OWNER)}").status == 200
         # Nobody becomes the socket's peer by saying so.
         assert tcp("/api/v1/platform/status", **{"X-Forwarded-For": "uid:0", "Forwarded": "for=unix:"}).status == 404
-
-
-def tcp_address(running: Running) -> tuple[str, int]:
-    """Where it listens, from its log: port 0 takes a free one."""
-    (line,) = [json.loads(line) for line in running.log.splitlines() if "listening on" in line]
-    address = line["message"].rpartition("('")[2].rstrip(")").split("', ")
-    return address[0], int(address[1])
 
 
 def test_a_taken_address_is_told_in_one_line(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from client.models import strict_json
 from client.models.strict_json import MAX_DEPTH, StrictJsonError
 from service import json_request
 from service.json_request import MAX_PLAIN_BYTES, NotPlain
-from tests.client.test_strict_json import VALUES
+from tests.json_values import VALUES
 
 TEXTS = st.text('[]{},:"\\u0123dDeE+-. \n\ttruefalsnNI\ufeffé', max_size=30)
 

@@ -12,10 +12,9 @@ from service.db.engine import Database
 from service.db.tables import tenants
 from tests.service import load
 from tests.service.conftest import KINDS, DemoUrl
-from tests.service.load import Journal, Target, Work
+from tests.service.load import Journal, Target, Work, audited_changes, keys_are_stored_once
 from tests.service.planned import until
 from tests.service.running import AURORA, DATA_LAKE, OWNER, WEB_SHOP, Running
-from tests.service.test_replicas import audited, keys_are_stored_once
 
 CLIENTS: list[tuple[Work, dict[str, str]]] = [
     *[(load.making_keys, {"tenant": WEB_SHOP})] * 8,
@@ -106,7 +105,7 @@ def kill_under_load(platform: Running, kills: int) -> None:
 
 
 def is_stored_once(database: Database, clients: Load) -> None:
-    log = audited(database)
+    log = audited_changes(database)
     keys_are_stored_once(database, log, clients.done(load.making_keys))
     with database.read() as connection:
         made = connection.execute(select(tenants).where(tenants.c.display_name.startswith("Load "))).all()

@@ -5,16 +5,20 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import uvicorn
 from starlette.types import Receive, Scope, Send
 
-from service.http_server import protocol
+from service.http_server.admission import Admission
+from service.http_server.protocol import HttpProtocol
+from service.settings import Limits
 from tests.service.running import read_until_closed
 
-BOUND = 0.6
-LONG = 25 * BOUND
+BOUND = 0.3
+ADMISSION = Admission(Limits(header_seconds=BOUND))
+LONG = 50 * BOUND
 """What no machine is too busy for; the letters of the slow head would take twice as long."""
 WHOLE = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
@@ -27,11 +31,18 @@ async def app(scope: Scope, receive: Receive, send: Send) -> None:
     await send({"type": "http.response.body", "body": b"ok"})
 
 
+class Bounded(HttpProtocol):
+    """The protocol of a server with a short time for heads."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.admission = ADMISSION
+
+
 @pytest.fixture
-def address(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, int]]:
-    monkeypatch.setattr(protocol, "HEADER_TIMEOUT_SECONDS", BOUND)
+def address() -> Iterator[tuple[str, int]]:
     listener = socket.create_server(("127.0.0.1", 0))
-    config = uvicorn.Config(app, http=protocol.HttpProtocol, ws="none", lifespan="off", log_config=None)
+    config = uvicorn.Config(app, http=Bounded, ws="none", lifespan="off", log_config=None)
     server = uvicorn.Server(config)
     serving = threading.Thread(target=server.run, args=([listener],))
     serving.start()

@@ -28,8 +28,8 @@ from tests.service.running import (
     VIEWER,
     WEB_SHOP,
     Running,
+    tcp_address,
 )
-from tests.service.test_daemon import tcp_address
 
 PEOPLE = {"owner": OWNER, "admin": ADMIN, "member": MEMBER, "viewer": VIEWER, "outsider": OUTSIDER}
 SCOPES = [scope for scope in enforced_scopes() if scope != "*"]

@@ -23,8 +23,6 @@ from sqlalchemy import func, select
 
 from service.db.engine import Database
 from service.db.tables import (
-    api_keys,
-    audit_log,
     operations,
     policy_versions,
     quota_requests,
@@ -35,7 +33,7 @@ from service.db.tables import (
 from tests.service import load
 from tests.service.access import Iam, allow
 from tests.service.account import Key
-from tests.service.load import Journal, Target
+from tests.service.load import Journal, Target, audited_changes, keys_are_stored_once
 from tests.service.planned import until
 from tests.service.running import AURORA, DATA_LAKE, OWNER, STAGING, WEB_SHOP, Running
 
@@ -218,29 +216,8 @@ def still_open(database: Database) -> int:
         return connection.scalar(opened) or 0
 
 
-def audited(database: Database) -> Counter[tuple[str, str]]:
-    """How often each change was written down."""
-    with database.read() as connection:
-        rows = connection.execute(
-            select(audit_log.c.operation, audit_log.c.target).where(audit_log.c.outcome == "done")
-        )
-        return Counter((row.operation, row.target) for row in rows)
-
-
-def keys_are_stored_once(database: Database, log: Counter[tuple[str, str]], answered: list[dict[str, Any]]) -> None:
-    """Each key that was asked for exists once, under the id that was answered, with one entry for each change."""
-    with database.read() as connection:
-        keys = {row.id: row for row in connection.execute(select(api_keys).where(api_keys.c.name.startswith("load ")))}
-    assert keys.keys() == {one["id"] for one in answered}
-    assert len({row.name for row in keys.values()}) == len(keys) == len(answered)
-    for one in answered:
-        assert (keys[one["id"]].revoked_at is not None) == one["revoked"]
-        assert log["api_key.create", f"api_key:{one['id']}"] == 1
-        assert log["api_key.revoke", f"api_key:{one['id']}"] == one["revoked"]
-
-
 def nothing_lost_or_doubled(database: Database, journals: dict[str, Journal]) -> None:
-    log = audited(database)
+    log = audited_changes(database)
     # The last of a client may be unanswered: no, each was asked until it was.
     keys_are_stored_once(database, log, of(journals, "making_keys"))
     with database.read() as connection:
@@ -291,7 +268,7 @@ def rightly_decided(journals: dict[str, Journal], policy: str) -> int:
 
 
 def count_of_applies_is_true(database: Database, journals: dict[str, Journal]) -> None:
-    log = audited(database)
+    log = audited_changes(database)
     with database.read() as connection:
         rows = connection.execute(select(operations).where(operations.c.kind == "apply_default_tags")).all()
         tags = [

@@ -24,14 +24,12 @@ from service.retention.rules import REUSE_PERIOD, rules
 from service.retention.sweep import RetentionSweep
 from service.settings import Retention, from_arguments
 from tests.service.access import Iam, allow, code
+from tests.service.identity_provider import Provider
 from tests.service.issuing import NOW as SIGN_IN_TIME
 from tests.service.issuing import HandClock, Issuing
 from tests.service.planned import until
 from tests.service.running import MEMBER, Running
 from tests.service.tagged import NOW, Tagged
-from tests.service.test_tokens_outside import Provider, provider
-
-__all__ = ["provider"]
 
 DAY = timedelta(days=1)
 SETTINGS = Retention()

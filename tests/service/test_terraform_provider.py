@@ -31,8 +31,8 @@ from tests.service.running import (
     VIEWER,
     WEB_SHOP,
     Running,
+    tcp_address,
 )
-from tests.service.test_daemon import tcp_address
 
 HOME = "/v1"
 TENANT = f"/v1/tenants/{WEB_SHOP}"
