@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 from client import times
 from client.errors import FrostError
 from client.tables.columns import Record, exact, parse_time, time_text
+from client.texts.effects import counted
 from tui.account.key_form import RATE, KeyDraft, KeyForm
 from tui.account.rotate_dialog import Rotation, Times
 from tui.account.secret_dialog import NewSecret
 from tui.shell import clipboard
 from tui.shell.messages import Lasting, Undoable
 from tui.shell.remote_list_screen import Collected
-from tui.state.effects import counted
 from tui.widgets.secret import Unsaid
 
 if TYPE_CHECKING:

@@ -4,10 +4,10 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from client import times
 from client.tables.columns import Record, exact
+from client.texts.effects import counted
 from tui.account import key_table
 from tui.shell.messages import Lasting
 from tui.shell.remote_list_screen import Collected, each
-from tui.state.effects import counted
 from tui.widgets.confirm import Confirm
 
 NAMED = 4

@@ -16,12 +16,12 @@ from client import times
 from client.errors import FrostError
 from client.tables.columns import ORGANIZATION, Column, Record, exact, number_column, time_text
 from client.text import cut, safe
+from client.texts.effects import counted
 from tui.shell import keymap
 from tui.shell.list_screen import Place
 from tui.shell.messages import Travel
 from tui.state import contexts
 from tui.state.contexts import credential_words
-from tui.state.effects import counted
 from tui.state.workspace import MAY_CREATE
 from tui.widgets.confirm import Confirm
 from tui.widgets.detail import Section
