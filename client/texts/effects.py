@@ -1,13 +1,19 @@
-"""Differences between the operations that two policy documents allow, unconditionally or under conditions."""
+"""Effects of changes: operations gained, lost, or changed under conditions; by document and by principal."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-UNDER = {
-    "conditionsChanged": "other conditions",
-    "conditionalGained": "new, under conditions",
+from client.text import safe
+
+CONDITIONAL = {
     "conditionalLost": "gone, was under conditions",
+    "narrowed": "more conditions",
+    "conditionsChanged": "other conditions",
+    "widened": "fewer conditions",
+    "conditionalGained": "new, under conditions",
 }
+"""Members of `iam/preview` with conditional operations, and the texts for them."""
+UNDER = {name: CONDITIONAL[name] for name in ("conditionsChanged", "conditionalGained", "conditionalLost")}
 """Members of the response with operations that are conditional before or after, and the texts for them."""
 
 
@@ -51,3 +57,138 @@ def changes(effect: Mapping[str, Any]) -> Changes:
 def _noted(operations: Iterable[str] | None, some: Iterable[str] | None, note: str) -> dict[str, str]:
     marked = frozenset(some or ())
     return {operation: note if operation in marked else "" for operation in operations or ()}
+
+
+# --- effects on keys and identities -----------------------------------------------------------------------------------
+
+Principal = Mapping[str, Any]
+"""A key or an identity in the response of `iam/preview`: its name and state, and operations with their counts."""
+
+NO_EFFECT = "no key or identity gains or loses an operation"
+INERT = "has no permission left; its next request is denied"
+UNRESTRICTED = "no policy left: limited only by its scopes and its creator's permissions"
+_NOTES = {"lost": "lost", "gained": "gained", **CONDITIONAL}
+_SIGNS = {"lost": "-", "gained": "+"}
+_ORDER = ("lost", "conditionalLost", "narrowed", "gained", "conditionalGained", "widened", "conditionsChanged")
+"""Most important first."""
+
+
+def is_affected(principal: Principal) -> bool:
+    return is_left_inert(principal) or any(principal.get(f"{member}Count") for member in _ORDER)
+
+
+def is_left_inert(principal: Principal) -> bool:
+    """Return whether the change removes the last permission."""
+    return bool(principal.get("inert") and principal.get("policiesBefore"))
+
+
+def is_unrestricted(principal: Principal) -> bool:
+    """Return whether the change removes the last policy of an API key, which then restricts it no more."""
+    return bool(
+        principal.get("type") == "api_key" and principal.get("policiesBefore") and not principal.get("policiesAfter")
+    )
+
+
+def conditional_count(principal: Principal) -> int:
+    """Return the number of operations gained, lost or changed under conditions."""
+    return sum(int(principal.get(f"{member}Count", 0)) for member in CONDITIONAL)
+
+
+class Effect(NamedTuple):
+    """The effect of a change on each API key and workload identity."""
+
+    principals: Sequence[Principal] = ()
+    problem: str = ""
+    """Why the effect is unknown; empty if it is known."""
+    refused: str = ""
+    """Why the platform would refuse the change; empty if it would not."""
+
+    @property
+    def gained(self) -> int:
+        """Unconditional operations gained, over all principals."""
+        return sum(int(one.get("gainedCount", 0)) for one in self.principals)
+
+    @property
+    def lost(self) -> int:
+        """Unconditional operations lost, over all principals."""
+        return sum(int(one.get("lostCount", 0)) for one in self.principals)
+
+    @property
+    def under(self) -> int:
+        """Conditional operations, gained, lost or changed, over all principals."""
+        return sum(map(conditional_count, self.principals))
+
+    @property
+    def takes(self) -> bool:
+        """Whether a principal loses operations or becomes inert."""
+        return any(one.get(f"{side}Count") for one in self.principals for side in ("lost", "conditionalLost")) or bool(
+            self.inert
+        )
+
+    @property
+    def inert(self) -> int:
+        """Number of identities without any permission afterwards."""
+        return sum(bool(one.get("inert")) for one in self.principals)
+
+    @property
+    def summary(self) -> str:
+        """The numbers in one line."""
+        if self.problem:
+            return f"unknown: {self.problem}"
+        if not self.principals:
+            return NO_EFFECT
+        number = counted(len(self.principals), "key or identity", "keys and identities")
+        change = [f"+{self.gained:,} gained"] if self.gained else []
+        change += [f"−{self.lost:,} lost"] if self.lost else []
+        new, gone = (
+            sum(int(one.get(f"{side}Count", 0)) for one in self.principals)
+            for side in ("conditionalGained", "conditionalLost")
+        )
+        change += [f"~{conditional_text(self.under, new, gone)}"] if self.under else []
+        inert = f"; {self.inert:,} left inert" if self.inert else ""
+        return f"{number}: {', '.join(change) or 'nothing gained, nothing lost'}{inert}"
+
+    @property
+    def note(self) -> str:
+        """Why a key gains or loses more than the change: its first policy restricts it, its last one frees it."""
+        keys = [one for one in self.principals if one.get("type") == "api_key"]
+        freed = [one for one in keys if is_unrestricted(one)]
+        restricted = [one for one in keys if not one.get("policiesBefore") and one.get("policiesAfter")]
+        notes = [f"{_names(freed)}: {UNRESTRICTED}."] if freed else []
+        notes += [f"{_names(restricted)}: the first policy limits scopes and role further."] if restricted else []
+        return " ".join(notes)
+
+
+def effect_lines(principals: Iterable[Principal]) -> list[str]:
+    """Return each affected key or identity, followed by a line for each of its effects."""
+    lines = []
+    for principal in filter(is_affected, principals):
+        lines.append(f"  {principal.get('type')} {safe(principal.get('name') or principal.get('id'), 60)}")
+        lines += [f"    {text}" for text in _principal_lines(principal)]
+    return lines
+
+
+def _principal_lines(principal: Principal) -> Iterator[str]:
+    if is_left_inert(principal):
+        yield INERT
+    if is_unrestricted(principal):
+        yield UNRESTRICTED
+    for member in _ORDER:
+        if count := principal.get(f"{member}Count"):
+            yield f"{_SIGNS.get(member, '~')}{count:,} {_NOTES[member]}: {_first(count, principal.get(member) or ())}"
+
+
+def _first(count: int, names: Sequence[object]) -> str:
+    """Return the name of the first operation and the number of others."""
+    first = safe(names[0], 80) if names else ""
+    return f"{first} and {count - 1:,} more" if count > 1 else first
+
+
+def _names(principals: Sequence[Principal]) -> str:
+    more = f" and {len(principals) - 1:,} more" if len(principals) > 1 else ""
+    return f"{principals[0].get('name', '')}{more}"
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """Return `1 key`, `3 keys`; `many` is the plural if it is not `one` with an s."""
+    return f"{number:,} {one if number == 1 else many or one + 's'}"

@@ -14,7 +14,7 @@ DETACH = ("policy", "detach")
 ADD = ("group", "member", "add")
 REMOVE = ("group", "member", "remove")
 KEY = ("--type", "api_key", "--id", KEYS["terraform"])
-BACK = "is limited only by its scopes and its creator's permissions"
+BACK = "no policy left: limited only by its scopes and its creator's permissions"
 
 
 def played(desk: Desk, *words: str) -> str:
@@ -28,7 +28,7 @@ def test_attaching_and_detaching_are_told_and_not_done(own_desk: Desk) -> None:
     desk = own_desk
     policy = desk.policy(READ_TENANTS)
     said = played(desk, *ATTACH, policy, *KEY)
-    assert "  api_key terraform\n    loses " in said
+    assert "  api_key terraform\n    -" in said
     assert (desk.attached(policy), desk.renames("terraform")) == (set(), 200)
     shown = desk.done(*ATTACH, policy, *KEY, "--dry-run")
     assert (shown["dryRun"], shown["principals"][0]["id"]) == (True, KEYS["terraform"])
@@ -47,7 +47,7 @@ def test_joining_and_leaving_a_group_are_told_and_not_done(own_desk: Desk) -> No
     group, policy = desk.group(), desk.policy(READ_TENANTS)
     assert played(desk, *ADD, group, *KEY) == "no key or identity gains or loses an operation\n"
     desk.attach(policy, "group", group)
-    assert "loses " in played(desk, *ADD, group, *KEY)
+    assert " lost: " in played(desk, *ADD, group, *KEY)
     assert desk.members(group) == set()
     desk.add(group, "api_key", KEYS["terraform"])
     assert BACK in played(desk, *REMOVE, group, *KEY)
@@ -60,7 +60,7 @@ def test_a_deletion_is_told_and_not_done_with_force_or_without(own_desk: Desk) -
     desk.attach(policy, "group", group)
     desk.add(group, "api_key", KEYS["terraform"])
     for words in (("group", "delete", group), ("policy", "delete", policy)):
-        assert f"  api_key terraform\n    {BACK}\n    gains " in played(desk, *words)
+        assert f"  api_key terraform\n    {BACK}\n    +" in played(desk, *words)
         assert BACK in played(desk, *words, "--force")
         assert desk.done(words[0], "get", words[2])["id"] == words[2]
     assert desk.renames("terraform") == 403
@@ -71,12 +71,12 @@ def test_a_new_document_and_an_earlier_one_are_told_and_not_saved(own_desk: Desk
     policy = desk.policy(allow("organizations:tenants:read", "organizations:tenants:update"))
     desk.attach(policy, "api_key", KEYS["terraform"])
     said = played(desk, "policy", "update", policy, "--document", text(allow("organizations:tenants:read")))
-    assert "loses 1 operation: organizations:tenants:update" in said
+    assert "-1 lost: organizations:tenants:update" in said
     assert played(desk, "policy", "update", policy, "--name", "other").startswith("no key or identity")
     assert desk.done("policy", "get", policy)["version"] == 1
     desk.done("policy", "update", policy, "--document", text(allow("organizations:tenants:read")))
     said = played(desk, "policy", "rollback", policy, "--version", "1")
-    assert "gains 1 operation: organizations:tenants:update" in said
+    assert "+1 gained: organizations:tenants:update" in said
     assert desk.done("policy", "get", policy)["version"] == 2
     back = desk.iam("policy", "rollback", policy, "--version", "1")
     assert (back.code, said.strip().splitlines()[-1] in back.err) == (0, True)
@@ -151,6 +151,6 @@ def test_an_update_that_only_changes_conditions_is_an_effect(own_desk: Desk) -> 
     policy = desk.policy(limited("10.0.0.0/8"))
     desk.attach(policy, "api_key", KEYS["terraform"])
     said = played(desk, "policy", "update", policy, "--document", text(limited("10.0.0.0/9")))
-    assert said == "  api_key terraform\n    has 1 operation under other conditions: organizations:tenants:read\n"
+    assert said == "  api_key terraform\n    ~1 other conditions: organizations:tenants:read\n"
     widened = played(desk, "policy", "update", policy, "--document", text(allow("organizations:tenants:read")))
-    assert "has 1 operation under fewer conditions" in widened
+    assert "~1 fewer conditions" in widened

@@ -139,12 +139,12 @@ def test_what_members_lose_and_gain_is_said_before_and_true_after(own_desk: Desk
     lines = [line.strip() for line in shown.splitlines()]
     assert "2 memberships and 1 policy attachment" in shown
     after_key = lines[lines.index("api_key terraform") :]
-    assert after_key[1] == "is limited only by its scopes and its creator's permissions"
-    assert any(line.startswith("gains ") for line in after_key)
+    assert after_key[1] == "no policy left: limited only by its scopes and its creator's permissions"
+    assert any(line.startswith("+") for line in after_key)
     after_identity = lines[lines.index("workload_identity default/not-granted-yet") :]
     assert after_identity[1:3] == [
         "has no permission left; its next request is denied",
-        "loses 2 operations: organizations:tenants:read and 1 more",
+        "-2 lost: organizations:tenants:read and 1 more",
     ]
     assert (desk.reads("terraform"), desk.renames("terraform")) == (200, 200)
     assert desk.access("workload_identity", identity) == {}

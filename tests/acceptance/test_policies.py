@@ -114,7 +114,7 @@ def test_what_deleting_a_policy_takes_is_said_before_and_true_after(own_desk: De
     assert desk.renames("terraform") == 403
     code, shown = desk.answering("y", "policy", "delete", policy)
     assert code == 0
-    assert "is limited only by its scopes and its creator's permissions" in shown
+    assert "no policy left: limited only by its scopes and its creator's permissions" in shown
     assert "has no permission left; its next request is denied" in shown
     assert "2 attachments and 1 version" in shown
     assert desk.renames("terraform") == 200

@@ -53,7 +53,7 @@ def test_a_policy_is_written_attached_and_seen_in_what_its_keys_may_do(own_desk:
         program.until_quiet(0.3, 3)
         program.press("enter")
         program.wait_for("terraform")
-        program.wait_for("scopes and role are not enough any")
+        program.wait_for("the first policy limits scopes")
         program.agree("Attach policy?")
         program.wait_for("Attached removal to night watch (group)")
         program.press("q")

@@ -2,9 +2,9 @@
 
 import pytest
 
-from client.commands.iam.effects import lines
 from client.commands.output import Output
 from client.errors import FrostError
+from client.texts.effects import effect_lines
 from client.texts.refusals import beyond_lines, facts_text, locate_problems, problem_lines, problem_text, stale_lines
 
 EVIL = "\x1b]0;pwned\x07\u202e\n"
@@ -92,31 +92,27 @@ def test_a_stale_write_says_who_changed_what() -> None:
 def test_an_effect_names_the_one_it_befalls_and_what_matters_first() -> None:
     silent = {"type": "workload_identity", "name": "shop/x", "inert": True, "policiesBefore": 1, "policiesAfter": 0}
     key = {"type": "api_key", "id": "k", "policiesBefore": 2, "policiesAfter": 0, "gainedCount": 3, "gained": ["a:b:c"]}
-    assert list(lines([{**silent, "lostCount": 1, "lost": ["a:b:c"]}, key])) == [
+    assert list(effect_lines([{**silent, "lostCount": 1, "lost": ["a:b:c"]}, key])) == [
         "  workload_identity shop/x",
         "    has no permission left; its next request is denied",
-        "    loses 1 operation: a:b:c",
+        "    -1 lost: a:b:c",
         "  api_key k",
-        "    is limited only by its scopes and its creator's permissions",
-        "    gains 3 operations: a:b:c and 2 more",
+        "    no policy left: limited only by its scopes and its creator's permissions",
+        "    +3 gained: a:b:c and 2 more",
     ]
 
 
 def test_what_only_comes_under_conditions_is_an_effect_too() -> None:
     def of(**changed: object) -> list[str]:
-        return list(lines([{"type": "api_key", "id": "k", **changed}]))[1:]
+        return list(effect_lines([{"type": "api_key", "id": "k", **changed}]))[1:]
 
-    assert of(narrowedCount=1, narrowed=["a:b:c"]) == ["    has 1 operation under more conditions: a:b:c"]
-    assert of(widenedCount=1, widened=["a:b:c"]) == ["    has 1 operation under fewer conditions: a:b:c"]
+    assert of(narrowedCount=1, narrowed=["a:b:c"]) == ["    ~1 more conditions: a:b:c"]
+    assert of(widenedCount=1, widened=["a:b:c"]) == ["    ~1 fewer conditions: a:b:c"]
     assert of(conditionsChangedCount=2, conditionsChanged=["a:b:c", "a:b:d"]) == [
-        "    has 2 operations under other conditions: a:b:c and 1 more"
+        "    ~2 other conditions: a:b:c and 1 more"
     ]
-    assert of(conditionalGainedCount=1, conditionalGained=["a:b:c"]) == [
-        "    gains 1 operation under conditions: a:b:c"
-    ]
-    assert of(conditionalLostCount=1, conditionalLost=["a:b:c"]) == [
-        "    loses 1 operation it had under conditions: a:b:c"
-    ]
+    assert of(conditionalGainedCount=1, conditionalGained=["a:b:c"]) == ["    ~1 new, under conditions: a:b:c"]
+    assert of(conditionalLostCount=1, conditionalLost=["a:b:c"]) == ["    ~1 gone, was under conditions: a:b:c"]
 
 
 @pytest.mark.parametrize("code", ["INVALID_POLICY_DOCUMENT", "POLICY_EXCEEDS_AUTHOR", "STALE_VERSION"])
@@ -133,7 +129,7 @@ def test_nothing_that_was_sent_acts_on_the_terminal(code: str, capsys: pytest.Ca
     locate_problems(error, f"{EVIL}.json")
     Output().error(error)
     effect = {"type": EVIL, "name": EVIL, "lostCount": 2, "lost": [EVIL]}
-    for line in lines([effect]):
+    for line in effect_lines([effect]):
         Output().more(line)
     Output().warn(problem_text(EVIL, PROBLEM))
     shown = capsys.readouterr().err

@@ -22,6 +22,7 @@ from textual.widgets.option_list import Option
 from client.quota_request import Foreseen
 from client.tables.columns import TENANT
 from client.text import safe
+from client.texts.effects import Effect
 from tui.account.key_form import KeyDraft, KeyForm
 from tui.account.rotate_dialog import Rotation
 from tui.account.screen import LastOwner, Profile
@@ -54,7 +55,6 @@ from tui.shell.header import Facts, Header
 from tui.shell.help import Help, Line
 from tui.shell.palette import Entry as Found
 from tui.shell.palette import Palette
-from tui.state.effects import Effect
 from tui.state.tag_draft import TagDraft
 from tui.tenants.screen import Steps
 from tui.tenants.switcher import TenantSwitcher

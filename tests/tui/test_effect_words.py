@@ -3,9 +3,9 @@
 import pytest
 from textual.app import App
 
+from client.texts.effects import Effect
 from tests.tui.screens import listened
 from tui.iam.effect_dialog import EffectConfirm, _operations
-from tui.state.effects import Effect
 
 OPERATION = "compute:instances:read"
 
@@ -16,11 +16,11 @@ def principal(side: str) -> dict[str, object]:
 
 def test_what_comes_or_goes_under_conditions_is_not_gained_and_not_lost() -> None:
     given, taken = principal("conditionalGained"), principal("conditionalLost")
-    assert Effect([given]).words == "1 key or identity: ~1 new under conditions"
+    assert Effect([given]).summary == "1 key or identity: ~1 new under conditions"
     assert str(_operations(given)) == f"~ {OPERATION}  new, under conditions"
-    assert Effect([taken]).words == "1 key or identity: ~1 gone that had conditions"
+    assert Effect([taken]).summary == "1 key or identity: ~1 gone that had conditions"
     assert str(_operations(taken)) == f"~ {OPERATION}  gone, was under conditions"
-    assert Effect([principal("gained")]).words == "1 key or identity: +1 gained"
+    assert Effect([principal("gained")]).summary == "1 key or identity: +1 gained"
 
 
 def test_a_change_takes_something_where_it_takes_what_was_under_conditions() -> None:

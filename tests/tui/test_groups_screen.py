@@ -72,7 +72,7 @@ async def test_members_are_removed_by_marks_and_what_they_lose_stands_in_the_que
         await ui.press(ENTER)
         await ui.expect("Members of deployers", "3 members", "expired", "workload identity")
         await ui.press("g", "space", "space", "delete")
-        await ui.expect("Remove 2 members?", "gained", "No policy is left for deploy-pipeline and 1 more:")
+        await ui.expect("Remove 2 members?", "gained", "deploy-pipeline and 1 more: no policy left")
         await ui.press("escape")
         await ui.expect("2 marked")
         await ui.press("escape")

@@ -8,13 +8,13 @@ from client import times
 from client.api import keys
 from client.errors import FrostError
 from client.tables.columns import Record, exact, parse_time, time_text
+from client.texts.effects import counted
 from tui.account.key_form import RATE, KeyDraft, KeyForm
 from tui.account.rotate_dialog import Rotation, Times
 from tui.account.secret_dialog import NewSecret
 from tui.shell import clipboard
 from tui.shell.messages import UndoAvailable, UndoCleared
 from tui.shell.remote_list_screen import RemoteListScreen
-from tui.state.effects import counted
 from tui.widgets.secret import Unsaid
 
 if TYPE_CHECKING:

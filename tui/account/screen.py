@@ -17,12 +17,12 @@ from client.api import account
 from client.errors import FrostError
 from client.tables.columns import ORGANIZATION, Column, Record, exact, number_column, time_text
 from client.text import cut, safe
+from client.texts.effects import counted
 from tui.shell import keymap
 from tui.shell.list_screen import ListScreen
 from tui.shell.messages import Navigate
 from tui.state import contexts
 from tui.state.contexts import credential_words
-from tui.state.effects import counted
 from tui.state.workspace import MAY_CREATE
 from tui.widgets.confirm import Confirm
 from tui.widgets.detail import Section

@@ -10,12 +10,12 @@ from client import times
 from client.api import account
 from client.tables.account import SESSION
 from client.tables.columns import Column, Record, age, exact
+from client.texts.effects import counted
 from tui.account.actions import KEYS_NEED_A_PERSON
 from tui.shell import keymap
 from tui.shell.messages import SignInRequired
 from tui.shell.remote_list_screen import RemoteListScreen
 from tui.state import contexts
-from tui.state.effects import counted
 from tui.widgets.confirm import Confirm
 from tui.widgets.detail import Section
 from tui.widgets.record_table import Tones

@@ -12,11 +12,11 @@ from client.tables.columns import Record
 from client.tables.default_tags import tags_text
 from client.text import cut, safe
 from client.texts import apply as texts_apply
+from client.texts.effects import counted
 from tui.default_tags.apply_table import type_rows
 from tui.default_tags.list_confirm import ListingConfirm
 from tui.shell.history import Subject
 from tui.shell.messages import Navigate, UndoCleared
-from tui.state.effects import counted
 from tui.widgets.menu import Entry, Menu
 
 if TYPE_CHECKING:

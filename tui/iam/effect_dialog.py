@@ -12,7 +12,7 @@ from textual.widgets import Static
 
 from client.tables.columns import Column, Kind, Record, fields, number_column
 from client.text import safe
-from tui.state.effects import UNDER, Effect, under
+from client.texts.effects import CONDITIONAL, Effect, conditional_count
 from tui.widgets.confirm import Confirm
 from tui.widgets.dialog import hint
 from tui.widgets.policy_text import kind_text
@@ -32,7 +32,9 @@ _COLUMNS = (
     # Words do not fit 80 columns. The effect above explains the signs.
     _signed("gainedCount", "+"),
     _signed("lostCount", "−"),
-    Column("under", "~", align="right", cell=lambda record: f"~{count:,}" if (count := under(record)) else ""),
+    Column(
+        "under", "~", align="right", cell=lambda record: f"~{count:,}" if (count := conditional_count(record)) else ""
+    ),
     Column("status", "State"),
     # The last columns are dropped first on narrow screens. The totals include inert principals as well.
     Column("inert", "Then", cell=lambda record: "inert" if record.get("inert") else ""),
@@ -76,8 +78,8 @@ class EffectConfirm(Confirm):
         yes: str,
         destructive: bool = False,
     ) -> None:
-        refused = [("Refused", f"it will be refused: {effect.refused}")] if effect.refused else []
-        super().__init__(question, [*facts, ("Effect", effect.words), *refused], yes=yes, destructive=destructive)
+        refused = [("Refused", effect.refused)] if effect.refused else []
+        super().__init__(question, [*facts, ("Effect", effect.summary), *refused], yes=yes, destructive=destructive)
         self.effect = effect
 
     @property
@@ -137,7 +139,7 @@ def _operations(principal: Record) -> Content:
         *_side(principal, "lost", "−", "$text-error"),
         *_side(principal, "gained", "+", "$text-success"),
     ]
-    for side, note in UNDER.items():
+    for side, note in CONDITIONAL.items():
         lines += _side(principal, side, "~", "$text-warning", f"  {note}")
     return Content("\n").join(lines or [Content.styled("The same as before.", "$text-muted")])
 

@@ -9,13 +9,13 @@ from client.api import groups as group_calls
 from client.errors import FrostError
 from client.tables.columns import Column, Record, time_text
 from client.tables.iam import GROUP, MEMBER
+from client.texts.effects import counted
 from tui.iam import changes
 from tui.iam.pickers import pick_policies
 from tui.shell import keymap
 from tui.shell.history import Subject
 from tui.shell.messages import Navigate, UndoCleared
 from tui.shell.remote_list_screen import ChildListScreen, RemoteListScreen
-from tui.state.effects import counted
 from tui.widgets.detail import Section
 from tui.widgets.policy_text import kind_text, names
 from tui.widgets.record_table import Tones

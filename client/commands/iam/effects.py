@@ -1,6 +1,6 @@
 """Previews of a change: the operations that keys and identities gain and lose."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
@@ -9,7 +9,7 @@ from client.api import analysis
 from client.commands import output
 from client.commands.invocation import Invocation
 from client.errors import FrostError
-from client.text import safe
+from client.texts.effects import NO_EFFECT, Effect, effect_lines, is_affected
 from client.transport.call import Call
 from client.transport.responses import predicted_error
 
@@ -20,17 +20,6 @@ DRY_RUN = click.Option(
 )
 WIDE = 5
 """From this number of affected keys and identities, a deletion is confirmed by typing the name."""
-_CHANGES = (
-    ("lost", "loses {}"),
-    ("conditionalLost", "loses {} it had under conditions"),
-    ("narrowed", "has {} under more conditions"),
-    ("gained", "gains {}"),
-    ("conditionalGained", "gains {} under conditions"),
-    ("widened", "has {} under fewer conditions"),
-    ("conditionsChanged", "has {} under other conditions"),
-)
-"""Most important first."""
-_NOBODY = "no key or identity gains or loses an operation"
 
 
 def preview(run: Invocation, calls: Callable[[str], Call[object]]) -> Mapping[str, Any] | FrostError:
@@ -43,7 +32,7 @@ def preview(run: Invocation, calls: Callable[[str], Call[object]]) -> Mapping[st
 
 
 def confirm_deletion(
-    run: Invocation, preview: Mapping[str, Any] | FrostError, what: str, name: str, beside: str
+    run: Invocation, preview: Mapping[str, Any] | FrostError, what: str, name: str, others: str
 ) -> None:
     """Show the effects of a deletion and ask for confirmation.
 
@@ -52,22 +41,22 @@ def confirm_deletion(
         preview: The preview, or the error if there is none.
         what: The object, `group "deployers"`.
         name: Text to type if the effect is wide or unknown.
-        beside: Further losses, `2 memberships and 1 policy attachment`.
+        others: Further losses, `2 memberships and 1 policy attachment`.
 
     Raises:
         FrostError: The user did not confirm, or the platform would refuse the deletion.
     """
-    run.talk.say(f"{what} has {beside}, which are deleted too")
+    run.talk.say(f"{what} has {others}, which are deleted too")
     if isinstance(preview, FrostError):
-        run.talk.say(f"its effect is unknown: {preview.message}")
+        run.talk.say(f"effect {Effect(problem=preview.message).summary}")
         wide = True
     else:
-        found = _concerned(preview)
-        wide = len(found) >= WIDE
-        for line in lines(found):
+        affected = _affected(preview)
+        wide = len(affected) >= WIDE
+        for line in effect_lines(affected):
             run.talk.more(line)
-        if not found:
-            run.talk.say(_NOBODY)
+        if not affected:
+            run.talk.say(NO_EFFECT)
         _end_if_refused(preview)
     output.confirm(run.talk, "Delete it? It cannot be undone.", refused="", hint="", typed=name if wide else "")
 
@@ -83,10 +72,10 @@ def dry_run(run: Invocation, change: str, **names: str) -> None:
     Raises:
         FrostError: The change would fail with this error.
     """
-    told(run, run.call_for_tenant(lambda tenant: analysis.preview(tenant, change, **names)))
+    show(run, run.call_for_tenant(lambda tenant: analysis.preview(tenant, change, **names)))
 
 
-def told(run: Invocation, preview: Mapping[str, Any]) -> None:
+def show(run: Invocation, preview: Mapping[str, Any]) -> None:
     """Print a preview as the data of a dry run.
 
     Raises:
@@ -95,17 +84,17 @@ def told(run: Invocation, preview: Mapping[str, Any]) -> None:
     if run.output.structured:
         run.output.document({"dryRun": True, **preview})
     else:
-        run.output.lines(lines(_concerned(preview)) or [_NOBODY])
+        run.output.lines(effect_lines(preview["principals"]) or [NO_EFFECT])
         run.output.note("nothing was changed: this is a dry run")
     _end_if_refused(preview)
 
 
-def noted(run: Invocation, preview: Mapping[str, Any] | FrostError) -> None:
+def note(run: Invocation, preview: Mapping[str, Any] | FrostError) -> None:
     """Print the effects of a completed change as notes."""
     if isinstance(preview, FrostError):
-        run.output.note(f"its effect is unknown: {preview.message}")
+        run.output.note(f"effect {Effect(problem=preview.message).summary}")
         return
-    for line in lines(_concerned(preview)) or [_NOBODY]:
+    for line in effect_lines(preview["principals"]) or [NO_EFFECT]:
         run.output.note(line)
 
 
@@ -114,43 +103,5 @@ def _end_if_refused(preview: Mapping[str, Any]) -> None:
         raise predicted_error(refused)
 
 
-def lines(principals: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return each affected key or identity, followed by a line for each effect."""
-    shown = []
-    for one in principals:
-        shown.append(f"  {one.get('type')} {safe(one.get('name') or one.get('id'), 60)}")
-        shown += [f"    {effect}" for effect in _effects(one)]
-    return shown
-
-
-def _concerned(preview: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [one for one in preview["principals"] if _matters(one)]
-
-
-def _matters(one: Mapping[str, Any]) -> bool:
-    return any(one.get(f"{names}Count") for names, _ in _CHANGES) or _falls_silent(one)
-
-
-def _falls_silent(one: Mapping[str, Any]) -> bool:
-    return bool(one.get("inert") and one.get("policiesBefore"))
-
-
-def _effects(one: Mapping[str, Any]) -> Iterator[str]:
-    if _falls_silent(one):
-        yield "has no permission left; its next request is denied"
-    if one.get("type") == "api_key" and one.get("policiesBefore") and not one.get("policiesAfter"):
-        yield "is limited only by its scopes and its creator's permissions"
-    for names, words in _CHANGES:
-        if count := one.get(f"{names}Count"):
-            yield f"{words.format(counted(count, 'operation'))}: {_first(count, one.get(names) or ())}"
-
-
-def counted(number: int, what: str) -> str:
-    """Return `1 version`, `3 versions`."""
-    return f"{number} {what}{'s' if number != 1 else ''}"
-
-
-def _first(count: int, names: Sequence[object]) -> str:
-    """Return the name of the first operation and the number of others."""
-    shown = safe(names[0], 80) if names else ""
-    return f"{shown} and {count - 1} more" if count > 1 else shown
+def _affected(preview: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [one for one in preview["principals"] if is_affected(one)]

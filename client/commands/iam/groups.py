@@ -14,6 +14,7 @@ from client.commands.usage_errors import naming_flag
 from client.errors import usage
 from client.tables import iam
 from client.text import safe
+from client.texts.effects import counted
 
 group = Group(
     "group",
@@ -142,6 +143,6 @@ def _confirmed(run: Invocation, group_id: str) -> int:
     found = run.call_for_tenant(lambda tenant: groups.get(tenant, group_id))
     preview = effects.preview(run, lambda tenant: analysis.preview(tenant, "deleteGroup", groupId=group_id))
     members, attached = found["memberCount"], found["policyCount"]
-    beside = f"{effects.counted(members, 'membership')} and {effects.counted(attached, 'policy attachment')}"
-    effects.confirm_deletion(run, preview, f'group "{found["name"]}"', str(found["name"]), beside)
+    others = f"{counted(members, 'membership')} and {counted(attached, 'policy attachment')}"
+    effects.confirm_deletion(run, preview, f'group "{found["name"]}"', str(found["name"]), others)
     return int(found["version"])

@@ -17,6 +17,7 @@ from client.commands.usage_errors import naming_flag
 from client.errors import FrostError, usage
 from client.tables import iam
 from client.tables.columns import Kind
+from client.texts.effects import counted
 
 _ATTACH = "client.commands.iam.policies"
 _HISTORY = "client.commands.iam.versions"
@@ -171,7 +172,7 @@ def _update_played(run: Invocation, policy_id: str, text: str | None, if_version
     if if_version not in (None, now):
         run.output.warn(f"the current version is {now}: with --if-version {if_version} the change would be refused")
     if text is None:
-        effects.told(run, {"principals": []})
+        effects.show(run, {"principals": []})
     else:
         effects.dry_run(run, "updatePolicy", policyId=policy_id, documentText=text)
 
@@ -204,10 +205,8 @@ def _confirmed(run: Invocation, policy_id: str) -> int:
     output.needs_terminal("this deletes a policy", "use --force to skip the confirmation")
     found = run.call_for_tenant(lambda tenant: policies.get(tenant, policy_id))
     preview = effects.preview(run, lambda tenant: analysis.preview(tenant, "deletePolicy", policyId=policy_id))
-    beside = (
-        f"{effects.counted(found['attachmentCount'], 'attachment')} and {effects.counted(found['version'], 'version')}"
-    )
-    effects.confirm_deletion(run, preview, f'policy "{found["name"]}"', str(found["name"]), beside)
+    others = f"{counted(found['attachmentCount'], 'attachment')} and {counted(found['version'], 'version')}"
+    effects.confirm_deletion(run, preview, f'policy "{found["name"]}"', str(found["name"]), others)
     return int(found["version"])
 
 

@@ -15,7 +15,7 @@ from client.commands.invocation import Invocation
 from client.errors import usage
 from client.tables import iam
 from client.tables.columns import time_text
-from client.texts.effects import UNDER, changes
+from client.texts.effects import UNDER, changes, counted
 
 _NUMBER = click.IntRange(min=1)
 
@@ -65,7 +65,7 @@ def rollback(run: Invocation, policy_id: str, number: int, dry_run: bool) -> Non
     if not made.changed:
         run.output.note(f"nothing changed: the document is the same as in version {number}")
     else:
-        effects.noted(run, preview)
+        effects.note(run, preview)
 
 
 @leaf(
@@ -131,7 +131,7 @@ def _effect_lines(effect: dict[str, list[str]]) -> list[str]:
         told.append(("under conditions {} changed", "~", found.under))
     lines = []
     for words, sign, operations in told:
-        counted = effects.counted(len(operations), "operation")
-        lines.append(f"{words.format(counted)}{':' if operations else ''}")
+        number = counted(len(operations), "operation")
+        lines.append(f"{words.format(number)}{':' if operations else ''}")
         lines += [f"  {sign} {name}{f' ({note})' if note else ''}" for name, note in operations.items()]
     return lines

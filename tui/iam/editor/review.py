@@ -13,9 +13,8 @@ from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from client.text import safe
-from client.texts.effects import changes
+from client.texts.effects import Effect, changes, conditional_count
 from tui.iam.editor.panel_widgets import Line, LineList
-from tui.state.effects import Effect, under
 from tui.widgets.dialog import Dialog, hint
 from tui.widgets.line_input import LineInput
 from tui.widgets.policy_text import kind_text
@@ -178,7 +177,7 @@ def renamed(stored: Mapping[str, Any], given: Mapping[str, str]) -> Iterator[Con
 def for_whom(touched: Effect) -> Iterator[Content]:
     """Yield the effect on the principals that the policy is attached to, those with most changes first."""
     yield Content.styled("For keys and identities", "bold $text-accent")
-    yield Content.styled(f"  {safe(touched.words)}", "$text-warning" if touched.problem else "$text-muted")
+    yield Content.styled(f"  {safe(touched.summary)}", "$text-warning" if touched.problem else "$text-muted")
     moved = [(one, signed) for one in touched.principals if (signed := list(_signed(one)))]
     for one, signed in moved[:FEW]:
         state = str(one.get("status") or "")
@@ -198,7 +197,7 @@ def _signed(principal: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for sign, count, tone in (
         ("+", int(principal.get("gainedCount") or 0), "$text-success"),
         ("−", int(principal.get("lostCount") or 0), "$text-error"),
-        ("~", under(principal), "$text-warning"),
+        ("~", conditional_count(principal), "$text-warning"),
     ):
         if count:
             yield f"{sign}{count:,}", tone

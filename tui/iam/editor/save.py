@@ -9,6 +9,7 @@ from client.errors import Exit, FrostError
 from client.models import strict_json
 from client.tables.columns import Record
 from client.text import safe
+from client.texts.effects import Effect
 from client.transport.request import new_idempotency_key
 from tui.iam.editor import document
 from tui.iam.editor.autosave import Keeping
@@ -18,7 +19,6 @@ from tui.iam.editor.evaluation import Answer, rule_name
 from tui.iam.editor.review import Review
 from tui.iam.editor.verdict import counted
 from tui.state import effects
-from tui.state.effects import Effect
 from tui.widgets.menu import Entry, Menu
 from tui.widgets.policy_text import document_text, kind_text
 
