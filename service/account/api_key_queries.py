@@ -4,14 +4,14 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, bindparam, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, insert, select
 
 from service.authn import secret_format
 from service.clock import wire_time
 from service.db.dialect import upsert_insert
 from service.db.engine import Record
 from service.db.prepared import prepared
-from service.db.statements import records
+from service.db.statements import delete_rows, records, update_row
 from service.db.tables import (
     api_keys,
     group_members,
@@ -71,16 +71,14 @@ def add(connection: Connection, platform_secret: bytes, values: dict[str, Any]) 
 
 
 def change(connection: Connection, tenant_id: str, key_id: str, values: dict[str, Any]) -> None:
-    connection.execute(
-        update(api_keys).where(api_keys.c.tenant_id == tenant_id, api_keys.c.id == key_id).values(**values)
-    )
+    update_row(connection, api_keys, {"tenant_id": tenant_id, "id": key_id}, values)
 
 
 def remove(connection: Connection, tenant_id: str, key_id: str) -> None:
     """Delete a key with its group memberships, attachments and rate limit."""
     queries.forget(connection, tenant_id, KIND, key_id)
-    connection.execute(delete(rate_limits).where(rate_limits.c.key_id == key_id))
-    connection.execute(delete(api_keys).where(api_keys.c.tenant_id == tenant_id, api_keys.c.id == key_id))
+    delete_rows(connection, rate_limits, {"key_id": key_id})
+    delete_rows(connection, api_keys, {"tenant_id": tenant_id, "id": key_id})
 
 
 def copy_grants(connection: Connection, tenant_id: str, old: str, new: str, by: str | None, at: datetime) -> int:

@@ -22,6 +22,7 @@ from client.policy.model import Document, RequestContext
 from service.catalogue import operations as shipped
 from service.catalogue.operations import roles
 from service.catalogue.scopes import covers, scope_of
+from service.db.prepared import prepared
 from service.db.tables import catalogue_operations
 from service.principals import grants as stored
 from service.principals.grants import AppliedPolicy, PrincipalGrants
@@ -31,7 +32,7 @@ MAX_ENGINES = 1_000
 MAX_RULES = 50_000
 Part = Literal["scopes", "role", "policies"]
 
-_LAST = select(func.max(catalogue_operations.c.position))
+_LAST = prepared(select(func.max(catalogue_operations.c.position)))
 DENY_ALL = Engine(())
 
 

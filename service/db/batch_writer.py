@@ -60,11 +60,13 @@ class BatchWriter:
         tasks: Sequence[tuple[Callable[[], None], float]] = (),
         *,
         seconds: float = BATCH_SECONDS,
+        stop_seconds: float = STOP_SECONDS,
     ) -> None:
         self._database = database
         self._sources = sources
         self._tasks = [Task(run, interval) for run, interval in tasks]
         self._seconds = seconds
+        self._stop_seconds = stop_seconds
         self._flushing = threading.Lock()
         self._stopping = threading.Event()
         self._thread: threading.Thread | None = None
@@ -78,14 +80,14 @@ class BatchWriter:
         self._thread.start()
 
     def stop(self) -> None:
-        """Stop the thread and write what was gathered."""
+        """Write what was gathered, and stop. With a thread, wait for `stop_seconds` at most."""
         self._stopping.set()
-        if self._thread is not None:
-            self._thread.join(STOP_SECONDS)
-            if self._thread.is_alive():
-                logger.error("uses and rate limits are lost: the database does not answer")
-                return
-        self.flush()
+        if self._thread is None:
+            self.flush()
+            return
+        self._thread.join(self._stop_seconds)
+        if self._thread.is_alive():
+            logger.error("uses and rate limits are lost: the database does not answer")
 
     def flush(self) -> None:
         """Write what was gathered. A failure is logged."""
@@ -122,6 +124,8 @@ class BatchWriter:
                 if now >= task.due_at:
                     task.due_at = now + task.seconds
                     _attempt(task.run)
+        # Here, because `stop` cannot interrupt a database that does not answer.
+        _attempt(self.flush)
 
 
 def _attempt(run: Callable[[], None]) -> None:

@@ -15,7 +15,7 @@ keeps them in memory: unlike a row lock, they cause no write.
 
 To avoid deadlocks, a transaction locks its domains at once, in their order, before it locks rows. If it only learns the
 domains from the triggers, at its commit, it must lock no rows that a change locks. Each domain occupies an entry of the
-lock table, of which PostgreSQL has 6,400 by default (`max_locks_per_transaction`).
+lock table of PostgreSQL, which has space for some 20,000 by default (`max_locks_per_transaction`).
 
 SQLite has a single writer, and needs no locks.
 """

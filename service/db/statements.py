@@ -11,10 +11,14 @@ from sqlalchemy import (
     Column,
     ColumnElement,
     Connection,
+    Delete,
+    Insert,
     Select,
     Table,
     bindparam,
+    delete,
     insert,
+    literal,
     select,
     tuple_,
     update,
@@ -57,9 +61,14 @@ def has_region(connection: Connection, tenant_id: str, region: str) -> bool:
     return connection.execute(query.limit(1)).first() is not None
 
 
+def add_row(connection: Connection, table: Table, values: Mapping[str, Any]) -> None:
+    """Insert a row."""
+    connection.execute(_insert(table, tuple(values)), dict(values))
+
+
 def insert_row(connection: Connection, table: Table, values: Mapping[str, Any]) -> Record:
     """Insert a row; return it with its defaults."""
-    return connection.execute(_insert(table, tuple(values)), dict(values)).one()
+    return connection.execute(_insert_returning(table, tuple(values)), dict(values)).one()
 
 
 def update_row(
@@ -70,14 +79,43 @@ def update_row(
     return connection.execute(_update(table, tuple(key), tuple(values)), parameters).one_or_none()
 
 
+def has_row(connection: Connection, table: Table, values: Mapping[str, Any]) -> bool:
+    """Return whether a row has some values."""
+    return connection.execute(_exists(table, tuple(values)), dict(values)).first() is not None
+
+
+def delete_rows(connection: Connection, table: Table, values: Mapping[str, Any]) -> None:
+    """Delete the rows that have some values."""
+    connection.execute(_delete(table, tuple(values)), dict(values))
+
+
 def named_parameters(table: Table, columns: Iterable[str]) -> dict[str, BindParameter[Any]]:
     """Return a parameter for each of some columns, with its name and type."""
     return {name: bindparam(name, type_=table.c[name].type) for name in columns}
 
 
 @lru_cache(maxsize=256)
-def _insert(table: Table, columns: tuple[str, ...]) -> ReturningInsert[Any]:
+def _insert(table: Table, columns: tuple[str, ...]) -> Insert:
+    return prepared(insert(table).values(named_parameters(table, columns)))
+
+
+@lru_cache(maxsize=256)
+def _insert_returning(table: Table, columns: tuple[str, ...]) -> ReturningInsert[Any]:
     return prepared(insert(table).values(named_parameters(table, columns)).returning(table))
+
+
+@lru_cache(maxsize=256)
+def _exists(table: Table, columns: tuple[str, ...]) -> Select[Any]:
+    return prepared(select(literal(1)).select_from(table).where(*_equal(table, columns)).limit(1))
+
+
+@lru_cache(maxsize=256)
+def _delete(table: Table, columns: tuple[str, ...]) -> Delete:
+    return prepared(delete(table).where(*_equal(table, columns)))
+
+
+def _equal(table: Table, columns: tuple[str, ...]) -> list[ColumnElement[bool]]:
+    return [table.c[name] == value for name, value in named_parameters(table, columns).items()]
 
 
 @lru_cache(maxsize=256)

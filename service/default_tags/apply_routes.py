@@ -174,7 +174,7 @@ def plan_run(
 
 
 def require_none_open(connection: Connection, tenant_id: str) -> None:
-    """Check that the tenant has no open run. Call with the tenant locked.
+    """Check that the tenant has no open run. Call it inside `change`.
 
     Raises:
         ApiError: 409 APPLY_IN_PROGRESS with the run id.

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import Connection, bindparam, select
 
 from service.db.engine import Record
 from service.db.prepared import prepared
-from service.db.statements import records
+from service.db.statements import add_row, records, update_row
 from service.db.tables import default_tag_versions, tenants, users
 
 _CURRENT = prepared(
@@ -27,16 +27,10 @@ def change(
     connection: Connection, tenant_id: str, number: int, tags: dict[str, str], changed_by: str | None, at: datetime
 ) -> None:
     """Store the tags as version `number`, also in the history."""
-    connection.execute(
-        update(tenants)
-        .where(tenants.c.id == tenant_id)
-        .values(default_tags=tags, default_tags_version=number, updated_at=at)
-    )
-    connection.execute(
-        insert(default_tag_versions).values(
-            tenant_id=tenant_id, version=number, tags=tags, changed_by=changed_by, changed_at=at
-        )
-    )
+    current = {"default_tags": tags, "default_tags_version": number, "updated_at": at}
+    update_row(connection, tenants, {"id": tenant_id}, current)
+    version = {"tenant_id": tenant_id, "version": number, "tags": tags, "changed_by": changed_by, "changed_at": at}
+    add_row(connection, default_tag_versions, version)
 
 
 def version_page(connection: Connection, tenant_id: str, before: int | None, limit: int) -> Sequence[Record]:

@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Select, delete, func, insert, select, update
+from sqlalchemy import Connection, Select, bindparam, func, select
 
 from service.audit.events import AuditEvent
 from service.db.engine import Record
-from service.db.statements import KeysetKey, after_key, records
+from service.db.prepared import prepared
+from service.db.statements import KeysetKey, add_row, after_key, delete_rows, has_row, records, update_row
 from service.db.tables import api_keys, audit_log, group_members, groups, policy_attachments, workload_identities
 
 MAX_MEMBERS = 200
@@ -30,11 +31,21 @@ _POLICIES = (
     .scalar_subquery()
 )
 _GROUP = select(groups, _MEMBERS.label("member_count"), _POLICIES.label("policy_count"))
+_ONE = prepared(_GROUP.where(groups.c.tenant_id == bindparam("tenant"), groups.c.id == bindparam("group")))
+_NAMED = prepared(
+    select(groups.c.id).where(groups.c.tenant_id == bindparam("tenant"), groups.c.name == bindparam("name"))
+)
+_FIRST_MEMBERS = prepared(
+    select(group_members.c.member_type, group_members.c.member_id)
+    .where(group_members.c.tenant_id == bindparam("tenant"), group_members.c.group_id == bindparam("group"))
+    .order_by(group_members.c.added_at, group_members.c.member_type, group_members.c.member_id)
+    .limit(MAX_MEMBERS)
+)
 
 
 def get(connection: Connection, tenant_id: str, group_id: str) -> Record | None:
     """Return a group with `member_count` and `policy_count`."""
-    return connection.execute(_GROUP.where(groups.c.tenant_id == tenant_id, groups.c.id == group_id)).one_or_none()
+    return connection.execute(_ONE, {"tenant": tenant_id, "group": group_id}).one_or_none()
 
 
 def page(
@@ -60,17 +71,17 @@ def page(
 
 def named(connection: Connection, tenant_id: str, name: str) -> str | None:
     """Return the id of the group with a name."""
-    return connection.scalar(select(groups.c.id).where(groups.c.tenant_id == tenant_id, groups.c.name == name))
+    group_id: str | None = connection.scalar(_NAMED, {"tenant": tenant_id, "name": name})
+    return group_id
 
 
 def add(connection: Connection, values: dict[str, Any]) -> None:
-    connection.execute(insert(groups).values(**values, version=1))
+    add_row(connection, groups, {**values, "version": 1})
 
 
-def change(connection: Connection, group_id: str, values: dict[str, Any], at: datetime) -> None:
-    connection.execute(
-        update(groups).where(groups.c.id == group_id).values(**values, version=groups.c.version + 1, updated_at=at)
-    )
+def change(connection: Connection, before: Record, values: dict[str, Any], at: datetime) -> None:
+    """Write the next version of a group; `before` is a row of `get`."""
+    update_row(connection, groups, {"id": before.id}, {**values, "version": before.version + 1, "updated_at": at})
 
 
 def texts_at(connection: Connection, group: Record, version: int) -> dict[str, str]:
@@ -93,15 +104,10 @@ def texts_at(connection: Connection, group: Record, version: int) -> dict[str, s
 
 
 def remove(connection: Connection, tenant_id: str, group_id: str) -> None:
-    connection.execute(delete(group_members).where(group_members.c.group_id == group_id))
-    connection.execute(
-        delete(policy_attachments).where(
-            policy_attachments.c.tenant_id == tenant_id,
-            policy_attachments.c.attachee_type == "group",
-            policy_attachments.c.attachee_id == group_id,
-        )
-    )
-    connection.execute(delete(groups).where(groups.c.tenant_id == tenant_id, groups.c.id == group_id))
+    delete_rows(connection, group_members, {"group_id": group_id})
+    of_group = {"tenant_id": tenant_id, "attachee_type": "group", "attachee_id": group_id}
+    delete_rows(connection, policy_attachments, of_group)
+    delete_rows(connection, groups, {"tenant_id": tenant_id, "id": group_id})
 
 
 def members(connection: Connection, group_id: str) -> list[tuple[str, str]]:
@@ -114,27 +120,12 @@ def members(connection: Connection, group_id: str) -> list[tuple[str, str]]:
 
 def first_members(connection: Connection, tenant_id: str, group_id: str) -> list[tuple[str, str]]:
     """Return the first `MAX_MEMBERS` members as (type, id), in order of addition."""
-    table = group_members.c
-    rows = connection.execute(
-        select(table.member_type, table.member_id)
-        .where(table.tenant_id == tenant_id, table.group_id == group_id)
-        .order_by(table.added_at, table.member_type, table.member_id)
-        .limit(MAX_MEMBERS)
-    )
+    rows = connection.execute(_FIRST_MEMBERS, {"tenant": tenant_id, "group": group_id})
     return [(row.member_type, row.member_id) for row in rows]
 
 
 def is_member(connection: Connection, group_id: str, kind: str, member_id: str) -> bool:
-    return (
-        connection.scalar(
-            select(group_members.c.member_id).where(
-                group_members.c.group_id == group_id,
-                group_members.c.member_type == kind,
-                group_members.c.member_id == member_id,
-            )
-        )
-        is not None
-    )
+    return has_row(connection, group_members, {"group_id": group_id, "member_type": kind, "member_id": member_id})
 
 
 def member_page(
@@ -151,22 +142,16 @@ def member_page(
 
 
 def add_member(connection: Connection, values: dict[str, Any]) -> bool:
-    """Return False for an existing member. The caller holds the lock of the tenant."""
+    """Return False for an existing member. Call it inside `change`."""
     is_old = is_member(connection, values["group_id"], values["member_type"], values["member_id"])
     if not is_old:
-        connection.execute(insert(group_members).values(**values))
+        add_row(connection, group_members, values)
     return not is_old
 
 
 def remove_member(connection: Connection, tenant_id: str, group_id: str, kind: str, member_id: str) -> None:
-    connection.execute(
-        delete(group_members).where(
-            group_members.c.tenant_id == tenant_id,
-            group_members.c.group_id == group_id,
-            group_members.c.member_type == kind,
-            group_members.c.member_id == member_id,
-        )
-    )
+    member = {"group_id": group_id, "member_type": kind, "member_id": member_id}
+    delete_rows(connection, group_members, {"tenant_id": tenant_id, **member})
 
 
 def with_names(query: Select[Any], tenant: Any, kind: Any, identifier: Any) -> Select[Any]:

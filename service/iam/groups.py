@@ -124,7 +124,7 @@ def update_group(
         if "name" in changes:
             require_free(connection, tenant_id, changes["name"], group_id)
         if changes:
-            group_queries.change(connection, group_id, changes, now)
+            group_queries.change(connection, before, changes, now)
             details = {name: {"from": getattr(before, name), "to": value} for name, value in changes.items()}
             audit_in_tenant(connection, context, AuditEvent.GROUP_UPDATE, f"group:{group_id}", now, details)
         return with_etag(_whole(connection, get_group_or_404(connection, context, group_id)), changed=bool(changes))

@@ -1,13 +1,24 @@
 """Reads and writes policies, their history and attachments. Queries are limited to a tenant or its policy."""
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, String, bindparam, delete, func, insert, literal, select, update
+from sqlalchemy import Connection, Integer, String, bindparam, func, select, update
+from sqlalchemy.sql.dml import ReturningUpdate
 
 from service.db.engine import Record
 from service.db.prepared import prepared
-from service.db.statements import KeysetKey, after_key, chunks, records
+from service.db.statements import (
+    KeysetKey,
+    add_row,
+    after_key,
+    chunks,
+    delete_rows,
+    has_row,
+    named_parameters,
+    records,
+)
 from service.db.tables import group_members, memberships, policies, policy_attachments, policy_versions, tenants, users
 from service.iam.group_queries import with_names
 from service.principals.enterable_tenants import entitled_membership
@@ -86,7 +97,7 @@ def page(
 
 def add(connection: Connection, values: dict[str, Any], version: dict[str, Any]) -> None:
     """Write a new policy with the first entry of its history."""
-    connection.execute(insert(policies).values(**values, version=1))
+    add_row(connection, policies, {**values, "version": 1})
     _remember(connection, values["tenant_id"], values["id"], 1, version)
 
 
@@ -96,22 +107,29 @@ def change(connection: Connection, before: Record, values: dict[str, Any], versi
     author: Any = before
     if author_id != before.authored_by:
         author = connection.execute(_AUTHOR, {"tenant": before.tenant_id, "user": author_id}).one()
-    columns = ("author_name", "author_email", "author_role")
-    row = connection.execute(
-        update(policies)
-        .where(policies.c.tenant_id == before.tenant_id, policies.c.id == before.id)
-        .values(**values, version=number)
-        .returning(
-            policies,
-            *(literal(getattr(author, name), String).label(name) for name in columns),
-            literal(before.attachment_count).label("attachment_count"),
-        )
-    ).one()
+    joined = {name: getattr(author, name) for name in ("author_name", "author_email", "author_role")}
+    joined["attachment_count"] = before.attachment_count
+    key = {"key_tenant": before.tenant_id, "key_policy": before.id}
+    changed = {**values, "version": number}
+    row = connection.execute(_update(tuple(changed)), {**changed, **joined, **key}).one()
     _remember(connection, before.tenant_id, before.id, number, version)
     return row
 
 
-_AUTHOR = (
+@cache
+def _update(columns: tuple[str, ...]) -> ReturningUpdate[Any]:
+    """Return an UPDATE that returns a row like `_ONE`, with the joined columns from parameters."""
+    joined = [bindparam(name, type_=String).label(name) for name in ("author_name", "author_email", "author_role")]
+    count = bindparam("attachment_count", type_=Integer).label("attachment_count")
+    return prepared(
+        update(policies)
+        .where(policies.c.tenant_id == bindparam("key_tenant"), policies.c.id == bindparam("key_policy"))
+        .values(named_parameters(policies, columns))
+        .returning(policies, *joined, count)
+    )
+
+
+_AUTHOR = prepared(
     select(
         users.c.name.label("author_name"),
         users.c.email.label("author_email"),
@@ -125,16 +143,14 @@ _AUTHOR = (
 
 
 def _remember(connection: Connection, tenant_id: str, policy_id: str, number: int, version: dict[str, Any]) -> None:
-    connection.execute(
-        insert(policy_versions).values(policy_id=policy_id, tenant_id=tenant_id, version=number, **version)
-    )
+    key = {"policy_id": policy_id, "tenant_id": tenant_id, "version": number}
+    add_row(connection, policy_versions, {**key, **version})
 
 
 def remove(connection: Connection, tenant_id: str, policy_id: str) -> None:
-    mine = {policy_attachments: policy_attachments.c.policy_id, policy_versions: policy_versions.c.policy_id}
-    for table, column in mine.items():
-        connection.execute(delete(table).where(column == policy_id))
-    connection.execute(delete(policies).where(policies.c.tenant_id == tenant_id, policies.c.id == policy_id))
+    for table in (policy_attachments, policy_versions):
+        delete_rows(connection, table, {"policy_id": policy_id})
+    delete_rows(connection, policies, {"tenant_id": tenant_id, "id": policy_id})
 
 
 _VERSION = select(policy_versions, users.c.name.label("changed_by_name")).join(
@@ -205,46 +221,36 @@ def attachment_page(
 
 
 def attached(connection: Connection, tenant_id: str, policy_id: str, kind: str, attachee_id: str) -> bool:
-    return (
-        connection.scalar(
-            select(policy_attachments.c.policy_id).where(
-                policy_attachments.c.tenant_id == tenant_id,
-                policy_attachments.c.policy_id == policy_id,
-                policy_attachments.c.attachee_type == kind,
-                policy_attachments.c.attachee_id == attachee_id,
-            )
-        )
-        is not None
-    )
+    return has_row(connection, policy_attachments, _attachment(tenant_id, policy_id, kind, attachee_id))
 
 
 def attach(connection: Connection, values: dict[str, Any]) -> None:
-    connection.execute(insert(policy_attachments).values(**values))
+    add_row(connection, policy_attachments, values)
 
 
 def detach(connection: Connection, tenant_id: str, policy_id: str, kind: str, attachee_id: str) -> None:
-    connection.execute(
-        delete(policy_attachments).where(
-            policy_attachments.c.tenant_id == tenant_id,
-            policy_attachments.c.policy_id == policy_id,
-            policy_attachments.c.attachee_type == kind,
-            policy_attachments.c.attachee_id == attachee_id,
-        )
-    )
+    delete_rows(connection, policy_attachments, _attachment(tenant_id, policy_id, kind, attachee_id))
+
+
+def _attachment(tenant_id: str, policy_id: str, kind: str, attachee_id: str) -> dict[str, str]:
+    return {"tenant_id": tenant_id, "policy_id": policy_id, "attachee_type": kind, "attachee_id": attachee_id}
 
 
 def attached_to(connection: Connection, tenant_id: str, kind: str, attachee_id: str) -> Sequence[Record]:
     """Return the policies attached directly: `id`, `name`, `document`."""
-    return connection.execute(
-        select(policies.c.id, policies.c.name, policies.c.document)
-        .join(policy_attachments, policy_attachments.c.policy_id == policies.c.id)
-        .where(
-            policies.c.tenant_id == tenant_id,
-            policy_attachments.c.attachee_type == kind,
-            policy_attachments.c.attachee_id == attachee_id,
-        )
-        .order_by(policies.c.id)
-    ).all()
+    return connection.execute(_ATTACHED_TO, {"tenant": tenant_id, "kind": kind, "attachee": attachee_id}).all()
+
+
+_ATTACHED_TO = prepared(
+    select(policies.c.id, policies.c.name, policies.c.document)
+    .join(policy_attachments, policy_attachments.c.policy_id == policies.c.id)
+    .where(
+        policies.c.tenant_id == bindparam("tenant"),
+        policy_attachments.c.attachee_type == bindparam("kind"),
+        policy_attachments.c.attachee_id == bindparam("attachee"),
+    )
+    .order_by(policies.c.id)
+)
 
 
 def affected_principals(connection: Connection, tenant_id: str, policy_id: str) -> list[tuple[str, str]]:

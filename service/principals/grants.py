@@ -10,6 +10,7 @@ from typing import Any, Literal, Self
 
 from sqlalchemy import BindParameter, Connection, Select, String, and_, bindparam, or_, select
 
+from service.db.prepared import prepared
 from service.db.statements import chunks
 from service.db.tables import (
     group_members,
@@ -222,10 +223,12 @@ def _attached(kind: str | BindParameter[str]) -> Select[Any]:
 _TENANT = bindparam("tenant", type_=String)
 _KIND = bindparam("kind", type_=String)
 _PRINCIPAL = bindparam("principal", type_=String)
-_MEMBERSHIP = _ROLES.where(
-    tenants.c.id == _TENANT, memberships.c.user_id == bindparam("user", type_=String)
-).with_only_columns(tenants.c.organization_id, memberships.c.role)
-_ORGANIZATION = select(tenants.c.organization_id).where(tenants.c.id == _TENANT)
+_MEMBERSHIP = prepared(
+    _ROLES.where(tenants.c.id == _TENANT, memberships.c.user_id == bindparam("user", type_=String)).with_only_columns(
+        tenants.c.organization_id, memberships.c.role
+    )
+)
+_ORGANIZATION = prepared(select(tenants.c.organization_id).where(tenants.c.id == _TENANT))
 _THROUGH_GROUPS = _attached("group").join(
     group_members,
     and_(
@@ -234,12 +237,14 @@ _THROUGH_GROUPS = _attached("group").join(
     ),
 )
 _MEMBERS = _THROUGH_GROUPS.add_columns(group_members.c.member_type, group_members.c.member_id)
-_POLICIES_OF_PRINCIPAL = _APPLIED.where(
-    policies.c.tenant_id == _TENANT,
-    or_(
-        policies.c.id.in_(_attached(_KIND).where(policy_attachments.c.attachee_id == _PRINCIPAL)),
-        policies.c.id.in_(
-            _THROUGH_GROUPS.where(group_members.c.member_type == _KIND, group_members.c.member_id == _PRINCIPAL)
+_POLICIES_OF_PRINCIPAL = prepared(
+    _APPLIED.where(
+        policies.c.tenant_id == _TENANT,
+        or_(
+            policies.c.id.in_(_attached(_KIND).where(policy_attachments.c.attachee_id == _PRINCIPAL)),
+            policies.c.id.in_(
+                _THROUGH_GROUPS.where(group_members.c.member_type == _KIND, group_members.c.member_id == _PRINCIPAL)
+            ),
         ),
-    ),
-).order_by(policies.c.id)
+    ).order_by(policies.c.id)
+)

@@ -7,7 +7,7 @@ from typing import Any
 from sqlalchemy import Column, Connection, Select, delete, insert, select, update
 
 from service.db.engine import Record
-from service.db.statements import MAX_PARAMETERS, KeysetKey, after_key, records
+from service.db.statements import MAX_PARAMETERS, KeysetKey, after_key, delete_rows, records
 from service.db.tables import (
     api_keys,
     group_members,
@@ -129,20 +129,10 @@ def remove_identity(connection: Connection, tenant_id: str, binding_id: str) -> 
 
 def forget(connection: Connection, tenant_id: str, kind: str, principal_id: str) -> None:
     """Remove a deleted principal from all groups and policies."""
-    connection.execute(
-        delete(group_members).where(
-            group_members.c.tenant_id == tenant_id,
-            group_members.c.member_type == kind,
-            group_members.c.member_id == principal_id,
-        )
-    )
-    connection.execute(
-        delete(policy_attachments).where(
-            policy_attachments.c.tenant_id == tenant_id,
-            policy_attachments.c.attachee_type == kind,
-            policy_attachments.c.attachee_id == principal_id,
-        )
-    )
+    member = {"tenant_id": tenant_id, "member_type": kind, "member_id": principal_id}
+    delete_rows(connection, group_members, member)
+    attachee = {"tenant_id": tenant_id, "attachee_type": kind, "attachee_id": principal_id}
+    delete_rows(connection, policy_attachments, attachee)
 
 
 def cluster_exists(connection: Connection, tenant_id: str, cluster_id: str) -> bool:

@@ -4,11 +4,11 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, delete, or_, select
+from sqlalchemy import Connection, bindparam, or_, select
 
 from service.db.engine import Record
 from service.db.prepared import prepared
-from service.db.statements import KeysetKey, after_key, insert_row, records, update_row
+from service.db.statements import KeysetKey, after_key, delete_rows, insert_row, records, update_row
 from service.db.tables import resources
 
 _ORDER = (resources.c.created_at, resources.c.id)
@@ -78,4 +78,4 @@ def change(connection: Connection, tenant_id: str, resource_id: str, values: dic
 
 
 def remove(connection: Connection, tenant_id: str, resource_id: str) -> None:
-    connection.execute(delete(resources).where(resources.c.tenant_id == tenant_id, resources.c.id == resource_id))
+    delete_rows(connection, resources, {"tenant_id": tenant_id, "id": resource_id})

@@ -3,10 +3,10 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Select, and_, insert, literal, or_, select, update
+from sqlalchemy import Connection, Select, and_, insert, literal, or_, select
 
 from service.db.engine import Record
-from service.db.statements import records
+from service.db.statements import records, update_row
 from service.db.tables import (
     default_tag_versions,
     memberships,
@@ -77,9 +77,7 @@ def add(
 
 
 def rename(connection: Connection, tenant_id: str, display_name: str, at: datetime) -> None:
-    connection.execute(
-        update(tenants).where(tenants.c.id == tenant_id).values(display_name=display_name, updated_at=at)
-    )
+    update_row(connection, tenants, {"id": tenant_id}, {"display_name": display_name, "updated_at": at})
 
 
 # A tenant with its organization and open provisioning run.

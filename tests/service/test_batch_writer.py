@@ -62,6 +62,22 @@ def test_the_stop_does_not_wait_for_the_next_second(database: Database) -> None:
     assert written(database) == {"a"}
 
 
+def test_the_stop_does_not_wait_for_a_database_that_does_not_answer(
+    database: Database, caplog: pytest.LogCaptureFixture
+) -> None:
+    answers = threading.Event()
+
+    class Hanging(Source):
+        def write(self, connection: Connection, batch: list[str]) -> None:
+            assert answers.wait(60)
+
+    writer = BatchWriter(database, [Hanging("a")], seconds=3_600, stop_seconds=0.05)
+    writer.start()
+    writer.stop()
+    answers.set()
+    assert [record.levelname for record in caplog.records] == ["ERROR"]
+
+
 def test_all_sources_are_in_one_transaction_and_keep_their_changes_if_one_fails(
     database: Database, caplog: pytest.LogCaptureFixture
 ) -> None:

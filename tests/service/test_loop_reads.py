@@ -21,7 +21,7 @@ from service.catalogue import operations as shipped
 from service.db.engine import Database
 from service.db.loop_reads import READER
 from service.db.prepared import NotPreparedError, PreparedStatement, prepared
-from service.db.statements import insert_row, update_row
+from service.db.statements import add_row, delete_rows, has_row, insert_row, update_row
 from service.db.tables import resources, tenants
 from tests.service.conftest import DemoUrl
 from tests.service.counted import TENANT, Counted
@@ -203,6 +203,20 @@ def test_a_changed_row_is_returned(database: Database, one: dict[str, str]) -> N
         assert update_row(connection, resources, {**key, "tenant_id": "other"}, {"name": "x"}) is None
     with database.read() as connection:
         assert connection.execute(BY_ID, one).one()._asdict() == changed._asdict()
+
+
+def test_a_row_is_added_found_and_deleted_by_some_of_its_values(database: Database, one: dict[str, str]) -> None:
+    key = {"tenant_id": WEB_SHOP, "id": "new"}
+    with database.write() as connection:
+        row = connection.execute(PREPARED, one).one()._asdict()
+        assert not has_row(connection, resources, key)
+        add_row(connection, resources, {**row, **key})
+        assert has_row(connection, resources, key)
+        delete_rows(connection, resources, {**key, "tenant_id": "other"})
+        assert has_row(connection, resources, key)
+        delete_rows(connection, resources, key)
+        assert not has_row(connection, resources, key)
+        assert has_row(connection, resources, {"id": one["one"]})
 
 
 def test_a_prepared_statement_uses_the_value_of_a_parameter_that_is_not_given_also_null(database: Database) -> None:
