@@ -115,10 +115,7 @@ def test_scopes_are_kept_in_the_order_given_and_one_given_twice_is_refused(platf
     given = ["storage:read", "compute:*", "compute:instances:start", "compute:start"]
     key = Key(platform, *given)
     assert key.made["scopes"] == given
-    for answer in (
-        create(platform, *given, "compute:*"),
-        key.manage("PATCH", body={"scopes": [*given, "compute:*"]}),
-    ):
+    for answer in (create(platform, *given, "compute:*"), key.manage("PATCH", body={"scopes": [*given, "compute:*"]})):
         assert code(answer) == (400, "INVALID_INPUT")
         assert details(answer) == {"member": "scopes", "reason": "duplicate", "scope": "compute:*"}
 

@@ -2,13 +2,7 @@
 
 from typing import Any
 
-from tests.service.running import (
-    MEMBER,
-    OWNER,
-    STAGING,
-    WEB_SHOP,
-    Running,
-)
+from tests.service.running import MEMBER, OWNER, STAGING, WEB_SHOP, Running
 
 DEPLOY = "32833106-536e-45df-80b2-d002cc92d33d"  # the owner's
 READER = "a93f32a9-a172-4102-8e4e-dc90253d9e30"

@@ -20,15 +20,7 @@ from service.errors import ApiError
 from tests.homes import Answer
 from tests.service.inside import Inside
 from tests.service.planned import until
-from tests.service.running import (
-    AURORA,
-    BOREALIS,
-    DATA_LAKE,
-    MEMBER,
-    OWNER,
-    WEB_SHOP,
-    Running,
-)
+from tests.service.running import AURORA, BOREALIS, DATA_LAKE, MEMBER, OWNER, WEB_SHOP, Running
 
 BASE62 = string.digits + string.ascii_letters
 BODIES = st.text(BASE62, min_size=30, max_size=30)
