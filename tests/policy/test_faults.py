@@ -384,10 +384,7 @@ FAULTS: dict[str, tuple[Comparison, list[Patch]]] = {
     "a deny is no part of the map": (maps, [(coverage.Coverage, "effective", property(lambda self: self.allowed))]),
     "a deny that may fire always fires": (maps, [(coverage.Coverage, "conditional", property(shut_by_what_may))]),
     "the catalogue never grows": (containments, [(request_space, "operation_dimension", only_named)]),
-    "the author's denies are forgotten": (
-        containments,
-        [(containment._Comparison, "run", without_the_authors_denies)],
-    ),
+    "the author's denies are forgotten": (containments, [(containment._Comparison, "run", without_the_authors_denies)]),
     "the draft's own denies do not count": (
         containments,
         [(containment._Comparison, "run", without_the_drafts_denies)],

@@ -74,10 +74,7 @@ class Iam:
 
     def raw(self, method: str, path: str, content: bytes) -> Answer:
         """A body byte by byte."""
-        headers = {
-            "Authorization": f"Bearer {self.platform.token(self.person)}",
-            "Content-Type": "application/json",
-        }
+        headers = {"Authorization": f"Bearer {self.platform.token(self.person)}", "Content-Type": "application/json"}
         return self.platform.request(method, f"{self.base}{path}", headers, content)
 
     def get(self, path: str) -> Any:

@@ -151,8 +151,7 @@ class Issuing:
 
     def refresh(self, refresh_token: str, **fields: str) -> Reply:
         return self.ask(
-            "token",
-            {"grant_type": "refresh_token", "refresh_token": refresh_token, "client_id": "frost-cli", **fields},
+            "token", {"grant_type": "refresh_token", "refresh_token": refresh_token, "client_id": "frost-cli", **fields}
         )
 
     def bearer(self, access_token: str) -> Principal:

@@ -51,11 +51,7 @@ class Cluster:
         flags = ["-D", "data", "-k", str(self.folder), "-c", "listen_addresses=", *self.settings]
         with (self.folder / "log").open("ab") as log:
             self.server = subprocess.Popen(
-                [self.bin / "postgres", *flags],
-                cwd=self.folder,
-                user=self.user,
-                stdout=log,
-                stderr=log,
+                [self.bin / "postgres", *flags], cwd=self.folder, user=self.user, stdout=log, stderr=log
             )
         end = time.monotonic() + START_SECONDS
         while True:

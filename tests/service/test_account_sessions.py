@@ -98,13 +98,6 @@ def test_a_refresh_token_and_a_sign_in_in_the_making_die_with_the_sessions(platf
     assert post(grant_type=grant, device_code=waiting, client_id="frost-cli").status == 400
 
 
-@pytest.mark.parametrize("scopes", [("sessions:write",), ("sessions:*", "compute:*")])
-def test_scopes_of_interactive_sessions_reach_no_sign_in(platform: Running, scopes: tuple[str, ...]) -> None:
-    key = Key(platform, *scopes)
-    for method, path in (("GET", "/api/v1/sessions"), ("POST", "/api/v1/sessions/revoke-all")):
-        assert code(key.use(method, path)) == (403, "SESSION_REQUIRED")
-
-
 @pytest.mark.parametrize(
     ("claims", "accepted"),
     [

@@ -155,8 +155,7 @@ def as_if_long_ago(platform: Running) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "kills"),
-    [("sqlite", 2), *(pytest.param(kind, 12, marks=pytest.mark.slow) for kind in KINDS)],
+    ("kind", "kills"), [("sqlite", 2), *(pytest.param(kind, 12, marks=pytest.mark.slow) for kind in KINDS)]
 )
 def test_the_platform_killed_during_an_apply_takes_it_up_again(kind: str, kills: int, demo_url: DemoUrl) -> None:
     url = demo_url(kind)

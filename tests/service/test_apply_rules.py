@@ -111,10 +111,7 @@ def test_a_resource_gets_all_it_lacks_or_nothing_and_never_more_than_it_may_carr
             assert set(back.keys) == lacking
 
 
-@given(
-    own=st.builds(filled, st.dictionaries(NAMES, TEXTS, max_size=8), st.integers(0, KIND.tag_limit)),
-    defaults=SETS,
-)
+@given(own=st.builds(filled, st.dictionaries(NAMES, TEXTS, max_size=8), st.integers(0, KIND.tag_limit)), defaults=SETS)
 def test_a_new_resource_keeps_its_own_tags_and_gets_all_defaults_or_none(
     own: dict[str, str], defaults: dict[str, str]
 ) -> None:

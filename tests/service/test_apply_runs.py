@@ -25,7 +25,6 @@ from tests.service.running import (
     OWNER,
     SANDBOX,
     STAGING,
-    VIEWER,
     WEB_SHOP,
     Running,
 )
@@ -245,29 +244,6 @@ def test_starting_and_ending_are_in_the_audit_log(platform: Running, platform_da
     assert (end.actor_kind, end.operation) == ("platform", "default_tags.apply.complete")
     assert end.details == {"runId": done["runId"], "summary": done["result"]["summary"]}
     assert (refused.operation, refused.outcome) == ("default_tags.apply", "refused")
-
-
-@pytest.mark.slow
-def test_who_may_start_a_run(platform: Running) -> None:
-    put(platform, {"env": "prod", "who": "x"})
-    for path, body in (("apply", None), ("preview", {}), (f"runs/{NOBODY}/undo", {"preview": True})):
-        for person in (MEMBER, VIEWER):
-            refusal = "FORBIDDEN" if path == "apply" else "PERMISSION_DENIED"
-            assert code(ask(platform, path, body, person=person)) == (403, refusal)
-        for person in (OUTSIDER, BOREALIS_OWNER):
-            assert code(ask(platform, path, body, person=person)) == (403, "TENANT_ACCESS_DENIED")
-    assert platform.get(f"{base()}/default-tags/runs", as_=VIEWER).status == 200
-    reads, writes = Key(platform, "organizations:read"), Key(platform, "organizations:write")
-    path = f"{base()}/default-tags"
-    assert code(reads.use("POST", f"{path}/apply")) == (403, "INSUFFICIENT_SCOPE")
-    assert reads.use("GET", f"{path}/runs").status == 200
-    started = writes.use("POST", f"{path}/apply")
-    assert started.status == 202
-    assert ended(platform, started.json()["runId"])["status"] == "completed"
-    iam = Iam(platform)
-    iam.attach(iam.policy("no apply", allow("*"), deny("organizations:default-tags:apply")), "api_key", writes.id)
-    assert code(writes.use("POST", f"{path}/apply")) == (403, "INSUFFICIENT_PERMISSIONS")
-    assert ask(platform, "preview", {}, person=ADMIN).status == 200
 
 
 @pytest.mark.slow

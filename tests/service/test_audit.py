@@ -10,17 +10,7 @@ from sqlalchemy import select, text
 from service.db.engine import Database
 from service.db.tables import audit_log, operations, tenants
 from tests.service.audited import trace
-from tests.service.running import (
-    AURORA,
-    MEMBER,
-    NEWSROOM,
-    NOBODY,
-    OUTSIDER,
-    OWNER,
-    STAGING,
-    WEB_SHOP,
-    Running,
-)
+from tests.service.running import AURORA, MEMBER, NEWSROOM, NOBODY, OUTSIDER, OWNER, STAGING, WEB_SHOP, Running
 
 CREATE = f"/api/v1/organizations/{AURORA}/tenants"
 

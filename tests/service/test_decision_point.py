@@ -11,17 +11,7 @@ from service.db.engine import Database
 from tests.homes import Answer
 from tests.service.access import Iam, allow, deny
 from tests.service.account import Key, create
-from tests.service.running import (
-    BOREALIS_OWNER,
-    MEMBER,
-    NEWSROOM,
-    NOBODY,
-    OUTSIDER,
-    OWNER,
-    VIEWER,
-    WEB_SHOP,
-    Running,
-)
+from tests.service.running import BOREALIS_OWNER, MEMBER, NEWSROOM, NOBODY, OUTSIDER, OWNER, VIEWER, WEB_SHOP, Running
 
 EVALUATION = "/access/v1/evaluation"
 EVALUATIONS = "/access/v1/evaluations"

@@ -215,10 +215,7 @@ def test_the_same_question_has_the_same_answer(harness: Harness) -> None:
                 "context": {"time": "2025-06-27T18:03-07:00"},
                 "evaluations": [
                     {"resource": record(1)},
-                    {
-                        "resource": record(2),
-                        "context": {"time": "2025-06-27T19:00-07:00", "source": "batch-override"},
-                    },
+                    {"resource": record(2), "context": {"time": "2025-06-27T19:00-07:00", "source": "batch-override"}},
                 ],
             },
             [True, True],

@@ -257,9 +257,7 @@ def rule(dice: random.Random) -> dict[str, Any]:
 
 @pytest.fixture(scope="module", params=KINDS)
 def world(
-    request: pytest.FixtureRequest,
-    demo_url: DemoUrl,
-    tmp_path_factory: pytest.TempPathFactory,
+    request: pytest.FixtureRequest, demo_url: DemoUrl, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[World]:
     folder = tmp_path_factory.mktemp("platform")
     inside = Inside(folder, demo_url(request.param), "demo")

@@ -24,11 +24,7 @@ MISSING = "9f1c2d3e-4b5a-4c6d-8e7f-a1b2c3d4e5f6"
 
 
 @pytest.fixture(scope="module", params=KINDS)
-def demo(
-    request: pytest.FixtureRequest,
-    demo_url: DemoUrl,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Demo]:
+def demo(request: pytest.FixtureRequest, demo_url: DemoUrl, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Demo]:
     opened = Demo(tmp_path_factory.mktemp("platform"), demo_url(request.param))
     yield opened
     opened.close()
@@ -115,11 +111,7 @@ def test_evaluations_read_their_resources_in_one_statement_of_a_kind(demo: Demo)
 
 def test_a_search_examines_so_many_and_leads_on(demo: Demo, monkeypatch: pytest.MonkeyPatch) -> None:
     """A page may be empty while there is more: nothing is examined without bound."""
-    body = {
-        "subject": {"type": "user", "id": VIEWER},
-        "action": {"name": "start"},
-        "resource": {"type": "instance"},
-    }
+    body = {"subject": {"type": "user", "id": VIEWER}, "action": {"name": "start"}, "resource": {"type": "instance"}}
     monkeypatch.setattr(search, "MAX_CANDIDATES", 3)
     page = demo.asked("/access/v1/search/resource", body)
     assert page["results"] == []

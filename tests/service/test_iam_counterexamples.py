@@ -181,9 +181,7 @@ def test_a_regional_developer_saves_a_draft_for_their_region(iam: Iam) -> None:
 def test_a_trial_takes_region_and_tenant_from_the_target_and_the_path(iam: Iam) -> None:
     def tried(rule: dict[str, Any], target: str, **facts: str) -> str:
         return decision(
-            iam,
-            json.dumps(document(rule)),
-            {"operation": "compute:instances:read", "target": target, "facts": facts},
+            iam, json.dumps(document(rule)), {"operation": "compute:instances:read", "target": target, "facts": facts}
         )
 
     here = f"frn:compute:fi-hel-1:{WEB_SHOP}:instances/i-1"

@@ -239,13 +239,6 @@ def test_trying_is_not_kept(iam: Iam) -> None:
     assert iam.get("/iam/policies?limit=200") == before
 
 
-def test_only_people_try(iam: Iam) -> None:
-    body = {"documentText": json.dumps(document(allow("*"))), "operation": READ, "target": "*"}
-    for path in ("simulate", "coverage", "check", "who", "preview"):
-        answer = iam.platform.ask("POST", f"/api/v1/tenants/{WEB_SHOP}/iam/{path}", key="terraform", body=body)
-        assert code(answer) == (403, "SESSION_REQUIRED")
-
-
 # Coverage
 
 

@@ -80,23 +80,30 @@ class Network:
         self.platform = platform
         self.connection = http.client.HTTPConnection(*tcp_address(platform), timeout=30)
 
-    def status(self, row: Row, **headers: str) -> int:
+    def ask(self, row: Row, **headers: str) -> tuple[int, str | None]:
+        """Return the status, and the code of a refusal in JSON."""
         content = b"{}" if row.method in ("POST", "PATCH", "PUT") else None
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
         self.connection.request(row.method, row.asked, content, {"Content-Type": "application/json", **sent})
         answer = self.connection.getresponse()
         if answer.getheader("Content-Type", "").startswith("text/event-stream"):
             self.connection.close()  # It would never end.
-        else:
-            answer.read()
-        return answer.status
+            return answer.status, None
+        body = answer.read()
+        # The refusal of too many attempts has a body of its own.
+        if answer.status not in (401, 403) or not answer.getheader("Content-Type", "").startswith("application/json"):
+            return answer.status, None
+        return answer.status, json.loads(body)["error"]["code"]
 
-    def as_person(self, row: Row, email: str) -> int:
+    def status(self, row: Row, **headers: str) -> int:
+        return self.ask(row, **headers)[0]
+
+    def as_person(self, row: Row, email: str) -> tuple[int, str | None]:
         token = self.platform.token(email)
-        status = self.status(row, Authorization=f"Bearer {token}")
+        reply = self.ask(row, Authorization=f"Bearer {token}")
         if row.path in ENDING:
             self.platform.tokens.pop(email)
-        return status
+        return reply
 
 
 @pytest.fixture(scope="module")
@@ -122,6 +129,16 @@ def workload(network: Network) -> str:
     cluster = Cluster(network.platform)
     assert cluster.register().status == 200
     return Workload(cluster, "tests", "everything").token
+
+
+def code_of(row: Row, code: str) -> str | None:
+    """Return the code of a refusal: none in the text of the decision point."""
+    return None if row.path.startswith("/access/") else code
+
+
+def stranger_code(row: Row) -> str | None:
+    """Return the code for someone outside the organization."""
+    return code_of(row, "PERMISSION_DENIED" if "{O}" in row.path else "TENANT_ACCESS_DENIED")
 
 
 def outcome(status: int) -> str:
@@ -153,12 +170,35 @@ def test_the_table_has_every_route_and_no_other() -> None:
 @pytest.mark.parametrize("row", table(), ids=lambda row: row.name)
 def test_people(network: Network, row: Row) -> None:
     found = {name: network.as_person(row, email) for name, email in PEOPLE.items()}
+    statuses = {name: status for name, (status, _) in found.items()}
     if "absent" in row.people.values():
-        assert set(found.values()) == {404}
+        assert set(statuses.values()) == {404}
         assert set(row.people.values()) == {"absent"}
-    else:
-        assert {name: outcome(status) for name, status in found.items()} == row.people
-        assert 500 not in found.values()
+        return
+    assert {name: outcome(status) for name, status in statuses.items()} == row.people
+    assert 500 not in statuses.values()
+    of_role = "FORBIDDEN" if row.path.endswith("/apply") else "PERMISSION_DENIED"
+    if "/resources/" in row.path or "/interactive/" in row.path:
+        of_role = "INSUFFICIENT_PERMISSIONS"
+    for name, (status, code) in found.items():
+        if status == 403:
+            assert code == (stranger_code(row) if name == "outsider" else code_of(row, of_role)), name
+
+
+@pytest.mark.parametrize("row", [row for row in table() if ":" in row.key], ids=lambda row: row.name)
+def test_a_key_needs_the_scope_of_the_route_and_no_other(network: Network, secrets: dict[str, str], row: Row) -> None:
+    service = row.key.partition(":")[0]
+    for scope in (row.key, f"{service}:*"):
+        assert outcome(network.status(row, X_API_Key=secrets[scope])) == "yes", scope
+    others = tuple(scope for scope in SCOPES if scope not in (row.key, f"{service}:*"))
+    refused = network.ask(row, X_API_Key=key_with(network.platform, others))
+    assert refused == (403, code_of(row, "INSUFFICIENT_SCOPE"))
+
+
+@cache
+def key_with(platform: Running, scopes: tuple[str, ...]) -> str:
+    """Return the secret of a new key of the owner."""
+    return Key(platform, *scopes, rateLimit=60_000).secret
 
 
 @pytest.mark.slow
@@ -176,33 +216,33 @@ def test_keys_with_each_scope(network: Network, secrets: dict[str, str], row: Ro
 
 
 @pytest.mark.parametrize("row", table(), ids=lambda row: row.name)
-def test_machines_of_other_places_and_kinds(network: Network, foreign: str, workload: str, row: Row) -> None:
-    of_foreign = network.status(row, X_API_Key=foreign)
+def test_keys_of_other_tenants_and_workloads(network: Network, foreign: str, workload: str, row: Row) -> None:
+    of_foreign, code = network.ask(row, X_API_Key=foreign)
     of_workload = network.status(row, Authorization=f"Bearer {workload}")
     if row.key == "absent":
         assert (of_foreign, of_workload) == (404, 404)
-    else:
-        assert (outcome(of_foreign), outcome(of_workload)) == (row.foreign, row.workload)
+        return
+    assert (outcome(of_foreign), outcome(of_workload)) == (row.foreign, row.workload)
+    if of_foreign == 403:
+        assert code == ("SESSION_REQUIRED" if row.key == "never" else stranger_code(row))
 
 
 @pytest.mark.parametrize("row", table(), ids=lambda row: row.name)
-def test_credentials_that_are_none(network: Network, row: Row) -> None:
+def test_missing_and_invalid_credentials(network: Network, row: Row) -> None:
     platform = network.platform
-    found = {
-        "none": network.status(row),
-        "expired": network.status(row, X_API_Key=platform.key("old-deploy")),
-        "revoked": network.status(row, X_API_Key=platform.key("contractor-2025")),
-        "unknown": network.status(row, X_API_Key=secret_format.mint()),
-        "finer": network.status(row, X_API_Key=platform.key("start-stop-only")),
+    none, finer = network.ask(row), network.ask(row, X_API_Key=platform.key("start-stop-only"))
+    invalid = {
+        network.status(row, X_API_Key=secret)
+        for secret in (platform.key("old-deploy"), platform.key("contractor-2025"), secret_format.mint())
     }
     if row.key == "absent":
-        assert set(found.values()) == {404}
+        assert {none[0], finer[0], *invalid} == {404}
     elif row.key == "open":
-        assert not {401, 403} & set(found.values())
+        assert not {401, 403} & {none[0], finer[0], *invalid}
     else:
-        assert found["none"] == 401
-        assert {found["expired"], found["revoked"], found["unknown"]} <= WRONG
-        assert found["finer"] == 403
+        assert none == (401, code_of(row, "AUTHENTICATION_REQUIRED"))
+        assert invalid <= WRONG
+        assert finer == (403, "SESSION_REQUIRED" if row.key == "never" else code_of(row, "INSUFFICIENT_SCOPE"))
 
 
 def test_two_answers_to_a_stranger_are_the_same_words(network: Network) -> None:

@@ -29,7 +29,7 @@ BASE = f"/api/v1/tenants/{WEB_SHOP}"
 APPLY = f"{BASE}/default-tags/apply"
 BREAK = {
     "sqlite": [
-        "CREATE TRIGGER broken BEFORE UPDATE OF tags ON resources BEGIN SELECT RAISE(ABORT, 'it is broken'); END",
+        "CREATE TRIGGER broken BEFORE UPDATE OF tags ON resources BEGIN SELECT RAISE(ABORT, 'it is broken'); END"
     ],
     "postgresql": [
         "CREATE FUNCTION broken() RETURNS trigger AS $$ BEGIN RAISE EXCEPTION 'it is broken'; END $$ LANGUAGE plpgsql",

@@ -36,11 +36,7 @@ PAGES: dict[str, tuple[str, int, Read]] = {
         2,
         lambda connection: policy_queries.page(connection, TENANT, None, None, MADE, 50),
     ),
-    "groups": (
-        "ix_groups_tenant_made",
-        2,
-        lambda connection: group_queries.page(connection, TENANT, None, MADE, 50),
-    ),
+    "groups": ("ix_groups_tenant_made", 2, lambda connection: group_queries.page(connection, TENANT, None, MADE, 50)),
     "bindings": (
         "ix_workload_identities_tenant_made",
         2,

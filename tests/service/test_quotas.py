@@ -10,14 +10,11 @@ from tests.service.access import Iam, allow, code, deny
 from tests.service.account import Key
 from tests.service.quotas import Quotas
 from tests.service.running import (
-    AURORA,
     BOREALIS,
     BOREALIS_OWNER,
     DATA_LAKE,
     MEMBER,
     NEWSROOM,
-    NOBODY,
-    OUTSIDER,
     OWNER,
     SANDBOX,
     STAGING,
@@ -141,14 +138,6 @@ def test_a_tenant_one_may_not_enter_counts_without_name_and_use(demo: Running) -
 # Who may read
 
 
-def test_any_key_reads_the_quotas_of_its_tenant_and_of_no_other(demo: Running) -> None:
-    for name in ("tenant-reader", "quota-bot", "viewer-dashboard"):
-        assert {demo.get(path, key=name).status for path in reads(WEB_SHOP)} == {200}, name
-        for other in (STAGING, NEWSROOM, NOBODY):
-            refused = [demo.get(path, key=name) for path in reads(other)]
-            assert {code(answer) for answer in refused} == {(403, "TENANT_ACCESS_DENIED")}, name
-
-
 @pytest.mark.slow
 def test_what_a_policy_of_a_key_denies_is_not_read_with_it(sandbox: Quotas) -> None:
     """Neither a scope nor a policy need give it, but a deny of any policy wins."""
@@ -173,22 +162,6 @@ def test_what_a_policy_of_a_key_denies_is_not_read_with_it(sandbox: Quotas) -> N
                 needed = "quotas:requests:list" if path in requests else "quotas:limits:list"
                 assert code(answer) == (403, "INSUFFICIENT_PERMISSIONS")
                 assert answer.json()["error"]["required_permission"] == needed
-
-
-def test_no_key_reads_those_of_the_organization(demo: Running) -> None:
-    for path in (f"/api/v1/organizations/{AURORA}/quotas-report", f"/api/v1/organizations/{AURORA}/quota-requests"):
-        for name in ("quota-bot", "tenant-writer", "deploy-pipeline"):
-            assert code(demo.get(path, key=name)) == (403, "SESSION_REQUIRED")
-
-
-def test_every_member_reads_and_nobody_else(demo: Running) -> None:
-    organization = [f"/api/v1/organizations/{AURORA}/{name}" for name in ("quotas-report", "quota-requests")]
-    for person in (OWNER, MEMBER, VIEWER):
-        assert {demo.get(path, as_=person).status for path in (*reads(WEB_SHOP), *organization)} == {200}
-    for person in (BOREALIS_OWNER, OUTSIDER):
-        assert {code(demo.get(path, as_=person)) for path in reads(WEB_SHOP)} == {(403, "TENANT_ACCESS_DENIED")}
-        assert {code(demo.get(path, as_=person)) for path in organization} == {(403, "PERMISSION_DENIED")}
-    assert {code(demo.get(path, as_=MEMBER)) for path in reads(DATA_LAKE)} == {(403, "TENANT_ACCESS_DENIED")}
 
 
 def test_the_list_of_a_tenant_and_its_report_count_alike(demo: Running) -> None:

@@ -22,14 +22,7 @@ import pytest
 from sqlalchemy import func, select
 
 from service.db.engine import Database
-from service.db.tables import (
-    operations,
-    policy_versions,
-    quota_requests,
-    resources,
-    tenant_quotas,
-    tenants,
-)
+from service.db.tables import operations, policy_versions, quota_requests, resources, tenant_quotas, tenants
 from tests.service import load
 from tests.service.access import Iam, allow
 from tests.service.account import Key

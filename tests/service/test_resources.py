@@ -11,18 +11,7 @@ from service.db.tables import audit_log, memberships, resources
 from tests.homes import Answer
 from tests.service.access import Iam, allow, code, deny, details
 from tests.service.account import Key
-from tests.service.running import (
-    MEMBER,
-    NOBODY,
-    OUTSIDER,
-    OWNER,
-    REGIONAL,
-    SANDBOX,
-    STAGING,
-    VIEWER,
-    WEB_SHOP,
-    Running,
-)
+from tests.service.running import MEMBER, NOBODY, OUTSIDER, OWNER, REGIONAL, SANDBOX, STAGING, VIEWER, WEB_SHOP, Running
 
 INSTANCE = "8291a3dc-a168-4a92-abf8-e39f54334862"  # checkout-web-01, running, tags app=checkout tier=web
 VOLUME = "c1751566-5cbd-489a-95e3-b4c26c3249a9"
@@ -132,9 +121,7 @@ def test_interactive_scopes_are_needed_and_substitute_for_nothing(platform: Runn
         assert code(key.use("GET", kind("instance"))) == (403, "INSUFFICIENT_SCOPE")
 
 
-def test_an_interactive_session_is_opened_to_the_right_kind_of_this_tenant_and_audited(
-    platform: Running,
-) -> None:
+def test_an_interactive_session_is_opened_to_the_right_kind_of_this_tenant_and_audited(platform: Running) -> None:
     def open_(name: str, resource: str, person: str = MEMBER) -> Answer:
         return platform.ask("POST", interactive(name), as_=person, body={"resourceId": resource})
 

@@ -22,16 +22,7 @@ from tests.service.running import WEB_SHOP
 
 # The columns whose change increases a revision; columns of a primary key never change.
 AUTHORITY_TABLES: Mapping[str, tuple[str, ...]] = {
-    "api_keys": (
-        "tenant_id",
-        "user_id",
-        "key_prefix",
-        "key_hash",
-        "scopes",
-        "rate_limit",
-        "expires_at",
-        "revoked_at",
-    ),
+    "api_keys": ("tenant_id", "user_id", "key_prefix", "key_hash", "scopes", "rate_limit", "expires_at", "revoked_at"),
     "catalogue_operations": ("name", "description", "access_level", "position"),
     "group_members": ("group_id", "member_type", "member_id", "tenant_id"),
     "identities": ("issuer", "subject", "user_id"),

@@ -63,11 +63,7 @@ def test_the_context_of_a_route_has_the_type_that_its_policy_gives(app: FastAPI)
 
 
 @pytest.mark.parametrize(
-    ("router", "said"),
-    [
-        (APIRouter(), "is not a protected route"),
-        (protected_router("strange"), "has no policy"),
-    ],
+    ("router", "said"), [(APIRouter(), "is not a protected route"), (protected_router("strange"), "has no policy")]
 )
 def test_a_route_without_a_decision_keeps_the_platform_from_starting(router: APIRouter, said: str) -> None:
     @router.get("/api/v1/strange")

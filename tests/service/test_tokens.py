@@ -235,9 +235,7 @@ def test_a_caller_carries_what_the_session_says_not_what_the_token_says(issuing:
 # The key
 
 
-def test_the_key_is_made_once_readable_by_its_owner_only_and_public_without_its_private_part(
-    issuing: Issuing,
-) -> None:
+def test_the_key_is_made_once_readable_by_its_owner_only_and_public_without_its_private_part(issuing: Issuing) -> None:
     (key,) = issuing.issuer.public_jwks()["keys"]
     path = issuing.folder / "issuer.jwk"
     assert path.stat().st_mode & 0o777 == 0o600
