@@ -12,7 +12,6 @@ from client.tables.default_tags import tags_text
 from client.text import cut, safe
 from client.texts import apply as texts_apply
 from client.texts.effects import counted
-from tui.default_tags.apply_table import type_rows
 from tui.default_tags.list_confirm import ListingConfirm
 from tui.shell.history import Subject
 from tui.shell.messages import Lasting, Travel
@@ -122,25 +121,10 @@ def _left_alone(counts: Mapping[str, int]) -> str:
 
 def _lines(result: Mapping[str, Any], would: str) -> list[Content]:
     """Return a line for each type with changes, skips or failures."""
-    rows = [
-        row
-        for row in type_rows({"status": "completed", "result": result})
-        if row.get("updated") or row.get("skipped") or row.get("failed")
-    ]
-    unlisted = texts_apply.unlisted_types({"result": result})
-    longest = max((len(str(row["resourceType"])) for row in rows), default=0)
-    named = [*(result.get("skipped") or ()), *(result.get("failures") or ())]
+    types = texts_apply.preview_by_type(result, would)
+    longest = max((len(one.name) for one in types), default=0)
     lines = []
-    for row in rows:
-        kind = str(row["resourceType"])
-        parts = [f"{row['updated']:,} {would}"] if row.get("updated") else []
-        if kind in unlisted:
-            parts.append("not examined, it cannot be listed")
-        else:
-            parts += [f"{row[what]:,} {what}" for what in ("skipped", "failed") if row.get(what)]
-        why = ", ".join(
-            dict.fromkeys(texts_apply.short_reason(one["reason"]) for one in named if one["resourceType"] == kind)
-        )
-        text = Content.assemble((f"{safe(kind):<{longest}}  ", "bold"), ", ".join(parts))
-        lines.append(text + Content.styled(f"  {safe(why)}", "$text-muted") if why else text)
+    for one in types:
+        text = Content.assemble((f"{safe(one.name):<{longest}}  ", "bold"), one.numbers)
+        lines.append(text + Content.styled(f"  {safe(one.reasons)}", "$text-muted") if one.reasons else text)
     return lines
