@@ -20,8 +20,6 @@ from tui.widgets.dialog import Dialog, hint
 if TYPE_CHECKING:
     from client.auth.device_code import DeviceCode as Code
 
-ROOM_FOR_QR = 24  # assumed height of a smaller terminal, in lines
-
 
 class DeviceCode(Dialog[bool | None]):
     """Shows a device code. The caller dismisses it with True after the sign-in; Esc returns None and cancels."""
@@ -62,7 +60,7 @@ class DeviceCode(Dialog[bool | None]):
     def _qr(self) -> Static:
         picture = qr_text(self.complete_address)
         qr = Static(picture, classes="device--qr", markup=False)
-        qr.display = picture.count("\n") + 8 <= max(self.app.size.height, ROOM_FOR_QR)
+        qr.display = picture.count("\n") + 8 <= self.app.size.height
         return qr
 
     def say(self, words: str) -> None:
