@@ -176,7 +176,7 @@ RULE = '{"access":"allow","operations":["compute:*"],"targets":["*"]%s}'
         ("O21", text(allow("compute:inst*:read")), "compute:instances:read"),
         ("O22", text(allow("*", targets=("instances/i-1",))), "$.rules[0].targets[0]"),
         ("O23", text(allow("*", targets=("frn:compute:*:instances/i-1",))), "$.rules[0].targets[0]"),
-        ("O24", text(allow("*", targets=("frn:comp*:*:*:instances/i-1",))), "stands alone"),
+        ("O24", text(allow("*", targets=("frn:comp*:*:*:instances/i-1",))), "must be the whole part"),
         ("O25", text(allow("*", equals={"frn:region": ["a", "b"]})), "$.rules[0].constraints.equals"),
         ("O26", text(allow("*", equals={"frn:colour": "blue"})), "frn:colour"),
         ("O27", text(allow("*", ipInRange={"frn:sourceIp": ["10.0.0.1/8"]})), "10.0.0.1/8"),

@@ -39,7 +39,7 @@ async def apply(place: "Collected") -> None:
         ("Adds", cut(tags_text(result.get("appliedTags")), LONGEST_TAGS)),
         ("To", f"{counts['updated']:,} of {counts['examined']:,} resources, each the keys it lacks"),
         ("Not to", _left_alone(counts)),
-        ("Effect", "adds only: no value is changed, no tag removed; it goes on without this screen"),
+        ("Effect", "only adds tags: no value is changed, no tag removed; continues without this screen"),
     ]
     dialog = ListingConfirm("Apply default tags?", facts, _lines(result, "would change"), yes="Apply", wrap=False)
     if await place.app.push_screen_wait(dialog):
@@ -57,7 +57,7 @@ async def undo(place: "Collected", run: Record) -> None:
     facts = [
         ("Tenant", workspace.name_of(tenant_id)),
         ("Takes away", cut(tags_text(run.get("appliedTags")), LONGEST_TAGS)),
-        ("From", f"{counts['updated']:,} resources, each only the keys this run added and nobody changed since"),
+        ("From", f"{counts['updated']:,} resources, only keys that this run added and that did not change since"),
         ("Not from", f"{counts['skipped']:,} skipped, {counts['failed']:,} failing"),
     ]
     dialog = ListingConfirm("Undo this run?", facts, _lines(result, "would lose tags"), yes="Take away", wrap=False)
@@ -70,13 +70,13 @@ async def in_the_way(place: "Collected", *, own: bool = True) -> None:
     applies, tenant_id = place.workspace.applies, place.tenant_id
     run = applies.of(tenant_id)
     far = f"{run.operation.get('progress') or 0:.0f} % done" if run is not None else "it began just now"
-    entries = [Entry("follow", "Follow it", "f", f"Yours is not begun; {far}")]
+    entries = [Entry("follow", "Follow it", "f", f"Your apply is not started; {far}")]
     if own:
         note = "As long as frost is open; it applies the default tags as they are then"
         entries.append(Entry("afterwards", "Follow it, and begin mine when it is over", "o", note))
     name = cut(safe(place.workspace.name_of(tenant_id)), 30)
     chosen = await place.app.push_screen_wait(
-        Menu(f"An apply runs in {name} already", entries, foot="One runs in a tenant at a time · Esc leaves it")
+        Menu(f"An apply runs in {name} already", entries, foot="A tenant has one apply at a time · Esc close")
     )
     if chosen == "afterwards":
         applies.start_afterwards(tenant_id)

@@ -51,7 +51,7 @@ def progress_lines(
     if tags:
         lines += wrapped(cut(tags_text(tags), LONGEST_TAGS), cells, "$text-muted")
     if who := person_text(told.get("startedBy")):
-        lines += wrapped(f"begun by {who} {time_text(operation.get('createdAt'))}", cells, "$text-muted")
+        lines += wrapped(f"started by {who} {time_text(operation.get('createdAt'))}", cells, "$text-muted")
     return lines + _remarks(operation, cells, lost, waits, key)
 
 

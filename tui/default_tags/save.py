@@ -72,7 +72,7 @@ async def put_back(place: "Collected", tags: Mapping[str, str], newest: int, now
     except FrostError as error:
         if error.code != STALE:
             raise
-        place.frame.toast("Nothing was put back: another set was stored meanwhile; it stands on top now", "error")
+        place.frame.toast("Nothing was undone: another version was stored; it is the latest now", "error")
     else:
         _taken(place, tenant_id, stored)
         _offer_undo(place, tenant_id, now, stored)
@@ -96,7 +96,7 @@ async def agreed(
         ("Effect", EFFECT),
     ]
     if overwriting:
-        facts.append(("Overwrites", "what somebody else stored meanwhile, as marked below"))
+        facts.append(("Overwrites", "changes stored by other users, as marked below"))
     return await place.app.push_screen_wait(
         ListingConfirm(
             question, facts, difference_lines(changes), yes=yes, destructive=overwriting or bool(changes.removed)
@@ -120,10 +120,10 @@ async def _settled(place: "Collected", draft: TagDraft) -> str | None:
     newest = await place.workspace.ask(lambda client: _newest(client, tenant_id))
     if theirs.tags == draft.tags:
         _taken(place, tenant_id, theirs)
-        place.frame.toast("The same set was stored meanwhile: there is nothing left to save")
+        place.frame.toast("The same tags were stored by another version: nothing to save")
         return None
     marked = draft.conflicts(theirs.tags)
-    words = f"Version {theirs.version} was stored after your draft was begun{_by(newest)}."
+    words = f"Version {theirs.version} was stored after your draft was started{_by(newest)}."
     dialog = TagConflict(
         words,
         difference_lines(difference(draft.base, theirs.tags), marked),
