@@ -33,14 +33,15 @@ def resolve(
         context: Name of the context; None selects it by `FROST_CONTEXT`, then by the file.
 
     Raises:
-        FrostError: The file is invalid (exit 2), or the context does not exist (exit 5).
+        FrostError: The file is invalid (exit 2), or the context does not exist (exit 5). A file given as `source` must
+            exist (exit 2).
     """
-    if not isinstance(source, tuple):
-        usual = files.default_path(environ)
-        path = source or usual
-        source = files.load(path, explicit=path != usual, environ=environ)
-    selected = files.select(source, environ, context or "")
-    return Connection(source, selected.context, selected.source, environ)
+    if isinstance(source, Config):
+        config = source
+    else:
+        config = files.load(source or files.default_path(environ), explicit=bool(source), environ=environ)
+    selected = files.select(config, environ, context or "")
+    return Connection(config, selected.context, selected.source, environ)
 
 
 class Connection:

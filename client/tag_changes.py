@@ -1,9 +1,12 @@
-"""Difference and merge of tag sets."""
+"""Parse tag sets from options, compare and merge them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
+
+from client.errors import usage
+from client.text import safe
 
 
 class TagChanges(NamedTuple):
@@ -42,3 +45,19 @@ def difference(before: Mapping[str, str], after: Mapping[str, str]) -> TagChange
 def merged(stored: Mapping[str, str], changes: Mapping[str, str]) -> dict[str, str]:
     """Return the stored tags, updated with the given ones (`--merge`)."""
     return {**stored, **changes}
+
+
+def parse_tags(values: Sequence[str], flag: str) -> dict[str, str]:
+    """Parse `KEY=VALUE` options. A comma separates tags, since no value may contain one.
+
+    Raises:
+        FrostError: A tag has no key or no `=`, or a key has two values (exit 2).
+    """
+    tags: dict[str, str] = {}
+    for pair in ",".join(values).split(","):
+        key, equals, value = pair.partition("=")
+        if not equals or not key:
+            raise usage(f"{flag} takes key=value, not {safe(pair, 80)!r}", f"for an empty value: {flag} key=")
+        if tags.setdefault(key, value) != value:
+            raise usage(f"{flag}: {safe(key, 80)} has different values")
+    return tags

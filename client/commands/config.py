@@ -28,7 +28,7 @@ def init(run: Invocation) -> None:
     """Create the config file with defaults and ask for an API key.
 
     The key is typed without echo and may be omitted: `frost login` starts an interactive login. An existing file is
-    replaced after a confirmation; a copy is kept beside the new one.
+    replaced after a confirmation; a copy is kept.
     """
     from client import contexts
     from client.auth import credential_store

@@ -103,8 +103,7 @@ def missing_version(run: Invocation, policy_id: str, number: int) -> Iterator[No
 _WHERE = {
     "policy": "list the policies: frost iam policy list --all",
     "group": "list the groups: frost iam group list --all",
-    "user": "people stand with their ids in: frost iam who --operation OPERATION --target '*';"
-    " your own id is told by: frost whoami -o json",
+    "user": "list users with: frost iam who --operation OPERATION --target '*'; your own id: frost whoami -o json",
 }
 
 

@@ -74,7 +74,7 @@ def real_path(path: str) -> str:
             raise _refused(f"{safe(step)} is a link that is owned by another user")
         links += 1
         if links > _MAX_LINKS:
-            raise _refused(f"{safe(path)} is a link that leads in a circle")
+            raise _refused(f"{safe(path)} goes through more than {_MAX_LINKS} links")
         target = os.readlink(step)
         if target.startswith("/"):
             walked = "/"
@@ -136,10 +136,12 @@ def replace(path: str, data: bytes, *, lock_of: str = "") -> None:
     `lock_of` is the file of that lock, if it is not `path`: temporary files are named after it.
 
     Raises:
-        FrostError: The file cannot be written, for example on a full disk (exit 1); it is unchanged.
+        FrostError: The file cannot be written, for example on a full disk, or not synced to disk (exit 1). The hint
+            says whether it has changed.
     """
     folder = os.path.dirname(path)
     temporary = f"{_temporary(lock_of or path)}{os.urandom(8).hex()}.tmp"
+    hint = "the file is unchanged"
     try:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
@@ -149,6 +151,7 @@ def replace(path: str, data: bytes, *, lock_of: str = "") -> None:
                 file.flush()
                 os.fsync(descriptor)
             os.replace(temporary, path)
+            hint = "the file is written, but may be lost if the machine fails now"
         except BaseException:
             with suppress(FileNotFoundError):
                 os.unlink(temporary)
@@ -158,7 +161,7 @@ def replace(path: str, data: bytes, *, lock_of: str = "") -> None:
         raise FrostError(
             f"{safe(path)} could not be written: {error.strerror}",
             code="CONFIG_NOT_WRITTEN",
-            hint="the file is unchanged",
+            hint=hint,
         ) from None
 
 

@@ -266,7 +266,7 @@ class _Parser:
                 self.add_problem((*path, operator), f"unknown operator; known: {', '.join(OPERATORS)}", suggestions)
                 continue
             if not isinstance(keys, dict) or not keys:
-                self.add_problem((*path, operator), "an operator holds an object of at least one key and its value")
+                self.add_problem((*path, operator), "an operator takes an object with at least one key and its value")
                 continue
             for key, operand in keys.items():
                 constraint = self._constraint((*path, operator, key), operator, key, operand)

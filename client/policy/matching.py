@@ -57,7 +57,7 @@ def parse_operation_pattern(text: str) -> OperationPattern:
     for part in parts:
         if part != STAR and not _is_name(part):
             if STAR in part:
-                raise InvalidPattern("* stands for a whole part, never for a piece of one")
+                raise InvalidPattern("* must be a whole part, not a piece of one")
             raise InvalidPattern("each part is * or a name of a-z, 0-9, - and _")
     return OperationPattern(*(parts + [STAR] * (3 - len(parts))))
 
@@ -86,15 +86,15 @@ def parse_target(text: str) -> Target:
         if not part:
             raise InvalidPattern(f"the {label} of a target is * or a name, never empty")
         if STAR in part and part != STAR:
-            raise InvalidPattern(f"* in the {label} of a target stands alone; only the id takes a glob")
+            raise InvalidPattern(f"* in the {label} of a target must be the whole part; only the id may be a glob")
         # The first slash ends the type, so a field with a slash would match no request.
         if "/" in part:
-            raise InvalidPattern(f"the {label} of a target holds no slash")
+            raise InvalidPattern(f"the {label} of a target must not contain a slash")
     # A target has the service of its operation, so a deny on another service would be without effect.
     if service != STAR and not _is_name(service):
         raise InvalidPattern("the service of a target is * or a name of a-z, 0-9, - and _")
     if " " in text or not text.isprintable():
-        raise InvalidPattern("a target holds no blanks and no invisible characters")
+        raise InvalidPattern("a target must not contain blanks or invisible characters")
     return target
 
 

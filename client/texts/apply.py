@@ -6,11 +6,12 @@ Reasons are an open set: an unknown one is shown as sent.
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from client import times
 from client.operations import FINAL
 from client.tables.columns import parse_time
+from client.tables.default_tags import by_type
 
 REASONS = {
     "platform_managed": "the platform manages it",
@@ -56,6 +57,7 @@ ENDED = {
 }
 """Next steps by error code, if a whole run failed."""
 COUNTED = ("updated", "unchanged", "skipped", "failed")
+NO_RESULT = "completed without a result: the changes are unknown"
 
 
 def reason_text(reason: object) -> str:
@@ -110,11 +112,41 @@ def unlisted_text(operation: Mapping[str, Any]) -> str:
     return f"{what} could not be listed: {', '.join(names)}"
 
 
-def counts_text(operation: Mapping[str, Any]) -> str:
-    """Format the counts: `1,204 updated · 30 unchanged · 12 skipped · 1 failed`."""
+def result_sentence(operation: Mapping[str, Any]) -> str:
+    """Format the numbers of a run: `120 of 3,011 resources updated; 4 failed`."""
     numbers = summary(operation)
-    names = {"updated": "lost tags"} if is_undo(operation) else {}
-    return " · ".join(f"{numbers[name]:,} {names.get(name, name)}" for name in COUNTED)
+    verb = "lost the tags added by the run" if is_undo(operation) else "updated"
+    failed = f"; {numbers['failed']:,} failed" if numbers["failed"] else ""
+    return f"{numbers['updated']:,} of {numbers['examined']:,} resources {verb}{failed}"
+
+
+class TypePreview(NamedTuple):
+    """The preview of a run for one resource type."""
+
+    name: str
+    numbers: str
+    """`120 would change, 3 skipped, 1 would fail`."""
+    reasons: str
+    """Reasons of skips and failures, in their short form."""
+
+
+def preview_by_type(result: Mapping[str, Any], verb: str) -> list[TypePreview]:
+    """Return the types with changes, skips or failures, sorted by name. `verb` is for example `would change`."""
+    items = [one for member in ("skipped", "failures") for one in result.get(member) or () if isinstance(one, Mapping)]
+    unlisted = unlisted_types({"result": result})
+    previews = []
+    for row in by_type(result):
+        name = str(row["resourceType"])
+        numbers = [f"{row['updated']:,} {verb}"] if row.get("updated") else []
+        numbers += [f"{row['skipped']:,} skipped"] if row.get("skipped") else []
+        if name in unlisted:
+            numbers.append("not examined, the type could not be listed")
+        elif row.get("failed"):
+            numbers.append(f"{row['failed']:,} would fail")
+        reasons = dict.fromkeys(short_reason(one.get("reason")) for one in items if one.get("resourceType") == name)
+        if numbers:
+            previews.append(TypePreview(name, ", ".join(numbers), ", ".join(reasons)))
+    return previews
 
 
 def elapsed(operation: Mapping[str, Any], now: datetime | None = None) -> str:
@@ -151,8 +183,8 @@ def completion_message(operation: Mapping[str, Any], tenant: str) -> tuple[str, 
         not_all = "not all" if summary(operation)["updated"] else "not"
         return f"{tenant}: default tags were {not_all} {verb}: {why}\n{failure_hint(operation)}", True
     if not operation.get("result"):
-        return f"{tenant}: the run is over, but the platform tells no result: what it did is not known", True
-    return f"{tenant}: default tags {verb}: {counts_text(operation)}", False
+        return f"{tenant}: the run {NO_RESULT}", True
+    return f"{tenant}: default tags {verb}: {result_sentence(operation)}", False
 
 
 def failure_hint(operation: Mapping[str, Any]) -> str:

@@ -109,7 +109,7 @@ def story(home: Home) -> None:
     screens.press("a")
     screens.expect(f"{expected['updated']:,} of")
     screens.answer("Apply default tags?", "y")
-    screens.expect("◐ applying", "begun by")
+    screens.expect("◐ applying", "started by")
 
     home.kill_platform()
     screens.program.until_quiet(0.5, 3)

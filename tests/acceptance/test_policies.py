@@ -176,7 +176,7 @@ RULE = '{"access":"allow","operations":["compute:*"],"targets":["*"]%s}'
         (text(allow("compute:inst*:read")), "compute:instances:read"),
         (text(allow("*", targets=("instances/i-1",))), "$.rules[0].targets[0]"),
         (text(allow("*", targets=("frn:compute:*:instances/i-1",))), "$.rules[0].targets[0]"),
-        (text(allow("*", targets=("frn:comp*:*:*:instances/i-1",))), "stands alone"),
+        (text(allow("*", targets=("frn:comp*:*:*:instances/i-1",))), "must be the whole part"),
         (text(allow("*", equals={"frn:region": ["a", "b"]})), "$.rules[0].constraints.equals"),
         (text(allow("*", equals={"frn:colour": "blue"})), "frn:colour"),
         (text(allow("*", ipInRange={"frn:sourceIp": ["10.0.0.1/8"]})), "10.0.0.1/8"),

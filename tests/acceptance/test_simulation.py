@@ -146,7 +146,7 @@ def test_without_a_match_the_nearest_rule_is_named_with_what_failed(desk: Desk) 
     found = tried(desk, far, near, flags=("--region", "fi-hel-1"))
     assert (found["reason"], found["nearestRule"]["name"]) == ("no_match", "near")
     lines = shown(desk, far, near, flags=("--region", "fi-hel-1"))
-    assert lines[1] == "  no rule matched; nearest is rule 2 (near): equals frn:region se-sto-1 does not hold"
+    assert lines[1] == "  no rule matched; nearest is rule 2 (near): equals frn:region se-sto-1 is not satisfied"
     assert "it does not name the operation" in shown(desk, far)[1]
 
 

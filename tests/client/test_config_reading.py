@@ -266,7 +266,7 @@ def test_a_link_of_another_user_is_refused(tmp_path: Path, planted: str) -> None
 
 def test_links_in_a_circle_a_folder_and_a_pipe_are_refused(file: Path, tmp_path: Path) -> None:
     file.symlink_to(file.name)
-    assert "circle" in refused(str(file)).message
+    assert "goes through more than 16 links" in refused(str(file)).message
     (tmp_path / "folder").mkdir()
     assert "not a regular file" in refused(str(tmp_path / "folder")).message
     os.mkfifo(tmp_path / "pipe", 0o600)

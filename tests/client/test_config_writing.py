@@ -6,6 +6,7 @@ import json
 import os
 import re
 import signal
+import stat
 import subprocess
 import sys
 import textwrap
@@ -370,6 +371,24 @@ def test_a_full_disk_leaves_the_file_and_says_so(file: Path) -> None:
     assert "CONFIG_NOT_WRITTEN" in done.stdout
     assert load(path, environ=HOME).contexts["prod"].region == "r1"
     assert temporaries(file) == []
+
+
+def test_a_failed_sync_of_the_folder_reports_that_the_file_was_written(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = written(file, COMMENTED)
+    sync = os.fsync
+
+    def fail_for_folders(descriptor: int) -> None:
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EIO, "Input/output error")
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fail_for_folders)
+    with pytest.raises(FrostError) as refused, edit(path) as document:
+        document.context("prod")["region"] = "r2"
+    assert load(path, environ=HOME).contexts["prod"].region == "r2"
+    assert refused.value.hint == "the file is written, but may be lost if the machine fails now"
 
 
 def test_a_replaced_file_is_kept_beside_the_new_one(file: Path) -> None:

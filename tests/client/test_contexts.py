@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from client import contexts
+from client import connection, contexts
 from client.config.reader import Config, load
 from client.errors import Exit, FrostError
 from tests.homes import Home
@@ -183,3 +183,11 @@ def test_without_an_endpoint_of_its_own_a_context_has_the_default_and_no_credent
     found = config_of(home).contexts["b"]
     assert (found.api_endpoint, found.sources["api_endpoint"]) == (default, "default")
     assert found.credentials.kinds == ()
+
+
+def test_a_missing_file_is_refused_also_under_its_default_path(home: Home) -> None:
+    home.config.unlink(missing_ok=True)
+    with pytest.raises(FrostError) as refused:
+        connection.resolve(str(home.config), home.environment())
+    assert refused.value.code == "CONFIG_MISSING"
+    assert connection.resolve(None, home.environment()).config.exists is False

@@ -99,9 +99,9 @@ async def test_a_set_stored_meanwhile_is_shown_and_merged(own: Home, monkeypatch
         store(own, {"env": "test", "team": "data", "old": "1"})
         own.sign_in()
         await ui.press("r")
-        await ui.expect("was stored meanwhile; saving shows what it changed")
+        await ui.expect("was stored by another user; saving shows its changes")
         await ui.press("w")  # what is known already comes first: a question about another set would have false figures
-        await ui.expect("Another set was stored meanwhile", "admin@aurora.example", "~ team = data  was core")
+        await ui.expect("Another version was stored", "admin@aurora.example", "~ team = data  was core")
         await ui.expect("~ env = test  was prod  ! both changed it", "~ env = dev  was prod  ! both changed it")
         assert stored(own)["team"] == "data"
         await answered(ui, "What they changed", "m")
@@ -146,7 +146,7 @@ async def test_the_same_set_stored_meanwhile_leaves_nothing_to_save(own: Home, m
         await ui.expect("Save default tags?")
         store(own, {"env": "dev", "team": "core", "new": "1"})
         await answered(ui, "Save default tags?", "y")
-        await ui.expect_toast("The same set was stored meanwhile")
+        await ui.expect_toast("The same tags were stored by another version")
         await ui.until(lambda: "Not saved" not in ui.text, "the draft gone")
 
 
@@ -188,7 +188,7 @@ async def test_a_former_set_is_compared_and_put_back_unless_another_was_stored_m
         await ui.expect("Put this set back?", "− b = 1")
         store(own, {"a": "2", "b": "1", "c": "1"})
         await answered(ui, "Put this set back?", "y")
-        await ui.expect_toast("Nothing was put back: another set was stored meanwhile")
+        await ui.expect_toast("Nothing was undone: another version was stored")
         assert stored(own) == {"a": "2", "b": "1", "c": "1"}
         await ui.expect("c=1")
         await ui.press("g", "j", "b")

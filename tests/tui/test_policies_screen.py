@@ -31,7 +31,7 @@ async def test_the_rules_of_a_policy_are_readable_and_an_orphaned_one_says_so(
         await ui.press("f")
         await ui.expect("compute:launch-templates:*")
         await ui.cursor_on("contractor access")
-        await ui.expect("Orphaned", "its author holds nothing", "contractors  (group)")
+        await ui.expect("Orphaned", "the author has no permissions", "contractors  (group)")
 
 
 @pytest.mark.parametrize(
@@ -303,6 +303,6 @@ async def test_policies_versions_and_the_difference_fit(
         await ui.press("v")
         await ui.expect("Versions of deployments", "► 3", "2026-", "update")
         await ui.press("G", ENTER)
-        await ui.expect("Version 1 to 3", "32 gained, 64 lost", "↑ ↓ scroll · Esc leaves")
+        await ui.expect("Version 1 to 3", "32 gained, 64 lost", "↑ ↓ scroll · Esc close")
         await ui.press("escape", "b")
         await ui.expect("Roll back to version 1?", "y Roll back", "Roll back  ")

@@ -42,7 +42,7 @@ async def test_ending_all_asks_with_no_first_and_then_signs_in_again_with_the_vi
         await ui.expect("5 sessions")
         before = demo.token()
         await ui.press("delete")
-        await ui.expect("End every session?", "5: this one, and 4 other devices", "go on working")
+        await ui.expect("End every session?", "5: this one, and 4 other devices", "stay valid")
         await ui.heard()
         await ui.press(ENTER)
         await ui.until(lambda: "End every session?" not in ui.text, "the question gone")

@@ -5,10 +5,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from client.errors import FrostError
 from client.operations import unless_cancelled
 from tui.launch import Launch, parse
 from tui.shell.footer import Key, fitting
 from tui.shell.history import History, View
+from tui.state import drafts, preferences
 from tui.state.connection_state import BACKOFF, Link
 from tui.state.notices import Notice, Notices, seconds
 from tui.terminal import themes
@@ -150,3 +152,11 @@ async def test_only_an_answer_nobody_waits_for_any_more_is_left_unsaid() -> None
         loop.call_soon(lambda: 1 / 0)
         await asyncio.sleep(0.01)
     assert [type(error) for error in told] == [ZeroDivisionError]
+
+
+@pytest.mark.parametrize("home", ["", "relative"])
+def test_state_and_drafts_need_a_home_as_commands_do(home: str) -> None:
+    with pytest.raises(FrostError, match="HOME"):
+        preferences.path_of({"HOME": home})
+    with pytest.raises(FrostError, match="HOME"):
+        drafts.path_of({"HOME": home}, "unix:/x", "tenant", "policy", "ada@example.org")

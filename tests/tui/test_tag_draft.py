@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from client.commands.default_tags.apply_result import preview_lines
 from client.tables.columns import Record
 from client.texts import apply
+from tui.default_tags.apply_flow import _lines
 from tui.default_tags.apply_progress import filled, progress_lines
 from tui.default_tags.apply_table import BAR, SIGNS, bar, resource_text, type_rows, untouched_rows
 from tui.default_tags.difference import difference_lines
@@ -306,7 +308,7 @@ def test_a_run_that_failed_as_a_whole_says_why_and_what_to_do() -> None:
 
 def test_a_completed_run_without_a_result_is_not_called_done() -> None:
     text = lines({"status": "completed"}, 120)
-    assert "what it did is not known" in text
+    assert "completed without a result" in text
     assert "! over" in text
     assert apply.completion_message({"status": "completed"}, "Web Shop")[1]
 
@@ -331,3 +333,26 @@ def test_an_undo_is_told_as_one() -> None:
     }
     assert "undoing" in lines(operation)
     assert "4 lost tags" in lines(operation)
+
+
+def test_commands_and_screens_preview_a_type_with_the_same_words() -> None:
+    result = {
+        "byType": {
+            "image": {"updated": 0, "skipped": 3, "failed": 0},
+            "secret": {"updated": 0, "skipped": 0, "failed": 1},
+            "volume": {"updated": 1200, "skipped": 0, "failed": 2},
+        },
+        "skipped": [{"resourceType": "image", "resourceId": "i", "reason": "image"}] * 3,
+        "failures": [
+            {"resourceType": "secret", "reason": "backend_unavailable"},
+            {"resourceType": "volume", "resourceId": "v", "reason": "invalid_state"},
+        ],
+    }
+    lines = [
+        "  image: 3 skipped (an image)",
+        "  secret: not examined, the type could not be listed (out of reach)",
+        "  volume: 1,200 would change, 2 would fail (not in this state)",
+    ]
+    assert preview_lines(result) == lines
+    shown = [" ".join(line.plain.split()) for line in _lines(result, "would change")]
+    assert shown == [" ".join(line.translate(str.maketrans("", "", ":()")).split()) for line in lines]

@@ -55,12 +55,12 @@ class KeyDraft(NamedTuple):
 Send = Callable[[KeyDraft], Awaitable[Any]]
 MAKING = Waiting(
     "Waiting for the platform to answer …",
-    "Its answer brings the secret of the key. Esc once more leaves without it.",
-    "Left before the platform answered: a key may have been made whose secret nobody saw. Delete it then",
+    "The response has the secret of the key. Press Esc again to close without it.",
+    "Closed before the response: the key may exist, but its secret was not shown. If so, delete it",
 )
 CHANGING = Waiting(
     "Waiting for the platform to answer …",
-    "The platform has not answered yet. Esc once more leaves; the key may be changed all the same.",
+    "No response yet. Press Esc again to close; the key may still be changed.",
     "Left before the platform answered: the key may be changed all the same",
 )
 
@@ -119,7 +119,7 @@ class KeyForm(Sending):
         yield from self._line("Rate limit", "rate", str(draft.rate_limit), f"{RATE} requests a minute")
         if self._expires:
             yield Until("Expires", EXPIRIES, YEAR, id="field-until")
-        find = LineInput(placeholder="/ finds: words, !word, role:held", id="field-find")
+        find = LineInput(placeholder="/ filter: words, !word, role:held", id="field-find")
         count = Static("", classes="key--count", markup=False)
         yield Horizontal(Static("Scopes", classes="key--label"), find, count, classes="key--scopes")
         yield ScopeList(draft.scopes, id="field-scopes")
@@ -169,7 +169,7 @@ class KeyForm(Sending):
     def _arranged(self, event: RecordTable.Arranged) -> None:
         event.stop()
         nothing = len(self.list.unenforced)
-        words = f"{len(self.list.chosen)} chosen" + (f", {nothing} enforced by nothing" if nothing else "")
+        words = f"{len(self.list.chosen)} chosen" + (f", {nothing} not enforced yet" if nothing else "")
         self.query_one(".key--count", Static).update(Content(words))
         if self._wrong == "scopes" and self.list.chosen != self._wrong_scopes:
             self._clear_problem()

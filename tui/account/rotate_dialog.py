@@ -40,8 +40,8 @@ class Times(NamedTuple):
 
 ROTATING = Waiting(
     "Waiting for the platform to answer …",
-    "Its answer brings the secret of the new key. Esc once more leaves without it.",
-    "Left before the platform answered: a new key may have been made whose secret nobody saw. Delete it then",
+    "The response has the secret of the new key. Press Esc again to close without it.",
+    "Closed before the response: the new key may exist, but its secret was not shown. If so, delete it",
 )
 
 

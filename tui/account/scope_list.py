@@ -25,11 +25,11 @@ def _role(record: Record) -> str:
         return ""
     if not record.get("held", True):
         return "× lacks it"
-    return "◐ held in part" if record.get("lacks") else "held"
+    return "◐ in part" if record.get("lacks") else "held"
 
 
 def _enforced(record: Record) -> str:
-    return "" if record.get("heading") or record.get("enforced", True) else "! by nothing"
+    return "" if record.get("heading") or record.get("enforced", True) else "! not enforced"
 
 
 def _blank(record: Record, text: str) -> str:

@@ -73,8 +73,8 @@ class Sessions(RemoteListScreen):
         facts = [
             ("Person", self.workspace.who),
             ("Sessions", f"{len(sessions):,}: this one, and {others}" if sessions else "all of them"),
-            ("Effect", "each ends at once; everybody there, and you here, must sign in again"),
-            ("API keys", "go on working"),
+            ("Effect", "each ends at once, including this one; sign in again on every device"),
+            ("API keys", "stay valid"),
         ]
         if not await self.app.push_screen_wait(Confirm("End every session?", facts, yes="End all")):
             return

@@ -128,7 +128,7 @@ class Contexts(ListScreen):
                 ),
                 Field("region", "Region", values["region"], "none"),
             ]
-            note = "Nobody is signed in yet · Enter saves · Tab next field · Esc cancels"
+            note = "Not signed in yet · Enter saves · Tab next field · Esc cancels"
             form = Form("Create a context", fields, save="Create", note=note, problem=problem)
             answer = await self.app.push_screen_wait(form)
             if answer is None:
@@ -160,7 +160,7 @@ class Contexts(ListScreen):
             ("Effect", "forgotten on this machine for good"),
         ]
         if "session" in held:
-            facts.append(("Session", "goes on at the platform until it expires; o signs out of it first"))
+            facts.append(("Session", "stays valid until it expires; o signs out first"))
         if not await self.app.push_screen_wait(Confirm("Delete this context?", facts, yes="Delete")):
             return
         for notice in await asyncio.to_thread(contexts.remove, self.workspace.connection, name):
@@ -180,7 +180,7 @@ class Contexts(ListScreen):
         facts = [
             ("Context", name),
             ("Endpoint", self._endpoint(record) if record else "there is no such context"),
-            ("Effect", "the session ends on the platform; nobody is signed in here afterwards"),
+            ("Effect", "the session ends on the platform and is removed here"),
         ]
         if await self.app.push_screen_wait(Confirm("Sign out?", facts, yes="Sign out")):
             await sign_in.sign_out(self.app, self.workspace, name)

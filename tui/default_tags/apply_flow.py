@@ -13,7 +13,6 @@ from client.tables.default_tags import tags_text
 from client.text import cut, safe
 from client.texts import apply as texts_apply
 from client.texts.effects import counted
-from tui.default_tags.apply_table import type_rows
 from tui.default_tags.list_confirm import ListingConfirm
 from tui.shell.history import Subject
 from tui.shell.messages import Navigate, UndoCleared
@@ -43,7 +42,7 @@ async def apply(screen: "RemoteListScreen") -> None:
         ("Adds", cut(tags_text(result.get("appliedTags")), LONGEST_TAGS)),
         ("To", f"{counts['updated']:,} of {counts['examined']:,} resources, each the keys it lacks"),
         ("Not to", _left_alone(counts)),
-        ("Effect", "adds only: no value is changed, no tag removed; it goes on without this screen"),
+        ("Effect", "only adds tags: no value is changed, no tag removed; continues without this screen"),
     ]
     dialog = ListingConfirm("Apply default tags?", facts, _lines(result, "would change"), yes="Apply", wrap=False)
     if await screen.app.push_screen_wait(dialog):
@@ -61,7 +60,7 @@ async def undo(screen: "RemoteListScreen", run: Record) -> None:
     facts = [
         ("Tenant", workspace.name_of(tenant_id)),
         ("Takes away", cut(tags_text(run.get("appliedTags")), LONGEST_TAGS)),
-        ("From", f"{counts['updated']:,} resources, each only the keys this run added and nobody changed since"),
+        ("From", f"{counts['updated']:,} resources, only keys that this run added and that did not change since"),
         ("Not from", f"{counts['skipped']:,} skipped, {counts['failed']:,} failing"),
     ]
     dialog = ListingConfirm("Undo this run?", facts, _lines(result, "would lose tags"), yes="Take away", wrap=False)
@@ -74,13 +73,13 @@ async def in_the_way(screen: "RemoteListScreen", *, own: bool = True) -> None:
     applies, tenant_id = screen.workspace.applies, screen.tenant_id
     run = applies.of(tenant_id)
     far = f"{run.operation.get('progress') or 0:.0f} % done" if run is not None else "it began just now"
-    entries = [Entry("follow", "Follow it", "f", f"Yours is not begun; {far}")]
+    entries = [Entry("follow", "Follow it", "f", f"Your apply is not started; {far}")]
     if own:
         note = "As long as frost is open; it applies the default tags as they are then"
         entries.append(Entry("afterwards", "Follow it, and begin mine when it is over", "o", note))
     name = cut(safe(screen.workspace.name_of(tenant_id)), 30)
     chosen = await screen.app.push_screen_wait(
-        Menu(f"An apply runs in {name} already", entries, foot="One runs in a tenant at a time · Esc leaves it")
+        Menu(f"An apply runs in {name} already", entries, foot="A tenant has one apply at a time · Esc close")
     )
     if chosen == "afterwards":
         applies.start_afterwards(tenant_id)
@@ -125,25 +124,10 @@ def _left_alone(counts: Mapping[str, int]) -> str:
 
 def _lines(result: Mapping[str, Any], would: str) -> list[Content]:
     """Return a line for each type with changes, skips or failures."""
-    rows = [
-        row
-        for row in type_rows({"status": "completed", "result": result})
-        if row.get("updated") or row.get("skipped") or row.get("failed")
-    ]
-    unlisted = texts_apply.unlisted_types({"result": result})
-    longest = max((len(str(row["resourceType"])) for row in rows), default=0)
-    named = [*(result.get("skipped") or ()), *(result.get("failures") or ())]
+    types = texts_apply.preview_by_type(result, would)
+    longest = max((len(one.name) for one in types), default=0)
     lines = []
-    for row in rows:
-        kind = str(row["resourceType"])
-        parts = [f"{row['updated']:,} {would}"] if row.get("updated") else []
-        if kind in unlisted:
-            parts.append("not examined, it cannot be listed")
-        else:
-            parts += [f"{row[what]:,} {what}" for what in ("skipped", "failed") if row.get(what)]
-        why = ", ".join(
-            dict.fromkeys(texts_apply.short_reason(one["reason"]) for one in named if one["resourceType"] == kind)
-        )
-        text = Content.assemble((f"{safe(kind):<{longest}}  ", "bold"), ", ".join(parts))
-        lines.append(text + Content.styled(f"  {safe(why)}", "$text-muted") if why else text)
+    for one in types:
+        text = Content.assemble((f"{safe(one.name):<{longest}}  ", "bold"), one.numbers)
+        lines.append(text + Content.styled(f"  {safe(one.reasons)}", "$text-muted") if one.reasons else text)
     return lines

@@ -51,7 +51,7 @@ def progress_lines(
     if tags:
         lines += wrapped(cut(tags_text(tags), LONGEST_TAGS), cells, "$text-muted")
     if who := person_text(told.get("startedBy")):
-        lines += wrapped(f"begun by {who} {time_text(operation.get('createdAt'))}", cells, "$text-muted")
+        lines += wrapped(f"started by {who} {time_text(operation.get('createdAt'))}", cells, "$text-muted")
     return lines + _remarks(operation, cells, lost, waits, key)
 
 
@@ -126,7 +126,5 @@ def _remarks(operation: Mapping[str, Any], cells: int, lost: str, waits: bool, k
         lines += wrapped(f"! {operation.get('error') or 'no reason given'}{code}", cells, "$text-error")
         lines += wrapped(apply.failure_hint(operation), cells)
     elif not operation.get("result"):
-        lines += wrapped(
-            "! It is over, but the platform tells no result: what it did is not known.", cells, "$text-error"
-        )
+        lines += wrapped(f"! {apply.NO_RESULT}", cells, "$text-error")
     return lines

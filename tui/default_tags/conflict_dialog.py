@@ -49,7 +49,7 @@ class TagConflict(Dialog[Way | None]):
         self.theirs, self.ours = theirs, ours
 
     def title_text(self) -> str:
-        return "Another set was stored meanwhile"
+        return "Another version was stored"
 
     def content(self) -> ComposeResult:
         nothing = [Content.styled("  nothing", "$text-muted")]

@@ -70,7 +70,7 @@ async def put_back(screen: "RemoteListScreen", tags: Mapping[str, str], newest: 
     except FrostError as error:
         if error.code != STALE:
             raise
-        screen.frame.toast("Nothing was put back: another set was stored meanwhile; it stands on top now", "error")
+        screen.frame.toast("Nothing was undone: another version was stored; it is the latest now", "error")
     else:
         _taken(screen, tenant_id, stored)
         _offer_undo(screen, tenant_id, now, stored)
@@ -94,7 +94,7 @@ async def agreed(
         ("Effect", EFFECT),
     ]
     if overwriting:
-        facts.append(("Overwrites", "what somebody else stored meanwhile, as marked below"))
+        facts.append(("Overwrites", "changes stored by other users, as marked below"))
     return await screen.app.push_screen_wait(
         ListingConfirm(
             question, facts, difference_lines(changes), yes=yes, destructive=overwriting or bool(changes.removed)
@@ -118,10 +118,10 @@ async def _settled(screen: "RemoteListScreen", draft: TagDraft) -> str | None:
     newest = next(iter(await screen.workspace.ask(default_tags.history_page(tenant_id, limit=1))), None)
     if theirs.record.tags == draft.tags:
         _taken(screen, tenant_id, theirs)
-        screen.frame.toast("The same set was stored meanwhile: there is nothing left to save")
+        screen.frame.toast("The same tags were stored by another version: nothing to save")
         return None
     marked = draft.conflicts(theirs.record.tags)
-    words = f"Version {theirs.version} was stored after your draft was begun{_by(newest)}."
+    words = f"Version {theirs.version} was stored after your draft was started{_by(newest)}."
     dialog = TagConflict(
         words,
         difference_lines(difference(draft.base, theirs.record.tags), marked),

@@ -113,7 +113,7 @@ class DefaultTags(RemoteListScreen):
         lines = [line for part in parts for line in wrapped(part, cells, "$text-warning")]
         if stored.get("version") != draft.version:
             lines += wrapped(
-                f"! Version {stored.get('version')} was stored meanwhile; saving shows what it changed",
+                f"! Version {stored.get('version')} was stored by another user; saving shows its changes",
                 cells,
                 "$text-error",
             )

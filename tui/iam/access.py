@@ -63,7 +63,7 @@ class Catalogue(RemoteListScreen):
             ("", [("Service", service), ("Resource", resource), ("Action", action)]),
             ("What it does", [("", str(record.get("description") or "—"))]),
             (
-                "Patterns that hold it",
+                "Patterns that match it",
                 [("", text) for text in (f"{service}:*", f"{service}:{resource}:*", f"*:*:{action}")],
             ),
         ]
@@ -86,7 +86,7 @@ class Catalogue(RemoteListScreen):
 SIGNS = {"allowed": "●", "conditional": "◐", "denied": "×"}
 TONES = {"allowed": "good", "conditional": "warning", "denied": "bad"}
 WORDS = {
-    "allowed": "on everything in this tenant, whatever the circumstances",
+    "allowed": "on everything in this tenant, without conditions",
     "conditional": "only for some targets, or under some circumstances",
     "denied": "something would allow it, but a deny always wins",
 }
@@ -165,7 +165,7 @@ class Who(ChildListScreen):
     KIND = WHO._replace(id_key="key")
     PRIMARY = "who.access"
     ROWS = "who"
-    NOTHING = "Nobody may do this."
+    NOTHING = "No principal may do this."
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("who")]
 
     def headline(self, name: str) -> str:

@@ -53,7 +53,7 @@ class Policies(RemoteListScreen):
         attached = self.beside("attachments", str(record["id"]))
         facts = [("Version", str(record.get("version", ""))), ("Author", _person(record))]
         if record.get("orphaned"):
-            facts.append(("Orphaned", "its author holds nothing here any more: what it allows gives nothing"))
+            facts.append(("Orphaned", "the author has no permissions here any more, so this policy has no effect"))
         facts.append(("Updated", time_text(record.get("updatedAt"))))
         sections: list[Section] = [("", [("", str(record["description"]))])] if record.get("description") else []
         return str(record["name"]), [

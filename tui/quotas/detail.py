@@ -93,7 +93,7 @@ def _said(quota: Record) -> Sequence[Section]:
     """Return remarks on figures that need an explanation."""
     words = []
     if quota.get("used") is None:
-        words.append("What is in use is not known at the moment; the limit still applies.")
+        words.append("The current use is unknown; the limit still applies.")
     if not quota["limit"]:
         words.append("No allowance: nothing of it can be created.")
     elif bars.over(quota):

@@ -68,7 +68,7 @@ def wanted(line: str, types: Sequence[str]) -> dict[str, int]:
         if not equals or not number:
             raise Mistaken(f"{name}=N: how many more")
         if name in found:
-            raise Mistaken(f"{name} stands there twice")
+            raise Mistaken(f"{name} is given twice")
         try:
             found[name] = whole_number(number)
         except ValueError:
@@ -110,7 +110,7 @@ class WhatIf(Dialog[Need | None]):
         table.can_focus = False
         yield table
         yield Static("", classes="what-if--words", markup=False)
-        yield hint("Tab completes · ↑ ↓ choose · Enter asks for the limit · Esc leaves")
+        yield hint("Tab completes · ↑ ↓ choose · Enter requests the limit · Esc close")
 
     def first_focus(self) -> Widget:
         return self.query_one(LineInput)

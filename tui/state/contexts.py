@@ -89,9 +89,12 @@ def records(connection: "Connection") -> list[Record]:
 
 def again(connection: "Connection", name: str | None = None) -> "Connection":
     """Read the config again and return the connection of the same or another context."""
+    from client.config.reader import default_path, load
     from client.connection import resolve
 
-    return resolve(connection.config.path, connection.environ, context=name or connection.context.name)
+    path, environ = connection.config.path, connection.environ
+    config = load(path, explicit=path != default_path(environ), environ=environ)
+    return resolve(config, environ, context=name or connection.context.name)
 
 
 def use(connection: "Connection", name: str) -> "Connection":

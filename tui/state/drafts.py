@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from client import times
-from client.paths import make_private
+from client.paths import home, make_private
 from tui.state.tag_draft import TagDraft
 
 VERSION = 1
@@ -50,7 +50,7 @@ def path_of(environ: Mapping[str, str], endpoint: str, tenant_id: str, about: st
     """
     parts = (endpoint, tenant_id, about, who) if who else (endpoint, tenant_id, about)
     name = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
-    return Path(environ.get("HOME") or Path("~").expanduser()) / ".cli" / "drafts" / f"{name}.json"
+    return Path(home(environ)) / ".cli" / "drafts" / f"{name}.json"
 
 
 def load(path: Path) -> Kept | None:

@@ -147,7 +147,7 @@ class Collections:
         rows = self.rows(name, tenant_id, subject)
         if not quiet or rows.state != "fresh":
             rows.state = "reading"
-        task = f"read {name} {subject}" if not rest else f"beside {name}"
+        task = f"read {name} {subject}" if not rest else f"read {name} too"
         reading = self._readings.get(task)
         if reading is not None and reading.rows is not rows:
             self._leave(reading)

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from client.paths import make_private
+from client.paths import home, make_private
 
 VERSION = 1
 ROWS = 300
@@ -73,7 +73,7 @@ def remembered(tenants: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def path_of(environ: Mapping[str, str]) -> Path:
     """Return the path of the user's state file."""
-    return Path(environ.get("HOME") or Path("~").expanduser()) / ".cli" / "state.json"
+    return Path(home(environ)) / ".cli" / "state.json"
 
 
 def load(path: Path) -> State:

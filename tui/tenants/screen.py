@@ -210,7 +210,7 @@ class Tenants(ListScreen):
         choices = [(str(org["id"]), str(org["name"])) for org in self.workspace.creatable]
         if not choices:
             link = self.workspace.link
-            unknown = "The platform has not said yet where you may create tenants; try again."
+            unknown = "Loading the organizations where you may create tenants; try again."
             self.app.notify(f"{link.why}; r signs in" if link.state == "signed_out" else unknown, markup=False)
             return
         fields = [Field("name", "Display name", argument, "Web Shop", check=check_name)]
@@ -284,6 +284,6 @@ class Tenants(ListScreen):
             for one in found
         ]
         more = details.get("count", 0) - len(found)
-        foot = f"{more} more have that name: use its id · Esc leaves" if more > 0 else "Enter uses it · Esc leaves"
+        foot = f"{more} more have that name: use its id · Esc close" if more > 0 else "Enter use · Esc close"
         chosen = await self.app.push_screen_wait(Menu(f"Which {cut(safe(argument), 40)}?", entries, foot=foot))
         return self.workspace.find(chosen) if chosen is not None else None

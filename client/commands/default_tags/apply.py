@@ -85,8 +85,8 @@ def ended(run: Invocation, operation: dict[str, Any], what: str) -> None:
     if run.output.structured:
         run.output.document(operation)
     else:
-        apply_result.shown(run, operation["result"])
-    run.output.note(apply_result.sentence(operation["result"], what))
+        apply_result.show(run, operation["result"])
+    run.output.note(apply_result.sentence(operation))
 
 
 def _tags(run: Invocation) -> dict[str, str] | None:
@@ -109,7 +109,7 @@ def _previewed(run: Invocation) -> None:
     if run.output.structured:
         run.output.document({"preview": True, **result})
     else:
-        apply_result.shown(run, result, would="Would change")
+        apply_result.show(run, result, would="Would change")
     run.output.note("nothing was changed: this is a preview")
 
 

@@ -10,6 +10,7 @@ from client.commands import interruption
 from client.commands.invocation import Invocation
 from client.errors import Exit, FrostError
 from client.text import safe
+from client.texts.apply import NO_RESULT
 from client.transport.call import Call
 
 Calls = Callable[[str], Call[object]]
@@ -171,7 +172,7 @@ def _succeeded(operation: dict[str, Any], what: str) -> dict[str, Any]:
     result = operation.get("result")
     if not isinstance(result, Mapping) or not isinstance(result.get("summary"), Mapping):
         raise FrostError(
-            f"operation {named} completed without a result: the changes of the {what} are unknown",
+            f"operation {named} {NO_RESULT}",
             code="RESULT_UNKNOWN",
             hint="repeat the command; repeating is safe",
             details={"operationId": operation.get("operationId"), "runId": operation.get("runId")},

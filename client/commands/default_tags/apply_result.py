@@ -1,6 +1,5 @@
 """Results and previews of an apply or an undo, as tables and sentences."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -9,14 +8,13 @@ from client.commands.invocation import Invocation
 from client.tables import default_tags
 from client.tables.columns import Kind
 from client.text import safe
+from client.texts import apply as texts
 
 MOST_LISTED = 200
 """Maximum number of failed and of skipped resources to list. The counts include all."""
-_FORESEEN = {"skipped": "skipped", "failed": "would fail"}
-_WORDS = {"apply": "updated", "undo": "lost the tags added by the run"}
 
 
-def shown(run: Invocation, result: Mapping[str, Any], *, would: str = "") -> None:
+def show(run: Invocation, result: Mapping[str, Any], *, would: str = "") -> None:
     """Print a result: its counts by type, and the resources that failed or were skipped.
 
     Args:
@@ -35,8 +33,10 @@ def shown(run: Invocation, result: Mapping[str, Any], *, would: str = "") -> Non
         for one in types:
             words = [safe(one.get(name) or "", 300) for name in ("resourceType", "reason", "message")]
             run.output.lines(["  " + "  ".join(word for word in words if word)])
-    _listed(run, default_tags.FAILED, {**result, "failures": failed_resources(result)}, "failures", "failed", summary)
-    _listed(run, default_tags.SKIPPED, result, "skipped", "skipped", summary)
+    _show_list(
+        run, default_tags.FAILED, {**result, "failures": failed_resources(result)}, "failures", "failed", summary
+    )
+    _show_list(run, default_tags.SKIPPED, result, "skipped", "skipped", summary)
 
 
 def unlisted_types(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -49,7 +49,7 @@ def failed_resources(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [one for one in _items(result, "failures") if one.get("resourceId")]
 
 
-def _listed(
+def _show_list(
     run: Invocation, kind: Kind, result: Mapping[str, Any], member: str, word: str, summary: Mapping[str, Any]
 ) -> None:
     items = _items(result, member)
@@ -62,28 +62,18 @@ def _listed(
     run.output.records(kind, items)
 
 
-def sentence(result: Mapping[str, Any], what: str = "apply") -> str:
+def sentence(operation: Mapping[str, Any]) -> str:
     """Return `120 of 3,011 resources updated; 4 failed; run the command again to retry them`."""
-    summary = _summary(result)
-    line = f"{count(summary.get('updated'))} of {count(summary.get('examined'))} resources {_WORDS[what]}"
-    if summary.get("failed"):
-        line += f"; {count(summary['failed'])} failed; run the command again to retry them"
-    return line
+    retry = "; run the command again to retry them" if texts.summary(operation)["failed"] else ""
+    return texts.result_sentence(operation) + retry
 
 
-def preview_lines(result: Mapping[str, Any], would: str = "would change") -> list[str]:
+def preview_lines(result: Mapping[str, Any], verb: str = "would change") -> list[str]:
     """Return a line for each type with changes, skips or failures: their numbers, and the reasons."""
-    reasons: dict[str, Counter[str]] = {}
-    for one in (*_items(result, "skipped"), *_items(result, "failures")):
-        reasons.setdefault(str(one.get("resourceType")), Counter())[str(one.get("reason"))] += 1
-    lines = []
-    for one in default_tags.by_type(result):
-        parts = [f"{count(one.get('updated'))} {would}"] if one.get("updated") else []
-        parts += [f"{count(one[word])} {words}" for word, words in _FORESEEN.items() if one.get(word)]
-        if parts:
-            why = ", ".join(safe(reason, 60) for reason in reasons.get(str(one["resourceType"]), ()))
-            lines.append(f"  {safe(one['resourceType'], 60)}: {', '.join(parts)}{f' ({why})' if why else ''}")
-    return lines
+    return [
+        f"  {safe(one.name, 60)}: {one.numbers}{f' ({safe(one.reasons, 300)})' if one.reasons else ''}"
+        for one in texts.preview_by_type(result, verb)
+    ]
 
 
 def would_change(result: Mapping[str, Any]) -> str:

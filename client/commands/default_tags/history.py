@@ -196,7 +196,7 @@ def _previewed(run: Invocation, run_id: str) -> None:
     if run.output.structured:
         run.output.document({"preview": True, **result})
     else:
-        apply_result.shown(run, result, would="Would lose tags")
+        apply_result.show(run, result, would="Would lose tags")
     run.output.note("nothing was changed: this is a preview")
 
 

@@ -13,30 +13,19 @@ from client.commands.completers import tag_words
 from client.commands.invocation import Invocation
 from client.commands.tenants import BESIDE, OF_GROUP, check_within
 from client.errors import Exit, FrostError, usage
-from client.tag_changes import TagChanges, difference, merged
+from client.tag_changes import TagChanges, difference, merged, parse_tags
 from client.text import safe
 from client.transport.call import Call, Versioned
 
 
 def tags(given: Sequence[str]) -> dict[str, str]:
-    """Parse the values of `--tag`. A comma separates tags, since no value may contain one.
-
-    Raises:
-        FrostError: There are no tags, one without `=`, or a key with two values (exit 2).
-    """
+    """Parse the values of `--tag`. Raises FrostError (exit 2) if there are none, or one is invalid."""
     if not given:
         raise usage(
             "--tag is required (frost tenant default-tags set)",
             "use --tag KEY=VALUE; to remove all tags: frost tenant default-tags clear",
         )
-    found: dict[str, str] = {}
-    for pair in ",".join(given).split(","):
-        key, equals, value = pair.partition("=")
-        if not equals:
-            raise usage(f"--tag takes key=value, not {safe(pair, 80)!r}", "for an empty value: --tag key=")
-        if found.setdefault(key, value) != value:
-            raise usage(f"--tag: {safe(key, 80)} is given twice with different values")
-    return found
+    return parse_tags(given, "--tag")
 
 
 def check(wanted: Mapping[str, str]) -> None:

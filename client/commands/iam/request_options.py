@@ -7,6 +7,7 @@ import click
 
 from client.commands.ids import text_of
 from client.errors import usage
+from client.tag_changes import parse_tags
 from client.text import safe
 
 FLAGS: tuple[click.Option, ...] = (
@@ -76,20 +77,11 @@ def target(value: str) -> str:
     return value
 
 
-def _tags(given: Sequence[str], flag: str) -> dict[str, str] | None:
-    if not given:
+def _tags(values: Sequence[str], flag: str) -> dict[str, str] | None:
+    """Return the tags of an option; None without the option, an empty set for `""`."""
+    if not values:
         return None
-    if list(given) == [""]:
-        return {}
-    found: dict[str, str] = {}
-    for pair in ",".join(given).split(","):
-        key, equals, value = pair.partition("=")
-        if not equals or not key:
-            raise usage(f"{flag} takes key=value, not {safe(pair, 60)!r}", f'use {flag} "" for no tags')
-        if key in found:
-            raise usage(f"{flag}: {safe(key, 60)} is given twice")
-        found[key] = value
-    return found
+    return {} if list(values) == [""] else parse_tags(values, flag)
 
 
 def _address(value: str | None) -> str | None:

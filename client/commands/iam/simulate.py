@@ -168,8 +168,8 @@ def _because(answer: Mapping[str, Any]) -> str:
     rule = rule_text(nearest.get("index"), nearest.get("name"))
     failed = str(nearest.get("failed"))
     if reason == "unknown_context":
-        return f"not enough facts for {rule}: {_UNSURE.get(failed, f'{failed} is not known to hold')}"
-    return f"no rule matched; nearest is {rule}: {_FAILED.get(failed, f'{failed} does not hold')}"
+        return f"not enough facts for {rule}: {_UNSURE.get(failed, f'{failed} is not known')}"
+    return f"no rule matched; nearest is {rule}: {_FAILED.get(failed, f'{failed} is not satisfied')}"
 
 
 def _missing(missing: Sequence[Mapping[str, Any]]) -> str:

@@ -86,7 +86,7 @@ def status(run: Invocation, data_dir: str | None) -> None:
     "serve",
     click.Option(["--listen"], metavar="HOST:PORT", help="Listen on TCP as well as on the socket."),
     click.Option(
-        ["--database"], metavar="URL", help="sqlite:///FILE or postgresql://…; default: a file beside the socket."
+        ["--database"], metavar="URL", help="sqlite:///FILE or postgresql://…; default: a file in the data directory."
     ),
     click.Option(
         ["--secret-file"],
