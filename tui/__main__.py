@@ -10,8 +10,12 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
 
 from tui import INTERRUPTED, exit_at_once, launch
+
+if TYPE_CHECKING:
+    from tui.state.debug_log import DebugLog
 
 NOT_A_TERMINAL = "frost opens its screens on a terminal only; for scripts there are commands: frost --help"
 DUMB = "this terminal (TERM=dumb) cannot show the screens; the commands work here: frost --help"
@@ -111,6 +115,7 @@ def open_screens(wanted: launch.Launch) -> int:
         connection = resolve(wanted.config, os.environ)
         for line in connection.config.repairs:  # visible again after the screens close
             sys.stderr.write(f"frost: warning: {line}\n")
+        debug_log = _open_debug_log() if wanted.debug else None
         asleep = connection.is_local and not answers(connection.endpoint.path)
     except FrostError as error:
         sys.stderr.write(f"frost: {error.message}\n" + (f"{error.hint}\n" if error.hint else ""))
@@ -130,7 +135,16 @@ def open_screens(wanted: launch.Launch) -> int:
     with _loading():
         from tui.shell.app import start
 
-    return start(connection, wanted, ending)
+    code = start(connection, wanted, ending, debug_log)
+    if debug_log is not None:
+        sys.stderr.write(f"frost: requests and responses are logged in {debug_log.path}\n")
+    return code
+
+
+def _open_debug_log() -> "DebugLog":
+    from tui.state.debug_log import DebugLog, debug_log_path
+
+    return DebugLog(debug_log_path(os.environ))
 
 
 @contextmanager

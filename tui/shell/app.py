@@ -38,6 +38,7 @@ from tui.widgets.record_table import RecordTable
 
 if TYPE_CHECKING:
     from client.connection import Connection
+    from tui.state.debug_log import DebugLog
 
 
 class FrostApp(PatchedApp):
@@ -52,7 +53,9 @@ class FrostApp(PatchedApp):
     Toast { background: $panel; color: $foreground; padding: 0 1; margin-top: 1; }
     """
 
-    def __init__(self, connection: "Connection", launch: Launch, state_path: Path) -> None:
+    def __init__(
+        self, connection: "Connection", launch: Launch, state_path: Path, debug_log: "DebugLog | None" = None
+    ) -> None:
         textual_patches.fix_style_cache_leak()
         super().__init__(driver_class=_driver(launch))
         for theme in (themes.DARK, themes.LIGHT):
@@ -73,11 +76,12 @@ class FrostApp(PatchedApp):
             notice=self._notice,
             tenant_flag=launch.tenant,
             read_only=launch.read_only,
+            on_reply=debug_log.write if debug_log is not None else None,
         )
-        self.frame = MainScreen(self.workspace, self.keys, self.withdraw)
+        self._type_ahead = TypeAhead(self)
+        self.frame = MainScreen(self.workspace, self.keys, self.withdraw, self._type_ahead.hold_for_dialog)
         self._net = VisibleControls()
         self._notices = Notices()
-        self._type_ahead = TypeAhead(self)
         self._asking_to_sign_in = False
 
     def get_default_screen(self) -> Screen[Any]:
@@ -222,12 +226,12 @@ def _tell(loop: asyncio.AbstractEventLoop, leave: Callable[[int], None], code: i
         loop.call_soon_threadsafe(leave, code)
 
 
-def start(connection: "Connection", launch: Launch, ending: Ending) -> int:
+def start(connection: "Connection", launch: Launch, ending: Ending, debug_log: "DebugLog | None" = None) -> int:
     """Run the application and return the exit code.
 
     Threads are awaited for a limited time; asyncio would wait without limit.
     """
-    app = FrostApp(connection, launch, preferences.path_of(os.environ))
+    app = FrostApp(connection, launch, preferences.path_of(os.environ), debug_log)
     loop = asyncio.new_event_loop()
     threads = ThreadPoolExecutor(thread_name_prefix="frost")
     loop.set_default_executor(threads)

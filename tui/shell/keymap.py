@@ -91,7 +91,7 @@ def bindings(*scopes: str) -> list[Binding]:
 def bindings_of(table: Iterable[actions.Action]) -> list[Binding]:
     """Return the default bindings of some actions."""
     return [
-        # Priority lets the main screen wait for a dialog before it dispatches the next key (action_perform).
+        # With priority, an action runs before the focused widget sees its key.
         Binding(
             ",".join(action.keys),
             f"screen.perform('{action.id}')",

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from tui.shell.command_prompt import CommandPrompt
 
-OPENING_SECONDS, OPENING_LOOKS = 0.3, 60  # how long keys wait for a dialog, and number of checks
 LONGEST_LINE, MOST_LINES = 200, 5  # of a toast
 ALWAYS = ("app.help", "app.quit")  # always in the footer
 
@@ -72,10 +71,17 @@ class MainScreen(Navigator):
         workspace: Workspace,
         keys: keymap.Keys,
         withdraw: Callable[[Callable[["Notification"], bool]], None],
+        hold_keys: Callable[[asyncio.Event], None],
     ) -> None:
-        """`withdraw` removes the messages that match a predicate."""
+        """Create the main screen.
+
+        Args:
+            withdraw: Removes the messages that match a predicate.
+            hold_keys: Holds keys until a dialog has the focus or the event is set.
+        """
         super().__init__(workspace, keys)
         self._withdraw = withdraw
+        self._hold_keys = hold_keys
         self.undoable: UndoAvailable | None = None
         self.lasting = ""
         self._offer = self._refusal = ""  # texts of messages that the next action removes
@@ -153,6 +159,7 @@ class MainScreen(Navigator):
             lasting=self.lasting,
             earlier=self.history.earlier is not None,
             later=self.history.later is not None,
+            browser=self.app.is_web,
         )
 
     def _undo_words(self) -> str:
@@ -227,7 +234,7 @@ class MainScreen(Navigator):
 
     # Running actions
 
-    def perform(self, action_id: str, argument: str = "") -> Worker[None] | None:
+    def perform(self, action_id: str, argument: str = "") -> None:
         """Run an action, or show why it is disabled. Keys, palette, menus, clicks and the `:` line all use it."""
         action = actions.BY_ID[action_id]
         context = self.action_context()
@@ -235,27 +242,20 @@ class MainScreen(Navigator):
             context = context._replace(record=None, record_by_name=True)
         if reason := action.disabled_reason(context):
             self._refusal = self.toast(f"{action.title}: {reason}", "warning")
-            return None
+            return
         refusal, self._refusal = self._refusal, ""
         # Only errors may cover a dialog.
         self._withdraw(lambda one: one.message == refusal or (action.opens_dialog and one.severity != "error"))
         target = self if action.scope == actions.ANYWHERE else self.current
+        ended = asyncio.Event()
+        if action.opens_dialog:
+            self._hold_keys(ended)
         result = action.run(target, argument)
         if inspect.isawaitable(result):
-            return self.app.run_worker(_finish(result), group=action_id, exit_on_error=False)
-        return None
+            _: Worker[None] = self.app.run_worker(_run(result, ended), group=action_id, exit_on_error=False)
 
-    async def action_perform(self, action_id: str) -> None:
-        """Run the action of a key. If it opens a dialog, wait until the dialog has the focus: the next key is meant for
-        it.
-        """
-        worker = self.perform(action_id)
-        if actions.BY_ID[action_id].opens_dialog:
-            for _ in range(OPENING_LOOKS):
-                await asyncio.sleep(OPENING_SECONDS / OPENING_LOOKS)
-                over = self.app.screen is not self and self.app.focused is not None
-                if over or (worker is not None and worker.is_finished):
-                    return
+    def action_perform(self, action_id: str) -> None:
+        self.perform(action_id)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         # While the user types into an input, keys with a character are text.
@@ -388,5 +388,8 @@ def _fitting(cells: int, breakpoints: list[tuple[int, str]]) -> str:
     return max((start, name) for start, name in breakpoints if start <= cells)[1]
 
 
-async def _finish(work: Awaitable[Any]) -> None:
-    await work
+async def _run(work: Awaitable[Any], ended: asyncio.Event) -> None:
+    try:
+        await work
+    finally:
+        ended.set()

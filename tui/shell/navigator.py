@@ -46,7 +46,7 @@ class Navigator(IgnoresOldSizes, Screen[None], PaintsNothing):
         """Show a message and return its text as shown. Control characters are made visible."""
         raise NotImplementedError
 
-    def perform(self, action_id: str, argument: str = "") -> Worker[None] | None:
+    def perform(self, action_id: str, argument: str = "") -> None:
         """Run an action, or show why it is disabled."""
         raise NotImplementedError
 

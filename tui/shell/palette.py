@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 SHOWN = 60
-WIDTH, KEY, TITLE = 92, 5, 28
+WIDTH, KEY, TITLE, MAX_TITLE = 92, 5, 28, 53
+"""Cells of the dialog, the key, the column of titles, and the longest title. Titles are matched in full."""
 TENANTS = 200
 """Maximum number of hits of a kind to match letter by letter: each takes 50 µs."""
 
@@ -73,7 +74,7 @@ def entries(frame: Navigator, typed: str = "") -> Iterator[Entry]:
         if found < TENANTS and any(word in name.casefold() for word in words):
             found += 1
             run = partial(frame.use_tenant, str(tenant["id"]))
-            yield Entry(f"Use tenant {cut(safe(name), 40)}", "", cut(safe(tenant.get("organizationName", "")), 30), run)
+            yield Entry(f"Use tenant {safe(name)}", "", cut(safe(tenant.get("organizationName", "")), 30), run)
     yield from _records(frame, words)
 
 
@@ -97,11 +98,11 @@ def _records(frame: Navigator, words: list[str]) -> Iterator[Entry]:
         for row in found[:TENANTS]:
             run = partial(_entered, frame, f"{action} {row['id']}")
             about = cut(safe(row.get("description") or ""), 30)
-            yield Entry(f"{title} {cut(safe(row['name']), 40)}", "", about, run)
+            yield Entry(f"{title} {safe(row['name'])}", "", about, run)
     keys = frame.workspace.collections.rows("own keys", "").records if words else ()
     for key in [row for row in keys if any(word in str(row["name"]).casefold() for word in words)][:TENANTS]:
         run = partial(_entered, frame, f"api-keys id:{key['id']}")
-        yield Entry(f"Show API key {cut(safe(key['name']), 40)}", "", cut(safe(key.get("tenantName", "")), 30), run)
+        yield Entry(f"Show API key {safe(key['name'])}", "", cut(safe(key.get("tenantName", "")), 30), run)
 
 
 def _entered(frame: Navigator, line: str) -> None:
@@ -207,9 +208,12 @@ class Palette(Dialog[Entry | None]):
 
 def _line(entry: Entry, letters: tuple[int, ...], room: int) -> Content:
     tone = "$foreground" if entry.enabled else "$text-disabled"
-    title = Content.styled(entry.title, tone)
+    text = cut(entry.title, min(MAX_TITLE, TITLE + room))
+    title = Content.styled(text, tone)
+    shortened = text != entry.title  # the last character is then an ellipsis
     for index in letters:
-        title = title.stylize("bold $text-accent", index, index + 1)
+        if index < len(text) - shortened:
+            title = title.stylize("bold $text-accent", index, index + 1)
     key = Content.styled(f"{entry.key:<{KEY}}", "bold $text-accent" if entry.enabled else tone)
     over = max(0, title.cell_length - TITLE)  # cells that a long title takes from the description
     words = Content.styled("  " + cut(entry.words, max(0, room - over)), "$text-muted")

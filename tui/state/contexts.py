@@ -13,16 +13,17 @@ from client.text import safe
 if TYPE_CHECKING:
     from client.api.client import Client
     from client.connection import Connection
+    from client.transport.exchange import OnReply
 
 
-def open_client(connection: "Connection") -> "Client":
+def open_client(connection: "Connection", on_reply: "OnReply | None" = None) -> "Client":
     """Return the asynchronous client. Its imports take longer than a frame."""
     from client.api.client import Client
 
     # Start a stopped platform now, for the user who opens the client, but not later, after another stop.
     want_platform(connection)
     connection.leaves_stopped = True
-    return Client(connection)
+    return Client(connection, on_reply=on_reply)
 
 
 def want_platform(connection: "Connection") -> None:

@@ -31,6 +31,7 @@ from tui.state.single_flight import SingleFlight
 if TYPE_CHECKING:
     from client.api.client import Client
     from client.connection import Connection
+    from client.transport.exchange import OnReply
 
 Answer = TypeVar("Answer")
 
@@ -64,13 +65,16 @@ class Workspace:
         notice: Callable[[str, Severity], None],
         tenant_flag: str | None = None,
         read_only: bool = False,
+        on_reply: "OnReply | None" = None,
         environ: Mapping[str, str] = os.environ,
     ) -> None:
+        """`on_reply` is called after each exchange with the platform."""
         self.state = state
         self.environ = environ
         self._spawn, self._changed, self._notice = spawn, changed, notice
         self._tenant_flag = tenant_flag
         self._read_only_flag = read_only
+        self._on_reply = on_reply
         self._following = Following(self.client, spawn, self._signalled, self._follow_failed)
         self._loading = SingleFlight(spawn, "load", self.load)
         self.collections = Collections(self._ask_for_list, spawn, self._list_changed)
@@ -185,7 +189,7 @@ class Workspace:
         """Return the client, created off the event loop on first use: importing httpx takes 70 ms."""
         if self._client is None:
             connection, stay = self.connection, self._stay
-            made = await asyncio.to_thread(contexts.open_client, connection)
+            made = await asyncio.to_thread(contexts.open_client, connection, self._on_reply)
             # A config read again has another connection to the same context. Only leaving the context discards the
             # client.
             if self._client is None and stay is self._stay:
