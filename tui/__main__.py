@@ -102,10 +102,10 @@ def _refuse(words: str) -> int:
 
 def open_screens(wanted: launch.Launch) -> int:
     """Run the screens on standard input and output. Return the exit code."""
-    from tui.terminal.shutdown import Ending
+    from tui.terminal.shutdown import ShutdownWatcher
 
-    ending = Ending(sys.stdin.fileno())
-    ending.watch()
+    shutdown = ShutdownWatcher(sys.stdin.fileno())
+    shutdown.watch()
     with _loading():
         from client.connection import resolve
         from client.errors import FrostError
@@ -135,7 +135,7 @@ def open_screens(wanted: launch.Launch) -> int:
     with _loading():
         from tui.shell.app import start
 
-    code = start(connection, wanted, ending, debug_log)
+    code = start(connection, wanted, shutdown, debug_log)
     if debug_log is not None:
         sys.stderr.write(f"frost: requests and responses are logged in {debug_log.path}\n")
     return code

@@ -197,7 +197,7 @@ class KeyForm(Sending):
     def _changed(self, event: Input.Changed) -> None:
         if event.input.id == "field-find":
             self.list.set_filter(event.value)
-            self.list.begin()
+            self.list.reset_cursor()
         elif event.value != self._first(event.input.id or ""):
             self._clear_problem()
 

@@ -26,7 +26,7 @@ async def revoke(screen: RemoteListScreen, chosen: Sequence[Record]) -> None:
 
     async def change(key: Record) -> None:
         made = await screen.workspace.ask(lambda client: client.keys.revoke(screen.tenant_of(key), str(key["id"])))
-        screen.workspace.collections.put(screen.ROWS, "", made.record.wire())
+        screen.workspace.collections.put(screen.LIST_NAME, "", made.record.wire())
 
     await _done(screen, keys, change, "Revoked", "revoking an API key")
 
@@ -39,7 +39,7 @@ async def delete(screen: RemoteListScreen, chosen: Sequence[Record]) -> None:
 
     async def change(key: Record) -> None:
         await screen.workspace.ask(lambda client: client.keys.delete(screen.tenant_of(key), str(key["id"])))
-        screen.workspace.collections.remove(screen.ROWS, "", str(key["id"]))
+        screen.workspace.collections.remove(screen.LIST_NAME, "", str(key["id"]))
 
     await _done(screen, keys, change, "Deleted", "deleting an API key")
 

@@ -42,12 +42,12 @@ class Entries(RemoteListScreen):
     """Audit entries, newest first. The cursor remains on its entry, or on top."""
 
     KIND = ACTIVITY
-    NEEDED = ACTIVITY_NEEDS_A_PERSON
+    UNAVAILABLE_TEXT = ACTIVITY_NEEDS_A_PERSON
     _newest: object = ""
     """Id of the newest entry when the cursor was last at the top."""
 
-    def hindrance(self) -> str:
-        if words := super().hindrance():
+    def unavailable_reason(self) -> str:
+        if words := super().unavailable_reason():
             return words
         role = str((self.workspace.tenant or {}).get("role", ""))
         return sentence(ACTIVITY_NEEDS_A_MANAGER) if role and role not in MANAGERS else ""
@@ -55,7 +55,7 @@ class Entries(RemoteListScreen):
     def empty(self) -> str:
         error = self.rows.error
         refused = self.rows.state == "failed" and error is not None and error.code == "PERMISSION_DENIED"
-        return sentence(ACTIVITY_NEEDS_A_MANAGER) if refused and not self.hindrance() else super().empty()
+        return sentence(ACTIVITY_NEEDS_A_MANAGER) if refused and not self.unavailable_reason() else super().empty()
 
     def columns(self) -> Sequence[Column]:
         by_key = {column.key: column for column in ACTIVITY.columns}
@@ -79,8 +79,8 @@ class Entries(RemoteListScreen):
 
         return {"at": outcome}
 
-    def state_words(self) -> str:
-        words, key = super().state_words(), self.frame.keys.label(f"{self.NAME}.older")
+    def freshness_text(self) -> str:
+        words, key = super().freshness_text(), self.frame.keys.label(f"{self.NAME}.older")
         if self.rows.cut and key and self.rows.state == "fresh":
             words = f"{words}, {key} reads older"
         newer = f"{self._above:,} newer ↑" if self._above else ""
@@ -167,7 +167,7 @@ class Entries(RemoteListScreen):
         if not self.rows.cut:
             self.app.notify("These are all the entries there are", markup=False)
             return
-        self.workspace.collections.further(self.ROWS, self.tenant_id, self.subject.id if self.subject else "")
+        self.workspace.collections.further(self.LIST_NAME, self.tenant_id, self.subject.id if self.subject else "")
         self._say()
 
 
@@ -175,8 +175,8 @@ class Activity(Entries):
     NAME = "activity"
     TITLE = "Activity"
     PRIMARY = "activity.show"
-    ROWS = "activity"
-    NOTHING = "Nothing was done here yet."
+    LIST_NAME = "activity"
+    EMPTY_TEXT = "Nothing was done here yet."
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("activity")]
 
     def do_organization(self) -> None:
@@ -193,8 +193,8 @@ class ActivityOf(Entries, ChildListScreen):
     NAME = "activity-of"
     TITLE = "Activity"
     PRIMARY = "activity-of.show"
-    ROWS = "activity of"
-    NOTHING = "Nothing is kept about it."
+    LIST_NAME = "activity of"
+    EMPTY_TEXT = "Nothing is kept about it."
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("activity-of")]
 
 
@@ -204,9 +204,9 @@ class OrganizationActivity(Entries, ChildListScreen):
     NAME = "organization-activity"
     TITLE = "Activity"
     PRIMARY = "organization-activity.show"
-    ROWS = "organization activity"
-    NOTHING = "Nothing was done in the organization outside of its tenants."
+    LIST_NAME = "organization activity"
+    EMPTY_TEXT = "Nothing was done in the organization outside of its tenants."
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("organization-activity")]
 
-    def headline(self, name: str) -> str:
+    def title_for(self, name: str) -> str:
         return f"{self.TITLE} of {name}, outside of its tenants"

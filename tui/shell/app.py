@@ -31,7 +31,7 @@ from tui.state.notices import Notice, Notices, Severity, seconds
 from tui.state.workspace import Workspace
 from tui.terminal import textual_patches, themes
 from tui.terminal.driver import FrostDriver
-from tui.terminal.shutdown import HUNG_UP, Ending, await_threads
+from tui.terminal.shutdown import HUNG_UP, ShutdownWatcher, await_threads
 from tui.terminal.textual_patches import PatchedApp, VisibleControls
 from tui.terminal.type_ahead import TypeAhead
 from tui.widgets.record_table import RecordTable
@@ -60,7 +60,7 @@ class FrostApp(PatchedApp):
         super().__init__(driver_class=_driver(launch))
         for theme in (themes.DARK, themes.LIGHT):
             self.register_theme(theme)
-        self.ending: Ending | None = None
+        self.shutdown: ShutdownWatcher | None = None
         """Ends the program on a signal or hang-up; None in tests."""
         self.state_path = state_path
         self.remembered = preferences.load(state_path)
@@ -109,7 +109,7 @@ class FrostApp(PatchedApp):
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(unless_cancelled)
         gc.enable()
-        self.frame.furnish()
+        self.frame.mount_deferred()
         self.workspace.start()
         if self.workspace.first_run:
             # The hint of the first run has been shown, even if this run crashes.
@@ -126,8 +126,8 @@ class FrostApp(PatchedApp):
 
     def hung_up(self) -> None:
         """End the program: the terminal hung up. The driver calls this from its own thread."""
-        if self.ending is not None:
-            self.ending.begin(HUNG_UP)
+        if self.shutdown is not None:
+            self.shutdown.request(HUNG_UP)
 
     async def on_unmount(self) -> None:
         preferences.save(self.state_path, self.remembered)
@@ -226,7 +226,9 @@ def _tell(loop: asyncio.AbstractEventLoop, leave: Callable[[int], None], code: i
         loop.call_soon_threadsafe(leave, code)
 
 
-def start(connection: "Connection", launch: Launch, ending: Ending, debug_log: "DebugLog | None" = None) -> int:
+def start(
+    connection: "Connection", launch: Launch, shutdown: ShutdownWatcher, debug_log: "DebugLog | None" = None
+) -> int:
     """Run the application and return the exit code.
 
     Threads are awaited for a limited time; asyncio would wait without limit.
@@ -235,13 +237,13 @@ def start(connection: "Connection", launch: Launch, ending: Ending, debug_log: "
     loop = asyncio.new_event_loop()
     threads = ThreadPoolExecutor(thread_name_prefix="frost")
     loop.set_default_executor(threads)
-    app.ending = ending
-    ending.attach(lambda code: _tell(loop, app.leave, code), app.discard_output)
+    app.shutdown = shutdown
+    shutdown.attach(lambda code: _tell(loop, app.leave, code), app.discard_output)
     try:
         app.run(loop=loop)
     finally:
         threads.shutdown(wait=False, cancel_futures=True)
-    code = ending.code or app.return_code or 0
+    code = shutdown.code or app.return_code or 0
     await_threads(code)
     loop.close()
     return code

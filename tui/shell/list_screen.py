@@ -60,7 +60,7 @@ class ListScreen(Row):
     def compose(self) -> ComposeResult:
         with Stack(classes="screen--list"):
             yield Heading(self.TITLE, self.focus_list)
-            yield from self.above()
+            yield from self.compose_header()
             yield RecordTable(self.KIND, self.columns(), tones=self.tones(), empty=self.empty())
         detail = Detail()
         detail.can_focus = True
@@ -72,7 +72,7 @@ class ListScreen(Row):
 
     # Overridden by subclasses
 
-    def above(self) -> ComposeResult:
+    def compose_header(self) -> ComposeResult:
         """Yield widgets between the heading and the list."""
         yield from ()
 
@@ -97,7 +97,7 @@ class ListScreen(Row):
         """Whether the list is complete, so that an empty one means no records."""
         return True
 
-    def state_words(self) -> str:
+    def freshness_text(self) -> str:
         """Return the freshness of the list in words; empty if it is fresh."""
         return ""
 
@@ -111,14 +111,14 @@ class ListScreen(Row):
     def enter(self, subject: Subject) -> None:
         """Show the contents of a record."""
 
-    def in_sight(self) -> None:
+    def refresh_on_open(self) -> None:
         """Handle the opening of the screen."""
 
     def select(self, record_id: str) -> None:
         """Move the cursor to a record."""
         self.table.select(record_id)
 
-    def count_words(self, view: RecordView) -> str:
+    def count_text(self, view: RecordView) -> str:
         """Return how many records there are, and how many the filter shows; empty while an empty list is incomplete."""
         if not view.total and not self.known:
             return ""
@@ -130,7 +130,7 @@ class ListScreen(Row):
         return None
 
     @property
-    def undo_words(self) -> str:
+    def undo_description(self) -> str:
         """Description of the edit that undo reverts here before other changes; empty if there is none."""
         return ""
 
@@ -218,7 +218,7 @@ class ListScreen(Row):
         if self._sort_restored:  # otherwise the stored order would be overwritten before it is restored
             self.workspace.state.sort[self.NAME] = self.sort_state()
         marks = f"{len(view.marks)} marked" if view.marks else ""
-        words = " · ".join(part for part in (self.count_words(view), marks, self.state_words()) if part)
+        words = " · ".join(part for part in (self.count_text(view), marks, self.freshness_text()) if part)
         self.heading.count(words)
 
     def _noun(self, number: int) -> str:
@@ -285,7 +285,7 @@ class ListScreen(Row):
 
     def copies(self) -> Mapping[str, str]:
         """Return the texts of the copy menu by name, for the marked records or the one under the cursor."""
-        records = self.table.meant
+        records = self.table.selected_records
         if not records:
             return {}
         import json

@@ -123,7 +123,7 @@ class MainScreen(Navigator):
         if self.focused is None and self.current is not None and not hidden and self.app.app_focus:
             self.current.take_focus()
 
-    def furnish(self) -> None:
+    def mount_deferred(self) -> None:
         """Mount the widgets that the first frame does not need."""
         from tui.shell.command_line import candidates
         from tui.shell.command_prompt import CommandPrompt
@@ -133,7 +133,7 @@ class MainScreen(Navigator):
         )
         self.mount(prompt, before="Footer")
         for screen in self.query(ListScreen):
-            screen.heading.furnish()
+            screen.heading.mount_deferred()
 
     # Around the screen
 
@@ -155,16 +155,16 @@ class MainScreen(Navigator):
             identity_known=workspace.me is not None,
             draft=self.current.draft if self.current is not None else None,
             applying=workspace.applies.goes_on(workspace.tenant_id),
-            undo=self._undo_words(),
+            undo=self._undo_description(),
             lasting=self.lasting,
             earlier=self.history.earlier is not None,
             later=self.history.later is not None,
             browser=self.app.is_web,
         )
 
-    def _undo_words(self) -> str:
+    def _undo_description(self) -> str:
         """Return what undo would revert: an unsaved edit on this screen, else the last change."""
-        here = self.current.undo_words if self.current is not None else ""
+        here = self.current.undo_description if self.current is not None else ""
         return here or (self.undoable.description if self.undoable else "")
 
     def show_keys(self) -> None:
@@ -329,7 +329,7 @@ class MainScreen(Navigator):
             self.current.read()
 
     async def do_undo(self) -> None:
-        if self.current is not None and self.current.undo_words:
+        if self.current is not None and self.current.undo_description:
             self.current.undo()
             return
         undoable, self.undoable = self.undoable, None

@@ -71,13 +71,13 @@ class Navigator(IgnoresOldSizes, Screen[None], PaintsNothing):
             screen = self.make(name)
             await self.query_one("#body").mount(screen)
             screen.restore_sort(self.workspace.state.sort.get(name, []))
-            screen.heading.furnish()
+            screen.heading.mount_deferred()
         for other in self.query(ListScreen):
             other.display = other is screen
         self.current = screen
         if subject is not None:
             screen.enter(subject)
-        screen.in_sight()
+        screen.refresh_on_open()
         screen.focus_list()
         self.show_keys()
         return screen

@@ -18,7 +18,7 @@ from textual.message import Message
 if TYPE_CHECKING:
     from textual.app import App
 
-    from tui.terminal.shutdown import Ending
+    from tui.terminal.shutdown import ShutdownWatcher
 
 LOOK_SECONDS = 0.1
 """Interval at which a blocked write checks whether it is cancelled."""
@@ -121,7 +121,7 @@ def _read(fileno: int) -> bytes | None:
 class Program(Protocol):
     """Interface of the application for its driver."""
 
-    ending: "Ending | None"
+    shutdown: "ShutdownWatcher | None"
 
     def hung_up(self) -> None:
         """Handle the end of the input. The driver calls this from its own thread."""

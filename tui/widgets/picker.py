@@ -106,7 +106,7 @@ class Picker(Dialog[Sequence[Record] | None]):
     @on(Input.Submitted)
     @on(RecordTable.Opened)
     def _chosen(self) -> None:
-        found = self.query_one(RecordTable).meant
+        found = self.query_one(RecordTable).selected_records
         if found:
             self.dismiss(found)
 

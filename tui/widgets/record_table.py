@@ -145,7 +145,7 @@ class RecordTable(ScrollView, can_focus=True):
         return self.view[self.cursor] if self.cursor < len(self.view) else None
 
     @property
-    def meant(self) -> list[Record]:
+    def selected_records(self) -> list[Record]:
         """The records for an action on several: the marked ones, or the one under the cursor."""
         return self.view.marked() or ([self.record] if self.record is not None else [])
 
@@ -192,7 +192,7 @@ class RecordTable(ScrollView, can_focus=True):
         self.reveal(position)
         return True
 
-    def begin(self) -> None:
+    def reset_cursor(self) -> None:
         """Move the cursor to the first record, for a new list."""
         self._known = None
         self.cursor = 0
