@@ -57,7 +57,7 @@ async def test_a_long_title_takes_from_its_words_and_stays_one_line(
         await ui.expect("Request another limit of the organization  In quotas")
         palette = ui.app.screen
         assert isinstance(palette, Palette)
-        assert palette.query_one(OptionList).virtual_size.height == len(palette.found)
+        assert palette.query_one(OptionList).virtual_size.height == len(palette.matches)
 
 
 async def test_where_nothing_is_found_the_palette_says_so_and_enter_does_nothing(

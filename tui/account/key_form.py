@@ -177,7 +177,7 @@ class KeyForm(Sending):
         elif found.field:
             self.query_one(f"#field-{found.field}").focus()
 
-    def say(self, words: str) -> None:
+    def show_note(self, words: str) -> None:
         self._put(words, waiting=True)
 
     def _put(self, words: str, *, waiting: bool = False) -> None:

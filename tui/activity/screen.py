@@ -11,7 +11,12 @@ from client.tables.activity import ACTIVITY, target_text
 from client.tables.columns import Column, Record
 from tui.activity.detail import of_entry, short_time
 from tui.shell import keymap
-from tui.shell.audit_target import ACTIVITY_NEEDS_A_MANAGER, ACTIVITY_NEEDS_A_PERSON, listed_as, way_to
+from tui.shell.audit_target import (
+    ACTIVITY_NEEDS_A_MANAGER,
+    ACTIVITY_NEEDS_A_PERSON,
+    record_id_of_target,
+    screen_of_target,
+)
 from tui.shell.guards import MANAGERS
 from tui.shell.history import Subject
 from tui.shell.messages import Navigate
@@ -100,7 +105,7 @@ class Entries(RemoteListScreen):
         table = self.table
         # Follow new entries if the cursor is on the newest one and the details do not replace the list.
         watching = table.cursor == 0 and table.view.sort_column is None and not self.has_class("-detail")
-        asked = bool(self._wanted)
+        asked = bool(self._pending_selection)
         super().show()
         if watching and not asked:
             table.action_first()
@@ -131,7 +136,7 @@ class Entries(RemoteListScreen):
         record, tenant = self.record, self.tenant_id
         if record is None:
             return
-        screen, key = way_to(record), listed_as(record)
+        screen, key = screen_of_target(record), record_id_of_target(record)
         reason = await self._missing(record, screen, key)
         here = self.frame.current is self and self.tenant_id == tenant
         if not here or self.record is None or self.record["id"] != record["id"]:

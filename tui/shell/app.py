@@ -151,10 +151,10 @@ class FrostApp(PatchedApp):
     ) -> None:
         """Show a message with other recent ones. The text is never markup."""
         now, stays = time.monotonic(), seconds(message, severity) if timeout is None else timeout
-        anew = self._notices.add(Notice(message, severity, now + stays), now)
-        if anew is not None:
+        notices = self._notices.add(Notice(message, severity, now + stays), now)
+        if notices is not None:
             self.clear_notifications()
-        for notice in anew or (Notice(message, severity, now + stays),):
+        for notice in notices or (Notice(message, severity, now + stays),):
             super().notify(
                 notice.words, title=title, severity=notice.severity, timeout=notice.until - now, markup=False
             )
@@ -178,8 +178,8 @@ class FrostApp(PatchedApp):
         if topic == "link" and self.workspace.link.state == "signed_out":
             self.post_message(SignInRequired())
 
-    def _notice(self, words: str, severity: Severity) -> None:
-        self.frame.toast(words, severity)
+    def _notice(self, text: str, severity: Severity) -> None:
+        self.frame.toast(text, severity)
 
     @on(SignInRequired)
     def _sign_in(self) -> None:

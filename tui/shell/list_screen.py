@@ -218,8 +218,8 @@ class ListScreen(Row):
         if self._sort_restored:  # otherwise the stored order would be overwritten before it is restored
             self.workspace.state.sort[self.NAME] = self.sort_state()
         marks = f"{len(view.marks)} marked" if view.marks else ""
-        words = " · ".join(part for part in (self.count_text(view), marks, self.freshness_text()) if part)
-        self.heading.count(words)
+        text = " · ".join(part for part in (self.count_text(view), marks, self.freshness_text()) if part)
+        self.heading.count(text)
 
     def _noun(self, number: int) -> str:
         return self.KIND.name if number == 1 else self.KIND.plural
@@ -252,14 +252,14 @@ class ListScreen(Row):
     def _sort_by(self, title: str) -> None:
         """Sort by the column with this title or prefix. If the list is sorted by it, reverse the order."""
         titles = {column.title.strip().casefold(): column for column in self.table.view.columns}
-        wanted = title.casefold()
-        found = [wanted] if wanted in titles else [known for known in titles if known.startswith(wanted)]
-        if len(found) != 1:
-            why = f"Several columns begin with {title}" if found else f"No column is called {title}"
-            words = f"{safe(why, 60)}; there are: {', '.join(found or titles)}"
-            self.app.notify(words, severity="warning", markup=False)
+        prefix = title.casefold()
+        matches = [prefix] if prefix in titles else [known for known in titles if known.startswith(prefix)]
+        if len(matches) != 1:
+            why = f"Several columns begin with {title}" if matches else f"No column is called {title}"
+            text = f"{safe(why, 60)}; there are: {', '.join(matches or titles)}"
+            self.app.notify(text, severity="warning", markup=False)
             return
-        view, column = self.table.view, titles[found[0]]
+        view, column = self.table.view, titles[matches[0]]
         again = view.sort_column is not None and view.sort_column.key == column.key
         self.table.sort_by(column, reverse=again and not view.reverse)
 

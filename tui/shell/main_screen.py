@@ -17,7 +17,7 @@ from client.errors import FrostError
 from client.text import safe
 from tui.shell import actions, keymap, routes
 from tui.shell.footer import Footer, Key, Navigation, TooSmall
-from tui.shell.header import Header, facts
+from tui.shell.header import Header, header_state
 from tui.shell.history import Subject
 from tui.shell.list_screen import ListScreen
 from tui.shell.messages import Navigate, RunAction, SignInRequired, UndoAvailable, UndoCleared
@@ -88,8 +88,8 @@ class MainScreen(Navigator):
         self._done_in = ""  # the tenant in use at the time of the reversible change
 
     def compose(self) -> ComposeResult:
-        wanted = self.workspace.state.screen
-        self.current = self.make(wanted if wanted in routes.NAMES else routes.NAMES[0])
+        name = self.workspace.state.screen
+        self.current = self.make(name if name in routes.NAMES else routes.NAMES[0])
         # Textual sets these at the first resize, which would lay out and paint everything a second time.
         self.add_class(_fitting(self.app.size.width, self.HORIZONTAL_BREAKPOINTS))
         self.add_class(_fitting(self.app.size.height, self.VERTICAL_BREAKPOINTS))
@@ -104,7 +104,7 @@ class MainScreen(Navigator):
         assert self.current is not None
         self.current.restore_sort(self.workspace.state.sort.get(self.current.NAME, []))
         self.history.visit(self.view())
-        self.show_facts()
+        self.show_header()
         self.show_keys()
 
     def watch_focused(self, focused: Widget | None) -> None:
@@ -171,17 +171,17 @@ class MainScreen(Navigator):
         """Update the footer for the screen and the record under the cursor."""
         context = self.action_context()
         here = actions.of_scope(context.screen, "list", "app")
-        wanted = [action for action in here if action.footer_label and self.keys.of(action.id)]
+        visible = [action for action in here if action.footer_label and self.keys.of(action.id)]
         self.query_one(Footer).show(
             [
                 Key(a.id, self.keys.label(a.id), a.footer_label, not a.disabled_reason(context), always=a.id in ALWAYS)
-                for a in wanted
+                for a in visible
             ]
         )
 
-    def show_facts(self) -> None:
+    def show_header(self) -> None:
         """Update the header."""
-        self.query_one(Header).show(facts(self.workspace))
+        self.query_one(Header).show(header_state(self.workspace))
 
     def changed(self, topic: str) -> None:
         """Handle a change of the workspace: notify all open screens, then update header and footer."""
@@ -192,12 +192,12 @@ class MainScreen(Navigator):
             self._end_offer()
         for screen in self.query(ListScreen):
             screen.changed(topic)
-        self.show_facts()
+        self.show_header()
         self.show_keys()
 
-    def toast(self, words: str, severity: Severity = "information") -> str:
+    def toast(self, text: str, severity: Severity = "information") -> str:
         """Show a message and return its text as shown. Control characters are made visible."""
-        lines = "\n".join(safe(line, LONGEST_LINE) for line in words.split("\n")[:MOST_LINES])
+        lines = "\n".join(safe(line, LONGEST_LINE) for line in text.split("\n")[:MOST_LINES])
         self.app.notify(lines, severity=severity, markup=False)
         return lines
 
@@ -211,7 +211,7 @@ class MainScreen(Navigator):
         self.show_keys()
 
     @on(RunAction)
-    def _asked(self, event: RunAction) -> None:
+    def _run_requested(self, event: RunAction) -> None:
         self.perform(event.action, event.argument)
 
     @on(Footer.Pressed)
@@ -344,7 +344,7 @@ class MainScreen(Navigator):
         self.toast(f"Undone: {undoable.undone}")
 
     def do_activity(self) -> None:
-        from tui.shell.audit_target import thing
+        from tui.shell.audit_target import target_of
 
         assert self.current is not None
         context, record = self.action_context(), self.current.record or {}
@@ -352,7 +352,7 @@ class MainScreen(Navigator):
         own = context.screen in ("versions", "default-tags", "tag-versions", "apply-runs")
         name = (subject.name if subject else self.workspace.name_of(context.tenant)) if own else ""
         name = name or str(record.get("targetName") or record.get(self.current.KIND.name_key) or "")
-        target = thing(context)
+        target = target_of(context)
         self.post_message(Navigate("activity-of", Subject(context.tenant, target, name or target)))
 
     def do_theme(self) -> None:
@@ -361,8 +361,8 @@ class MainScreen(Navigator):
         self.app.theme = self.workspace.state.theme = themes.other(self.app.theme)
 
     def do_who_am_i(self) -> None:
-        shown = facts(self.workspace)
-        self.toast(f"{shown.who or 'nobody'} · {shown.how}\n{self.workspace.context}: {self.workspace.endpoint}")
+        state = header_state(self.workspace)
+        self.toast(f"{state.who or 'nobody'} · {state.how}\n{self.workspace.context}: {self.workspace.endpoint}")
 
     def do_quit(self) -> None:
         if self.current is not None and self.current.has_class("-detail"):

@@ -31,9 +31,9 @@ class RemoteListScreen(ListScreen):
     """The reason to show for that."""
     OF_TENANT: ClassVar[bool] = True
     """Whether the list belongs to a tenant, so that one must be in use."""
-    _shown: Sequence[Record] | None = None
+    _shown_records: Sequence[Record] | None = None
     _picker: Picker | None = None
-    _wanted = ""  # id of a record to select once it is loaded
+    _pending_selection = ""  # id of a record to select once it is loaded
 
     # State
 
@@ -64,8 +64,8 @@ class RemoteListScreen(ListScreen):
         return "" if self.unavailable_reason() else self.rows.words
 
     def empty(self) -> str:
-        if words := self.unavailable_reason():
-            return words
+        if text := self.unavailable_reason():
+            return text
         rows = self.rows
         if rows.state == "failed" and rows.error is not None:
             if rows.error.code == NOT_ENTITLED:
@@ -96,7 +96,7 @@ class RemoteListScreen(ListScreen):
 
     def changed(self, topic: str) -> None:
         if topic == "context" and self.record is not None:  # the rows are loaded again, maybe for another person
-            self._wanted = str(self.record[self.KIND.id_key])
+            self._pending_selection = str(self.record[self.KIND.id_key])
         if topic in ("tenant", "context", "identity"):
             self._follow()
         elif topic == REFRESH and self.display:
@@ -104,7 +104,7 @@ class RemoteListScreen(ListScreen):
         elif topic.startswith(f"{REFRESH} ") and self.display:
             self.read_again(topic.removeprefix(f"{REFRESH} "))
         elif topic == self.LIST_NAME:
-            if self.rows.records is self._shown:
+            if self.rows.records is self._shown_records:
                 self._say()
             else:
                 self.show()
@@ -140,15 +140,15 @@ class RemoteListScreen(ListScreen):
 
     def select(self, record_id: str) -> None:
         """Move the cursor to a record, once it is loaded."""
-        self._wanted = "" if self.table.select(record_id) else record_id
+        self._pending_selection = "" if self.table.select(record_id) else record_id
 
     def show(self) -> None:
-        self._shown = self.rows.records
+        self._shown_records = self.rows.records
         super().show()
-        if self._wanted:
-            self.select(self._wanted)
+        if self._pending_selection:
+            self.select(self._pending_selection)
             if self.rows.state == "fresh":
-                self._wanted = ""  # the list is complete and does not contain it
+                self._pending_selection = ""  # the list is complete and does not contain it
 
     def _say(self) -> None:
         """Update the freshness only."""
@@ -172,13 +172,13 @@ class RemoteListScreen(ListScreen):
             return self.record
         await self.rows.settled.wait()
         key, records = self.KIND.id_key, self.records()
-        found = next((row for row in records if str(row[key]) == argument), None)
-        wanted = argument.casefold()
-        same = [row for row in records if str(row.get(self.KIND.name_key, "")).casefold() == wanted]
-        if found is None and len(same) != 1:
+        record = next((row for row in records if str(row[key]) == argument), None)
+        name = argument.casefold()
+        same = [row for row in records if str(row.get(self.KIND.name_key, "")).casefold() == name]
+        if record is None and len(same) != 1:
             why = "there is no such" if not same else "several are called so; the id is needed for the"
             self.frame.toast(f"{argument}: {why} {self.KIND.name}", "warning")
-        return found or (same[0] if len(same) == 1 else None)
+        return record or (same[0] if len(same) == 1 else None)
 
     def show_error(self, error: FrostError, before: str = "") -> None:
         """Show an error, with its first counterexample and its hint."""
@@ -188,11 +188,11 @@ class RemoteListScreen(ListScreen):
         self.frame.toast(f"{before}{error.message}{example}{hint}", "error")
 
     async def pick(
-        self, picker: Picker, lists: Sequence[tuple[str, str]], *, anew: bool = True
+        self, picker: Picker, lists: Sequence[tuple[str, str]], *, reload: bool = True
     ) -> Sequence[Record] | None:
         """Open a picker. Its lists (name, subject) are read again if `anew`; they may arrive while it is open."""
         self._picker = picker
-        for name, subject in lists if anew else ():
+        for name, subject in lists if reload else ():
             self.workspace.collections.read(name, self.tenant_id, subject, quiet=True)
         try:
             return await self.app.push_screen_wait(picker)
@@ -274,9 +274,9 @@ class ChildListScreen(RemoteListScreen):
         super()._follow()
 
 
-def sentence(words: str) -> str:
+def sentence(text: str) -> str:
     """Return a reason as a sentence."""
-    return f"{words[:1].upper()}{words[1:]}."
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 async def each(

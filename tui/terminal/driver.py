@@ -24,11 +24,11 @@ LOOK_SECONDS = 0.1
 """Interval at which a blocked write checks whether it is cancelled."""
 
 
-def put(fileno: int, data: bytes, given_up: Callable[[], bool]) -> bool:
+def put(fileno: int, data: bytes, cancelled: Callable[[], bool]) -> bool:
     """Write all data to a non-blocking file. Return False if the write is cancelled or fails."""
     left = memoryview(data)
     while left:
-        if given_up():
+        if cancelled():
             return False
         try:
             left = left[os.write(fileno, left) :]

@@ -116,11 +116,11 @@ class Heading(Widget):
         self.screen_title = safe(title)
         self.refresh()
 
-    def count(self, words: str) -> None:
+    def count(self, text: str) -> None:
         """Set the text at the right end."""
-        words = safe(words)
-        if words != self._count:
-            self._count = words
+        text = safe(text)
+        if text != self._count:
+            self._count = text
             self.refresh()
 
     def on_input_changed(self, event: Any) -> None:
