@@ -10,8 +10,12 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
 
 from tui import INTERRUPTED, exit_at_once, launch
+
+if TYPE_CHECKING:
+    from tui.state.debug_log import DebugLog
 
 NOT_A_TERMINAL = "frost opens its screens on a terminal only; for scripts there are commands: frost --help"
 DUMB = "this terminal (TERM=dumb) cannot show the screens; the commands work here: frost --help"
@@ -65,9 +69,9 @@ def _end(code: int) -> None:
 
 
 def _run(arguments: Sequence[str] | None) -> int:
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    wanted = launch.parse(given)
-    if wanted is None:
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    flags = launch.parse(words)
+    if flags is None:
         # A command ends before a collection would pay off and needs none at exit. Together this saves a quarter of its
         # time.
         gc.disable()
@@ -79,8 +83,13 @@ def _run(arguments: Sequence[str] | None) -> int:
         interruption.install()
 
         # Register `frost web` here: it belongs to this package.
+<<<<<<< HEAD
         root.lazy["web"] = Lazy("tui.web.command:web", "Open the screens in a browser on this machine.")
         code = commands(given)
+=======
+        root.lazy["web"] = Lazy("tui.web.command:web", "The screens, in a browser on this machine.", ours=True)
+        code = commands(words)
+>>>>>>> shell
         gc.freeze()
         return code
     # Textual paints on standard error.
@@ -88,29 +97,30 @@ def _run(arguments: Sequence[str] | None) -> int:
         return _refuse(NOT_A_TERMINAL)
     if os.environ.get("TERM", "") in ("dumb", ""):
         return _refuse(DUMB)
-    return open_screens(wanted)
+    return open_screens(flags)
 
 
-def _refuse(words: str) -> int:
-    sys.stderr.write(f"frost: {words}\n")
+def _refuse(text: str) -> int:
+    sys.stderr.write(f"frost: {text}\n")
     return 2
 
 
-def open_screens(wanted: launch.Launch) -> int:
+def open_screens(flags: launch.Launch) -> int:
     """Run the screens on standard input and output. Return the exit code."""
-    from tui.terminal.shutdown import Ending
+    from tui.terminal.shutdown import ShutdownWatcher
 
-    ending = Ending(sys.stdin.fileno())
-    ending.watch()
+    shutdown = ShutdownWatcher(sys.stdin.fileno())
+    shutdown.watch()
     with _loading():
         from client.connection import resolve
         from client.errors import FrostError
         from client.platform.control import answers
 
     try:
-        connection = resolve(wanted.config, os.environ)
+        connection = resolve(flags.config, os.environ)
         for line in connection.config.repairs:  # visible again after the screens close
             sys.stderr.write(f"frost: warning: {line}\n")
+        debug_log = _open_debug_log() if flags.debug else None
         asleep = connection.is_local and not answers(connection.endpoint.path)
     except FrostError as error:
         sys.stderr.write(f"frost: {error.message}\n" + (f"{error.hint}\n" if error.hint else ""))
@@ -125,12 +135,21 @@ def open_screens(wanted: launch.Launch) -> int:
         threading.Thread(target=wake, daemon=True).start()
     # How long Esc waits for the rest of an escape sequence, in milliseconds. The user's own value has precedence.
     os.environ.setdefault("ESCDELAY", "25")
-    _choose_colours(wanted.no_color)
+    _choose_colours(flags.no_color)
     gc.disable()
     with _loading():
         from tui.shell.app import start
 
-    return start(connection, wanted, ending)
+    code = start(connection, flags, shutdown, debug_log)
+    if debug_log is not None:
+        sys.stderr.write(f"frost: requests and responses are logged in {debug_log.path}\n")
+    return code
+
+
+def _open_debug_log() -> "DebugLog":
+    from tui.state.debug_log import DebugLog, debug_log_path
+
+    return DebugLog(debug_log_path(os.environ))
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-_WORDS = {"--config": "config", "--tenant": "tenant"}
+_OPTIONS = {"--config": "config", "--tenant": "tenant"}
 _SWITCHES = {"--read-only": "read_only", "--no-color": "no_color", "-d": "debug", "--debug": "debug"}
 
 
@@ -21,15 +21,15 @@ class Launch(NamedTuple):
 
 def parse(arguments: Sequence[str]) -> Launch | None:
     """Parse a command line; None if it is for the commands: it has a word or another flag."""
-    found: dict[str, str | bool] = {}
+    values: dict[str, str | bool] = {}
     rest = list(arguments)
     while rest:
         argument = rest.pop(0)
         name, equals, value = argument.partition("=")
         if argument in _SWITCHES:
-            found[_SWITCHES[argument]] = True
-        elif name in _WORDS and (equals or rest):
-            found[_WORDS[name]] = value if equals else rest.pop(0)
+            values[_SWITCHES[argument]] = True
+        elif name in _OPTIONS and (equals or rest):
+            values[_OPTIONS[name]] = value if equals else rest.pop(0)
         else:
             return None
-    return Launch(**found)  # type: ignore[arg-type]  # the keys of the two tables are its fields
+    return Launch(**values)  # type: ignore[arg-type]  # the keys of the two tables are its fields

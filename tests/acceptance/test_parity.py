@@ -233,7 +233,7 @@ async def test_with_several_marked_the_copy_menu_has_a_command_for_each(
         await ui.expect("command: revoke API key")
         screen = ui.app.frame.current
         assert screen is not None
-        marked = [str(record["id"]) for record in screen.table.meant]
+        marked = [str(record["id"]) for record in screen.table.selected_records]
         number = next(line for line in ui.text.splitlines() if "command: revoke API key" in line)
         digit = re.search(r"(\d)  command", number)
         assert digit is not None

@@ -105,7 +105,7 @@ async def test_who_signs_in_instead_finds_nothing_of_the_former_persons_entries_
         await ui.gone("contracto")
 
         def offered() -> set[str]:
-            return {one.word for one in ui.app.frame.query_one(Footer).keys if one.enabled}
+            return {one.label for one in ui.app.frame.query_one(Footer).keys if one.enabled}
 
         await ui.until(lambda: not offered() & {"target", "organization"}, "no way on")
 

@@ -62,5 +62,5 @@ def test_a_key_that_is_no_text_is_named() -> None:
 def test_long_and_short_names_of_a_key_are_the_same_key() -> None:
     keys = keymap.resolve({"tenants.create": "question_mark"}, MOVEMENT)
     assert keys.of("app.help") == ()
-    assert keymap.shown("question_mark") == "?"
-    assert keymap.shown("ctrl+t") == "^t"
+    assert keymap.key_text("question_mark") == "?"
+    assert keymap.key_text("ctrl+t") == "^t"

@@ -7,7 +7,7 @@ from tests.homes import Home
 from tests.tui.screens import opened
 from tui.launch import Launch
 from tui.shell import actions, routes
-from tui.shell.palette import Palette, entries
+from tui.shell.palette import Palette, _line, entries, ranked
 
 pytestmark = pytest.mark.slow
 
@@ -57,7 +57,7 @@ async def test_a_long_title_takes_from_its_words_and_stays_one_line(
         await ui.expect("Request another limit of the organization  In quotas")
         palette = ui.app.screen
         assert isinstance(palette, Palette)
-        assert palette.query_one(OptionList).virtual_size.height == len(palette.found)
+        assert palette.query_one(OptionList).virtual_size.height == len(palette.matches)
 
 
 async def test_where_nothing_is_found_the_palette_says_so_and_enter_does_nothing(
@@ -75,3 +75,26 @@ async def test_where_nothing_is_found_the_palette_says_so_and_enter_does_nothing
         await ui.type("go to con")
         await ui.press(ENTER)
         await ui.expect("Endpoint", "Credential")
+
+
+async def test_a_long_name_is_found_by_its_end_and_shown_with_an_ellipsis(
+    shared: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(shared, monkeypatch) as ui:
+        await ui.expect("Data Lake")
+        name = "Analytics of the north-eastern region, nightly jobs zanzibar"
+        await ui.until(lambda: ui.app.workspace.tenants_state == "fresh", "the tenants")
+        ui.app.workspace.tenants.append({**ui.app.workspace.tenants[0], "displayName": name})
+        (entry, letters), *_ = ranked(entries(ui.app.frame, "zanzibar"), "zanzibar")
+        assert entry.title == f"Use tenant {name}"
+        assert len(letters) == len("zanzibar")
+        shown = _line(entry, letters, 40)
+        assert shown.plain.startswith("     Use tenant Analytics of the north-eastern region, ni…")
+        assert "zanzibar" not in shown.plain
+
+
+async def test_actions_know_whether_the_screens_run_in_a_browser(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(shared, monkeypatch) as ui:
+        assert not ui.app.frame.action_context().browser
+        monkeypatch.setattr(type(ui.app), "is_web", True)
+        assert ui.app.frame.action_context().browser

@@ -216,7 +216,7 @@ async def test_rows_that_go_and_come_again_leave_the_cursor_on_its_record() -> N
         app.table.show([tenant(number) for number in (0, 8, 5, 3)])
         await pilot.pause()
         assert app.table.record == tenant(5)
-        app.table.begin()
+        app.table.reset_cursor()
         app.table.show([tenant(number) for number in (8, 5)])
         await pilot.pause()
         assert app.table.record == tenant(8)

@@ -78,7 +78,7 @@ def test_the_footer_always_keeps_the_ways_to_help_and_out(room: int, shown: str)
         Key("f", "/", "filter"),
         Key("q", "q", "quit", always=True),
     ]
-    assert "|".join(f"{key.key} {key.word}" if key else "…" for key in fitting(keys, room)) == shown
+    assert "|".join(f"{key.key} {key.label}" if key else "…" for key in fitting(keys, room)) == shown
 
 
 def test_going_somewhere_new_drops_what_was_ahead() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from tests.homes import Home
 from tests.tui.screens import opened
-from tui.shell.header import Facts, Header
+from tui.shell.header import Header, HeaderState
 from tui.shell.help import Help, Line
 from tui.widgets.menu import Entry, Menu
 
@@ -59,8 +59,10 @@ async def test_both_lines_of_the_header_end_in_the_same_cell_in_a_terminal_and_i
             for name in WIDE_NAMES:
                 for running in ("", "◐ 1 running"):
                     link = "● connected 100 ms"
-                    header.facts = Facts("local", name, name, "active", "owner@a.example", "session", "", False, link)
-                    header.facts = header.facts._replace(running=running)
+                    header.header_state = HeaderState(
+                        "local", name, name, "active", "owner@a.example", "session", "", False, link
+                    )
+                    header.header_state = header.header_state._replace(running=running)
                     assert {line.cell_length for line in header.render().split("\n")} == {width - 2}
         await ui.pilot.resize_terminal(100, 24)
         header.refresh()

@@ -25,11 +25,11 @@ class ApiKeys(key_create.KeyForms):
     TITLE = "API keys"
     KIND = key_table.KIND
     PRIMARY = "api-keys.access"
-    ROWS = "own keys"
-    BESIDE = ("groups of", "policies of", "grantable")
+    LIST_NAME = "own keys"
+    RELATED = ("groups of", "policies of", "grantable")
     OF_TENANT = False
-    NEEDED = KEYS_NEED_A_PERSON
-    NOTHING = "You have no API key yet; n makes one."
+    UNAVAILABLE_TEXT = KEYS_NEED_A_PERSON
+    EMPTY_TEXT = "You have no API key yet; n makes one."
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("api-keys")]
 
     def columns(self) -> Sequence[Column]:
@@ -45,26 +45,26 @@ class ApiKeys(key_create.KeyForms):
 
     def empty(self) -> str:
         homeless = not self.workspace.tenant_id and self.workspace.me is not None
-        if homeless and self.rows.known and not self.hindrance():
+        if homeless and self.rows.known and not self.unavailable_reason():
             return "You have no API key. A key belongs to a tenant, and none is in use."
         return super().empty()
 
-    def state_words(self) -> str:
+    def freshness_text(self) -> str:
         failed = self.rows.state == "failed"  # there is no room for both
         scale = f"bars span {self._common.axis.words}" if self.records() and not failed else ""
-        return " · ".join(words for words in (scale, super().state_words()) if words)
+        return " · ".join(words for words in (scale, super().freshness_text()) if words)
 
     def tenant_of(self, record: Record) -> str:
         return str(record.get("tenantId") or self.tenant_id)
 
-    def beside_of(self, name: str, record: Record) -> str:
+    def related_key(self, name: str, record: Record) -> str:
         return "" if name == "grantable" else f"api_key:{record['id']}"
 
     def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
         tenant, subject, now = self.tenant_of(record), f"api_key:{record['id']}", times.now()
-        groups = self.beside("groups of", subject, tenant)
-        policies = self.beside("policies of", subject, tenant)
-        known = {str(scope["scope"]): scope for scope in self.beside("grantable", "", tenant).records}
+        groups = self.related("groups of", subject, tenant)
+        policies = self.related("policies of", subject, tenant)
+        known = {str(scope["scope"]): scope for scope in self.related("grantable", "", tenant).records}
         used = "never" if not record.get("lastUsedAt") else exact(record.get("lastUsedAt"), now)
         facts = [
             ("State", str(record.get("status", ""))),
@@ -114,10 +114,10 @@ class ApiKeys(key_create.KeyForms):
             await key_create.rotate(self, self.record)
 
     async def do_revoke(self) -> None:
-        await key_revoke.revoke(self, self.table.meant)
+        await key_revoke.revoke(self, self.table.selected_records)
 
     async def do_delete(self) -> None:
-        await key_revoke.delete(self, self.table.meant)
+        await key_revoke.delete(self, self.table.selected_records)
 
 
 def _creator(record: Record) -> str:

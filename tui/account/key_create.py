@@ -96,7 +96,7 @@ async def edit(screen: KeyForms, key: Record) -> None:
     form = KeyForm(title, before, scopes_of(screen, tenant_id), send, expires=False, button="Save")
     changed: Record | None = await screen.fill(form, tenant_id)
     if changed is not None:
-        screen.workspace.collections.put(screen.ROWS, "", changed)
+        screen.workspace.collections.put(screen.LIST_NAME, "", changed)
         screen.read(quiet=True)
         if changed is not key:
             _offer_back(screen, key, changed)
@@ -118,7 +118,7 @@ def _offer_back(screen: KeyForms, before: Record, after: Record) -> None:
                 rate_limit=old.get("rateLimit"),
             )
         )
-        screen.workspace.collections.put(screen.ROWS, "", again.record.wire())
+        screen.workspace.collections.put(screen.LIST_NAME, "", again.record.wire())
         screen.read(quiet=True)
 
     screen.post_message(UndoAvailable(f"Changed {after['name']}", undo, f"{before['name']} is as it was"))
@@ -151,7 +151,7 @@ async def rotate(screen: KeyForms, key: Record) -> None:
         screen.read(quiet=True)
         return
     old = made.replaced.wire()
-    screen.workspace.collections.put(screen.ROWS, "", old)
+    screen.workspace.collections.put(screen.LIST_NAME, "", old)
     works = old["status"] == "active"
     ending = f"works until {time_text(old.get('expiresAt'))}" if works else f"is {old['status']}"
     more = [("Old key", f"{old['id']} {ending}")]
@@ -167,7 +167,7 @@ async def _revoked(screen: KeyForms, made: "RotatedKey") -> "RotatedKey":
     try:
         changed = await screen.workspace.change(keys.revoke(old.tenant_id, old.id))
     except FrostError as error:
-        screen.tell(error, "The new key is made, but the old one still works: ")
+        screen.show_error(error, "The new key is made, but the old one still works: ")
         return made
     return made.model_copy(update={"replaced": changed.record})
 
@@ -188,7 +188,7 @@ async def _shown(screen: KeyForms, made: "NewKey", title: str, more: Sequence[tu
     """Add the new key to the list and show its secret once."""
     key = made.api_key.wire()
     screen.set_filter("")
-    screen.workspace.collections.put(screen.ROWS, "", key)
+    screen.workspace.collections.put(screen.LIST_NAME, "", key)
     screen.select(str(key["id"]))
     screen.read(quiet=True)
     facts = [

@@ -188,7 +188,7 @@ class KeyForm(Sending):
         elif field := FIELDS.get(found.member):
             self.query_one(f"#field-{field}").focus()
 
-    def say(self, words: str) -> None:
+    def show_note(self, words: str) -> None:
         self._put(words, waiting=True)
 
     def _put(self, words: str, *, waiting: bool = False) -> None:
@@ -208,7 +208,7 @@ class KeyForm(Sending):
     def _changed(self, event: Input.Changed) -> None:
         if event.input.id == "field-find":
             self.list.set_filter(event.value)
-            self.list.begin()
+            self.list.reset_cursor()
         elif event.value != self._first(event.input.id or ""):
             self._clear_problem()
 

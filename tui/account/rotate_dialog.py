@@ -96,7 +96,7 @@ class Rotation(Sending):
     def first_focus(self) -> Widget:
         return self.query_one("#until-old", Until).line
 
-    def say(self, words: str) -> None:
+    def show_note(self, words: str) -> None:
         self._put(words, waiting=True)
 
     def _put(self, words: str, *, waiting: bool = False) -> None:

@@ -127,14 +127,14 @@ class ScopeList(RecordTable):
             self._rows = rows(scopes, chosen)
             self.show(self._rows)
             if first:
-                self.begin()
+                self.reset_cursor()
             self.view.marks = set(chosen)
             self.refresh()
             self.post_message(self.Arranged(self))
 
-    def begin(self) -> None:
+    def reset_cursor(self) -> None:
         """Move the cursor to the first scope, below the heading of its service."""
-        super().begin()
+        super().reset_cursor()
         if (self.record or {}).get("heading"):
             self.cursor = 1
 

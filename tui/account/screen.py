@@ -100,7 +100,7 @@ class Account(ListScreen):
     PRIMARY = "account.tenants"
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("account")]
 
-    def above(self) -> ComposeResult:
+    def compose_header(self) -> ComposeResult:
         yield Profile()
 
     def columns(self) -> Sequence[Column]:
@@ -126,7 +126,7 @@ class Account(ListScreen):
     def known(self) -> bool:
         return self.workspace.me is not None
 
-    def state_words(self) -> str:
+    def freshness_text(self) -> str:
         failed = self.workspace.tenants_state == "failed"  # both are loaded together
         return "not refreshed, r tries again" if failed else "" if self.workspace.me else "refreshing"
 
@@ -135,7 +135,7 @@ class Account(ListScreen):
             self.show()
             self.show_detail()
 
-    def in_sight(self) -> None:
+    def refresh_on_open(self) -> None:
         self.show()
 
     def show(self) -> None:

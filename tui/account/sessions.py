@@ -28,9 +28,9 @@ class Sessions(RemoteListScreen):
     TITLE = "Sessions"
     KIND = SESSION
     PRIMARY = "sessions.show"
-    ROWS = "sessions"
+    LIST_NAME = "sessions"
     OF_TENANT = False
-    NEEDED = KEYS_NEED_A_PERSON
+    UNAVAILABLE_TEXT = KEYS_NEED_A_PERSON
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("sessions")]
 
     def columns(self) -> Sequence[Column]:

@@ -1,7 +1,7 @@
 """Actions of the activity screens."""
 
 from tui.shell.action import Action, ActionContext, Command, Record, line
-from tui.shell.audit_target import ACTIVITY, readable, way_to
+from tui.shell.audit_target import ACTIVITY, can_read_activity, screen_of_target
 from tui.shell.guards import about_record, all_of, selected
 
 # --- guards ----------------------------------------------------------------------------------------------------------
@@ -9,7 +9,9 @@ from tui.shell.guards import about_record, all_of, selected
 
 @about_record
 def _has_target_screen(_: ActionContext, entry: Record) -> str:
-    return "" if way_to(entry) else f"no screen shows {str(entry.get('targetKind') or entry.get('target'))[:40]}"
+    return (
+        "" if screen_of_target(entry) else f"no screen shows {str(entry.get('targetKind') or entry.get('target'))[:40]}"
+    )
 
 
 # --- commands --------------------------------------------------------------------------------------------------------
@@ -29,7 +31,7 @@ def _actions(scope: str, command: Command, older: Command) -> tuple[Action, ...]
             f"{scope}.show",
             "Show entry",
             handler="tui.shell.remote_list_screen:RemoteListScreen.do_show",
-            guard=all_of(readable, selected),
+            guard=all_of(can_read_activity, selected),
             command=command,
             help="Who, with what, and what changed; Enter does the same",
             accepts_record_argument=True,
@@ -40,7 +42,7 @@ def _actions(scope: str, command: Command, older: Command) -> tuple[Action, ...]
             handler="tui.activity.screen:Entries.do_target",
             keys=("t",),
             footer_label="target",
-            guard=all_of(readable, selected, _has_target_screen),
+            guard=all_of(can_read_activity, selected, _has_target_screen),
             help="The policy, group, key, tags or quotas that the entry is about",
         ),
         Action(
@@ -48,7 +50,7 @@ def _actions(scope: str, command: Command, older: Command) -> tuple[Action, ...]
             "Older entries",
             handler="tui.activity.screen:Entries.do_older",
             keys=("m",),
-            guard=readable,
+            guard=can_read_activity,
             command=older,
             help="As many again, further back",
         ),
@@ -63,7 +65,7 @@ ACTIVITY_ACTIONS: tuple[Action, ...] = (
         handler="tui.activity.screen:Activity.do_organization",
         keys=("o",),
         footer_label="organization",
-        guard=readable,
+        guard=can_read_activity,
         command=_list("--org"),
         help="What was done outside of its tenants",
     ),

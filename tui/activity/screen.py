@@ -11,7 +11,12 @@ from client.tables.activity import ACTIVITY, target_text
 from client.tables.columns import Column, Record
 from tui.activity.detail import of_entry, short_time
 from tui.shell import keymap
-from tui.shell.audit_target import ACTIVITY_NEEDS_A_MANAGER, ACTIVITY_NEEDS_A_PERSON, listed_as, way_to
+from tui.shell.audit_target import (
+    ACTIVITY_NEEDS_A_MANAGER,
+    ACTIVITY_NEEDS_A_PERSON,
+    record_id_of_target,
+    screen_of_target,
+)
 from tui.shell.guards import MANAGERS
 from tui.shell.history import Subject
 from tui.shell.messages import Navigate
@@ -42,12 +47,12 @@ class Entries(RemoteListScreen):
     """Audit entries, newest first. The cursor remains on its entry, or on top."""
 
     KIND = ACTIVITY
-    NEEDED = ACTIVITY_NEEDS_A_PERSON
+    UNAVAILABLE_TEXT = ACTIVITY_NEEDS_A_PERSON
     _newest: object = ""
     """Id of the newest entry when the cursor was last at the top."""
 
-    def hindrance(self) -> str:
-        if words := super().hindrance():
+    def unavailable_reason(self) -> str:
+        if words := super().unavailable_reason():
             return words
         role = str((self.workspace.tenant or {}).get("role", ""))
         return sentence(ACTIVITY_NEEDS_A_MANAGER) if role and role not in MANAGERS else ""
@@ -55,7 +60,7 @@ class Entries(RemoteListScreen):
     def empty(self) -> str:
         error = self.rows.error
         refused = self.rows.state == "failed" and error is not None and error.code == "PERMISSION_DENIED"
-        return sentence(ACTIVITY_NEEDS_A_MANAGER) if refused and not self.hindrance() else super().empty()
+        return sentence(ACTIVITY_NEEDS_A_MANAGER) if refused and not self.unavailable_reason() else super().empty()
 
     def columns(self) -> Sequence[Column]:
         by_key = {column.key: column for column in ACTIVITY.columns}
@@ -79,8 +84,8 @@ class Entries(RemoteListScreen):
 
         return {"at": outcome}
 
-    def state_words(self) -> str:
-        words, key = super().state_words(), self.frame.keys.label(f"{self.NAME}.older")
+    def freshness_text(self) -> str:
+        words, key = super().freshness_text(), self.frame.keys.label(f"{self.NAME}.older")
         if self.rows.cut and key and self.rows.state == "fresh":
             words = f"{words}, {key} reads older"
         newer = f"{self._above:,} newer ↑" if self._above else ""
@@ -100,7 +105,7 @@ class Entries(RemoteListScreen):
         table = self.table
         # Follow new entries if the cursor is on the newest one and the details do not replace the list.
         watching = table.cursor == 0 and table.view.sort_column is None and not self.has_class("-detail")
-        asked = bool(self._wanted)
+        asked = bool(self._pending_selection)
         super().show()
         if watching and not asked:
             table.action_first()
@@ -131,7 +136,7 @@ class Entries(RemoteListScreen):
         record, tenant = self.record, self.tenant_id
         if record is None:
             return
-        screen, key = way_to(record), listed_as(record)
+        screen, key = screen_of_target(record), record_id_of_target(record)
         reason = await self._missing(record, screen, key)
         here = self.frame.current is self and self.tenant_id == tenant
         if not here or self.record is None or self.record["id"] != record["id"]:
@@ -167,7 +172,7 @@ class Entries(RemoteListScreen):
         if not self.rows.cut:
             self.app.notify("These are all the entries there are", markup=False)
             return
-        self.workspace.collections.further(self.ROWS, self.tenant_id, self.subject.id if self.subject else "")
+        self.workspace.collections.further(self.LIST_NAME, self.tenant_id, self.subject.id if self.subject else "")
         self._say()
 
 
@@ -175,8 +180,8 @@ class Activity(Entries):
     NAME = "activity"
     TITLE = "Activity"
     PRIMARY = "activity.show"
-    ROWS = "activity"
-    NOTHING = "Nothing was done here yet."
+    LIST_NAME = "activity"
+    EMPTY_TEXT = "Nothing was done here yet."
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("activity")]
 
     def do_organization(self) -> None:
@@ -193,8 +198,8 @@ class ActivityOf(Entries, ChildListScreen):
     NAME = "activity-of"
     TITLE = "Activity"
     PRIMARY = "activity-of.show"
-    ROWS = "activity of"
-    NOTHING = "Nothing is kept about it."
+    LIST_NAME = "activity of"
+    EMPTY_TEXT = "Nothing is kept about it."
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("activity-of")]
 
 
@@ -204,9 +209,9 @@ class OrganizationActivity(Entries, ChildListScreen):
     NAME = "organization-activity"
     TITLE = "Activity"
     PRIMARY = "organization-activity.show"
-    ROWS = "organization activity"
-    NOTHING = "Nothing was done in the organization outside of its tenants."
+    LIST_NAME = "organization activity"
+    EMPTY_TEXT = "Nothing was done in the organization outside of its tenants."
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("organization-activity")]
 
-    def headline(self, name: str) -> str:
+    def title_for(self, name: str) -> str:
         return f"{self.TITLE} of {name}, outside of its tenants"

@@ -20,6 +20,12 @@ from tui.widgets.dialog import Dialog, hint
 if TYPE_CHECKING:
     from client.auth.device_code import DeviceCode as Code
 
+<<<<<<< HEAD
+=======
+QR_FRAME = 7, 30
+"""Lines and cells that the dialog needs besides the QR code."""
+
+>>>>>>> shell
 
 class DeviceCode(Dialog[bool | None]):
     """Shows a device code. The caller dismisses it with True after the sign-in; Esc returns None and cancels."""
@@ -40,7 +46,7 @@ class DeviceCode(Dialog[bool | None]):
         self.context = context
         self.user_code = user_code
         self.address = address
-        self.complete_address = complete_address or address
+        self.qr = qr_text(complete_address or address)
 
     def title_text(self) -> str:
         return f"Sign in to {self.context}"
@@ -54,14 +60,26 @@ class DeviceCode(Dialog[bool | None]):
             Static("Waiting for your approval …", markup=False, classes="dialog--hint"),
             classes="device--words",
         )
-        yield Horizontal(words, self._qr(), classes="device--row")
-        yield hint("Esc gives up waiting")
+        qr = Static(self.qr, classes="device--qr", markup=False)
+        qr.display = self._has_room_for_qr()
+        yield Horizontal(words, qr, classes="device--row")
+        yield hint("Esc cancel")
 
+<<<<<<< HEAD
     def _qr(self) -> Static:
         picture = qr_text(self.complete_address)
         qr = Static(picture, classes="device--qr", markup=False)
         qr.display = picture.count("\n") + 8 <= self.app.size.height
         return qr
+=======
+    def _has_room_for_qr(self) -> bool:
+        rows = self.qr.split("\n")
+        lines, cells = QR_FRAME
+        return len(rows) + lines <= self.app.size.height and len(rows[0]) + cells <= self.app.size.width
+
+    def on_resize(self) -> None:
+        self.query_one(".device--qr").display = self._has_room_for_qr()
+>>>>>>> shell
 
     def say(self, words: str) -> None:
         self.query_one(".device--words > .dialog--hint", Static).update(Content(safe(words)))

@@ -23,11 +23,11 @@ class Untouched(ChildListScreen):
     TITLE = "Failures and skips"
     KIND = UNTOUCHED
     PRIMARY = "untouched.show"
-    ROWS = "operation"
-    PERSON = False
+    LIST_NAME = "operation"
+    REQUIRES_USER = False
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("untouched")]
 
-    def headline(self, name: str) -> str:
+    def title_for(self, name: str) -> str:
         return f"Failures and skips in {name}"
 
     def tones(self) -> Tones:
@@ -49,7 +49,7 @@ class Untouched(ChildListScreen):
     @property
     def operation(self) -> Mapping[str, Any]:
         """The run, or the preview in the form of a completed run; empty if it is not loaded."""
-        if self.hindrance():
+        if self.unavailable_reason():
             return {}
         if self.previewed is not None:
             return {"status": "completed", "result": self.rows.records[0]} if self.rows.records else {}
@@ -61,7 +61,7 @@ class Untouched(ChildListScreen):
     def records(self) -> Sequence[Record]:
         return untouched_rows(apply.counts(self.operation))
 
-    def state_words(self) -> str:
+    def freshness_text(self) -> str:
         """Return the lengths of truncated lists. The numbers in the summary are complete."""
         result, counts = apply.counts(self.operation), apply.summary(self.operation)
         parts = []

@@ -31,15 +31,15 @@ class ApplyPreview(ChildListScreen):
     TITLE = "Preview"
     KIND = PREVIEW
     PRIMARY = "apply-preview.show"
-    ROWS = "apply preview"
-    PERSON = False
-    NOTHING = "The platform covers no type."
+    LIST_NAME = "apply preview"
+    REQUIRES_USER = False
+    EMPTY_TEXT = "The platform covers no type."
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("apply-preview")]
 
-    def headline(self, name: str) -> str:
+    def title_for(self, name: str) -> str:
         return f"Preview of an apply in {name}"
 
-    def above(self) -> ComposeResult:
+    def compose_header(self) -> ComposeResult:
         yield Summary()
 
     def tones(self) -> Tones:
@@ -52,13 +52,13 @@ class ApplyPreview(ChildListScreen):
     @property
     def result(self) -> Mapping[str, Any]:
         """Result of the preview, in the form of an apply result; empty if it is not loaded."""
-        return self.rows.records[0] if self.rows.records and not self.hindrance() else {}
+        return self.rows.records[0] if self.rows.records and not self.unavailable_reason() else {}
 
     def records(self) -> Sequence[Record]:
         return type_rows({"status": "completed", "result": self.result})
 
-    def state_words(self) -> str:
-        return "counting" if self.rows.state == "reading" else super().state_words()
+    def freshness_text(self) -> str:
+        return "counting" if self.rows.state == "reading" else super().freshness_text()
 
     def empty(self) -> str:
         words = super().empty()

@@ -25,12 +25,12 @@ class ApplyRuns(ChildListScreen):
     TITLE = "The last runs"
     KIND = RUN
     PRIMARY = "apply-runs.open"
-    ROWS = RUNS
-    PERSON = False
-    NOTHING = "Default tags were not applied here yet."
+    LIST_NAME = RUNS
+    REQUIRES_USER = False
+    EMPTY_TEXT = "Default tags were not applied here yet."
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("apply-runs")]
 
-    def headline(self, name: str) -> str:
+    def title_for(self, name: str) -> str:
         return f"Applies in {name}"
 
     def columns(self) -> Sequence[Column]:

@@ -35,9 +35,15 @@ class Apply(ChildListScreen):
     TITLE = "Apply"
     KIND = APPLY
     PRIMARY = "apply.untouched"
+<<<<<<< HEAD
     ROWS = "operation"
     PERSON = False
     NOTHING = "The platform sent no counts."
+=======
+    LIST_NAME = "operation"
+    REQUIRES_USER = False
+    EMPTY_TEXT = "The platform told no counts."
+>>>>>>> shell
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("apply")]
 
     _ticking: Timer | None = None
@@ -46,10 +52,10 @@ class Apply(ChildListScreen):
         self._ticking = self.set_interval(TICK_SECONDS, self._summarise, pause=True)
         super().on_mount()
 
-    def headline(self, name: str) -> str:
+    def title_for(self, name: str) -> str:
         return f"{'Run' if self.subject is not None and self.subject.id else 'Apply'} in {name}"
 
-    def above(self) -> ComposeResult:
+    def compose_header(self) -> ComposeResult:
         yield Summary()
 
     def tones(self) -> Tones:
@@ -76,7 +82,7 @@ class Apply(ChildListScreen):
 
     @property
     def rows(self) -> Rows:
-        return self.workspace.collections.rows(self.ROWS, self.tenant_id, self.run_id)
+        return self.workspace.collections.rows(self.LIST_NAME, self.tenant_id, self.run_id)
 
     @property
     def operation(self) -> Mapping[str, Any] | None:
@@ -88,28 +94,28 @@ class Apply(ChildListScreen):
 
     def records(self) -> Sequence[Record]:
         operation = self.operation
-        return type_rows(operation) if operation is not None and not self.hindrance() else ()
+        return type_rows(operation) if operation is not None and not self.unavailable_reason() else ()
 
     def empty(self) -> str:
-        if self.hindrance() or self.run_id:
+        if self.unavailable_reason() or self.run_id:
             return super().empty()
         if not self.runs.known:
             return self.runs.error.message if self.runs.error is not None else "Asking the platform …"
         return "Default tags were not applied here yet."
 
-    def state_words(self) -> str:
-        return "" if self.operation is not None or not self.run_id else super().state_words()
+    def freshness_text(self) -> str:
+        return "" if self.operation is not None or not self.run_id else super().freshness_text()
 
     # Updates
 
     def read(self, *, quiet: bool = False) -> None:
-        if self.hindrance():
+        if self.unavailable_reason():
             return
         collections = self.workspace.collections
         if self.runs.state == "unread":
             collections.read(RUNS, self.tenant_id)
         if self.run_id and self.operation is None:
-            collections.read(self.ROWS, self.tenant_id, self.run_id, quiet=quiet)
+            collections.read(self.LIST_NAME, self.tenant_id, self.run_id, quiet=quiet)
         self._say()
 
     def changed(self, topic: str) -> None:
@@ -134,7 +140,7 @@ class Apply(ChildListScreen):
 
     def _lines(self, cells: int) -> list[Content]:
         operation = self.operation
-        if operation is None or self.hindrance():
+        if operation is None or self.unavailable_reason():
             return []
         told = next((run for run in self.runs.records if run["runId"] == self.run_id), None)
         followed = self.workspace.applies.of(self.tenant_id)

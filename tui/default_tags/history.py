@@ -24,12 +24,12 @@ class TagVersions(ChildListScreen):
     TITLE = "What the set was"
     KIND = TAG_VERSION
     PRIMARY = "tag-versions.difference"
-    ROWS = "tag versions"
-    PERSON = False
-    NOTHING = "The set was never changed."
+    LIST_NAME = "tag versions"
+    REQUIRES_USER = False
+    EMPTY_TEXT = "The set was never changed."
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("tag-versions")]
 
-    def headline(self, name: str) -> str:
+    def title_for(self, name: str) -> str:
         return f"Default tags of {name}: what they were"
 
     def columns(self) -> Sequence[Column]:

@@ -33,13 +33,13 @@ class DefaultTags(RemoteListScreen):
     TITLE = "Default tags"
     KIND = TAG
     PRIMARY = "default-tags.edit"
-    ROWS = "default tags"
-    BESIDE = ("tag versions",)
-    PERSON = False
-    NOTHING = "New resources get no tags yet; n adds one."
+    LIST_NAME = "default tags"
+    RELATED = ("tag versions",)
+    REQUIRES_USER = False
+    EMPTY_TEXT = "New resources get no tags yet; n adds one."
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("default-tags")]
 
-    def above(self) -> ComposeResult:
+    def compose_header(self) -> ComposeResult:
         yield Summary()
 
     @property
@@ -51,37 +51,37 @@ class DefaultTags(RemoteListScreen):
 
     def records(self) -> Sequence[Record]:
         draft = self.draft
-        return draft.rows() if draft is not None and not self.hindrance() else ()
+        return draft.rows() if draft is not None and not self.unavailable_reason() else ()
 
     def empty(self) -> str:
-        return self.NOTHING if self.draft is not None and not self.hindrance() else super().empty()
+        return self.EMPTY_TEXT if self.draft is not None and not self.unavailable_reason() else super().empty()
 
     def show(self) -> None:
         self._take_stored()
         super().show()
         self._summarise()
 
-    def in_sight(self) -> None:
-        super().in_sight()
-        if not self.hindrance():
+    def refresh_on_open(self) -> None:
+        super().refresh_on_open()
+        if not self.unavailable_reason():
             self.workspace.collections.read("tag versions", self.tenant_id, quiet=True)
 
     def read_again(self, only: str = "") -> None:
         super().read_again(only)
-        if only in ("", "tag versions") and self.record is None and not self.hindrance():
+        if only in ("", "tag versions") and self.record is None and not self.unavailable_reason():
             self.workspace.collections.read("tag versions", self.tenant_id, quiet=True)
 
-    def beside_of(self, name: str, record: Record) -> str:
+    def related_key(self, name: str, record: Record) -> str:
         return ""
 
     def changed(self, topic: str) -> None:
         super().changed(topic)
-        if topic in (self.ROWS, *self.BESIDE):
+        if topic in (self.LIST_NAME, *self.RELATED):
             self.show()
 
     def _take_stored(self) -> None:
         """Create the draft from the stored set, restore it from disk, or update its base."""
-        if self.hindrance() or not self.rows.records:
+        if self.unavailable_reason() or not self.rows.records:
             return
         stored = self.rows.records[0]
         kept = self.workspace.tag_drafts.follow(self.tenant_id, stored["tags"], stored["version"])
@@ -89,9 +89,9 @@ class DefaultTags(RemoteListScreen):
             key = self.frame.keys.label("default-tags.discard")
             self.frame.toast(f"The draft of {time_text(kept)} is here again · {key} discards it")
 
-    def count_words(self, view: RecordView) -> str:
+    def count_text(self, view: RecordView) -> str:
         draft = self.draft
-        words = f"{len(draft.tags)}/{MOST} tags" if draft is not None else super().count_words(view)
+        words = f"{len(draft.tags)}/{MOST} tags" if draft is not None else super().count_text(view)
         return f"{len(view)} shown · {words}" if view.filter else words
 
     def _summarise(self) -> None:
@@ -99,7 +99,7 @@ class DefaultTags(RemoteListScreen):
 
     def _lines(self, cells: int) -> list[Content]:
         draft = self.draft
-        if draft is None or self.hindrance():
+        if draft is None or self.unavailable_reason():
             return []
         label = self.frame.keys.label
         stored = self.rows.records[0] if self.rows.records else {}
@@ -122,7 +122,7 @@ class DefaultTags(RemoteListScreen):
         return lines
 
     def _stored_words(self) -> str:
-        newest = next(iter(self.beside("tag versions", "").records), None)
+        newest = next(iter(self.related("tag versions", "").records), None)
         if newest is None:
             return "New resources get these tags; those that exist get them by an apply."
         who = person_text(newest.get("changedBy"))
@@ -186,7 +186,7 @@ class DefaultTags(RemoteListScreen):
             self._edited(answer[0])
 
     def do_remove(self) -> None:
-        rows = self.table.meant
+        rows = self.table.selected_records
         draft = self.draft
         if draft is None or not rows:
             return
@@ -204,7 +204,7 @@ class DefaultTags(RemoteListScreen):
             self._edited("")
 
     @property
-    def undo_words(self) -> str:
+    def undo_description(self) -> str:
         draft = self.draft
         return "the last edit of the draft" if draft is not None and draft.undoable else ""
 
@@ -250,7 +250,7 @@ class DefaultTags(RemoteListScreen):
     def copies(self) -> Mapping[str, str]:
         """Copy a row as `key=value`, and JSON as the map that commands print."""
         texts = dict(super().copies())
-        rows = self.table.meant
+        rows = self.table.selected_records
         if rows:
             tags = {str(row["key"]): str(row["value"]) for row in rows}
             texts["row"] = "\n".join(f"{key}={value}" for key, value in tags.items())

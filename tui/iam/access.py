@@ -30,9 +30,9 @@ class Catalogue(RemoteListScreen):
     TITLE = "Catalogue"
     KIND = CATALOGUE
     PRIMARY = "catalogue.who"
-    ROWS = "catalogue"
-    PERSON = False
-    NOTHING = "The platform names no operation."
+    LIST_NAME = "catalogue"
+    REQUIRES_USER = False
+    EMPTY_TEXT = "The platform names no operation."
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("catalogue")]
 
     def columns(self) -> Sequence[Column]:
@@ -44,10 +44,10 @@ class Catalogue(RemoteListScreen):
             "description": lambda record: "dim",
         }
 
-    def hindrance(self) -> str:
+    def unavailable_reason(self) -> str:
         return ""
 
-    def in_sight(self) -> None:
+    def refresh_on_open(self) -> None:
         self.show()
         if self.rows.state in ("unread", "failed"):
             self.read()
@@ -99,19 +99,19 @@ class Access(ChildListScreen):
     TITLE = "Access"
     KIND = ACCESS
     PRIMARY = "access.policy"
-    ROWS = "access"
-    NOTHING = "Nothing gives it any operation."
-    STATES = True
+    LIST_NAME = "access"
+    EMPTY_TEXT = "Nothing gives it any operation."
+    SHOWS_STATE = True
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("access")]
 
-    def headline(self, name: str) -> str:
+    def title_for(self, name: str) -> str:
         return f"What {name} may do"
 
-    def state_words(self) -> str:
+    def freshness_text(self) -> str:
         """Include the state of a revoked or expired key, whose grants have no effect."""
         state = self.state_of(self.subject.id) if self.subject else ""
         over = f"{state}: does nothing" if state in ("revoked", "expired") else ""
-        return " · ".join(part for part in (over, super().state_words()) if part)
+        return " · ".join(part for part in (over, super().freshness_text()) if part)
 
     def columns(self) -> Sequence[Column]:
         by_key = {column.key: column for column in ACCESS.columns}
@@ -164,11 +164,16 @@ class Who(ChildListScreen):
     TITLE = "Who may"
     KIND = WHO._replace(id_key="key")
     PRIMARY = "who.access"
+<<<<<<< HEAD
     ROWS = "who"
     NOTHING = "No principal may do this."
+=======
+    LIST_NAME = "who"
+    EMPTY_TEXT = "Nobody may do this."
+>>>>>>> shell
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("who")]
 
-    def headline(self, name: str) -> str:
+    def title_for(self, name: str) -> str:
         return f"Who may {name}"
 
     def columns(self) -> Sequence[Column]:

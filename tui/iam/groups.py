@@ -28,9 +28,9 @@ class Groups(RemoteListScreen):
     TITLE = "Groups"
     KIND = GROUP
     PRIMARY = "groups.open"
-    ROWS = "groups"
-    BESIDE = ("members", "policies of")
-    NOTHING = "There is no group yet; n makes one."
+    LIST_NAME = "groups"
+    RELATED = ("members", "policies of")
+    EMPTY_TEXT = "There is no group yet; n makes one."
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("groups")]
 
     def columns(self) -> Sequence[Column]:
@@ -41,12 +41,12 @@ class Groups(RemoteListScreen):
     def tones(self) -> Tones:
         return {"description": lambda record: "dim", "updatedAt": lambda record: "dim"}
 
-    def beside_of(self, name: str, record: Record) -> str:
+    def related_key(self, name: str, record: Record) -> str:
         return f"group:{record['id']}" if name == "policies of" else str(record["id"])
 
     def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
-        members = self.beside("members", self.beside_of("members", record))
-        policies = self.beside("policies of", self.beside_of("policies of", record))
+        members = self.related("members", self.related_key("members", record))
+        policies = self.related("policies of", self.related_key("policies of", record))
         sections: list[Section] = [("", [("", str(record["description"]))])] if record.get("description") else []
         return str(record["name"]), [
             *sections,
@@ -139,7 +139,7 @@ class Groups(RemoteListScreen):
         except FrostError as error:
             if error.code != "STALE_VERSION":
                 raise
-            self.tell(error, f"{changes.stale_words(error)} Nothing was deleted. ")
+            self.show_error(error, f"{changes.stale_words(error)} Nothing was deleted. ")
             self.read()
             return
         self.workspace.collections.remove("groups", tenant_id, identifier)
@@ -168,10 +168,10 @@ class Members(ChildListScreen):
     TITLE = "Members"
     KIND = MEMBER._replace(id_key="key")
     PRIMARY = "members.access"
-    ROWS = "members"
-    BESIDE = ("groups of", "policies of")
-    STATES = True
-    NOTHING = "The group has no member; n adds some."
+    LIST_NAME = "members"
+    RELATED = ("groups of", "policies of")
+    SHOWS_STATE = True
+    EMPTY_TEXT = "The group has no member; n adds some."
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("members")]
 
     def columns(self) -> Sequence[Column]:
@@ -189,12 +189,12 @@ class Members(ChildListScreen):
     def _status(self, record: Record) -> str:
         return self.state_of(str(record["key"]))
 
-    def beside_of(self, name: str, record: Record) -> str:
+    def related_key(self, name: str, record: Record) -> str:
         return str(record["key"])
 
     def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
-        groups = self.beside("groups of", str(record["key"]))
-        policies = self.beside("policies of", str(record["key"]))
+        groups = self.related("groups of", str(record["key"]))
+        policies = self.related("policies of", str(record["key"]))
         facts = [("Type", kind_text(record)), ("State", self._status(record) or "—")]
         return str(record.get("memberName") or record["memberId"]), [
             ("", [*facts, ("Added", time_text(record.get("addedAt")))]),
@@ -223,6 +223,6 @@ class Members(ChildListScreen):
         await changes.add_members(self, self.group)
 
     async def do_remove(self) -> None:
-        members = self.table.meant
+        members = self.table.selected_records
         if members:
             await changes.remove_members(self, self.group, members)

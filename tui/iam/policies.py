@@ -28,9 +28,9 @@ class Policies(RemoteListScreen):
     TITLE = "Policies"
     KIND = POLICY
     PRIMARY = "policies.edit"
-    ROWS = "policies"
-    BESIDE = ("attachments",)
-    NOTHING = "There is no policy yet; n writes one."
+    LIST_NAME = "policies"
+    RELATED = ("attachments",)
+    EMPTY_TEXT = "There is no policy yet; n writes one."
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("policies")]
     folded: bool | None = None
     """Whether the details fold the rules; None until the user chooses."""
@@ -50,7 +50,7 @@ class Policies(RemoteListScreen):
         }
 
     def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
-        attached = self.beside("attachments", str(record["id"]))
+        attached = self.related("attachments", str(record["id"]))
         facts = [("Version", str(record.get("version", ""))), ("Author", _person(record))]
         if record.get("orphaned"):
             facts.append(("Orphaned", "the author has no permissions here any more, so this policy has no effect"))
@@ -158,7 +158,7 @@ class Policies(RemoteListScreen):
         except FrostError as error:
             if error.code != "STALE_VERSION":
                 raise
-            self.tell(error, f"{changes.stale_words(error)} Nothing was deleted. ")
+            self.show_error(error, f"{changes.stale_words(error)} Nothing was deleted. ")
             self.read()
             return
         self.workspace.collections.remove("policies", tenant_id, identifier)
@@ -184,9 +184,9 @@ class Attachments(ChildListScreen):
     TITLE = "Attachments"
     KIND = ATTACHMENT._replace(id_key="key")
     PRIMARY = "attachments.open"
-    ROWS = "attachments"
-    BESIDE = ("policies of", "members")
-    NOTHING = "The policy is attached to nothing, so it gives nothing; n attaches it."
+    LIST_NAME = "attachments"
+    RELATED = ("policies of", "members")
+    EMPTY_TEXT = "The policy is attached to nothing, so it gives nothing; n attaches it."
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("attachments")]
 
     def columns(self) -> Sequence[Column]:
@@ -196,16 +196,16 @@ class Attachments(ChildListScreen):
     def tones(self) -> Tones:
         return {"attacheeType": lambda record: "dim", "attachedAt": lambda record: "dim"}
 
-    def beside_of(self, name: str, record: Record) -> str:
+    def related_key(self, name: str, record: Record) -> str:
         return str(record["attacheeId"] if name == "members" else record["key"])
 
     def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
-        policies = self.beside("policies of", str(record["key"]))
+        policies = self.related("policies of", str(record["key"]))
         sections: list[Section] = [
             ("", [("Type", kind_text(record)), ("Attached", time_text(record.get("attachedAt")))])
         ]
         if kind_and_id(record)[0] == "group":
-            members = self.beside("members", str(record["attacheeId"]))
+            members = self.related("members", str(record["attacheeId"]))
             sections.append(("Members", names(members.records, "memberName", members.known, "none")))
         sections.append(("All policies attached to it", names(policies.records, "name", policies.known, "none")))
         return str(record.get("attacheeName") or record["attacheeId"]), [
@@ -237,6 +237,6 @@ class Attachments(ChildListScreen):
             await changes.attach(self, self.policy, chosen)
 
     async def do_detach(self) -> None:
-        chosen = self.table.meant
+        chosen = self.table.selected_records
         if chosen:
             await changes.detach(self, self.policy, chosen)

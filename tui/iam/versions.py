@@ -25,8 +25,8 @@ class Versions(ChildListScreen):
     TITLE = "Versions"
     KIND = VERSION
     PRIMARY = "versions.difference"
-    ROWS = "versions"
-    NOTHING = "The platform knows no version of it."
+    LIST_NAME = "versions"
+    EMPTY_TEXT = "The platform knows no version of it."
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("versions")]
 
     def columns(self) -> Sequence[Column]:
@@ -96,7 +96,7 @@ class Versions(ChildListScreen):
         try:
             await self.workspace.ask(policies.roll_back(tenant_id, policy, number, version))
         except FrostError as error:
-            self.tell(error, f"{changes.stale_words(error)} " if error.code == "STALE_VERSION" else "")
+            self.show_error(error, f"{changes.stale_words(error)} " if error.code == "STALE_VERSION" else "")
         else:
             self.post_message(UndoCleared("rolling back a version"))
             self.app.notify(f"Rolled back to version {number}", markup=False)

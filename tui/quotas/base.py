@@ -51,7 +51,7 @@ class OfQuotas(RemoteListScreen):
 
     def read(self, *, quiet: bool = False) -> None:
         super().read(quiet=quiet)
-        if not self.hindrance():
+        if not self.unavailable_reason():
             self.workspace.collections.read(REQUESTS, self.tenant_id, self.organization_id, quiet=quiet)
 
     def changed(self, topic: str) -> None:
@@ -61,7 +61,7 @@ class OfQuotas(RemoteListScreen):
             self.show_detail()
         elif topic == "tenants" and self.display and self.requests.state == "unread":
             self.read(quiet=True)  # the organization is known now
-        if topic == self.ROWS and self._form is not None and self._form.is_mounted:
+        if topic == self.LIST_NAME and self._form is not None and self._form.is_mounted:
             self._form.show()
 
     def quota(self, resource_type: str) -> Record | None:
@@ -83,7 +83,7 @@ class OfQuotas(RemoteListScreen):
     def copies(self) -> Mapping[str, str]:
         """Copy the figures of a row instead of its bar."""
         texts = dict(super().copies())
-        records = self.table.meant
+        records = self.table.selected_records
         if records:
             texts["row"] = "\n".join("\t".join(cells(self.KIND, record)) for record in records)
         return texts

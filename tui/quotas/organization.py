@@ -26,9 +26,9 @@ class OrganizationQuotas(OfQuotas, ChildListScreen):
     TITLE = "Quotas"
     KIND = ORGANIZATION_QUOTA
     PRIMARY = "organization-quotas.show"
-    ROWS = "organization quotas"
-    NEEDED = ORGANIZATION_NEEDS_A_PERSON
-    NOTHING = "The platform counts nothing of this organization."
+    LIST_NAME = "organization quotas"
+    UNAVAILABLE_TEXT = ORGANIZATION_NEEDS_A_PERSON
+    EMPTY_TEXT = "The platform counts nothing of this organization."
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("organization-quotas")]
 
     @property

@@ -24,12 +24,12 @@ class QuotaRequests(ChildListScreen):
     TITLE = "Requests for other limits"
     KIND = QUOTA_REQUEST
     PRIMARY = "requests.show"
-    ROWS = REQUESTS
-    PERSON = False
-    NOTHING = "No other limit was asked for yet; n asks for one, in quotas."
+    LIST_NAME = REQUESTS
+    REQUIRES_USER = False
+    EMPTY_TEXT = "No other limit was asked for yet; n asks for one, in quotas."
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("requests")]
 
-    def headline(self, name: str) -> str:
+    def title_for(self, name: str) -> str:
         return f"{self.TITLE} in {name}"
 
     def columns(self) -> Sequence[Column]:

@@ -27,9 +27,9 @@ class Quotas(OfQuotas):
     TITLE = "Quotas"
     KIND = QUOTA
     PRIMARY = "quotas.show"
-    ROWS = "quotas"
-    PERSON = False
-    NOTHING = "The platform counts nothing of this tenant."
+    LIST_NAME = "quotas"
+    REQUIRES_USER = False
+    EMPTY_TEXT = "The platform counts nothing of this tenant."
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("quotas")]
 
     _waited: tuple[tuple[str, str], Sequence[Record]] = (("", ""), ())

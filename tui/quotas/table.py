@@ -64,7 +64,7 @@ def _amount(record: Record, member: str) -> str:
     return quantity(record.get(member), record.get("unit"))
 
 
-def state_words(record: Record, pending: Mapping[str, Record]) -> str:
+def freshness_text(record: Record, pending: Mapping[str, Record]) -> str:
     """Return the states for `is:` filters: over, full, unknown, creating, pending, none."""
     used, limit = record.get("used"), record["limit"]
     said = {
@@ -146,7 +146,7 @@ def _more(shown: Shown) -> Sequence[Column]:
     """Return the columns for wide screens."""
     return (
         Column("pending", "Asked", wide=True, cell=lambda record: _asked(record, shown.pending)),
-        Column("is", "Is", wide=True, cell=lambda record: state_words(record, shown.pending)),
+        Column("is", "Is", wide=True, cell=lambda record: freshness_text(record, shown.pending)),
     )
 
 

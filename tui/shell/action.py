@@ -122,11 +122,11 @@ class Action:
         return "\n".join(self.command(context._replace(record=record)) for record in selection)
 
 
-def line(*words: str) -> str:
+def line(*arguments: str) -> str:
     """Return a command line, quoted for a shell."""
     import shlex
 
-    return shlex.join(("frost", *words))
+    return shlex.join(("frost", *arguments))
 
 
 PERSON_NEEDED = "this context works with an API key; groups and policies need a person who is signed in"

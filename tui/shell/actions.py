@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pkgutil import resolve_name
 
 from tui.shell.action import ANYWHERE, LIST, Action, ActionContext, line
-from tui.shell.audit_target import of_this, of_this_line
+from tui.shell.audit_target import activity_command, has_activity
 
 __all__ = ("ACTIONS", "ANYWHERE", "BY_ID", "LIST", "Action", "ActionContext", "line", "of_scope")
 
@@ -145,8 +145,8 @@ ACTIONS: tuple[Action, ...] = (
         "Activity of this",
         handler="tui.shell.main_screen:MainScreen.do_activity",
         keys=("A",),
-        guard=of_this,
-        command=of_this_line,
+        guard=has_activity,
+        command=activity_command,
         help="What was done to what is under the cursor, and by whom",
     ),
     Action(

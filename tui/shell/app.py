@@ -31,13 +31,14 @@ from tui.state.notices import Notice, Notices, Severity, seconds
 from tui.state.workspace import Workspace
 from tui.terminal import textual_patches, themes
 from tui.terminal.driver import FrostDriver
-from tui.terminal.shutdown import HUNG_UP, Ending, await_threads
+from tui.terminal.shutdown import HUNG_UP, ShutdownWatcher, await_threads
 from tui.terminal.textual_patches import PatchedApp, VisibleControls
 from tui.terminal.type_ahead import TypeAhead
 from tui.widgets.record_table import RecordTable
 
 if TYPE_CHECKING:
     from client.connection import Connection
+    from tui.state.debug_log import DebugLog
 
 
 class FrostApp(PatchedApp):
@@ -52,12 +53,14 @@ class FrostApp(PatchedApp):
     Toast { background: $panel; color: $foreground; padding: 0 1; margin-top: 1; }
     """
 
-    def __init__(self, connection: "Connection", launch: Launch, state_path: Path) -> None:
+    def __init__(
+        self, connection: "Connection", launch: Launch, state_path: Path, debug_log: "DebugLog | None" = None
+    ) -> None:
         textual_patches.fix_style_cache_leak()
         super().__init__(driver_class=_driver(launch))
         for theme in (themes.DARK, themes.LIGHT):
             self.register_theme(theme)
-        self.ending: Ending | None = None
+        self.shutdown: ShutdownWatcher | None = None
         """Ends the program on a signal or hang-up; None in tests."""
         self.state_path = state_path
         self.remembered = preferences.load(state_path)
@@ -73,11 +76,12 @@ class FrostApp(PatchedApp):
             notice=self._notice,
             tenant_flag=launch.tenant,
             read_only=launch.read_only,
+            on_reply=debug_log.write if debug_log is not None else None,
         )
-        self.frame = MainScreen(self.workspace, self.keys, self.withdraw)
+        self._type_ahead = TypeAhead(self)
+        self.frame = MainScreen(self.workspace, self.keys, self.withdraw, self._type_ahead.hold_for_dialog)
         self._net = VisibleControls()
         self._notices = Notices()
-        self._type_ahead = TypeAhead(self)
         self._asking_to_sign_in = False
 
     def get_default_screen(self) -> Screen[Any]:
@@ -105,7 +109,7 @@ class FrostApp(PatchedApp):
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(unless_cancelled)
         gc.enable()
-        self.frame.furnish()
+        self.frame.mount_deferred()
         self.workspace.start()
         if self.workspace.first_run:
             # The hint of the first run has been shown, even if this run crashes.
@@ -122,8 +126,8 @@ class FrostApp(PatchedApp):
 
     def hung_up(self) -> None:
         """End the program: the terminal hung up. The driver calls this from its own thread."""
-        if self.ending is not None:
-            self.ending.begin(HUNG_UP)
+        if self.shutdown is not None:
+            self.shutdown.request(HUNG_UP)
 
     async def on_unmount(self) -> None:
         preferences.save(self.state_path, self.remembered)
@@ -147,10 +151,10 @@ class FrostApp(PatchedApp):
     ) -> None:
         """Show a message with other recent ones. The text is never markup."""
         now, stays = time.monotonic(), seconds(message, severity) if timeout is None else timeout
-        anew = self._notices.add(Notice(message, severity, now + stays), now)
-        if anew is not None:
+        notices = self._notices.add(Notice(message, severity, now + stays), now)
+        if notices is not None:
             self.clear_notifications()
-        for notice in anew or (Notice(message, severity, now + stays),):
+        for notice in notices or (Notice(message, severity, now + stays),):
             super().notify(
                 notice.words, title=title, severity=notice.severity, timeout=notice.until - now, markup=False
             )
@@ -174,8 +178,8 @@ class FrostApp(PatchedApp):
         if topic == "link" and self.workspace.link.state == "signed_out":
             self.post_message(SignInRequired())
 
-    def _notice(self, words: str, severity: Severity) -> None:
-        self.frame.toast(words, severity)
+    def _notice(self, text: str, severity: Severity) -> None:
+        self.frame.toast(text, severity)
 
     @on(SignInRequired)
     def _sign_in(self) -> None:
@@ -222,22 +226,24 @@ def _tell(loop: asyncio.AbstractEventLoop, leave: Callable[[int], None], code: i
         loop.call_soon_threadsafe(leave, code)
 
 
-def start(connection: "Connection", launch: Launch, ending: Ending) -> int:
+def start(
+    connection: "Connection", launch: Launch, shutdown: ShutdownWatcher, debug_log: "DebugLog | None" = None
+) -> int:
     """Run the application and return the exit code.
 
     Threads are awaited for a limited time; asyncio would wait without limit.
     """
-    app = FrostApp(connection, launch, preferences.path_of(os.environ))
+    app = FrostApp(connection, launch, preferences.path_of(os.environ), debug_log)
     loop = asyncio.new_event_loop()
     threads = ThreadPoolExecutor(thread_name_prefix="frost")
     loop.set_default_executor(threads)
-    app.ending = ending
-    ending.attach(lambda code: _tell(loop, app.leave, code), app.discard_output)
+    app.shutdown = shutdown
+    shutdown.attach(lambda code: _tell(loop, app.leave, code), app.discard_output)
     try:
         app.run(loop=loop)
     finally:
         threads.shutdown(wait=False, cancel_futures=True)
-    code = ending.code or app.return_code or 0
+    code = shutdown.code or app.return_code or 0
     await_threads(code)
     loop.close()
     return code

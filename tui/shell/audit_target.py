@@ -12,7 +12,7 @@ ACTIVITY_NEEDS_A_PERSON = "this context works with an API key; the activity need
 ACTIVITY_NEEDS_A_MANAGER = "only an owner or admin of the organization sees what was done there"
 
 
-WAYS: Mapping[str, str] = {
+TARGET_SCREENS: Mapping[str, str] = {
     "policy": "policies",
     "group": "groups",
     "api_key": "api-keys",
@@ -26,23 +26,27 @@ WAYS: Mapping[str, str] = {
 """The screen that shows a kind of target."""
 
 
-_KEPT_OF = ("api_key", "workload_identity", "group")
+LOGGED_MEMBERS = ("api_key", "workload_identity", "group")
 
 
-def way_to(record: Record) -> str:
+def screen_of_target(record: Record) -> str:
     """Return the screen that shows the target of a log entry; empty if there is none."""
     kind, operation = str(record.get("targetKind") or ""), str(record.get("operation") or "")
-    asked = str(record.get("target") or "")
-    if kind == "tenant" and (operation.startswith("default_tags.") or "/default-tags" in asked):
+    target = str(record.get("target") or "")
+    if kind == "tenant" and (operation.startswith("default_tags.") or "/default-tags" in target):
         return "default-tags"
     if operation.startswith("quota_request."):
         return "quotas"
-    return WAYS.get(kind, "")
+    return TARGET_SCREENS.get(kind, "")
 
 
-def listed_as(record: Record) -> str:
+def record_id_of_target(record: Record) -> str:
     """Return the id of an entry's target on its screen; empty if the screen as a whole shows it."""
-    kind, identifier, screen = str(record.get("targetKind") or ""), str(record.get("targetId") or ""), way_to(record)
+    kind, identifier, screen = (
+        str(record.get("targetKind") or ""),
+        str(record.get("targetId") or ""),
+        screen_of_target(record),
+    )
     if screen == "access":
         return f"{kind}:{identifier}"
     if screen == "quotas":  # quota requests are listed by resource type, the name of the target
@@ -50,7 +54,7 @@ def listed_as(record: Record) -> str:
     return identifier if screen != "default-tags" and kind != "user" else ""
 
 
-def thing(context: ActionContext) -> str:
+def target_of(context: ActionContext) -> str:
     """Return the target that the screen shows, as in the log (`policy:ID`); empty if the log has no entries for it."""
     record = context.record or {}
     match context.screen:
@@ -70,7 +74,7 @@ def thing(context: ActionContext) -> str:
             return _named("quota_request", record.get("id"))
         case "members" | "attachments" | "who":
             kind, identifier = kind_and_id(record)
-            return _named(kind, identifier) if kind in _KEPT_OF else ""
+            return _named(kind, identifier) if kind in LOGGED_MEMBERS else ""
         case "activity" | "activity-of" | "organization-activity":
             kind = str(record.get("targetKind") or "")
             return _named(kind, record.get("targetId")) if kind != "organization" else ""
@@ -81,15 +85,15 @@ def _named(kind: str, identifier: object) -> str:
     return f"{kind}:{identifier}" if identifier else ""
 
 
-readable = all_of(requires_user(ACTIVITY_NEEDS_A_PERSON), is_manager(ACTIVITY_NEEDS_A_MANAGER), has_tenant)
+can_read_activity = all_of(requires_user(ACTIVITY_NEEDS_A_PERSON), is_manager(ACTIVITY_NEEDS_A_MANAGER), has_tenant)
 """Requires that the log can be read. While the role is unknown, the platform decides."""
 
 
-def of_this(context: ActionContext) -> str:
+def has_activity(context: ActionContext) -> str:
     """Return why no entries can be shown for the record under the cursor."""
-    if reason := readable(context):
+    if reason := can_read_activity(context):
         return reason
-    if not thing(context):
+    if not target_of(context):
         return "nothing is kept in the log about what is shown here"
     record = context.record or {}
     tenant = record.get("id") if context.screen == "tenants" else record.get("tenantId", context.tenant)
@@ -99,6 +103,6 @@ def of_this(context: ActionContext) -> str:
 ACTIVITY = ("tenant", "activity")
 
 
-def of_this_line(context: ActionContext) -> str:
+def activity_command(context: ActionContext) -> str:
     """Return the command that lists the entries about the record under the cursor."""
-    return line(*ACTIVITY, "--target", found) if (found := thing(context)) else ""
+    return line(*ACTIVITY, "--target", target) if (target := target_of(context)) else ""

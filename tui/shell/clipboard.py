@@ -53,10 +53,10 @@ async def copy(frame: "Navigator") -> None:
     """Open the copy menu and copy the chosen text."""
     context = frame.action_context()
     texts: dict[str, str] = dict(frame.current.copies()) if frame.current is not None else {}
-    meant = frame.current.table.meant if frame.current is not None else ()
+    selection = frame.current.table.selected_records if frame.current is not None else ()
     for action in actions.of_scope(context.screen, actions.LIST, actions.ANYWHERE):
         here = action.scope != context.screen or context.record is not None
-        if here and (command := action.commands(context, meant)):
+        if here and (command := action.commands(context, selection)):
             texts[f"command: {inside(action.title)}"] = command
     if not texts:
         frame.toast("There is nothing to copy", "warning")

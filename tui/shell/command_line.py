@@ -37,7 +37,7 @@ class Run:
 class Mistake:
     """A line that cannot be run, and why."""
 
-    words: str
+    message: str
 
 
 # Aliases of actions. Those in TAKES accept an argument; the others do not.
@@ -76,7 +76,7 @@ TAKES = {
 }
 
 
-def words(screens: Sequence[str]) -> list[str]:
+def first_words(screens: Sequence[str]) -> list[str]:
     """Return all valid first words."""
     return sorted({*screens, *ALIASES, *actions.BY_ID})
 
@@ -131,8 +131,8 @@ def _default_tags(typed: Sequence[str]) -> Go | Run | Mistake:
     match typed:
         case [] | ["get"] | ["set"] | ["clear", *_]:
             return Go("default-tags")
-        case ["set", *words]:
-            tags = [after for before, after in itertools.pairwise(["", *words]) if before == "--tag"]
+        case ["set", *arguments]:
+            tags = [after for before, after in itertools.pairwise(["", *arguments]) if before == "--tag"]
             return Run("default-tags.add", tags[0]) if tags else Go("default-tags")
         case ["apply", "--preview"]:
             return Run("default-tags.preview")
@@ -168,8 +168,8 @@ def _quota(typed: Sequence[str]) -> Go | Run | Mistake:
             return Run("quotas.organization") if of_organization else Go("quotas")
         case ["requests"]:
             return Run("quotas.requests")
-        case ["request", *words]:
-            named = " ".join(itertools.takewhile(lambda word: not word.startswith("-"), words))
+        case ["request", *arguments]:
+            named = " ".join(itertools.takewhile(lambda word: not word.startswith("-"), arguments))
             return Run("quotas.request_organization" if of_organization else "quotas.request", named)
         case ["what-if", *plan]:
             return Run("quotas.what_if", " ".join(plan))
@@ -236,12 +236,12 @@ def _account(rest: str) -> Go | Run | Mistake:
 
 
 def _shortened(word: str, rest: str, screens: Sequence[str]) -> Go | Mistake:
-    found = [screen for screen in screens if screen.startswith(word.casefold())]
-    if len(found) == 1:
-        return Go(found[0], rest)
-    if found:
-        return Mistake(f"{word} may be {' or '.join(found)}")
-    nearest = get_close_matches(word.casefold(), words(screens), 1)
+    matches = [screen for screen in screens if screen.startswith(word.casefold())]
+    if len(matches) == 1:
+        return Go(matches[0], rest)
+    if matches:
+        return Mistake(f"{word} may be {' or '.join(matches)}")
+    nearest = get_close_matches(word.casefold(), first_words(screens), 1)
     return Mistake(f"there is no {word}; {f'did you mean {nearest[0]}?' if nearest else 'Tab shows what there is'}")
 
 
@@ -360,5 +360,5 @@ async def run(frame: "Navigator", line: str) -> None:
                 frame.toast(f"{action_id} works inside of one of the {within}: open it first", "warning")
                 return
             frame.perform(action_id, argument)
-        case Mistake(words):
-            frame.toast(words, "warning")
+        case Mistake(message):
+            frame.toast(message, "warning")

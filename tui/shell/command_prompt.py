@@ -62,8 +62,10 @@ class CommandPrompt(Widget):
         if not self._suggestions:
             first = Content.styled("Enter runs the line, Esc leaves it", "$text-muted")
         else:
-            words = cut("  ".join(safe(line) for line in self._suggestions[:SUGGESTIONS]), self.content_size.width - 4)
-            first = Content.assemble(("Tab ", "bold $text-muted"), (words, "$text-muted"))
+            suggestions = cut(
+                "  ".join(safe(line) for line in self._suggestions[:SUGGESTIONS]), self.content_size.width - 4
+            )
+            first = Content.assemble(("Tab ", "bold $text-muted"), (suggestions, "$text-muted"))
         return first + "\n" + Content.styled(":", "bold $text-accent")
 
     def open(self, line: str = "") -> None:

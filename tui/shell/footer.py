@@ -15,7 +15,7 @@ class Key(NamedTuple):
 
     action: str
     key: str
-    word: str
+    label: str
     enabled: bool = True
     always: bool = False
     """Whether it is shown at the end, however narrow the footer: help and quit."""
@@ -26,7 +26,7 @@ GAP = 2
 
 
 def _cells(key: Key) -> int:
-    return len(key.key) + 1 + len(key.word)
+    return len(key.key) + 1 + len(key.label)
 
 
 def fitting(keys: Sequence[Key], room: int) -> list[Key | None]:
@@ -37,13 +37,13 @@ def fitting(keys: Sequence[Key], room: int) -> list[Key | None]:
     if sum(_cells(key) + GAP for key in first) <= room:
         return [*first, *last]
     room -= len(LEFT_OUT) + GAP
-    shown: list[Key | None] = []
+    visible: list[Key | None] = []
     for key in first:
         room -= _cells(key) + GAP
         if room < 0:
             break
-        shown.append(key)
-    return [*shown, None, *last]
+        visible.append(key)
+    return [*visible, None, *last]
 
 
 class Footer(Widget):
@@ -88,7 +88,7 @@ class Footer(Widget):
             key_tone, word_tone = (
                 ("bold $text-accent", "$foreground") if key.enabled else ("$text-disabled", "$text-disabled")
             )
-            parts.append(Content.assemble((key.key, key_tone), " ", (key.word, word_tone)))
+            parts.append(Content.assemble((key.key, key_tone), " ", (key.label, word_tone)))
             self._spans.append((left, left + cells, key.action))
             left += cells + GAP
         return Content(" " * GAP).join(parts)

@@ -14,7 +14,7 @@ from tui.state.workspace import Workspace
 STATUS_SIGNS = {"active": ("●", "$text-success"), "provisioning": ("◐", "$text-warning")}
 
 
-class Facts(NamedTuple):
+class HeaderState(NamedTuple):
     """Contents of the header, untrusted. `Header` makes control characters visible."""
 
     context: str = ""
@@ -46,41 +46,41 @@ class Header(Widget):
 
     def __init__(self) -> None:
         super().__init__(id="header")
-        self.facts = Facts()
+        self.header_state = HeaderState()
 
-    def show(self, facts: Facts) -> None:
+    def show(self, header_state: HeaderState) -> None:
         """Repaint only if the contents changed."""
-        if facts != self.facts:
-            self.facts = facts
+        if header_state != self.header_state:
+            self.header_state = header_state
             self.refresh()
 
     def render(self) -> Content:
         cells = self.content_size.width
-        facts = self.facts
-        who = " · ".join(safe(part) for part in (facts.who, facts.how) if part)
-        path = self._where(facts, cells)
+        header_state = self.header_state
+        who = " · ".join(safe(part) for part in (header_state.who, header_state.how) if part)
+        path = self._where(header_state, cells)
         # If both do not fit, the identity replaces the note in the second line. The path is not cut for it.
         together = path.cell_length + width(who) + 2 <= cells
         first = _two_ends(path, Content(who) if together else Content(""), cells)
-        left = Content.styled(safe(facts.note), "$text-muted") if together else Content(who)
-        if facts.read_only:
+        left = Content.styled(safe(header_state.note), "$text-muted") if together else Content(who)
+        if header_state.read_only:
             left = Content.assemble((" READ-ONLY ", "reverse bold"), " ") + left
         # The sign has its own segment: a picture places each segment, and a font without the sign shifts only that one.
-        sign, blank, words = cut(safe(facts.link), max(0, cells - 14)).partition(" ")
-        link = Content.styled(sign + blank, facts.link_tone) + Content.styled(words, facts.link_tone)
-        running = facts.running
+        sign, blank, state = cut(safe(header_state.link), max(0, cells - 14)).partition(" ")
+        link = Content.styled(sign + blank, header_state.link_tone) + Content.styled(state, header_state.link_tone)
+        running = header_state.running
         if left.cell_length + link.cell_length + width(running) + 4 > cells:
             running = " ".join(running.split()[:2])
         right = Content.styled(running + "  ", "$text-accent") + link if running else link
         return first + "\n" + _two_ends(left, right, cells)
 
     @staticmethod
-    def _where(facts: Facts, cells: int) -> Content:
+    def _where(state: HeaderState, cells: int) -> Content:
         """Return the path. The tenant is cut last."""
-        sign, tone = STATUS_SIGNS.get(facts.status, ("", ""))
-        status = f"  {sign} {facts.status}" if sign else (f"  {safe(facts.status)}" if facts.status else "")
-        tenant = safe(facts.tenant)
-        before = [safe(part) for part in (facts.context, facts.organization) if part]
+        sign, tone = STATUS_SIGNS.get(state.status, ("", ""))
+        status = f"  {sign} {state.status}" if sign else (f"  {safe(state.status)}" if state.status else "")
+        tenant = safe(state.tenant)
+        before = [safe(part) for part in (state.context, state.organization) if part]
         room = cells - width(status) - width(tenant) - 3 * len(before)
         if before and room < sum(map(width, before)):
             each = max(4, room // len(before))
@@ -100,7 +100,7 @@ def _two_ends(left: Content, right: Content, cells: int) -> Content:
     return left.pad_right(max(0, cells - left.cell_length - right.cell_length)) + right
 
 
-def facts(workspace: Workspace, *, looks_again: bool = True) -> Facts:
+def header_state(workspace: Workspace, *, looks_again: bool = True) -> HeaderState:
     """Return the header of a workspace.
 
     Args:
@@ -110,22 +110,22 @@ def facts(workspace: Workspace, *, looks_again: bool = True) -> Facts:
     credential = (workspace.me or {}).get("credential", {})
     how = credential_words(str(credential["kind"])) if credential else ""
     link = workspace.link
-    words, key, tone = {
+    state, key, tone = {
         "opening": ("○ connecting", "", "$text-muted"),
         "up": (f"● connected {link.latency}".rstrip(), "", "$text-muted"),
         "lost": ("", "", ""),
         "signed_out": ("! not signed in", "r signs in", "$text-warning"),
     }[link.state]
     if link.state == "signed_out" and workspace.key_first:
-        words, key = "! API key refused", "r tries again"
+        state, key = "! API key refused", "r tries again"
     elif link.state == "lost" and link.stopped:
-        words, key, tone = "○ stopped", "r starts it", "$text-warning"
+        state, key, tone = "○ stopped", "r starts it", "$text-warning"
     elif link.state == "lost" and link.since is not None:
-        words, key = f"! no answer since {link.since.astimezone():%H:%M:%S} · trying again", "r tries now"
+        state, key = f"! no answer since {link.since.astimezone():%H:%M:%S} · trying again", "r tries now"
         tone = "$text-error"
     nobody = link.state == "signed_out"  # the identity is no longer valid
     missing = workspace.tenant_id and not tenant and workspace.tenants_state == "fresh"
-    return Facts(
+    return HeaderState(
         context=workspace.context,
         organization=str(tenant.get("organizationName", "")),
         tenant=str(tenant.get("displayName", "")) or ("not available: choose another" if missing else ""),
@@ -134,7 +134,7 @@ def facts(workspace: Workspace, *, looks_again: bool = True) -> Facts:
         how="" if nobody else how,
         note=HINT if workspace.first_run and workspace.tenant_source != "here" else _source(workspace),
         read_only=bool(workspace.read_only),
-        link=f"{words} · {key}" if key and looks_again else words,
+        link=f"{state} · {key}" if key and looks_again else state,
         link_tone=tone,
         running=_running(workspace),
     )

@@ -14,7 +14,7 @@ from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from tui.shell import actions
-from tui.shell.keymap import Keys, shown
+from tui.shell.keymap import Keys, key_text
 from tui.widgets.dialog import Dialog, hint
 from tui.widgets.record_table import RecordTable
 
@@ -30,7 +30,7 @@ class Line:
     group: str
     keys: str
     title: str
-    words: str
+    text: str
 
 
 def lines(screen: str, title: str, keys: Keys, reasons: dict[str, str]) -> list[Line]:
@@ -38,12 +38,14 @@ def lines(screen: str, title: str, keys: Keys, reasons: dict[str, str]) -> list[
 
     def of(scope: str, group: str) -> list[Line]:
         return [
-            Line(group, " ".join(map(shown, keys.of(action.id))), action.title, reasons.get(action.id) or action.help)
+            Line(
+                group, " ".join(map(key_text, keys.of(action.id))), action.title, reasons.get(action.id) or action.help
+            )
             for action in actions.of_scope(scope)
         ]
 
     movement = [
-        Line("Moving", " ".join(map(shown, keys.of(binding.id or ""))), binding.description, "")
+        Line("Moving", " ".join(map(key_text, keys.of(binding.id or ""))), binding.description, "")
         for binding in RecordTable.BINDINGS
         if isinstance(binding, Binding)
     ]
@@ -95,17 +97,17 @@ class Help(Dialog[None]):
         self.query_one(VerticalScroll).query_one(Static).update(self._text(self.query_one(Input).value))
 
     def _text(self, search: str) -> Content:
-        words = search.casefold().split()
-        found = [
+        terms = search.casefold().split()
+        matches = [
             line
             for line in self.sheet
-            if all(word in f"{line.keys} {line.title} {line.words} {line.group}".casefold() for word in words)
+            if all(term in f"{line.keys} {line.title} {line.text} {line.group}".casefold() for term in terms)
         ]
-        if not found:
+        if not matches:
             return Content.styled("Nothing here is called that.", "$text-muted")
         parts: list[Content] = []
         group = ""
-        for line in found:
+        for line in matches:
             if line.group != group:
                 parts += [Content("")] if group else []
                 parts.append(Content.styled(line.group, "bold $text-accent"))
@@ -124,9 +126,9 @@ class Help(Dialog[None]):
 def _lines(line: Line, room: int) -> list[Content]:
     """Return keys, title and text in columns, or the text under the title if the room is too narrow."""
     head = Content.assemble((f"  {line.keys:<{KEYS}} ", "bold"), f"{line.title:<{TITLE}} ")
-    beside = room - head.cell_length >= NARROWEST
-    left = head.cell_length if beside else KEYS + 3
-    words = [Content.styled(part, "$text-muted") for part in textwrap.wrap(line.words, max(1, room - left))]
-    if beside:
-        head += words.pop(0) if words else Content("")
-    return [head.rstrip(), *(Content(" " * left) + part for part in words)]
+    in_column = room - head.cell_length >= NARROWEST
+    left = head.cell_length if in_column else KEYS + 3
+    rows = [Content.styled(part, "$text-muted") for part in textwrap.wrap(line.text, max(1, room - left))]
+    if in_column:
+        head += rows.pop(0) if rows else Content("")
+    return [head.rstrip(), *(Content(" " * left) + part for part in rows)]

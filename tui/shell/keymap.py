@@ -34,7 +34,7 @@ _CHARACTERS = {
     "at": "@",
     "number_sign": "#",
 }
-_SHOWN = {
+_KEY_SIGNS = {
     "up": "↑",
     "down": "↓",
     "left": "←",
@@ -56,12 +56,12 @@ def spelling(key: str) -> str:
     return _CHARACTERS.get(key, key)
 
 
-def shown(key: str) -> str:
+def key_text(key: str) -> str:
     """Return a key as the user reads it: `^t` for ctrl+t, `?` for itself."""
     key = spelling(key)
     if key.startswith("ctrl+"):
-        return "^" + shown(key[5:])
-    return _SHOWN.get(key, key)
+        return "^" + key_text(key[5:])
+    return _KEY_SIGNS.get(key, key)
 
 
 class Keys(NamedTuple):
@@ -80,7 +80,7 @@ class Keys(NamedTuple):
     def label(self, action_id: str) -> str:
         """Return the first key of an action as the user reads it, or an empty string."""
         keys = self.of(action_id)
-        return shown(keys[0]) if keys else ""
+        return key_text(keys[0]) if keys else ""
 
 
 def bindings(*scopes: str) -> list[Binding]:
@@ -91,7 +91,7 @@ def bindings(*scopes: str) -> list[Binding]:
 def bindings_of(table: Iterable[actions.Action]) -> list[Binding]:
     """Return the default bindings of some actions."""
     return [
-        # Priority lets the main screen wait for a dialog before it dispatches the next key (action_perform).
+        # With priority, an action runs before the focused widget sees its key.
         Binding(
             ",".join(action.keys),
             f"screen.perform('{action.id}')",
@@ -110,7 +110,7 @@ def typed(key: str) -> bool:
     return len(spelling(key)) == 1 or key in ("space", "left", "right", "backspace", "delete")
 
 
-def resolve(wanted: Mapping[str, object], movement: Iterable[Binding] = (), *, browser: bool = False) -> Keys:
+def resolve(configured: Mapping[str, object], movement: Iterable[Binding] = (), *, browser: bool = False) -> Keys:
     """Return the defaults, changed by the config. `movement` are bindings of lists, which can be changed as well."""
     table = (*actions.ACTIONS, *resolve_name("tui.iam.editor.actions:ACTIONS"))
     defaults = {action.id: tuple(spelling(key) for key in action.keys) for action in table}
@@ -122,7 +122,7 @@ def resolve(wanted: Mapping[str, object], movement: Iterable[Binding] = (), *, b
         defaults.update(IN_BROWSER)
     problems: list[str] = []
     chosen: dict[str, tuple[str, ...]] = {}
-    for name, value in wanted.items():
+    for name, value in configured.items():
         keys = _keys(value)
         if name not in defaults:
             import difflib

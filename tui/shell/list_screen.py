@@ -60,7 +60,7 @@ class ListScreen(Row):
     def compose(self) -> ComposeResult:
         with Stack(classes="screen--list"):
             yield Heading(self.TITLE, self.focus_list)
-            yield from self.above()
+            yield from self.compose_header()
             yield RecordTable(self.KIND, self.columns(), tones=self.tones(), empty=self.empty())
         detail = Detail()
         detail.can_focus = True
@@ -72,7 +72,7 @@ class ListScreen(Row):
 
     # Overridden by subclasses
 
-    def above(self) -> ComposeResult:
+    def compose_header(self) -> ComposeResult:
         """Yield widgets between the heading and the list."""
         yield from ()
 
@@ -97,7 +97,7 @@ class ListScreen(Row):
         """Whether the list is complete, so that an empty one means no records."""
         return True
 
-    def state_words(self) -> str:
+    def freshness_text(self) -> str:
         """Return the freshness of the list in words; empty if it is fresh."""
         return ""
 
@@ -111,14 +111,14 @@ class ListScreen(Row):
     def enter(self, subject: Subject) -> None:
         """Show the contents of a record."""
 
-    def in_sight(self) -> None:
+    def refresh_on_open(self) -> None:
         """Handle the opening of the screen."""
 
     def select(self, record_id: str) -> None:
         """Move the cursor to a record."""
         self.table.select(record_id)
 
-    def count_words(self, view: RecordView) -> str:
+    def count_text(self, view: RecordView) -> str:
         """Return how many records there are, and how many the filter shows; empty while an empty list is incomplete."""
         if not view.total and not self.known:
             return ""
@@ -130,7 +130,7 @@ class ListScreen(Row):
         return None
 
     @property
-    def undo_words(self) -> str:
+    def undo_description(self) -> str:
         """Description of the edit that undo reverts here before other changes; empty if there is none."""
         return ""
 
@@ -218,8 +218,8 @@ class ListScreen(Row):
         if self._sort_restored:  # otherwise the stored order would be overwritten before it is restored
             self.workspace.state.sort[self.NAME] = self.sort_state()
         marks = f"{len(view.marks)} marked" if view.marks else ""
-        words = " · ".join(part for part in (self.count_words(view), marks, self.state_words()) if part)
-        self.heading.count(words)
+        text = " · ".join(part for part in (self.count_text(view), marks, self.freshness_text()) if part)
+        self.heading.count(text)
 
     def _noun(self, number: int) -> str:
         return self.KIND.name if number == 1 else self.KIND.plural
@@ -252,14 +252,14 @@ class ListScreen(Row):
     def _sort_by(self, title: str) -> None:
         """Sort by the column with this title or prefix. If the list is sorted by it, reverse the order."""
         titles = {column.title.strip().casefold(): column for column in self.table.view.columns}
-        wanted = title.casefold()
-        found = [wanted] if wanted in titles else [known for known in titles if known.startswith(wanted)]
-        if len(found) != 1:
-            why = f"Several columns begin with {title}" if found else f"No column is called {title}"
-            words = f"{safe(why, 60)}; there are: {', '.join(found or titles)}"
-            self.app.notify(words, severity="warning", markup=False)
+        prefix = title.casefold()
+        matches = [prefix] if prefix in titles else [known for known in titles if known.startswith(prefix)]
+        if len(matches) != 1:
+            why = f"Several columns begin with {title}" if matches else f"No column is called {title}"
+            text = f"{safe(why, 60)}; there are: {', '.join(matches or titles)}"
+            self.app.notify(text, severity="warning", markup=False)
             return
-        view, column = self.table.view, titles[found[0]]
+        view, column = self.table.view, titles[matches[0]]
         again = view.sort_column is not None and view.sort_column.key == column.key
         self.table.sort_by(column, reverse=again and not view.reverse)
 
@@ -288,7 +288,7 @@ class ListScreen(Row):
 
     def copies(self) -> Mapping[str, str]:
         """Return the texts of the copy menu by name, for the marked records or the one under the cursor."""
-        records = self.table.meant
+        records = self.table.selected_records
         if not records:
             return {}
         import json

@@ -17,7 +17,7 @@ from client.errors import FrostError
 from client.text import safe
 from tui.shell import actions, keymap, routes
 from tui.shell.footer import Footer, Key, Navigation, TooSmall
-from tui.shell.header import Header, facts
+from tui.shell.header import Header, header_state
 from tui.shell.history import Subject
 from tui.shell.list_screen import ListScreen
 from tui.shell.messages import Navigate, RunAction, SignInRequired, UndoAvailable, UndoCleared
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from tui.shell.command_prompt import CommandPrompt
 
-OPENING_SECONDS, OPENING_LOOKS = 0.3, 60  # how long keys wait for a dialog, and number of checks
 LONGEST_LINE, MOST_LINES = 200, 5  # of a toast
 ALWAYS = ("app.help", "app.quit")  # always in the footer
 
@@ -72,18 +71,25 @@ class MainScreen(Navigator):
         workspace: Workspace,
         keys: keymap.Keys,
         withdraw: Callable[[Callable[["Notification"], bool]], None],
+        hold_keys: Callable[[asyncio.Event], None],
     ) -> None:
-        """`withdraw` removes the messages that match a predicate."""
+        """Create the main screen.
+
+        Args:
+            withdraw: Removes the messages that match a predicate.
+            hold_keys: Holds keys until a dialog has the focus or the event is set.
+        """
         super().__init__(workspace, keys)
         self._withdraw = withdraw
+        self._hold_keys = hold_keys
         self.undoable: UndoAvailable | None = None
         self.lasting = ""
         self._offer = self._refusal = ""  # texts of messages that the next action removes
         self._done_in = ""  # the tenant in use at the time of the reversible change
 
     def compose(self) -> ComposeResult:
-        wanted = self.workspace.state.screen
-        self.current = self.make(wanted if wanted in routes.NAMES else routes.NAMES[0])
+        name = self.workspace.state.screen
+        self.current = self.make(name if name in routes.NAMES else routes.NAMES[0])
         # Textual sets these at the first resize, which would lay out and paint everything a second time.
         self.add_class(_fitting(self.app.size.width, self.HORIZONTAL_BREAKPOINTS))
         self.add_class(_fitting(self.app.size.height, self.VERTICAL_BREAKPOINTS))
@@ -98,7 +104,7 @@ class MainScreen(Navigator):
         assert self.current is not None
         self.current.restore_sort(self.workspace.state.sort.get(self.current.NAME, []))
         self.history.visit(self.view())
-        self.show_facts()
+        self.show_header()
         self.show_keys()
 
     def watch_focused(self, focused: Widget | None) -> None:
@@ -117,7 +123,7 @@ class MainScreen(Navigator):
         if self.focused is None and self.current is not None and not hidden and self.app.app_focus:
             self.current.take_focus()
 
-    def furnish(self) -> None:
+    def mount_deferred(self) -> None:
         """Mount the widgets that the first frame does not need."""
         from tui.shell.command_line import candidates
         from tui.shell.command_prompt import CommandPrompt
@@ -127,7 +133,7 @@ class MainScreen(Navigator):
         )
         self.mount(prompt, before="Footer")
         for screen in self.query(ListScreen):
-            screen.heading.furnish()
+            screen.heading.mount_deferred()
 
     # Around the screen
 
@@ -149,32 +155,33 @@ class MainScreen(Navigator):
             identity_known=workspace.me is not None,
             draft=self.current.draft if self.current is not None else None,
             applying=workspace.applies.goes_on(workspace.tenant_id),
-            undo=self._undo_words(),
+            undo=self._undo_description(),
             lasting=self.lasting,
             earlier=self.history.earlier is not None,
             later=self.history.later is not None,
+            browser=self.app.is_web,
         )
 
-    def _undo_words(self) -> str:
+    def _undo_description(self) -> str:
         """Return what undo would revert: an unsaved edit on this screen, else the last change."""
-        here = self.current.undo_words if self.current is not None else ""
+        here = self.current.undo_description if self.current is not None else ""
         return here or (self.undoable.description if self.undoable else "")
 
     def show_keys(self) -> None:
         """Update the footer for the screen and the record under the cursor."""
         context = self.action_context()
         here = actions.of_scope(context.screen, "list", "app")
-        wanted = [action for action in here if action.footer_label and self.keys.of(action.id)]
+        visible = [action for action in here if action.footer_label and self.keys.of(action.id)]
         self.query_one(Footer).show(
             [
                 Key(a.id, self.keys.label(a.id), a.footer_label, not a.disabled_reason(context), always=a.id in ALWAYS)
-                for a in wanted
+                for a in visible
             ]
         )
 
-    def show_facts(self) -> None:
+    def show_header(self) -> None:
         """Update the header."""
-        self.query_one(Header).show(facts(self.workspace))
+        self.query_one(Header).show(header_state(self.workspace))
 
     def changed(self, topic: str) -> None:
         """Handle a change of the workspace: notify all open screens, then update header and footer."""
@@ -185,12 +192,12 @@ class MainScreen(Navigator):
             self._end_offer()
         for screen in self.query(ListScreen):
             screen.changed(topic)
-        self.show_facts()
+        self.show_header()
         self.show_keys()
 
-    def toast(self, words: str, severity: Severity = "information") -> str:
+    def toast(self, text: str, severity: Severity = "information") -> str:
         """Show a message and return its text as shown. Control characters are made visible."""
-        lines = "\n".join(safe(line, LONGEST_LINE) for line in words.split("\n")[:MOST_LINES])
+        lines = "\n".join(safe(line, LONGEST_LINE) for line in text.split("\n")[:MOST_LINES])
         self.app.notify(lines, severity=severity, markup=False)
         return lines
 
@@ -204,7 +211,7 @@ class MainScreen(Navigator):
         self.show_keys()
 
     @on(RunAction)
-    def _asked(self, event: RunAction) -> None:
+    def _run_requested(self, event: RunAction) -> None:
         self.perform(event.action, event.argument)
 
     @on(Footer.Pressed)
@@ -227,7 +234,7 @@ class MainScreen(Navigator):
 
     # Running actions
 
-    def perform(self, action_id: str, argument: str = "") -> Worker[None] | None:
+    def perform(self, action_id: str, argument: str = "") -> None:
         """Run an action, or show why it is disabled. Keys, palette, menus, clicks and the `:` line all use it."""
         action = actions.BY_ID[action_id]
         context = self.action_context()
@@ -235,27 +242,20 @@ class MainScreen(Navigator):
             context = context._replace(record=None, record_by_name=True)
         if reason := action.disabled_reason(context):
             self._refusal = self.toast(f"{action.title}: {reason}", "warning")
-            return None
+            return
         refusal, self._refusal = self._refusal, ""
         # Only errors may cover a dialog.
         self._withdraw(lambda one: one.message == refusal or (action.opens_dialog and one.severity != "error"))
         target = self if action.scope == actions.ANYWHERE else self.current
+        ended = asyncio.Event()
+        if action.opens_dialog:
+            self._hold_keys(ended)
         result = action.run(target, argument)
         if inspect.isawaitable(result):
-            return self.app.run_worker(_finish(result), group=action_id, exit_on_error=False)
-        return None
+            _: Worker[None] = self.app.run_worker(_run(result, ended), group=action_id, exit_on_error=False)
 
-    async def action_perform(self, action_id: str) -> None:
-        """Run the action of a key. If it opens a dialog, wait until the dialog has the focus: the next key is meant for
-        it.
-        """
-        worker = self.perform(action_id)
-        if actions.BY_ID[action_id].opens_dialog:
-            for _ in range(OPENING_LOOKS):
-                await asyncio.sleep(OPENING_SECONDS / OPENING_LOOKS)
-                over = self.app.screen is not self and self.app.focused is not None
-                if over or (worker is not None and worker.is_finished):
-                    return
+    def action_perform(self, action_id: str) -> None:
+        self.perform(action_id)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         # While the user types into an input, keys with a character are text.
@@ -329,7 +329,7 @@ class MainScreen(Navigator):
             self.current.read()
 
     async def do_undo(self) -> None:
-        if self.current is not None and self.current.undo_words:
+        if self.current is not None and self.current.undo_description:
             self.current.undo()
             return
         undoable, self.undoable = self.undoable, None
@@ -344,7 +344,7 @@ class MainScreen(Navigator):
         self.toast(f"Undone: {undoable.undone}")
 
     def do_activity(self) -> None:
-        from tui.shell.audit_target import thing
+        from tui.shell.audit_target import target_of
 
         assert self.current is not None
         context, record = self.action_context(), self.current.record or {}
@@ -352,7 +352,7 @@ class MainScreen(Navigator):
         own = context.screen in ("versions", "default-tags", "tag-versions", "apply-runs")
         name = (subject.name if subject else self.workspace.name_of(context.tenant)) if own else ""
         name = name or str(record.get("targetName") or record.get(self.current.KIND.name_key) or "")
-        target = thing(context)
+        target = target_of(context)
         self.post_message(Navigate("activity-of", Subject(context.tenant, target, name or target)))
 
     def do_theme(self) -> None:
@@ -361,8 +361,8 @@ class MainScreen(Navigator):
         self.app.theme = self.workspace.state.theme = themes.other(self.app.theme)
 
     def do_who_am_i(self) -> None:
-        shown = facts(self.workspace)
-        self.toast(f"{shown.who or 'nobody'} · {shown.how}\n{self.workspace.context}: {self.workspace.endpoint}")
+        state = header_state(self.workspace)
+        self.toast(f"{state.who or 'nobody'} · {state.how}\n{self.workspace.context}: {self.workspace.endpoint}")
 
     def do_quit(self) -> None:
         if self.current is not None and self.current.has_class("-detail"):
@@ -388,5 +388,8 @@ def _fitting(cells: int, breakpoints: list[tuple[int, str]]) -> str:
     return max((start, name) for start, name in breakpoints if start <= cells)[1]
 
 
-async def _finish(work: Awaitable[Any]) -> None:
-    await work
+async def _run(work: Awaitable[Any], ended: asyncio.Event) -> None:
+    try:
+        await work
+    finally:
+        ended.set()

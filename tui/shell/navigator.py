@@ -42,11 +42,11 @@ class Navigator(IgnoresOldSizes, Screen[None], PaintsNothing):
         """Return the state that decides which actions are available."""
         raise NotImplementedError
 
-    def toast(self, words: str, severity: Severity = "information") -> str:
+    def toast(self, text: str, severity: Severity = "information") -> str:
         """Show a message and return its text as shown. Control characters are made visible."""
         raise NotImplementedError
 
-    def perform(self, action_id: str, argument: str = "") -> Worker[None] | None:
+    def perform(self, action_id: str, argument: str = "") -> None:
         """Run an action, or show why it is disabled."""
         raise NotImplementedError
 
@@ -71,13 +71,13 @@ class Navigator(IgnoresOldSizes, Screen[None], PaintsNothing):
             screen = self.make(name)
             await self.query_one("#body").mount(screen)
             screen.restore_sort(self.workspace.state.sort.get(name, []))
-            screen.heading.furnish()
+            screen.heading.mount_deferred()
         for other in self.query(ListScreen):
             other.display = other is screen
         self.current = screen
         if subject is not None:
             screen.enter(subject)
-        screen.in_sight()
+        screen.refresh_on_open()
         screen.focus_list()
         self.show_keys()
         return screen
@@ -97,7 +97,7 @@ class Navigator(IgnoresOldSizes, Screen[None], PaintsNothing):
         """The screen of the navigation from which the current view was entered."""
         return self.origin_of(self.view())
 
-    def _show_origin(self) -> None:
+    def _mark_origin(self) -> None:
         """Mark the origin in the navigation. The next start opens it."""
         self.workspace.state.screen = self.origin
         self.query_one(Navigation).show(self.origin)
@@ -110,19 +110,19 @@ class Navigator(IgnoresOldSizes, Screen[None], PaintsNothing):
 
     async def navigate(self, name: str, filter_line: str | None = None, subject: Subject | None = None) -> None:
         """Open a screen and wait until it is open. From an inner screen, Esc returns to the previous view."""
-        before = self._standing()
+        before = self._save_view()
         screen = await self.open(name, subject)
         if subject is None:
             self.trail = ()
         elif (before.screen, before.subject) != (name, subject):
             self.trail = (*before.trail, before._replace(trail=()))[-LIMIT:]
-        self._show_origin()
+        self._mark_origin()
         if filter_line is not None:
             screen.set_filter(filter_line)
-        shown = screen.table.view.filter if filter_line is None else filter_line
-        self.history.visit(View(name, shown, screen.subject, self.trail))
+        filter_text = screen.table.view.filter if filter_line is None else filter_line
+        self.history.visit(View(name, filter_text, screen.subject, self.trail))
 
-    def _standing(self) -> View:
+    def _save_view(self) -> View:
         """Return the current view, with the record under the cursor, and update the history with it.
 
         An inner screen without a subject is not saved: its subject belonged to another tenant.
@@ -158,7 +158,7 @@ class Navigator(IgnoresOldSizes, Screen[None], PaintsNothing):
         if self.has_class("-zoom"):
             self.do_zoom()
         elif within := self.route(self.current.NAME).parent:
-            self._standing()
+            self._save_view()
             *trail, view = self.trail or (View(within),)
             await self._show(view._replace(trail=tuple(trail)))
             self.history.visit(self.view())
@@ -180,7 +180,7 @@ class Navigator(IgnoresOldSizes, Screen[None], PaintsNothing):
     async def _show(self, view: View) -> None:
         screen = await self.open(view.screen, view.subject)
         self.trail = view.trail
-        self._show_origin()
+        self._mark_origin()
         screen.set_filter(view.filter)
         if view.record:
             screen.select(view.record)

@@ -28,9 +28,10 @@ from tui.widgets.line_input import LineInput
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-SHOWN = 60
-WIDTH, KEY, TITLE = 92, 5, 28
-TENANTS = 200
+MAX_ENTRIES = 60
+WIDTH, KEY, TITLE, MAX_TITLE = 92, 5, 28, 53
+"""Cells of the dialog, the key, the column of titles, and the longest title. Titles are matched in full."""
+MAX_OF_KIND = 200
 """Maximum number of hits of a kind to match letter by letter: each takes 50 µs."""
 
 
@@ -39,7 +40,7 @@ class Entry(NamedTuple):
 
     title: str
     key: str
-    words: str
+    text: str
     run: "Callable[[], Any]"
     enabled: bool = True
 
@@ -66,15 +67,15 @@ def entries(frame: Navigator, typed: str = "") -> Iterator[Entry]:
     yield from of(actions.LIST, actions.ANYWHERE)
     for route in routes.ROUTES:
         yield from _elsewhere(frame, route) if route.name != context.screen else ()
-    words = typed.casefold().split()
-    found = 0
-    for tenant in frame.workspace.tenants if words else ():
+    terms = typed.casefold().split()
+    count = 0
+    for tenant in frame.workspace.tenants if terms else ():
         name = str(tenant.get("displayName", ""))
-        if found < TENANTS and any(word in name.casefold() for word in words):
-            found += 1
+        if count < MAX_OF_KIND and any(term in name.casefold() for term in terms):
+            count += 1
             run = partial(frame.use_tenant, str(tenant["id"]))
-            yield Entry(f"Use tenant {cut(safe(name), 40)}", "", cut(safe(tenant.get("organizationName", "")), 30), run)
-    yield from _records(frame, words)
+            yield Entry(f"Use tenant {safe(name)}", "", cut(safe(tenant.get("organizationName", "")), 30), run)
+    yield from _records(frame, terms)
 
 
 def _elsewhere(frame: Navigator, route: routes.Route) -> Iterator[Entry]:
@@ -82,26 +83,26 @@ def _elsewhere(frame: Navigator, route: routes.Route) -> Iterator[Entry]:
     read_only = frame.workspace.read_only
     for action in actions.of_scope(route.name):
         reason = read_only if action.writes else ""
-        words = reason or f"In {inside(route.title)}{': ' if action.help else ''}{action.help}"
-        yield Entry(action.title, "", words, partial(_entered, frame, action.id), not reason)
+        text = reason or f"In {inside(route.title)}{': ' if action.help else ''}{action.help}"
+        yield Entry(action.title, "", text, partial(_entered, frame, action.id), not reason)
 
 
-def _records(frame: Navigator, words: list[str]) -> Iterator[Entry]:
+def _records(frame: Navigator, terms: list[str]) -> Iterator[Entry]:
     """Yield matching groups and policies of the tenant and the user's own API keys, as far as they are loaded."""
     for screen, title, action in (
         ("policies", "Edit policy", "policies.edit"),
         ("groups", "Open group", "groups.open"),
     ):
-        rows = frame.workspace.collections.rows(screen, frame.workspace.tenant_id).records if words else ()
-        found = [row for row in rows if any(word in str(row["name"]).casefold() for word in words)]
-        for row in found[:TENANTS]:
+        rows = frame.workspace.collections.rows(screen, frame.workspace.tenant_id).records if terms else ()
+        matches = [row for row in rows if any(term in str(row["name"]).casefold() for term in terms)]
+        for row in matches[:MAX_OF_KIND]:
             run = partial(_entered, frame, f"{action} {row['id']}")
             about = cut(safe(row.get("description") or ""), 30)
-            yield Entry(f"{title} {cut(safe(row['name']), 40)}", "", about, run)
-    keys = frame.workspace.collections.rows("own keys", "").records if words else ()
-    for key in [row for row in keys if any(word in str(row["name"]).casefold() for word in words)][:TENANTS]:
+            yield Entry(f"{title} {safe(row['name'])}", "", about, run)
+    keys = frame.workspace.collections.rows("own keys", "").records if terms else ()
+    for key in [row for row in keys if any(term in str(row["name"]).casefold() for term in terms)][:MAX_OF_KIND]:
         run = partial(_entered, frame, f"api-keys id:{key['id']}")
-        yield Entry(f"Show API key {cut(safe(key['name']), 40)}", "", cut(safe(key.get("tenantName", "")), 30), run)
+        yield Entry(f"Show API key {safe(key['name'])}", "", cut(safe(key.get("tenantName", "")), 30), run)
 
 
 def _entered(frame: Navigator, line: str) -> None:
@@ -111,15 +112,15 @@ def _entered(frame: Navigator, line: str) -> None:
     _: Worker[None] = frame.run_worker(partial(run, frame, line), exit_on_error=False)
 
 
-def ranked(found: Iterator[Entry], typed: str) -> list[tuple[Entry, tuple[int, ...]]]:
+def ranked(entries: Iterator[Entry], typed: str) -> list[tuple[Entry, tuple[int, ...]]]:
     """Return the matching entries, best first, with the positions of the matched letters."""
     if not typed.strip():
-        return [(entry, ()) for entry in found]
+        return [(entry, ()) for entry in entries]
     search = FuzzySearch()
     scored = []
-    for order, entry in enumerate(found):
+    for order, entry in enumerate(entries):
         score, letters = search.match(typed.strip(), entry.title)
-        if score <= 0 and all(word in entry.words.casefold() for word in typed.casefold().split()):
+        if score <= 0 and all(word in entry.text.casefold() for word in typed.casefold().split()):
             score, letters = 0.001, ()
         if score > 0:
             scored.append((-score, order, entry, tuple(letters)))
@@ -151,7 +152,7 @@ class Palette(Dialog[Entry | None]):
         """`entries` returns the candidates for a text."""
         super().__init__()
         self.entries = entries
-        self.found: list[Entry] = []
+        self.matches: list[Entry] = []
         self.typed = ""
 
     def title_text(self) -> str:
@@ -174,8 +175,8 @@ class Palette(Dialog[Entry | None]):
     def _match(self, typed: str) -> None:
         self.typed = typed
         room = min(WIDTH, self.app.size.width) - 6 - KEY - TITLE - 5  # frame, scrollbar, blanks
-        hits = ranked(self.entries(typed), typed)[:SHOWN]
-        self.found = [entry for entry, _ in hits]
+        hits = ranked(self.entries(typed), typed)[:MAX_ENTRIES]
+        self.matches = [entry for entry, _ in hits]
         choices = self.query_one(OptionList)
         choices.clear_options()
         nothing = Option(Content.styled("Nothing here is called that.", "$text-muted"), disabled=True)
@@ -193,24 +194,27 @@ class Palette(Dialog[Entry | None]):
             self._match(event.value)
         index = self.query_one(OptionList).highlighted
         if index is not None:
-            self.dismiss(self.found[index])
+            self.dismiss(self.matches[index])
 
     @on(OptionList.OptionSelected)
     def _selected(self, event: OptionList.OptionSelected) -> None:
-        self.dismiss(self.found[event.option_index])
+        self.dismiss(self.matches[event.option_index])
 
     def action_move(self, lines: int) -> None:
         choices = self.query_one(OptionList)
-        if self.found and choices.highlighted is not None:
-            choices.highlighted = max(0, min(len(self.found) - 1, choices.highlighted + lines))
+        if self.matches and choices.highlighted is not None:
+            choices.highlighted = max(0, min(len(self.matches) - 1, choices.highlighted + lines))
 
 
 def _line(entry: Entry, letters: tuple[int, ...], room: int) -> Content:
     tone = "$foreground" if entry.enabled else "$text-disabled"
-    title = Content.styled(entry.title, tone)
+    text = cut(entry.title, min(MAX_TITLE, TITLE + room))
+    title = Content.styled(text, tone)
+    shortened = text != entry.title  # the last character is then an ellipsis
     for index in letters:
-        title = title.stylize("bold $text-accent", index, index + 1)
+        if index < len(text) - shortened:
+            title = title.stylize("bold $text-accent", index, index + 1)
     key = Content.styled(f"{entry.key:<{KEY}}", "bold $text-accent" if entry.enabled else tone)
     over = max(0, title.cell_length - TITLE)  # cells that a long title takes from the description
-    words = Content.styled("  " + cut(entry.words, max(0, room - over)), "$text-muted")
-    return key + title.pad_right(max(0, TITLE - title.cell_length)) + words
+    description = Content.styled("  " + cut(entry.text, max(0, room - over)), "$text-muted")
+    return key + title.pad_right(max(0, TITLE - title.cell_length)) + description

@@ -20,20 +20,20 @@ from tui.widgets.picker import Picker
 class RemoteListScreen(ListScreen):
     """A screen with one list of tui/state/loaders.py."""
 
-    ROWS: ClassVar[str]
+    LIST_NAME: ClassVar[str]
     """Name of the list."""
-    BESIDE: ClassVar[tuple[str, ...]] = ()
+    RELATED: ClassVar[tuple[str, ...]] = ()
     """Lists of the record under the cursor, shown in its details."""
-    NOTHING: ClassVar[str] = "There is nothing here."
-    PERSON: ClassVar[bool] = True
+    EMPTY_TEXT: ClassVar[str] = "There is nothing here."
+    REQUIRES_USER: ClassVar[bool] = True
     """Whether the platform requires a person with a session."""
-    NEEDED: ClassVar[str] = PERSON_NEEDED
+    UNAVAILABLE_TEXT: ClassVar[str] = PERSON_NEEDED
     """The reason to show for that."""
     OF_TENANT: ClassVar[bool] = True
     """Whether the list belongs to a tenant, so that one must be in use."""
-    _shown: Sequence[Record] | None = None
+    _shown_records: Sequence[Record] | None = None
     _picker: Picker | None = None
-    _wanted = ""  # id of a record to select once it is loaded
+    _pending_selection = ""  # id of a record to select once it is loaded
 
     # State
 
@@ -45,35 +45,35 @@ class RemoteListScreen(ListScreen):
     @property
     def rows(self) -> Rows:
         """The list, as far as it is loaded."""
-        return self.workspace.collections.rows(self.ROWS, self.tenant_id, self.subject.id if self.subject else "")
+        return self.workspace.collections.rows(self.LIST_NAME, self.tenant_id, self.subject.id if self.subject else "")
 
-    def hindrance(self) -> str:
+    def unavailable_reason(self) -> str:
         """Return why the list cannot be read; empty if it can."""
-        if self.PERSON and self.workspace.keyed:
-            return sentence(self.NEEDED)
+        if self.REQUIRES_USER and self.workspace.keyed:
+            return sentence(self.UNAVAILABLE_TEXT)
         return "" if self.tenant_id or not self.OF_TENANT else "No tenant is in use; choose one among the tenants."
 
     def records(self) -> Sequence[Record]:
-        return () if self.hindrance() else self.rows.records
+        return () if self.unavailable_reason() else self.rows.records
 
     @property
     def known(self) -> bool:
-        return not self.hindrance() and self.rows.known
+        return not self.unavailable_reason() and self.rows.known
 
-    def state_words(self) -> str:
-        return "" if self.hindrance() else self.rows.words
+    def freshness_text(self) -> str:
+        return "" if self.unavailable_reason() else self.rows.words
 
     def empty(self) -> str:
-        if words := self.hindrance():
-            return words
+        if text := self.unavailable_reason():
+            return text
         rows = self.rows
         if rows.state == "failed" and rows.error is not None:
             if rows.error.code == NOT_ENTITLED:
                 return "You are not, or no longer, entitled to this tenant; choose another."
-            return sentence(self.NEEDED) if rows.error.code == "SESSION_REQUIRED" else rows.error.message
-        return self.NOTHING if rows.known else "Asking the platform …"
+            return sentence(self.UNAVAILABLE_TEXT) if rows.error.code == "SESSION_REQUIRED" else rows.error.message
+        return self.EMPTY_TEXT if rows.known else "Asking the platform …"
 
-    def beside(self, name: str, subject: str, tenant_id: str = "") -> Rows:
+    def related(self, name: str, subject: str, tenant_id: str = "") -> Rows:
         """Return a list of a record. An unread list is read after the cursor has rested on the record."""
         tenant = tenant_id or self.tenant_id
         rows = self.workspace.collections.rows(name, tenant, subject)
@@ -83,49 +83,49 @@ class RemoteListScreen(ListScreen):
 
     # Updates
 
-    def in_sight(self) -> None:
+    def refresh_on_open(self) -> None:
         self.show()
         self.read()
 
     def read(self, *, quiet: bool = False) -> None:
-        if not self.hindrance():
+        if not self.unavailable_reason():
             self.workspace.collections.read(
-                self.ROWS, self.tenant_id, self.subject.id if self.subject else "", quiet=quiet
+                self.LIST_NAME, self.tenant_id, self.subject.id if self.subject else "", quiet=quiet
             )
             self._say()
 
     def changed(self, topic: str) -> None:
         if topic == "context" and self.record is not None:  # the rows are loaded again, maybe for another person
-            self._wanted = str(self.record[self.KIND.id_key])
+            self._pending_selection = str(self.record[self.KIND.id_key])
         if topic in ("tenant", "context", "identity"):
             self._follow()
         elif topic == REFRESH and self.display:
             self.read_again()
         elif topic.startswith(f"{REFRESH} ") and self.display:
             self.read_again(topic.removeprefix(f"{REFRESH} "))
-        elif topic == self.ROWS:
-            if self.rows.records is self._shown:
+        elif topic == self.LIST_NAME:
+            if self.rows.records is self._shown_records:
                 self._say()
             else:
                 self.show()
-        elif topic in self.BESIDE:
+        elif topic in self.RELATED:
             self.show_detail()
         if self._picker is not None and self._picker.is_mounted:
             self._picker.show()
 
     def read_again(self, only: str = "") -> None:
         """Read the shown lists again, or only the list named `only`."""
-        if only in ("", self.ROWS):
+        if only in ("", self.LIST_NAME):
             self.read(quiet=True)
         record = self.record
-        if record is None or self.hindrance():
+        if record is None or self.unavailable_reason():
             return
-        for name in self.BESIDE:
+        for name in self.RELATED:
             if only in ("", name):
-                tenant, subject = self.tenant_of(record), self.beside_of(name, record)
+                tenant, subject = self.tenant_of(record), self.related_key(name, record)
                 self.workspace.collections.read(name, tenant, subject, quiet=True, rest=REST_SECONDS)
 
-    def beside_of(self, name: str, record: Record) -> str:
+    def related_key(self, name: str, record: Record) -> str:
         """Return the subject of a list of a record."""
         return str(record["id"])
 
@@ -140,15 +140,15 @@ class RemoteListScreen(ListScreen):
 
     def select(self, record_id: str) -> None:
         """Move the cursor to a record, once it is loaded."""
-        self._wanted = "" if self.table.select(record_id) else record_id
+        self._pending_selection = "" if self.table.select(record_id) else record_id
 
     def show(self) -> None:
-        self._shown = self.rows.records
+        self._shown_records = self.rows.records
         super().show()
-        if self._wanted:
-            self.select(self._wanted)
+        if self._pending_selection:
+            self.select(self._pending_selection)
             if self.rows.state == "fresh":
-                self._wanted = ""  # the list is complete and does not contain it
+                self._pending_selection = ""  # the list is complete and does not contain it
 
     def _say(self) -> None:
         """Update the freshness only."""
@@ -168,19 +168,19 @@ class RemoteListScreen(ListScreen):
 
         Shows a warning and returns None if no record or several match.
         """
-        if not argument or self.hindrance():
+        if not argument or self.unavailable_reason():
             return self.record
         await self.rows.settled.wait()
         key, records = self.KIND.id_key, self.records()
-        found = next((row for row in records if str(row[key]) == argument), None)
-        wanted = argument.casefold()
-        same = [row for row in records if str(row.get(self.KIND.name_key, "")).casefold() == wanted]
-        if found is None and len(same) != 1:
+        record = next((row for row in records if str(row[key]) == argument), None)
+        name = argument.casefold()
+        same = [row for row in records if str(row.get(self.KIND.name_key, "")).casefold() == name]
+        if record is None and len(same) != 1:
             why = "there is no such" if not same else "several are called so; the id is needed for the"
             self.frame.toast(f"{argument}: {why} {self.KIND.name}", "warning")
-        return found or (same[0] if len(same) == 1 else None)
+        return record or (same[0] if len(same) == 1 else None)
 
-    def tell(self, error: FrostError, before: str = "") -> None:
+    def show_error(self, error: FrostError, before: str = "") -> None:
         """Show an error, with its first counterexample and its hint."""
         examples = (error.details or {}).get("counterexamples") or ()
         example = f"\nfor example {examples[0].get('operation')} on {examples[0].get('target')}" if examples else ""
@@ -188,11 +188,11 @@ class RemoteListScreen(ListScreen):
         self.frame.toast(f"{before}{error.message}{example}{hint}", "error")
 
     async def pick(
-        self, picker: Picker, lists: Sequence[tuple[str, str]], *, anew: bool = True
+        self, picker: Picker, lists: Sequence[tuple[str, str]], *, reload: bool = True
     ) -> Sequence[Record] | None:
         """Open a picker. Its lists (name, subject) are read again if `anew`; they may arrive while it is open."""
         self._picker = picker
-        for name, subject in lists if anew else ():
+        for name, subject in lists if reload else ():
             self.workspace.collections.read(name, self.tenant_id, subject, quiet=True)
         try:
             return await self.app.push_screen_wait(picker)
@@ -209,7 +209,7 @@ class RemoteListScreen(ListScreen):
     def copies(self) -> Mapping[str, str]:
         """Return the texts without `key`, which only the screens use."""
         texts = dict(super().copies())
-        records = self.table.meant
+        records = self.table.selected_records
         if records and self.KIND.id_key == "key":
             texts["id"] = "\n".join(kind_and_id(record)[1] for record in records)
             plain = [{name: value for name, value in record.items() if name != "key"} for record in records]
@@ -220,22 +220,22 @@ class RemoteListScreen(ListScreen):
 class ChildListScreen(RemoteListScreen):
     """A screen that shows the contents of a record of another screen. Esc returns there."""
 
-    STATES: ClassVar[bool] = False
+    SHOWS_STATE: ClassVar[bool] = False
     """Whether it shows the state of keys and identities, which are then read as well."""
 
-    def in_sight(self) -> None:
-        super().in_sight()
-        if self.STATES and not self.hindrance():
+    def refresh_on_open(self) -> None:
+        super().refresh_on_open()
+        if self.SHOWS_STATE and not self.unavailable_reason():
             self.workspace.collections.read("principals", self.tenant_id, quiet=True)
 
     def read_again(self, only: str = "") -> None:
         super().read_again(only)
-        if self.STATES and only in ("", "principals") and not self.hindrance():
+        if self.SHOWS_STATE and only in ("", "principals") and not self.unavailable_reason():
             self.workspace.collections.read("principals", self.tenant_id, quiet=True)
 
     def changed(self, topic: str) -> None:
         super().changed(topic)
-        if self.STATES and topic == "principals" and self.display:
+        if self.SHOWS_STATE and topic == "principals" and self.display:
             self.show()
 
     def state_of(self, key: str) -> str:
@@ -243,24 +243,24 @@ class ChildListScreen(RemoteListScreen):
         principals = self.workspace.collections.rows("principals", self.tenant_id).records
         return str(next((one["status"] for one in principals if one["key"] == key), ""))
 
-    def headline(self, name: str) -> str:
+    def title_for(self, name: str) -> str:
         """Return the title with the name of the subject."""
         return f"{self.TITLE} of {name}"
 
     def enter(self, subject: Subject) -> None:
         if subject != self.subject:
             self.subject = subject
-            self.heading.rename(self.headline(subject.name))
+            self.heading.rename(self.title_for(subject.name))
             self.set_filter("")
             self.table.clear_marks()
-            self.table.begin()
+            self.table.reset_cursor()
 
     @property
     def tenant_id(self) -> str:
         return self.subject.tenant_id if self.subject else ""
 
-    def hindrance(self) -> str:
-        return super().hindrance() if self.subject else f"Nothing of the {BY_NAME[self.NAME].parent} is open."
+    def unavailable_reason(self) -> str:
+        return super().unavailable_reason() if self.subject else f"Nothing of the {BY_NAME[self.NAME].parent} is open."
 
     def _follow(self) -> None:
         """Leave the screen if its subject belongs to another tenant."""
@@ -271,9 +271,9 @@ class ChildListScreen(RemoteListScreen):
         super()._follow()
 
 
-def sentence(words: str) -> str:
+def sentence(text: str) -> str:
     """Return a reason as a sentence."""
-    return f"{words[:1].upper()}{words[1:]}."
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 async def each(
@@ -286,7 +286,7 @@ async def each(
             await change(record)
         except FrostError as error:
             before = f"{len(done)} of {len(records)} done, then: " if len(records) > 1 else ""
-            screen.tell(error, before)
+            screen.show_error(error, before)
             break
         done.append(record)
     return done

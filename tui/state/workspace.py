@@ -32,9 +32,13 @@ from tui.state.single_flight import SingleFlight
 
 if TYPE_CHECKING:
     from client.connection import Connection
+<<<<<<< HEAD
     from client.transport.async_client import AsyncClient
     from client.transport.call import Call, Change, Versioned
     from client.transport.events import Listening, Signal
+=======
+    from client.transport.exchange import OnReply
+>>>>>>> shell
 
 T = TypeVar("T")
 
@@ -68,14 +72,21 @@ class Workspace:
         notice: Callable[[str, Severity], None],
         tenant_flag: str | None = None,
         read_only: bool = False,
+        on_reply: "OnReply | None" = None,
         environ: Mapping[str, str] = os.environ,
     ) -> None:
+        """`on_reply` is called after each exchange with the platform."""
         self.state = state
         self.environ = environ
         self._spawn, self._changed, self._notice = spawn, changed, notice
         self._tenant_flag = tenant_flag
         self._read_only_flag = read_only
+<<<<<<< HEAD
         self._following = Following(self, spawn, self._signalled, self._follow_failed)
+=======
+        self._on_reply = on_reply
+        self._following = Following(self.client, spawn, self._signalled, self._follow_failed)
+>>>>>>> shell
         self._loading = SingleFlight(spawn, "load", self.load)
         self.collections = Collections(self, self._require_session, spawn, self._list_changed)
         """The lists: groups, policies and others."""
@@ -187,7 +198,7 @@ class Workspace:
         """Return the client, created off the event loop on first use: importing httpx takes 70 ms."""
         if self._client is None:
             connection, stay = self.connection, self._stay
-            made = await asyncio.to_thread(contexts.open_client, connection)
+            made = await asyncio.to_thread(contexts.open_client, connection, self._on_reply)
             # A config read again has another connection to the same context. Only leaving the context discards the
             # client.
             if self._client is None and stay is self._stay:

@@ -143,7 +143,7 @@ class Tenants(ListScreen):
     def records(self) -> Sequence[Record]:
         return self.workspace.tenants
 
-    def state_words(self) -> str:
+    def freshness_text(self) -> str:
         return {"remembered": "refreshing", "failed": "not refreshed, r tries again"}.get(
             self.workspace.tenants_state, ""
         )

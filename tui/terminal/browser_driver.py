@@ -38,8 +38,8 @@ class BrowserDriver(WebDriver):
         # Textual's web driver starts without focus. The first key of a page that never reported its focus would be
         # lost.
         self._app.call_later(self._app.post_message, events.AppFocus())
-        if self._program.ending is not None:
-            self._program.ending.take_signals()
+        if self._program.shutdown is not None:
+            self._program.shutdown.take_signals()
 
     def run_input_thread(self) -> None:
         """Parse and dispatch packets until the driver stops or the tab is gone."""

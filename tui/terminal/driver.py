@@ -18,17 +18,17 @@ from textual.message import Message
 if TYPE_CHECKING:
     from textual.app import App
 
-    from tui.terminal.shutdown import Ending
+    from tui.terminal.shutdown import ShutdownWatcher
 
 LOOK_SECONDS = 0.1
 """Interval at which a blocked write checks whether it is cancelled."""
 
 
-def put(fileno: int, data: bytes, given_up: Callable[[], bool]) -> bool:
+def put(fileno: int, data: bytes, cancelled: Callable[[], bool]) -> bool:
     """Write all data to a non-blocking file. Return False if the write is cancelled or fails."""
     left = memoryview(data)
     while left:
-        if given_up():
+        if cancelled():
             return False
         try:
             left = left[os.write(fileno, left) :]
@@ -121,7 +121,7 @@ def _read(fileno: int) -> bytes | None:
 class Program(Protocol):
     """Interface of the application for its driver."""
 
-    ending: "Ending | None"
+    shutdown: "ShutdownWatcher | None"
 
     def hung_up(self) -> None:
         """Handle the end of the input. The driver calls this from its own thread."""

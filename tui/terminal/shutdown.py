@@ -46,7 +46,7 @@ def await_threads(code: int) -> None:
                 os._exit(code)
 
 
-class Ending:
+class ShutdownWatcher:
     """Watches the terminal of the process. `code` is the exit code, set when the shutdown begins."""
 
     def __init__(self, terminal: int) -> None:
@@ -65,7 +65,7 @@ class Ending:
     def watch(self) -> None:
         """Install the signal handlers and start the thread. Call in the main thread."""
         self.take_signals()
-        threading.Thread(target=self._run, name="ending", daemon=True).start()
+        threading.Thread(target=self._run, name="shutdown", daemon=True).start()
 
     def take_signals(self) -> None:
         """Install the signal handlers, also after another library has replaced them. Call in the main thread."""
@@ -81,7 +81,7 @@ class Ending:
         """
         self._leave, self._discard_output = leave, discard_output
 
-    def begin(self, code: int) -> None:
+    def request(self, code: int) -> None:
         """Start the shutdown. Callable from any thread and from a signal handler.
 
         Only the first call has an effect: a hang-up is reported in several ways.
@@ -90,13 +90,13 @@ class Ending:
             os.write(self._wake, bytes([code]))
 
     def _signalled(self, number: int, frame: FrameType | None) -> None:
-        self.begin(128 + number)
+        self.request(128 + number)
 
     def _run(self) -> None:
         self.code = self._first()
         if self._leave is None:
             os._exit(self.code)
-        if self.code == HUNG_UP and self._vanished():
+        if self.code == HUNG_UP and self._terminal_closed():
             self._discard_output()
         self._leave(self.code)
         until = time.monotonic() + ORDERLY_SECONDS
@@ -123,7 +123,7 @@ class Ending:
                     return HUNG_UP
                 poll.unregister(fileno)  # cannot be polled; the thread that reads keys detects the hang-up
 
-    def _vanished(self) -> bool:
+    def _terminal_closed(self) -> bool:
         poll = select.poll()
         poll.register(self._terminal, 0)
         return any(seen & select.POLLHUP for _, seen in poll.poll(0))

@@ -38,23 +38,23 @@ def web(run: Invocation, port: int | None, no_open: bool, read_only: bool) -> No
 
     from tui.web.running import serve
 
-    words = [sys.executable, "-P", "-m", "tui.web.screens", *_flags(run, read_only=read_only)]
+    arguments = [sys.executable, "-P", "-m", "tui.web.screens", *_flags(run, read_only=read_only)]
     try:
-        asyncio.run(serve(run, listening, tuple(words), open_browser=not no_open))
+        asyncio.run(serve(run, listening, tuple(arguments), open_browser=not no_open))
     finally:
         listening.close()
 
 
 def _flags(run: Invocation, *, read_only: bool) -> list[str]:
     """Return the flags of the screens, as tui/launch.py parses them."""
-    words = []
+    arguments = []
     if run.flags.config is not None:
-        words.append(f"--config={run.flags.config}")
+        arguments.append(f"--config={run.flags.config}")
     if run.flags.tenant is not None:
-        words.append(f"--tenant={run.flags.tenant}")
+        arguments.append(f"--tenant={run.flags.tenant}")
     if run.flags.no_color:
-        words.append("--no-color")
-    return [*words, "--read-only"] if read_only else words
+        arguments.append("--no-color")
+    return [*arguments, "--read-only"] if read_only else arguments
 
 
 def _listen(port: int | None) -> "socket.socket":

@@ -65,5 +65,5 @@ class Gate:
         return self.used and cookie is not None and _same(cookie, self._cookie)
 
 
-def _same(given: str, wanted: str) -> bool:
-    return compare_digest(given.encode("utf-8", "surrogateescape"), wanted.encode())
+def _same(token: str, expected: str) -> bool:
+    return compare_digest(token.encode("utf-8", "surrogateescape"), expected.encode())

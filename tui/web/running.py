@@ -20,11 +20,11 @@ from tui.web.server import Server
 _SHUTDOWN_SECONDS: Final = 1.0
 
 
-async def serve(run: Invocation, listening: socket.socket, words: tuple[str, ...], *, open_browser: bool) -> None:
+async def serve(run: Invocation, listening: socket.socket, arguments: tuple[str, ...], *, open_browser: bool) -> None:
     """Serve on a listening socket until a signal arrives. `words` is the command line of the screens."""
     ended = _ended_by_signals()
     gate = Gate(listening.getsockname()[1])
-    server = Server(gate, words, run.output.warn)
+    server = Server(gate, arguments, run.output.warn)
     logging.getLogger("aiohttp").propagate = False  # it logs a traceback for each malformed request
     runner = web.AppRunner(server.app, access_log=None, handle_signals=False, shutdown_timeout=_SHUTDOWN_SECONDS)
     await runner.setup()

@@ -6,6 +6,6 @@ from tui import launch
 from tui.__main__ import open_screens
 
 if __name__ == "__main__":
-    wanted = launch.parse(sys.argv[1:])
-    assert wanted is not None
-    sys.exit(open_screens(wanted._replace(browser=True)))
+    launch_flags = launch.parse(sys.argv[1:])
+    assert launch_flags is not None
+    sys.exit(open_screens(launch_flags._replace(browser=True)))

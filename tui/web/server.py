@@ -45,9 +45,9 @@ class Server:
         warn: Prints a line on the terminal.
     """
 
-    def __init__(self, gate: Gate, words: tuple[str, ...], warn: Callable[[str], None]) -> None:
+    def __init__(self, gate: Gate, arguments: tuple[str, ...], warn: Callable[[str], None]) -> None:
         self.gate = gate
-        self._words = words
+        self._arguments = arguments
         self._warn = warn
         self._tabs: dict[Tab, web.WebSocketResponse] = {}
         self._opening = 0
@@ -123,7 +123,7 @@ class Server:
         if len(self._tabs) + self._opening >= MOST_TABS:
             return await self._too_many(request)
         socket = web.WebSocketResponse(heartbeat=HEARTBEAT_SECONDS, max_msg_size=MOST_BYTES)
-        tab = Tab(self._words, socket)
+        tab = Tab(self._arguments, socket)
         self._opening += 1
         try:
             await socket.prepare(request)

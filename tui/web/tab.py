@@ -39,9 +39,9 @@ class Tab(AppService):
         socket: The open WebSocket of the tab.
     """
 
-    def __init__(self, words: tuple[str, ...], socket: web.WebSocketResponse) -> None:
+    def __init__(self, arguments: tuple[str, ...], socket: web.WebSocketResponse) -> None:
         super().__init__(
-            words[0],
+            arguments[0],
             write_bytes=socket.send_bytes,
             write_str=socket.send_str,
             close=self._close,
@@ -49,9 +49,9 @@ class Tab(AppService):
         )
         self.why = ""
         """Why the process ended unexpectedly, in one line; else empty."""
-        self._words = words
+        self._arguments = arguments
         self._socket = socket
-        self._said = bytearray()
+        self._errors = bytearray()
 
     async def _open_app_process(self, width: int = 80, height: int = 24) -> asyncio.subprocess.Process:
         environment = self._build_environment(width, height)
@@ -60,7 +60,7 @@ class Tab(AppService):
         environment.update(TERM="xterm-256color", COLORTERM="truecolor")
         # A session of its own: Ctrl-C on the terminal is for the server, which shuts down the tabs.
         self._process = await asyncio.create_subprocess_exec(
-            *self._words, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=environment, start_new_session=True
+            *self._arguments, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=environment, start_new_session=True
         )
         assert self._process.stdin is not None
         self._stdin = self._process.stdin
@@ -79,9 +79,9 @@ class Tab(AppService):
         await listening
         code = await self._process.wait()
         if code and not self._socket.closed:
-            said = self._said.decode("utf-8", "replace").strip().splitlines() or [""]
-            told = cut(safe(said[-1 if begun else 0].strip(" │╭╮╰╯─")), _LONGEST_WHY)
-            self.why = told if not begun and told else f"the screens ended unexpectedly ({code})"
+            lines = self._errors.decode("utf-8", "replace").strip().splitlines() or [""]
+            reason = cut(safe(lines[-1 if begun else 0].strip(" │╭╮╰╯─")), _LONGEST_WHY)
+            self.why = reason if not begun and reason else f"the screens ended unexpectedly ({code})"
         await self._close()
 
     async def _take(self, stream: asyncio.StreamReader) -> None:
@@ -99,8 +99,8 @@ class Tab(AppService):
         assert self._process is not None
         assert self._process.stderr is not None
         while data := await self._process.stderr.read(4096):
-            self._said += data
-            del self._said[:-8192]
+            self._errors += data
+            del self._errors[:-8192]
 
     async def on_meta(self, data: bytes) -> None:
         """Ignore messages of the process: downloads and links are not supported, and its end is noticed otherwise."""

@@ -66,9 +66,9 @@ class Confirm(Dialog[bool]):
         if any(mixed_scripts(value) for _, value in self.facts):
             yield hint("A name mixes letters of different scripts: compare the id.")
         if self.typed is not None:
-            asked = hint(self._asked)
-            asked.add_class("confirm--asked")
-            yield asked
+            instruction = hint(self._instruction)
+            instruction.add_class("confirm--asked")
+            yield instruction
             typing = Input()
             typing.cursor_blink = False
             yield typing
@@ -98,13 +98,18 @@ class Confirm(Dialog[bool]):
         return self.query_one("#no" if self.has_class("-destructive") else "#yes", Button)
 
     @property
+<<<<<<< HEAD
     def _asked(self) -> str:
         return f"Type {safe(self.typed or '')} to continue"
+=======
+    def _instruction(self) -> str:
+        return f"Type {safe(self.typed or '')} to go on"
+>>>>>>> shell
 
     @on(Input.Changed)
     def _typed(self, event: Input.Changed) -> None:
         self.query_one("#yes", Button).disabled = event.value != self.typed
-        self._say(self._asked)
+        self._say(self._instruction)
 
     @on(Input.Submitted)
     def _entered(self, event: Input.Submitted) -> None:
@@ -114,10 +119,10 @@ class Confirm(Dialog[bool]):
         else:
             self._say(f"That is not it: type {safe(self.typed or '')}", wrong=True)
 
-    def _say(self, words: str, *, wrong: bool = False) -> None:
+    def _say(self, text: str, *, wrong: bool = False) -> None:
         line = self.query_one(".confirm--asked", Static)
         line.set_class(wrong, "-wrong")
-        line.update(Content(words))
+        line.update(Content(text))
 
     @on(Button.Pressed)
     def _pressed(self, event: Button.Pressed) -> None:

@@ -96,9 +96,9 @@ class Dialog(IgnoresOldSizes, ModalScreen[Result]):
         self.dismiss(None)
 
 
-def hint(words: str) -> Static:
+def hint(text: str) -> Static:
     """Return the hint line at the end of a dialog."""
-    return Static(words, classes="dialog--hint", markup=False)
+    return Static(text, classes="dialog--hint", markup=False)
 
 
 SOON = 0.4
@@ -108,7 +108,7 @@ SOON = 0.4
 class Waiting(NamedTuple):
     """Texts for a pending request: while waiting, after the first Esc, and after leaving with the second Esc."""
 
-    said: str
+    pending: str
     warned: str
     left: str
 
@@ -126,7 +126,7 @@ class Sending(Dialog[Any]):
         self._worker: Worker[None] | None = None
         self._warned = False
 
-    def say(self, words: str) -> None:
+    def show_note(self, text: str) -> None:
         """Show a text in the line for problems."""
         raise NotImplementedError
 
@@ -143,7 +143,7 @@ class Sending(Dialog[Any]):
         """Send the input, unless a response is pending."""
         if self._worker is None:
             self._warned = False
-            self.say("")
+            self.show_note("")
             self._worker = self.app.run_worker(self._deliver(draft), group="send key", exit_on_error=False)
             self.set_timer(SOON, self._say_waiting)
 
@@ -160,7 +160,7 @@ class Sending(Dialog[Any]):
 
     def _say_waiting(self) -> None:
         if self.sending and not self._warned:
-            self.say(self._waiting.said)
+            self.show_note(self._waiting.pending)
 
     def leave(self) -> None:
         """Close the dialog. While a response is pending, the first call only warns."""
@@ -168,7 +168,7 @@ class Sending(Dialog[Any]):
             self.dismiss(None)
         elif not self._warned:
             self._warned = True
-            self.say(self._waiting.warned)
+            self.show_note(self._waiting.warned)
         else:
             self._worker.cancel()
             self.app.notify(self._waiting.left, severity="warning", markup=False)

@@ -101,9 +101,9 @@ class Form(Dialog[Mapping[str, str] | None]):
                 return field, reason
         return None
 
-    def show_problem(self, words: str) -> None:
+    def show_problem(self, problem_text: str) -> None:
         """Show a problem, also an error of the service, without closing the form."""
-        self.query_one(".form--problem", Static).update(Content(safe(words)))
+        self.query_one(".form--problem", Static).update(Content(safe(problem_text)))
 
     @on(Input.Changed)
     def _changed(self) -> None:

@@ -58,7 +58,7 @@ class Heading(Widget):
         self._count = ""
         self._line: Input | None = None
 
-    def furnish(self) -> None:
+    def mount_deferred(self) -> None:
         """Mount the input, hidden."""
         if self._line is not None:
             return
@@ -87,7 +87,7 @@ class Heading(Widget):
 
     def open(self) -> None:
         """Show the filter and move the focus to it."""
-        self.furnish()
+        self.mount_deferred()
         assert self._line is not None
         self._line.display = True
         self._line.cursor_position = len(self._line.value)
@@ -99,7 +99,7 @@ class Heading(Widget):
         """Set the filter."""
         if not filter_line and self._line is None:
             return
-        self.furnish()
+        self.mount_deferred()
         assert self._line is not None
         self._line.display = bool(filter_line)
         self._line.value = filter_line
@@ -116,11 +116,11 @@ class Heading(Widget):
         self.screen_title = safe(title)
         self.refresh()
 
-    def count(self, words: str) -> None:
+    def count(self, text: str) -> None:
         """Set the text at the right end."""
-        words = safe(words)
-        if words != self._count:
-            self._count = words
+        text = safe(text)
+        if text != self._count:
+            self._count = text
             self.refresh()
 
     def on_input_changed(self, event: Any) -> None:

@@ -106,9 +106,9 @@ class Picker(Dialog[Sequence[Record] | None]):
     @on(Input.Submitted)
     @on(RecordTable.Opened)
     def _chosen(self) -> None:
-        found = self.query_one(RecordTable).meant
-        if found:
-            self.dismiss(found)
+        chosen = self.query_one(RecordTable).selected_records
+        if chosen:
+            self.dismiss(chosen)
 
     @on(RecordTable.Arranged)
     def _arranged(self) -> None:

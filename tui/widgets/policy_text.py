@@ -37,11 +37,11 @@ def rules_of(document: object) -> Sequence[Mapping[str, Any]]:
 
 def rules(document: object, folded: bool | None = None) -> list[Section]:
     """Return a document as sections, one for each rule. If `folded` is None, long documents are folded."""
-    found = rules_of(document)
-    short = len(found) > CALM if folded is None else folded
-    noun = "rule" if len(found) == 1 else "rules"
-    sections: list[Section] = [(f"{len(found)} {noun}" + (", folded" if short else ""), ())]
-    for number, rule in enumerate(found, 1):
+    records = rules_of(document)
+    short = len(records) > CALM if folded is None else folded
+    noun = "rule" if len(records) == 1 else "rules"
+    sections: list[Section] = [(f"{len(records)} {noun}" + (", folded" if short else ""), ())]
+    for number, rule in enumerate(records, 1):
         heading = f"{number}  {rule.get('name') or 'without a name'} · {rule.get('access', '')}"
         sections.append((heading, list(_folded(rule) if short else _rule(rule))))
     return sections
@@ -81,15 +81,15 @@ def listed(label: str, values: Sequence[object]) -> Iterator[Fact]:
         yield " ", f"… and {len(values) - MANY:,} more"
 
 
-def grants(heading: str, found: Sequence[Mapping[str, Any]]) -> list[Section]:
+def grants(heading: str, records: Sequence[Mapping[str, Any]]) -> list[Section]:
     """Return the grants or denials of an operation, with their paths."""
     sections: list[Section] = []
-    for grant in found:
+    for grant in records:
         if not grant.get("policyId"):
             kind = str(grant.get("kind", ""))
             sections.append((heading, [(kind, str(grant.get(kind, "")))]))
             continue
-        facts = [("policy", str(grant.get("policyName", ""))), ("rule", _rule_words(grant))]
+        facts = [("policy", str(grant.get("policyName", ""))), ("rule", _rule_text(grant))]
         facts.append(("path", paths_text(grant.get("paths") or ()) or "attached directly"))
         facts += listed("on", grant.get("targets") or ())
         constraints = [
@@ -101,13 +101,13 @@ def grants(heading: str, found: Sequence[Mapping[str, Any]]) -> list[Section]:
     return sections
 
 
-def _rule_words(grant: Mapping[str, Any]) -> str:
+def _rule_text(grant: Mapping[str, Any]) -> str:
     return rule_text(grant.get("ruleIndex"), grant.get("ruleName")).removeprefix("rule ")
 
 
-def path_text(found: Sequence[Mapping[str, Any]]) -> str:
+def path_text(records: Sequence[Mapping[str, Any]]) -> str:
     """Return the path of an operation in one line: group, policy and rule, else scope or role."""
-    policies = [grant for grant in found if grant.get("policyId")]
+    policies = [grant for grant in records if grant.get("policyId")]
     if policies:
         grant = policies[0]
         group = next((str(one.get("name")) for one in grant.get("paths") or () if one.get("type") == "group"), "")
@@ -118,15 +118,15 @@ def path_text(found: Sequence[Mapping[str, Any]]) -> str:
         ]
         more = f"  +{len(policies) - 1}" if len(policies) > 1 else ""
         return " → ".join(part for part in parts if part) + more
-    return ", ".join(f"{grant.get('kind')} {grant.get(str(grant.get('kind')), '')}" for grant in found)
+    return ", ".join(f"{grant.get('kind')} {grant.get(str(grant.get('kind')), '')}" for grant in records)
 
 
-def names(found: Sequence[Record], key: str, known: bool, nothing: str) -> list[Fact]:
+def names(records: Sequence[Record], key: str, known: bool, nothing: str) -> list[Fact]:
     """Return the names of a record's list, one a line."""
-    if not found:
+    if not records:
         return [("", nothing if known else "…")]
-    shown = [("", f"{record.get(key) or kind_and_id(record)[1]}{_kind_after(record)}") for record in found[:MANY]]
-    return shown + ([("", f"… and {len(found) - MANY:,} more")] if len(found) > MANY else [])
+    visible = [("", f"{record.get(key) or kind_and_id(record)[1]}{_kind_after(record)}") for record in records[:MANY]]
+    return visible + ([("", f"… and {len(records) - MANY:,} more")] if len(records) > MANY else [])
 
 
 def _kind_after(record: Record) -> str:

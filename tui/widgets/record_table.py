@@ -145,7 +145,7 @@ class RecordTable(ScrollView, can_focus=True):
         return self.view[self.cursor] if self.cursor < len(self.view) else None
 
     @property
-    def meant(self) -> list[Record]:
+    def selected_records(self) -> list[Record]:
         """The records for an action on several: the marked ones, or the one under the cursor."""
         return self.view.marked() or ([self.record] if self.record is not None else [])
 
@@ -174,13 +174,13 @@ class RecordTable(ScrollView, can_focus=True):
 
     def sort_next(self) -> None:
         """Sort by the next order: ascending, descending, the next column, and finally the order of the service."""
-        shown = [column for column, _ in self._columns]
+        columns = [column for column, _ in self._columns]
         current = self.view.sort_column
         if current is not None and not self.view.reverse:
             self.sort_by(current, reverse=True)
             return
-        index = shown.index(current) + 1 if current in shown else 0
-        self.sort_by(shown[index] if index < len(shown) else None)
+        index = columns.index(current) + 1 if current in columns else 0
+        self.sort_by(columns[index] if index < len(columns) else None)
 
     def select(self, record_id: str) -> bool:
         """Move the cursor to a record. Return False if it is not shown."""
@@ -192,14 +192,14 @@ class RecordTable(ScrollView, can_focus=True):
         self.reveal(position)
         return True
 
-    def begin(self) -> None:
+    def reset_cursor(self) -> None:
         """Move the cursor to the first record, for a new list."""
         self._known = None
         self.cursor = 0
 
-    def set_empty(self, words: str) -> None:
+    def set_empty(self, text: str) -> None:
         """Set the text of an empty list."""
-        self.empty = words
+        self.empty = text
         self.refresh()
 
     def _rearranged(self) -> None:
@@ -226,9 +226,9 @@ class RecordTable(ScrollView, can_focus=True):
             self._known = str(record[self.view.kind.id_key])
         if not self._telling:
             self._telling = True
-            self.call_after_refresh(self._told)
+            self.call_after_refresh(self._announced)
 
-    def _told(self) -> None:
+    def _announced(self) -> None:
         self._telling = False
         self.post_message(self.Highlighted(self, self.record))
 
@@ -262,15 +262,15 @@ class RecordTable(ScrollView, can_focus=True):
         if not len(self.view) and y >= 2:
             reason = self._unmatched() if self.view.total else self.empty
             lines = textwrap.wrap(safe(reason), max(1, self.size.width - 2 * GUTTER))
-            return self._brush().words("".join(lines[y - 2 : y - 1]), base)
+            return self._brush().message("".join(lines[y - 2 : y - 1]), base)
         return Strip.blank(self.size.width, base)
 
     def _unmatched(self) -> str:
         """Return why no record matches; an unknown column is the likeliest reason."""
         names = self.view.field_names
         unknown = record_view.unknown_field(self.view.filter, names)
-        told = f" No column is called {unknown}; there are: {', '.join(names)}." if unknown else ""
-        return f"Nothing matches {self.view.filter}; Esc clears the filter.{told}"
+        note = f" No column is called {unknown}; there are: {', '.join(names)}." if unknown else ""
+        return f"Nothing matches {self.view.filter}; Esc clears the filter.{note}"
 
     def _style(self, part: str) -> Style:
         return self.get_component_rich_style(f"record-table--{part}")

@@ -23,7 +23,7 @@ class Term:
 def parse(line: str, fields: Sequence[str] = ()) -> tuple[Term, ...]:
     """Parse a filter line. `fields` are the valid names before a colon."""
     terms = []
-    for word in _words(line):
+    for word in _terms(line):
         inverse = word.startswith("!") and len(word) > 1
         word = word[1:] if inverse else word
         name, colon, value = word.partition(":")
@@ -36,7 +36,7 @@ def parse(line: str, fields: Sequence[str] = ()) -> tuple[Term, ...]:
 
 def unknown_field(line: str, fields: Sequence[str]) -> str:
     """Return the first unknown field name of a filter line, except in URLs; empty if there is none."""
-    for word in _words(line):
+    for word in _terms(line):
         name, _, value = word.removeprefix("!").partition(":")
         if value and name.isalpha() and name.casefold() not in fields and not value.startswith("/"):
             return name
@@ -59,19 +59,19 @@ def _implies(term: Term, former: Term) -> bool:
     return not (term.inverse or former.inverse) and term.field == former.field and former.value in term.value
 
 
-def _words(line: str) -> list[str]:
+def _terms(line: str) -> list[str]:
     """Split at blanks outside double quotes. An unclosed quote, as during typing, extends to the end."""
-    words, word, quoted = [], "", False
+    terms, word, quoted = [], "", False
     for character in line:
         if character == '"':
             quoted = not quoted
         elif character.isspace() and not quoted:
             if word:
-                words.append(word)
+                terms.append(word)
             word = ""
         else:
             word += character
-    return [*words, word] if word else words
+    return [*terms, word] if word else terms
 
 
 UNKNOWN_SAMPLE = 200
@@ -89,7 +89,7 @@ class RecordView:
         self.marks: set[str] = set()
         self._records: Sequence[Record] = ()
         self._searchable: list[str | None] = []
-        self._shown: Sequence[int] = range(0)
+        self._visible: Sequence[int] = range(0)
         self._accepted: Sequence[int] = range(0)  # the records that match the filter, in the order of the service
         self._prepared = 0  # number of records with a prepared filter text
         self._positions: dict[str, int] | None = None
@@ -98,10 +98,10 @@ class RecordView:
         self._terms: tuple[Term, ...] = ()
 
     def __len__(self) -> int:
-        return len(self._shown)
+        return len(self._visible)
 
     def __getitem__(self, position: int) -> Record:
-        return self._records[self._shown[position]]
+        return self._records[self._visible[position]]
 
     @property
     def total(self) -> int:
@@ -131,7 +131,7 @@ class RecordView:
         """Return the position of a record; None if it is not shown."""
         if self._positions is None:
             key = self.kind.id_key
-            self._positions = {str(self._records[index][key]): position for position, index in enumerate(self._shown)}
+            self._positions = {str(self._records[index][key]): position for position, index in enumerate(self._visible)}
         return self._positions.get(record_id)
 
     def is_unknown(self, column: Column) -> bool:
@@ -176,9 +176,9 @@ class RecordView:
     def marked(self) -> list[Record]:
         """Return the marked records in the displayed order, then those hidden by the filter."""
         key = self.kind.id_key
-        shown = [self[position] for position in range(len(self)) if self.id_at(position) in self.marks]
-        seen = {str(record[key]) for record in shown}
-        return shown + [record for record in self._records if str(record[key]) in self.marks - seen]
+        visible = [self[position] for position in range(len(self)) if self.id_at(position) in self.marks]
+        seen = {str(record[key]) for record in visible}
+        return visible + [record for record in self._records if str(record[key]) in self.marks - seen]
 
     def _arrange(self, among: Sequence[int] | None = None) -> None:
         """Filter and sort. `among` limits the candidates, if known."""
@@ -189,7 +189,7 @@ class RecordView:
         self._accepted = indexes
         if self.sort_column is not None:
             indexes = self._sorted(indexes, self.sort_column.sort_value)
-        self._shown = indexes
+        self._visible = indexes
 
     def _sorted(self, indexes: Sequence[int], value: Callable[[Record], Any]) -> list[int]:
         """Sort by value. Unknown values are last in both directions; equal ones are in the order of the service."""
@@ -221,11 +221,11 @@ def _fields(kind: Kind, columns: Sequence[Column]) -> dict[str, tuple[Column, ..
 
     A name finds the text of the column and the kind's filter field for it (the e-mail of a person shown by name).
     """
-    found: dict[str, tuple[Column, ...]] = {}
+    matches: dict[str, tuple[Column, ...]] = {}
     for column in columns:
         same = [(name, own) for name, own in kind.filter_fields.items() if own.key == column.key]
         looked = tuple(dict.fromkeys((column, *(own for _, own in same))))
         for name in ("-".join(column.title.casefold().split()), *(name for name, _ in same)):
             if name:
-                found[name] = looked
-    return found | {name: (own,) for name, own in kind.filter_fields.items() if name not in found}
+                matches[name] = looked
+    return matches | {name: (own,) for name, own in kind.filter_fields.items() if name not in matches}

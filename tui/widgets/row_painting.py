@@ -23,44 +23,44 @@ def fitted(view: RecordView, space: int) -> list[tuple[Column, int]]:
     """Return columns and widths for a line: the widest are cut first, then the last ones are removed."""
     if space <= 0:
         return []
-    wanted = _wanted(view)
+    widths = _natural_widths(view)
     # Limit a very long name, unless it is useless when cut.
-    if not wanted[0][0].whole:
-        wanted[0][1] = min(wanted[0][1], max(LONGEST_FIRST, space * 2 // 5))
-    while wanted and sum(min(cells, NARROWEST) + GAP for _, cells in wanted) - GAP > space:
-        wanted.pop()
+    if not widths[0][0].whole:
+        widths[0][1] = min(widths[0][1], max(LONGEST_FIRST, space * 2 // 5))
+    while widths and sum(min(cells, NARROWEST) + GAP for _, cells in widths) - GAP > space:
+        widths.pop()
     # A `wide` column is shown only if all others have their full width.
-    while len(wanted) > 1 and wanted[-1][0].wide and sum(cells + GAP for _, cells in wanted) - GAP > space:
-        wanted.pop()
-    while (over := sum(cells + GAP for _, cells in wanted) - GAP - space) > 0:
+    while len(widths) > 1 and widths[-1][0].wide and sum(cells + GAP for _, cells in widths) - GAP > space:
+        widths.pop()
+    while (over := sum(cells + GAP for _, cells in widths) - GAP - space) > 0:
         # A cut time or id is useless: cut other columns first.
-        giving = [pair for pair in wanted[1:] if not pair[0].whole and pair[1] > READABLE]
-        giving = giving or [pair for pair in wanted[1:] if pair[0].yields and pair[1] > NARROWEST]
+        giving = [pair for pair in widths[1:] if not pair[0].whole and pair[1] > READABLE]
+        giving = giving or [pair for pair in widths[1:] if pair[0].yields and pair[1] > NARROWEST]
         # The first column identifies the record: it is cut only if no other can be.
-        if not giving and len(wanted) > FEWEST:
-            wanted.pop()
+        if not giving and len(widths) > FEWEST:
+            widths.pop()
             continue
-        widest = max(giving or wanted[1:], key=lambda pair: pair[1], default=wanted[0])
+        widest = max(giving or widths[1:], key=lambda pair: pair[1], default=widths[0])
         # A first column that is useless when cut (the name of an operation) is cut only if all others are at the
         # minimum.
-        kept = wanted[0][0].whole and widest is not wanted[0] and widest[1] > NARROWEST
-        if not giving and not kept and wanted[0][1] > NARROWEST:
-            widest = wanted[0]
+        keeps_first = widths[0][0].whole and widest is not widths[0] and widest[1] > NARROWEST
+        if not giving and not keeps_first and widths[0][1] > NARROWEST:
+            widest = widths[0]
         widest[1] = max(NARROWEST, widest[1] - min(over, max(1, widest[1] // 8)))
-    return [(column, cells) for column, cells in wanted]
+    return [(column, cells) for column, cells in widths]
 
 
-def _wanted(view: RecordView) -> list[list[Any]]:
+def _natural_widths(view: RecordView) -> list[list[Any]]:
     """Return the columns with their preferred widths, from a sample of the records."""
     sample = range(min(len(view), SAMPLE))
-    wanted: list[list[Any]] = []
+    widths: list[list[Any]] = []
     for index, column in enumerate(view.columns):
         # Omit empty columns, except the first one, which names the record, and the sort column.
         if index and column is not view.sort_column and view.is_unknown(column):
             continue
         texts = (width(safe(column.text(view[position]))) for position in sample)
-        wanted.append([column, max(width(column.title) + 2, *texts) if len(sample) else width(column.title) + 2])
-    return wanted
+        widths.append([column, max(width(column.title) + 2, *texts) if len(sample) else width(column.title) + 2])
+    return widths
 
 
 Tone = str | None
@@ -92,32 +92,32 @@ class Brush(NamedTuple):
             segments += [Segment(_aligned(column.title + arrow, cells, column.align), style), Segment(" " * GAP, style)]
         return Strip(segments).adjust_cell_length(self.cells, style)
 
-    def row(self, record: Record, base: Style, words: Sequence[str], *, marked: bool) -> Strip:
-        """Return the line of a record. The first occurrence of each of `words` is highlighted."""
+    def row(self, record: Record, base: Style, terms: Sequence[str], *, marked: bool) -> Strip:
+        """Return the line of a record. The first occurrence of each of `terms` is highlighted."""
         segments = [Segment("● " if marked else " " * GUTTER, base + _foreground(self.style("mark")))]
         for column, cells in self.columns:
             tone = self.tones[column.key](record) if column.key in self.tones else None
             text = _aligned(safe(column.text(record)), cells, column.align)
             for part, name in _parts(text, tone):
                 style = base if name is None else base + _foreground(self.style(name))
-                segments += self._cell(part, style, words)
+                segments += self._cell(part, style, terms)
             segments.append(Segment(" " * GAP, base))
         return Strip(segments).adjust_cell_length(self.cells, base)
 
-    def words(self, text: str, base: Style) -> Strip:
+    def message(self, text: str, base: Style) -> Strip:
         """Return the line of an empty list."""
-        told = Segment(" " * GUTTER + cut(safe(text), self.cells - GUTTER), self.style("empty"))
-        return Strip([told]).adjust_cell_length(self.cells, base)
+        message = Segment(" " * GUTTER + cut(safe(text), self.cells - GUTTER), self.style("empty"))
+        return Strip([message]).adjust_cell_length(self.cells, base)
 
-    def _cell(self, text: str, style: Style, words: Sequence[str]) -> list[Segment]:
+    def _cell(self, text: str, style: Style, terms: Sequence[str]) -> list[Segment]:
         folded = text.casefold()
         # Casefolding may change the length (ß). Positions then differ, and no word is highlighted.
-        if not words or len(folded) != len(text):
+        if not terms or len(folded) != len(text):
             return [Segment(text, style)]
-        found = sorted({(folded.find(word), len(word)) for word in words if word in folded})
+        matches = sorted({(folded.find(word), len(word)) for word in terms if word in folded})
         segments, done = [], 0
         match = _foreground(self.style("match"))
-        for start, length in found:
+        for start, length in matches:
             if start < done:
                 continue
             segments += [Segment(text[done:start], style), Segment(text[start : start + length], style + match)]

@@ -108,7 +108,7 @@ async def do_narrow(editor: Editor) -> None:
         return
     editor.pane.put(proved[int(chosen)][0].text)
     undo = "ctrl+z"
-    editor.toast(f"{proved[int(chosen)][0].title}: done; {keymap.shown(undo)} in the text takes it back")
+    editor.toast(f"{proved[int(chosen)][0].title}: done; {keymap.key_text(undo)} in the text takes it back")
 
 
 MOST_RULES = 20
@@ -221,7 +221,7 @@ def do_help(editor: Editor) -> None:
     sheet = [
         Line(
             "Policy editor",
-            " ".join(map(keymap.shown, editor.keys.of(action.id))),
+            " ".join(map(keymap.key_text, editor.keys.of(action.id))),
             action.title,
             action.disabled_reason(context) or action.help,
         )

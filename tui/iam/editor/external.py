@@ -13,7 +13,7 @@ from typing import NamedTuple
 from textual.app import App, SuspendNotSupported
 
 from client.text import cut, safe
-from tui.terminal.shutdown import Ending
+from tui.terminal.shutdown import ShutdownWatcher
 
 FALLBACKS = ("nano", "vi")
 TAKES_LINE = frozenset({"vi", "vim", "nvim", "view", "nano", "emacs", "emacsclient", "micro", "kak", "joe", "ed"})
@@ -55,7 +55,7 @@ def edit(app: App[None], environ: Mapping[str, str], text: str, line: int) -> Ou
         at = [f"+{line}"] if name in TAKES_LINE else []
         try:
             with app.suspend():
-                code = _run([*words, *at, str(file)], getattr(app, "ending", None))
+                code = _run([*words, *at, str(file)], getattr(app, "shutdown", None))
         except SuspendNotSupported:
             return Outcome(None, "This terminal cannot be handed to another program")
         except OSError as error:
@@ -75,7 +75,7 @@ def edit(app: App[None], environ: Mapping[str, str], text: str, line: int) -> Ou
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _run(words: list[str], ending: Ending | None) -> int:
+def _run(words: list[str], shutdown: ShutdownWatcher | None) -> int:
     """Run the editor in the foreground and return its exit code.
 
     Ctrl+C is for the editor: this process ignores it through a handler, which a child does not inherit. This process
@@ -84,10 +84,10 @@ def _run(words: list[str], ending: Ending | None) -> int:
     before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
         editor = subprocess.Popen(words)  # noqa: S603  (the user's choice of editor)
-        if ending is not None:
-            ending.editor = editor
+        if shutdown is not None:
+            shutdown.editor = editor
         return editor.wait()
     finally:
-        if ending is not None:
-            ending.editor = None
+        if shutdown is not None:
+            shutdown.editor = None
         signal.signal(signal.SIGINT, before)

@@ -34,7 +34,7 @@ from tui.iam.editor.verdict import Verdict
 from tui.shell import keymap
 from tui.shell.action import ActionContext
 from tui.shell.footer import Footer, Key, TooSmall
-from tui.shell.header import Header, facts
+from tui.shell.header import Header, header_state
 from tui.state.notices import Severity
 from tui.state.workspace import Workspace
 from tui.terminal.textual_patches import IgnoresOldSizes
@@ -202,7 +202,7 @@ class PolicyEditor(IgnoresOldSizes, Screen[Saved | None]):
     # Display
 
     def show_facts(self) -> None:
-        self.query_one(Header).show(facts(self.workspace, looks_again=False)._replace(note=""))
+        self.query_one(Header).show(header_state(self.workspace, looks_again=False)._replace(note=""))
         elsewhere = self.tenant_id != self.workspace.tenant_id  # another shell may have switched the tenant
         tenant = self.workspace.name_of(self.tenant_id) if elsewhere else ""
         said = self.state or self.offering.note
@@ -221,7 +221,7 @@ class PolicyEditor(IgnoresOldSizes, Screen[Saved | None]):
             keys = [key for key in self.keys.of(action.id) if not (typing and keymap.typed(key))]
             if action.footer_label and keys:
                 letter = next((key for key in keys if keymap.typed(key)), keys[0])
-                label = keymap.shown(letter)
+                label = keymap.key_text(letter)
                 enabled = not action.disabled_reason(context)
                 entries.append(Key(action.id, label, action.footer_label, enabled, always=action.id in ALWAYS))
         self.query_one(Footer).show(entries)
@@ -425,7 +425,7 @@ class PolicyEditor(IgnoresOldSizes, Screen[Saved | None]):
         It never closes the editor, so that an extra key press does not lose work.
         """
         if self.focused is self.panel:
-            keys = " or ".join(map(keymap.shown, self.keys.of("editor.close")))
+            keys = " or ".join(map(keymap.key_text, self.keys.of("editor.close")))
             self.toast(f"{keys} closes the editor" if keys else "The palette closes the editor: Leave")
         elif self.focused is None:
             self.go(self.panel_name)
