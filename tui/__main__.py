@@ -83,13 +83,8 @@ def _run(arguments: Sequence[str] | None) -> int:
         interruption.install()
 
         # Register `frost web` here: it belongs to this package.
-<<<<<<< HEAD
         root.lazy["web"] = Lazy("tui.web.command:web", "Open the screens in a browser on this machine.")
-        code = commands(given)
-=======
-        root.lazy["web"] = Lazy("tui.web.command:web", "The screens, in a browser on this machine.", ours=True)
         code = commands(words)
->>>>>>> shell
         gc.freeze()
         return code
     # Textual paints on standard error.

@@ -26,13 +26,8 @@ async def revoke(screen: RemoteListScreen, chosen: Sequence[Record]) -> None:
         return
 
     async def change(key: Record) -> None:
-<<<<<<< HEAD
         made = await screen.workspace.change(key_calls.revoke(screen.tenant_of(key), str(key["id"])))
-        screen.workspace.collections.put(screen.ROWS, "", made.record.wire())
-=======
-        made = await screen.workspace.ask(lambda client: client.keys.revoke(screen.tenant_of(key), str(key["id"])))
         screen.workspace.collections.put(screen.LIST_NAME, "", made.record.wire())
->>>>>>> shell
 
     await _done(screen, keys, change, "Revoked", "revoking an API key")
 
@@ -44,13 +39,8 @@ async def delete(screen: RemoteListScreen, chosen: Sequence[Record]) -> None:
         return
 
     async def change(key: Record) -> None:
-<<<<<<< HEAD
         await screen.workspace.ask(key_calls.delete(screen.tenant_of(key), str(key["id"])))
-        screen.workspace.collections.remove(screen.ROWS, "", str(key["id"]))
-=======
-        await screen.workspace.ask(lambda client: client.keys.delete(screen.tenant_of(key), str(key["id"])))
         screen.workspace.collections.remove(screen.LIST_NAME, "", str(key["id"]))
->>>>>>> shell
 
     await _done(screen, keys, change, "Deleted", "deleting an API key")
 

@@ -20,12 +20,9 @@ from tui.widgets.dialog import Dialog, hint
 if TYPE_CHECKING:
     from client.auth.device_code import DeviceCode as Code
 
-<<<<<<< HEAD
-=======
 QR_FRAME = 7, 30
 """Lines and cells that the dialog needs besides the QR code."""
 
->>>>>>> shell
 
 class DeviceCode(Dialog[bool | None]):
     """Shows a device code. The caller dismisses it with True after the sign-in; Esc returns None and cancels."""
@@ -65,13 +62,6 @@ class DeviceCode(Dialog[bool | None]):
         yield Horizontal(words, qr, classes="device--row")
         yield hint("Esc cancel")
 
-<<<<<<< HEAD
-    def _qr(self) -> Static:
-        picture = qr_text(self.complete_address)
-        qr = Static(picture, classes="device--qr", markup=False)
-        qr.display = picture.count("\n") + 8 <= self.app.size.height
-        return qr
-=======
     def _has_room_for_qr(self) -> bool:
         rows = self.qr.split("\n")
         lines, cells = QR_FRAME
@@ -79,7 +69,6 @@ class DeviceCode(Dialog[bool | None]):
 
     def on_resize(self) -> None:
         self.query_one(".device--qr").display = self._has_room_for_qr()
->>>>>>> shell
 
     def say(self, words: str) -> None:
         self.query_one(".device--words > .dialog--hint", Static).update(Content(safe(words)))

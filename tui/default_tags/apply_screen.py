@@ -35,15 +35,9 @@ class Apply(ChildListScreen):
     TITLE = "Apply"
     KIND = APPLY
     PRIMARY = "apply.untouched"
-<<<<<<< HEAD
-    ROWS = "operation"
-    PERSON = False
-    NOTHING = "The platform sent no counts."
-=======
     LIST_NAME = "operation"
     REQUIRES_USER = False
-    EMPTY_TEXT = "The platform told no counts."
->>>>>>> shell
+    EMPTY_TEXT = "The platform sent no counts."
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("apply")]
 
     _ticking: Timer | None = None

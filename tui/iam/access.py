@@ -164,13 +164,8 @@ class Who(ChildListScreen):
     TITLE = "Who may"
     KIND = WHO._replace(id_key="key")
     PRIMARY = "who.access"
-<<<<<<< HEAD
-    ROWS = "who"
-    NOTHING = "No principal may do this."
-=======
     LIST_NAME = "who"
-    EMPTY_TEXT = "Nobody may do this."
->>>>>>> shell
+    EMPTY_TEXT = "No principal may do this."
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("who")]
 
     def title_for(self, name: str) -> str:

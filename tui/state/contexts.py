@@ -12,29 +12,18 @@ from client.text import safe
 
 if TYPE_CHECKING:
     from client.connection import Connection
-<<<<<<< HEAD
     from client.transport.async_client import AsyncClient
-
-
-def open_client(connection: "Connection") -> "AsyncClient":
-=======
     from client.transport.exchange import OnReply
 
 
-def open_client(connection: "Connection", on_reply: "OnReply | None" = None) -> "Client":
->>>>>>> shell
+def open_client(connection: "Connection", on_reply: "OnReply | None" = None) -> "AsyncClient":
     """Return the asynchronous client. Its imports take longer than a frame."""
     from client.transport.async_client import AsyncClient
 
     # Start a stopped platform now, for the user who opens the client, but not later, after another stop.
     want_platform(connection)
-<<<<<<< HEAD
     connection.respects_stop = True
-    return AsyncClient(connection)
-=======
-    connection.leaves_stopped = True
-    return Client(connection, on_reply=on_reply)
->>>>>>> shell
+    return AsyncClient(connection, on_reply=on_reply)
 
 
 def want_platform(connection: "Connection") -> None:

@@ -9,7 +9,7 @@ from client.errors import usage
 from client.paths import home, make_private
 
 if TYPE_CHECKING:
-    from client.transport.exchange import Exchanged
+    from client.transport.exchange import RequestLogEntry
 
 
 def debug_log_path(environ: Mapping[str, str]) -> str:
@@ -34,7 +34,7 @@ class DebugLog:
         except OSError as error:
             raise usage(f"cannot write {path}: {error.strerror}", "start frost without --debug") from error
 
-    def write(self, exchange: "Exchanged") -> None:
+    def write(self, exchange: "RequestLogEntry") -> None:
         """Log an exchange. Its line contains no secrets."""
         time = datetime.now(UTC).isoformat(timespec="milliseconds")
         self._file.write(f"{time} {exchange.line()}\n")

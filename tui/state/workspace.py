@@ -32,13 +32,10 @@ from tui.state.single_flight import SingleFlight
 
 if TYPE_CHECKING:
     from client.connection import Connection
-<<<<<<< HEAD
     from client.transport.async_client import AsyncClient
     from client.transport.call import Call, Change, Versioned
     from client.transport.events import Listening, Signal
-=======
     from client.transport.exchange import OnReply
->>>>>>> shell
 
 T = TypeVar("T")
 
@@ -81,12 +78,8 @@ class Workspace:
         self._spawn, self._changed, self._notice = spawn, changed, notice
         self._tenant_flag = tenant_flag
         self._read_only_flag = read_only
-<<<<<<< HEAD
-        self._following = Following(self, spawn, self._signalled, self._follow_failed)
-=======
         self._on_reply = on_reply
-        self._following = Following(self.client, spawn, self._signalled, self._follow_failed)
->>>>>>> shell
+        self._following = Following(self, spawn, self._signalled, self._follow_failed)
         self._loading = SingleFlight(spawn, "load", self.load)
         self.collections = Collections(self, self._require_session, spawn, self._list_changed)
         """The lists: groups, policies and others."""

@@ -98,13 +98,8 @@ class Confirm(Dialog[bool]):
         return self.query_one("#no" if self.has_class("-destructive") else "#yes", Button)
 
     @property
-<<<<<<< HEAD
-    def _asked(self) -> str:
-        return f"Type {safe(self.typed or '')} to continue"
-=======
     def _instruction(self) -> str:
-        return f"Type {safe(self.typed or '')} to go on"
->>>>>>> shell
+        return f"Type {safe(self.typed or '')} to continue"
 
     @on(Input.Changed)
     def _typed(self, event: Input.Changed) -> None:
