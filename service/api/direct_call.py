@@ -7,10 +7,12 @@ these routes too, and serves those with other parameters.
 
 import inspect
 from collections.abc import Callable, Coroutine, Set
+from functools import partial
 from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 from fastapi import params
-from pydantic import BaseModel
+from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -69,12 +71,30 @@ def _provider(parameter: inspect.Parameter, path_parameters: Set[str]) -> Provid
             return lambda request: request.path_params[name]
     elif isinstance(base, type) and issubclass(base, BaseModel) and not metadata and _is_required(parameter):
         return lambda request: request.scope[BODY]
-    elif base == (str | None) and parameter.default is None and len(metadata) == 1 and _is_plain(metadata[0]):
-        if isinstance(metadata[0], params.Query) and metadata[0].alias is None:
+    elif base == (str | None) and parameter.default is None and len(metadata) == 1:
+        if isinstance(metadata[0], params.Query) and metadata[0].alias is None and _is_plain(metadata[0]):
             return lambda request: request.query_params.get(name)
         if isinstance(metadata[0], params.Header) and (header := metadata[0].alias) is not None:
-            return lambda request: request.headers.get(header)
+            if _is_plain(metadata[0]):
+                return lambda request: request.headers.get(header)
+            return partial(_constrained_header, header, TypeAdapter(annotation, config=ConfigDict(defer_build=True)))
     raise UnsupportedParameterError(name)
+
+
+def _constrained_header(name: str, adapter: TypeAdapter[str | None], request: Request) -> str | None:
+    """Return the value of an optional header.
+
+    Raises:
+        RequestValidationError: the value violates a constraint.
+    """
+    value = request.headers.get(name)
+    if value is None:
+        return None
+    try:
+        return adapter.validate_python(value)
+    except ValidationError as error:
+        errors = error.errors(include_url=False)
+        raise RequestValidationError([{**each, "loc": ("header", name, *each["loc"])} for each in errors]) from None
 
 
 def _is_required(parameter: inspect.Parameter) -> bool:

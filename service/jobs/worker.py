@@ -16,6 +16,7 @@ from uuid import uuid4
 from fastapi import Depends
 from starlette.requests import Request
 
+from service.api.direct_call import immediate
 from service.clock import Clock
 from service.db.engine import Database
 from service.db.errors import is_unreachable
@@ -247,6 +248,7 @@ class Worker:
             return queries.kind_of(connection, run_id)
 
 
+@immediate
 async def get_worker(request: Request) -> Worker:
     worker: Worker = request.app.state.worker
     return worker

@@ -68,6 +68,23 @@ def test_arguments_are_those_of_fastapi(path: str, headers: dict[str, str]) -> N
     assert both[0][0] == both[1][0].replace("/by/us/", "/by/fastapi/")
 
 
+@pytest.mark.parametrize("headers", [{}, {"Once-Key": "abc"}, {"Once-Key": "ABC"}, {"once-key": ""}])
+def test_a_constrained_header_is_validated_as_by_fastapi(headers: dict[str, str]) -> None:
+    def once(key: Annotated[str | None, Header(alias="Once-Key", pattern="^[a-z]+$")] = None) -> JSONResponse:
+        return JSONResponse(key)
+
+    app, call = FastAPI(), DirectCall(once, frozenset())
+    app.get("/fastapi")(once)
+
+    @app.get("/direct")
+    def direct(request: Request) -> Response:
+        return call(request)
+
+    both = [TestClient(app).get(path, headers=headers) for path in ("/fastapi", "/direct")]
+    assert both[0].status_code == both[1].status_code == (200 if set(headers.values()) <= {"abc"} else 422)
+    assert both[0].json() == both[1].json()
+
+
 def test_a_body_is_the_validated_one() -> None:
     def create(body: Pet) -> Response:
         return JSONResponse(body.name)

@@ -2,6 +2,9 @@
 
 `service/db/revisions.py` describes the locks. Revisions of tenants are not locked, because no change depends on them.
 
+The previous release locks rows before its triggers take these locks. While its replicas serve, PostgreSQL may end one
+of two changes that wait for each other, and the client repeats it.
+
 The functions may exist: a restore drops the tables of an earlier database, but not its functions.
 """
 
