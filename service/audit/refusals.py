@@ -63,10 +63,13 @@ class _Count:
 class RefusalLog:
     """Thread-safe."""
 
-    def __init__(self, database: Database, clock: Clock, belongs_to: BelongsTo) -> None:
+    def __init__(
+        self, database: Database, clock: Clock, belongs_to: BelongsTo, *, max_counted: int = MAX_COUNTED
+    ) -> None:
         self._database = database
         self._clock = clock
         self._belongs_to = belongs_to
+        self._max_counted = max_counted
         self._lock = threading.Lock()
         self._counts: dict[_Key, _Count] = {}
         self._closed = False
@@ -80,7 +83,7 @@ class RefusalLog:
                 count.principal = principal
                 count.refusals += 1
                 return
-            if not self._closed and len(self._counts) < MAX_COUNTED:
+            if not self._closed and len(self._counts) < self._max_counted:
                 self._counts[key] = _Count(key, principal)
         owner, missing = None, 0
         try:

@@ -26,7 +26,6 @@ from service.db.tables import audit_checkpoints, audit_log
 
 MAX_ENTRIES = 2_000
 MAX_BYTES = 8 * 1024 * 1024
-"""A segment ends after the entry that exceeds this size."""
 
 
 class SegmentRefused(Exception):
@@ -65,12 +64,21 @@ class Proof:
         return keyed(key, {"segment": asdict(self)})
 
 
-def export_segment(connection: Connection, key: bytes, *, after: int, before: datetime) -> tuple[Proof, str] | None:
+def export_segment(
+    connection: Connection,
+    key: bytes,
+    *,
+    after: int,
+    before: datetime,
+    max_entries: int = MAX_ENTRIES,
+    max_bytes: int = MAX_BYTES,
+) -> tuple[Proof, str] | None:
     """Export the next entries, up to the first that was not written before an instant.
 
     Args:
         connection: a snapshot (`Database.read`).
         after: the number of the last entry that is exported already; 0 for none.
+        max_bytes: a segment ends after the entry that exceeds this size.
 
     Returns:
         The proof, and the lines; None if there is no such entry.
@@ -97,7 +105,7 @@ def export_segment(connection: Connection, key: bytes, *, after: int, before: da
         first = first or entry
         lines.append(json.dumps(_document(entry), separators=(",", ":"), allow_nan=False) + "\n")
         size += len(lines[-1])
-        if len(lines) == MAX_ENTRIES or size > MAX_BYTES:
+        if len(lines) == max_entries or size > max_bytes:
             break
     if first is None or walk.last is None:
         return None

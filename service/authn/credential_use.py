@@ -47,10 +47,10 @@ def is_use_due(last_used_at: datetime | None, at: datetime) -> bool:
 class CredentialUse:
     """Gathers the latest uses of credentials. Thread-safe, because it changes each dictionary in one step."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_recorded: int = MAX_RECORDED) -> None:
         self._pending: dict[Credential, datetime] = {}
         self._recorded: dict[Credential, datetime] = {}
-        self._max_recorded = MAX_RECORDED
+        self._max_recorded = self._min_recorded = max_recorded
 
     def record(self, principal: Principal, at: datetime) -> None:
         """Note the use of an API key or a session, unless that was done within the minute. Does not wait."""
@@ -79,7 +79,7 @@ class CredentialUse:
             for credential, recorded in self._recorded.copy().items()
             if not is_use_due(recorded, at)
         }
-        self._max_recorded = max(MAX_RECORDED, 2 * len(self._recorded))
+        self._max_recorded = max(self._min_recorded, 2 * len(self._recorded))
 
     def write(self, connection: Connection, batch: Mapping[Credential, datetime]) -> None:
         """Write uses. Credentials that were removed meanwhile are ignored, and locked ones are written later."""

@@ -7,7 +7,7 @@ reason. If the provider is unavailable, cached keys remain valid for an hour.
 import logging
 import threading
 import time
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -50,7 +50,13 @@ class ExternalIssuer:
     starts_sessions = True
 
     def __init__(
-        self, url: str, *, client_id: str = CLIENT_ID, audience: str = AUDIENCE, assumed_claims: Set[str] = frozenset()
+        self,
+        url: str,
+        *,
+        client_id: str = CLIENT_ID,
+        audience: str = AUDIENCE,
+        assumed_claims: Set[str] = frozenset(),
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         require_safe_url(url)
         self.issuer = url
@@ -58,6 +64,7 @@ class ExternalIssuer:
         self.client_id = client_id
         self.audience = audience
         self.assumed_claims = assumed_claims
+        self._clock = clock
         self._lock = threading.Lock()
         self._waiting = threading.Semaphore(MAX_WAITING)
         self._keys: Mapping[str, Key] = {}
@@ -99,7 +106,7 @@ class ExternalIssuer:
             self._waiting.release()
 
     def _refresh_due(self, kid: str) -> bool:
-        now = time.monotonic()
+        now = self._clock()
         if not self._keys or now - self._fetched_at > KEYS_MAX_AGE_SECONDS:
             # Failed fetches are limited too.
             return now - self._attempted_at > MIN_FETCH_INTERVAL_SECONDS
@@ -109,13 +116,13 @@ class ExternalIssuer:
         is_unknown_key = bool(self._keys) and kid not in self._keys
         try:
             self._keys = self._fetch()
-            self._fetched_at = time.monotonic()
+            self._fetched_at = self._clock()
         except (OSError, ValueError) as error:
             logger.warning("the keys of %s cannot be fetched: %s", self.issuer, error)
-            if time.monotonic() - self._fetched_at > MAX_STALE_SECONDS:
+            if self._clock() - self._fetched_at > MAX_STALE_SECONDS:
                 self._keys = {}
         # After the fetch: requests that arrived during it wait for its result.
-        self._attempted_at = time.monotonic()
+        self._attempted_at = self._clock()
         if is_unknown_key:
             self._unknown_key_at = self._attempted_at
 

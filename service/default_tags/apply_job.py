@@ -29,7 +29,7 @@ from service.default_tags.apply_result import Tally
 from service.default_tags.outcome import examined_kinds
 from service.jobs import job as jobs
 from service.jobs import queries
-from service.jobs.job import WORKFLOW_ERROR, Attempts
+from service.jobs.job import MAX_RETRY_SECONDS, WORKFLOW_ERROR, Attempts
 from service.principal import PLATFORM
 from service.principals import grants
 from service.settings import DEFAULT_OPERATION_TRIES
@@ -116,6 +116,7 @@ class ApplyJob:
     least: int = apply_queries.MIN_BATCH
     most: int = apply_queries.MAX_BATCH
     max_tries: int = DEFAULT_OPERATION_TRIES
+    max_retry_seconds: float = MAX_RETRY_SECONDS
 
     async def run(self, run_id: str) -> None:
         """Run to the end from the stored state.
@@ -123,7 +124,8 @@ class ApplyJob:
         Under write contention (SQLite has a single writer) batches shrink, and the run pauses as long as it worked;
         otherwise batches grow.
         """
-        attempts, size, going, ending = Attempts(self.max_tries, self.pace), self.least, True, False
+        attempts = Attempts(self.max_tries, self.pace, self.max_retry_seconds)
+        size, going, ending = self.least, True, False
         step: Callable[[], bool] = partial(self.start, run_id)
         while going:
             waits, began = self.database.lock_waits, time.monotonic()

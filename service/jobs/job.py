@@ -40,13 +40,13 @@ Jobs = Mapping[str, Job]
 """Jobs by operation kind."""
 
 
-def retry_delay(attempts: int, pace: float = 0.0) -> float:
-    """Return the seconds to wait after failed attempts: doubled each time, at most MAX_RETRY_SECONDS.
+def retry_delay(attempts: int, pace: float = 0.0, max_seconds: float = MAX_RETRY_SECONDS) -> float:
+    """Return the seconds to wait after failed attempts: doubled each time, at most `max_seconds`.
 
     Args:
         pace: Seconds between two steps of the job; the first wait is twice as long.
     """
-    return min(MAX_RETRY_SECONDS, max(pace, MIN_RETRY_SECONDS) * 2.0 ** min(attempts, 30))
+    return min(max_seconds, max(pace, MIN_RETRY_SECONDS) * 2.0 ** min(attempts, 30))
 
 
 class Attempts:
@@ -56,9 +56,10 @@ class Attempts:
     could be stored either.
     """
 
-    def __init__(self, max_tries: int, pace: float = 0.0) -> None:
+    def __init__(self, max_tries: int, pace: float = 0.0, max_retry_seconds: float = MAX_RETRY_SECONDS) -> None:
         self.max_tries = max_tries
         self.pace = pace
+        self.max_retry_seconds = max_retry_seconds
         self.reset()
 
     def reset(self) -> None:
@@ -72,7 +73,7 @@ class Attempts:
         return self.failures >= self.max_tries
 
     def delay(self) -> float:
-        return retry_delay(self.waits, self.pace)
+        return retry_delay(self.waits, self.pace, self.max_retry_seconds)
 
 
 def internal_error(row: RowMapping, tries: int, error: Exception) -> str:

@@ -159,13 +159,15 @@ async def stream_events(
     )
 
 
-async def _events(hub: EventHub, stream: Stream, seconds: float) -> AsyncIterator[str]:
+async def _events(
+    hub: EventHub, stream: Stream, seconds: float, keepalive_seconds: float = KEEPALIVE_SECONDS
+) -> AsyncIterator[str]:
     """Yield the text of a stream, and comments that reveal dead connections."""
     loop = asyncio.get_running_loop()
     end = loop.time() + seconds
     try:
         while not stream.ended and (left := end - loop.time()) > 0:
-            text = await stream.next(min(KEEPALIVE_SECONDS, left))
+            text = await stream.next(min(keepalive_seconds, left))
             if text:
                 yield text
             elif text is None:

@@ -38,13 +38,14 @@ class RetentionSweep:
         *,
         interval: float = SWEEP_SECONDS,
         batch_rows: int = BATCH_ROWS,
+        queried_batches: int = QUERIED_BATCHES,
     ) -> None:
         self._database = database
         self._clock = clock
         self._settings = settings
         self._interval = interval
         self._batch_rows = batch_rows
-        self._queried_rows = batch_rows * QUERIED_BATCHES
+        self._queried_rows = batch_rows * queried_batches
         self._batches: Iterator[bool] = iter(())
         self._running = False
 

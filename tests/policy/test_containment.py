@@ -1,76 +1,18 @@
 """Compares the author check with exhaustive enumeration, and tests cases that are easy to get wrong."""
 
-import json
 import random
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from client.policy.catalogue import Catalogue
-from client.policy.containment import Answer, CheckResult, check
-from client.policy.document import parse_document
+from client.policy.containment import Answer, check
 from client.policy.engine import granted_rules
 from client.policy.matching import ANY_TARGET, parse_target
 from client.policy.model import Document, Rule
 from tests.effort import effort
-from tests.policy import enumeration, reference, worlds
-
-CATALOGUE = Catalogue(worlds.CATALOGUE)
-
-
-def pair(chance: random.Random, keys: int) -> tuple[list[Rule], list[Rule]]:
-    """A draft and an author over at most so many constraint keys, often close to each other."""
-    allowed = {"frn:region", "frn:tenant"} if chance.random() < 0.5 else set()
-    allowed |= set(chance.sample(["frn:sourceIp", "frn:currentTime", "frn:principalType", TAG, OTHER], keys))
-
-    def plain(rule: Rule) -> Rule:
-        kept = tuple(one for one in rule.constraints if one.key in allowed)
-        return Rule(**{name: getattr(rule, name) for name in FIELDS} | {"constraints": kept})
-
-    draft = [plain(worlds.rule(chance)) for _ in range(chance.randint(1, 3))]
-    author = [plain(worlds.rule(chance, deny=0.25)) for _ in range(chance.randint(1, 6))]
-    # The draft's own rules among the author's: without them almost every draft would escape.
-    author += [
-        rule if chance.random() < 0.5 else plain(worlds.rule(chance, deny=0))
-        for rule in draft
-        if not rule.denies and chance.random() < 0.7
-    ]
-    chance.shuffle(author)
-    return draft, author
-
-
-FIELDS = ("name", "effect", "operations", "operation_texts", "targets", "target_texts", "constraints")
-TAG, OTHER = "frn:resourceTag/env", "frn:resourceTag/team"
-
-
-def asked(draft: list[Rule], author: list[Rule]) -> CheckResult:
-    return check(
-        Document(tuple(draft)), granted_rules(Document(tuple(author))), tenant="t1", catalogue=worlds.CATALOGUE
-    )
-
-
-def disagreement(seed: int, pairs: int) -> str | None:
-    """The first of some random pairs on which the check and the enumeration differ."""
-    chance = random.Random(seed)
-    for _ in range(pairs):
-        draft, author = pair(chance, chance.choice((0, 0, 1, 1, 2)))
-        escape = enumeration.escapes(draft, author, "t1")
-        found = asked(draft, author)
-        if found.answer is Answer.WITHIN and escape is not None:
-            return f"passed, but {escape} escapes {draft} {author}"
-        if found.answer is Answer.UNDECIDED:
-            return f"undecided: {draft} {author}"
-        if found.answer is Answer.BEYOND and escape is None and not confirmed(found, draft, author):
-            return f"refused without reason: {found} {draft} {author}"
-    return None
-
-
-def confirmed(found: CheckResult, draft: list[Rule], author: list[Rule]) -> bool:
-    """Whether every counterexample is one, in the reference's judgement."""
-    return bool(found.examples) and all(
-        reference.decide(draft, one.request) > 0 >= reference.decide(author, one.request) for one in found.examples
-    )
+from tests.policy import enumeration, worlds
+from tests.policy.comparisons import TAG, allow, asked, confirmed, deny, disagreement, pair, ranges, rules
 
 
 @pytest.mark.slow
@@ -92,23 +34,6 @@ def test_both_answers_are_met_often_enough_to_mean_something() -> None:
 
 
 # Traps
-
-
-def rules(*given: dict[str, Any]) -> list[Rule]:
-    text = json.dumps({"schemaVersion": "1", "rules": [{"targets": ["*"], **rule} for rule in given]})
-    return list(parse_document(text, CATALOGUE).document.rules)
-
-
-def allow(*operations: str, **rest: Any) -> dict[str, Any]:
-    return {"access": "allow", "operations": list(operations), **rest}
-
-
-def deny(*operations: str, **rest: Any) -> dict[str, Any]:
-    return {"access": "deny", "operations": list(operations), **rest}
-
-
-def ranges(*blocks: str) -> dict[str, Any]:
-    return {"constraints": {"ipInRange": {"frn:sourceIp": list(blocks)}}}
 
 
 def answer(draft: list[Rule], author: list[Rule]) -> Answer:

@@ -5,54 +5,20 @@ import random
 import pytest
 
 from client.policy.catalogue import Catalogue
-from client.policy.coverage import CatalogueMasks, Coverage, compute_coverage
+from client.policy.coverage import compute_coverage
 from client.policy.document import parse_document
 from client.policy.effect_diff import classify_changes, conditions_by_target, differing_operations
 from client.policy.engine import granted_rules
 from client.policy.matching import ANY_TARGET, Target, parse_target
 from client.policy.model import AccessRequest, Document, RequestContext, Rule, parse_address
 from tests.policy import reference, worlds
-
-MASKS = CatalogueMasks(worlds.CATALOGUE)
-NONE, CONDITIONAL, EFFECTIVE = "none", "conditional", "effective"
-
-
-def question(operation: str, target: Target, facts: RequestContext) -> AccessRequest:
-    """The request the map speaks of: an open service is the operation's, an open region the known one."""
-    service = operation.partition(":")[0] if target.service == "*" else target.service
-    region = facts.region if target.region == "*" and facts.region else target.region
-    return AccessRequest(operation, str(target._replace(service=service, region=region)), facts)
-
-
-def state(document: Document, asked: AccessRequest) -> str:
-    """One operation by the plain evaluator."""
-    if reference.decide(list(document.rules), asked) > 0:
-        return EFFECTIVE
-    truths = [(rule.effect, reference.rule_truth(rule, asked)) for rule in document.rules]
-    maybe = any(access == "allow" and truth != reference.FALSE for access, truth in truths)
-    shut = ("deny", reference.TRUE) in truths
-    return CONDITIONAL if maybe and not shut else NONE
-
-
-def shown(coverage: Coverage, operation: str) -> str:
-    bit = 1 << worlds.CATALOGUE.index(operation)
-    assert not coverage.effective & coverage.conditional
-    return EFFECTIVE if coverage.effective & bit else CONDITIONAL if coverage.conditional & bit else NONE
+from tests.policy.comparisons import CONDITIONAL, EFFECTIVE, MASKS, NONE, map_difference, question, shown, state
 
 
 @pytest.mark.parametrize("seed", range(10))
 def test_an_operation_is_conditional_exactly_when_what_is_unknown_decides(seed: int) -> None:
-    chance = random.Random(7000 + seed)
-    met = set()
-    for _ in range(150):
-        document, facts = worlds.document(chance), chance.choice((RequestContext(), worlds.facts(chance)))
-        targets = [worlds.target_text(chance, ("a", "ab", "*")) for _ in range(3)] + ["*"]
-        for coverage in compute_coverage(MASKS, granted_rules(document), list(map(parse_target, targets)), facts):
-            for operation in worlds.CATALOGUE:
-                asked = question(operation, coverage.target, facts)
-                expected = state(document, asked)
-                met.add(expected)
-                assert shown(coverage, operation) == expected, (document, asked)
+    met: set[str] = set()
+    assert map_difference(7000 + seed, 150, met) is None
     assert met == {NONE, CONDITIONAL, EFFECTIVE}
 
 

@@ -12,8 +12,7 @@ import pytest
 from client.policy.bitsets import Budget
 from client.policy.conditions import parse_cidr_block
 from client.policy.containment import Answer, check
-from client.policy.coverage import CatalogueMasks, compute_coverage
-from client.policy.engine import Engine, compile_document, granted_rules
+from client.policy.engine import compile_document, granted_rules
 from client.policy.explain import Truth, explain
 from client.policy.glob_classes import class_witnesses
 from client.policy.matching import (
@@ -29,6 +28,7 @@ from client.policy.model import AccessRequest, Constraint, Document, RequestCont
 from client.policy.partial import exists_allowed_target
 from tests.effort import effort
 from tests.policy import enumeration, reference, worlds
+from tests.policy.comparisons import cap_difference, decision_difference
 
 
 def seeds(number: int) -> list[Any]:
@@ -38,18 +38,11 @@ def seeds(number: int) -> list[Any]:
 
 @pytest.mark.parametrize("seed", seeds(20))
 def test_the_engine_decides_as_the_reference_does(seed: int) -> None:
-    chance = random.Random(seed)
-    for _ in range(500):
-        document = worlds.document(chance)
-        engine = compile_document(document)
-        for _ in range(12):
-            question = worlds.question(chance)
-            expected = reference.decide(list(document.rules), question)
-            for _ in ("first touch", "warm"):
-                assert engine.decide(question.operation, question.target, question.context) == expected, (
-                    document,
-                    question,
-                )
+    assert decision_difference(seed, 500, 12) is None
+
+
+def test_a_cap_takes_away_what_the_author_no_longer_holds() -> None:
+    assert cap_difference(5, 300, 10) is None
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -83,25 +76,6 @@ def test_a_malformed_request_is_no_match_and_leaves_the_table_as_it_was() -> Non
     ):
         assert engine.decide(operation, target, RequestContext()) == 0
     assert not engine._table
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_the_coverage_map_holds_exactly_what_is_decided_one_by_one(seed: int) -> None:
-    chance = random.Random(2000 + seed)
-    masks = CatalogueMasks(worlds.CATALOGUE)
-    for _ in range(100):
-        document = worlds.document(chance)
-        engine = compile_document(document)
-        facts = worlds.facts(chance)
-        targets = [worlds.target_text(chance, ("a", "ab", "*")) for _ in range(3)]
-        for coverage in compute_coverage(masks, granted_rules(document), list(map(parse_target, targets)), facts):
-            for operation in worlds.CATALOGUE:
-                asked = parse_target(str(coverage.target))
-                service = operation.partition(":")[0] if asked.service == "*" else asked.service
-                region = facts.region if asked.region == "*" and facts.region else asked.region
-                verdict = engine.decide(operation, str(asked._replace(service=service, region=region)), facts)
-                given = operation in masks.names(coverage.effective)
-                assert given is (verdict > 0), (document, operation, coverage.target, facts)
 
 
 def escapes(draft: list, author: list, questions: list[AccessRequest]) -> list[AccessRequest]:
@@ -143,21 +117,6 @@ def test_a_document_never_outgrows_itself_nor_one_with_an_allow_more_or_a_deny_l
         fewer = [rule for rule in more if not rule.denies or chance.random() < 0.5]
         author = granted_rules(type(draft)(tuple(fewer)))
         assert check(draft, author, tenant="t1", catalogue=worlds.CATALOGUE).answer is Answer.WITHIN
-
-
-def test_a_cap_takes_away_what_the_author_no_longer_holds() -> None:
-    chance = random.Random(5)
-    for _ in range(300):
-        document, author = worlds.document(chance), worlds.document(chance)
-        cap = compile_document(author)
-        engine = Engine(granted_rules(document, cap=cap))
-        for _ in range(10):
-            question = worlds.question(chance)
-            own = reference.decide(list(document.rules), question)
-            held = reference.decide(list(author.rules), question)
-            verdict = engine.decide(question.operation, question.target, question.context)
-            assert (verdict > 0) is (own > 0 and held > 0)
-            assert (verdict < 0) is (own < 0)
 
 
 @pytest.mark.parametrize("seed", seeds(10))

@@ -5,7 +5,6 @@ its fault planted it must not.
 """
 
 import json
-import random
 from collections.abc import Callable
 from dataclasses import replace
 from ipaddress import ip_address, ip_network
@@ -27,15 +26,24 @@ from client.policy import (
 )
 from client.policy.catalogue import Catalogue
 from client.policy.containment import Answer
-from client.policy.coverage import CatalogueMasks, compute_coverage
 from client.policy.document import InvalidDocument, parse_document
-from client.policy.engine import Engine, compile_document, granted_rules
-from client.policy.matching import OperationPattern, parse_target
+from client.policy.engine import Engine, compile_document
+from client.policy.matching import OperationPattern
 from client.policy.model import AccessRequest, Document, RequestContext, Rule
 from tests.policy import reference, worlds
-from tests.policy.test_containment import allow, asked, deny, disagreement, ranges, rules
+from tests.policy.comparisons import (
+    CATALOGUE,
+    allow,
+    asked,
+    cap_difference,
+    decision_difference,
+    deny,
+    disagreement,
+    map_difference,
+    ranges,
+    rules,
+)
 
-CATALOGUE = Catalogue(worlds.CATALOGUE)
 Comparison = Callable[[], object]
 GLOB = matching._cached_glob
 
@@ -53,66 +61,6 @@ def forget() -> None:
 
 
 # Comparisons
-
-
-def decisions() -> object:
-    """The engine against the reference, first touch and warm, with malformed requests in between."""
-    chance = random.Random(11)
-    for _ in range(600):
-        found = worlds.document(chance)
-        compiled = compile_document(found)
-        for _ in range(8):
-            question = worlds.question(chance)
-            head = question.target.partition("/")[0]
-            for malformed in (head, f"{head}/", head.rpartition(":")[0]):
-                if compiled.decide(question.operation, malformed, question.context) != 0:
-                    return malformed
-            for _ in ("first touch", "warm"):
-                if compiled.decide(question.operation, question.target, question.context) != reference.decide(
-                    list(found.rules), question
-                ):
-                    return question
-    return None
-
-
-def capped() -> object:
-    """What a policy gives against what its author holds."""
-    chance = random.Random(12)
-    for _ in range(300):
-        own, author = worlds.document(chance), worlds.document(chance)
-        compiled = Engine(granted_rules(own, cap=compile_document(author)))
-        question = worlds.question(chance)
-        both = reference.decide(list(own.rules), question) > 0 < reference.decide(list(author.rules), question)
-        if (compiled.decide(question.operation, question.target, question.context) > 0) is not both:
-            return question
-    return None
-
-
-def maps() -> object:
-    """The coverage map against one decision after another."""
-    chance = random.Random(13)
-    masks = CatalogueMasks(worlds.CATALOGUE)
-    for _ in range(150):
-        found, known = worlds.document(chance), worlds.facts(chance)
-        target = parse_target(worlds.target_text(chance, ("a", "ab", "*")))
-        mapped = compute_coverage(masks, granted_rules(found), [target], known)[0]
-        given, perhaps = masks.names(mapped.effective), masks.names(mapped.conditional)
-        for operation in worlds.CATALOGUE:
-            service = operation.partition(":")[0] if target.service == "*" else target.service
-            region = known.region if target.region == "*" and known.region else target.region
-            asked_for = AccessRequest(operation, str(target._replace(service=service, region=region)), known)
-            if (operation in given) is not (reference.decide(list(found.rules), asked_for) > 0):
-                return asked_for
-            truths = {(rule.effect, reference.rule_truth(rule, asked_for)) for rule in found.rules}
-            open_yet = ("allow", "true") in truths or ("allow", "unknown") in truths
-            if (operation in perhaps) is not (open_yet and ("deny", "true") not in truths and operation not in given):
-                return asked_for
-    return None
-
-
-def containments() -> object:
-    """The author check against trying everything, and the traps."""
-    return traps() or next((found for seed in range(3) if (found := disagreement(seed, 40))), None)
 
 
 def traps() -> object:
@@ -203,6 +151,23 @@ def readings() -> object:
             continue
         return text
     return None
+
+
+def decisions() -> object:
+    return decision_difference(11, 600, 8)
+
+
+def capped() -> object:
+    return cap_difference(12, 300, 1)
+
+
+def maps() -> object:
+    return map_difference(13, 60)
+
+
+def containments() -> object:
+    """The author check against trying everything, and the traps."""
+    return traps() or next((found for seed in range(3) if (found := disagreement(seed, 40))), None)
 
 
 COMPARISONS: tuple[Comparison, ...] = (decisions, addresses, letters, capped, maps, containments, readings)

@@ -72,7 +72,7 @@ class Tagged:
 
     @property
     def applying(self) -> ApplyJob:
-        return ApplyJob(self.database, FixedClock(NOW), pace=0, least=self.size, most=self.size)
+        return ApplyJob(self.database, FixedClock(NOW), pace=0, least=self.size, most=self.size, max_retry_seconds=0.05)
 
     # What is there
 

@@ -26,7 +26,7 @@ from tests.service.running import MEMBER, VIEWER, WEB_SHOP, Running
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 # Long enough for a request to be let in and to reach the row it has to wait for.
-MEANWHILE_SECONDS = 0.7
+MEANWHILE_SECONDS = 0.3
 
 
 @contextmanager

@@ -16,7 +16,6 @@ from service.db.tables import memberships, operations, resources
 from service.default_tags import apply_queries, undo_log
 from service.default_tags.apply_job import ApplyJob
 from service.default_tags.outcome import examined_kinds
-from service.jobs import job
 from tests.service.tagged import BEFORE, DEFAULTS, NOW, REST, Tagged, every_sort
 
 COUNTS = ("examined", "updated", "unchanged", "skipped", "failed")
@@ -280,7 +279,6 @@ async def test_a_portion_that_fails_unexpectedly_is_tried_again_and_nothing_of_i
             raise OSError("gone")
 
     monkeypatch.setattr(apply_queries, "add_tags", breaks)
-    monkeypatch.setattr(job, "MAX_RETRY_SECONDS", 0.05)
     run_id = tagged.planned()
     await tagged.applying.run(run_id)
     row = tagged.operation(run_id)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import delete, func, select, update
 
-from service.audit import chain, entries, segments
+from service.audit import chain, entries
 from service.audit.digests import key_of
 from service.audit.events import AuditEvent
 from service.audit.head import ChainBroken
@@ -41,11 +41,11 @@ def log(database: Database) -> Database:
     return database
 
 
-def export(database: Database, *, days: int, after: int = 0) -> Proof:
+def export(database: Database, *, days: int, after: int = 0, **limits: int) -> Proof:
     """Export the entries up to a day."""
     with database.read() as connection:
         before = NOW + timedelta(days=days, microseconds=1)
-        exported = export_segment(connection, KEY, after=after, before=before)
+        exported = export_segment(connection, KEY, after=after, before=before, **limits)
     assert exported
     return exported[0]
 
@@ -114,14 +114,12 @@ def test_nothing_is_exported_without_an_older_entry(log: Database) -> None:
         assert export_segment(connection, KEY, after=99, before=LATER) is None
 
 
-def test_a_large_export_has_several_segments(log: Database, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(segments, "MAX_ENTRIES", 4)
-    first = export(log, days=10)
-    second = export(log, days=10, after=4)
+def test_a_large_export_has_several_segments(log: Database) -> None:
+    first = export(log, days=10, max_entries=4)
+    second = export(log, days=10, after=4, max_entries=4)
     assert [(one.first, one.last) for one in (first, second)] == [(1, 4), (5, 8)]
     assert second.previous_hash == first.hash
-    monkeypatch.setattr(segments, "MAX_BYTES", 1)
-    assert export(log, days=10).last == 1
+    assert export(log, days=10, max_bytes=1).last == 1
 
 
 def test_an_altered_log_is_not_exported(log: Database) -> None:
@@ -189,7 +187,7 @@ def test_entries_are_dropped_once(log: Database) -> None:
     assert refusal(log, proof) == "ALREADY_DROPPED"
 
 
-def test_the_oldest_entries_are_dropped_first(log: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_oldest_entries_are_dropped_first(log: Database) -> None:
     assert refusal(log, export(log, days=8, after=4)) == "NOT_OLDEST"
 
 

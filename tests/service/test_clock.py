@@ -20,7 +20,14 @@ OTHER_FORMS = (
     "",
     "tomorrow",
     "2027-01-01",
+    "20270101",
     "20270101T100000Z",
+    "2027-W01-1",
+    "2027-W01-1T10:00:00Z",
+    "2027-01-01 10:00:00Z",
+    "2027-01-01T24:00:00Z",
+    "2027-01-01T10:00Z",
+    "2027-01-01T10:00:00+0200",
     "2027-01-01T10:00:00",
     "2027-01-01T10:00:00,5Z",
     "2027-02-30T10:00:00Z",
@@ -46,6 +53,11 @@ def test_requests_accept_more_digits_than_documents() -> None:
     text = "2027-01-01T10:00:00.0000000009Z"
     assert parse_instant(text) == MORNING
     assert parse_timestamp(text) is None
+
+
+def test_a_fraction_of_a_second_is_never_rounded_up() -> None:
+    read = parse_instant("2027-01-01T00:00:00.9999999Z")
+    assert read == datetime(2027, 1, 1, 0, 0, 0, 999_999, tzinfo=UTC)
 
 
 def test_documents_accept_offset_minutes_above_59() -> None:

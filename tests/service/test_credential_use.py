@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from sqlalchemy import delete, event, insert, select, update
 
-from service.authn import credential_use
 from service.authn.credential_use import CredentialUse
 from service.db import tables
 from service.db.batch_writer import BatchWriter
@@ -159,9 +158,8 @@ def test_uses_that_could_not_be_written_are_written_with_the_next_batch(
     assert stored(credentials) == {"k1": NOW, "k2": NOW, "k3": None, "s": NOW}
 
 
-def test_uses_that_no_longer_count_leave_the_memory(use: CredentialUse, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(credential_use, "MAX_RECORDED", 10)
-    use._max_recorded = 10
+def test_uses_that_no_longer_count_leave_the_memory() -> None:
+    use = CredentialUse(max_recorded=10)
     for number in range(1_000):
         use.record(of_key(str(number)), NOW + timedelta(seconds=number))
         use.drain()

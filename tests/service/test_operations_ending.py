@@ -6,6 +6,7 @@ Each time the run says why, what it changed is kept, and the tenant can start an
 import asyncio
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -16,8 +17,7 @@ from service.db.engine import Database
 from service.db.tables import api_keys, audit_log, memberships, users
 from service.default_tags import apply_job, apply_queries
 from service.default_tags.apply_batch import TagChange
-from service.default_tags.apply_job import ApplyJob
-from service.jobs import job, queries
+from service.jobs import queries
 from service.tenants import provisioning
 from service.tenants.provisioning import ProvisioningJob
 from tests.service.conftest import KINDS, DemoUrl
@@ -118,9 +118,8 @@ async def test_the_tries_are_counted_between_successes_only(tagged: Tagged, monk
         real(*args)
 
     monkeypatch.setattr(apply_queries, "add_tags", breaks_every_other_time)
-    monkeypatch.setattr(job, "MAX_RETRY_SECONDS", 0.01)
     run_id = tagged.planned()
-    await ApplyJob(tagged.database, tagged.applying.clock, pace=0, least=5, most=5, max_tries=2).run(run_id)
+    await replace(tagged.applying, max_tries=2).run(run_id)
     row = tagged.operation(run_id)
     assert (row["status"], calls) == ("completed", 8)
 
@@ -138,8 +137,7 @@ async def test_a_run_that_failed_half_way_keeps_its_counts_and_can_be_undone(
         raise OSError("broken")
 
     monkeypatch.setattr(apply_queries, "add_tags", breaks)
-    monkeypatch.setattr(job, "MAX_RETRY_SECONDS", 0.01)
-    await ApplyJob(tagged.database, tagged.applying.clock, pace=0, least=5, most=5, max_tries=3).run(run_id)
+    await replace(tagged.applying, max_tries=3).run(run_id)
     row = tagged.operation(run_id)
     assert (row["status"], row["error_code"]) == ("failed", "WORKFLOW_ERROR")
     assert "5 resources were changed until then" in row["error"]
@@ -151,9 +149,7 @@ async def test_a_run_that_failed_half_way_keeps_its_counts_and_can_be_undone(
 
 
 @pytest.mark.parametrize("state", ["57014", "40P01", "40001"])
-async def test_a_statement_that_always_fails_in_a_passing_way_is_counted(
-    tagged: Tagged, monkeypatch: pytest.MonkeyPatch, state: str
-) -> None:
+async def test_a_statement_that_always_fails_in_a_passing_way_is_counted(tagged: Tagged, state: str) -> None:
     """A portion that needs more than the statement timeout, or deadlocks each time, was tried for ever."""
     if tagged.database.kind == "sqlite":
         pytest.skip("SQLite has neither statement timeouts nor deadlocks")
@@ -161,10 +157,9 @@ async def test_a_statement_that_always_fails_in_a_passing_way_is_counted(
     with tagged.database.write() as connection:
         for statement in BREAK["postgresql"]:
             connection.execute(text(statement.replace("'it is broken'", f"'it is broken' USING ERRCODE = '{state}'")))
-    monkeypatch.setattr(job, "MAX_RETRY_SECONDS", 0.01)
     run_id = tagged.planned()
     async with asyncio.timeout(60):
-        await ApplyJob(tagged.database, tagged.applying.clock, pace=0, max_tries=3).run(run_id)
+        await replace(tagged.applying, max_tries=3).run(run_id)
     assert tagged.operation(run_id)["error"].startswith("gave up after 3 tries")
 
 
@@ -189,9 +184,8 @@ async def test_the_end_of_a_failed_run_is_tried_again_without_another_portion(
 
     monkeypatch.setattr(apply_queries, "add_tags", breaks)
     monkeypatch.setattr(apply_job, "_end_early", breaks_twice)
-    monkeypatch.setattr(job, "MAX_RETRY_SECONDS", 0.01)
     run_id = tagged.planned()
-    await ApplyJob(tagged.database, tagged.applying.clock, pace=0, max_tries=3).run(run_id)
+    await replace(tagged.applying, max_tries=3).run(run_id)
     row = tagged.operation(run_id)
     assert (row["status"], ends, portions) == ("failed", 3, 3)
     assert row["error"].startswith("gave up after 3 tries")

@@ -8,7 +8,6 @@ import pytest
 from sqlalchemy import Connection, event, select
 
 from client.tables.activity import details_text
-from service.audit import refusals
 from service.audit.digests import key_of
 from service.audit.events import AuditEvent
 from service.audit.refusals import Refusal, RefusalLog
@@ -138,10 +137,8 @@ def test_no_refusal_is_lost_while_the_log_takes_no_entry(database: Database, log
     assert repeated(database) == [3]
 
 
-def test_beyond_the_counted_ones_each_refusal_is_an_entry(
-    database: Database, log: RefusalLog, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(refusals, "MAX_COUNTED", 2)
+def test_beyond_the_counted_ones_each_refusal_is_an_entry(database: Database) -> None:
+    log = RefusalLog(database, FixedClock(NOW), belongs_to, max_counted=2)
     for key_id in ("a", "b", "c", "a", "c"):
         log.record(principal(key_id=key_id), RENAME)
     log.flush()

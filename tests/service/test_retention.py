@@ -35,9 +35,9 @@ DAY = timedelta(days=1)
 SETTINGS = Retention()
 
 
-def run(database: Database, at: datetime = NOW, settings: Retention = SETTINGS, batch_rows: int = 200) -> int:
+def run(database: Database, at: datetime = NOW, settings: Retention = SETTINGS, **limits: int) -> int:
     """Run a whole sweep; return the number of its batches."""
-    retention, batches = RetentionSweep(database, FixedClock(at), settings, batch_rows=batch_rows), 0
+    retention, batches = RetentionSweep(database, FixedClock(at), settings, **({"batch_rows": 200} | limits)), 0
     while retention.remove_batch() != sweep.SWEEP_SECONDS:
         batches += 1
     return batches
@@ -270,10 +270,9 @@ def test_a_batch_is_small_and_followed_by_a_pause(tagged: Tagged) -> None:
     assert retention.remove_batch() == sweep.SWEEP_SECONDS
 
 
-def test_more_rows_than_are_queried_at_once_are_removed(tagged: Tagged, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sweep, "QUERIED_BATCHES", 2)
+def test_more_rows_than_are_queried_at_once_are_removed(tagged: Tagged) -> None:
     add(tagged.database, tables.operations, *(operation(tagged, str(uuid4()), 100 * DAY) for _ in range(25)))
-    assert run(tagged.database, batch_rows=5) == 5
+    assert run(tagged.database, batch_rows=5, queried_batches=2) == 5
     assert number(tagged.database, tables.operations) == 0
 
 
@@ -341,7 +340,8 @@ def test_the_worker_removes_rows_again_and_again(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("service.jobs.worker.START_DELAY", 0)
-    monkeypatch.setattr(RetentionSweep.__init__, "__kwdefaults__", {"interval": 0.05, "batch_rows": 10})
+    often = RetentionSweep.__init__.__kwdefaults__ | {"interval": 0.05, "batch_rows": 10}
+    monkeypatch.setattr(RetentionSweep.__init__, "__kwdefaults__", often)
     url = database.engine.url.render_as_string(hide_password=False)
     worker = open_worker(database, SystemClock(), from_arguments(["--data-dir", str(tmp_path), "--database", url], {}))
     tagged = Tagged(database)

@@ -224,16 +224,17 @@ def test_an_api_key_manages_bindings_and_is_refused_keys_and_policies(served: Se
     assert [reply.refusal for reply in refused] == [SESSION_REQUIRED] * len(refused)
 
 
-def test_160_resources_at_once(served: Served) -> None:
-    """Forty of each kind, made and destroyed by forty threads."""
+@pytest.mark.parametrize("number", [10, pytest.param(40, marks=pytest.mark.slow)])
+def test_many_resources_at_once(served: Served, number: int) -> None:
+    """So many of each kind, made and destroyed by as many threads."""
     provider = served.session()
 
     def one(number: int) -> None:
         cycle_of_key(provider, HOME)
         cycle_of_policy_and_attachment(provider, HOME, cycle_of_binding(provider, HOME))
 
-    with ThreadPoolExecutor(40) as pool:
-        list(pool.map(one, range(40)))
+    with ThreadPoolExecutor(number) as pool:
+        list(pool.map(one, range(number)))
 
 
 def test_a_key_acts_in_its_own_tenant_without_naming_it(served: Served) -> None:

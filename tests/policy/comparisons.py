@@ -1,0 +1,173 @@
+"""Comparisons of the engine, the coverage map and the author check with the reference and the enumeration.
+
+A comparison returns the first difference, None if there is none.
+"""
+
+import json
+import random
+from typing import Any
+
+from client.policy.catalogue import Catalogue, CatalogueMasks
+from client.policy.containment import Answer, CheckResult, check
+from client.policy.coverage import Coverage, compute_coverage
+from client.policy.document import parse_document
+from client.policy.engine import Engine, compile_document, granted_rules
+from client.policy.matching import Target, parse_target
+from client.policy.model import AccessRequest, Document, RequestContext, Rule
+from tests.policy import enumeration, reference, worlds
+
+CATALOGUE = Catalogue(worlds.CATALOGUE)
+MASKS = CatalogueMasks(worlds.CATALOGUE)
+NONE, CONDITIONAL, EFFECTIVE = "none", "conditional", "effective"
+TAG, OTHER = "frn:resourceTag/env", "frn:resourceTag/team"
+FIELDS = ("name", "effect", "operations", "operation_texts", "targets", "target_texts", "constraints")
+
+
+# Decisions
+
+
+def decision_difference(seed: int, documents: int, questions: int) -> object:
+    """The engine against the reference, first touch and warm, with malformed requests in between."""
+    chance = random.Random(seed)
+    for _ in range(documents):
+        found = worlds.document(chance)
+        compiled = compile_document(found)
+        for _ in range(questions):
+            asked_for = worlds.question(chance)
+            head = asked_for.target.partition("/")[0]
+            for malformed in (head, f"{head}/", head.rpartition(":")[0]):
+                if compiled.decide(asked_for.operation, malformed, asked_for.context) != 0:
+                    return malformed
+            expected = reference.decide(list(found.rules), asked_for)
+            for _ in ("first touch", "warm"):
+                if compiled.decide(asked_for.operation, asked_for.target, asked_for.context) != expected:
+                    return found, asked_for
+    return None
+
+
+def cap_difference(seed: int, documents: int, questions: int) -> object:
+    """What a policy gives against what its author holds."""
+    chance = random.Random(seed)
+    for _ in range(documents):
+        own, author = worlds.document(chance), worlds.document(chance)
+        compiled = Engine(granted_rules(own, cap=compile_document(author)))
+        for _ in range(questions):
+            asked_for = worlds.question(chance)
+            decision = compiled.decide(asked_for.operation, asked_for.target, asked_for.context)
+            mine, held = (reference.decide(list(one.rules), asked_for) for one in (own, author))
+            if (decision > 0) is not (mine > 0 and held > 0) or (decision < 0) is not (mine < 0):
+                return own, author, asked_for
+    return None
+
+
+# The coverage map
+
+
+def question(operation: str, target: Target, facts: RequestContext) -> AccessRequest:
+    """The request the map speaks of: an open service is the operation's, an open region the known one."""
+    service = operation.partition(":")[0] if target.service == "*" else target.service
+    region = facts.region if target.region == "*" and facts.region else target.region
+    return AccessRequest(operation, str(target._replace(service=service, region=region)), facts)
+
+
+def state(document: Document, asked: AccessRequest) -> str:
+    """One operation by the plain evaluator."""
+    if reference.decide(list(document.rules), asked) > 0:
+        return EFFECTIVE
+    truths = [(rule.effect, reference.rule_truth(rule, asked)) for rule in document.rules]
+    maybe = any(access == "allow" and truth != reference.FALSE for access, truth in truths)
+    shut = ("deny", reference.TRUE) in truths
+    return CONDITIONAL if maybe and not shut else NONE
+
+
+def shown(coverage: Coverage, operation: str) -> str:
+    bit = 1 << worlds.CATALOGUE.index(operation)
+    assert not coverage.effective & coverage.conditional
+    return EFFECTIVE if coverage.effective & bit else CONDITIONAL if coverage.conditional & bit else NONE
+
+
+def map_difference(seed: int, documents: int, met: set[str] | None = None) -> object:
+    """The coverage map against one decision after another; `met` gets the states that occur."""
+    chance = random.Random(seed)
+    for _ in range(documents):
+        found, facts = worlds.document(chance), chance.choice((RequestContext(), worlds.facts(chance)))
+        targets = [worlds.target_text(chance, ("a", "ab", "*")) for _ in range(3)] + ["*"]
+        for coverage in compute_coverage(MASKS, granted_rules(found), list(map(parse_target, targets)), facts):
+            for operation in worlds.CATALOGUE:
+                asked_for = question(operation, coverage.target, facts)
+                expected = state(found, asked_for)
+                if met is not None:
+                    met.add(expected)
+                if shown(coverage, operation) != expected:
+                    return found, asked_for
+    return None
+
+
+# Containment
+
+
+def rules(*given: dict[str, Any]) -> list[Rule]:
+    text = json.dumps({"schemaVersion": "1", "rules": [{"targets": ["*"], **rule} for rule in given]})
+    return list(parse_document(text, CATALOGUE).document.rules)
+
+
+def allow(*operations: str, **rest: Any) -> dict[str, Any]:
+    return {"access": "allow", "operations": list(operations), **rest}
+
+
+def deny(*operations: str, **rest: Any) -> dict[str, Any]:
+    return {"access": "deny", "operations": list(operations), **rest}
+
+
+def ranges(*blocks: str) -> dict[str, Any]:
+    return {"constraints": {"ipInRange": {"frn:sourceIp": list(blocks)}}}
+
+
+def pair(chance: random.Random, keys: int) -> tuple[list[Rule], list[Rule]]:
+    """A draft and an author over at most so many constraint keys, often close to each other."""
+    allowed = {"frn:region", "frn:tenant"} if chance.random() < 0.5 else set()
+    allowed |= set(chance.sample(["frn:sourceIp", "frn:currentTime", "frn:principalType", TAG, OTHER], keys))
+
+    def plain(rule: Rule) -> Rule:
+        kept = tuple(one for one in rule.constraints if one.key in allowed)
+        return Rule(**{name: getattr(rule, name) for name in FIELDS} | {"constraints": kept})
+
+    draft = [plain(worlds.rule(chance)) for _ in range(chance.randint(1, 3))]
+    author = [plain(worlds.rule(chance, deny=0.25)) for _ in range(chance.randint(1, 6))]
+    # The draft's own rules among the author's: without them almost every draft would escape.
+    author += [
+        rule if chance.random() < 0.5 else plain(worlds.rule(chance, deny=0))
+        for rule in draft
+        if not rule.denies and chance.random() < 0.7
+    ]
+    chance.shuffle(author)
+    return draft, author
+
+
+def asked(draft: list[Rule], author: list[Rule]) -> CheckResult:
+    return check(
+        Document(tuple(draft)), granted_rules(Document(tuple(author))), tenant="t1", catalogue=worlds.CATALOGUE
+    )
+
+
+def disagreement(seed: int, pairs: int) -> str | None:
+    """The first of some random pairs on which the check and the enumeration differ."""
+    chance = random.Random(seed)
+    for _ in range(pairs):
+        draft, author = pair(chance, chance.choice((0, 0, 1, 1, 2)))
+        escape = enumeration.escapes(draft, author, "t1")
+        found = asked(draft, author)
+        if found.answer is Answer.WITHIN and escape is not None:
+            return f"passed, but {escape} escapes {draft} {author}"
+        if found.answer is Answer.UNDECIDED:
+            return f"undecided: {draft} {author}"
+        if found.answer is Answer.BEYOND and escape is None and not confirmed(found, draft, author):
+            return f"refused without reason: {found} {draft} {author}"
+    return None
+
+
+def confirmed(found: CheckResult, draft: list[Rule], author: list[Rule]) -> bool:
+    """Whether every counterexample is one, in the reference's judgement."""
+    return bool(found.examples) and all(
+        reference.decide(draft, one.request) > 0 >= reference.decide(author, one.request) for one in found.examples
+    )
