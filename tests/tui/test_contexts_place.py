@@ -79,7 +79,7 @@ async def test_credentials_that_go_with_a_context_are_named_before(
         await ui.press("5")
         await ui.cursor_on("spare")
         await ui.press("delete")
-        await ui.expect("selected tenant, stored API", "key, stored session", "Session    goes on at the platform")
+        await ui.expect("selected tenant, stored API", "key, stored session", "Session    stays valid until it expires")
 
 
 @pytest.mark.slow
