@@ -20,6 +20,8 @@ from tui.widgets.dialog import Dialog, hint
 if TYPE_CHECKING:
     from client.auth.device_code import DeviceCode as Code
 
+ROOM_FOR_QR = 24  # assumed height of a smaller terminal, in lines
+
 
 class DeviceCode(Dialog[bool | None]):
     """Shows a device code. The caller dismisses it with True after the sign-in; Esc returns None and cancels."""
@@ -60,7 +62,7 @@ class DeviceCode(Dialog[bool | None]):
     def _qr(self) -> Static:
         picture = qr_text(self.complete_address)
         qr = Static(picture, classes="device--qr", markup=False)
-        qr.display = picture.count("\n") + 8 <= self.app.size.height
+        qr.display = picture.count("\n") + 8 <= max(self.app.size.height, ROOM_FOR_QR)
         return qr
 
     def say(self, words: str) -> None:
@@ -169,7 +171,7 @@ async def _key_is_refused(app: App[Any], workspace: Workspace, open_contexts: Ca
         ("Context", workspace.context),
         ("Endpoint", workspace.endpoint),
         ("Why", "its key is revoked, expired or deleted, or the account that made it is"),
-        ("Continue", "in another context, or with a new key:"),
+        ("Go on", "in another context, or with a new key:"),
         (" ", "frost config set api_key -"),
     ]
     if await app.push_screen_wait(Confirm("The API key is refused", facts, yes="Contexts", destructive=False)):

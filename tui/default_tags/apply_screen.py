@@ -37,7 +37,7 @@ class Apply(Inner):
     PRIMARY = "apply.untouched"
     ROWS = "operation"
     PERSON = False
-    NOTHING = "The platform sent no counts."
+    NOTHING = "The platform told no counts."
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("apply")]
 
     _ticking: Timer | None = None

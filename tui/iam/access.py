@@ -165,7 +165,7 @@ class Who(Inner):
     KIND = WHO._replace(id_key="key")
     PRIMARY = "who.access"
     ROWS = "who"
-    NOTHING = "No principal may do this."
+    NOTHING = "Nobody may do this."
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("who")]
 
     def headline(self, name: str) -> str:

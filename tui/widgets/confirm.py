@@ -99,7 +99,7 @@ class Confirm(Dialog[bool]):
 
     @property
     def _asked(self) -> str:
-        return f"Type {safe(self.typed or '')} to continue"
+        return f"Type {safe(self.typed or '')} to go on"
 
     @on(Input.Changed)
     def _typed(self, event: Input.Changed) -> None:
