@@ -9,7 +9,7 @@ from client.commands import paging
 from client.commands.command import leaf
 from client.commands.invocation import Invocation
 from client.commands.quotas import quota_options
-from client.commands.tenants import BESIDE, check_within
+from client.commands.tenants import WITHIN_ORGANIZATION, check_within
 from client.errors import usage
 from client.tables.activity import ACTIVITY
 from client.text import safe
@@ -33,7 +33,7 @@ _HINTS = {
     click.Option(["--target"], metavar="KIND:ID", help="Changed resource, as policy:ID or api_key:ID."),
     click.Option(["--org"], is_flag=True, help="Show entries of the organization instead of a tenant."),
     *paging.FLAGS,
-    BESIDE,
+    WITHIN_ORGANIZATION,
     person=True,
     examples=(
         "frost tenant activity --since 2d",

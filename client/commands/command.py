@@ -180,11 +180,11 @@ class Group(_Framed, click.Group):
         """
 
         def add(function: Callable[..., None]) -> None:
-            def begin(**given: Any) -> None:
+            def begin(**arguments: Any) -> None:
                 ctx = click.get_current_context()
                 if ctx.invoked_subcommand is None:
                     ctx.obj.parsed = True
-                    function(ctx.obj, **given)
+                    function(ctx.obj, **arguments)
                     return
                 for param in params:
                     if ctx.get_parameter_source(param.name or "") is ParameterSource.COMMANDLINE:

@@ -85,25 +85,25 @@ completion = Command(
 # --- answering a shell -----------------------------------------------------------------------------------------------
 
 
-def answer(words: list[str], root: click.Group) -> int:
+def answer(arguments: list[str], root: click.Group) -> int:
     """Print the candidates for the word at the cursor. Return 0, or 1 after an error.
 
     Args:
-        words: The shell's name and its arguments.
+        arguments: The shell's name and its arguments.
         root: The command line to complete.
     """
     try:
         _give_up_after(_SECONDS)
-        shell, *typed = words
+        shell, *typed = arguments
         if shell == "bash":
             lines = _for_bash(root, *typed)
         else:
             *before, incomplete = typed
-            unquoted = _words(incomplete)[-1].text
+            unquoted = _split(incomplete)[-1].text
             # zsh and fish replace the whole word, including `--flag=`.
             flag = unquoted[: unquoted.find("=") + 1] if unquoted.startswith("--") else ""
-            found = _candidates(root, before, unquoted)
-            lines = [f"{flag}{item.value}\t{item.help or ''}".rstrip("\t") for item in found]
+            candidates = _candidates(root, before, unquoted)
+            lines = [f"{flag}{item.value}\t{item.help or ''}".rstrip("\t") for item in candidates]
         sys.stdout.write("".join(f"{line}\n" for line in lines))
         sys.stdout.flush()
     except (Exception, _Late):
@@ -131,14 +131,16 @@ def _for_bash(root: click.Group, line: str, replaced: str) -> list[str]:
     `replaced` is the part of the last word that bash replaces: bash also splits at `:` and `=`, and omits an opening
     quote.
     """
-    *before, last = _words(line)
+    *before, last = _split(line)
     incomplete = last.text
-    tail = _words(replaced)[-1].text
-    kept = incomplete.removesuffix(tail) if tail else incomplete
-    if "=" not in kept and ":" not in kept:
-        kept = ""
+    tail = _split(replaced)[-1].text
+    prefix = incomplete.removesuffix(tail) if tail else incomplete
+    if "=" not in prefix and ":" not in prefix:
+        prefix = ""
     values = [item.value for item in _candidates(root, [word.text for word in before[1:]], incomplete)]
-    return [_quoted(value.removeprefix(kept), last.quote) for value in values if "!" not in value or last.quote != '"']
+    return [
+        _quoted(value.removeprefix(prefix), last.quote) for value in values if "!" not in value or last.quote != '"'
+    ]
 
 
 class _Word(NamedTuple):
@@ -148,31 +150,31 @@ class _Word(NamedTuple):
     quote: str
 
 
-def _words(line: str) -> list[_Word]:
+def _split(line: str) -> list[_Word]:
     """Split the typed part of a command line into words; the last one is empty after a space.
 
     Quotes and backslashes work as in a shell. There are no expansions.
     """
-    words = [""]
+    parts = [""]
     quote = ""
     characters = iter(line)
     for character in characters:
         if character == "\\" and quote != "'":
-            following = next(characters, "")
-            words[-1] += following if not quote or following in '"$`\\' else f"\\{following}"
+            escaped = next(characters, "")
+            parts[-1] += escaped if not quote or escaped in '"$`\\' else f"\\{escaped}"
         elif quote:
             if character == quote:
                 quote = ""
             else:
-                words[-1] += character
+                parts[-1] += character
         elif character in "'\"":
             quote = character
         elif character.isspace():
-            if words[-1]:
-                words.append("")
+            if parts[-1]:
+                parts.append("")
         else:
-            words[-1] += character
-    return [*(_Word(word, "") for word in words[:-1]), _Word(words[-1], quote)]
+            parts[-1] += character
+    return [*(_Word(word, "") for word in parts[:-1]), _Word(parts[-1], quote)]
 
 
 _PLAIN_WORD = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_./:=@%+,")
@@ -194,8 +196,8 @@ def _candidates(root: click.Group, before: list[str], incomplete: str) -> "Itera
 
     run = Invocation(before)
     _remember_flags(run, before)
-    found = ShellComplete(root, {"obj": run}, "frost", "").get_completions(before, incomplete)
-    return [item for item in found if item.value.isprintable()]
+    items = ShellComplete(root, {"obj": run}, "frost", "").get_completions(before, incomplete)
+    return [item for item in items if item.value.isprintable()]
 
 
 def _remember_flags(run: Invocation, before: list[str]) -> None:

@@ -140,7 +140,7 @@ def get_contexts(run: Invocation) -> None:
     current = run.config.current_context
     if os.environ.get("FROST_CONTEXT") in run.config.contexts:
         current = os.environ["FROST_CONTEXT"]
-    found = [
+    records = [
         {
             "name": one.name,
             "current": one.name == current,
@@ -152,7 +152,7 @@ def get_contexts(run: Invocation) -> None:
         }
         for one in run.config.contexts.values()
     ]
-    run.output.records(columns.CONTEXT, found, marked=current)
+    run.output.records(columns.CONTEXT, records, marked=current)
 
 
 @config.leaf(

@@ -90,7 +90,7 @@ def _fit(widths: list[int], least: Mapping[int, int], limit: int) -> None:
 
 
 _WORD = r"[A-Za-z_][A-Za-z0-9_./@+-]*(?: [A-Za-z0-9_./@+-]+)*"
-_WORDS_OF_YAML = frozenset(("null", "true", "false", "yes", "no", "on", "off", "y", "n"))
+_RESERVED_YAML = frozenset(("null", "true", "false", "yes", "no", "on", "off", "y", "n"))
 _LONGEST_SIMPLE_KEY = 512
 """Maximum length of a simple key. YAML limits it to 1,024 characters, escapes included."""
 
@@ -120,7 +120,7 @@ def _block(value: Any) -> Iterator[str]:
 
 def _scalar(value: Any) -> str:
     if isinstance(value, str):
-        if re.fullmatch(_WORD, value) and value.casefold() not in _WORDS_OF_YAML:
+        if re.fullmatch(_WORD, value) and value.casefold() not in _RESERVED_YAML:
             return value
         return json.dumps(value, ensure_ascii=False)
     text = json.dumps(value)
@@ -145,11 +145,11 @@ def _not_ascii() -> re.Pattern[str]:
     return re.compile("[^\x00-\x7e]")
 
 
-def _escaped(text: str, escape: Callable[[re.Match[str]], str], wanted: Callable[[], re.Pattern[str]]) -> str:
+def _escaped(text: str, escape: Callable[[re.Match[str]], str], pattern: Callable[[], re.Pattern[str]]) -> str:
     """Escape characters. Both formats have such characters only in quoted strings, which allow escapes."""
     if text.isascii() and "\x7f" not in text:
         return text
-    return wanted().sub(escape, text)
+    return pattern().sub(escape, text)
 
 
 def _json_escape(match: re.Match[str]) -> str:

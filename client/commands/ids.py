@@ -115,7 +115,7 @@ def explain(run: Invocation, error: FrostError, thing: Thing, other: Thing | Non
 
     The arguments are those of `missing`.
     """
-    if other is None or not _found(run, thing):
+    if other is None or not _existing(run, thing):
         _not_here(run, error, thing)
         return
     if not _not_here(run, error, other) and unrelated:
@@ -125,7 +125,7 @@ def explain(run: Invocation, error: FrostError, thing: Thing, other: Thing | Non
 
 def explain_version(run: Invocation, error: FrostError, policy_id: str, number: int) -> None:
     """Name the missing version of a policy in an error, and the versions that exist."""
-    policy = _found(run, ("policy", policy_id))
+    policy = _existing(run, ("policy", policy_id))
     if policy is None:
         _not_here(run, error, ("policy", policy_id))
         return
@@ -134,19 +134,19 @@ def explain_version(run: Invocation, error: FrostError, policy_id: str, number: 
     error.hint = f"list them: frost iam policy history {safe(policy_id, 80)}"
 
 
-def _found(run: Invocation, thing: Thing) -> dict[str, Any] | None:
+def _existing(run: Invocation, thing: Thing) -> dict[str, Any] | None:
     """Return a policy or a group; None if it does not exist."""
     from client.api import groups, policies
 
     kind, identifier = thing
     get = policies.get if kind == "policy" else groups.get
     try:
-        found: dict[str, Any] = run.call(get(run.tenant.tenant_id, identifier))
+        record: dict[str, Any] = run.call(get(run.tenant.tenant_id, identifier))
     except FrostError as error:
         if error.gone:
             return None
         raise
-    return found
+    return record
 
 
 def _not_here(run: Invocation, error: FrostError, thing: Thing) -> bool:
@@ -155,15 +155,15 @@ def _not_here(run: Invocation, error: FrostError, thing: Thing) -> bool:
     Returns:
         Whether exactly one object has that name.
     """
-    kind, given = thing
-    error.message = f"{kind} {safe(given, 130)} not found in this tenant"
-    ids = _ids_named(run, kind, given)
+    kind, identifier = thing
+    error.message = f"{kind} {safe(identifier, 130)} not found in this tenant"
+    ids = _ids_named(run, kind, identifier)
     if len(ids) == 1:
         error.message = f"{kind} takes an id"
-        error.hint = f'the id of {kind} "{safe(given, 130)}" is {safe(ids[0], 80)}'
+        error.hint = f'the id of {kind} "{safe(identifier, 130)}" is {safe(ids[0], 80)}'
         return True
-    if kind == "user" and "@" in given:
-        error.message = f"user takes an id, {safe(given, 130)} is an address"
+    if kind == "user" and "@" in identifier:
+        error.message = f"user takes an id, {safe(identifier, 130)} is an address"
     error.hint = _WHERE.get(kind, _BY_TAB)
     if "list" in error.hint and run.tenant.source == "flag":
         error.hint += f" --tenant {run.tenant.tenant_id}"
@@ -175,8 +175,8 @@ def _ids_named(run: Invocation, kind: str, name: str) -> list[str]:
     from client.tenancy import folded
 
     try:
-        found = ids_and_names(run.call, lambda: run.tenant.tenant_id, kind)
+        pairs = ids_and_names(run.call, lambda: run.tenant.tenant_id, kind)
     except FrostError:
         return []
-    wanted = folded(name)
-    return [identifier for identifier, held in found if folded(held) == wanted]
+    folded_name = folded(name)
+    return [identifier for identifier, name_of_it in pairs if folded(name_of_it) == folded_name]

@@ -65,7 +65,7 @@ def ends_waiting() -> Iterator[None]:
 
 
 @contextmanager
-def held() -> Iterator[None]:
+def deferred() -> Iterator[None]:
     """Within it the first interruption waits for the end: what is being sent gets its answer. A second one does not.
 
     Raises:

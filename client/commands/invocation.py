@@ -36,13 +36,13 @@ class Flags:
 
 
 class Invocation:
-    """The context of a command. `words` are the program's arguments, for use before parsing has finished."""
+    """The context of a command. `arguments` are those of the program, for use before parsing has finished."""
 
-    def __init__(self, words: list[str]) -> None:
+    def __init__(self, arguments: list[str]) -> None:
         self.flags = Flags()
         self.config_may_be_missing = False
         """Set by commands that create the file of `--config`."""
-        self.words = words
+        self.arguments = arguments
         self.changed_tenants: dict[str, str] = {}
         """Names of the changed tenants by id; empty if no response had the name."""
         self.organization: str | None = None
@@ -100,7 +100,7 @@ class Invocation:
         if not self.parsed:
             from client.commands.usage_errors import global_flags_in
 
-            for name, value in global_flags_in(self.words).items():
+            for name, value in global_flags_in(self.arguments).items():
                 setattr(self.flags, name, value)
 
     def _output(self, format: str | None) -> Output:

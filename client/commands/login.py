@@ -76,11 +76,11 @@ def _confirm_replacing(run: Invocation, name: str) -> None:
     """
     from client.commands import output
 
-    shown = safe(name, 60)
+    quoted = safe(name, 60)
     output.confirm(
         run.talk,
-        f"Context {shown} has an API key, which takes precedence over a session. Remove the key and sign in?",
-        refused=f"context {shown} has an API key, which takes precedence over a session",
+        f"Context {quoted} has an API key, which takes precedence over a session. Remove the key and sign in?",
+        refused=f"context {quoted} has an API key, which takes precedence over a session",
         hint='remove it: frost config set api_key "" (with FROST_CONTEXT for another context than the current one),'
         " or sign in to a new context: frost login --context NAME --endpoint URL",
     )
@@ -223,7 +223,7 @@ def _whoami(run: Invocation) -> None:
         "id": me["id"],
         "email": me.get("email", ""),
         "name": me.get("name", ""),
-        "credential": {"kind": credential.kind, "source": credential.source, **_shown(sent)},
+        "credential": {"kind": credential.kind, "source": credential.source, **_public_members(sent)},
         "context": {"name": connection.context.name, "source": connection.context_source},
         "endpoint": str(connection.endpoint),
         "organizations": me.get("organizations", []),
@@ -245,7 +245,7 @@ def _whoami(run: Invocation) -> None:
     run.output.facts(document, facts, heads=("FACT", "VALUE", "DETAIL"))
 
 
-def _shown(sent: dict[str, Any]) -> dict[str, Any]:
+def _public_members(sent: dict[str, Any]) -> dict[str, Any]:
     """Return the public members of a credential, never the secret."""
     return {key: sent[key] for key in ("id", "scopes", "tenantId", "expiresAt") if sent.get(key) is not None}
 

@@ -81,25 +81,25 @@ class Output:
     def records(
         self,
         kind: Kind,
-        found: Sequence[Record],
+        items: Sequence[Record],
         *,
         marked: str | None = None,
-        beside: Mapping[str, Any] | None = None,
+        more_members: Mapping[str, Any] | None = None,
     ) -> None:
-        """Print a list: `{"items": […]}` with the members of `beside`, or a table with a star at the id `marked`."""
+        """Print a list: `{"items": […]}` with `more_members`, or a table with a star at the id `marked`."""
         if self.structured:
-            self.document({"items": list(found), **(beside or {})})
+            self.document({"items": list(items), **(more_members or {})})
         else:
-            self._table(kind, found, marked)
-            if not found:
+            self._table(kind, items, marked)
+            if not items:
                 self.note(f"no {kind.plural}")
 
-    def record(self, kind: Kind, found: Record, **more: str) -> None:
+    def record(self, kind: Kind, item: Record, **more: str) -> None:
         """Print a record. `more` has further members of the document, or further columns of the table."""
         if self.structured:
-            self.document({**found, **more})
+            self.document({**item, **more})
         else:
-            self._table(kind, [found], None, more)
+            self._table(kind, [item], None, more)
 
     def facts(
         self, document: Mapping[str, Any], facts: Sequence[Fact], heads: Sequence[str] = ("FACT", "VALUE")
@@ -122,19 +122,19 @@ class Output:
     def _table(
         self,
         kind: Kind,
-        found: Sequence[Record],
+        items: Sequence[Record],
         marked: str | None,
         more: Mapping[str, str] | None = None,
     ) -> None:
         columns = columns_of(kind, self.wide)
         more = more or {}
         heads = [column.title.upper() for column in columns] + [name.upper() for name in more]
-        rows = [[safe(column.text(record)) for column in columns] + list(map(safe, more.values())) for record in found]
+        rows = [[safe(column.text(record)) for column in columns] + list(map(safe, more.values())) for record in items]
         right = [column.align == "right" for column in columns]
         keep = [column.whole or column.align == "right" for column in columns]
         if marked is not None:
             heads[0] = f"  {heads[0]}"
-            for record, row in zip(found, rows, strict=True):
+            for record, row in zip(items, rows, strict=True):
                 row[0] = f"{'*' if record.get(kind.id_key) == marked else ' '} {row[0]}"
         text = table_text(heads, rows, right=right, keep=keep, limit=_columns(sys.stdout))
         _write(sys.stdout, self._accented_heads(text))

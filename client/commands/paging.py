@@ -35,12 +35,12 @@ def listed(
     limit: int | None,
     cursor: str | None,
     everything: bool,
-    beside: Mapping[str, Any] | None = None,
+    more_members: Mapping[str, Any] | None = None,
 ) -> int:
     """Print a page as a list, or with `everything` all pages from the cursor on.
 
     Args:
-        beside: Further members of a JSON or YAML document.
+        more_members: Further members of a JSON or YAML document.
 
     Returns:
         The number of items.
@@ -53,20 +53,20 @@ def listed(
     items: list[dict[str, Any]] = []
     trail = cursors(cursor or "")
     at: str | None = next(trail)
-    following = ""
+    next_page = ""
     while at is not None:
         call_of = _page_of(page, limit, at)
         answer = run.call_for_tenant(call_of)
         items += answer[call_of(run.tenant.tenant_id).member]
-        following = next_cursor(answer)
+        next_page = next_cursor(answer)
         try:
-            at = trail.send(following) if everything else None
+            at = trail.send(next_page) if everything else None
         except StopIteration:
             at = None
-    run.output.records(kind, items, beside={"nextCursor": following, **(beside or {})})
-    if following and not run.output.structured:
+    run.output.records(kind, items, more_members={"nextCursor": next_page, **(more_members or {})})
+    if next_page and not run.output.structured:
         tenant_id = "" if run.flags.tenant else run.tenant.tenant_id
-        run.output.note(f"more: {next_command(run.words, following, tenant_id)}")
+        run.output.note(f"more: {next_command(run.arguments, next_page, tenant_id)}")
     return len(items)
 
 
@@ -74,24 +74,24 @@ def _page_of(page: PageOf, limit: int | None, cursor: str) -> Callable[[str], Ca
     return lambda tenant_id: page(tenant_id, limit, cursor)
 
 
-def next_command(words: Sequence[str], cursor: str, tenant_id: str = "") -> str:
+def next_command(arguments: Sequence[str], cursor: str, tenant_id: str = "") -> str:
     """Return the command line for the next page.
 
     Args:
-        words: The command line of this page, without the program's name.
+        arguments: The command line of this page, without the program's name.
         cursor: The cursor of the next page.
-        tenant_id: The tenant of this page, unless `words` has `--tenant`. A cursor is valid in its own tenant only, and
-            the selected tenant may change before the command is run.
+        tenant_id: The tenant of this page, unless `arguments` has `--tenant`. A cursor is valid in its own tenant only,
+            and the selected tenant may change before the command is run.
     """
     import shlex
 
-    end = words.index("--") if "--" in words else len(words)
-    kept: list[str] = []
-    rest = iter(words[:end])
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    remaining: list[str] = []
+    rest = iter(arguments[:end])
     for word in rest:
         if word == "--cursor":
             next(rest, None)
         elif not word.startswith("--cursor="):
-            kept.append(word)
+            remaining.append(word)
     tenant = ["--tenant", tenant_id] if tenant_id else []
-    return shlex.join(["frost", *kept, *tenant, "--cursor", cursor, *words[end:]])
+    return shlex.join(["frost", *remaining, *tenant, "--cursor", cursor, *arguments[end:]])

@@ -70,14 +70,14 @@ root = Group(
 
 def main(argv: Sequence[str]) -> int:
     """Run a command line, without the program's name, and return its exit code. Does not raise."""
-    words = list(argv)
-    if words[:1] == ["__complete"]:
+    arguments = list(argv)
+    if arguments[:1] == ["__complete"]:
         from client.commands.completion import answer
 
-        return answer(words[1:], root)
-    run = Invocation(words)
+        return answer(arguments[1:], root)
+    run = Invocation(arguments)
     try:
-        code = _run(words, run)
+        code = _run(arguments, run)
         if code != Exit.DONE:
             run.name_changed_tenants(look_up=False)
         return code
@@ -99,9 +99,9 @@ def _end_line() -> None:
             sys.stderr.flush()
 
 
-def _run(words: list[str], run: Invocation) -> int:
+def _run(arguments: list[str], run: Invocation) -> int:
     try:
-        with root.make_context("frost", words, obj=run, max_content_width=100) as ctx:
+        with root.make_context("frost", arguments, obj=run, max_content_width=100) as ctx:
             root.invoke(ctx)
         if run.changed_tenants:
             run.name_changed_tenants()

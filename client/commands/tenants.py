@@ -45,7 +45,7 @@ OF_GROUP = click.Option(
 """`--organization` between the group and its command. The commands accept the flag too."""
 
 
-BESIDE = organization_flag("Fail unless the tenant belongs to this organization (id).")
+WITHIN_ORGANIZATION = organization_flag("Fail unless the tenant belongs to this organization (id).")
 
 
 def check_within(run: Invocation, organization: str | None) -> None:
@@ -116,15 +116,15 @@ def create(run: Invocation, name: str, organization: str | None) -> None:
         run.output.note(f"provisioning in the background; see frost tenant list --organization {organization_id}")
 
 
-@tenant.leaf("current", BESIDE, examples=("frost tenant current", "frost tenant current -o json"))
+@tenant.leaf("current", WITHIN_ORGANIZATION, examples=("frost tenant current", "frost tenant current -o json"))
 def current(run: Invocation, organization: str | None) -> None:
     """Show the tenant that commands use, and its source.
 
     The order is: --tenant, FROST_TENANT, the tenant selected with `tenant use`, your default tenant.
     """
     check_within(run, organization)
-    found = run.call_for_tenant(tenants.get)
-    run.output.record(columns.TENANT, found, source=run.tenant.source)
+    record = run.call_for_tenant(tenants.get)
+    run.output.record(columns.TENANT, record, source=run.tenant.source)
 
 
 @tenant.leaf(
@@ -147,19 +147,19 @@ def list_(run: Invocation, everywhere: bool, organization: str | None) -> None:
     else:
         answer = run.call(tenants.list_all(usage=wide))
     active = _active(run, answer)
-    found = answer["tenants"]
-    if not found and not everywhere and organization is None:
+    records = answer["tenants"]
+    if not records and not everywhere and organization is None:
         _only_organization(run, any_number=True)
     if not everywhere and organization is None:
-        found = _of_one_organization(run, found, active)
-    run.output.records(columns.TENANT, found, marked=active)
+        records = _of_one_organization(run, records, active)
+    run.output.records(columns.TENANT, records, marked=active)
 
 
 @tenant.leaf(
     "rename",
     click.Argument(["tenant_id"], metavar="TENANT_ID", shell_complete=tenant_ids),
     click.Option(["--name"], required=True, metavar="NAME", help="The new display name, 1 to 128 characters."),
-    BESIDE,
+    WITHIN_ORGANIZATION,
     examples=('frost tenant rename 0192f7c1-5a3e-7b60-9d2f-3c5a8e7b1d04 --name "Web Shop EU"',),
 )
 def rename(run: Invocation, tenant_id: str, name: str, organization: str | None) -> None:
@@ -197,24 +197,26 @@ def use(run: Invocation, name: str, organization: str | None) -> None:
 
     TENANT is an id, a display name or a slug, in any letter case, of exactly one of your tenants.
     """
-    name = _given("TENANT", name)
+    name = _require_value("TENANT", name)
     if organization is None:
         answer = run.call(tenants.list_all())
     else:
         answer = run.call(tenants.list_of(tenancy.check_organization_id(organization)))
     try:
-        found = tenancy.find(answer["tenants"], name)
+        chosen = tenancy.find(answer["tenants"], name)
     except FrostError as error:
         organizations = {one["organizationId"] for one in (error.details or {}).get("tenants", [])}
         if error.code == tenancy.AMBIGUOUS and len(organizations) > 1:
             error.hint += ", or select an organization: --organization ID"
         raise
-    tenancy.persist(run.connection, found["id"])
+    tenancy.persist(run.connection, chosen["id"])
     context = run.connection.context.name
-    run.output.done(f"{_described(found)} is now the active tenant of context {context}", {**found, "context": context})
+    run.output.done(
+        f"{_described(chosen)} is now the active tenant of context {context}", {**chosen, "context": context}
+    )
     if os.environ.get(tenancy.VARIABLE):
         run.output.warn(f"{tenancy.VARIABLE} is set and overrides it")
-    if found["status"] == "provisioning":
+    if chosen["status"] == "provisioning":
         run.output.note("it is still being provisioned")
 
 
@@ -227,25 +229,25 @@ def _only_organization(run: Invocation, *, any_number: bool = False) -> str:
     Raises:
         FrostError: The caller belongs to no organization (exit 4) or to several (exit 2).
     """
-    found = run.call(account.organizations())["organizations"]
-    if not found:
+    organizations = run.call(account.organizations())["organizations"]
+    if not organizations:
         raise FrostError(
             "you belong to no organization",
             code="NO_ORGANIZATION",
             hint="ask an owner or admin of one to add you",
             exit_code=Exit.NOT_ALLOWED,
         )
-    if len(found) > 1 and not any_number:
-        raise _several_organizations(found, "id", "name", "select one with --organization ID")
-    return str(found[0]["id"])
+    if len(organizations) > 1 and not any_number:
+        raise _several_organizations(organizations, "id", "name", "select one with --organization ID")
+    return str(organizations[0]["id"])
 
 
-def _several_organizations(found: Sequence[columns.Record], id_key: str, name_key: str, hint: str) -> FrostError:
-    listed = {str(one[id_key]): str(one[name_key]) for one in found}
-    told = [f"{id} ({name})" for id, name in listed.items()][:FEW]
+def _several_organizations(records: Sequence[columns.Record], id_key: str, name_key: str, hint: str) -> FrostError:
+    listed = {str(one[id_key]): str(one[name_key]) for one in records}
+    names = [f"{id} ({name})" for id, name in listed.items()][:FEW]
     more = [f"{len(listed) - FEW} more"] if len(listed) > FEW else []
     return FrostError(
-        f"you belong to several organizations: {', '.join([*told, *more])}",
+        f"you belong to several organizations: {', '.join([*names, *more])}",
         code="ORGANIZATION_NEEDED",
         hint=hint,
         exit_code=Exit.USAGE,
@@ -253,21 +255,21 @@ def _several_organizations(found: Sequence[columns.Record], id_key: str, name_ke
     )
 
 
-def _of_one_organization(run: Invocation, found: list[dict[str, Any]], active: str) -> list[dict[str, Any]]:
+def _of_one_organization(run: Invocation, records: list[dict[str, Any]], active: str) -> list[dict[str, Any]]:
     """Return the tenants of one organization: the only one in the list, else that of the active tenant.
 
     Raises:
         FrostError: There are several organizations, and the active tenant is not in the list (exit 2).
     """
-    if len({one["organizationId"] for one in found}) <= 1:
-        return found
-    chosen = next((one for one in found if one["id"] == active), None)
+    if len({one["organizationId"] for one in records}) <= 1:
+        return records
+    chosen = next((one for one in records if one["id"] == active), None)
     if chosen is None:
         raise _several_organizations(
-            found, "organizationId", "organizationName", "select one with --organization ID, or use --all"
+            records, "organizationId", "organizationName", "select one with --organization ID, or use --all"
         )
     run.output.note(f"organization {chosen['organizationName']}, of the active tenant; use --all for all organizations")
-    return [one for one in found if one["organizationId"] == chosen["organizationId"]]
+    return [one for one in records if one["organizationId"] == chosen["organizationId"]]
 
 
 # --- which tenant ----------------------------------------------------------------------------------------------------
@@ -289,11 +291,11 @@ def _active(run: Invocation, answer: dict[str, Any]) -> str:
         return ""
 
 
-def _given(flag: str, value: str) -> str:
+def _require_value(flag: str, value: str) -> str:
     if not value.strip():
         raise usage(f"{flag} needs a value, an empty one was given")
     return value
 
 
-def _described(found: columns.Record) -> str:
-    return f'"{found["displayName"]}" ({found["id"]})'
+def _described(record: columns.Record) -> str:
+    return f'"{record["displayName"]}" ({record["id"]})'

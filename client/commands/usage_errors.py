@@ -48,13 +48,13 @@ def refused(ctx: click.Context, message: str, hint: str = "") -> FrostError:
     return usage_error(f"{message} ({ctx.command_path})", hint)
 
 
-def global_flags_in(words: Sequence[str]) -> dict[str, str | bool]:
+def global_flags_in(arguments: Sequence[str]) -> dict[str, str | bool]:
     """Return the global flags in words that could not be parsed, by their names in `Flags`; the last value wins.
 
     Flags without a valid value are omitted. `--tenant` is not read, as no error message depends on it.
     """
-    found: dict[str, str | bool] = {}
-    rest = list(words[: words.index("--")] if "--" in words else words)
+    flags: dict[str, str | bool] = {}
+    rest = list(arguments[: arguments.index("--")] if "--" in arguments else arguments)
     while rest:
         word = rest.pop(0)
         name, equals, value = word.partition("=")
@@ -62,15 +62,15 @@ def global_flags_in(words: Sequence[str]) -> dict[str, str | bool]:
             switches, output, value = word[1:].partition("o")
             if not set(switches) <= set(_LETTERS):
                 continue
-            found |= {_LETTERS[letter]: True for letter in switches}
+            flags |= {_LETTERS[letter]: True for letter in switches}
             name, equals, value = "--output" if output else "", value, value.removeprefix("=")
         if name in ("--debug", "--quiet", "--no-color"):
-            found[name[2:].replace("-", "_")] = True
+            flags[name[2:].replace("-", "_")] = True
         elif name in ("--output", "--config"):
             value = value if equals else "".join(rest[:1])
             if value in FORMATS or (value and name == "--config"):
-                found[name[2:]] = value
-    return found
+                flags[name[2:]] = value
+    return flags
 
 
 def see_help(ctx: click.Context) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from client.commands.completion import _quoted, _words
+from client.commands.completion import _quoted, _split
 from tests.acceptance.people import AURORA, BOREALIS, DATA_LAKE, WEB_SHOP
 from tests.conftest import opened
 from tests.homes import Home
@@ -193,4 +193,4 @@ def test_a_quoted_value_is_one_word_for_bash_and_for_us(value: str, quote: str) 
     written = f"{quote}{_quoted(value, quote)}{quote}"
     done = subprocess.run(["bash", "-c", f"printf %s {written}"], capture_output=True, check=True)
     assert done.stdout.decode() == value
-    assert _words(f"x {written}")[-1].text == value
+    assert _split(f"x {written}")[-1].text == value

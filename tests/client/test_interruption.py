@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from client.commands.interruption import ends_waiting, from_now_on_ignored, held
+from client.commands.interruption import deferred, ends_waiting, from_now_on_ignored
 
 ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -35,7 +35,7 @@ def test_each_ending_is_ctrl_c_while_waiting_and_is_itself_again_afterwards(numb
 def test_what_was_ignored_stays_ignored() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with ends_waiting(), held():
+    with ends_waiting(), deferred():
         signal.raise_signal(signal.SIGHUP)
         signal.raise_signal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt), ends_waiting():
@@ -55,7 +55,7 @@ def interrupted(*numbers: signal.Signals, refused: bool = False) -> bool:
 
     def send() -> None:
         nonlocal answered
-        with ends_waiting(), held():
+        with ends_waiting(), deferred():
             for number in numbers:
                 signal.raise_signal(number)
             answered = True
@@ -78,7 +78,7 @@ def test_a_second_one_does_not_wait_for_the_answer() -> None:
 
 
 def test_without_one_nothing_happens() -> None:
-    with ends_waiting(), held():
+    with ends_waiting(), deferred():
         pass
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 

@@ -94,7 +94,7 @@ def test_done_is_a_sentence_on_standard_error_or_one_document(capsys: pytest.Cap
 
 
 def test_a_list_is_an_object_with_items_and_what_belongs_beside_them(capsys: pytest.CaptureFixture[str]) -> None:
-    Output("json").records(TENANT, [{"id": "1"}], beside={"nextCursor": "c"})
+    Output("json").records(TENANT, [{"id": "1"}], more_members={"nextCursor": "c"})
     assert json.loads(capsys.readouterr().out) == {"items": [{"id": "1"}], "nextCursor": "c"}
     Output("json").records(TENANT, [])
     assert json.loads(capsys.readouterr().out) == {"items": []}

@@ -56,7 +56,7 @@ async def test_an_account_is_deleted_only_when_its_email_was_typed_and_then_noth
         await ui.expect(f"That is not it: type {MEMBER}")
         await ui.press("ctrl+a", "ctrl+k")
         await typed(ui, MEMBER)
-        await ui.expect(f"Type {MEMBER} to continue")
+        await ui.expect(f"Type {MEMBER} to go on")
         token = demo.token()
         await ui.press(ENTER)  # goes on to the answer and is none
         await ui.until(lambda: ui.app.focused is not None and ui.app.focused.id == "yes", "the answer")

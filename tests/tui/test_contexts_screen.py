@@ -3,11 +3,9 @@
 import asyncio
 
 import pytest
-from textual.app import App
 
 from tests.homes import Home
 from tests.tui.screens import opened
-from tui.contexts.sign_in import DeviceCode
 
 ENTER = "enter"
 
@@ -79,7 +77,7 @@ async def test_credentials_that_go_with_a_context_are_named_before(
         await ui.press("5")
         await ui.cursor_on("spare")
         await ui.press("delete")
-        await ui.expect("selected tenant, stored API", "key, stored session", "Session    goes on at the platform")
+        await ui.expect("selected tenant, stored API", "key, stored session", "Session    stays valid until it expires")
 
 
 @pytest.mark.slow
@@ -105,12 +103,3 @@ async def test_what_is_wrong_with_an_endpoint_can_be_read_in_full(
             return "".join("".join(inside).split())
 
         await ui.until(lambda: "".join(problem.split()) in told(), "the whole reason")
-
-
-@pytest.mark.parametrize(("height", "is_shown"), [(40, True), (18, False)])
-async def test_a_qr_code_is_hidden_on_a_screen_that_is_too_low(height: int, is_shown: bool) -> None:
-    app: App[None] = App()
-    async with app.run_test(size=(80, height)) as pilot:
-        app.push_screen(DeviceCode("work", "ABCD-EFGH", "https://id.example/d", "https://id.example/d?c=ABCD-EFGH"))
-        await pilot.pause()
-        assert app.screen.query_one(".device--qr").display is is_shown

@@ -79,7 +79,7 @@ async def test_a_key_made_in_the_screens_works_within_its_scopes_and_its_secret_
         assert secret not in picture
         assert "•" * 12 in picture
         await ui.press("escape")
-        await ui.expect("Not copied.", "Press Esc again")
+        await ui.expect("Not copied yet", "Esc once more")
         await ui.heard()
         await ui.press("y")
         await ui.expect("Copied to the clipboard.")
@@ -269,7 +269,7 @@ async def test_a_key_rotated_at_once_leaves_the_old_one_revoked(demo: Home, monk
             "Enter rotates · Esc cancels",
         )
         await ui.press("enter")
-        await ui.expect("shown only now", "is revoked", "Copy  ", "Leave", "Esc close. The secret will not")
+        await ui.expect("shown only now", "is revoked", "Copy  ", "Leave", "Esc leaves, and it is gone")
         secret = secret_of(ui)
         await ui.press("escape", "escape")
         await ui.expect("17 API keys")

@@ -61,7 +61,7 @@ async def test_the_details_are_exact_and_say_what_figures_mean(shared: Home, mon
             "514048 MB (502 GB)", "8192 MB (8 GB) of it being", "up to 1310720 MB (1280 GB)", "the limit; past"
         )
         await on(ui, "registry_storage")
-        await ui.expect("The current use is unknown", "the limit still applies")
+        await ui.expect("The current use is unknown", "limit still applies")
         await on(ui, "gpu")
         await ui.expect("No allowance: nothing of it can be")
         await on(ui, "image")
@@ -252,7 +252,7 @@ async def test_the_line_knows_what_the_commands_mean(shared: Home, monkeypatch: 
             await ui.expect(wanted)
         for line, toast in (
             ("quotas.request image 5", "contact support"),
-            ("quotas.request vcpu 4x", "a whole number in plain digits"),
+            ("quotas.request vcpu 4x", "expected a whole number"),
             ("quotas.request vpcu 4", "there is no such quota"),
         ):
             await run(ui.app.frame, line)

@@ -15,7 +15,7 @@ from client.text import safe
 from tui.widgets.dialog import Dialog, hint
 from tui.widgets.secret import Secret
 
-WARNING = "Not copied. The secret will not be shown again. Press Esc again to close."
+WARNING = "Not copied yet, and shown never again: Esc once more leaves it."
 
 
 class NewSecret(Dialog[None]):
@@ -59,7 +59,7 @@ class NewSecret(Dialog[None]):
         yield Static("", classes="secret--said", markup=False)
         buttons = (Button("Copy", id="copy", variant="primary"), Button("Leave", id="leave"))
         yield Horizontal(*buttons, classes="dialog--buttons")
-        yield hint("y copy · Esc close. The secret will not be shown again")
+        yield hint("y copies it · Esc leaves, and it is gone")
 
     def _lines(self) -> Sequence[Static]:
         return [

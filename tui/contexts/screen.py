@@ -128,7 +128,7 @@ class Contexts(ListScreen):
                 ),
                 Field("region", "Region", values["region"], "none"),
             ]
-            note = "Not signed in yet · Enter saves · Tab next field · Esc cancels"
+            note = "Nobody is signed in yet · Enter saves · Tab next field · Esc cancels"
             form = Form("Create a context", fields, save="Create", note=note, problem=problem)
             answer = await self.app.push_screen_wait(form)
             if answer is None:

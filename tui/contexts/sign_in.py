@@ -176,7 +176,7 @@ async def _key_is_refused(app: App[Any], workspace: Workspace, open_contexts: Ca
         ("Context", workspace.context),
         ("Endpoint", workspace.endpoint),
         ("Why", "its key is revoked, expired or deleted, or the account that made it is"),
-        ("Continue", "in another context, or with a new key:"),
+        ("Go on", "in another context, or with a new key:"),
         (" ", "frost config set api_key -"),
     ]
     if await app.push_screen_wait(Confirm("The API key is refused", facts, yes="Contexts", destructive=False)):

@@ -284,6 +284,6 @@ class Tenants(ListScreen):
             for one in found
         ]
         more = details.get("count", 0) - len(found)
-        foot = f"{more} more have that name: use its id · Esc close" if more > 0 else "Enter use · Esc close"
+        foot = f"{more} more have that name: use its id · Esc leaves" if more > 0 else "Enter uses it · Esc leaves"
         chosen = await self.app.push_screen_wait(Menu(f"Which {cut(safe(argument), 40)}?", entries, foot=foot))
         return self.workspace.find(chosen) if chosen is not None else None

@@ -17,17 +17,17 @@ def check(run: Invocation, name: str) -> None:
     contexts.check_new(run.config, name)
 
 
-def save(run: Invocation, name: str, made: dict[str, Any]) -> None:
+def save(run: Invocation, name: str, created: dict[str, Any]) -> None:
     """Create the context and print the key. A key whose secret cannot be stored is deleted, since it would be lost.
 
     Raises:
         FrostError: The config file or the keyring is not writable.
     """
-    key = made["apiKey"]
+    key = created["apiKey"]
     try:
         contexts.add_new(run.config, name, str(run.connection.endpoint), key["tenantId"])
         try:
-            notices = credential_store.save_api_key(run.config, name, made["key"])
+            notices = credential_store.save_api_key(run.config, name, created["key"])
         except FrostError:
             contexts.remove(reader.load(run.config.path), name)
             raise

@@ -82,32 +82,34 @@ def create(
     The key belongs to the selected tenant and never exceeds your own permissions, now or later. `frost account
     api-key scopes` lists the available scopes. With --quiet, only the secret is printed.
     """
-    wanted = typed_scopes(scopes, "create")
+    scope_list = typed_scopes(scopes, "create")
     until = None if expires is None else times.instant(expires)
     if save_context is not None:
         from client.commands.account import key_context
 
         key_context.check(run, save_context)
-    of_no_service = unenforced(run, wanted)
+    of_no_service = unenforced(run, scope_list)
     with key_refusals.explained(expires):
-        made = run.call_for_tenant(
+        created = run.call_for_tenant(
             lambda tenant: keys.create(
                 tenant,
                 name,
-                wanted,
+                scope_list,
                 description=description or "",
                 expires_at=None if until is None else times.wire(until),
                 rate_limit=rate_limit,
             )
         )
     if save_context is None:
-        _show(run, made)
+        _show(run, created)
     else:
-        key_context.save(run, save_context, made)
+        key_context.save(run, save_context, created)
     if expires is not None and times.is_date(expires):
-        run.output.note(f"it expires at the end of {expires} in local time: {time_text(made['apiKey']['expiresAt'])}")
+        run.output.note(
+            f"it expires at the end of {expires} in local time: {time_text(created['apiKey']['expiresAt'])}"
+        )
     if of_no_service:
-        warn_unenforced(run, wanted, of_no_service)
+        warn_unenforced(run, scope_list, of_no_service)
 
 
 @leaf(
@@ -134,7 +136,7 @@ def rotate(run: Invocation, key_id: str, expires: str | None, overlap: str) -> N
     old = own_key(run, key_id)
     retires = _retirement(old, both)
     with key_refusals.explained(expires):
-        made = run.call(
+        created = run.call(
             keys.rotate(
                 old["tenantId"],
                 old["id"],
@@ -145,65 +147,65 @@ def rotate(run: Invocation, key_id: str, expires: str | None, overlap: str) -> N
     try:
         if not both:
             with key_refusals.still_active(old["id"]):
-                made["replaced"] = run.call(keys.revoke(old["tenantId"], old["id"]))
+                created["replaced"] = run.call(keys.revoke(old["tenantId"], old["id"]))
     finally:
-        _show(run, made)  # also after an error: the secret cannot be shown again
-    replaced = made["replaced"]
+        _show(run, created)  # also after an error: the secret cannot be shown again
+    replaced = created["replaced"]
     ends = "is revoked" if replaced["status"] == "revoked" else f"works until {time_text(replaced['expiresAt'])}"
-    grants = made.get("grants", 0)
+    grants = created.get("grants", 0)
     of_them = "group or policy" if grants == 1 else "groups and policies"
     taken = f"; the new one has its {grants} {of_them}" if grants else ""
     run.output.note(f"the old key {old['id']} {ends}{taken}")
 
 
-def _show(run: Invocation, made: dict[str, Any]) -> None:
+def _show(run: Invocation, created: dict[str, Any]) -> None:
     """Print the key, then the secret on its own line; with --quiet only the secret.
 
     If the output fails, a warning reports that the secret is lost.
     """
     try:
         if run.output.structured:
-            run.output.document(made)
+            run.output.document(created)
             return
         if run.output.quiet:
-            run.output.lines([str(made["key"])])
+            run.output.lines([str(created["key"])])
             return
-        run.output.record(tables_account.API_KEY, made["apiKey"])
-        run.output.lines(["", "key (shown once):", str(made["key"])])
+        run.output.record(tables_account.API_KEY, created["apiKey"])
+        run.output.lines(["", "key (shown once):", str(created["key"])])
     except (FrostError, BrokenPipeError):
-        made_id = made["apiKey"]["id"]
+        key_id = created["apiKey"]["id"]
         run.output.warn(
-            f"key {made_id} was created, but its secret could not be written and cannot be shown again;"
-            f" delete it: frost account api-key delete {made_id}"
+            f"key {key_id} was created, but its secret could not be written and cannot be shown again;"
+            f" delete it: frost account api-key delete {key_id}"
         )
         raise
 
 
-def typed_scopes(given: Sequence[str], command: str) -> list[str]:
+def typed_scopes(values: Sequence[str], command: str) -> list[str]:
     """Return the scopes of all flags, without duplicates. They are not corrected, so that no other scope is granted.
 
     Raises:
         FrostError: There are no scopes (exit 2).
     """
-    found = list(dict.fromkeys(scope for text in given for scope in text.split(",") if scope))
-    if not found:
+    scopes = list(dict.fromkeys(scope for text in values for scope in text.split(",") if scope))
+    if not scopes:
         raise usage(
             f"--scopes: at least one scope is required (frost account api-key {command})",
             "list them with: frost account api-key scopes",
         )
-    return found
+    return scopes
 
 
-def unenforced(run: Invocation, wanted: Sequence[str]) -> list[str]:
+def unenforced(run: Invocation, requested: Sequence[str]) -> list[str]:
     """Return the scopes that no service enforces, including unknown ones in three parts."""
     served = {one["scope"]: one.get("enforced", True) for one in run.call(account.scopes())["scopes"]}
-    return [scope for scope in wanted if not served.get(scope, scope.count(":") != 2)]
+    return [scope for scope in requested if not served.get(scope, scope.count(":") != 2)]
 
 
-def warn_unenforced(run: Invocation, wanted: Sequence[str], of_no_service: Sequence[str]) -> None:
+def warn_unenforced(run: Invocation, requested: Sequence[str], of_no_service: Sequence[str]) -> None:
     """Warn about the effect of scopes that no service enforces."""
     names = ", ".join(safe(scope, 100) for scope in of_no_service)
-    all_of_them = len(of_no_service) == len(wanted)
+    all_of_them = len(of_no_service) == len(requested)
     so = "every request of this key is denied" if all_of_them else "nothing is allowed by it"
     run.output.warn(f"no service enforces {names}: {so}; services ask for <service>:read and <service>:write")
 
@@ -215,13 +217,13 @@ _UNITS = {"m": "minutes", "h": "hours", "d": "days"}
 def _overlap(text: str) -> timedelta:
     if text == "0":
         return timedelta()
-    found = re.fullmatch(_OVERLAP, text)
-    if found is None:
+    match = re.fullmatch(_OVERLAP, text)
+    if match is None:
         raise usage(
             f"--overlap takes a time such as 30m, 24h or 7d, or 0, not {safe(text, 40)!r}",
             "see frost account api-key rotate --help",
         )
-    return timedelta(**{_UNITS[found[2]]: int(found[1])})
+    return timedelta(**{_UNITS[match[2]]: int(match[1])})
 
 
 def _retirement(old: dict[str, Any], both: timedelta) -> datetime | None:

@@ -47,21 +47,21 @@ def update(
     """
     if name is None and description is None and not scopes and rate_limit is None:
         raise usage("nothing to change (frost account api-key update)", "give a flag, such as --name")
-    wanted = typed_scopes(scopes, "update") if scopes else None
-    found = own_key(run, key_id)
-    of_no_service = unenforced(run, wanted) if wanted else []
+    scope_list = typed_scopes(scopes, "update") if scopes else None
+    key = own_key(run, key_id)
+    of_no_service = unenforced(run, scope_list) if scope_list else []
     with key_refusals.explained(None):
-        made = run.change(
+        change = run.change(
             keys.update(
-                found["tenantId"],
-                found["id"],
+                key["tenantId"],
+                key["id"],
                 name=name,
                 description=description,
-                scopes=wanted,
+                scopes=scope_list,
                 rate_limit=rate_limit,
             )
         )
-    run.output.record(account.API_KEY, made.record)
-    run.output.note(f"key {named(made.record)} is changed" if made.changed else "nothing changed: same values")
-    if wanted and of_no_service:
-        warn_unenforced(run, wanted, of_no_service)
+    run.output.record(account.API_KEY, change.record)
+    run.output.note(f"key {named(change.record)} is changed" if change.changed else "nothing changed: same values")
+    if scope_list and of_no_service:
+        warn_unenforced(run, scope_list, of_no_service)

@@ -42,28 +42,28 @@ def get(run: Invocation, key_id: str) -> None:
 
     An API key may show itself.
     """
-    found = own_key(run, key_id)
+    key = own_key(run, key_id)
     facts: list[Fact] = [
-        ("id", found["id"]),
-        ("name", found["name"]),
-        ("description", found.get("description", "")),
-        ("tenant", f"{found.get('tenantName', '')} · {found.get('tenantId', '')}"),
-        ("status", found["status"]),
-        ("scopes", tables_account.scopes_text(found)),
-        ("rate limit", f"{found['rateLimit']} requests a minute" if found.get("rateLimit") else ""),
-        ("prefix", found.get("keyPrefix", "")),
-        ("created", columns.time_text(found.get("createdAt"))),
-        ("expires", columns.time_text(found.get("expiresAt"))),
-        ("last used", columns.time_text(found.get("lastUsedAt"))),
+        ("id", key["id"]),
+        ("name", key["name"]),
+        ("description", key.get("description", "")),
+        ("tenant", f"{key.get('tenantName', '')} · {key.get('tenantId', '')}"),
+        ("status", key["status"]),
+        ("scopes", tables_account.scopes_text(key)),
+        ("rate limit", f"{key['rateLimit']} requests a minute" if key.get("rateLimit") else ""),
+        ("prefix", key.get("keyPrefix", "")),
+        ("created", columns.time_text(key.get("createdAt"))),
+        ("expires", columns.time_text(key.get("expiresAt"))),
+        ("last used", columns.time_text(key.get("lastUsedAt"))),
     ]
-    if found.get("revokedAt"):
-        facts.append(("revoked", columns.time_text(found["revokedAt"])))
+    if key.get("revokedAt"):
+        facts.append(("revoked", columns.time_text(key["revokedAt"])))
     if run.output.wide:
         facts += [
-            ("creator", f"{found.get('creatorName', '')} <{found.get('creatorEmail', '')}>"),
-            ("creator id", str(found.get("creatorId", ""))),
+            ("creator", f"{key.get('creatorName', '')} <{key.get('creatorEmail', '')}>"),
+            ("creator id", str(key.get("creatorId", ""))),
         ]
-    run.output.facts(found, facts)
+    run.output.facts(key, facts)
 
 
 @api_key.leaf("list", person=True, examples=("frost account api-key list", "frost account api-key list -o wide"))
@@ -72,10 +72,10 @@ def list_(run: Invocation) -> None:
 
     Includes revoked and expired keys until they are deleted. --tenant selects one tenant.
     """
-    found = _own(run)
-    if not found and run.flags.tenant:
+    own = _own(run)
+    if not own and run.flags.tenant:
         run.call_for_tenant(tenants.get)  # raises FrostError if the tenant does not exist
-    run.output.records(tables_account.API_KEY, found)
+    run.output.records(tables_account.API_KEY, own)
 
 
 @api_key.leaf("revoke", ID, YES, person=True, examples=("frost account api-key revoke API_KEY_ID",))
@@ -84,12 +84,12 @@ def revoke(run: Invocation, key_id: str, yes: bool) -> None:
 
     The key stays in the list as revoked. On a terminal, the command asks for confirmation.
     """
-    found = own_key(run, key_id)
-    if not yes and found["status"] != "revoked":
-        output.confirm_on_terminal(run.talk, f"Revoke {_described(found)} permanently?")
-    made = run.change(keys.revoke(found["tenantId"], found["id"]))
-    said = f"key {named(found)} is revoked; its next request is refused" if made.changed else "already revoked"
-    run.output.done(said, made.record)
+    key = own_key(run, key_id)
+    if not yes and key["status"] != "revoked":
+        output.confirm_on_terminal(run.talk, f"Revoke {_described(key)} permanently?")
+    change = run.change(keys.revoke(key["tenantId"], key["id"]))
+    message = f"key {named(key)} is revoked; its next request is refused" if change.changed else "already revoked"
+    run.output.done(message, change.record)
 
 
 @api_key.leaf("delete", ID, YES, person=True, examples=("frost account api-key delete API_KEY_ID",))
@@ -98,13 +98,13 @@ def delete(run: Invocation, key_id: str, yes: bool) -> None:
 
     Its next request is refused. On a terminal, the command asks for confirmation.
     """
-    found = own_key(run, key_id)
+    key = own_key(run, key_id)
     if not yes:
         output.confirm_on_terminal(
-            run.talk, f"Delete {_described(found)}, with its memberships and attachments, permanently?"
+            run.talk, f"Delete {_described(key)}, with its memberships and attachments, permanently?"
         )
-    run.call(keys.delete(found["tenantId"], found["id"]))
-    run.output.done(f"key {named(found)} is deleted", {"id": found["id"], "status": "deleted"})
+    run.call(keys.delete(key["tenantId"], key["id"]))
+    run.output.done(f"key {named(key)} is deleted", {"id": key["id"], "status": "deleted"})
 
 
 @api_key.leaf("scopes", examples=("frost account api-key scopes", "frost account api-key scopes -o wide"))
@@ -144,13 +144,13 @@ def own_key(run: Invocation, key_id: str) -> dict[str, Any]:
 def _itself(run: Invocation, key_id: str) -> dict[str, Any]:
     """Return the key of the context in use. An API key may read only itself."""
     try:
-        found: dict[str, Any] = run.call(keys.get(run.me["tenantId"], key_id))
+        key: dict[str, Any] = run.call(keys.get(run.me["tenantId"], key_id))
     except FrostError as error:
         if error.gone:
             error.message = f"the API key in use may read only itself, not {safe(key_id, 130)}"
             run.point_to_person(error)
         raise
-    return found
+    return key
 
 
 def _described(key: columns.Record) -> str:
@@ -166,7 +166,7 @@ def named(key: columns.Record) -> str:
 
 def _own(run: Invocation) -> list[dict[str, Any]]:
     """Return the caller's keys, of one tenant if `--tenant` is set."""
-    found: list[dict[str, Any]] = run.call(keys.own())["apiKeys"]
+    records: list[dict[str, Any]] = run.call(keys.own())["apiKeys"]
     if run.flags.tenant is None:
-        return found
-    return [one for one in found if one["tenantId"] == run.tenant.tenant_id]
+        return records
+    return [one for one in records if one["tenantId"] == run.tenant.tenant_id]

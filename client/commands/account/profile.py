@@ -114,8 +114,8 @@ def _needs_person(run: Invocation, me: dict[str, Any]) -> None:
 
 def _name_organizations(error: FrostError) -> None:
     """Name the organizations that prevent the deletion, and a solution."""
-    found = (error.details or {}).get("organizations")
-    if isinstance(found, list) and found:
-        names = ", ".join(f"{safe(one['name'], 80)} ({safe(one['id'], 40)})" for one in found)
+    organizations = (error.details or {}).get("organizations")
+    if isinstance(organizations, list) and organizations:
+        names = ", ".join(f"{safe(one['name'], 80)} ({safe(one['id'], 40)})" for one in organizations)
         error.message = f"you are the last owner of {names}, which has other members"
     error.hint = "make another member an owner, then delete the account"

@@ -10,7 +10,7 @@ from client.commands.command import leaf
 from client.commands.default_tags import apply_job, apply_result
 from client.commands.default_tags.tags import counted, tenant_name
 from client.commands.invocation import Invocation
-from client.commands.tenants import BESIDE, check_within
+from client.commands.tenants import WITHIN_ORGANIZATION, check_within
 from client.errors import FrostError
 from client.tables import default_tags
 
@@ -25,7 +25,7 @@ NO_WAIT = click.Option(["--no-wait"], is_flag=True, help="Return after the start
     YES,
     NO_WAIT,
     click.Option(["--preview"], is_flag=True, help="Show the result without changing anything."),
-    BESIDE,
+    WITHIN_ORGANIZATION,
     examples=(
         "frost tenant default-tags apply --preview",
         "frost tenant default-tags apply --yes",
@@ -92,12 +92,12 @@ def ended(run: Invocation, operation: dict[str, Any], what: str) -> None:
 def _tags(run: Invocation) -> dict[str, str] | None:
     """Return the default tags; None if the credential may apply but not read them."""
     try:
-        found: dict[str, str] = run.call_for_tenant(calls.get)["tags"]
+        tags: dict[str, str] = run.call_for_tenant(calls.get)["tags"]
     except FrostError as error:
         if error.code != "INSUFFICIENT_SCOPE":
             raise
         return None
-    return found
+    return tags
 
 
 def _nothing(run: Invocation) -> None:

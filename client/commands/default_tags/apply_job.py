@@ -107,7 +107,7 @@ def _started(run: Invocation, call: Calls, what: str, going: list[Going]) -> dic
     Until the response arrives, the run may or may not have started; its operation id is known.
     """
     operation_id = f"{what}-default-tags-{run.tenant.tenant_id}"
-    with interruption.held():
+    with interruption.deferred():
         going[:] = [Going(operation_id, "", f"the {what} may have started")]
         started: dict[str, Any] = run.call_for_tenant(call)
         going[:] = [Going(str(started["operationId"]), str(started.get("runId") or ""), f"the {what} continues")]
@@ -133,7 +133,7 @@ def _waited(run: Invocation, going: Going, former: Ended | None = None) -> dict[
     """
     from client import operations
 
-    told = Told(run)
+    progress = Progress(run)
     give_up = time.monotonic() + _UNCHANGED_SECONDS
 
     def is_over(operation: dict[str, Any]) -> bool:
@@ -144,8 +144,8 @@ def _waited(run: Invocation, going: Going, former: Ended | None = None) -> dict[
             run.connection,
             run.tenant.tenant_id,
             going.run_id or going.operation_id,
-            told.reading,
-            lost=told.lost,
+            progress.reading,
+            lost=progress.lost,
             on_reply=run.on_reply,
             is_over=is_over,
         )
@@ -180,7 +180,7 @@ def _succeeded(operation: dict[str, Any], what: str) -> dict[str, Any]:
     return operation
 
 
-class Told:
+class Progress:
     """Output during a wait: a line of progress, and one message when the platform becomes unreachable."""
 
     def __init__(self, run: Invocation) -> None:
@@ -208,8 +208,8 @@ def progress_line(operation: Mapping[str, Any]) -> str:
     summary = counts.get("summary") if isinstance(counts, Mapping) else None
     line = ", ".join(parts)
     if isinstance(summary, Mapping):
-        told = ("updated", "unchanged", "skipped", "failed")
-        line += ": " + ", ".join(f"{count(summary.get(name))} {name}" for name in told)
+        names = ("updated", "unchanged", "skipped", "failed")
+        line += ": " + ", ".join(f"{count(summary.get(name))} {name}" for name in names)
     return line
 
 

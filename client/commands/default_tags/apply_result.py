@@ -31,8 +31,8 @@ def show(run: Invocation, result: Mapping[str, Any], *, would: str = "") -> None
     if types := unlisted_types(result):
         run.output.lines(["", "not examined, the type could not be listed (each counts 1 as failed):"])
         for one in types:
-            words = [safe(one.get(name) or "", 300) for name in ("resourceType", "reason", "message")]
-            run.output.lines(["  " + "  ".join(word for word in words if word)])
+            parts = [safe(one.get(name) or "", 300) for name in ("resourceType", "reason", "message")]
+            run.output.lines(["  " + "  ".join(word for word in parts if word)])
     _show_list(
         run, default_tags.FAILED, {**result, "failures": failed_resources(result)}, "failures", "failed", summary
     )
@@ -83,10 +83,10 @@ def would_change(result: Mapping[str, Any]) -> str:
 
 
 def _summary(result: Mapping[str, Any]) -> Mapping[str, Any]:
-    found = result.get("summary")
-    return found if isinstance(found, Mapping) else {}
+    summary = result.get("summary")
+    return summary if isinstance(summary, Mapping) else {}
 
 
 def _items(result: Mapping[str, Any], member: str) -> Sequence[Mapping[str, Any]]:
-    found = result.get(member)
-    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
+    items = result.get(member)
+    return [one for one in items if isinstance(one, Mapping)] if isinstance(items, list) else []

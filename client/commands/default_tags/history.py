@@ -17,10 +17,10 @@ from client.commands.command import leaf
 from client.commands.completers import apply_run_ids
 from client.commands.default_tags import apply_job, apply_result
 from client.commands.default_tags.apply import NO_WAIT, YES, ended, reported
-from client.commands.default_tags.tags import tenant_name, told
+from client.commands.default_tags.tags import print_changes, tenant_name
 from client.commands.ids import an_id
 from client.commands.invocation import Invocation
-from client.commands.tenants import BESIDE, check_within
+from client.commands.tenants import WITHIN_ORGANIZATION, check_within
 from client.errors import Exit, FrostError, usage
 from client.tables import default_tags
 from client.tables.columns import time_text
@@ -32,7 +32,7 @@ from client.transport.call import MAX_PAGE_SIZE, cursors, next_cursor
 @leaf(
     "history",
     *paging.FLAGS,
-    BESIDE,
+    WITHIN_ORGANIZATION,
     examples=("frost tenant default-tags history", "frost tenant default-tags history -o wide"),
 )
 def history(run: Invocation, limit: int | None, cursor: str | None, everything: bool, organization: str | None) -> None:
@@ -50,7 +50,7 @@ def history(run: Invocation, limit: int | None, cursor: str | None, everything: 
         limit=limit,
         cursor=cursor,
         everything=everything,
-        beside={"runs": runs},
+        more_members={"runs": runs},
     )
     if not run.output.structured and runs and not cursor:
         run.output.lines([""])
@@ -76,7 +76,7 @@ def history(run: Invocation, limit: int | None, cursor: str | None, everything: 
     click.Option(["--preview"], is_flag=True, help="Show the result without changing anything."),
     YES,
     NO_WAIT,
-    BESIDE,
+    WITHIN_ORGANIZATION,
     examples=(
         "frost tenant default-tags undo",
         "frost tenant default-tags undo --version 3",
@@ -143,10 +143,10 @@ def _put_back(run: Invocation, number: int | None, preview: bool) -> None:
         _check_own(run, newest, former)
     before, after = newest["tags"], former["tags"]
     if preview:
-        told(run, after, difference(before, after), dry_run=True)
+        print_changes(run, after, difference(before, after), dry_run=True)
         return
-    made = run.change_for_tenant(lambda tenant: calls.put(tenant, after, newest["version"]))
-    told(run, made.record["tags"], difference(before, made.record["tags"]))
+    change = run.change_for_tenant(lambda tenant: calls.put(tenant, after, newest["version"]))
+    print_changes(run, change.record["tags"], difference(before, change.record["tags"]))
 
 
 def _versions(run: Invocation) -> Iterator[dict[str, Any]]:

@@ -11,32 +11,32 @@ from client.commands import output
 from client.commands.command import Group, Lazy
 from client.commands.completers import tag_words
 from client.commands.invocation import Invocation
-from client.commands.tenants import BESIDE, OF_GROUP, check_within
+from client.commands.tenants import OF_GROUP, WITHIN_ORGANIZATION, check_within
 from client.errors import Exit, FrostError, usage
 from client.tag_changes import TagChanges, difference, merged, parse_tags
 from client.text import safe
 from client.transport.call import Call, Versioned
 
 
-def tags(given: Sequence[str]) -> dict[str, str]:
+def tags(values: Sequence[str]) -> dict[str, str]:
     """Parse the values of `--tag`. Raises FrostError (exit 2) if there are none, or one is invalid."""
-    if not given:
+    if not values:
         raise usage(
             "--tag is required (frost tenant default-tags set)",
             "use --tag KEY=VALUE; to remove all tags: frost tenant default-tags clear",
         )
-    return parse_tags(given, "--tag")
+    return parse_tags(values, "--tag")
 
 
-def check(wanted: Mapping[str, str]) -> None:
+def check(tag_set: Mapping[str, str]) -> None:
     """Refuse a set that the platform would refuse, with the same message. Raises FrostError (exit 2)."""
     from client.models import tags as rules
 
-    problem = rules.problem_of_set(wanted)
+    problem = rules.problem_of_set(tag_set)
     if problem is not None:
         details: dict[str, object] = {"member": "tags", "key": problem.key, "reason": problem.reason}
         if problem.reason == "count":
-            details |= {"max": rules.MOST, "count": len(wanted)}
+            details |= {"max": rules.MOST, "count": len(tag_set)}
         elif problem.index is not None:
             details["index"] = problem.index
         raise FrostError(
@@ -66,17 +66,19 @@ default_tags = Group(
 )
 
 
-@default_tags.leaf("get", BESIDE, examples=("frost tenant default-tags get", "frost tenant default-tags get -o json"))
+@default_tags.leaf(
+    "get", WITHIN_ORGANIZATION, examples=("frost tenant default-tags get", "frost tenant default-tags get -o json")
+)
 def get(run: Invocation, organization: str | None) -> None:
     """Print the default tags, one key=value per line.
 
     With -o json and -o yaml, print one flat map.
     """
     check_within(run, organization)
-    shown(run, run.call_for_tenant(calls.get)["tags"])
+    print_tags(run, run.call_for_tenant(calls.get)["tags"])
 
 
-def shown(run: Invocation, tags: Mapping[str, str]) -> None:
+def print_tags(run: Invocation, tags: Mapping[str, str]) -> None:
     """Print a set as a map, or a line for each tag."""
     ordered = {key: tags[key] for key in sorted(tags)}
     if run.output.structured:
@@ -98,7 +100,7 @@ def shown(run: Invocation, tags: Mapping[str, str]) -> None:
     ),
     click.Option(["--merge"], is_flag=True, help="Add to the default tags instead of replacing them."),
     click.Option(["--dry-run"], is_flag=True, help="Show the changes without making them."),
-    BESIDE,
+    WITHIN_ORGANIZATION,
     examples=(
         "frost tenant default-tags set --tag env=prod,team=web",
         "frost tenant default-tags set --tag cost-center=eu:42 --merge",
@@ -110,22 +112,22 @@ def set_(run: Invocation, tag: tuple[str, ...], merge: bool, dry_run: bool, orga
     Prints added (+), changed (~) and removed (-) tags. Existing resources do not change: see `frost tenant
     default-tags apply`. Requires the role admin or owner.
     """
-    given = tags(tag)
-    check(given)
+    new_tags = tags(tag)
+    check(new_tags)
     check_within(run, organization)
     if dry_run:
         stored = run.call_for_tenant(calls.get)["tags"]
-        wanted = merged(stored, given) if merge else given
-        check(wanted)
-        told(run, wanted, difference(stored, wanted), dry_run=True)
+        result = merged(stored, new_tags) if merge else new_tags
+        check(result)
+        print_changes(run, result, difference(stored, result), dry_run=True)
         return
-    change(run, lambda stored: merged(stored, given) if merge else given, must_read=merge)
+    change(run, lambda stored: merged(stored, new_tags) if merge else new_tags, must_read=merge)
 
 
 @default_tags.leaf(
     "clear",
     click.Option(["--yes"], is_flag=True, help="Do not ask for confirmation; required without a terminal."),
-    BESIDE,
+    WITHIN_ORGANIZATION,
     examples=("frost tenant default-tags clear",),
 )
 def clear(run: Invocation, yes: bool, organization: str | None) -> None:
@@ -142,7 +144,7 @@ def clear(run: Invocation, yes: bool, organization: str | None) -> None:
     stored = run.versioned_for_tenant(calls.get)
     before = stored.record["tags"]
     if not before:
-        told(run, {}, difference({}, {}))
+        print_changes(run, {}, difference({}, {}))
         return
     for line in difference(before, {}).lines():
         run.talk.more(f"  {line}")
@@ -152,16 +154,16 @@ def clear(run: Invocation, yes: bool, organization: str | None) -> None:
         refused="",
         hint="",
     )
-    made = run.change_for_tenant(lambda tenant: calls.put(tenant, {}, stored.version))
-    told(run, made.record["tags"], difference(before, made.record["tags"]))
+    response = run.change_for_tenant(lambda tenant: calls.put(tenant, {}, stored.version))
+    print_changes(run, response.record["tags"], difference(before, response.record["tags"]))
 
 
-def change(run: Invocation, wanted: Callable[[Mapping[str, str]], Mapping[str, str]], *, must_read: bool) -> None:
+def change(run: Invocation, compute: Callable[[Mapping[str, str]], Mapping[str, str]], *, must_read: bool) -> None:
     """Write a set computed from the stored one and print the changes. Retry if the stored set has changed.
 
     Args:
         run: The command.
-        wanted: Returns the new set for the stored one.
+        compute: Returns the new set for the stored one.
         must_read: Whether the new set depends on the stored one. If not, a credential without read access may write.
 
     Raises:
@@ -170,17 +172,17 @@ def change(run: Invocation, wanted: Callable[[Mapping[str, str]], Mapping[str, s
     for _ in range(_TRIES):
         stored = _stored(run, must_read)
         before = None if stored is None else stored.record["tags"]
-        after = wanted(before or {})
+        after = compute(before or {})
         check(after)
         version = None if stored is None else stored.version
         try:
-            made = run.change_for_tenant(_put(after, version))
+            response = run.change_for_tenant(_put(after, version))
         except FrostError as error:
             if error.status != 412:
                 raise
             continue
-        kept = made.record["tags"]
-        told(run, kept, None if before is None else difference(before, kept))
+        after_write = response.record["tags"]
+        print_changes(run, after_write, None if before is None else difference(before, after_write))
         return
     raise FrostError(
         "the default tags were changed by others during every attempt; nothing was changed",
@@ -204,13 +206,15 @@ def _stored(run: Invocation, must_read: bool) -> Versioned[Any] | None:
         return None
 
 
-def told(run: Invocation, tags: Mapping[str, str], changes: TagChanges | None, *, dry_run: bool = False) -> None:
+def print_changes(
+    run: Invocation, tags: Mapping[str, str], changes: TagChanges | None, *, dry_run: bool = False
+) -> None:
     """Print the changes of a write or a dry run; None if the credential may not read the former set."""
     if run.output.structured:
         document = {"tags": {key: tags[key] for key in sorted(tags)}, **(changes.document() if changes else {})}
         run.output.document({"dryRun": True, **document} if dry_run else document)
     elif changes is None:
-        shown(run, tags)
+        print_tags(run, tags)
     elif changes:
         run.output.lines(changes.lines())
     if changes is None:

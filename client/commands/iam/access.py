@@ -32,23 +32,23 @@ def access(run: Invocation, kind: str, identifier: str) -> None:
     member of the organization may write policies within their own permissions.
     """
     with missing(run, (kind, identifier)):
-        found = run.call_for_tenant(lambda tenant: analysis.access(tenant, kind, identifier))
+        answer = run.call_for_tenant(lambda tenant: analysis.access(tenant, kind, identifier))
     if run.output.structured:
-        run.output.document(found)
+        run.output.document(answer)
         return
-    for line in _summary(found):
+    for line in _summary(answer):
         run.output.note(line)
-    run.output.records(iam.ACCESS, found["operations"])
+    run.output.records(iam.ACCESS, answer["operations"])
 
 
-def _summary(found: Mapping[str, Any]) -> Iterator[str]:
+def _summary(answer: Mapping[str, Any]) -> Iterator[str]:
     """Yield the principal, its limits, its policies with their paths, and the numbers of operations."""
-    principal = found["principal"]
+    principal = answer["principal"]
     works = "" if principal.get("works", True) else ", revoked or expired: every request of it is refused"
     yield f"{principal['type']} {principal.get('name') or principal['id']}{works}"
-    for limit in found.get("limits") or ():
+    for limit in answer.get("limits") or ():
         yield f"  {limit.get('kind')}: {limit.get('detail') or 'none'}"
-    for one in found["policies"]:
+    for one in answer["policies"]:
         through = iam.paths_text(one.get("paths") or (), one.get("pathsTotal") or 0)
         text = f"  policy {one.get('policyName')} version {one.get('version')} {through}".rstrip()
         if one.get("unreadable"):
@@ -57,7 +57,7 @@ def _summary(found: Mapping[str, Any]) -> Iterator[str]:
             text += ", its author has no permissions here any more: it allows nothing"
         yield text
     counts = {"allowed": 0, "conditional": 0, "denied": 0}
-    for operation in found["operations"]:
+    for operation in answer["operations"]:
         counts[operation["access"]] = counts.get(operation["access"], 0) + 1
     yield f"  operations: {', '.join(f'{number} {word}' for word, number in counts.items())}"
 
@@ -81,15 +81,15 @@ def who(run: Invocation, operation: str, target: str, **facts: Any) -> None:
     operation, target = request_options.operation(operation), request_options.target(target)
     known = request_options.facts(**facts)
     answer = run.call_for_tenant(lambda tenant: analysis.who(tenant, operation, target, known))
-    found, total, examined = answer["principals"], answer["total"], answer["examined"]
+    allowed, total, examined = answer["principals"], answer["total"], answer["examined"]
     # Earlier versions of the platform list unconditional principals only.
     perhaps = answer.get("conditional") or []
     more = answer.get("conditionalTotal") or 0
     counts = {"total": total, "conditionalTotal": more, "examined": examined}
-    run.output.records(iam.WHO, [*found, *perhaps], beside=counts)
+    run.output.records(iam.WHO, [*allowed, *perhaps], more_members=counts)
     under = f", {more} more conditionally" if more else ""
     run.output.note(f"{total} of {examined} principals are allowed{under}")
-    if len(found) < total:
-        run.output.warn(f"only the first {len(found)} of {total} allowed principals are listed")
+    if len(allowed) < total:
+        run.output.warn(f"only the first {len(allowed)} of {total} allowed principals are listed")
     if len(perhaps) < more:
         run.output.warn(f"the first {len(perhaps)} of {more} conditionally allowed principals are listed")

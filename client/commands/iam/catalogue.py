@@ -31,15 +31,15 @@ iam = Group(
 @iam.leaf(
     "catalog",
     click.Option(
-        ["--filter", "wanted"], metavar="TEXT", help="Only operations that contain this text; letter case is ignored."
+        ["--filter", "text"], metavar="TEXT", help="Only operations that contain this text; letter case is ignored."
     ),
     examples=("frost iam catalog --filter instances", "frost iam catalog --filter :delete -o wide"),
 )
-def catalog(run: Invocation, wanted: str | None) -> None:
+def catalog(run: Invocation, text: str | None) -> None:
     """List the operations a policy can name, `svc:resource:action`.
 
     The platform serves the list and only adds to it. -o wide shows the scope and the description of each operation.
     API keys may read it too.
     """
-    found = run.call(analysis.operations(wanted or ""))["operations"]
-    run.output.records(tables_iam.CATALOGUE, found)
+    operations = run.call(analysis.operations(text or ""))["operations"]
+    run.output.records(tables_iam.CATALOGUE, operations)

@@ -44,12 +44,12 @@ def file_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> "
     before, slash, name = incomplete[1:].rpartition("/")
     folder = before + slash
     with os.scandir(os.path.expanduser(folder) or ".") as entries:
-        found = sorted(
+        names = sorted(
             f"@{folder}{entry.name}{'/' if entry.is_dir() else ''}"
             for entry in entries
             if entry.name.startswith(name) and entry.name.startswith(".") <= name.startswith(".")
         )
-    return [CompletionItem(value) for value in found]
+    return [CompletionItem(value) for value in names]
 
 
 class Document(NamedTuple):
@@ -64,7 +64,7 @@ class Document(NamedTuple):
             run.output.warn(problem_text(self.source, one))
 
 
-def given(run: Invocation, value: str) -> Document:
+def read_document(run: Invocation, value: str) -> Document:
     """Read the document of `--document`.
 
     Raises:
@@ -80,7 +80,7 @@ def given(run: Invocation, value: str) -> Document:
     else:
         document = Document(value.removeprefix("\ufeff"), "--document")
     try:
-        with named(document):
+        with locate_errors(document):
             require_json(document.text)
     except FrostError as error:
         if document.source == "--document" and _is_file(value):
@@ -90,7 +90,7 @@ def given(run: Invocation, value: str) -> Document:
 
 
 @contextmanager
-def named(document: Document | None) -> Iterator[None]:
+def locate_errors(document: Document | None) -> Iterator[None]:
     """Problems of a document that come up inside are told with the place in its author's own text."""
     try:
         yield
@@ -109,34 +109,34 @@ def _from_input(run: Invocation) -> bytes:
 def _from_file(path: str) -> bytes:
     if not path:
         raise usage("--document @: file name missing", "add the file name: --document @policy.json")
-    shown = safe(path, 200)
+    name = safe(path, 200)
     try:
         descriptor = os.open(os.path.expanduser(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
-        raise usage(f"--document: {shown} cannot be read: {(error.strerror or 'no such file').lower()}") from error
+        raise usage(f"--document: {name} cannot be read: {(error.strerror or 'no such file').lower()}") from error
     except ValueError as error:
-        raise usage(f"--document: {shown} is not a valid file name") from error
+        raise usage(f"--document: {name} is not a valid file name") from error
     mode = os.fstat(descriptor).st_mode
     if not (stat.S_ISREG(mode) or stat.S_ISFIFO(mode)):
         os.close(descriptor)
-        raise usage(f"--document: {shown} is {'a directory' if stat.S_ISDIR(mode) else 'a device'}, not a file")
+        raise usage(f"--document: {name} is {'a directory' if stat.S_ISDIR(mode) else 'a device'}, not a file")
     os.set_blocking(descriptor, True)
     with os.fdopen(descriptor, "rb", buffering=0) as file:
         try:
-            data = file.read(MOST_BYTES + 1) if stat.S_ISREG(mode) else _from_pipe(descriptor, shown)
-            return _bounded(data, shown)
+            data = file.read(MOST_BYTES + 1) if stat.S_ISREG(mode) else _from_pipe(descriptor, name)
+            return _bounded(data, name)
         except OSError as error:
-            raise usage(f"--document: {shown} cannot be read: {(error.strerror or '').lower()}") from error
+            raise usage(f"--document: {name} cannot be read: {(error.strerror or '').lower()}") from error
 
 
-def _from_pipe(descriptor: int, shown: str) -> bytes:
+def _from_pipe(descriptor: int, name: str) -> bytes:
     """Read a pipe until its writers close it. Raises FrostError (exit 2) if it is silent too long."""
     from select import select
 
     data = b""
     while len(data) <= MOST_BYTES:
         if not select([descriptor], [], [], SILENT_SECONDS)[0]:
-            raise usage(f"--document: {shown} is a pipe without data for {SILENT_SECONDS:.0f} s")
+            raise usage(f"--document: {name} is a pipe without data for {SILENT_SECONDS:.0f} s")
         part = os.read(descriptor, MOST_BYTES)
         if not part:
             break

@@ -38,8 +38,8 @@ def create(run: Invocation, name: str, description: str | None) -> None:
     """Create an empty group."""
     name = checked(name)
     with naming_flag("name", "--name"), naming_flag("description", "--description"):
-        made = run.call_for_tenant(lambda tenant: groups.create(tenant, name, description or ""))
-    run.output.record(iam.GROUP, made)
+        created = run.call_for_tenant(lambda tenant: groups.create(tenant, name, description or ""))
+    run.output.record(iam.GROUP, created)
 
 
 @group.leaf("get", ID, examples=("frost iam group get GROUP_ID -o json",))
@@ -50,14 +50,14 @@ def get(run: Invocation, group_id: str) -> None:
     list` lists all of them.
     """
     with missing(run, ("group", group_id)):
-        found = run.call_for_tenant(lambda tenant: groups.get(tenant, group_id))
-        run.output.record(iam.GROUP, found)
+        record = run.call_for_tenant(lambda tenant: groups.get(tenant, group_id))
+        run.output.record(iam.GROUP, record)
         if run.output.structured:
-            if found.get("membersTruncated"):
-                shown, total = len(found["members"]), found["memberCount"]
-                run.output.note(f"members: the first {shown} of {total}; all: {_all_members(run, group_id)}")
-        elif found["memberCount"]:
-            _show_members(run, group_id, found["memberCount"])
+            if record.get("membersTruncated"):
+                listed, total = len(record["members"]), record["memberCount"]
+                run.output.note(f"members: the first {listed} of {total}; all: {_all_members(run, group_id)}")
+        elif record["memberCount"]:
+            _show_members(run, group_id, record["memberCount"])
 
 
 def _show_members(run: Invocation, group_id: str, total: int) -> None:
@@ -105,11 +105,11 @@ def update(run: Invocation, group_id: str, name: str | None, description: str | 
         raise usage("nothing to change (frost iam group update)", "give --name or --description")
     name = None if name is None else checked(name)
     with missing(run, ("group", group_id)), naming_flag("name", "--name"), naming_flag("description", "--description"):
-        made = run.change_for_tenant(
+        change = run.change_for_tenant(
             lambda tenant: groups.update(tenant, group_id, name=name, description=description, version=if_version)
         )
-    run.output.record(iam.GROUP, made.record)
-    if not made.changed:
+    run.output.record(iam.GROUP, change.record)
+    if not change.changed:
         run.output.note("nothing changed: same values")
 
 
@@ -140,9 +140,9 @@ def delete(run: Invocation, group_id: str, force: bool, dry_run: bool) -> None:
 def _confirmed(run: Invocation, group_id: str) -> int:
     """Ask for confirmation. Return the version shown, so that only this version is deleted."""
     output.needs_terminal("this deletes a group", "use --force to skip the confirmation")
-    found = run.call_for_tenant(lambda tenant: groups.get(tenant, group_id))
+    record = run.call_for_tenant(lambda tenant: groups.get(tenant, group_id))
     preview = effects.preview(run, lambda tenant: analysis.preview(tenant, "deleteGroup", groupId=group_id))
-    members, attached = found["memberCount"], found["policyCount"]
+    members, attached = record["memberCount"], record["policyCount"]
     others = f"{counted(members, 'membership')} and {counted(attached, 'policy attachment')}"
-    effects.confirm_deletion(run, preview, f'group "{found["name"]}"', str(found["name"]), others)
-    return int(found["version"])
+    effects.confirm_deletion(run, preview, f'group "{record["name"]}"', str(record["name"]), others)
+    return int(record["version"])

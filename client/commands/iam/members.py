@@ -28,10 +28,10 @@ def add(run: Invocation, group_id: str, kind: str, identifier: str, dry_run: boo
         if dry_run:
             effects.dry_run(run, "addMember", groupId=group_id, principalType=kind, principalId=identifier)
             return
-        made = run.change_for_tenant(lambda tenant: groups.add_member(tenant, group_id, kind, identifier))
+        change = run.change_for_tenant(lambda tenant: groups.add_member(tenant, group_id, kind, identifier))
     run.output.done(
-        f"{kind} {identifier} is a member of group {group_id} now" if made.changed else "already a member",
-        {"groupId": group_id, "memberType": kind, "memberId": identifier, "changed": made.changed},
+        f"{kind} {identifier} is a member of group {group_id} now" if change.changed else "already a member",
+        {"groupId": group_id, "memberType": kind, "memberId": identifier, "changed": change.changed},
     )
 
 

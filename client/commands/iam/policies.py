@@ -64,24 +64,24 @@ def create(run: Invocation, name: str, document_: str, description: str | None) 
     A document that grants more is refused, with counterexamples.
     """
     name = checked(name)
-    draft = document.given(run, document_)
-    with document.named(draft), naming_flag("name", "--name"), naming_flag("description", "--description"):
-        made = run.call_for_tenant(lambda tenant: policies.create(tenant, name, description or "", draft.text))
-    run.output.record(iam.POLICY, made)
-    _warn_of_namesakes(run, made)
+    draft = document.read_document(run, document_)
+    with document.locate_errors(draft), naming_flag("name", "--name"), naming_flag("description", "--description"):
+        created = run.call_for_tenant(lambda tenant: policies.create(tenant, name, description or "", draft.text))
+    run.output.record(iam.POLICY, created)
+    _warn_of_namesakes(run, created)
 
 
-def _warn_of_namesakes(run: Invocation, made: dict[str, Any]) -> None:
+def _warn_of_namesakes(run: Invocation, record: dict[str, Any]) -> None:
     """Warn if another policy has the same name. Names need not be unique, but equal names are easy to confuse.
 
     Errors are ignored, since the policy has been saved.
     """
     try:
-        answer = run.call_for_tenant(lambda tenant: policies.page(tenant, limit=2, name=made["name"]))
+        answer = run.call_for_tenant(lambda tenant: policies.page(tenant, limit=2, name=record["name"]))
     except FrostError:
         return
     for one in answer["policies"]:
-        if one["name"] == made["name"] and one["id"] != made["id"]:
+        if one["name"] == record["name"] and one["id"] != record["id"]:
             run.output.warn(f'policy {one["id"]} has the name "{one["name"]}" too')
             return
 
@@ -96,11 +96,11 @@ def get(run: Invocation, policy_id: str, number: int | None) -> None:
     """Show a policy and its document."""
     if number is None:
         with missing(run, ("policy", policy_id)):
-            shown(run, iam.POLICY, run.call_for_tenant(lambda tenant: policies.get(tenant, policy_id)))
+            print_policy(run, iam.POLICY, run.call_for_tenant(lambda tenant: policies.get(tenant, policy_id)))
         return
     with missing_version(run, policy_id, number):
-        found = run.call_for_tenant(lambda tenant: policies.version(tenant, policy_id, number))
-    shown(run, iam.VERSION, found)
+        version = run.call_for_tenant(lambda tenant: policies.version(tenant, policy_id, number))
+    print_policy(run, iam.VERSION, version)
 
 
 @policy.leaf("list", *paging.FLAGS, examples=("frost iam policy list", "frost iam policy list --all -o wide"))
@@ -147,23 +147,23 @@ def update(
     if name is None and description is None and document_ is None:
         raise usage("nothing to change (frost iam policy update)", "give --name, --description or --document")
     name = None if name is None else checked(name)
-    draft = None if document_ is None else document.given(run, document_)
+    draft = None if document_ is None else document.read_document(run, document_)
     text = None if draft is None else draft.text
-    with missing(run, ("policy", policy_id)), document.named(draft):
+    with missing(run, ("policy", policy_id)), document.locate_errors(draft):
         if dry_run:
             _update_played(run, policy_id, text, if_version)
             return
         with naming_flag("name", "--name"), naming_flag("description", "--description"):
-            made = run.change_for_tenant(
+            change = run.change_for_tenant(
                 lambda tenant: policies.update(
                     tenant, policy_id, name=name, description=description, document_text=text, version=if_version
                 )
             )
-    run.output.record(iam.POLICY, made.record)
-    if not made.changed:
+    run.output.record(iam.POLICY, change.record)
+    if not change.changed:
         run.output.note("nothing changed: same values")
     elif name is not None:
-        _warn_of_namesakes(run, made.record)
+        _warn_of_namesakes(run, change.record)
 
 
 def _update_played(run: Invocation, policy_id: str, text: str | None, if_version: int | None) -> None:
@@ -203,18 +203,18 @@ def delete(run: Invocation, policy_id: str, force: bool, dry_run: bool) -> None:
 def _confirmed(run: Invocation, policy_id: str) -> int:
     """Ask for confirmation. Return the version shown, so that only this version is deleted."""
     output.needs_terminal("this deletes a policy", "use --force to skip the confirmation")
-    found = run.call_for_tenant(lambda tenant: policies.get(tenant, policy_id))
+    record = run.call_for_tenant(lambda tenant: policies.get(tenant, policy_id))
     preview = effects.preview(run, lambda tenant: analysis.preview(tenant, "deletePolicy", policyId=policy_id))
-    others = f"{counted(found['attachmentCount'], 'attachment')} and {counted(found['version'], 'version')}"
-    effects.confirm_deletion(run, preview, f'policy "{found["name"]}"', str(found["name"]), others)
-    return int(found["version"])
+    others = f"{counted(record['attachmentCount'], 'attachment')} and {counted(record['version'], 'version')}"
+    effects.confirm_deletion(run, preview, f'policy "{record["name"]}"', str(record["name"]), others)
+    return int(record["version"])
 
 
-def shown(run: Invocation, kind: Kind, found: dict[str, Any]) -> None:
+def print_policy(run: Invocation, kind: Kind, record: dict[str, Any]) -> None:
     """Print a record that has a document: its row, then the document."""
-    run.output.record(kind, found)
+    run.output.record(kind, record)
     if not run.output.structured:
-        run.output.text(f"\n{json_text(found['document'])}")
+        run.output.text(f"\n{json_text(record['document'])}")
 
 
 @leaf(
@@ -234,10 +234,10 @@ def attach(run: Invocation, policy_id: str, kind: str, identifier: str, dry_run:
         if dry_run:
             effects.dry_run(run, "attach", policyId=policy_id, principalType=kind, principalId=identifier)
             return
-        made = run.change_for_tenant(lambda tenant: policies.attach(tenant, policy_id, kind, identifier))
+        change = run.change_for_tenant(lambda tenant: policies.attach(tenant, policy_id, kind, identifier))
     run.output.done(
-        f"policy {policy_id} is attached to {kind} {identifier} now" if made.changed else "already attached",
-        {"policyId": policy_id, "attacheeType": kind, "attacheeId": identifier, "changed": made.changed},
+        f"policy {policy_id} is attached to {kind} {identifier} now" if change.changed else "already attached",
+        {"policyId": policy_id, "attacheeType": kind, "attacheeId": identifier, "changed": change.changed},
     )
 
 
@@ -290,8 +290,8 @@ def attachments(
     if kind is not None and identifier is not None:
         attachee = (kind, identifier)
     elif kind is not None or identifier is not None:
-        given, needed = ("--type", "--id") if identifier is None else ("--id", "--type")
-        raise usage(f"{given} is used together with {needed} (frost iam policy attachments)", f"add {needed}")
+        flag, needed = ("--type", "--id") if identifier is None else ("--id", "--type")
+        raise usage(f"{flag} is used together with {needed} (frost iam policy attachments)", f"add {needed}")
     with missing(run, ("policy", policy_id)):
         paging.listed(
             run,

@@ -43,7 +43,7 @@ def facts(
     Raises:
         FrostError: A value is invalid (exit 2).
     """
-    found: dict[str, Any] = {
+    values: dict[str, Any] = {
         "region": text_of(region, "--region"),
         "requestTags": _tags(request_tag, "--request-tag"),
         "resourceTags": _tags(resource_tag, "--resource-tag"),
@@ -51,7 +51,7 @@ def facts(
         "currentTime": _instant(time),
         **more,
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def operation(value: str) -> str:

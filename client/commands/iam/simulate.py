@@ -119,8 +119,8 @@ def simulate(
     """
     operation, target = request_options.operation(operation), request_options.target(target)
     known = request_options.facts(principalType=principal_type, tenant=text_of(tenant, "--tenant"), **facts)
-    draft = document.given(run, document_)
-    with document.named(draft):
+    draft = document.read_document(run, document_)
+    with document.locate_errors(draft):
         answer: dict[str, Any] = run.call_for_tenant(
             lambda tenant_id: analysis.simulate(tenant_id, draft.text, operation, target, known, as_author=as_author)
         )
@@ -196,14 +196,14 @@ def check(run: Invocation, document_: str) -> None:
     """
     from click.exceptions import Exit as End
 
-    draft = document.given(run, document_)
-    with document.named(draft):
+    draft = document.read_document(run, document_)
+    with document.locate_errors(draft):
         answer: dict[str, Any] = run.call_for_tenant(lambda tenant: analysis.check(tenant, draft.text))
     if run.output.structured:
         run.output.document(answer)
     else:
-        said = [_ANSWERS.get(answer["answer"], str(answer["answer"])), *example_lines(answer["counterexamples"])]
-        run.output.lines(said)
+        lines = [_ANSWERS.get(answer["answer"], str(answer["answer"])), *example_lines(answer["counterexamples"])]
+        run.output.lines(lines)
     draft.warn(run, answer.get("warnings", ()))
     if answer["answer"] != "within":
         raise End(Exit.NOT_ALLOWED)

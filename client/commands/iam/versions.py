@@ -60,9 +60,9 @@ def rollback(run: Invocation, policy_id: str, number: int, dry_run: bool) -> Non
         run, lambda tenant: analysis.preview(tenant, "updatePolicy", policyId=policy_id, documentText=text)
     )
     with missing_version(run, policy_id, number):
-        made = run.change_for_tenant(lambda tenant: policies.roll_back(tenant, policy_id, number))
-    run.output.record(iam.POLICY, made.record)
-    if not made.changed:
+        change = run.change_for_tenant(lambda tenant: policies.roll_back(tenant, policy_id, number))
+    run.output.record(iam.POLICY, change.record)
+    if not change.changed:
         run.output.note(f"nothing changed: the document is the same as in version {number}")
     else:
         effects.note(run, preview)
@@ -109,8 +109,8 @@ def diff(run: Invocation, policy_id: str, first: int | None, second: int | None)
 
 def _version(run: Invocation, policy_id: str, number: int) -> dict[str, Any]:
     with missing_version(run, policy_id, number):
-        found: dict[str, Any] = run.call_for_tenant(lambda tenant: policies.version(tenant, policy_id, number))
-    return found
+        version: dict[str, Any] = run.call_for_tenant(lambda tenant: policies.version(tenant, policy_id, number))
+    return version
 
 
 def _text_difference(older: dict[str, Any], newer: dict[str, Any]) -> list[str]:
@@ -125,13 +125,13 @@ def _text_difference(older: dict[str, Any], newer: dict[str, Any]) -> list[str]:
 
 
 def _effect_lines(effect: dict[str, list[str]]) -> list[str]:
-    found = changes(effect)
-    told = [("gained {}", "+", found.gained), ("lost {}", "-", found.lost)]
-    if found.under:
-        told.append(("under conditions {} changed", "~", found.under))
+    effects_by_kind = changes(effect)
+    groups = [("gained {}", "+", effects_by_kind.gained), ("lost {}", "-", effects_by_kind.lost)]
+    if effects_by_kind.under:
+        groups.append(("under conditions {} changed", "~", effects_by_kind.under))
     lines = []
-    for words, sign, operations in told:
+    for title, sign, operations in groups:
         number = counted(len(operations), "operation")
-        lines.append(f"{words.format(number)}{':' if operations else ''}")
+        lines.append(f"{title.format(number)}{':' if operations else ''}")
         lines += [f"  {sign} {name}{f' ({note})' if note else ''}" for name, note in operations.items()]
     return lines

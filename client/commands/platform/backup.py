@@ -81,10 +81,10 @@ def restore(run: Invocation, file: str, yes: bool, trust: bool, **served: str | 
     manifest = _service("restore", file, served, refused, "--check", *flags)
     where = served["data_dir"] or paths.data_dir(os.environ)
     if not yes:
-        made = time_text(manifest["createdAt"])
+        created_at = time_text(manifest["createdAt"])
         output.confirm(
             run.talk,
-            f"Restore the backup of {made}, replacing all data of the platform in {safe(where, 200)}?",
+            f"Restore the backup of {created_at}, replacing all data of the platform in {safe(where, 200)}?",
             refused="this replaces all data of the platform",
             hint="use --yes to skip the confirmation",
         )
@@ -129,26 +129,28 @@ def _service(name: str, file: str, served: Mapping[str, str | None], refused: st
     import subprocess
     import sys
 
-    given = {f"--{flag.replace('_', '-')}": value for flag, value in served.items() if value is not None}
-    for flag, value in {"FILE": file, **given}.items():
+    options = {f"--{flag.replace('_', '-')}": value for flag, value in served.items() if value is not None}
+    for flag, value in {"FILE": file, **options}.items():
         if not value:
             raise usage(f"{flag} is empty (frost platform {name})")
     # The program has another working directory.
-    given |= {flag: os.path.abspath(given[flag]) for flag in ("--data-dir", "--secret-file") if flag in given}  # noqa: PTH100
-    given.setdefault("--data-dir", paths.data_dir(os.environ))
+    for flag in ("--data-dir", "--secret-file"):
+        if flag in options:
+            options[flag] = os.path.abspath(options[flag])  # noqa: PTH100
+    options.setdefault("--data-dir", paths.data_dir(os.environ))
     # An absolute path cannot be mistaken for a flag.
-    words = [os.path.abspath(file), *flags, *(word for pair in given.items() for word in pair)]  # noqa: PTH100
+    arguments = [os.path.abspath(file), *flags, *(word for pair in options.items() for word in pair)]  # noqa: PTH100
     done = subprocess.run(  # noqa: S603  (our own interpreter and module)
-        [sys.executable, "-P", "-m", f"service.operator.{name}", *words],
+        [sys.executable, "-P", "-m", f"service.operator.{name}", *arguments],
         stdin=subprocess.DEVNULL, capture_output=True, cwd="/", env=dict(os.environ), check=False,
     )  # fmt: skip
     if done.returncode == 0:
         restored: dict[str, Any] = json.loads(done.stdout)
         return restored
-    said = done.stderr.decode("utf-8", "replace").strip().splitlines() or [f"exit {done.returncode}"]
+    lines = done.stderr.decode("utf-8", "replace").strip().splitlines() or [f"exit {done.returncode}"]
     taken = done.returncode == TAKEN
     raise FrostError(
-        f"{refused}: {safe(said[-1].removeprefix('frost platform: '), 300)}",
+        f"{refused}: {safe(lines[-1].removeprefix('frost platform: '), 300)}",
         code="PLATFORM_RUNNING" if taken else f"{name.upper()}_REFUSED",
         hint="stop it first" if taken else "nothing was changed",
         exit_code=Exit.CONFLICT if taken else Exit.REFUSED,

@@ -111,7 +111,7 @@ def status(run: Invocation, data_dir: str | None) -> None:
         "frost platform serve --database postgresql://db/frost --listen 0.0.0.0:8080 --issuer https://id.example.com",
     ),
 )
-def serve(run: Invocation, **given: str | int | None) -> None:
+def serve(run: Invocation, **options: str | int | None) -> None:
     """Run the platform in the foreground.
 
     This is the program that starts on demand for the local context. With a database and an identity provider it
@@ -119,14 +119,14 @@ def serve(run: Invocation, **given: str | int | None) -> None:
     """
     from client.platform.process import service_command
 
-    words: list[str] = []
-    for name, value in given.items():
+    arguments: list[str] = []
+    for name, value in options.items():
         if value == "":
             raise usage(f"--{name.replace('_', '-')} needs a value, an empty one was given (frost platform serve)")
         if value is not None and name != "data_dir":
-            words += [f"--{name.replace('_', '-')}", str(value)]
-    folder = str(given["data_dir"] or "")
-    command = service_command(os.environ, *words, folder=folder)
+            arguments += [f"--{name.replace('_', '-')}", str(value)]
+    folder = str(options["data_dir"] or "")
+    command = service_command(os.environ, *arguments, folder=folder)
     control.refuse_second(folder, os.environ)
     os.execv(command[0], command)  # noqa: S606  (no shell, our own interpreter)
 

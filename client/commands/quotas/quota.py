@@ -7,7 +7,7 @@ from client.commands import paging
 from client.commands.command import Group, Lazy
 from client.commands.invocation import Invocation
 from client.commands.quotas import quota_options
-from client.commands.tenants import BESIDE, check_within
+from client.commands.tenants import WITHIN_ORGANIZATION, check_within
 from client.tables import quotas
 
 quota = Group(
@@ -24,7 +24,7 @@ ORG = click.Option(
 
 @quota.alone(
     ORG,
-    BESIDE,
+    WITHIN_ORGANIZATION,
     examples=(
         "frost tenant quota",
         "frost tenant quota --org -o wide",
@@ -39,16 +39,16 @@ def show(run: Invocation, org: bool, organization: str | None) -> None:
     """
     if org:
         organization_id = quota_options.organization_id(run, organization)
-        found = calls.quotas_of(run.call(calls.organization_report(organization_id)))
+        report = calls.quotas_of(run.call(calls.organization_report(organization_id)))
         kind = quotas.ORGANIZATION_QUOTA
     else:
         check_within(run, organization)
-        found = quota_options.of_tenant(run)
+        report = quota_options.of_tenant(run)
         kind = quotas.QUOTA
     if not run.output.structured and not run.output.wide:
-        found = [one for one in found if one["limit"] or one["resourceType"] not in calls.UNREQUESTABLE]
-    run.output.records(kind, found)
-    over = [one["resourceType"] for one in found if one["used"] is not None and one["used"] > one["limit"]]
+        report = [one for one in report if one["limit"] or one["resourceType"] not in calls.UNREQUESTABLE]
+    run.output.records(kind, report)
+    over = [one["resourceType"] for one in report if one["used"] is not None and one["used"] > one["limit"]]
     if over:
         run.output.note(f"over the limit: {', '.join(over)}")
 
@@ -57,7 +57,7 @@ def show(run: Invocation, org: bool, organization: str | None) -> None:
     "requests",
     ORG,
     *paging.FLAGS,
-    BESIDE,
+    WITHIN_ORGANIZATION,
     examples=("frost tenant quota requests", "frost tenant quota requests --org -o wide"),
 )
 def requests(

@@ -40,12 +40,12 @@ def check_requestable(resource_type: str) -> None:
         )
 
 
-def the_quota(found: Sequence[Mapping[str, Any]], resource_type: str) -> Mapping[str, Any]:
+def the_quota(report: Sequence[Mapping[str, Any]], resource_type: str) -> Mapping[str, Any]:
     """Return the quota of a resource type, in exact spelling. Raises FrostError (exit 2) with the known types."""
-    for one in found:
+    for one in report:
         if one["resourceType"] == resource_type:
             return one
-    known = list(dict.fromkeys((*(str(one["resourceType"]) for one in found), *(name for name, *_ in quotas.IMAGES))))
+    known = list(dict.fromkeys((*(str(one["resourceType"]) for one in report), *(name for name, *_ in quotas.IMAGES))))
     near = _nearest(resource_type, known)
     hint = f"did you mean {near}? " if near else ""
     error = usage(
@@ -57,10 +57,10 @@ def the_quota(found: Sequence[Mapping[str, Any]], resource_type: str) -> Mapping
     raise error
 
 
-def _nearest(given: str, known: Sequence[str]) -> str:
+def _nearest(text: str, known: Sequence[str]) -> str:
     from difflib import get_close_matches
 
-    return next(iter(get_close_matches(given.casefold(), known, 1)), "")
+    return next(iter(get_close_matches(text.casefold(), known, 1)), "")
 
 
 def of_tenant(run: Invocation) -> list[dict[str, Any]]:
@@ -69,19 +69,19 @@ def of_tenant(run: Invocation) -> list[dict[str, Any]]:
     return quotas.complete(report, limits, usage_)
 
 
-def organization_id(run: Invocation, given: str | None, what: str = "quotas") -> str:
+def organization_id(run: Invocation, flag_value: str | None, what: str = "quotas") -> str:
     """Return the organization of `--org`: `--organization` if set, else the owner of the selected tenant.
 
     Args:
         run: The command.
-        given: The value of `--organization`.
+        flag_value: The value of `--organization`.
         what: The requested data, for the error.
 
     Raises:
         FrostError: The id is invalid (exit 2), or only a person may look it up (exit 4): no other scope would help.
     """
-    if given is not None:
-        return tenancy.check_organization_id(given)
+    if flag_value is not None:
+        return tenancy.check_organization_id(flag_value)
     try:
         return str(run.call_for_tenant(tenants.get)["organizationId"])
     except FrostError as error:

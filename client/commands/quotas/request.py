@@ -11,7 +11,7 @@ from client.commands.command import leaf
 from client.commands.completers import resource_types
 from client.commands.invocation import Invocation
 from client.commands.quotas import quota_options
-from client.commands.tenants import BESIDE, check_within
+from client.commands.tenants import WITHIN_ORGANIZATION, check_within
 from client.errors import FrostError, usage
 from client.tables import quotas
 from client.tables.columns import UNKNOWN
@@ -35,7 +35,7 @@ from client.text import safe
     click.Option(["--reason"], required=True, metavar="TEXT", help="Purpose of the change, up to 500 characters."),
     click.Option(["--org"], is_flag=True, help="Request for the organization; needs review and an interactive login."),
     click.Option(["--yes"], is_flag=True, help="Confirm that a tenant's limit is lowered."),
-    BESIDE,
+    WITHIN_ORGANIZATION,
     examples=(
         'frost tenant quota request vcpu 40 --reason "launch in May"',
         'frost tenant quota request ram 131072 --reason "128 GB for the index"',
@@ -51,7 +51,7 @@ def request(
     --org, request a limit for the organization, which the platform's operator reviews. Lowering a tenant's limit
     requires --yes.
     """
-    wanted = quota_options.number(new_limit, "NEW_LIMIT")
+    limit = quota_options.number(new_limit, "NEW_LIMIT")
     reason = quota_options.reason(reason)
     quota_options.check_requestable(resource_type)
     if org:
@@ -59,60 +59,60 @@ def request(
         quota = quota_options.the_quota(
             calls.quotas_of(run.call(calls.organization_report(organization_id))), resource_type
         )
-        if _already(run, quota, wanted):
+        if _already(run, quota, limit):
             return
-        call = calls.request_organization(organization_id, resource_type, wanted, reason)
-        with _explained(quota, wanted):
-            _told(run, run.call(call)["request"], quota)
+        call = calls.request_organization(organization_id, resource_type, limit, reason)
+        with _explained(quota, limit):
+            _print_outcome(run, run.call(call)["request"], quota)
         return
     check_within(run, organization)
     quota = quota_options.the_quota(calls.quotas_of(run.call_for_tenant(calls.report)), resource_type)
-    if _already(run, quota, wanted):
+    if _already(run, quota, limit):
         return
-    if wanted < quota["limit"]:
-        _check_lowering(run, quota, wanted, yes)
-    elif quota.get("requestable") is not None and wanted > quota["requestable"]:
-        raise _beyond(quota, wanted, quota["requestable"])
-    with _explained(quota, wanted):
-        answer = run.call_for_tenant(lambda tenant: calls.request(tenant, resource_type, wanted, reason))
-    _told(run, answer["request"], quota)
+    if limit < quota["limit"]:
+        _check_lowering(run, quota, limit, yes)
+    elif quota.get("requestable") is not None and limit > quota["requestable"]:
+        raise _beyond(quota, limit, quota["requestable"])
+    with _explained(quota, limit):
+        answer = run.call_for_tenant(lambda tenant: calls.request(tenant, resource_type, limit, reason))
+    _print_outcome(run, answer["request"], quota)
 
 
-def _already(run: Invocation, quota: Mapping[str, Any], wanted: int) -> bool:
+def _already(run: Invocation, quota: Mapping[str, Any], limit: int) -> bool:
     """Return whether the limit has this value already, and print that. The request is then not sent."""
-    if wanted != quota["limit"]:
+    if limit != quota["limit"]:
         return False
-    document = {"resourceType": quota["resourceType"], "limit": wanted, "status": "unchanged"}
-    run.output.done(f"{quota['resourceType']} is already {amount_text(wanted, quota['unit'])}", document)
+    document = {"resourceType": quota["resourceType"], "limit": limit, "status": "unchanged"}
+    run.output.done(f"{quota['resourceType']} is already {amount_text(limit, quota['unit'])}", document)
     return True
 
 
-def _check_lowering(run: Invocation, quota: Mapping[str, Any], wanted: int, yes: bool) -> None:
+def _check_lowering(run: Invocation, quota: Mapping[str, Any], limit: int, yes: bool) -> None:
     """Refuse to lower a limit without `--yes`; the error has the command to repeat."""
     if yes:
         return
     import shlex
 
-    flags_end = run.words.index("--") if "--" in run.words else len(run.words)
-    repeated = ["frost", *run.words[:flags_end], "--yes", *run.words[flags_end:]]
+    flags_end = run.arguments.index("--") if "--" in run.arguments else len(run.arguments)
+    repeated = ["frost", *run.arguments[:flags_end], "--yes", *run.arguments[flags_end:]]
     raise usage(
-        f"this lowers {quota['resourceType']} from {_amount(quota['limit'], quota)} to {_amount(wanted, quota)};"
+        f"this lowers {quota['resourceType']} from {_amount(quota['limit'], quota)} to {_amount(limit, quota)};"
         " nothing was sent",
         f"to do so: {safe(shlex.join(repeated), 1000)}",
         code="LOWERING_UNCONFIRMED",
     )
 
 
-def _beyond(quota: Mapping[str, Any], wanted: int, bound: int) -> FrostError:
+def _beyond(quota: Mapping[str, Any], limit: int, bound: int) -> FrostError:
     """Return the error for a raise that needs review by the organization; the same before and after sending."""
     return FrostError(
         f"{quota['resourceType']} may be raised to {_amount(bound, quota)} without review, not to"
-        f" {_amount(wanted, quota)}",
+        f" {_amount(limit, quota)}",
         code=calls.BOUND_EXCEEDED,
         hint="request it for the organization with --org; it will be reviewed",
         details={
             "resourceType": quota["resourceType"],
-            "limit": wanted,
+            "limit": limit,
             "requestable": bound,
             "current": quota["limit"],
         },
@@ -120,7 +120,7 @@ def _beyond(quota: Mapping[str, Any], wanted: int, bound: int) -> FrostError:
 
 
 @contextmanager
-def _explained(quota: Mapping[str, Any], wanted: int) -> Iterator[None]:
+def _explained(quota: Mapping[str, Any], limit: int) -> Iterator[None]:
     """Have a refusal of the platform say what the command itself would, and name what is in the way."""
     try:
         yield
@@ -128,36 +128,36 @@ def _explained(quota: Mapping[str, Any], wanted: int) -> Iterator[None]:
         details = error.details or {}
         bound, pending = details.get("requestable"), details.get("requestId")
         if error.code == calls.BOUND_EXCEEDED and isinstance(bound, int):
-            raise _beyond(quota, wanted, bound) from error
+            raise _beyond(quota, limit, bound) from error
         if error.code == calls.PENDING and isinstance(details.get("limit"), int):
-            asked = _amount(details["limit"], quota)
-            error.message = f"request {safe(pending, 60)} for {quota['resourceType']} {asked} is waiting for review"
+            amount = _amount(details["limit"], quota)
+            error.message = f"request {safe(pending, 60)} for {quota['resourceType']} {amount} is waiting for review"
             error.hint = "only one request per type can be in review; see: frost tenant quota requests"
         raise
 
 
-def _told(run: Invocation, made: Mapping[str, Any], quota: Mapping[str, Any]) -> None:
+def _print_outcome(run: Invocation, answer: Mapping[str, Any], quota: Mapping[str, Any]) -> None:
     """Print the outcome of a request. Raises FrostError if it was denied."""
-    before, after = _amount(made.get("from"), quota), _amount(made.get("limit"), quota)
-    name, status = quota["resourceType"], made.get("status")
+    before, after = _amount(answer.get("from"), quota), _amount(answer.get("limit"), quota)
+    name, status = quota["resourceType"], answer.get("status")
     if status == "denied":
         raise FrostError(
-            f"{name} stays {before}; {after} was denied: {_why_denied(made, quota)}",
+            f"{name} stays {before}; {after} was denied: {_why_denied(answer, quota)}",
             code="QUOTA_REQUEST_DENIED",
-            details=made,
+            details=answer,
         )
-    run.output.record(quotas.QUOTA_REQUEST, made)
+    run.output.record(quotas.QUOTA_REQUEST, answer)
     if status == "approved":
         run.output.note(f"{name} is {after} now, was {before}")
     elif status == "pending":
         run.output.note(f"{name} {after} waits for the platform's operator; frost tenant quota requests --org")
 
 
-def _why_denied(made: Mapping[str, Any], quota: Mapping[str, Any]) -> str:
+def _why_denied(answer: Mapping[str, Any], quota: Mapping[str, Any]) -> str:
     """Return the reason of a denial, with amounts in display units."""
-    details = made.get("details")
+    details = answer.get("details")
     if not isinstance(details, Mapping) or not isinstance(details.get("used"), int):
-        return safe(made.get("decision") or "no reason given", 300)
+        return safe(answer.get("decision") or "no reason given", 300)
     creating = f", {_amount(details['creating'], quota)} of it being created" if details.get("creating") else ""
     return f"{_amount(details['used'], quota)} in use{creating}"
 

@@ -9,7 +9,7 @@ from client.commands.command import leaf
 from client.commands.completers import planned_types
 from client.commands.invocation import Invocation
 from client.commands.quotas import quota_options
-from client.commands.tenants import BESIDE, check_within
+from client.commands.tenants import WITHIN_ORGANIZATION, check_within
 from client.errors import usage
 from client.tables import quotas
 from client.tables.columns import quantity
@@ -34,7 +34,7 @@ _ANSWERS = {
         help="Amount to add to a resource type, in its unit (MB for ram, GB for storage).",
         shell_complete=planned_types,
     ),
-    BESIDE,
+    WITHIN_ORGANIZATION,
     examples=("frost tenant quota what-if instance=4 vcpu=16 ram=65536",),
 )
 def what_if(run: Invocation, plan: tuple[str, ...], organization: str | None) -> None:
@@ -43,12 +43,12 @@ def what_if(run: Invocation, plan: tuple[str, ...], organization: str | None) ->
     Shows for each type whether the plan fits. If not, shows whether the limit can be raised at once, needs the
     organization's review, or can be changed only by support. Nothing is requested.
     """
-    wanted = _wanted(plan)
+    additions = _additions(plan)
     check_within(run, organization)
-    found = quota_options.of_tenant(run)
-    for resource_type in wanted:
-        quota_options.the_quota(found, resource_type)
-    answer = quota_plan.what_if(found, wanted)
+    report = quota_options.of_tenant(run)
+    for resource_type in additions:
+        quota_options.the_quota(report, resource_type)
+    answer = quota_plan.what_if(report, additions)
     if run.output.structured:
         run.output.document(answer.document())
     else:
@@ -58,17 +58,17 @@ def what_if(run: Invocation, plan: tuple[str, ...], organization: str | None) ->
         run.output.note(line)
 
 
-def _wanted(plan: Sequence[str]) -> dict[str, int]:
+def _additions(plan: Sequence[str]) -> dict[str, int]:
     """Parse a plan to amounts by type. Raises FrostError (exit 2) for an argument not `TYPE=N` or a repeated type."""
-    found: dict[str, int] = {}
+    additions: dict[str, int] = {}
     for pair in plan:
         resource_type, equals, amount = pair.partition("=")
         if not equals or not resource_type:
             raise usage(f"a plan is TYPE=N, not {safe(pair, 60)!r}", "like instance=4 (frost tenant quota what-if)")
-        if resource_type in found:
+        if resource_type in additions:
             raise usage(f"{safe(resource_type, 60)} is given twice (frost tenant quota what-if)")
-        found[resource_type] = quota_options.number(amount, resource_type)
-    return found
+        additions[resource_type] = quota_options.number(amount, resource_type)
+    return additions
 
 
 def _lines(plan: quota_plan.Plan) -> list[str]:
@@ -83,8 +83,8 @@ def _lines(plan: quota_plan.Plan) -> list[str]:
         lines.append(f"the first limit to be exceeded is {plan.first}")
     for need in plan.needs:
         if need.answer == quota_plan.AT_ONCE and need.after is not None:
-            asked = f"frost tenant quota request {need.resource_type} {need.after} --reason TEXT"
-            lines.append(f"{quantity(need.short, need.unit)} of {need.resource_type} short; at once: {asked}")
+            command = f"frost tenant quota request {need.resource_type} {need.after} --reason TEXT"
+            lines.append(f"{quantity(need.short, need.unit)} of {need.resource_type} short; at once: {command}")
         elif need.answer == quota_plan.REVIEW:
             lines.append(_reviewed(need))
         elif need.answer == quota_plan.SUPPORT:
