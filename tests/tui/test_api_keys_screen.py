@@ -261,7 +261,7 @@ async def test_a_context_whose_key_is_refused_is_not_asked_to_sign_in(
         for _ in range(2):  # the second time it is still the key: nothing signed in meanwhile
             await ui.press("r")
             await ui.expect("The API key is refused", "revoked, expired", "frost config set api_key -", "y Contexts")
-            await ui.expect_head("API key refused · r tries again")
+            await ui.expect_head("API key refused · r retry")
             await ui.press("escape")
             await ui.until(lambda: "The API key is refused" not in ui.text, "the words gone")
         await ui.press("r")

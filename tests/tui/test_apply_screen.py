@@ -234,7 +234,7 @@ async def test_L34_a_connection_that_is_lost_is_said_and_the_run_is_found_again(
         await applied(ui)
         assert paced.frost("platform", "stop").code == 0
         await ui.expect("! No answer:", "read last")
-        await ui.expect_head("stopped · r starts it")
+        await ui.expect_head("stopped · r start")
         await ui.expect("updated")  # what was known stays
         await ui.press("r")
         await ui.until(lambda: "No answer" not in ui.text, "the run found again")

@@ -201,9 +201,9 @@ async def test_Q14_Q15_U20_U25_a_key_sees_its_own_tenant_and_asks_only_with_the_
         await ui.press("n")
         await ui.expect_toast("this API key lacks the scope quotas:write")
         await ui.press("o")
-        await ui.expect_toast("the organization's quotas need a person who is signed in")
+        await ui.expect_toast("the organization's quotas need a signed-in user")
         await ui.press("N")
-        await ui.expect_toast("the organization's quotas need a person who is signed in")
+        await ui.expect_toast("the organization's quotas need a signed-in user")
         await ui.press("t")
         await ui.expect("Requests for other limits in Web Shop", "No other limit was asked for yet")
 
@@ -255,7 +255,7 @@ async def test_the_line_knows_what_the_commands_mean(shared: Home, monkeypatch: 
         for line, toast in (
             ("quotas.request image 5", "contact support"),
             ("quotas.request vcpu 4x", "a whole number in plain digits"),
-            ("quotas.request vpcu 4", "there is no such quota"),
+            ("quotas.request vpcu 4", "quota not found"),
         ):
             await run(ui.app.frame, line)
             await ui.expect_toast(toast)

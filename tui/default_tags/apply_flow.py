@@ -79,7 +79,7 @@ async def in_the_way(screen: "RemoteListScreen", *, own: bool = True) -> None:
         entries.append(Entry("afterwards", "Follow it, and begin mine when it is over", "o", note))
     name = cut(safe(screen.workspace.name_of(tenant_id)), 30)
     chosen = await screen.app.push_screen_wait(
-        Menu(f"An apply runs in {name} already", entries, foot="One runs in a tenant at a time · Esc leaves it")
+        Menu(f"An apply runs in {name} already", entries, foot="One runs in a tenant at a time · Esc close it")
     )
     if chosen == "afterwards":
         applies.start_afterwards(tenant_id)

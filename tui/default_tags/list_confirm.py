@@ -109,7 +109,7 @@ class Listing(Dialog[None]):
 
     def content(self) -> ComposeResult:
         yield VerticalScroll(Static(Content("\n").join(self.lines), markup=False))
-        yield hint("↑ ↓ scroll · Esc leaves")
+        yield hint("↑ ↓ scroll · Esc close")
 
     def first_focus(self) -> Widget:
         return self.query_one(VerticalScroll)

@@ -47,7 +47,7 @@ class Difference(Dialog[None]):
 
     def content(self) -> ComposeResult:
         yield VerticalScroll(Static(Content("\n").join(self._lines()), markup=False))
-        yield hint("↑ ↓ scroll · Esc leaves")
+        yield hint("↑ ↓ scroll · Esc close")
 
     def first_focus(self) -> Widget:
         return self.query_one(VerticalScroll)

@@ -71,7 +71,7 @@ class Picker(Dialog[Sequence[Record] | None]):
         table.can_focus = False
         yield table
         marks = "Tab marks several · " if self.several else ""
-        yield hint(f"Enter {self.verb} · {marks}↑ ↓ move · Esc leaves")
+        yield hint(f"Enter {self.verb} · {marks}↑ ↓ move · Esc close")
 
     def first_focus(self) -> Widget:
         return self.query_one(LineInput)
