@@ -255,7 +255,7 @@ async def test_the_line_and_the_palette_reach_a_policy_by_name_from_anywhere(
         await ui.press("1", "colon")
         await ui.type("members.add")
         await ui.press(ENTER)
-        await ui.expect_toast("works on a record of groups")
+        await ui.expect_toast("open a record in groups first")
         await ui.press("3")
         await ui.expect("on call")
         await ui.press("1", "ctrl+p")

@@ -16,7 +16,7 @@ __all__ = ("ACTIONS", "ANYWHERE", "BY_ID", "LIST", "Action", "ActionContext", "l
 def _can_undo(context: ActionContext) -> str:
     if context.undo:
         return ""
-    return f"nothing to undo: {context.lasting} cannot be undone" if context.lasting else "nothing to undo"
+    return f"{context.lasting} cannot be undone" if context.lasting else "nothing to undo"
 
 
 _FEATURES = (

@@ -356,8 +356,8 @@ async def run(frame: "Navigator", line: str) -> None:
             if scope in routes.NAMES and not here:
                 await frame.navigate(scope)
             elif scope in routes.BY_NAME and not here:
-                within = routes.BY_NAME[scope].parent
-                frame.toast(f"{action_id} works on a record of {within}: open it first", "warning")
+                parent = routes.BY_NAME[scope].parent
+                frame.toast(f"{action_id}: open a record in {parent} first", "warning")
                 return
             frame.perform(action_id, argument)
         case Mistake(message):
