@@ -182,7 +182,7 @@ async def test_K36_revoking_asks_with_no_first_and_the_key_is_refused_at_once(
         await ui.press("v")
         await ui.expect_toast("Revoke API key: it is revoked already")
         await ui.press("o")
-        await ui.expect_toast("only an active key is rotated, and this one is revoked")
+        await ui.expect_toast("only an active key can be rotated; this one is revoked")
         await ui.press("z")
         await ui.expect_toast("revoking an API key cannot be undone")
 

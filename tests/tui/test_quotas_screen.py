@@ -205,7 +205,7 @@ async def test_Q14_Q15_U20_U25_a_key_sees_its_own_tenant_and_asks_only_with_the_
         await ui.press("N")
         await ui.expect_toast("the organization's quotas need a signed-in user")
         await ui.press("t")
-        await ui.expect("Requests for other limits in Web Shop", "No other limit was asked for yet")
+        await ui.expect("Requests for other limits in Web Shop", "No requests yet.")
 
 
 async def test_a_list_nobody_has_read_yet_is_not_said_to_be_empty(
