@@ -148,7 +148,7 @@ async def test_enter_and_the_letter_both_refuse_the_access_of_a_key_of_another_t
         await ui.cursor_on("deploy-pipeline")
         for key in ("w", ENTER):
             await ui.press(key)
-            await ui.expect_toast("What may it do: this key belongs to Web Shop: use that tenant first")
+            await ui.expect_toast("Access: this key belongs to Web Shop: use that tenant first")
             await ui.expect("16 API keys")
         await ui.type(":api-keys.access deploy-pipeline")
         await ui.press(ENTER)
