@@ -17,7 +17,7 @@ from tui import INTERRUPTED, exit_at_once, launch
 if TYPE_CHECKING:
     from tui.state.debug_log import DebugLog
 
-NOT_A_TERMINAL = "frost opens its screens on a terminal only; for scripts there are commands: frost --help"
+NOT_A_TERMINAL = "the interactive screens need a terminal; for scripts use the commands: frost --help"
 DUMB = "this terminal (TERM=dumb) cannot show the screens; the commands work here: frost --help"
 
 

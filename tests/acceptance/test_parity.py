@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
-from pkgutil import iter_modules
+from pkgutil import iter_modules, resolve_name
 from typing import NamedTuple
 
 import click
@@ -20,7 +20,6 @@ from client.commands.root import root
 from client.config import reader
 from tests.homes import Home
 from tests.tui.screens import Ui, opened
-from tui.iam.editor import action_handlers
 from tui.iam.editor import actions as editor
 from tui.iam.editor.screen import PolicyEditor
 from tui.shell import actions, routes
@@ -285,10 +284,7 @@ async def can_be_done(ui: Ui, action: actions.Action) -> None:
     screen = ui.app.screen
     assert isinstance(screen, MainScreen | PolicyEditor)
     await ui.until(lambda: not action.disabled_reason(screen.action_context()), f"{action.id} enabled")
-    of_screen = isinstance(screen, MainScreen) and action.scope != actions.ANYWHERE
-    doer: object = ui.app.frame.current if of_screen else screen
-    doer = action_handlers if isinstance(screen, PolicyEditor) else doer
-    assert getattr(doer, action.handler.rpartition(".")[2].rpartition(":")[2])
+    assert callable(resolve_name(action.handler))
 
 
 async def in_the_editor(ui: Ui, action: actions.Action) -> None:

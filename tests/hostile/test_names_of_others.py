@@ -54,7 +54,7 @@ async def test_who_loses_a_tenant_while_its_screen_is_open_sees_nothing_of_it_an
         database.close()
         await ui.press("r")
         await ui.expect_head("not available")
-        await ui.expect("no longer, entitled to this tenant")
+        await ui.expect("You have no access to this tenant")
         await ui.gone(policy)
         await ui.press("1")
         await ui.press("r")

@@ -53,7 +53,7 @@ async def test_an_account_is_deleted_only_when_its_email_was_typed_and_then_noth
         await typed(ui, "somebody@else.example")
         assert ui.app.screen.query_one("#yes").disabled
         await ui.press(ENTER)
-        await ui.expect(f"That is not it: type {MEMBER}")
+        await ui.expect(f"Does not match: type {MEMBER}")
         await ui.press("ctrl+a", "ctrl+k")
         await typed(ui, MEMBER)
         await ui.expect(f"Type {MEMBER} to go on")

@@ -161,13 +161,13 @@ def test_what_changes_platform_or_config_is_refused_in_a_read_only_context_and_s
 def test_with_an_api_key_groups_and_policies_say_that_a_person_is_needed() -> None:
     for action in actions.of_scope("policies", "attachments", "versions", "groups", "members", "access", "who"):
         context = actions.ActionContext(record=RECORDS[action.scope], tenant="t-1", keyed=True)
-        assert "a person who is signed in" in action.disabled_reason(context), action.id
+        assert "a signed-in user" in action.disabled_reason(context), action.id
 
 
 def test_with_an_api_key_what_a_person_alone_may_do_with_keys_and_sessions_says_so() -> None:
     for action in actions.of_scope("api-keys", "sessions", "account"):
         context = actions.ActionContext(record=RECORDS[action.scope], tenant="t-1", keyed=True, identity_known=True)
-        wanted = "" if action.id == "account.tenants" else "a person who is signed in"
+        wanted = "" if action.id == "account.tenants" else "a signed-in user"
         assert wanted in action.disabled_reason(context), action.id
 
 
@@ -200,7 +200,7 @@ def test_an_action_by_name_is_enabled_for_a_user_with_a_tenant(action: actions.A
 def test_an_action_by_name_runs_the_guards_that_are_not_about_the_record() -> None:
     with_key = actions.ActionContext(tenant="t-1", keyed=True, record_by_name=True)
     for action_id in ("policies.edit", "groups.open", "catalogue.who", "api-keys.create", "activity.show"):
-        assert "a person who is signed in" in actions.BY_ID[action_id].disabled_reason(with_key), action_id
+        assert "a signed-in user" in actions.BY_ID[action_id].disabled_reason(with_key), action_id
     without_tenant = actions.ActionContext(identity_known=True, record_by_name=True)
     for action_id in ("policies.edit", "quotas.request", "api-keys.create"):
         assert "tenant" in actions.BY_ID[action_id].disabled_reason(without_tenant), action_id
@@ -232,4 +232,4 @@ def test_who_may_ask_for_other_limits_and_of_what_is_said_before_anything_is_sen
     assert reason("quotas.request", keyed=True, scopes=("quotas:*", "compute:read")) == ""
     assert "lacks the scope quotas:write" in reason("quotas.request", keyed=True, scopes=("compute:write", "compute:*"))
     for action in ("quotas.request_organization", "organization-quotas.request", "quotas.organization"):
-        assert "a person who is signed in" in reason(action, keyed=True, scopes=("quotas:write",))
+        assert "a signed-in user" in reason(action, keyed=True, scopes=("quotas:write",))

@@ -133,7 +133,7 @@ async def test_an_entry_leads_to_what_it_is_about_and_a_thing_to_its_entries(
         await ui.expect("Policies")
         await ui.expect_cursor("contractor access")
         await ui.press("4", "A")
-        await ui.expect_toast("nothing is kept in the log about what is shown here")
+        await ui.expect_toast("the activity log has no entries about this record")
 
 
 @pytest.mark.slow
@@ -199,7 +199,7 @@ async def test_who_may_not_read_it_is_told_why_and_nothing_is_asked(
         await ui.expect("Only an owner or admin of the organization sees what was done")
         await ui.gone("0 entries")
         await ui.press("2", "A")
-        await ui.expect_toast("only an owner or admin of the organization sees what was done there")
+        await ui.expect_toast("only an owner or admin of the organization sees its activity")
 
 
 async def test_only_the_newest_are_read_until_older_ones_are_wanted(

@@ -148,7 +148,7 @@ async def test_enter_and_the_letter_both_refuse_the_access_of_a_key_of_another_t
         await ui.cursor_on("deploy-pipeline")
         for key in ("w", ENTER):
             await ui.press(key)
-            await ui.expect_toast("What may it do: this key belongs to Web Shop: use that tenant first")
+            await ui.expect_toast("Access: this key belongs to Web Shop: use that tenant first")
             await ui.expect("16 API keys")
         await ui.type(":api-keys.access deploy-pipeline")
         await ui.press(ENTER)
@@ -182,9 +182,9 @@ async def test_revoking_asks_with_no_first_and_the_key_is_refused_at_once(
         await ui.press("v")
         await ui.expect_toast("Revoke API key: it is revoked already")
         await ui.press("o")
-        await ui.expect_toast("only an active key is rotated, and this one is revoked")
+        await ui.expect_toast("only an active key can be rotated; this one is revoked")
         await ui.press("z")
-        await ui.expect_toast("nothing to undo: revoking an API key cannot be undone")
+        await ui.expect_toast("revoking an API key cannot be undone")
 
 
 @pytest.mark.slow
@@ -261,7 +261,7 @@ async def test_a_context_whose_key_is_refused_is_not_asked_to_sign_in(
         for _ in range(2):  # the second time it is still the key: nothing signed in meanwhile
             await ui.press("r")
             await ui.expect("The API key is refused", "revoked, expired", "frost config set api_key -", "y Contexts")
-            await ui.expect_head("API key refused · r tries again")
+            await ui.expect_head("API key refused · r retry")
             await ui.press("escape")
             await ui.until(lambda: "The API key is refused" not in ui.text, "the words gone")
         await ui.press("r")

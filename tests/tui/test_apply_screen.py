@@ -208,7 +208,7 @@ async def test_an_own_run_afterwards_can_be_called_off(paced: Home, monkeypatch:
         await ui.until(lambda: "Yours begins when" not in ui.text.split("▌ Yours")[0], "called off")
         await ui.expect_toast("Web Shop: default tags applied:")
         await ui.press("o")
-        await ui.expect_toast("no apply goes on: apply at once")
+        await ui.expect_toast("no apply is running")
     assert len(runs(paced)) == 1
 
 
@@ -234,7 +234,7 @@ async def test_a_connection_that_is_lost_is_said_and_the_run_is_found_again(
         await applied(ui)
         assert paced.frost("platform", "stop").code == 0
         await ui.expect("! No answer:", "read last")
-        await ui.expect_head("stopped · r starts it")
+        await ui.expect_head("stopped · r start")
         await ui.expect("updated")  # what was known stays
         await ui.press("r")
         await ui.until(lambda: "No answer" not in ui.text, "the run found again")
@@ -265,7 +265,7 @@ async def test_a_run_is_undone_after_a_review_and_takes_away_only_what_it_added(
         await ui.press("u")
         await ui.expect("apply, undone", "undo")
         await ui.press("G", "b")
-        await ui.expect_toast("it is undone already")
+        await ui.expect_toast("already undone")
     assert lacking(paced) == before
 
 

@@ -40,7 +40,7 @@ EVERY = ("tenants", "policies", "groups", "catalogue", "contexts")
         ("tenant quota what-if vcpu=4 ram=1024", Run("quotas.what_if", "vcpu=4 ram=1024")),
         (
             "tenant quota raise",
-            Mistake("tenant quota knows here: tenant quota --org, requests, request TYPE LIMIT, what-if TYPE=N"),
+            Mistake("tenant quota supports here: tenant quota --org, requests, request TYPE LIMIT, what-if TYPE=N"),
         ),
         ("context prod", Run("contexts.use", "prod")),
         ("login", Run("contexts.sign_in")),
@@ -51,9 +51,9 @@ EVERY = ("tenants", "policies", "groups", "catalogue", "contexts")
         ("filter status:active !web", Run("list.filter", "status:active !web")),
         ("filter", Run("list.filter")),
         ("sort slug", Run("list.sort", "slug")),
-        ("tenatns", Mistake("there is no tenatns; did you mean tenants?")),
-        ("fliter web", Mistake("there is no fliter; did you mean filter?")),
-        ("nowhere", Mistake("there is no nowhere; Tab shows what there is")),
+        ("tenatns", Mistake("unknown command: tenatns; did you mean tenants?")),
+        ("fliter web", Mistake("unknown command: fliter; did you mean filter?")),
+        ("nowhere", Mistake("unknown command: nowhere; Tab lists commands")),
     ],
 )
 def test_a_line_means(typed: str, meant: object) -> None:
@@ -76,7 +76,7 @@ KNOWN = "account profile, account delete, account session list, account api-key 
         ("account api-key get k-1 -o json", Go("api-keys", "id:k-1")),
         ("account api-key revoke k-1", Go("api-keys", "id:k-1")),
         ("account api-key create --name 'night watch' --scopes dns:read", Run("api-keys.create", "night watch")),
-        ("account api-key", Mistake(f"account api-key is not known here; there is: {KNOWN}")),
+        ("account api-key", Mistake(f"account api-key is not supported here; use: {KNOWN}")),
         ("account 'x", Mistake("a quote is not closed")),
         ("api-key", Go("api-keys")),
         ("api", Go("api-keys")),
@@ -118,7 +118,7 @@ def test_a_place_is_found_by_its_title_too(route: routes.Route) -> None:
 
 
 def test_a_short_form_of_two_places_is_a_mistake_that_names_both() -> None:
-    assert parse("t", ("tenants", "tags")) == Mistake("t may be tenants or tags")
+    assert parse("t", ("tenants", "tags")) == Mistake("t is ambiguous: tenants or tags")
 
 
 def test_a_whole_word_is_never_taken_for_the_beginning_of_another() -> None:

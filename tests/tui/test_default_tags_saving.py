@@ -161,10 +161,10 @@ async def test_a_cleared_set_asks_with_no_first_and_leaves_nothing_to_apply(
         await ui.press("delete", "w")
         await ui.expect("none then: the set is cleared", "− env = prod")
         await answered(ui, "Save default tags?", "y")
-        await ui.expect("New resources get no tags yet", "0/10 tags")
+        await ui.expect("No default tags: new resources get no tags. n: New tag", "0/10 tags")
         await ui.until(lambda: stored(own) == {}, "the cleared set")
         await ui.press("a")
-        await ui.expect_toast("there are no default tags to apply")
+        await ui.expect_toast("no default tags to apply")
 
 
 @pytest.mark.slow
@@ -181,7 +181,7 @@ async def test_a_former_set_is_compared_and_put_back_unless_another_was_stored_m
         await ui.press("v")
         await ui.expect("what they were", "► ", "a=2, b=1")
         await ui.press("b")
-        await ui.expect_toast("this is the set as it is")
+        await ui.expect_toast("this is the current version")
         await ui.press("j", ENTER)
         await ui.expect("+ b = 1", "~ a = 2  was 1")
         await ui.press("escape", "b")

@@ -221,7 +221,7 @@ async def test_a_preview_counts_by_type_key_and_reason_of_the_stored_set_and_of_
         await ui.press("p")
         await ui.expect("by the draft, which is not saved", "brand-new")
         await ui.press("a")
-        await ui.expect_toast("the set is not saved: save it first")
+        await ui.expect_toast("unsaved changes: save them first")
         await ui.press("escape", "D")
         await ui.until(lambda: "Not saved" not in ui.text, "the draft gone")
 
@@ -278,4 +278,4 @@ async def test_the_palette_and_the_help_know_the_place(shared: Home, monkeypatch
         await ui.press(ENTER)
         await ui.expect("4/10 tags")
         await ui.press("question_mark")
-        await ui.expect("Save the set", "nothing was changed", "Preview an apply", "What would change, type by type")
+        await ui.expect("Save the set", "no changes", "Preview an apply", "What would change, type by type")

@@ -216,7 +216,7 @@ async def test_a_platform_that_was_stopped_is_started_by_saving_and_no_key_is_na
         assert (await asyncio.to_thread(demo.frost, "platform", "stop")).code == 0
         await it.write(document(rule(READ, name="typed meanwhile")))
         await it.expect("the platform was stopped; your text stays", "○ stopped")
-        await it.ui.gone("r starts it")
+        await it.ui.gone("r start")
         await it.press("ctrl+s")
         await it.expect("Save a new policy")
         await it.ui.type("started")

@@ -166,7 +166,7 @@ async def test_keys_of_ones_own_win_and_conflicts_are_told_at_the_start(
     async with opened(demo_slow, monkeypatch) as ui:
         await ui.expect("Data Lake", "a new")
         await ui.expect_toast("s now runs app.copy, no longer list.sort")
-        await ui.expect_toast("no action is called app.no")
+        await ui.expect_toast("unknown action app.no")
         await ui.press("a")
         await ui.expect("Create a tenant")
         await ui.press("escape", "n")
@@ -353,7 +353,7 @@ async def test_esc_never_leaves_and_q_leaves_only_at_the_root(shared: Home, monk
         await ui.press("q")
         await ui.expect("Data Lake", "Newsroom")
         await ui.press("ctrl+c")
-        await ui.expect_toast("q quits.")
+        await ui.expect_toast("q to quit.")
         await ui.press("q")
         await ui.until(lambda: not ui.app.is_running, "the end")
 

@@ -266,7 +266,7 @@ async def test_groups_members_and_the_question_fit(
         await ui.expect("Delete group?", "Effect", "− compute:instances:create", "y Delete · n or Esc No", "Delete  ")
         await ui.press("escape")
         await ui.press("o")
-        await ui.expect("Members of deployers", "workload identity", "w may do")
+        await ui.expect("Members of deployers", "workload identity", "w access")
         await ui.press("w")
         await ui.expect("What old-deploy may do", "compute:instances:attach-interface" if size[0] > 100 else "allowed")
 

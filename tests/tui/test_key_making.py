@@ -217,7 +217,7 @@ async def test_what_the_role_lacks_and_what_nothing_enforces_is_said_at_the_scop
         await ui.press("6")
         await ui.expect("viewer-dashboard")
         await ui.press("n")
-        await ui.expect("compute:read", "× lacks it", "! not enforced", "Cancel", "Create", "Esc cancels")
+        await ui.expect("compute:read", "× lacks it", "! not enforced", "Cancel", "Create", "Esc cancel")
         await choose(ui, "compute:write")
         await ui.expect("0 chosen", "cannot be given", "compute:write: your role does not give it")
         await choose(ui, "compute:read")
@@ -266,10 +266,10 @@ async def test_a_key_rotated_at_once_leaves_the_old_one_revoked(demo: Home, monk
             "revoked right away: what uses it fails until it is changed",
             "Cancel",
             "Rotate  ",
-            "Enter rotates · Esc cancels",
+            "Enter rotates · Esc cancel",
         )
         await ui.press("enter")
-        await ui.expect("shown only now", "is revoked", "Copy  ", "Leave", "Esc leaves, and it is gone")
+        await ui.expect("shown only now", "is revoked", "Copy  ", "Leave", "You cannot see this secret again")
         secret = secret_of(ui)
         await ui.press("escape", "escape")
         await ui.expect("17 API keys")
@@ -347,7 +347,7 @@ async def test_a_platform_that_does_not_answer_is_waited_for_in_words_and_holds_
         await ui.expect("tenant-reader")
         await ui.cursor_on("tenant-reader")
         await ui.press(press)
-        await ui.expect("Esc cancels")
+        await ui.expect("Esc cancel")
         await ui.heard()
         if press != "o":
             await choose(ui, "dns:read")
@@ -363,5 +363,5 @@ async def test_a_platform_that_does_not_answer_is_waited_for_in_words_and_holds_
         await ui.press("escape")
         await ui.expect("Press Esc again to close")
         await ui.press("escape")
-        await ui.until(lambda: "Esc cancels" not in ui.text, "the dialog gone")
+        await ui.until(lambda: "Esc cancel" not in ui.text, "the dialog gone")
         await ui.expect_toast("Left before the platform answered")

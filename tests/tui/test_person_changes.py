@@ -69,7 +69,7 @@ async def test_a_platform_stopped_on_purpose_stays_so_until_a_person_wants_it(
         await ui.expect_head("connected")
         await ui.expect("Staging")
         assert (await asyncio.to_thread(demo.frost, "platform", "stop")).code == 0
-        await ui.expect_head("○ stopped · r starts it")
+        await ui.expect_head("○ stopped · r start")
         await asyncio.sleep(2 * BACKOFF[0])
         assert demo.platform_pid() is None
         await ui.expect("Staging")
@@ -85,7 +85,7 @@ async def test_a_command_that_needs_the_platform_starts_it_for_the_screens_as_we
     async with opened(demo, monkeypatch) as ui:
         await ui.expect_head("connected")
         assert (await asyncio.to_thread(demo.frost, "platform", "stop")).code == 0
-        await ui.expect_head("○ stopped · r starts it")
+        await ui.expect_head("○ stopped · r start")
         assert (await asyncio.to_thread(demo.frost, "tenant", "list")).code == 0
         await ui.expect_head("connected")
 

@@ -67,7 +67,7 @@ async def test_raised_to_the_bound_at_once_and_lowered_only_after_a_question(
         await ui.expect("51 of 110")
         assert (await limits(demo))["instance"] == 110
         await ui.press("z")
-        await ui.expect_toast("nothing to undo: requesting a limit cannot be undone")
+        await ui.expect_toast("requesting a limit cannot be undone")
 
         await form(ui, "instance")
         await fill(ui, "53", "over")

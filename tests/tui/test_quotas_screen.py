@@ -199,11 +199,11 @@ async def test_a_key_sees_its_own_tenant_and_asks_only_with_the_scope(
         await ui.press("n")
         await ui.expect_toast("this API key lacks the scope quotas:write")
         await ui.press("o")
-        await ui.expect_toast("the organization's quotas need a person who is signed in")
+        await ui.expect_toast("the organization's quotas need a signed-in user")
         await ui.press("N")
-        await ui.expect_toast("the organization's quotas need a person who is signed in")
+        await ui.expect_toast("the organization's quotas need a signed-in user")
         await ui.press("t")
-        await ui.expect("Requests for other limits in Web Shop", "No other limit was asked for yet")
+        await ui.expect("Requests for other limits in Web Shop", "No requests yet.")
 
 
 async def test_a_list_nobody_has_read_yet_is_not_said_to_be_empty(
@@ -253,7 +253,7 @@ async def test_the_line_knows_what_the_commands_mean(shared: Home, monkeypatch: 
         for line, toast in (
             ("quotas.request image 5", "contact support"),
             ("quotas.request vcpu 4x", "expected a whole number"),
-            ("quotas.request vpcu 4", "there is no such quota"),
+            ("quotas.request vpcu 4", "quota not found"),
         ):
             await run(ui.app.frame, line)
             await ui.expect_toast(toast)

@@ -3,7 +3,7 @@
 from tui.shell.action import Action, ActionContext, Command, Record, line
 from tui.shell.guards import about_record, all_of, requires_user, selected
 
-KEYS_NEED_A_PERSON = "this context works with an API key; keys, sessions and the account need a person who is signed in"
+KEYS_NEED_A_PERSON = "this context works with an API key; keys, sessions and the account need a signed-in user"
 
 
 # --- guards ----------------------------------------------------------------------------------------------------------
@@ -54,10 +54,10 @@ def _update(context: ActionContext) -> str:
 ACCOUNT_ACTIONS: tuple[Action, ...] = (
     Action(
         "api-keys.access",
-        "What may it do",
+        "Access",
         handler="tui.account.api_keys:ApiKeys.do_access",
         keys=("w",),
-        footer_label="may do",
+        footer_label="access",
         guard=all_of(_is_user, selected, _is_in_tenant),
         command=_access,
         help="Every operation with the path scope, role, policy; Enter does the same",

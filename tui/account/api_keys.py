@@ -29,7 +29,8 @@ class ApiKeys(key_create.KeyForms):
     RELATED = ("groups of", "policies of", "grantable")
     OF_TENANT = False
     UNAVAILABLE_TEXT = KEYS_NEED_A_PERSON
-    EMPTY_TEXT = "You have no API key yet; n makes one."
+    EMPTY_TEXT = "No API keys yet."
+    EMPTY_ACTION = "api-keys.create"
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("api-keys")]
 
     def columns(self) -> Sequence[Column]:

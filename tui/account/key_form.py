@@ -130,7 +130,7 @@ class KeyForm(Sending):
             Button(self._button, id="save", variant="primary"),
             classes="dialog--buttons",
         )
-        yield hint(f"Tab next · Space chooses a scope · ^s {self._button.lower()}s · Esc cancels")
+        yield hint(f"Tab next · Space chooses a scope · ^s {self._button.lower()}s · Esc cancel")
 
     @staticmethod
     def _line(label: str, name: str, value: str, placeholder: str) -> ComposeResult:

@@ -91,7 +91,7 @@ class Rotation(Sending):
         yield Horizontal(
             Button("Cancel", id="cancel"), Button("Rotate", id="save", variant="primary"), classes="dialog--buttons"
         )
-        yield hint("← → choose when each ends · Tab next · Enter rotates · Esc cancels")
+        yield hint("← → choose when each ends · Tab next · Enter rotates · Esc cancel")
 
     def first_focus(self) -> Widget:
         return self.query_one("#until-old", Until).line

@@ -59,7 +59,7 @@ class NewSecret(Dialog[None]):
         yield Static("", classes="secret--said", markup=False)
         buttons = (Button("Copy", id="copy", variant="primary"), Button("Leave", id="leave"))
         yield Horizontal(*buttons, classes="dialog--buttons")
-        yield hint("y copies it · Esc leaves, and it is gone")
+        yield hint("y copy · Esc close. You cannot see this secret again")
 
     def _lines(self) -> Sequence[Static]:
         return [

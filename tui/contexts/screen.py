@@ -128,7 +128,7 @@ class Contexts(ListScreen):
                 ),
                 Field("region", "Region", values["region"], "none"),
             ]
-            note = "Nobody is signed in yet · Enter saves · Tab next field · Esc cancels"
+            note = "Nobody is signed in yet · Enter save · Tab next field · Esc cancel"
             form = Form("Create a context", fields, save="Create", note=note, problem=problem)
             answer = await self.app.push_screen_wait(form)
             if answer is None:
@@ -179,7 +179,7 @@ class Contexts(ListScreen):
         record: Record = next((record for record in self.records() if record["name"] == name), {})
         facts = [
             ("Context", name),
-            ("Endpoint", self._endpoint(record) if record else "there is no such context"),
+            ("Endpoint", self._endpoint(record) if record else "no such context"),
             ("Effect", "the session ends on the platform and is removed here"),
         ]
         if await self.app.push_screen_wait(Confirm("Sign out?", facts, yes="Sign out")):

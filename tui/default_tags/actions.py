@@ -220,7 +220,7 @@ TAG_ACTIONS: tuple[Action, ...] = (
     ),
     Action(
         "default-tags.versions",
-        "What the set was",
+        "History",
         handler="tui.default_tags.screen:DefaultTags.do_versions",
         keys=("v",),
         footer_label="history",
@@ -230,7 +230,7 @@ TAG_ACTIONS: tuple[Action, ...] = (
     ),
     Action(
         "default-tags.runs",
-        "The last runs",
+        "Recent runs",
         handler="tui.default_tags.screen:DefaultTags.do_runs",
         keys=("u",),
         footer_label="runs",
@@ -329,7 +329,7 @@ TAG_ACTIONS: tuple[Action, ...] = (
     ),
     Action(
         "apply.runs",
-        "The last runs",
+        "Recent runs",
         handler="tui.default_tags.apply_screen:Apply.do_runs",
         keys=("u",),
         footer_label="runs",

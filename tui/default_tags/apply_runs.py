@@ -22,7 +22,7 @@ class ApplyRuns(ChildListScreen):
     """At most ten runs: the platform does not remember the changes of older ones."""
 
     NAME = "apply-runs"
-    TITLE = "The last runs"
+    TITLE = "Recent runs"
     KIND = RUN
     PRIMARY = "apply-runs.open"
     LIST_NAME = RUNS

@@ -21,7 +21,7 @@ class TagVersions(ChildListScreen):
     """Versions of the set, newest first. `►` marks the current one."""
 
     NAME = "tag-versions"
-    TITLE = "What the set was"
+    TITLE = "History"
     KIND = TAG_VERSION
     PRIMARY = "tag-versions.difference"
     LIST_NAME = "tag versions"

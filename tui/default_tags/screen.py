@@ -36,7 +36,8 @@ class DefaultTags(RemoteListScreen):
     LIST_NAME = "default tags"
     RELATED = ("tag versions",)
     REQUIRES_USER = False
-    EMPTY_TEXT = "New resources get no tags yet; n adds one."
+    EMPTY_TEXT = "No default tags: new resources get no tags."
+    EMPTY_ACTION = "default-tags.add"
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("default-tags")]
 
     def compose_header(self) -> ComposeResult:
@@ -54,7 +55,7 @@ class DefaultTags(RemoteListScreen):
         return draft.rows() if draft is not None and not self.unavailable_reason() else ()
 
     def empty(self) -> str:
-        return self.EMPTY_TEXT if self.draft is not None and not self.unavailable_reason() else super().empty()
+        return self._empty_text() if self.draft is not None and not self.unavailable_reason() else super().empty()
 
     def show(self) -> None:
         self._take_stored()

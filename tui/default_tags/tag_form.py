@@ -68,7 +68,7 @@ class TagForm(Dialog[tuple[str, str] | None]):
         yield Horizontal(
             Button("Cancel", id="cancel"), Button(self.button, id="save", variant="primary"), classes="dialog--buttons"
         )
-        yield hint(f"{self.count} · Enter puts it · Tab next field · Esc cancels")
+        yield hint(f"{self.count} · Enter puts it · Tab next field · Esc cancel")
 
     def on_mount(self) -> None:
         super().on_mount()

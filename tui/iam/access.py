@@ -75,7 +75,7 @@ class Catalogue(RemoteListScreen):
         operation = operation or str((self.record or {}).get("name", ""))
         if not target:
             field = Field("target", "Target", ANYTHING, "frn:service:region:tenant:type/id, or * for anything")
-            form = Form(f"Who may {operation}?", [field], save="Show", note="Enter shows them · Esc cancels")
+            form = Form(f"Who may {operation}?", [field], save="Show", note="Enter shows them · Esc cancel")
             values = await self.app.push_screen_wait(form)
             if values is None:
                 return

@@ -30,7 +30,8 @@ class Groups(RemoteListScreen):
     PRIMARY = "groups.open"
     LIST_NAME = "groups"
     RELATED = ("members", "policies of")
-    EMPTY_TEXT = "There is no group yet; n makes one."
+    EMPTY_TEXT = "No groups yet."
+    EMPTY_ACTION = "groups.create"
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("groups")]
 
     def columns(self) -> Sequence[Column]:
@@ -171,7 +172,8 @@ class Members(ChildListScreen):
     LIST_NAME = "members"
     RELATED = ("groups of", "policies of")
     SHOWS_STATE = True
-    EMPTY_TEXT = "The group has no member; n adds some."
+    EMPTY_TEXT = "No members yet."
+    EMPTY_ACTION = "members.add"
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("members")]
 
     def columns(self) -> Sequence[Column]:

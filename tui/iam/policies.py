@@ -30,7 +30,8 @@ class Policies(RemoteListScreen):
     PRIMARY = "policies.edit"
     LIST_NAME = "policies"
     RELATED = ("attachments",)
-    EMPTY_TEXT = "There is no policy yet; n writes one."
+    EMPTY_TEXT = "No policies yet."
+    EMPTY_ACTION = "policies.create"
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("policies")]
     folded: bool | None = None
     """Whether the details fold the rules; None until the user chooses."""
@@ -186,7 +187,8 @@ class Attachments(ChildListScreen):
     PRIMARY = "attachments.open"
     LIST_NAME = "attachments"
     RELATED = ("policies of", "members")
-    EMPTY_TEXT = "The policy is attached to nothing, so it gives nothing; n attaches it."
+    EMPTY_TEXT = "Not attached: the policy has no effect."
+    EMPTY_ACTION = "attachments.attach"
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("attachments")]
 
     def columns(self) -> Sequence[Column]:

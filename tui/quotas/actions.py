@@ -4,9 +4,7 @@ from client.tables.columns import Record
 from tui.shell.action import Action, ActionContext, Command, line
 from tui.shell.guards import about_record, all_of, has_tenant, is_manager, requires_user, selected
 
-ORGANIZATION_NEEDS_A_PERSON = (
-    "this context works with an API key; the organization's quotas need a person who is signed in"
-)
+ORGANIZATION_NEEDS_A_PERSON = "this context works with an API key; the organization's quotas need a signed-in user"
 SCOPES = ("quotas:write", "quotas:*")
 """Scopes that allow an API key to request quotas."""
 

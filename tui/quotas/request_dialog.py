@@ -111,7 +111,7 @@ class QuotaForm(Dialog[Any]):
         yield Horizontal(
             Button("Cancel", id="cancel"), Button(SENDS, id="save", variant="primary"), classes="dialog--buttons"
         )
-        yield hint("Enter sends · Tab next · Esc cancels")
+        yield hint("Enter sends · Tab next · Esc cancel")
 
     @staticmethod
     def _line(label: str, name: str, value: str, unit: str) -> ComposeResult:

@@ -26,7 +26,7 @@ class QuotaRequests(ChildListScreen):
     PRIMARY = "requests.show"
     LIST_NAME = REQUESTS
     REQUIRES_USER = False
-    EMPTY_TEXT = "No other limit was asked for yet; n asks for one, in quotas."
+    EMPTY_TEXT = "No requests yet."
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("requests")]
 
     def title_for(self, name: str) -> str:

@@ -110,7 +110,7 @@ class WhatIf(Dialog[Need | None]):
         table.can_focus = False
         yield table
         yield Static("", classes="what-if--words", markup=False)
-        yield hint("Tab completes · ↑ ↓ choose · Enter asks for the limit · Esc leaves")
+        yield hint("Tab completes · ↑ ↓ choose · Enter asks for the limit · Esc close")
 
     def first_focus(self) -> Widget:
         return self.query_one(LineInput)

@@ -129,4 +129,4 @@ def line(*arguments: str) -> str:
     return shlex.join(("frost", *arguments))
 
 
-PERSON_NEEDED = "this context works with an API key; groups and policies need a person who is signed in"
+PERSON_NEEDED = "this context works with an API key; groups and policies need a signed-in user"

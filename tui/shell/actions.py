@@ -16,7 +16,7 @@ __all__ = ("ACTIONS", "ANYWHERE", "BY_ID", "LIST", "Action", "ActionContext", "l
 def _can_undo(context: ActionContext) -> str:
     if context.undo:
         return ""
-    return f"nothing to undo: {context.lasting} cannot be undone" if context.lasting else "nothing to undo"
+    return f"{context.lasting} cannot be undone" if context.lasting else "nothing to undo"
 
 
 _FEATURES = (
@@ -41,10 +41,10 @@ ACTIONS: tuple[Action, ...] = (
     ),
     Action(
         "app.previous_tenant",
-        "Back to the tenant before",
+        "Previous tenant",
         handler="tui.shell.main_screen:MainScreen.do_previous_tenant",
         keys=("-",),
-        guard=lambda s: "" if s.tenant_before else "no other tenant was used yet",
+        guard=lambda s: "" if s.tenant_before else "no previous tenant",
         command=lambda s: line("tenant", "use", s.tenant_before) if s.tenant_before else "",
     ),
     Action(
@@ -53,7 +53,7 @@ ACTIONS: tuple[Action, ...] = (
         handler="tui.shell.main_screen:MainScreen.do_palette",
         keys=("ctrl+p",),
         footer_label="palette",
-        help="Everything that can be done, with its key",
+        help="Find and run any action",
         opens_dialog=True,
     ),
     Action(
@@ -61,7 +61,7 @@ ACTIONS: tuple[Action, ...] = (
         "Command line",
         handler="tui.shell.main_screen:MainScreen.do_command_line",
         keys=(":",),
-        help="A place or an action by name, with arguments",
+        help="Open a screen or run an action by name",
     ),
     Action(
         "app.help",
@@ -69,7 +69,7 @@ ACTIONS: tuple[Action, ...] = (
         handler="tui.shell.main_screen:MainScreen.do_help",
         keys=("?",),
         footer_label="help",
-        help="The keys that work here; type to search",
+        help="Keys of this screen; type to search",
         opens_dialog=True,
     ),
     Action(
@@ -78,7 +78,7 @@ ACTIONS: tuple[Action, ...] = (
         handler="tui.shell.main_screen:MainScreen.do_menu",
         keys=("x",),
         footer_label="actions",
-        help="What can be done here, each with its equal command",
+        help="Actions of this screen, with the equivalent commands",
         opens_dialog=True,
     ),
     Action(
@@ -87,7 +87,7 @@ ACTIONS: tuple[Action, ...] = (
         handler="tui.shell.main_screen:MainScreen.do_copy",
         keys=("y",),
         footer_label="copy",
-        help="Id, name, row, JSON, or the equal command",
+        help="Id, name, row, JSON or the equivalent command",
         opens_dialog=True,
     ),
     Action(
@@ -96,7 +96,7 @@ ACTIONS: tuple[Action, ...] = (
         handler="tui.shell.main_screen:MainScreen.do_refresh",
         keys=("r",),
         footer_label="refresh",
-        help="Ask the platform again; retries a lost connection now",
+        help="Read again; retries a lost connection now",
     ),
     Action(
         "app.undo",
@@ -104,18 +104,18 @@ ACTIONS: tuple[Action, ...] = (
         handler="tui.shell.main_screen:MainScreen.do_undo",
         keys=("z",),
         guard=_can_undo,
-        help="Take back the last reversible change",
+        help="Undo the last reversible change",
     ),
     Action(
         "app.earlier",
-        "The view before",
+        "Previous view",
         handler="tui.shell.navigator:Navigator.do_earlier",
         keys=("[",),
         guard=lambda s: "" if s.earlier else "this is the first view",
     ),
     Action(
         "app.later",
-        "The view after",
+        "Next view",
         handler="tui.shell.navigator:Navigator.do_later",
         keys=("]",),
         guard=lambda s: "" if s.later else "this is the latest view",
@@ -125,13 +125,13 @@ ACTIONS: tuple[Action, ...] = (
         "Zoom",
         handler="tui.shell.navigator:Navigator.do_zoom",
         keys=("+",),
-        help="Give the whole screen to the pane, and back",
+        help="Enlarge the focused pane, or restore it",
     ),
     Action(
         "app.theme",
         "Light or dark",
         handler="tui.shell.main_screen:MainScreen.do_theme",
-        help="Change between the light and the dark theme",
+        help="Switch between the light and the dark theme",
     ),
     Action(
         "app.who_am_i",
@@ -142,12 +142,12 @@ ACTIONS: tuple[Action, ...] = (
     ),
     Action(
         "app.activity",
-        "Activity of this",
+        "Activity of the record",
         handler="tui.shell.main_screen:MainScreen.do_activity",
         keys=("A",),
         guard=has_activity,
         command=activity_command,
-        help="What was done to what is under the cursor, and by whom",
+        help="Audit entries for the selected record",
     ),
     Action(
         "app.quit",
@@ -162,7 +162,7 @@ ACTIONS: tuple[Action, ...] = (
         handler="tui.shell.list_screen:ListScreen.do_filter",
         keys=("/",),
         footer_label="filter",
-        help="Words, !word to shut out, field:value",
+        help="text, !exclude, field:value",
     ),
     Action(
         "list.sort",
@@ -170,21 +170,21 @@ ACTIONS: tuple[Action, ...] = (
         handler="tui.shell.list_screen:ListScreen.do_sort",
         keys=("s",),
         footer_label="sort",
-        help="By the next column, upwards then downwards",
+        help="By the next column, ascending then descending",
     ),
     Action(
         "list.detail",
         "Details",
         handler="tui.shell.list_screen:ListScreen.do_detail",
         keys=("d",),
-        help="Everything known about the record under the cursor",
+        help="All details of the selected record",
     ),
     Action(
         "list.into_detail",
         "Into the details",
         handler="tui.shell.list_screen:ListScreen.do_into_detail",
         keys=("l", "right"),
-        help="Scroll the pane beside the list",
+        help="Focus the details next to the list",
     ),
     Action(
         "list.out_of_detail",

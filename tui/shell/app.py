@@ -136,9 +136,9 @@ class FrostApp(PatchedApp):
     def action_interrupt(self) -> None:
         """Show the key that quits: Ctrl-C, pressed by habit, must not lose anything."""
         runs = self.workspace.provisioning.running or self.workspace.applies.running
-        going_on = " What is running goes on without this screen." if runs else ""
+        note = " Running jobs continue." if runs else ""
         key = self.keys.label("app.quit")
-        self.frame.toast(f"{key} quits.{going_on}" if key else f"Quit with :quit.{going_on}")
+        self.frame.toast(f"{key} to quit.{note}" if key else f":quit to quit.{note}")
 
     def notify(
         self,
@@ -206,7 +206,7 @@ class FrostApp(PatchedApp):
         """Show an error with its hint and request id. A refused sign-in has its own dialog."""
         if not isinstance(error, FrostError):
             self.log.error(error)
-            self.frame.toast(f"Something unforeseen happened: {type(error).__name__}: {error}", "error")
+            self.frame.toast(f"Unexpected error: {type(error).__name__}: {error}", "error")
         elif error.exit_code is not Exit.NOT_SIGNED_IN:
             request = f"\nrequest {error.request_id}" if error.request_id else ""
             hint = f"\n{error.hint}" if error.hint else ""

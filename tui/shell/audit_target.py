@@ -8,8 +8,8 @@ from client.tables.columns import Record, kind_and_id
 from tui.shell.action import ActionContext, line
 from tui.shell.guards import all_of, has_tenant, is_manager, requires_user
 
-ACTIVITY_NEEDS_A_PERSON = "this context works with an API key; the activity needs a person who is signed in"
-ACTIVITY_NEEDS_A_MANAGER = "only an owner or admin of the organization sees what was done there"
+ACTIVITY_NEEDS_A_PERSON = "this context works with an API key; the activity needs a signed-in user"
+ACTIVITY_NEEDS_A_MANAGER = "only an owner or admin of the organization sees its activity"
 
 
 TARGET_SCREENS: Mapping[str, str] = {
@@ -94,10 +94,12 @@ def has_activity(context: ActionContext) -> str:
     if reason := can_read_activity(context):
         return reason
     if not target_of(context):
-        return "nothing is kept in the log about what is shown here"
+        return "the activity log has no entries about this record"
     record = context.record or {}
     tenant = record.get("id") if context.screen == "tenants" else record.get("tenantId", context.tenant)
-    return "" if tenant in (None, "", context.tenant) else "it belongs to another tenant: use that one first"
+    return (
+        "" if tenant in (None, "", context.tenant) else "this record belongs to another tenant: use that tenant first"
+    )
 
 
 ACTIVITY = ("tenant", "activity")

@@ -59,7 +59,7 @@ async def copy(frame: "Navigator") -> None:
         if here and (command := action.commands(context, selection)):
             texts[f"command: {inside(action.title)}"] = command
     if not texts:
-        frame.toast("There is nothing to copy", "warning")
+        frame.toast("Nothing to copy", "warning")
         return
     commands = iter("123456789")
     entries = [Entry(name, name, KEYS.get(name) or next(commands, ""), text) for name, text in texts.items()]
@@ -68,7 +68,7 @@ async def copy(frame: "Navigator") -> None:
         return
     text = texts[chosen]
     if not fits(text):
-        frame.toast(f"Too much for a terminal's clipboard: {len(text):,} characters", "warning")
+        frame.toast(f"Too large for the clipboard of a terminal: {len(text):,} characters", "warning")
         return
     to_terminal(frame.app, text)
     in_tmux = await asyncio.to_thread(to_tmux, text, frame.workspace.environ)

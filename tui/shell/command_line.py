@@ -123,7 +123,7 @@ def _tenant(rest: str) -> Go | Run | Mistake:
         case "activity":
             return _activity(argument.split())
     known = "tenant use NAME, tenant list, tenant quota, tenant default-tags, tenant activity"
-    return Mistake(f"tenant {command} is not known here; there is: {known}")
+    return Mistake(f"tenant {command} is not supported here; use: {known}")
 
 
 def _default_tags(typed: Sequence[str]) -> Go | Run | Mistake:
@@ -142,7 +142,7 @@ def _default_tags(typed: Sequence[str]) -> Go | Run | Mistake:
             return Run("default-tags.versions")
         case ["undo", *_]:
             return Run("default-tags.runs")
-    return Mistake("tenant default-tags knows here: get, set --tag KEY=VALUE, apply, apply --preview, history")
+    return Mistake("tenant default-tags supports here: get, set --tag KEY=VALUE, apply, apply --preview, history")
 
 
 _CHOSEN_BY = {"--operation": "what", "--actor": "who", "--outcome": "outcome"}
@@ -173,7 +173,7 @@ def _quota(typed: Sequence[str]) -> Go | Run | Mistake:
             return Run("quotas.request_organization" if of_organization else "quotas.request", named)
         case ["what-if", *plan]:
             return Run("quotas.what_if", " ".join(plan))
-    return Mistake("tenant quota knows here: tenant quota --org, requests, request TYPE LIMIT, what-if TYPE=N")
+    return Mistake("tenant quota supports here: tenant quota --org, requests, request TYPE LIMIT, what-if TYPE=N")
 
 
 # Commands about one record, their first argument, and the equivalent actions.
@@ -205,7 +205,7 @@ def _iam(rest: str) -> Go | Run | Mistake:
     for command, action in _IAM.items():
         if tuple(typed[: len(command)]) == command and len(typed) > len(command):
             return Run(action, typed[len(command)])
-    return Mistake(f"iam {rest} is not known here; there is: iam catalog, iam group list, iam policy list, iam who")
+    return Mistake(f"iam {rest} is not supported here; use: iam catalog, iam group list, iam policy list, iam who")
 
 
 def _account(rest: str) -> Go | Run | Mistake:
@@ -232,7 +232,7 @@ def _account(rest: str) -> Go | Run | Mistake:
         case ["api-key" | "api-keys", "create", *flags]:
             return Run("api-keys.create", dict(itertools.pairwise(flags)).get("--name", ""))
     known = "account profile, account delete, account session list, account api-key list, account api-key create"
-    return Mistake(f"account {rest} is not known here; there is: {known}")
+    return Mistake(f"account {rest} is not supported here; use: {known}")
 
 
 def _shortened(word: str, rest: str, screens: Sequence[str]) -> Go | Mistake:
@@ -240,9 +240,9 @@ def _shortened(word: str, rest: str, screens: Sequence[str]) -> Go | Mistake:
     if len(matches) == 1:
         return Go(matches[0], rest)
     if matches:
-        return Mistake(f"{word} may be {' or '.join(matches)}")
+        return Mistake(f"{word} is ambiguous: {' or '.join(matches)}")
     nearest = get_close_matches(word.casefold(), first_words(screens), 1)
-    return Mistake(f"there is no {word}; {f'did you mean {nearest[0]}?' if nearest else 'Tab shows what there is'}")
+    return Mistake(f"unknown command: {word}; {f'did you mean {nearest[0]}?' if nearest else 'Tab lists commands'}")
 
 
 def _unquoted(run: Run) -> Run | Mistake:
@@ -356,8 +356,8 @@ async def run(frame: "Navigator", line: str) -> None:
             if scope in routes.NAMES and not here:
                 await frame.navigate(scope)
             elif scope in routes.BY_NAME and not here:
-                within = routes.BY_NAME[scope].parent
-                frame.toast(f"{action_id} works inside of one of the {within}: open it first", "warning")
+                parent = routes.BY_NAME[scope].parent
+                frame.toast(f"{action_id}: open a record in {parent} first", "warning")
                 return
             frame.perform(action_id, argument)
         case Mistake(message):

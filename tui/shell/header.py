@@ -100,28 +100,28 @@ def _two_ends(left: Content, right: Content, cells: int) -> Content:
     return left.pad_right(max(0, cells - left.cell_length - right.cell_length)) + right
 
 
-def header_state(workspace: Workspace, *, looks_again: bool = True) -> HeaderState:
+def header_state(workspace: Workspace, refresh_key: str = "") -> HeaderState:
     """Return the header of a workspace.
 
     Args:
-        looks_again: Whether the key for refresh works, so that the header may name it.
+        refresh_key: The key for refresh, if it works. The header names it when it helps.
     """
     tenant: Record = workspace.tenant or {}
     credential = (workspace.me or {}).get("credential", {})
     how = credential_words(str(credential["kind"])) if credential else ""
     link = workspace.link
-    state, key, tone = {
+    state, verb, tone = {
         "opening": ("○ connecting", "", "$text-muted"),
         "up": (f"● connected {link.latency}".rstrip(), "", "$text-muted"),
         "lost": ("", "", ""),
-        "signed_out": ("! not signed in", "r signs in", "$text-warning"),
+        "signed_out": ("! not signed in", "sign in", "$text-warning"),
     }[link.state]
     if link.state == "signed_out" and workspace.key_first:
-        state, key = "! API key refused", "r tries again"
+        state, verb = "! API key refused", "retry"
     elif link.state == "lost" and link.stopped:
-        state, key, tone = "○ stopped", "r starts it", "$text-warning"
+        state, verb, tone = "○ stopped", "start", "$text-warning"
     elif link.state == "lost" and link.since is not None:
-        state, key = f"! no answer since {link.since.astimezone():%H:%M:%S} · trying again", "r tries now"
+        state, verb = f"! no answer since {link.since.astimezone():%H:%M:%S} · trying again", "retry now"
         tone = "$text-error"
     nobody = link.state == "signed_out"  # the identity is no longer valid
     missing = workspace.tenant_id and not tenant and workspace.tenants_state == "fresh"
@@ -134,7 +134,7 @@ def header_state(workspace: Workspace, *, looks_again: bool = True) -> HeaderSta
         how="" if nobody else how,
         note=HINT if workspace.first_run and workspace.tenant_source != "here" else _source(workspace),
         read_only=bool(workspace.read_only),
-        link=f"{state} · {key}" if key and looks_again else state,
+        link=f"{state} · {refresh_key} {verb}" if verb and refresh_key else state,
         link_tone=tone,
         running=_running(workspace),
     )

@@ -85,7 +85,7 @@ class Help(Dialog[None]):
         scroll = VerticalScroll(Static(self._text(""), markup=False))
         scroll.can_focus = False
         yield scroll
-        yield hint("↑ ↓ scroll · Esc leaves")
+        yield hint("↑ ↓ scroll · Esc close")
 
     def first_focus(self) -> Widget:
         return self.query_one(Input)
@@ -104,7 +104,7 @@ class Help(Dialog[None]):
             if all(term in f"{line.keys} {line.title} {line.text} {line.group}".casefold() for term in terms)
         ]
         if not matches:
-            return Content.styled("Nothing here is called that.", "$text-muted")
+            return Content.styled("No matches", "$text-muted")
         parts: list[Content] = []
         group = ""
         for line in matches:

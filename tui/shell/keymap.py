@@ -128,7 +128,7 @@ def resolve(configured: Mapping[str, object], movement: Iterable[Binding] = (), 
             import difflib
 
             near = difflib.get_close_matches(str(name), defaults, 1)
-            problems.append(f"keys: no action is called {name}" + (f"; did you mean {near[0]}?" if near else ""))
+            problems.append(f"keys: unknown action {name}" + (f"; did you mean {near[0]}?" if near else ""))
         elif keys is None:
             problems.append(f"keys: {name} needs a key or a list of keys")
         else:

@@ -86,7 +86,7 @@ class ListScreen(Row):
 
     def empty(self) -> str:
         """Return the text of an empty list."""
-        return "There is nothing here."
+        return "No entries"
 
     def records(self) -> Sequence[Record]:
         """Return the current records."""
@@ -255,7 +255,7 @@ class ListScreen(Row):
         prefix = title.casefold()
         matches = [prefix] if prefix in titles else [known for known in titles if known.startswith(prefix)]
         if len(matches) != 1:
-            why = f"Several columns begin with {title}" if matches else f"No column is called {title}"
+            why = f"Several columns start with {title}" if matches else f"No column is called {title}"
             text = f"{safe(why, 60)}; there are: {', '.join(matches or titles)}"
             self.app.notify(text, severity="warning", markup=False)
             return

@@ -181,7 +181,7 @@ class MainScreen(Navigator):
 
     def show_header(self) -> None:
         """Update the header."""
-        self.query_one(Header).show(header_state(self.workspace))
+        self.query_one(Header).show(header_state(self.workspace, self.keys.label("app.refresh")))
 
     def changed(self, topic: str) -> None:
         """Handle a change of the workspace: notify all open screens, then update header and footer."""
@@ -312,7 +312,7 @@ class MainScreen(Navigator):
             )
             for action in actions.of_scope(context.screen)
         ]
-        foot = "Enter or its key runs it · Esc leaves"
+        foot = "Enter or its key: run · Esc close"
         chosen = await self.app.push_screen_wait(Menu("Actions", entries, foot=foot))
         if chosen is not None:
             self.perform(chosen)

@@ -54,14 +54,9 @@ class Navigator(IgnoresOldSizes, Screen[None], PaintsNothing):
         """Switch to a tenant. The view does not change."""
         raise NotImplementedError
 
-    @staticmethod
-    def route(name: str) -> routes.Route:
-        """Return the route of a screen."""
-        return routes.BY_NAME[name]
-
     def make(self, name: str) -> ListScreen:
         """Create a screen."""
-        screen: ListScreen = resolve_name(self.route(name).path)(self.workspace)
+        screen: ListScreen = resolve_name(routes.BY_NAME[name].path)(self.workspace)
         return screen
 
     async def open(self, name: str, subject: Subject | None = None) -> ListScreen:
@@ -90,7 +85,7 @@ class Navigator(IgnoresOldSizes, Screen[None], PaintsNothing):
     def origin_of(self, view: View) -> str:
         """Return the screen of the navigation from which a view was entered. Esc returns there."""
         first = view.trail[0].screen if view.trail else view.screen
-        return self.route(first).parent or first
+        return routes.BY_NAME[first].parent or first
 
     @property
     def origin(self) -> str:
@@ -129,7 +124,7 @@ class Navigator(IgnoresOldSizes, Screen[None], PaintsNothing):
         """
         assert self.current is not None
         view = self.view()
-        if view.subject is not None or not self.route(view.screen).parent:
+        if view.subject is not None or not routes.BY_NAME[view.screen].parent:
             self.history.stand(view)
         return view._replace(record=str(self.current.record[self.current.KIND.id_key]) if self.current.record else "")
 
@@ -157,9 +152,9 @@ class Navigator(IgnoresOldSizes, Screen[None], PaintsNothing):
             return
         if self.has_class("-zoom"):
             self.do_zoom()
-        elif within := self.route(self.current.NAME).parent:
+        elif parent := routes.BY_NAME[self.current.NAME].parent:
             self._save_view()
-            *trail, view = self.trail or (View(within),)
+            *trail, view = self.trail or (View(parent),)
             await self._show(view._replace(trail=tuple(trail)))
             self.history.visit(self.view())
 
@@ -172,8 +167,8 @@ class Navigator(IgnoresOldSizes, Screen[None], PaintsNothing):
     async def _return_to(self, view: View | None) -> None:
         if view is None:
             return
-        within = self.route(view.screen).parent
-        if within and (view.subject is None or view.subject.tenant_id != self.workspace.tenant_id):
+        parent = routes.BY_NAME[view.screen].parent
+        if parent and (view.subject is None or view.subject.tenant_id != self.workspace.tenant_id):
             view = View(self.origin_of(view))  # the subject belongs to another tenant
         await self._show(view)
 

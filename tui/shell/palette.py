@@ -163,7 +163,7 @@ class Palette(Dialog[Entry | None]):
         choices = OptionList()
         choices.can_focus = False
         yield choices
-        yield hint("Enter does it · ↑ ↓ choose · Esc leaves")
+        yield hint("Enter run · ↑ ↓ choose · Esc close")
 
     def first_focus(self) -> Widget:
         return self.query_one(LineInput)
@@ -179,7 +179,7 @@ class Palette(Dialog[Entry | None]):
         self.matches = [entry for entry, _ in hits]
         choices = self.query_one(OptionList)
         choices.clear_options()
-        nothing = Option(Content.styled("Nothing here is called that.", "$text-muted"), disabled=True)
+        nothing = Option(Content.styled("No matches", "$text-muted"), disabled=True)
         choices.add_options([Option(_line(entry, letters, room)) for entry, letters in hits] or [nothing])
         choices.highlighted = 0 if hits else None
 

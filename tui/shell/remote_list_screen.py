@@ -6,12 +6,13 @@ from typing import ClassVar
 
 from client.errors import FrostError
 from client.tables.columns import Record, kind_and_id
+from tui.shell import routes
 from tui.shell.action import PERSON_NEEDED
+from tui.shell.actions import BY_ID
 from tui.shell.history import Subject
 from tui.shell.list_screen import ListScreen
 from tui.shell.messages import Navigate
 from tui.shell.navigator import Navigator
-from tui.shell.routes import BY_NAME
 from tui.state.list_store import NOT_ENTITLED, REST_SECONDS, Rows
 from tui.state.workspace import REFRESH
 from tui.widgets.picker import Picker
@@ -24,7 +25,9 @@ class RemoteListScreen(ListScreen):
     """Name of the list."""
     RELATED: ClassVar[tuple[str, ...]] = ()
     """Lists of the record under the cursor, shown in its details."""
-    EMPTY_TEXT: ClassVar[str] = "There is nothing here."
+    EMPTY_TEXT: ClassVar[str] = "No entries"
+    EMPTY_ACTION: ClassVar[str] = ""
+    """The action that adds a record; an empty list names its key."""
     REQUIRES_USER: ClassVar[bool] = True
     """Whether the platform requires a person with a session."""
     UNAVAILABLE_TEXT: ClassVar[str] = PERSON_NEEDED
@@ -51,7 +54,7 @@ class RemoteListScreen(ListScreen):
         """Return why the list cannot be read; empty if it can."""
         if self.REQUIRES_USER and self.workspace.keyed:
             return sentence(self.UNAVAILABLE_TEXT)
-        return "" if self.tenant_id or not self.OF_TENANT else "No tenant is in use; choose one among the tenants."
+        return "" if self.tenant_id or not self.OF_TENANT else "No tenant is in use. Choose one in Tenants."
 
     def records(self) -> Sequence[Record]:
         return () if self.unavailable_reason() else self.rows.records
@@ -69,9 +72,13 @@ class RemoteListScreen(ListScreen):
         rows = self.rows
         if rows.state == "failed" and rows.error is not None:
             if rows.error.code == NOT_ENTITLED:
-                return "You are not, or no longer, entitled to this tenant; choose another."
+                return "You have no access to this tenant. Choose another one."
             return sentence(self.UNAVAILABLE_TEXT) if rows.error.code == "SESSION_REQUIRED" else rows.error.message
-        return self.EMPTY_TEXT if rows.known else "Asking the platform …"
+        return self._empty_text() if rows.known else "Asking the platform …"
+
+    def _empty_text(self) -> str:
+        key = self.frame.keys.label(self.EMPTY_ACTION)
+        return f"{self.EMPTY_TEXT} {key}: {BY_ID[self.EMPTY_ACTION].title}" if key else self.EMPTY_TEXT
 
     def related(self, name: str, subject: str, tenant_id: str = "") -> Rows:
         """Return a list of a record. An unread list is read after the cursor has rested on the record."""
@@ -176,8 +183,8 @@ class RemoteListScreen(ListScreen):
         name = argument.casefold()
         same = [row for row in records if str(row.get(self.KIND.name_key, "")).casefold() == name]
         if record is None and len(same) != 1:
-            why = "there is no such" if not same else "several are called so; the id is needed for the"
-            self.frame.toast(f"{argument}: {why} {self.KIND.name}", "warning")
+            several = f"several {self.KIND.plural} are named {argument}: use the id"
+            self.frame.toast(several if same else f"{self.KIND.name} not found: {argument}", "warning")
         return record or (same[0] if len(same) == 1 else None)
 
     def show_error(self, error: FrostError, before: str = "") -> None:
@@ -260,7 +267,11 @@ class ChildListScreen(RemoteListScreen):
         return self.subject.tenant_id if self.subject else ""
 
     def unavailable_reason(self) -> str:
-        return super().unavailable_reason() if self.subject else f"Nothing of the {BY_NAME[self.NAME].parent} is open."
+        return (
+            super().unavailable_reason()
+            if self.subject
+            else f"No record of {routes.BY_NAME[self.NAME].parent} is open."
+        )
 
     def _follow(self) -> None:
         """Leave the screen if its subject belongs to another tenant."""

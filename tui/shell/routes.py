@@ -36,12 +36,12 @@ CHILD_ROUTES = (
     Route("who", "Who may", "tui.iam.access:Who", "catalogue"),
     Route("organization-quotas", "Organization's quotas", "tui.quotas.organization:OrganizationQuotas", "quotas"),
     Route("requests", "Requests", "tui.quotas.requests:QuotaRequests", "quotas"),
-    Route("tag-versions", "What the set was", "tui.default_tags.history:TagVersions", "default-tags"),
+    Route("tag-versions", "History", "tui.default_tags.history:TagVersions", "default-tags"),
     Route("apply-preview", "Preview", "tui.default_tags.apply_preview:ApplyPreview", "default-tags"),
     Route("apply", "Apply", "tui.default_tags.apply_screen:Apply", "default-tags"),
-    Route("apply-runs", "The last runs", "tui.default_tags.apply_runs:ApplyRuns", "default-tags"),
+    Route("apply-runs", "Recent runs", "tui.default_tags.apply_runs:ApplyRuns", "default-tags"),
     Route("untouched", "Failures and skips", "tui.default_tags.apply_items:Untouched", "default-tags"),
-    Route("activity-of", "Activity of one", "tui.activity.screen:ActivityOf", "activity"),
+    Route("activity-of", "Activity of a record", "tui.activity.screen:ActivityOf", "activity"),
     Route("organization-activity", "Organization's activity", "tui.activity.screen:OrganizationActivity", "activity"),
 )
 """Child screens."""

@@ -219,7 +219,7 @@ class Tenants(ListScreen):
             fields.append(Field("organization", "Organization", preferred, choices=choices))
         title = "Create a tenant" if len(choices) > 1 else f"Create a tenant in {cut(safe(choices[0][1]), 40)}"
         values = await self.app.push_screen_wait(
-            Form(title, fields, save="Create", note="Provisioning is shown step by step · Esc cancels")
+            Form(title, fields, save="Create", note="Provisioning is shown step by step · Esc cancel")
         )
         if values is None:
             return
@@ -284,6 +284,6 @@ class Tenants(ListScreen):
             for one in found
         ]
         more = details.get("count", 0) - len(found)
-        foot = f"{more} more have that name: use its id · Esc leaves" if more > 0 else "Enter uses it · Esc leaves"
+        foot = f"{more} more have that name: use its id · Esc close" if more > 0 else "Enter uses it · Esc close"
         chosen = await self.app.push_screen_wait(Menu(f"Which {cut(safe(argument), 40)}?", entries, foot=foot))
         return self.workspace.find(chosen) if chosen is not None else None

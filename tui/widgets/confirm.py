@@ -75,7 +75,7 @@ class Confirm(Dialog[bool]):
         yes = Button(self.yes, id="yes", variant="error" if self.has_class("-destructive") else "primary")
         yes.disabled = self.typed is not None
         yield Horizontal(Button("No", id="no"), yes, classes="dialog--buttons")
-        yield hint("Tab moves · Esc answers No" if self.typed else f"y {self.yes} · n or Esc No{self.more_keys}")
+        yield hint("Tab next · Esc No" if self.typed else f"y {self.yes} · n or Esc No{self.more_keys}")
 
     @property
     def more_keys(self) -> str:
@@ -99,7 +99,7 @@ class Confirm(Dialog[bool]):
 
     @property
     def _instruction(self) -> str:
-        return f"Type {safe(self.typed or '')} to continue"
+        return f"Type {safe(self.typed or '')} to confirm"
 
     @on(Input.Changed)
     def _typed(self, event: Input.Changed) -> None:
@@ -112,7 +112,7 @@ class Confirm(Dialog[bool]):
         if event.value == self.typed:
             self.set_focus(self.query_one("#yes", Button))
         else:
-            self._say(f"That is not it: type {safe(self.typed or '')}", wrong=True)
+            self._say(f"Does not match: type {safe(self.typed or '')}", wrong=True)
 
     def _say(self, text: str, *, wrong: bool = False) -> None:
         line = self.query_one(".confirm--asked", Static)

@@ -31,7 +31,7 @@ class Field:
 
 
 class Form(Dialog[Mapping[str, str] | None]):
-    """Returns the values by field name, or None after Esc. Enter saves from any field."""
+    """Returns the values by field name, or None after Esc. Enter save from any field."""
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+s", "save", "Save", show=False)]
 
@@ -69,7 +69,7 @@ class Form(Dialog[Mapping[str, str] | None]):
             Button(self.save_label, id="save", variant="primary"),
             classes="dialog--buttons",
         )
-        yield hint(self.note or "Enter saves · Tab next field · Esc cancels")
+        yield hint(self.note or "Enter save · Tab next field · Esc cancel")
 
     def _text(self, field: Field) -> Input:
         entry = Input(field.value, placeholder=field.placeholder, id=f"field-{field.name}")

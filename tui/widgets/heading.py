@@ -64,7 +64,7 @@ class Heading(Widget):
             return
         from tui.widgets.line_input import LineInput
 
-        self._line = LineInput(placeholder="words, !word, field:value")
+        self._line = LineInput(placeholder="text, !exclude, field:value")
         self._line.display = False
         self.mount(self._line)
 

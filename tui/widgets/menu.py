@@ -46,7 +46,7 @@ class Menu(Dialog[str | None]):
     LISTENS_AT_ONCE = True
 
     def __init__(
-        self, title: str, entries: Sequence[Entry], *, foot: str = "Enter or its key chooses · Esc leaves"
+        self, title: str, entries: Sequence[Entry], *, foot: str = "Enter or its key: choose · Esc close"
     ) -> None:
         super().__init__()
         self._title = title

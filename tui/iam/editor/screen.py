@@ -202,7 +202,7 @@ class PolicyEditor(IgnoresOldSizes, Screen[Saved | None]):
     # Display
 
     def show_facts(self) -> None:
-        self.query_one(Header).show(header_state(self.workspace, looks_again=False)._replace(note=""))
+        self.query_one(Header).show(header_state(self.workspace)._replace(note=""))
         elsewhere = self.tenant_id != self.workspace.tenant_id  # another shell may have switched the tenant
         tenant = self.workspace.name_of(self.tenant_id) if elsewhere else ""
         said = self.state or self.offering.note
