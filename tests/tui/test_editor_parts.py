@@ -294,6 +294,28 @@ def test_what_is_held_only_somewhere_is_allowed_only_there() -> None:
     assert rules[1]["constraints"] == {"equals": {"frn:region": "se-sto-1"}}
 
 
+OFFICE = ', "constraints": {"ipInRange": {"frn:sourceIp": ["192.0.2.0/25", "203.0.113.0/24"]}}'
+
+
+def networks(*blocks: str) -> counterexample_fixes.Held:
+    """Permission for all of compute from some networks only."""
+    constraint = {"operator": "ipInRange", "key": "frn:sourceIp", "values": list(blocks)}
+    return {name: [{"targets": ["*"], "constraints": [constraint]}] for name in NAMES if name.startswith("compute:")}
+
+
+def test_a_rule_for_several_networks_is_limited_to_the_parts_that_the_author_has() -> None:
+    text, held = document(rule("compute:*", more=OFFICE)), networks("198.51.100.0/24", "192.0.2.0/24", "203.0.113.0/28")
+    way = next(counterexample_fixes.ways(text, example("compute:instances:delete"), NAMES, held))
+    (limited,) = json.loads(way.text)["rules"]
+    assert limited["constraints"] == {"ipInRange": {"frn:sourceIp": ["192.0.2.0/25", "203.0.113.0/28"]}}
+
+
+def test_networks_without_a_common_part_offer_no_limit() -> None:
+    text, held = document(rule("compute:*", more=OFFICE)), networks("198.51.100.0/24", "2001:db8::/32")
+    ways = counterexample_fixes.ways(text, example("compute:instances:delete"), NAMES, held)
+    assert not [way for way in ways if "only where" in way.title]
+
+
 # Drafts and the editor outside
 
 

@@ -7,6 +7,7 @@ from textual.binding import BindingType
 
 from client.tables.columns import Column, Record, kind_and_id
 from client.tables.iam import ACCESS, CATALOGUE, WHO
+from tui.iam.commands import deciding_policy
 from tui.shell import keymap
 from tui.shell.history import Subject
 from tui.shell.messages import Travel
@@ -132,9 +133,8 @@ class Access(Inner):
 
     def do_policy(self, argument: str = "") -> None:
         record = next((row for row in self.records() if row["operation"] == argument), self.record)
-        policy = next((grant for grant in deciding(record or {}) if grant.get("policyId")), None)
-        if policy is not None:
-            self.post_message(Travel("policies", record=str(policy["policyId"])))
+        if policy_id := deciding_policy(record or {}):
+            self.post_message(Travel("policies", record=policy_id))
 
     def do_who(self) -> None:
         if self.record is not None:

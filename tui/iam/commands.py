@@ -83,11 +83,15 @@ def opened(situation: Situation) -> str:
 
 def first_policy(situation: Situation) -> str:
     """Show the first policy that allows or denies an operation."""
-    record = situation.record or {}
-    policies = [
-        str(one["policyId"]) for one in (*record.get("by", ()), *record.get("deniedBy", ())) if "policyId" in one
-    ]
-    return line("iam", "policy", "get", policies[0]) if policies else ""
+    policy_id = deciding_policy(situation.record or {})
+    return line("iam", "policy", "get", policy_id) if policy_id else ""
+
+
+def deciding_policy(record: Record) -> str:
+    """Return the id of the first policy that allows or denies an operation, those that deny a denied one first."""
+    allowing, denying = record.get("by") or (), record.get("deniedBy") or ()
+    grants = (*denying, *allowing) if record.get("access") == "denied" else (*allowing, *denying)
+    return next((str(grant["policyId"]) for grant in grants if grant.get("policyId")), "")
 
 
 def _pair(verb: str, policy: str, kind: str, identifier: str) -> str:

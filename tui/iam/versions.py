@@ -59,11 +59,10 @@ class Versions(Inner):
     async def do_difference(self, argument: str = "") -> None:
         from tui.iam.difference import Difference
 
-        old, new = self._numbered(argument), self.newest
-        if old is not None and old is new:
-            old = next((row for row in self.records() if int(row["version"]) == int(old["version"]) - 1), None)
-            if old is None:
-                self.frame.toast("There is only this version", "information")
+        selected = self._version(argument)
+        old, new = compared_versions(self.records(), selected)
+        if selected is not None and old is None:
+            self.frame.toast("There is only this version", "information")
         if old is None or new is None:
             return
         policy, number, text = str(old["policyId"]), int(old["version"]), document_text(new["document"])
@@ -101,8 +100,16 @@ class Versions(Inner):
             self.app.notify(f"Rolled back to version {number}", markup=False)
         self.workspace.refresh()
 
-    def _numbered(self, argument: str) -> Record | None:
+    def _version(self, argument: str) -> Record | None:
         return next((row for row in self.records() if str(row["version"]) == argument), self.record)
+
+
+def compared_versions(versions: Sequence[Record], selected: Record | None) -> tuple[Record | None, Record | None]:
+    """Return the selected version and the newest or, if the newest is selected, the one before it and the newest."""
+    newest = next((row for row in versions if row.get("newest")), None)
+    if selected is None or newest is None or selected["version"] != newest["version"]:
+        return selected, newest
+    return next((row for row in versions if int(row["version"]) == int(newest["version"]) - 1), None), newest
 
 
 def _numbered(record: Record) -> str:

@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from client.policy.conditions import parse_cidr_block
 from tui.iam.editor import document, json_scanner
 from tui.iam.editor.request import matches
 
@@ -172,13 +173,34 @@ def _limited(rule: Rule, targets: list[str], constraints: Iterable[Mapping[str, 
     merged = {operator: dict(keys) for operator, keys in (rule.get("constraints") or {}).items()}
     for one in constraints:
         operator, key, values = str(one["operator"]), str(one["key"]), list(one["values"])
-        value = values if operator == "ipInRange" else values[0]
-        if merged.setdefault(operator, {}).setdefault(key, value) != value:
+        if operator == "ipInRange":
+            # Blocks are alternatives: of two lists, only the blocks that are within both remain.
+            blocks = common_blocks(merged.get(operator, {}).get(key, values), values)
+            if not blocks:
+                return None
+            merged.setdefault(operator, {})[key] = blocks
+        elif merged.setdefault(operator, {}).setdefault(key, values[0]) != values[0]:
             return None
     limited = {**rule, "targets": own if targets == ["*"] else targets}
     if merged:
         limited["constraints"] = merged
     return limited
+
+
+def common_blocks(some: Sequence[str], others: Sequence[str]) -> list[str]:
+    """Return the CIDR blocks of either list that are within a block of the other one."""
+    bounds = [(other, *parse_cidr_block(other)) for other in others]
+    found: dict[str, None] = {}
+    for one in some:
+        family, first, last = parse_cidr_block(one)
+        for other, of_family, start, end in bounds:
+            if family != of_family:
+                continue
+            if start <= first and last <= end:
+                found[one] = None
+            elif first <= start and end <= last:
+                found[other] = None
+    return list(found)
 
 
 def _replaced(text: str, index: int, rules: Sequence[Rule]) -> str:
