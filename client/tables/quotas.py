@@ -8,7 +8,6 @@ from collections.abc import Callable
 from client.tables.columns import Column, Kind, Record, fields, id_column, quantity, time_column
 from client.tables.default_tags import person_text
 
-
 WARNING_SHARE = 0.8
 """Share of a quota from which it is shown as a warning."""
 

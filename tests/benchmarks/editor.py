@@ -68,19 +68,19 @@ async def _typed(home: Home, text: str) -> list[Line]:
             await pilot.pause(0.05)
         editor = PolicyEditor(workspace, app.keys, policy=None, text=text)
         await app.push_screen(editor)
-        while not (editor.found.fresh.get("check") and editor.found.fresh.get("verdict")):
+        while not {"check", "verdict"} <= editor.evaluation.current:
             await pilot.pause(0.05)
-        pane, live = editor.pane, editor.live
+        pane, evaluator = editor.pane, editor.evaluator
         pane.show_line(4, 16)
         for _ in range(RUNS):
-            number = live.number
+            generation = evaluator.generation
             begun = time.perf_counter()
             pane.insert("x")
             edits.append(time.perf_counter() - begun)
-            while live.number == number or not editor.found.fresh.get("verdict"):  # noqa: ASYNC110  (a look from outside)
+            while evaluator.generation == generation or "verdict" not in editor.evaluation.current:  # noqa: ASYNC110
                 await asyncio.sleep(0.001)
             verdicts.append(time.perf_counter() - begun)
-            while not (editor.found.fresh.get("check") and editor.found.fresh.get("coverage")):  # noqa: ASYNC110
+            while not {"check", "coverage"} <= editor.evaluation.current:  # noqa: ASYNC110
                 await asyncio.sleep(0.002)
             await pilot.pause(0.2)
             begun = time.perf_counter()

@@ -7,25 +7,26 @@ import pytest
 from tests.homes import Home
 from tests.tui.editing import document, editing, rule
 from tui.iam.editor import panel, request
-from tui.iam.editor.evaluation import Findings
+from tui.iam.editor.evaluation import Evaluation
 from tui.iam.editor.verdict import Verdict
 
 OFFICE = ', "constraints": {"ipInRange": {"frn:sourceIp": ["192.0.2.0/24"]}}'
 NARROWER = OFFICE.replace("/24", "/25")
 
 
-def mapped(**target: Any) -> Findings:
-    """Findings with one map of 528 operations."""
-    return Findings(coverage={"total": 528, "targets": [{"target": "*", **target}]})
+def mapped(**target: Any) -> Evaluation:
+    """An evaluation with one map of 528 operations."""
+    return Evaluation(coverage={"total": 528, "targets": [{"target": "*", **target}]})
 
 
 def names(service: str, count: int, start: int = 0) -> list[str]:
     return [f"{service}:things:do-{number}" for number in range(start, start + count)]
 
 
-def head(found: Findings, cells: int) -> str:
-    verdict = Verdict(found)
-    verdict.version = 4
+def head(evaluation: Evaluation, cells: int) -> str:
+    verdict = Verdict()
+    verdict.set_reactive(Verdict.evaluation, evaluation)
+    verdict.set_reactive(Verdict.compared_version, 4)
     return verdict.change(cells).plain
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -139,7 +140,7 @@ async def test_coverage_shows_what_changes_against_the_stored_version(
         await it.answered()
         await it.press("f6")
         await it.expect("against v3", "+1")
-        changed = it.editor.found.map
+        changed = it.editor.evaluation.any_target
         assert "quotas:limits:list" in changed["gained"]
         assert all(operation.startswith("storage:buckets:") for operation in changed["lost"])
         await it.press("escape", "c")
@@ -195,7 +196,7 @@ async def test_a_slow_answer_never_stands_over_a_newer_one(
             await it.ui.pilot.pause(0.05)
         assert held_back
         await it.expect("allowed by rule 1 third")
-        assert it.editor.found.map["effective"] == 1
+        assert it.editor.evaluation.any_target["effective"] == 1
 
 
 async def test_a_lost_connection_keeps_the_text_says_so_and_goes_on_by_itself(
@@ -204,7 +205,7 @@ async def test_a_lost_connection_keeps_the_text_says_so_and_goes_on_by_itself(
     async with editing(demo, monkeypatch, policy=None, text=document(rule(READ, name="kept"))) as it:
         assert demo.frost("platform", "stop").code == 0
         await it.write(document(rule(READ, name="typed meanwhile")))
-        await it.until(lambda: it.editor.found.lost is not None, "the loss")
+        await it.until(lambda: it.editor.evaluation.error is not None, "the loss")
         assert "typed meanwhile" in it.text
         demo.start()
         await it.expect("allowed by rule 1 typed meanwhile")
@@ -255,8 +256,8 @@ async def test_a_text_that_was_never_tried_and_cannot_be_read_shows_nothing_of_t
     shared: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with editing(shared, monkeypatch, size=(80, 24)) as it:
-        it.editor.found.verdict = None
-        it.editor.form.touched = True
+        it.editor.evaluation = replace(it.editor.evaluation, verdict=None)
+        it.editor.form.is_edited = True
         await it.ask(operation="")
         await it.answered()
         await it.expect("○ NOT TRIED  author ✓ within what you hold")

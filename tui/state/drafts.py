@@ -4,13 +4,17 @@ One file for each person, endpoint, tenant and policy, and one for a new policy.
 or discarded.
 """
 
+import asyncio
 import contextlib
 import hashlib
 import json
 import os
 import tempfile
+import threading
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 
 from client import times
@@ -93,6 +97,34 @@ def drop(path: Path) -> None:
     """Delete a draft."""
     with contextlib.suppress(OSError):
         path.unlink(missing_ok=True)
+
+
+class DraftFiles:
+    """Writes and deletes drafts outside the event loop, for each file in the order of the calls.
+
+    A call that a later one for the same file supersedes does nothing: a late write does not restore a deleted draft.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._calls: Counter[Path] = Counter()
+
+    async def keep(self, path: Path, draft: Kept) -> None:
+        """Write a draft. If the caller is cancelled, the write goes on."""
+        await asyncio.to_thread(self._run, path, self._next(path), partial(keep, path, draft))
+
+    async def drop(self, path: Path) -> None:
+        """Delete a draft."""
+        await asyncio.to_thread(self._run, path, self._next(path), partial(drop, path))
+
+    def _next(self, path: Path) -> int:
+        self._calls[path] += 1
+        return self._calls[path]
+
+    def _run(self, path: Path, call: int, work: Callable[[], object]) -> None:
+        with self._lock:
+            if call == self._calls[path]:
+                work()
 
 
 ABOUT = "default tags"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from tui.iam.editor import request
-from tui.iam.editor.json_scanner import Span, Spot, spot
+from tui.iam.editor.json_scanner import CursorContext, Span, cursor_context
 
 MOST = 60
 OPERATORS = {
@@ -54,7 +54,7 @@ class Offer:
     span: Span
     choices: Sequence[Choice]
     typed: str
-    spot: Spot | None = None
+    spot: CursorContext | None = None
 
 
 class Catalogue:
@@ -144,7 +144,7 @@ def _count(number: int) -> str:
 
 def in_text(text: str, at: int, catalogue: Catalogue) -> Offer | None:
     """Return completions at an offset of a document; None if there are none."""
-    here = spot(text, at)
+    here = cursor_context(text, at)
     if here is None:
         return None
     found = _members(here) if here.expects == "member" else _values(here, catalogue)
@@ -154,7 +154,7 @@ def in_text(text: str, at: int, catalogue: Catalogue) -> Offer | None:
     return Offer(here.span, choices[:MOST], here.typed, here) if choices else None
 
 
-def _members(here: Spot) -> list[Choice]:
+def _members(here: CursorContext) -> list[Choice]:
     match here.path:
         case ():
             table, kind = DOCUMENT_MEMBERS, ""
@@ -179,7 +179,7 @@ def _members(here: Spot) -> list[Choice]:
     return [Choice(name, kind, snippet=snippet) for name, snippet in table.items() if name not in here.names]
 
 
-def _values(here: Spot, catalogue: Catalogue) -> list[Choice]:
+def _values(here: CursorContext, catalogue: Catalogue) -> list[Choice]:
     match here.path:
         case ("schemaVersion",):
             return [Choice("1")]
@@ -220,7 +220,7 @@ def in_field(name: str, typed: str, catalogue: Catalogue) -> list[Choice]:
     return [] if [choice.text for choice in found] == [typed] else found[:MOST]
 
 
-def written(offer: Offer, choice: Choice) -> tuple[Span, str, int]:
+def edit_for(offer: Offer, choice: Choice) -> tuple[Span, str, int]:
     """Return the edit for a choice: the span to replace, its new text, and the cursor's offset in that text."""
     here = offer.spot
     assert here is not None

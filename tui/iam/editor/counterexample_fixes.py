@@ -14,49 +14,49 @@ from tui.iam.editor.request import matches
 
 Rule = Mapping[str, Any]
 Example = Mapping[str, Any]
-Held = Mapping[str, Sequence[Mapping[str, Any]]]
+Permissions = Mapping[str, Sequence[Mapping[str, Any]]]
 """The author's permissions: operation -> grants that allow it, each with its `targets` and `constraints`."""
 
 
-class Narrowing(NamedTuple):
+class Fix(NamedTuple):
     """A change: its title and the resulting text."""
 
     title: str
     text: str
 
 
-def ways(text: str, example: Example, names: Sequence[str], held: Held) -> Iterator[Narrowing]:
+def candidate_fixes(text: str, example: Example, names: Sequence[str], permissions: Permissions) -> Iterator[Fix]:
     """Yield the changes for a counterexample, the smallest first. `text` must be a valid document."""
     index, operation = int(example["ruleIndex"]), str(example["operation"])
     rules = json.loads(text)["rules"]
     rule = rules[index]
-    grants = held.get(operation, ())
+    grants = permissions.get(operation, ())
     if not example.get("future"):
-        for limited in _where_held(rule, operation, grants, names, held):
+        for limited in _limited_rules(rule, operation, grants, names, permissions):
             kept = _without(rule, operation, names)
             whole = limited["operations"] == rule["operations"]
             words = f"Allow {'rule ' + str(index + 1) if whole else operation} only where you hold it"
-            yield Narrowing(words, _replaced(text, index, [limited] if whole else [*([kept] if kept else []), limited]))
+            yield Fix(words, _replaced(text, index, [limited] if whole else [*([kept] if kept else []), limited]))
     less = _without(rule, operation, names)
     if less is not None or len(rules) > 1:
-        yield Narrowing(_taking(operation, index, less), _replaced(text, index, [less] if less else []))
-    mine = _only(rule, lambda name: name in held, names)
-    if held and mine != less and mine != rule and (mine is not None or len(rules) > 1):
+        yield Fix(_taking(operation, index, less), _replaced(text, index, [less] if less else []))
+    mine = _only(rule, lambda name: name in permissions, names)
+    if permissions and mine != less and mine != rule and (mine is not None or len(rules) > 1):
         count = sum(map(len, _named(mine, names).values())) if mine is not None else 0
         if count:
-            yield Narrowing(
+            yield Fix(
                 f"Keep of rule {index + 1} only the {count} operations you hold", _replaced(text, index, [mine or {}])
             )
 
 
-def taken_out(text: str, index: int, operation: str, names: Sequence[str]) -> str | None:
+def exclude_operation(text: str, index: int, operation: str, names: Sequence[str]) -> str | None:
     """Return the text without an operation in one rule; None if no rule would remain."""
     rules = json.loads(text)["rules"]
     less = _without(rules[index], operation, names)
     return None if less is None and len(rules) == 1 else _replaced(text, index, [less] if less else [])
 
 
-def held_of(access: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]:
+def permissions_of(access: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]:
     """Return a person's permissions from the result of `iam/access`, without denied operations."""
     return {
         str(one["operation"]): list(one.get("by") or ())
@@ -142,8 +142,8 @@ def _short(parts: Sequence[str]) -> str:
     return ":".join(left)
 
 
-def _where_held(
-    rule: Rule, operation: str, grants: Sequence[Mapping[str, Any]], names: Sequence[str], held: Held
+def _limited_rules(
+    rule: Rule, operation: str, grants: Sequence[Mapping[str, Any]], names: Sequence[str], permissions: Permissions
 ) -> Iterator[Rule]:
     """Yield at most one rule: limited to the targets and constraints of a grant of the author.
 
@@ -154,7 +154,7 @@ def _where_held(
         if limits == (["*"], []):
             continue
         every = [name for named in _named(rule, names).values() for name in named]
-        same = all(any(_limits(one) == limits for one in held.get(name, ())) for name in every)
+        same = all(any(_limits(one) == limits for one in permissions.get(name, ())) for name in every)
         narrowed = _limited({**rule, "operations": rule["operations"] if same else [operation]}, *limits)
         if narrowed is not None:
             yield narrowed

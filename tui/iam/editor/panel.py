@@ -1,4 +1,4 @@
-"""The lines of the panel's views: rules, coverage, author check, problems."""
+"""The panel and the lines of its views: rules, coverage, author check, problems."""
 
 import textwrap
 from collections import Counter
@@ -7,42 +7,88 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from textual.content import Content
+from textual.reactive import reactive
 
 from client.text import cut, safe, width
 from client.texts.effects import changes
-from tui.iam.editor import evaluation, request
-from tui.iam.editor.evaluation import Findings
-from tui.iam.editor.panel_widgets import Line
+from tui.iam.editor import request
+from tui.iam.editor.evaluation import Evaluation, place, rule_name
+from tui.iam.editor.line_list import Line, LineList
 
 VIEWS = ("rules", "coverage", "author", "problems")
 SOURCE = {"rules": "verdict", "coverage": "coverage", "author": "check", "problems": "problems"}
 """The kind of result that each view shows."""
 TITLES = {"text": "Text", "request": "Request", "rules": "Rules", "coverage": "Coverage", "author": "Author"}
 TRUTH = {"true": ("✓", "$text-success"), "false": ("×", "$text-error"), "unknown": ("?", "$text-warning")}
-BAR = 12
-LEAST_BAR = 3
+MAX_BAR_CELLS = 12
+MIN_BAR_CELLS = 3
 EMPTY = '""'
-PART = 18
+PART_CELLS = 18
 """Cells before the text of a rule's part."""
 
 
-def title(view: str, found: Findings) -> str:
+class Panel(LineList):
+    """Shows one view of the evaluation."""
+
+    evaluation: reactive[Evaluation] = reactive(Evaluation(), repaint=False)
+    view = reactive(VIEWS[0], repaint=False)
+    _cells = 0
+    """Width of the lines."""
+
+    def watch_evaluation(self, before: Evaluation, evaluation: Evaluation) -> None:
+        """Show the evaluation, unless it changes nothing in the view."""
+        if _inputs(self.view, before) != _inputs(self.view, evaluation):
+            self._show_view()
+
+    def watch_view(self) -> None:
+        self._show_view()
+
+    def on_resize(self) -> None:
+        if self._cells != self._available_cells:
+            self._show_view()
+
+    @property
+    def _available_cells(self) -> int:
+        return self.outer_size.width - 1  # less the scroll bar
+
+    def _show_view(self) -> None:
+        """Show the lines of the view, once its width is known."""
+        self._cells = self._available_cells
+        if self._cells > 0:
+            self.show(lines(self.view, self.evaluation, self._cells))
+
+    @property
+    def counterexample(self) -> Mapping[str, Any] | None:
+        """The counterexample under the cursor of the author view, or the first; None without any."""
+        index = self.ref[1] if isinstance(self.ref, tuple) and self.ref[0] == "example" else 0
+        examples = self.evaluation.counterexamples
+        return examples[index] if index < len(examples) else None
+
+
+def _inputs(view: str, evaluation: Evaluation) -> tuple[object, ...]:
+    """Return what the lines of a view depend on."""
+    content = evaluation.warnings if view == "problems" else getattr(evaluation, SOURCE[view])
+    return evaluation.stale_reason, id(content), evaluation.problems if view == "problems" else ()
+
+
+def title(view: str, evaluation: Evaluation) -> str:
     """Return the title of a view, with its main result."""
     if view == "author":
-        answer = "" if found.stale else str((found.check or {}).get("answer"))
+        answer = "" if evaluation.stale_reason else str((evaluation.check or {}).get("answer"))
         sign = {"within": " ✓", "beyond": " ×", "undecided": " ?"}.get(answer, "")
         return "Author" + sign
     if view == "problems":
-        count = len(found.problems) or len(found.warnings)
-        return f"Problems {count}" if found.problems or not count else f"Warnings {count}"
+        count = len(evaluation.problems) or len(evaluation.warnings)
+        return f"Problems {count}" if evaluation.problems or not count else f"Warnings {count}"
     return TITLES[view]
 
 
-def lines(view: str, found: Findings, cells: int) -> list[Line]:
+def lines(view: str, evaluation: Evaluation, cells: int) -> list[Line]:
     """Return the lines of a view that is `cells` wide."""
-    made = {"rules": _rules, "coverage": _coverage, "author": _author, "problems": _problems}[view]
-    old = [_plain(f"{found.stale[:1].upper()}{found.stale[1:]}:", "$text-warning")] if found.stale else []
-    return [*(old if view != "problems" else ()), *made(found, cells)]
+    build = {"rules": _rules, "coverage": _coverage, "author": _author, "problems": _problems}[view]
+    reason = evaluation.stale_reason if view != "problems" else ""
+    note = [_plain(f"{reason[:1].upper()}{reason[1:]}:", "$text-warning")] if reason else []
+    return [*note, *build(evaluation, cells)]
 
 
 def _plain(words: str, tone: str = "$text-muted") -> Line:
@@ -62,12 +108,12 @@ def _lazy(make: Callable[..., Content], *arguments: Any, ref: Any = None) -> Lin
 # Rules
 
 
-def _rules(found: Findings, cells: int) -> Iterator[Line]:
-    verdict = found.verdict
+def _rules(evaluation: Evaluation, cells: int) -> Iterator[Line]:
+    verdict = evaluation.verdict
     if verdict is None:
         yield from _wrapped("Nothing was tried yet: give the request an operation.", cells)
         return
-    old = bool(found.stale)
+    old = bool(evaluation.stale_reason)
     deciding = verdict.get("decidingRule") or {}
     nearest = verdict.get("nearestRule") or {}
     for rule in verdict.get("rules", ()):
@@ -108,9 +154,9 @@ def _parts(rule: Mapping[str, Any], old: bool, cells: int) -> Iterator[Line]:
         values = ", ".join(map(str, one.get("values") or ()))
         said = safe(f"{one.get('operator')} {one.get('key')} {values}")
         # Wrap long values. Names and times contain no spaces, so break them anywhere.
-        first, *rest = textwrap.wrap(said, max(16, cells - PART - 1), break_on_hyphens=False) or [""]
+        first, *rest = textwrap.wrap(said, max(16, cells - PART_CELLS - 1), break_on_hyphens=False) or [""]
         yield _lazy(_part, first, str(one.get("result")), old)
-        yield from (_plain(" " * PART + words) for words in rest)
+        yield from (_plain(" " * PART_CELLS + words) for words in rest)
     if rule.get("withinAuthor") is not None:
         yield _lazy(_part, "you hold it", "true" if rule["withinAuthor"] else "false", old)
 
@@ -151,8 +197,8 @@ class _Row(NamedTuple):
                 yield f"  {words.format(count)}", tone
 
 
-def _coverage(found: Findings, cells: int) -> Iterator[Line]:
-    covered = found.map
+def _coverage(evaluation: Evaluation, cells: int) -> Iterator[Line]:
+    covered = evaluation.any_target
     if not covered:
         yield _plain("Not answered yet.")
         return
@@ -165,9 +211,9 @@ def _coverage(found: Findings, cells: int) -> Iterator[Line]:
         yield from _wrapped(legend, cells)
     name = max((width(safe(one.service)) for one in shown), default=0)
     longest = max((sum(width(words) for words, _ in one.tail) for one in shown), default=0)
-    bar = max(LEAST_BAR, min(BAR, cells - name - 2 - longest))
+    bar = max(MIN_BAR_CELLS, min(MAX_BAR_CELLS, cells - name - 2 - longest))
     for one in shown:
-        yield _lazy(_service, one, name, bar, bool(found.stale), ref=("service", one.service))
+        yield _lazy(_service, one, name, bar, bool(evaluation.stale_reason), ref=("service", one.service))
     if not shown:
         yield _plain("The draft gives nothing there.")
     rest = len(services) - len(shown)
@@ -223,13 +269,13 @@ def _filled(count: int, total: int, bar: int) -> int:
 # Author
 
 
-def _author(found: Findings, cells: int) -> Iterator[Line]:
-    check = found.check
+def _author(evaluation: Evaluation, cells: int) -> Iterator[Line]:
+    check = evaluation.check
     if check is None:
         yield _plain("The author check has not answered yet.")
         return
     answer = str(check.get("answer"))
-    if answer == "within" and found.stale:
+    if answer == "within" and evaluation.stale_reason:
         yield from _wrapped("It gave nothing beyond what you hold.", cells)
         return
     if answer == "within":
@@ -238,19 +284,19 @@ def _author(found: Findings, cells: int) -> Iterator[Line]:
             "Keys and identities of others that it is attached to are a second question, asked when it is saved.", cells
         )
         return
-    examples = found.examples
+    examples = evaluation.counterexamples
     if answer == "undecided":
         yield from _wrapped("? Too much to decide: what cannot be proved is refused.", cells, "$text-warning")
         yield from _wrapped("Fewer rules, patterns or constraints make it decidable.", cells)
     else:
-        would = "would have allowed" if found.stale else "would allow"
+        would = "would have allowed" if evaluation.stale_reason else "would allow"
         yield from _wrapped(f"× The draft {would} what you may not do yourself:", cells, "$text-error")
     for at, example in enumerate(examples):
         yield Line(Content(""))
         yield _lazy(_example, example, ref=("example", at))
         rule = {"index": example.get("ruleIndex", 0), "name": example.get("ruleName")}
         known = _facts(example.get("facts") or {})
-        said = (f"on {example.get('target')}", f"with {known}" if known else "", f"by {evaluation.rule_name(rule)}")
+        said = (f"on {example.get('target')}", f"with {known}" if known else "", f"by {rule_name(rule)}")
         for words in (*said, str(example.get("why", ""))):
             yield from _wrapped(words, cells, indent="    ") if words else ()
 
@@ -273,10 +319,10 @@ def _facts(facts: Mapping[str, Any]) -> str:
 # Problems
 
 
-def _problems(found: Findings, cells: int) -> Iterator[Line]:
-    problems, kind = found.problems, "problem"
+def _problems(evaluation: Evaluation, cells: int) -> Iterator[Line]:
+    problems, kind = evaluation.problems, "problem"
     if not problems:
-        problems, kind = found.warnings, "warning"
+        problems, kind = evaluation.warnings, "warning"
     if not problems:
         yield _plain("Nothing is wrong with the text.")
         return
@@ -294,6 +340,4 @@ def _problems(found: Findings, cells: int) -> Iterator[Line]:
 def _place(one: Mapping[str, Any], kind: str) -> Content:
     tone = "$text-error" if kind == "problem" else "$text-warning"
     path = cut(safe(one.get("path", "")), 40)
-    return Content.assemble(
-        ("  ! ", "bold " + tone), (evaluation.place(one), "$foreground"), (f"  {path}", "$text-muted")
-    )
+    return Content.assemble(("  ! ", "bold " + tone), (place(one), "$foreground"), (f"  {path}", "$text-muted"))

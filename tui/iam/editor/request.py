@@ -173,7 +173,7 @@ def state(name: str, value: str) -> str:
     return ""
 
 
-def read(values: Mapping[str, str]) -> Request:
+def parse_values(values: Mapping[str, str]) -> Request:
     """Convert valid field values to a request."""
     facts: dict[str, Any] = {}
     for name in ("principalType", "region", "sourceIp"):
@@ -198,7 +198,7 @@ def read(values: Mapping[str, str]) -> Request:
     )
 
 
-def write(operation: str, target: str, facts: Mapping[str, Any]) -> dict[str, str]:
+def field_values(operation: str, target: str, facts: Mapping[str, Any]) -> dict[str, str]:
     """Convert a request, such as that of a counterexample, to field values."""
     values = {"operation": operation, "target": target, "asAuthor": ""}
     for name in ("principalType", "region", "sourceIp"):
@@ -210,7 +210,7 @@ def write(operation: str, target: str, facts: Mapping[str, Any]) -> dict[str, st
     return values
 
 
-def beginning(text: str, catalogue: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+def initial_values(text: str, catalogue: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """Return an initial request for any target and an operation, preferably `read`, that the first pattern matches."""
     pattern = re.search(r'"operations"\s*:\s*\[\s*"([^"]+)"', text)
     if pattern is None:

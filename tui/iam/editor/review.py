@@ -1,8 +1,9 @@
 """Review of a document before it is saved: name, description, effect and text difference."""
 
-from collections.abc import Iterator, Mapping, Sequence
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -12,14 +13,25 @@ from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
+from client.errors import Exit, FrostError
+from client.models import strict_json
+from client.tables.columns import Record
 from client.text import safe
 from client.texts.effects import changes
-from tui.iam.editor.panel_widgets import Line, LineList
+from tui.iam.editor import document as formatter
+from tui.iam.editor.line_list import Line, LineList
+from tui.state import effects
 from tui.state.effects import Effect, under
+from tui.state.event_stream import Ask
 from tui.widgets.dialog import Dialog, hint
 from tui.widgets.line_input import LineInput
-from tui.widgets.policy_text import kind_text
+from tui.widgets.policy_text import document_text, kind_text
 
+if TYPE_CHECKING:
+    from client.api.client import Client
+
+EFFECT_SECONDS = 4.0
+"""Timeout of the effect. Without it, the review shows the text difference only."""
 CONTEXT = 3
 WIDTH = 100
 """Maximum width of the dialog, in cells."""
@@ -27,8 +39,10 @@ FRAME = 7
 """Cells of the dialog for borders, padding and the scroll bar."""
 LEAST = 16
 """Minimum width of a line, in cells. With much fewer, `folded` would not terminate."""
-FEW = 8
+MAX_NAMES = 8
 """Maximum number of operations on each side, and of principals, that are listed by name."""
+
+Answer = TypeVar("Answer")
 
 
 class Review(Dialog[Mapping[str, str] | None]):
@@ -66,12 +80,12 @@ class Review(Dialog[Mapping[str, str] | None]):
         names: Mapping[str, str] | None,
         *,
         stored: Mapping[str, Any] | None = None,
-        touched: Effect | None = None,
+        affected: Effect | None = None,
         caution: str = "",
         problem: str = "",
-        most: int = FEW,
+        most: int = MAX_NAMES,
     ) -> None:
-        """`stored` is the policy to replace, `touched` the effect of that on principals.
+        """`stored` is the policy to replace, `affected` the effect of that on principals.
 
         `caution` is a warning above the fields, `problem` why the last save failed. At most `most` operations are
         listed on each side.
@@ -82,7 +96,7 @@ class Review(Dialog[Mapping[str, str] | None]):
         self.effect = effect
         self.names = names
         self.stored = stored
-        self.touched = touched
+        self.affected = affected
         self._caution = caution
         self._problem = problem
         self.most = most
@@ -109,7 +123,7 @@ class Review(Dialog[Mapping[str, str] | None]):
 
     def on_mount(self) -> None:
         super().on_mount()
-        whom = list(for_whom(self.touched)) if self.touched is not None else []
+        whom = list(for_whom(self.affected)) if self.affected is not None else []
         self._difference = [*whom, *lines(self.before, self.after, self.effect, self.most)]
         self._show()
 
@@ -175,12 +189,12 @@ def renamed(stored: Mapping[str, Any], given: Mapping[str, str]) -> Iterator[Con
             yield Content("")
 
 
-def for_whom(touched: Effect) -> Iterator[Content]:
+def for_whom(affected: Effect) -> Iterator[Content]:
     """Yield the effect on the principals that the policy is attached to, those with most changes first."""
     yield Content.styled("For keys and identities", "bold $text-accent")
-    yield Content.styled(f"  {safe(touched.words)}", "$text-warning" if touched.problem else "$text-muted")
-    moved = [(one, signed) for one in touched.principals if (signed := list(_signed(one)))]
-    for one, signed in moved[:FEW]:
+    yield Content.styled(f"  {safe(affected.words)}", "$text-warning" if affected.problem else "$text-muted")
+    moved = [(one, signed) for one in affected.principals if (signed := list(_signed(one)))]
+    for one, signed in moved[:MAX_NAMES]:
         state = str(one.get("status") or "")
         known = f"{kind_text(one)}{f', {state}' if state not in ('', 'active') else ''}"
         counts = Content(" ").join(Content.styled(*each) for each in signed)
@@ -188,8 +202,8 @@ def for_whom(touched: Effect) -> Iterator[Content]:
             Content.assemble("  ", safe(one.get("name") or one.get("id")), (f"  {safe(known)}  ", "$text-muted"))
             + counts
         )
-    if len(moved) > FEW:
-        yield Content.styled(f"  and {len(moved) - FEW:,} more", "$text-muted")
+    if len(moved) > MAX_NAMES:
+        yield Content.styled(f"  and {len(moved) - MAX_NAMES:,} more", "$text-muted")
     yield Content("")
 
 
@@ -264,3 +278,61 @@ def difference(before: str, after: str) -> Iterator[Content]:
             yield Content.styled(f"  {'−' if sign == '-' else sign} {text}", tone)
         else:
             yield Content.styled(f"    {text}", "$text-muted")
+
+
+class Comparison:
+    """Compares the document of a tenant's policy with a stored version, in text and in effect."""
+
+    def __init__(self, ask: Ask, tenant_id: str) -> None:
+        self._ask = ask
+        self.tenant_id = tenant_id
+
+    async def ask_within(self, seconds: float, question: Callable[["Client"], Awaitable[Answer]]) -> Answer:
+        """Send a request with a timeout.
+
+        Raises:
+            FrostError: No response within `seconds` (UNREACHABLE), or an error of the request.
+        """
+        try:
+            async with asyncio.timeout(seconds):
+                answer: Answer = await self._ask(question)
+                return answer
+        except TimeoutError as error:
+            message = f"no answer within {seconds:.0f} s"
+            raise FrostError(message, code="UNREACHABLE", exit_code=Exit.UNREACHABLE) from error
+
+    async def effect(self, text: str, stored: Record | None) -> dict[str, Any]:
+        """Return the coverage of a text on any target, compared with a stored policy or, with None, with nothing."""
+        compare = {"documentText": formatter.text_of(stored["document"])} if stored is not None else None
+        answer = await self.ask_within(
+            EFFECT_SECONDS,
+            lambda client: client.trials.coverage(
+                self.tenant_id, text, compare=compare, facts={"currentTime": None}, operations=compare is None
+            ),
+        )
+        effect = dict(answer["targets"][0])
+        if compare is None:
+            effect["gained"], effect["conditionalGained"] = effect["operations"], effect["conditionalOperations"]
+        return effect
+
+    async def principal_effect(self, policy_id: str, text: str) -> Effect | None:
+        """Return the effect of a text on the principals that the policy is attached to; None for a new policy."""
+        if not policy_id:
+            return None
+        change = {"change": "updatePolicy", "policyId": policy_id, "documentText": text}
+        try:
+            async with asyncio.timeout(EFFECT_SECONDS):
+                return await effects.effect(self._ask, self.tenant_id, [change])
+        except TimeoutError:
+            return Effect(problem=f"no answer within {EFFECT_SECONDS:.0f} s")
+
+
+def compared_texts(stored: Record | None, text: str) -> tuple[str, str]:
+    """Return the stored and the new text in the same format, because formatting is not stored."""
+    if stored is None:
+        return "", text
+    before = document_text(stored.get("document") or {})
+    try:
+        return before, document_text(formatter.as_stored(strict_json.loads(text)))
+    except strict_json.StrictJsonError:
+        return before, text

@@ -24,7 +24,7 @@ class Outcome(NamedTuple):
     """The edited text, None if unchanged or unavailable, and a message for the user in short lines."""
 
     text: str | None
-    words: str = ""
+    message: str = ""
 
 
 def command(environ: Mapping[str, str]) -> list[str]:
