@@ -7,9 +7,11 @@ import pytest
 
 from tests.tui.editing import document, rule
 from tui.iam.editor import completion, counterexample_fixes, json_scanner, request, review
+from tui.iam.editor.action_handlers import undo_key
 from tui.iam.editor.completion import Catalogue
 from tui.iam.editor.document import as_stored, text_of
 from tui.iam.editor.request import matches
+from tui.shell import keymap
 from tui.state import drafts
 from tui.terminal import external_editor
 
@@ -362,3 +364,9 @@ def test_the_editor_is_the_one_of_the_environment_else_one_that_is_there(tmp_pat
     vi.write_text("#!/bin/sh\n")
     vi.chmod(0o700)
     assert external_editor.command({"PATH": str(tmp_path)}) == ["vi"]
+
+
+def test_the_key_of_undo_is_named_only_while_it_undoes() -> None:
+    assert undo_key(keymap.resolve({})) == "^z"
+    assert undo_key(keymap.resolve({"editor.format": "ctrl+z"})) == "super+z"
+    assert undo_key(keymap.resolve({"editor.format": "ctrl+z,super+z"})) == ""

@@ -145,7 +145,7 @@ async def test_a_new_policy_wants_a_name_and_nothing_else(demo: Home, monkeypatc
         assert any(one["name"] == "nightly" for one in await policies(it.ui))
         await it.press("ctrl+g")
         await it.ui.until(lambda: it.ui.app.screen is it.ui.app.frame, "the frame")
-        assert it.editor.saved is not None
+        assert it.editor.document.saved is not None
 
 
 async def test_a_version_stored_meanwhile_is_shown_and_saved_over_only_on_purpose(

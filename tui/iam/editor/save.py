@@ -229,7 +229,7 @@ class SaveFlow(Comparison):
         """Base the document on the policy that an earlier request created without a response. Return a message.
 
         If that policy was deleted, the next save creates another one, with a new idempotency key. The key does not
-        change if that is not certain: a retry could then create a second policy.
+        change if the platform does not name the policy: a retry could then create a second one.
         """
         document, policy_id = self._document, str((error.details or {}).get("id") or "")
         if not policy_id and not error.gone:
@@ -244,14 +244,9 @@ class SaveFlow(Comparison):
         except FrostError as missing:
             if not missing.gone:
                 raise
-        try:
-            # The platform answers alike for a deleted policy and for a tenant that is not accessible.
-            await self._ask(lambda client: client.tenants.get(self.tenant_id))
-        except FrostError as missing:
-            if not missing.gone:
-                raise
-            return error.message
         document.idempotency_key = new_idempotency_key()
+        # A retry with a resumed draft needs the new key as well: with the former one it would get another new key.
+        await self._on.keep_draft()
         return "it was stored and is deleted by now; saving stores it anew"
 
     async def _resolve_stale(self, error: FrostError) -> bool:

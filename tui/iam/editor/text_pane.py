@@ -13,11 +13,11 @@ from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
 from textual import events
-from textual.document._document import Location
 from textual.message import Message
 from textual.reactive import reactive
 from textual.strip import Strip
 from textual.widgets import TextArea
+from textual.widgets.text_area import Edit, EditResult, Location
 
 from tui.iam.editor import json_scanner
 from tui.iam.editor.evaluation import Marks
@@ -74,6 +74,8 @@ class PolicyText(TextArea):
         """Posted on Esc, to move the focus elsewhere."""
 
     marks: reactive[Marks] = reactive(Marks())
+    _joined: str | None = None
+    """The text, if it is not changed since it was read."""
 
     def __init__(self, text: str) -> None:
         super().__init__(
@@ -247,6 +249,33 @@ class PolicyText(TextArea):
         self.replace(bracket, start, end, maintain_selection_offset=False)
 
     # Whole text
+
+    @property
+    def text(self) -> str:
+        """The text. It is joined once for each change: Textual reads it for each line that it renders."""
+        if self._joined is None:
+            self._joined = self.document.text
+        return self._joined
+
+    @text.setter
+    def text(self, value: str) -> None:
+        self.load_text(value)
+
+    def load_text(self, text: str) -> None:
+        self._joined = None
+        super().load_text(text)
+
+    def edit(self, edit: Edit) -> EditResult:
+        self._joined = None
+        return super().edit(edit)
+
+    def undo(self) -> None:
+        self._joined = None
+        super().undo()
+
+    def redo(self) -> None:
+        self._joined = None
+        super().redo()
 
     def set_text(self, text: str) -> None:
         """Replace the text as one undoable change. The cursor remains near its position."""
