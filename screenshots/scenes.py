@@ -181,7 +181,7 @@ SCENES = (
     Scene("policies", ("2",), "contractor access"),
     Scene("policy-attachments", ("2", "…contractor", "t"), "deployers"),
     Scene("policy-versions", ("2", "…contractor", "v", "…create", "j"), "► 3"),
-    Scene("policy-difference", ("2", "…contractor", "v", "…create", "G", "enter"), "32 gained, 64 lost"),
+    Scene("policy-difference", ("2", "…contractor", "v", "…create", "G", "enter"), "+32 gained, −64 lost"),
     Scene("policy-rollback", ("2", "…contractor", "v", "…create", "G", "b"), "network:vpcs:read"),
     Scene("policy-delete", ("2", "…contractor", "j", "delete"), "~ secrets:"),
     Scene("groups", ("3",), "contractors"),

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.tui.editing import document, rule
+from tui.iam.difference import difference_lines
 from tui.iam.editor import completion, counterexample_fixes, json_scanner, request, review
 from tui.iam.editor.action_handlers import undo_key
 from tui.iam.editor.completion import Catalogue
@@ -216,7 +217,7 @@ def test_what_a_field_takes_and_what_is_wrong_with_it_fits_its_line(field: reque
 
 def painted(before: str, after: str, effect: dict[str, object], cells: int = 60) -> list[str]:
     """The lines of a difference as they are painted."""
-    return [line.plain for part in review.lines(before, after, effect, 8) for line in review.folded(part, cells)]
+    return [line.plain for part in difference_lines(before, after, effect, 8) for line in review.folded(part, cells)]
 
 
 def test_a_new_document_is_shown_without_places_and_without_counts_of_nothing() -> None:

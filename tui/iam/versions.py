@@ -42,7 +42,7 @@ class Versions(Inner):
         facts = [
             ("Changed", time_text(record.get("changedAt"))),
             ("By", str(record.get("changedByName") or record.get("changedBy") or "—")),
-            ("What", _what(record)),
+            ("What", _change_text(record)),
         ]
         if record.get("rolledBackTo") is not None:
             facts.append(("Rolled back to", str(record["rolledBackTo"])))
@@ -88,13 +88,13 @@ class Versions(Inner):
                 f"the document of version {number}, as version {int(new['version']) + 1}; name and description stay",
             ),
         ]
-        if not await changes.agreed(self, f"Roll back to version {number}?", facts, [change], yes="Roll back"):
+        if not await changes.confirm_effect(self, f"Roll back to version {number}?", facts, [change], yes="Roll back"):
             return
         version = int(new["version"])
         try:
             await self.workspace.ask(lambda client: client.policies.roll_back(tenant_id, policy, number, version))
         except FrostError as error:
-            self.tell(error, f"{changes.stale_words(error)} " if error.code == "STALE_VERSION" else "")
+            self.tell(error, f"{changes.stale_text(error)} " if error.code == "STALE_VERSION" else "")
         else:
             self.post_message(Lasting("rolling back a version"))
             self.app.notify(f"Rolled back to version {number}", markup=False)
@@ -117,6 +117,6 @@ def _numbered(record: Record) -> str:
     return f"{'►' if record.get('newest') else ' '} {record['version']}"
 
 
-def _what(record: Record) -> str:
+def _change_text(record: Record) -> str:
     changed = ", ".join(map(str, record.get("changed") or ()))
     return "made" if record.get("change") == "create" else changed or str(record.get("change", ""))

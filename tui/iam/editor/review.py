@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from textual import on
@@ -17,7 +16,7 @@ from client.errors import Exit, FrostError
 from client.models import strict_json
 from client.tables.columns import Record
 from client.text import safe
-from client.texts.effects import changes
+from tui.iam.difference import difference_lines
 from tui.iam.editor import document as formatter
 from tui.iam.editor.line_list import Line, LineList
 from tui.state import effects
@@ -32,12 +31,11 @@ if TYPE_CHECKING:
 
 EFFECT_SECONDS = 4.0
 """Timeout of the effect. Without it, the review shows the text difference only."""
-CONTEXT = 3
 WIDTH = 100
 """Maximum width of the dialog, in cells."""
 FRAME = 7
 """Cells of the dialog for borders, padding and the scroll bar."""
-LEAST = 16
+MIN_CELLS = 16
 """Minimum width of a line, in cells. With much fewer, `folded` would not terminate."""
 MAX_NAMES = 8
 """Maximum number of operations on each side, and of principals, that are listed by name."""
@@ -123,24 +121,26 @@ class Review(Dialog[Mapping[str, str] | None]):
 
     def on_mount(self) -> None:
         super().on_mount()
-        whom = list(for_whom(self.affected)) if self.affected is not None else []
-        self._difference = [*whom, *lines(self.before, self.after, self.effect, self.most)]
+        principals = list(principal_lines(self.affected)) if self.affected is not None else []
+        self._difference = [*principals, *difference_lines(self.before, self.after, self.effect, self.most)]
         self._show()
 
     @on(Input.Changed)
     def _show(self) -> None:
         """Show changes of name and description, then the difference."""
-        replaced = [] if self.stored is None or self.names is None else list(renamed(self.stored, self._given()))
+        name_difference = (
+            [] if self.stored is None or self.names is None else list(name_lines(self.stored, self._entered_names()))
+        )
         # Computed, because the list has no size before the first layout.
         cells = min(WIDTH, self.app.size.width) - FRAME
         self.query_one(LineList).show(
-            [Line(line) for content in (*replaced, *self._difference) for line in folded(content, cells)]
+            [Line(line) for content in (*name_difference, *self._difference) for line in folded(content, cells)]
         )
 
     def on_resize(self) -> None:
         self._show()
 
-    def _given(self) -> dict[str, str]:
+    def _entered_names(self) -> dict[str, str]:
         return {name: self.query_one(f"#review-{name}", LineInput).value.strip() for name in self.names or ()}
 
     def first_focus(self) -> Widget:
@@ -160,12 +160,12 @@ class Review(Dialog[Mapping[str, str] | None]):
     def action_save(self) -> None:
         if self.names is None:
             return
-        given = self._given()
-        if not given["name"]:
-            self._say("a policy needs a name")
+        names = self._entered_names()
+        if not names["name"]:
+            self._show_problem("a policy needs a name")
             self.set_focus(self.query_one("#review-name"))
             return
-        self.dismiss(given)
+        self.dismiss(names)
 
     def on_key(self, event: Any) -> None:
         # The list has no choices, so Enter saves, as in the fields.
@@ -173,33 +173,34 @@ class Review(Dialog[Mapping[str, str] | None]):
             event.stop()
             self.action_save()
 
-    def _say(self, words: str) -> None:
+    def _show_problem(self, text: str) -> None:
         problem = self.query_one(".review--problem", Static)
         problem.display = True
-        problem.update(Content(safe(words)))
+        problem.update(Content(safe(text)))
 
 
-def renamed(stored: Mapping[str, Any], given: Mapping[str, str]) -> Iterator[Content]:
-    for member, value in given.items():
-        was = str(stored.get(member) or "")
-        if value != was:
+def name_lines(stored: Mapping[str, Any], names: Mapping[str, str]) -> Iterator[Content]:
+    """Yield the differences of name and description."""
+    for member, value in names.items():
+        before = str(stored.get(member) or "")
+        if value != before:
             yield Content.styled(f"In {member}", "bold $text-accent")
-            yield Content.styled(f"  − {safe(was) or '(none)'}", "$text-error")
+            yield Content.styled(f"  − {safe(before) or '(none)'}", "$text-error")
             yield Content.styled(f"  + {safe(value) or '(none)'}", "$text-success")
             yield Content("")
 
 
-def for_whom(affected: Effect) -> Iterator[Content]:
+def principal_lines(affected: Effect) -> Iterator[Content]:
     """Yield the effect on the principals that the policy is attached to, those with most changes first."""
     yield Content.styled("For keys and identities", "bold $text-accent")
     yield Content.styled(f"  {safe(affected.words)}", "$text-warning" if affected.problem else "$text-muted")
     moved = [(one, signed) for one in affected.principals if (signed := list(_signed(one)))]
     for one, signed in moved[:MAX_NAMES]:
         state = str(one.get("status") or "")
-        known = f"{kind_text(one)}{f', {state}' if state not in ('', 'active') else ''}"
+        kind = f"{kind_text(one)}{f', {state}' if state not in ('', 'active') else ''}"
         counts = Content(" ").join(Content.styled(*each) for each in signed)
         yield (
-            Content.assemble("  ", safe(one.get("name") or one.get("id")), (f"  {safe(known)}  ", "$text-muted"))
+            Content.assemble("  ", safe(one.get("name") or one.get("id")), (f"  {safe(kind)}  ", "$text-muted"))
             + counts
         )
     if len(moved) > MAX_NAMES:
@@ -222,7 +223,7 @@ def _signed(principal: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def folded(content: Content, cells: int) -> Iterator[Content]:
     """Yield a line as wrapped lines with a hanging indent."""
-    indent, cells = 4, max(LEAST, cells)
+    indent, cells = 4, max(MIN_CELLS, cells)
     rest = content
     while rest.cell_length > cells:
         # With double-width characters, half as many are certain to fit.
@@ -230,54 +231,6 @@ def folded(content: Content, cells: int) -> Iterator[Content]:
         yield rest[:end]
         rest = Content(" " * indent) + rest[end:]
     yield rest
-
-
-def lines(before: str, after: str, effect: Mapping[str, Any], most: int) -> Iterator[Content]:
-    """Yield the difference: operations lost, gained and conditionally changed, then the text."""
-    found = changes(effect)
-    yield Content.styled(f"In effect, on {safe(effect.get('target', '*'))}", "bold $text-accent")
-    if effect.get("problem"):
-        yield Content.styled(f"  not known: {safe(effect['problem'])}", "$text-warning")
-    elif not any(found):
-        yield Content.styled("  the same operations as before" if before else "  nothing is gained", "$text-muted")
-    else:
-        counted = [(f"+{len(found.gained):,} gained", "$text-success")] if found.gained else []
-        counted += [(f"−{len(found.lost):,} lost", "$text-error")] if found.lost else []
-        counted += [(f"~{found.words}", "$text-warning")] if found.under else []
-        yield Content("  ") + Content(", ").join(Content.styled(*one) for one in counted)
-    yield from _named(found.lost, "−", "$text-error", most)
-    yield from _named(found.gained, "+", "$text-success", most)
-    yield from _named(found.under, "~", "$text-warning", most)
-    yield Content("")
-    yield Content.styled("In text", "bold $text-accent")
-    yield from difference(before, after)
-
-
-def _named(operations: Mapping[str, str], sign: str, tone: str, most: int) -> Iterator[Content]:
-    for operation, note in islice(operations.items(), most):
-        said = (f"  {note}", "$text-muted") if note else ""
-        yield Content.assemble((f"  {sign} ", f"bold {tone}"), safe(operation), said)
-    if len(operations) > most:
-        yield Content.styled(f"  {sign} and {len(operations) - most:,} more", tone)
-
-
-def difference(before: str, after: str) -> Iterator[Content]:
-    """Yield a unified diff of the texts, with signs and colours."""
-    import difflib
-
-    found = list(difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=CONTEXT))[2:]
-    if not found:
-        yield Content.styled("  the same document", "$text-muted")
-    for line in found:
-        sign, text = line[:1], safe(line[1:])
-        if sign == "@":
-            if before:  # a new document has a single hunk, from line 1
-                yield Content.styled(f"  … line {line.split('+')[-1].split(',')[0].rstrip(' @')}", "$text-muted")
-        elif sign in "+-":
-            tone = "$text-success" if sign == "+" else "$text-error"
-            yield Content.styled(f"  {'−' if sign == '-' else sign} {text}", tone)
-        else:
-            yield Content.styled(f"    {text}", "$text-muted")
 
 
 class Comparison:
