@@ -4,13 +4,13 @@ from client.tables.columns import kind_and_id
 from tui.shell.action import Command, Record, Situation, line
 
 
-def iam(*words: str) -> Command:
-    return lambda s: line("iam", *words, str(s.record["id"])) if s.record is not None else ""
+def iam(*arguments: str) -> Command:
+    return lambda s: line("iam", *arguments, str(s.record["id"])) if s.record is not None else ""
 
 
-def plain(*words: str) -> Command:
+def plain(*arguments: str) -> Command:
     """Return a command that does not depend on the record."""
-    return lambda _: line("iam", *words)
+    return lambda _: line("iam", *arguments)
 
 
 def group_update(situation: Situation) -> str:
@@ -24,14 +24,14 @@ def policy_update(situation: Situation) -> str:
 def _update(noun: str, record: Record | None) -> str:
     if record is None:
         return ""
-    words = ("--name", str(record["name"]), "--description", str(record.get("description", "")))
-    return line("iam", noun, "update", str(record["id"]), *words)
+    arguments = ("--name", str(record["name"]), "--description", str(record.get("description", "")))
+    return line("iam", noun, "update", str(record["id"]), *arguments)
 
 
-def who(named: str) -> Command:
+def who(field: str) -> Command:
     """List the principals that may perform the operation in the field `named` of the record."""
     return lambda s: (
-        line("iam", "who", "--operation", str(s.record[named]), "--target", "*") if s.record is not None else ""
+        line("iam", "who", "--operation", str(s.record[field]), "--target", "*") if s.record is not None else ""
     )
 
 
@@ -42,8 +42,8 @@ def access(situation: Situation) -> str:
 
 def new_member(situation: Situation) -> str:
     """Add a member to the group under the cursor."""
-    words = ("--type", "api_key", "--id", "ID")
-    return line("iam", "group", "member", "add", str(situation.record["id"]), *words) if situation.record else ""
+    arguments = ("--type", "api_key", "--id", "ID")
+    return line("iam", "group", "member", "add", str(situation.record["id"]), *arguments) if situation.record else ""
 
 
 def member(verb: str) -> Command:

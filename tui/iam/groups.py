@@ -33,8 +33,8 @@ class Groups(Collected):
 
     def columns(self) -> Sequence[Column]:
         by_key = {column.key: column for column in GROUP.columns}
-        wanted = ("name", "memberCount", "policyCount", "description", "updatedAt")
-        return tuple(by_key[key]._replace(wide=key == "updatedAt") for key in wanted)
+        keys = ("name", "memberCount", "policyCount", "description", "updatedAt")
+        return tuple(by_key[key]._replace(wide=key == "updatedAt") for key in keys)
 
     def tones(self) -> Tones:
         return {"description": lambda record: "dim", "updatedAt": lambda record: "dim"}

@@ -31,14 +31,14 @@ class Versions(Inner):
     def columns(self) -> Sequence[Column]:
         by_key = {column.key: column for column in VERSION.columns}
         version = by_key["version"]._replace(title="  Version", cell=_numbered, align="left")
-        wanted = [by_key[key] for key in ("changedAt", "changedByName", "change")]
-        return (version, *wanted, *(by_key[key]._replace(wide=True) for key in ("changed", "rules")))
+        columns = [by_key[key] for key in ("changedAt", "changedByName", "change")]
+        return (version, *columns, *(by_key[key]._replace(wide=True) for key in ("changed", "rules")))
 
     def tones(self) -> Tones:
         return {"changedAt": lambda record: "dim", "version": lambda record: "mark" if record.get("newest") else None}
 
     def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
-        words = " · in force" if record.get("newest") else ""
+        suffix = " · in force" if record.get("newest") else ""
         facts = [
             ("Changed", time_text(record.get("changedAt"))),
             ("By", str(record.get("changedByName") or record.get("changedBy") or "—")),
@@ -47,7 +47,7 @@ class Versions(Inner):
         if record.get("rolledBackTo") is not None:
             facts.append(("Rolled back to", str(record["rolledBackTo"])))
         texts = [("Name", str(record.get("name", ""))), ("Description", str(record.get("description") or "—"))]
-        return f"Version {record['version']}{words}", [("", facts), ("", texts), *rules(record.get("document"))]
+        return f"Version {record['version']}{suffix}", [("", facts), ("", texts), *rules(record.get("document"))]
 
     # Actions
 
@@ -69,11 +69,11 @@ class Versions(Inner):
         compare = {"policyId": policy, "version": number}
         tenant_id = self.tenant_id
         # Without a current time, constraints on the time make an operation conditional, as others do.
-        found = await self.workspace.ask(
+        coverage = await self.workspace.ask(
             lambda client: client.trials.coverage(tenant_id, text, facts={"currentTime": None}, compare=compare)
         )
         title = f"Version {number} to {new['version']}"
-        self.app.push_screen(Difference(title, document_text(old["document"]), text, found["targets"][0]))
+        self.app.push_screen(Difference(title, document_text(old["document"]), text, coverage["targets"][0]))
 
     async def do_roll_back(self) -> None:
         old, new, tenant_id = self.record, self.newest, self.tenant_id

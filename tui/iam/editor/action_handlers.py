@@ -66,7 +66,7 @@ class Editor(Protocol):
 
     def situation(self) -> Situation: ...
 
-    def toast(self, words: str, severity: Severity = "information") -> None: ...
+    def toast(self, message: str, severity: Severity = "information") -> None: ...
 
     def perform(self, action_id: str) -> None: ...
 
@@ -297,8 +297,8 @@ def do_help(editor: Editor) -> None:
         for action in actions.ACTIONS
     ]
     sheet += [
-        Line("In the text", keys, title, words)
-        for keys, title, words in (
+        Line("In the text", keys, title, note)
+        for keys, title, note in (
             (" ".join(filter(None, (undo_key(editor.keys), "^y"))), "Undo, redo", ""),
             ("Tab", "Indent", "Takes the first choice where choices are shown"),
             ("Esc", "To the panel", "There letters are keys, and q closes the editor; Tab goes round"),
@@ -309,8 +309,8 @@ def do_help(editor: Editor) -> None:
         )
     ]
     sheet += [
-        Line("In the panel", keys, title, words)
-        for keys, title, words in (
+        Line("In the panel", keys, title, note)
+        for keys, title, note in (
             ("↑ ↓ j k", "Move", ""),
             (
                 "← → h l",

@@ -145,10 +145,10 @@ async def _rebase(document: Document, ask: Ask, tenant_id: str, number: int) -> 
     """Base the document on the version the draft began with, so that a save reports the newer versions."""
     newest = document.version
     try:
-        found = await ask(lambda client: client.policies.version(tenant_id, document.id, number))
+        stored = await ask(lambda client: client.policies.version(tenant_id, document.id, number))
     except FrostError as error:
         return f"Version {number}, which the draft began with, cannot be read: {error.message}"
-    version = found.wire()
+    version = stored.wire()
     members = {name: version[name] for name in ("name", "description", "document", "version")}
     document.rebase({**(document.policy or {}), **members})
     return f"The draft began with version {number}; the newest is {newest}"

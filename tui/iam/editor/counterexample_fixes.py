@@ -33,27 +33,33 @@ def candidate_fixes(text: str, example: Example, names: Sequence[str], permissio
     grants = permissions.get(operation, ())
     if not example.get("future"):
         for limited in _limited_rules(rule, operation, grants, names, permissions):
-            kept = _without(rule, operation, names)
+            remaining = _without(rule, operation, names)
             whole = limited["operations"] == rule["operations"]
-            words = f"Allow {'rule ' + str(index + 1) if whole else operation} only where you hold it"
-            yield Fix(words, _replaced(text, index, [limited] if whole else [*([kept] if kept else []), limited]))
-    less = _without(rule, operation, names)
-    if less is not None or len(rules) > 1:
-        yield Fix(_taking(operation, index, less), _replaced(text, index, [less] if less else []))
-    mine = _only(rule, lambda name: name in permissions, names)
-    if permissions and mine != less and mine != rule and (mine is not None or len(rules) > 1):
-        count = sum(map(len, _named(mine, names).values())) if mine is not None else 0
+            title = f"Allow {'rule ' + str(index + 1) if whole else operation} only where you hold it"
+            yield Fix(
+                title,
+                _replaced(text, index, [limited] if whole else [*([remaining] if remaining else []), limited]),
+            )
+    shorter = _without(rule, operation, names)
+    if shorter is not None or len(rules) > 1:
+        yield Fix(_exclusion_title(operation, index, shorter), _replaced(text, index, [shorter] if shorter else []))
+    own_rule = _only(rule, lambda name: name in permissions, names)
+    if permissions and own_rule != shorter and own_rule != rule and (own_rule is not None or len(rules) > 1):
+        count = sum(map(len, _operations_by_pattern(own_rule, names).values())) if own_rule is not None else 0
         if count:
             yield Fix(
-                f"Keep of rule {index + 1} only the {count} operations you hold", _replaced(text, index, [mine or {}])
+                f"Keep of rule {index + 1} only the {count} operations you hold",
+                _replaced(text, index, [own_rule or {}]),
             )
 
 
 def exclude_operation(text: str, index: int, operation: str, names: Sequence[str]) -> str | None:
     """Return the text without an operation in one rule; None if no rule would remain."""
     rules = json.loads(text)["rules"]
-    less = _without(rules[index], operation, names)
-    return None if less is None and len(rules) == 1 else _replaced(text, index, [less] if less else [])
+    shorter = _without(rules[index], operation, names)
+    if shorter is None and len(rules) == 1:
+        return None
+    return _replaced(text, index, [shorter] if shorter else [])
 
 
 def permissions_of(access: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]:
@@ -65,8 +71,8 @@ def permissions_of(access: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any
     }
 
 
-def _taking(operation: str, index: int, less: Rule | None) -> str:
-    if less is None:
+def _exclusion_title(operation: str, index: int, shorter: Rule | None) -> str:
+    if shorter is None:
         return f"Remove rule {index + 1}: it grants nothing but {operation}"
     return f"Take {operation} out of rule {index + 1}"
 
@@ -76,70 +82,72 @@ def _without(rule: Rule, operation: str, names: Sequence[str]) -> Rule | None:
 
     A pattern that matches the operation is replaced with patterns for its other operations.
     """
-    left: list[str] = []
+    patterns: list[str] = []
     for pattern in rule["operations"]:
-        left += around(pattern, operation, names) if matches(pattern, operation) else [pattern]
-    return {**rule, "operations": list(dict.fromkeys(left))} if left else None
+        patterns += patterns_without(pattern, operation, names) if matches(pattern, operation) else [pattern]
+    return {**rule, "operations": list(dict.fromkeys(patterns))} if patterns else None
 
 
-def around(pattern: str, operation: str, names: Sequence[str]) -> list[str]:
+def patterns_without(pattern: str, operation: str, names: Sequence[str]) -> list[str]:
     """Return patterns for all operations of the catalogue that `pattern` matches, except `operation`."""
-    parts, taken = _three(pattern), operation.split(":")
+    parts, excluded = _three_parts(pattern), operation.split(":")
     found = []
     for place, part in enumerate(parts):
         if part != "*":
             continue
-        before = taken[:place]
+        before = excluded[:place]
         values = {
             name.split(":")[place] for name in names if matches(pattern, name) and name.split(":")[:place] == before
         }
-        for value in sorted(values - {taken[place]}):
-            one = _short([*before, value, *parts[place + 1 :]])
+        for value in sorted(values - {excluded[place]}):
+            one = _shortened([*before, value, *parts[place + 1 :]])
             if any(matches(one, name) for name in names):
                 found.append(one)
     return found
 
 
-def _only(rule: Rule, wanted: Callable[[str], bool], names: Sequence[str]) -> Rule | None:
+def _only(rule: Rule, is_allowed: Callable[[str], bool], names: Sequence[str]) -> Rule | None:
     """Return the rule with only the catalogue operations that satisfy `wanted`, in few patterns; None without any."""
-    left: list[str] = []
+    patterns: list[str] = []
     for pattern in rule["operations"]:
-        left += _part(_three(pattern), wanted, names, 0)
-    return {**rule, "operations": list(dict.fromkeys(left))} if left else None
+        patterns += _part(_three_parts(pattern), is_allowed, names, 0)
+    return {**rule, "operations": list(dict.fromkeys(patterns))} if patterns else None
 
 
-def _part(parts: list[str], wanted: Callable[[str], bool], names: Sequence[str], place: int) -> list[str]:
-    pattern = _short(parts)
+def _part(parts: list[str], is_allowed: Callable[[str], bool], names: Sequence[str], place: int) -> list[str]:
+    pattern = _shortened(parts)
     named = [name for name in names if matches(pattern, name)]
-    good = sum(map(wanted, named))
-    if named and good == len(named):
+    allowed_count = sum(map(is_allowed, named))
+    if named and allowed_count == len(named):
         return [pattern]
-    if not good or place == len(parts):
+    if not allowed_count or place == len(parts):
         return []
     if parts[place] != "*":
-        return _part(parts, wanted, names, place + 1)
+        return _part(parts, is_allowed, names, place + 1)
     values = dict.fromkeys(name.split(":")[place] for name in named)
     return [
-        one for value in values for one in _part([*parts[:place], value, *parts[place + 1 :]], wanted, names, place + 1)
+        one
+        for value in values
+        for one in _part([*parts[:place], value, *parts[place + 1 :]], is_allowed, names, place + 1)
     ]
 
 
-def _named(rule: Rule, names: Sequence[str]) -> dict[str, list[str]]:
+def _operations_by_pattern(rule: Rule, names: Sequence[str]) -> dict[str, list[str]]:
     return {pattern: [name for name in names if matches(pattern, name)] for pattern in rule["operations"]}
 
 
-def _three(pattern: str) -> list[str]:
+def _three_parts(pattern: str) -> list[str]:
     parts = pattern.split(":")
     return parts + ["*"] * (3 - len(parts))
 
 
-def _short(parts: Sequence[str]) -> str:
-    left = list(parts)
-    while len(left) > 1 and left[-1] == left[-2] == "*":
-        left.pop()
-    if len(left) == 2 and left[0] == "*" and left[1] == "*":
+def _shortened(parts: Sequence[str]) -> str:
+    shortened = list(parts)
+    while len(shortened) > 1 and shortened[-1] == shortened[-2] == "*":
+        shortened.pop()
+    if len(shortened) == 2 and shortened[0] == "*" and shortened[1] == "*":
         return "*"
-    return ":".join(left)
+    return ":".join(shortened)
 
 
 def _limited_rules(
@@ -153,8 +161,8 @@ def _limited_rules(
         limits = list(grant.get("targets") or ["*"]), list(grant.get("constraints") or ())
         if limits == (["*"], []):
             continue
-        every = [name for named in _named(rule, names).values() for name in named]
-        same = all(any(_limits(one) == limits for one in permissions.get(name, ())) for name in every)
+        operations = [name for named in _operations_by_pattern(rule, names).values() for name in named]
+        same = all(any(_limits(one) == limits for one in permissions.get(name, ())) for name in operations)
         narrowed = _limited({**rule, "operations": rule["operations"] if same else [operation]}, *limits)
         if narrowed is not None:
             yield narrowed

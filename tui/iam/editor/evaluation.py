@@ -280,17 +280,17 @@ def verdict_reason(verdict: Mapping[str, Any]) -> str:
     reason = str(verdict.get("reason", ""))
     rule = verdict.get("decidingRule")
     if rule and reason in ("allowed", "explicit_deny"):
-        words = f"{REASONS[reason]} {rule_name(rule)}"
+        text = f"{REASONS[reason]} {rule_name(rule)}"
         if reason == "explicit_deny" and verdict.get("missing"):
-            words += f", as {_missing(verdict)} not known"
-        return words
-    words = REASONS.get(reason, reason.replace("_", " "))
+            text += f", as {_missing(verdict)} not known"
+        return text
+    text = REASONS.get(reason, reason.replace("_", " "))
     nearest = verdict.get("nearestRule")
     if reason == "unknown_context" and verdict.get("missing"):
-        words = f"{_missing(verdict)} not known"
+        text = f"{_missing(verdict)} not known"
     if nearest:
-        words += f"; nearest is {rule_name(nearest)}: {mismatch(nearest.get('failed'))}"
-    return words
+        text += f"; nearest is {rule_name(nearest)}: {mismatch(nearest.get('failed'))}"
+    return text
 
 
 def _missing(verdict: Mapping[str, Any]) -> str:

@@ -152,8 +152,8 @@ def cursor_context(text: str, at: int) -> CursorContext | None:
 
 
 def _word_end(text: str, at: int) -> int:
-    found = _WORD.match(text, at)
-    return found.end() if found is not None else at
+    word = _WORD.match(text, at)
+    return word.end() if word is not None else at
 
 
 def _escaped(mark: str) -> bool:

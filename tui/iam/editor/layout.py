@@ -198,9 +198,9 @@ class EditorLayout(Resting, Screen[Record | None]):
         key = self.keys.label("editor.problem")
         return "it is no valid policy yet: " + (f"{key} goes to the problem" if key else "see its problems")
 
-    def toast(self, words: str, severity: Severity = "information") -> None:
+    def toast(self, message: str, severity: Severity = "information") -> None:
         """Show a notification of up to five lines. Untrusted text is escaped."""
-        self.app.notify("\n".join(safe(line, 200) for line in words.split("\n")[:5]), severity=severity, markup=False)
+        self.app.notify("\n".join(safe(line, 200) for line in message.split("\n")[:5]), severity=severity, markup=False)
 
     # Views and focus
 

@@ -91,13 +91,13 @@ def lines(view: str, evaluation: Evaluation, cells: int) -> list[Line]:
     return [*note, *build(evaluation, cells)]
 
 
-def _plain(words: str, tone: str = "$text-muted") -> Line:
-    return Line(Content.styled(safe(words), tone))
+def _plain(text: str, tone: str = "$text-muted") -> Line:
+    return Line(Content.styled(safe(text), tone))
 
 
-def _wrapped(words: str, cells: int, tone: str = "$text-muted", indent: str = "") -> Iterator[Line]:
+def _wrapped(text: str, cells: int, tone: str = "$text-muted", indent: str = "") -> Iterator[Line]:
     """Yield the text as wrapped, indented lines."""
-    for part in textwrap.wrap(safe(words), max(16, cells - len(indent) - 1), break_on_hyphens=False) or [""]:
+    for part in textwrap.wrap(safe(text), max(16, cells - len(indent) - 1), break_on_hyphens=False) or [""]:
         yield Line(Content.styled(indent + part, tone))
 
 
@@ -152,19 +152,19 @@ def _parts(rule: Mapping[str, Any], old: bool, cells: int) -> Iterator[Line]:
         yield _lazy(_part, label, str(rule.get(label)), old)
     for one in rule.get("constraints") or ():
         values = ", ".join(map(str, one.get("values") or ()))
-        said = safe(f"{one.get('operator')} {one.get('key')} {values}")
+        constraint = safe(f"{one.get('operator')} {one.get('key')} {values}")
         # Wrap long values. Names and times contain no spaces, so break them anywhere.
-        first, *rest = textwrap.wrap(said, max(16, cells - PART_CELLS - 1), break_on_hyphens=False) or [""]
+        first, *rest = textwrap.wrap(constraint, max(16, cells - PART_CELLS - 1), break_on_hyphens=False) or [""]
         yield _lazy(_part, first, str(one.get("result")), old)
-        yield from (_plain(" " * PART_CELLS + words) for words in rest)
+        yield from (_plain(" " * PART_CELLS + text) for text in rest)
     if rule.get("withinAuthor") is not None:
         yield _lazy(_part, "you hold it", "true" if rule["withinAuthor"] else "false", old)
 
 
-def _part(words: str, truth: str, old: bool) -> Content:
+def _part(text: str, truth: str, old: bool) -> Content:
     sign, tone = TRUTH.get(truth, ("?", "$text-warning"))
     tone = "$text-muted" if old else tone
-    return Content.assemble(("        ", ""), (f"{sign} {truth:<8}", tone), (safe(words), "$text-muted"))
+    return Content.assemble(("        ", ""), (f"{sign} {truth:<8}", tone), (safe(text), "$text-muted"))
 
 
 # Coverage
@@ -186,7 +186,7 @@ class _Row(NamedTuple):
     def tail(self) -> Iterator[tuple[str, str]]:
         """The text after the bar, as (text, tone); zeros are omitted."""
         yield f" {self.effective:>3} of {self.total:<3}", "$text-muted"
-        for words, count, tone in (
+        for text, count, tone in (
             ("?{}", self.conditional, "bold $text-warning"),
             ("+{}", self.gained, "bold $text-success"),
             ("−{}", self.lost, "bold $text-error"),
@@ -194,7 +194,7 @@ class _Row(NamedTuple):
             ("{} denied", self.denied, "$text-muted"),
         ):
             if count:
-                yield f"  {words.format(count)}", tone
+                yield f"  {text.format(count)}", tone
 
 
 def _coverage(evaluation: Evaluation, cells: int) -> Iterator[Line]:
@@ -204,48 +204,48 @@ def _coverage(evaluation: Evaluation, cells: int) -> Iterator[Line]:
         return
     services = list(_services(covered))
     # Omit services without allowed or changed operations.
-    shown = [one for one in services if one.effective or one.conditional or one.gained or one.lost or one.under]
+    rows = [one for one in services if one.effective or one.conditional or one.gained or one.lost or one.under]
     target = "any target" if covered.get("target") == "*" else covered.get("target")
     yield from _wrapped(f"On {target}, for any request. Enter names the operations.", cells)
-    if legend := ", ".join(_legend(shown)):
+    if legend := ", ".join(_legend(rows)):
         yield from _wrapped(legend, cells)
-    name = max((width(safe(one.service)) for one in shown), default=0)
-    longest = max((sum(width(words) for words, _ in one.tail) for one in shown), default=0)
+    name = max((width(safe(one.service)) for one in rows), default=0)
+    longest = max((sum(width(text) for text, _ in one.tail) for one in rows), default=0)
     bar = max(MIN_BAR_CELLS, min(MAX_BAR_CELLS, cells - name - 2 - longest))
-    for one in shown:
+    for one in rows:
         yield _lazy(_service, one, name, bar, bool(evaluation.stale_reason), ref=("service", one.service))
-    if not shown:
+    if not rows:
         yield _plain("The draft gives nothing there.")
-    rest = len(services) - len(shown)
-    if rest and shown:
+    rest = len(services) - len(rows)
+    if rest and rows:
         yield _plain(f"{rest} other services: nothing")
 
 
-def _legend(shown: Sequence[_Row]) -> Iterator[str]:
+def _legend(rows: Sequence[_Row]) -> Iterator[str]:
     """Yield explanations of the symbols that occur in the rows."""
-    if any(one.effective for one in shown):
+    if any(one.effective for one in rows):
         yield "━ in effect"
-    if any(one.conditional for one in shown):
+    if any(one.conditional for one in rows):
         yield "╍ ? under conditions"
-    moved = [
-        f"{sign} {words}"
-        for sign, words, count in (
-            ("+", "gained", sum(one.gained for one in shown)),
-            ("−", "lost", sum(one.lost for one in shown)),
-            ("~", "under conditions changed", sum(one.under for one in shown)),
+    changed = [
+        f"{sign} {text}"
+        for sign, text, count in (
+            ("+", "gained", sum(one.gained for one in rows)),
+            ("−", "lost", sum(one.lost for one in rows)),
+            ("~", "under conditions changed", sum(one.under for one in rows)),
         )
         if count
     ]
-    if moved:
-        yield f"{', '.join(moved)} against what is stored"
+    if changed:
+        yield f"{', '.join(changed)} against what is stored"
 
 
 def _services(covered: Mapping[str, Any]) -> Iterator[_Row]:
-    moved = [Counter(operation.partition(":")[0] for operation in side) for side in changes(covered)]
+    changed = [Counter(operation.partition(":")[0] for operation in side) for side in changes(covered)]
     for one in covered.get("services", ()):
         service = str(one["service"])
-        told = (int(one.get(key) or 0) for key in ("total", "effective", "conditional", "denied"))
-        yield _Row(service, *told, *(side[service] for side in moved))
+        numbers = (int(one.get(key) or 0) for key in ("total", "effective", "conditional", "denied"))
+        yield _Row(service, *numbers, *(side[service] for side in changed))
 
 
 def _service(one: _Row, name: int, bar: int, old: bool) -> Content:
@@ -295,10 +295,10 @@ def _author(evaluation: Evaluation, cells: int) -> Iterator[Line]:
         yield Line(Content(""))
         yield _lazy(_example, example, ref=("example", at))
         rule = {"index": example.get("ruleIndex", 0), "name": example.get("ruleName")}
-        known = _facts(example.get("facts") or {})
-        said = (f"on {example.get('target')}", f"with {known}" if known else "", f"by {rule_name(rule)}")
-        for words in (*said, str(example.get("why", ""))):
-            yield from _wrapped(words, cells, indent="    ") if words else ()
+        context = _facts(example.get("facts") or {})
+        details = (f"on {example.get('target')}", f"with {context}" if context else "", f"by {rule_name(rule)}")
+        for text in (*details, str(example.get("why", ""))):
+            yield from _wrapped(text, cells, indent="    ") if text else ()
 
 
 def _example(example: Mapping[str, Any]) -> Content:
@@ -306,14 +306,14 @@ def _example(example: Mapping[str, Any]) -> Content:
 
 
 def _facts(facts: Mapping[str, Any]) -> str:
-    said = []
+    parts = []
     for name, value in facts.items():
         if isinstance(value, Mapping):
             tags = ", ".join(f"{key}={content or EMPTY}" for key, content in value.items()) or "none"
-            said.append(f"{'request' if name == 'requestTags' else 'resource'} tags {tags}")
+            parts.append(f"{'request' if name == 'requestTags' else 'resource'} tags {tags}")
         else:
-            said.append(f"{name} {value}")
-    return "; ".join(said)
+            parts.append(f"{name} {value}")
+    return "; ".join(parts)
 
 
 # Problems
@@ -333,8 +333,8 @@ def _problems(evaluation: Evaluation, cells: int) -> Iterator[Line]:
             yield Line(Content(""))
         yield _lazy(_place, one, kind, ref=(kind, at))
         yield from _wrapped(str(one.get("reason", "")), cells, "$foreground", "    ")
-        if meant := one.get("suggestions"):
-            yield from _wrapped(f"did you mean {' or '.join(map(str, meant))}?", cells, indent="    ")
+        if suggestions := one.get("suggestions"):
+            yield from _wrapped(f"did you mean {' or '.join(map(str, suggestions))}?", cells, indent="    ")
 
 
 def _place(one: Mapping[str, Any], kind: str) -> Content:

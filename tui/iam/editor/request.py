@@ -13,12 +13,14 @@ from typing import Any, NamedTuple
 
 def matches(pattern: str, operation: str) -> bool:
     """Return whether a pattern matches an operation `service:resource:action`. A shorter pattern must end in `*`."""
-    wanted, parts = pattern.split(":"), operation.split(":")
-    if len(wanted) < len(parts):
-        if wanted[-1] != "*":
+    pattern_parts, parts = pattern.split(":"), operation.split(":")
+    if len(pattern_parts) < len(parts):
+        if pattern_parts[-1] != "*":
             return False
-        wanted += ["*"] * (len(parts) - len(wanted))
-    return len(wanted) == len(parts) and all(one in ("*", part) for one, part in zip(wanted, parts, strict=True))
+        pattern_parts += ["*"] * (len(parts) - len(pattern_parts))
+    return len(pattern_parts) == len(parts) and all(
+        one in ("*", part) for one, part in zip(pattern_parts, parts, strict=True)
+    )
 
 
 UNKNOWN, NONE, NOW = "unknown", "none", "now"

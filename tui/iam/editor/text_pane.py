@@ -178,8 +178,8 @@ class PolicyText(TextArea):
             for piece, of, _ in text
         ]
         here = next(iter(gutter), None)
-        beside = Style(bgcolor=here.style.bgcolor) if here is not None and here.style is not None else Style()
-        signed = Segment(f"{self.marks.signs.get(row, ' ')} ", beside + Style(color=style.color, bold=True))
+        gutter_style = Style(bgcolor=here.style.bgcolor) if here is not None and here.style is not None else Style()
+        signed = Segment(f"{self.marks.signs.get(row, ' ')} ", gutter_style + Style(color=style.color, bold=True))
         return Strip([*gutter, signed, *tinted])
 
     # Typing

@@ -115,10 +115,10 @@ class Verdict(Widget):
         check = self.evaluation.check
         if check is None or self.evaluation.stale_reason:
             return Content("")
-        sign, tone, words = AUTHOR_ANSWERS.get(
+        sign, tone, answer_text = AUTHOR_ANSWERS.get(
             str(check.get("answer")), ("?", "$text-warning", str(check.get("answer")))
         )
-        return Content.styled(f"author {sign} {words.partition(',')[0]}", tone)
+        return Content.styled(f"author {sign} {answer_text.partition(',')[0]}", tone)
 
     def author(self, cells: int) -> Content:
         check = self.evaluation.check
@@ -126,10 +126,10 @@ class Verdict(Widget):
             return Content.styled("Author check: not of this text", "$text-muted")
         if check is None:
             return Content.styled("Author check: not answered yet", "$text-muted")
-        sign, tone, words = AUTHOR_ANSWERS.get(
+        sign, tone, answer_text = AUTHOR_ANSWERS.get(
             str(check.get("answer")), ("?", "$text-warning", str(check.get("answer")))
         )
-        return Content.styled(cut(f"{sign} {words}{counted(check)}", cells), tone)
+        return Content.styled(cut(f"{sign} {answer_text}{counted(check)}", cells), tone)
 
     def change(self, cells: int) -> Content:
         """Return the allowed operations and their changes, or only the changes if both do not fit."""
@@ -142,9 +142,13 @@ class Verdict(Widget):
             allowed += f", {covered['conditional']} under conditions"
         if "gained" not in covered:
             return Content.styled(cut(allowed, cells), "$text-muted")
-        moved = changes(covered)
-        signed = [f"{sign}{len(side)}" for sign, side in (("+", moved.gained), ("−", moved.lost)) if side]
-        changed = " · ".join(filter(None, (" ".join(signed), moved.words)))
+        changed_operations = changes(covered)
+        signed = [
+            f"{sign}{len(side)}"
+            for sign, side in (("+", changed_operations.gained), ("−", changed_operations.lost))
+            if side
+        ]
+        changed = " · ".join(filter(None, (" ".join(signed), changed_operations.words)))
         against = f"{changed} against v{self.compared_version}" if changed else f"the same as v{self.compared_version}"
         if width(f"{allowed} · {against}") > cells:
             text = against if width(against) <= cells else changed
