@@ -124,7 +124,7 @@ async def test_what_could_turn_the_verdict_is_named_as_the_field_it_is_given_in(
     shared: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with editing(shared, monkeypatch, policy=None, text=document(rule("dns:*", more=OFFICE))) as it:
-        await it.expect("Knowing these could turn it:", "frn:sourceIp  (Address)")
+        await it.expect("These could change the decision:", "frn:sourceIp  (Address)")
         await it.ui.gone("--source-ip")
 
 

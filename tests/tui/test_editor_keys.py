@@ -175,10 +175,10 @@ async def test_that_nothing_can_stand_there_is_said_until_the_next_key(
     async with editing(shared, monkeypatch) as it:
         it.editor.pane.show_line(0, 0)
         await it.press("f2")
-        await it.expect("nothing is known that could stand here")
+        await it.expect("no completions here")
         assert not it.ui.toasts
         await it.press("down")
-        await it.ui.gone("nothing is known")
+        await it.ui.gone("no completions")
 
 
 @pytest.mark.slow
@@ -191,11 +191,11 @@ async def test_a_request_that_a_counterexample_replaced_comes_back_with_the_same
         shown = {"operation": "dns:zones:read", "target": "*", "facts": {"region": "eu-central-1"}, "ruleIndex": 0}
         it.editor.evaluation = replace(it.editor.evaluation, check={"answer": "beyond", "counterexamples": [shown]})
         it.editor.perform("editor.example")
-        await it.ui.expect_toast("The request is the counterexample's now: f5 again brings yours back")
+        await it.ui.expect_toast("Request set to the counterexample: f5 restores yours")
         assert it.editor.form.values["operation"] == "dns:zones:read"
         assert it.editor.form.values["sourceIp"] == ""
         it.editor.evaluation = replace(it.editor.evaluation, check={"answer": "beyond", "counterexamples": [shown]})
         it.editor.perform("editor.example")
-        await it.ui.expect_toast("The former request is back")
+        await it.ui.expect_toast("Request restored")
         assert it.editor.form.values["operation"] == READ
         assert it.editor.form.values["sourceIp"] == "203.0.113.7"

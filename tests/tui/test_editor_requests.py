@@ -102,9 +102,9 @@ async def test_a_slow_evaluation_is_said_also_after_the_first_one(demo: Home, mo
         for name in ("second", "third"):
             with hung(demo):
                 await it.write(document(rule(READ, name=name)))
-                await it.expect("✓ ALLOWED  asking …")
+                await it.expect("✓ ALLOWED  evaluating …")
             await it.expect(f"allowed by rule 1 {name}")
-            await it.ui.gone("asking …")
+            await it.ui.gone("evaluating …")
 
 
 # Drafts

@@ -188,9 +188,9 @@ async def test_what_the_author_does_not_hold_is_refused_with_a_counterexample_an
 ) -> None:
     text = document(rule("compute:instances:*", name="all of it"), rule("compute:instances:delete", name="again"))
     async with editing(viewer, monkeypatch, policy=None, text=text) as it:
-        await it.expect("× beyond what you hold")
+        await it.expect("× grants more than you have")
         await it.press("ctrl+s")
-        await it.expect("Save a new policy", "× It goes beyond what you hold: ", "It will be refused")
+        await it.expect("Save a new policy", "× It grants more than you have: ", "It will be refused")
         await it.press(*"too much", "enter")
         await it.expect("Save a new policy", "Not saved: ", "compute:instances:", "by rule 1 all of it", "Esc, then f9")
         await it.expect("too much")
@@ -223,7 +223,7 @@ async def test_what_the_author_does_not_hold_is_refused_with_a_counterexample_an
             await it.expect("Narrow:")
             await it.press("enter")
             await it.answered()
-        await it.expect("✓ within what you hold")
+        await it.expect("✓ within your permissions")
         it.editor.set_focus(it.editor.pane)
         for _ in range(8):
             await it.press("ctrl+z")
@@ -238,16 +238,16 @@ async def test_a_save_that_reaches_beyond_its_author_names_whom_and_stays_in_the
         assert home.frost("login", "--as", "viewer@aurora.example").code == 0
         async with editing(home, monkeypatch) as it:
             await it.write(document(rule(READ, name="mine")))
-            await it.expect("✓ within what you hold")
+            await it.expect("✓ within your permissions")
             it.editor.go("author")
-            await it.expect("✓ The draft gives nothing beyond what you hold.")
+            await it.expect("✓ The draft grants nothing beyond your permissions.")
             await it.ui.gone("can be saved")
             await it.press("ctrl+s")
             await it.expect("Save deployments on version 3", "For keys and identities")
             await it.press("enter")
             await it.expect(
                 "Not saved: ",
-                "beyond what you hold: ",
+                "beyond your permissions: ",
                 "API key",
                 "deploy-pipeline",
                 "Ask whoever made it",
@@ -292,7 +292,7 @@ async def test_only_what_was_changed_differs_however_the_text_is_laid_out(
 
 async def test_the_owner_is_not_refused_the_same_draft(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     async with editing(demo, monkeypatch, policy=None, text=document(rule("compute:*", name="all of it"))) as it:
-        await it.expect("✓ within what you hold")
+        await it.expect("✓ within your permissions")
         await it.press("ctrl+s")
         await it.expect("Save a new policy")
         await it.press(*"wide", "enter")

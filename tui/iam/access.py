@@ -33,7 +33,7 @@ class Catalogue(Collected):
     PRIMARY = "catalogue.who"
     ROWS = "catalogue"
     PERSON = False
-    NOTHING = "The platform names no operation."
+    NOTHING = "The catalogue is empty."
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("catalogue")]
 
     def columns(self) -> Sequence[Column]:
@@ -101,7 +101,7 @@ class Access(Inner):
     KIND = ACCESS
     PRIMARY = "access.policy"
     ROWS = "access"
-    NOTHING = "Nothing gives it any operation."
+    NOTHING = "No operations are allowed."
     STATES = True
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("access")]
 

@@ -28,7 +28,7 @@ class Groups(Collected):
     PRIMARY = "groups.open"
     ROWS = "groups"
     BESIDE = ("members", "policies of")
-    NOTHING = "There is no group yet; n makes one."
+    NOTHING = "No groups yet; n creates one."
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("groups")]
 
     def columns(self) -> Sequence[Column]:
@@ -152,7 +152,7 @@ class Members(Inner):
     ROWS = "members"
     BESIDE = ("groups of", "policies of")
     STATES = True
-    NOTHING = "The group has no member; n adds some."
+    NOTHING = "The group has no members; n adds some."
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("members")]
 
     def columns(self) -> Sequence[Column]:

@@ -28,7 +28,7 @@ class Policies(Collected):
     PRIMARY = "policies.edit"
     ROWS = "policies"
     BESIDE = ("attachments",)
-    NOTHING = "There is no policy yet; n writes one."
+    NOTHING = "No policies yet; n creates one."
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("policies")]
     folded: bool | None = None
     """Whether the details fold the rules; None until the user chooses."""
@@ -51,14 +51,14 @@ class Policies(Collected):
         attached = self.beside("attachments", str(record["id"]))
         facts = [("Version", str(record.get("version", ""))), ("Author", _author_name(record))]
         if record.get("orphaned"):
-            facts.append(("Orphaned", "its author holds nothing here any more: what it allows gives nothing"))
+            facts.append(("Orphaned", "the author has no permissions here any more, so the policy has no effect"))
         facts.append(("Updated", time_text(record.get("updatedAt"))))
         sections: list[Section] = [("", [("", str(record["description"]))])] if record.get("description") else []
         return str(record["name"]), [
             *sections,
             ("", facts),
             *rules(record.get("document"), self.folded),
-            ("Attached to", names(attached.records, "attacheeName", attached.known, "nothing, so it gives nothing")),
+            ("Attached to", names(attached.records, "attacheeName", attached.known, "nothing, so it has no effect")),
             ("Id", [("", str(record["id"]))]),
         ]
 
@@ -162,7 +162,7 @@ class Attachments(Inner):
     PRIMARY = "attachments.open"
     ROWS = "attachments"
     BESIDE = ("policies of", "members")
-    NOTHING = "The policy is attached to nothing, so it gives nothing; n attaches it."
+    NOTHING = "The policy is attached to nothing, so it has no effect; n attaches it."
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("attachments")]
 
     def columns(self) -> Sequence[Column]:

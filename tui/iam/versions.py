@@ -25,7 +25,7 @@ class Versions(Inner):
     KIND = VERSION
     PRIMARY = "versions.difference"
     ROWS = "versions"
-    NOTHING = "The platform knows no version of it."
+    NOTHING = "No versions."
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("versions")]
 
     def columns(self) -> Sequence[Column]:

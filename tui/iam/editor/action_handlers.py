@@ -120,7 +120,7 @@ def do_example(editor: Editor) -> None:
     if values == example_values and editor.user_values:
         editor.form.set_values(editor.user_values)
         editor.user_values = {}
-        editor.toast("The former request is back")
+        editor.toast("Request restored")
         return
     # Do not replace the user's own request with an earlier counterexample.
     if values != editor.example_values:
@@ -128,7 +128,7 @@ def do_example(editor: Editor) -> None:
     editor.example_values = example_values
     editor.form.set_values(example_values)
     key = editor.keys.label("editor.example")
-    editor.toast("The request is the counterexample's now" + (f": {key} again brings yours back" if key else ""))
+    editor.toast("Request set to the counterexample" + (f": {key} restores yours" if key else ""))
 
 
 async def do_narrow(editor: Editor) -> None:
@@ -156,7 +156,7 @@ async def do_narrow(editor: Editor) -> None:
         if verified is not None:
             fixes.append(verified)
     if not fixes:
-        editor.toast("Nothing would be left of the document: write a rule that you hold first", "warning")
+        editor.toast("No rule would remain. Add a rule within your own permissions first", "warning")
         return
     entries = [Entry(str(at), fix.title, str(at + 1), note) for at, (fix, note) in enumerate(fixes)]
     choice = await editor.app.push_screen_wait(Menu(f"Narrow: {example['operation']}", entries))
@@ -213,7 +213,7 @@ async def _verified(
     check = await editor.workspace.ask(lambda client: client.trials.check(tenant, text))
     count = len(check.get("counterexamples") or ())
     if check["answer"] == "within":
-        return fix, "Then the draft is within what you hold"
+        return fix, "Then the draft is within your permissions"
     if not count:
         return fix, "Then it is still undecided"
     return fix, f"Then there {'is' if count == 1 else 'are'} {count} counterexample{'s' if count != 1 else ''} more"
@@ -238,7 +238,7 @@ def do_format(editor: Editor) -> None:
         editor.toast(f"Format: line {error.line}, column {error.column}: {error.reason}", "warning")
         return
     if text == editor.document.text:
-        editor.toast("It is laid out so already")
+        editor.toast("Already formatted")
     editor.pane.set_text(text)
 
 
@@ -256,7 +256,7 @@ async def do_changes(editor: Editor) -> None:
     """Show the operations gained and lost, and the difference in text."""
     text, policy = editor.document.text, editor.document.policy
     effect = await editor.save_flow.effect(text, policy)
-    title = f"Against version {editor.document.version}" if policy is not None else "What the draft gives"
+    title = f"Against version {editor.document.version}" if policy is not None else "What the draft grants"
     editor.app.push_screen(Review(title, *compared_texts(policy, text), effect, None, most=len(editor.catalogue)))
 
 

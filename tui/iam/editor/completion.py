@@ -216,7 +216,7 @@ def in_field(name: str, typed: str, catalogue: Catalogue) -> list[Choice]:
         case "currentTime":
             candidates = [Choice(request.UNKNOWN, "the time is not known")]
         case "asAuthor":
-            candidates = [Choice("yes", "within what you hold yourself"), Choice("no", "the draft alone")]
+            candidates = [Choice("yes", "within your own permissions"), Choice("no", "the draft alone")]
         case _:
             candidates = []
     candidates = [

@@ -132,7 +132,7 @@ class CompletionController:
         if offer is None or (unasked and not offer.typed):
             self.close()
             if not unasked:
-                self._set_note("nothing is known that could stand here")
+                self._set_note("no completions here")
             return
         self._set_note("")
         self._offer, self._field = offer, None

@@ -147,7 +147,7 @@ REASONS = {
     "no_match": "no rule matches",
     "explicit_deny": "denied by",
     "allowed": "allowed by",
-    "unknown_context": "not everything it depends on is known",
+    "unknown_context": "the request does not say enough",
 }
 
 
@@ -304,7 +304,7 @@ def mismatch(part: object) -> str:
     return {
         "operations": "it is about other operations",
         "targets": "it is about other targets",
-        "author": "you do not hold it yourself",
+        "author": "you do not have it yourself",
     }.get(text, f"{text} does not hold" if text else "")
 
 

@@ -196,7 +196,7 @@ class EditorLayout(Resting, Screen[Record | None]):
         if not self.evaluation.problems:
             return ""
         key = self.keys.label("editor.problem")
-        return "it is no valid policy yet: " + (f"{key} goes to the problem" if key else "see its problems")
+        return "the policy has errors: " + (f"{key} shows the first one" if key else "see Problems")
 
     def toast(self, message: str, severity: Severity = "information") -> None:
         """Show a notification of up to five lines. Untrusted text is escaped."""

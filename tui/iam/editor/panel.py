@@ -111,7 +111,7 @@ def _lazy(make: Callable[..., Content], *arguments: Any, ref: Any = None) -> Lin
 def _rules(evaluation: Evaluation, cells: int) -> Iterator[Line]:
     verdict = evaluation.verdict
     if verdict is None:
-        yield from _wrapped("Nothing was tried yet: give the request an operation.", cells)
+        yield from _wrapped("Not evaluated yet: enter an operation in the request.", cells)
         return
     old = bool(evaluation.stale_reason)
     deciding = verdict.get("decidingRule") or {}
@@ -124,7 +124,7 @@ def _rules(evaluation: Evaluation, cells: int) -> Iterator[Line]:
             yield from _parts(rule, old, cells)
     if missing := verdict.get("missing"):
         yield Line(Content(""))
-        yield _plain("Knowing these could turn it:")
+        yield _plain("These could change the decision:")
         for one in missing:
             key = str(one.get("key"))
             field = request.field_of(key)
@@ -158,7 +158,7 @@ def _parts(rule: Mapping[str, Any], old: bool, cells: int) -> Iterator[Line]:
         yield _lazy(_part, first, str(one.get("result")), old)
         yield from (_plain(" " * PART_CELLS + text) for text in rest)
     if rule.get("withinAuthor") is not None:
-        yield _lazy(_part, "you hold it", "true" if rule["withinAuthor"] else "false", old)
+        yield _lazy(_part, "you have it", "true" if rule["withinAuthor"] else "false", old)
 
 
 def _part(text: str, truth: str, old: bool) -> Content:
@@ -200,7 +200,7 @@ class _Row(NamedTuple):
 def _coverage(evaluation: Evaluation, cells: int) -> Iterator[Line]:
     covered = evaluation.any_target
     if not covered:
-        yield _plain("Not answered yet.")
+        yield _plain("No result yet.")
         return
     services = list(_services(covered))
     # Omit services without allowed or changed operations.
@@ -272,22 +272,20 @@ def _filled(count: int, total: int, bar: int) -> int:
 def _author(evaluation: Evaluation, cells: int) -> Iterator[Line]:
     check = evaluation.check
     if check is None:
-        yield _plain("The author check has not answered yet.")
+        yield _plain("No result of the author check yet.")
         return
     answer = str(check.get("answer"))
     if answer == "within" and evaluation.stale_reason:
-        yield from _wrapped("It gave nothing beyond what you hold.", cells)
+        yield from _wrapped("It granted nothing beyond your permissions.", cells)
         return
     if answer == "within":
-        yield from _wrapped("✓ The draft gives nothing beyond what you hold.", cells, "$text-success")
-        yield from _wrapped(
-            "Keys and identities of others that it is attached to are a second question, asked when it is saved.", cells
-        )
+        yield from _wrapped("✓ The draft grants nothing beyond your permissions.", cells, "$text-success")
+        yield from _wrapped("Keys and identities of others that it is attached to are checked when it is saved.", cells)
         return
     examples = evaluation.counterexamples
     if answer == "undecided":
-        yield from _wrapped("? Too much to decide: what cannot be proved is refused.", cells, "$text-warning")
-        yield from _wrapped("Fewer rules, patterns or constraints make it decidable.", cells)
+        yield from _wrapped("? Too complex to decide, so a save is refused.", cells, "$text-warning")
+        yield from _wrapped("Use fewer rules, patterns or constraints.", cells)
     else:
         would = "would have allowed" if evaluation.stale_reason else "would allow"
         yield from _wrapped(f"× The draft {would} what you may not do yourself:", cells, "$text-error")
@@ -324,10 +322,10 @@ def _problems(evaluation: Evaluation, cells: int) -> Iterator[Line]:
     if not problems:
         problems, kind = evaluation.warnings, "warning"
     if not problems:
-        yield _plain("Nothing is wrong with the text.")
+        yield _plain("No problems.")
         return
     if kind == "warning":
-        yield from _wrapped("It can be read; this is seldom meant:", cells)
+        yield from _wrapped("Valid, but probably not intended:", cells)
     for at, one in enumerate(problems):
         if at or kind == "warning":
             yield Line(Content(""))

@@ -48,7 +48,7 @@ def beyond_principals(error: FrostError, affected: Iterable[Record]) -> str:
     helper = f"somebody who holds {_joined(operations)}" if operations else "somebody whose rights cover it"
     listed = f": {_joined(principals)}" if principals else ""
     return safe(
-        f"Not saved: it changes what others' keys and identities may do, beyond what you hold{listed}. "
+        f"Not saved: it changes what others' keys and identities may do, beyond your permissions{listed}. "
         f"Ask whoever made it, or {helper}",
         600,
     )
@@ -144,7 +144,7 @@ class SaveFlow(Comparison):
             unchanged = document.policy is not None and version == document.version
             self._on.show_status("")
             await self._finish(stored, text)
-            message = "Nothing was changed: it is stored so already" if unchanged else f"Saved as version {version}"
+            message = "No changes to save" if unchanged else f"Saved as version {version}"
             self._on.notify(message, "information")
             return True
 
@@ -283,7 +283,7 @@ def _caution(check: Record | None) -> str:
     """Return a warning from the author check; empty if there is none. It does not prevent a save."""
     answer = str((check or {}).get("answer", ""))
     if answer == "beyond":
-        return f"× It goes beyond what you hold{counted(check or {})}. It will be refused unless that changed"
+        return f"× It grants more than you have{counted(check or {})}. It will be refused unless that changed"
     return "? The author check is undecided: it will be refused" if answer == "undecided" else ""
 
 

@@ -268,7 +268,7 @@ class PolicyEditor(EditorLayout):
         before, entered = self.request, self.form.request
         self.request = Request("", before.target, before.facts) if entered is None else entered
         if entered is None:
-            self.evaluation = self.evaluation.with_request_problem("the request cannot be tried as it is")
+            self.evaluation = self.evaluation.with_request_problem("the request is not valid")
         return self.request != before or self.evaluation.request is None
 
     # Keys

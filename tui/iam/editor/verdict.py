@@ -14,15 +14,15 @@ from client.texts.effects import changes
 from tui.iam.editor.evaluation import Evaluation, place, problem_text, verdict_reason
 
 AUTHOR_ANSWERS = {
-    "within": ("✓", "$text-success", "within what you hold"),
-    "beyond": ("×", "$text-error", "beyond what you hold"),
-    "undecided": ("?", "$text-warning", "undecided, so it would be refused"),
+    "within": ("✓", "$text-success", "within your permissions"),
+    "beyond": ("×", "$text-error", "grants more than you have"),
+    "undecided": ("?", "$text-warning", "undecided, so a save is refused"),
 }
 FULL_LINES = 5
 MAX_PROBLEM_LINES = 3
 TALL_ROWS = 30
 """Minimum height of the terminal for a verdict with more lines, at the expense of the panel."""
-EVALUATING = "asking …"
+EVALUATING = "evaluating …"
 
 
 class Verdict(Widget):
@@ -105,7 +105,7 @@ class Verdict(Widget):
             return _wrap(f"! {evaluation.request_problem}", wrong, cells, MAX_PROBLEM_LINES)
         room = 1 if self.small else self.reason_lines
         if evaluation.verdict is None:
-            return _wrap("Give the request an operation to try the draft on.", "$text-muted", cells, room)
+            return _wrap("Enter an operation in the request to evaluate the draft.", "$text-muted", cells, room)
         reason = verdict_reason(evaluation.verdict)
         if evaluation.verdict.get("someTarget") and evaluation.verdict.get("decision") == "denied":
             reason = f"some targets would be allowed; {reason}"
@@ -123,9 +123,9 @@ class Verdict(Widget):
     def author(self, cells: int) -> Content:
         check = self.evaluation.check
         if self.evaluation.stale_reason:
-            return Content.styled("Author check: not of this text", "$text-muted")
+            return Content.styled("Author check: of an earlier text", "$text-muted")
         if check is None:
-            return Content.styled("Author check: not answered yet", "$text-muted")
+            return Content.styled("Author check: no result yet", "$text-muted")
         sign, tone, answer_text = AUTHOR_ANSWERS.get(
             str(check.get("answer")), ("?", "$text-warning", str(check.get("answer")))
         )
@@ -177,9 +177,9 @@ def _error_text(evaluation: Evaluation) -> str:
     error = evaluation.error
     assert error is not None
     if error.exit_code is Exit.UNREACHABLE and evaluation.platform_stopped:
-        return "the platform was stopped; your text stays, and saving it starts the platform"
+        return "the platform was stopped; your text is kept, and saving starts the platform"
     if error.exit_code is Exit.UNREACHABLE:
-        return "no answer from the platform; your text stays, it is tried again by itself"
+        return "no response from the platform; your text is kept, retrying"
     if error.exit_code is Exit.NOT_SIGNED_IN:
-        return "not signed in any more; your text stays: sign in and it goes on"
+        return "not signed in any more; your text is kept: sign in to continue"
     return safe(f"{error.message}" + (f": {error.hint}" if error.hint else ""))
