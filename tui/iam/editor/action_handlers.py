@@ -1,14 +1,12 @@
 """Handlers of the editor's actions, named `do_<last part of the id>`. See tui/iam/editor/actions.py."""
 
-import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, Protocol
 
 from textual.app import App
 from textual.widget import Widget
 
-from client.errors import FrostError
 from client.models import strict_json
 from client.tables.columns import Record
 from tui.iam.editor import actions, counterexample_fixes, panel, request
@@ -136,36 +134,22 @@ async def do_narrow(editor: Editor) -> None:
     example, text = editor.panel.counterexample, editor.document.text
     if example is None:
         return
-    permissions: counterexample_fixes.Permissions = {}
     person = str((editor.workspace.me or {}).get("id", ""))
-    if person:
-        answer = await editor.workspace.ask(lambda client: client.trials.access(editor.tenant_id, "user", person))
-        permissions = counterexample_fixes.permissions_of(answer)
     names = editor.completion.catalogue.names
-    candidates = await asyncio.to_thread(
-        lambda: list(counterexample_fixes.candidate_fixes(text, example, names, permissions))
+    fixes = await counterexample_fixes.verified_fixes(
+        editor.workspace.ask, editor.tenant_id, text, example, names, person
     )
-    fixes: list[tuple[counterexample_fixes.Fix, str]] = []
-    for candidate in candidates:
-        try:
-            verified = await _verified(editor, candidate, example, names)
-        except FrostError as error:
-            if not error.status:
-                raise
-            continue
-        if verified is not None:
-            fixes.append(verified)
     if not fixes:
         editor.toast("No rule would remain. Add a rule within your own permissions first", "warning")
         return
-    entries = [Entry(str(at), fix.title, str(at + 1), note) for at, (fix, note) in enumerate(fixes)]
+    entries = [Entry(str(at), fix.title, str(at + 1), fix.note) for at, fix in enumerate(fixes)]
     choice = await editor.app.push_screen_wait(Menu(f"Narrow: {example['operation']}", entries))
     if choice is None:
         return
     if editor.pane.text != text:
         editor.toast("The text was changed meanwhile; nothing was done", "warning")
         return
-    fix = fixes[int(choice)][0]
+    fix = fixes[int(choice)]
     editor.pane.set_text(fix.text)
     undo = undo_key(editor.keys)
     editor.toast(f"{fix.title}: done" + (f"; {undo} in the text takes it back" if undo else ""))
@@ -175,48 +159,6 @@ def undo_key(keys: keymap.Keys) -> str:
     """Return the key that undoes a change in the text; empty if actions of the editor have taken its keys."""
     taken = {key for action in actions.ACTIONS for key in keys.of(action.id)}
     return next((keymap.shown(key) for key in PolicyText.UNDO_KEYS if key not in taken), "")
-
-
-MAX_RULES = 20
-"""Maximum simulations per fix. Each can remove the operation from one more rule."""
-
-
-async def _verified(
-    editor: Editor, fix: counterexample_fixes.Fix, example: Any, names: Sequence[str]
-) -> tuple[counterexample_fixes.Fix, str] | None:
-    """Extend a fix until the draft denies the example. Return it with the author check's result.
-
-    Return None if the example is still allowed, or if no rule would remain.
-    """
-    operation, tenant = str(example["operation"]), editor.tenant_id
-    values = request.field_values(operation, str(example["target"]), example.get("facts") or {})
-    trial = request.parse_values(values)
-    if not example.get("future"):
-        for _ in range(MAX_RULES):
-            text = fix.text
-            verdict = await editor.workspace.ask(
-                lambda client, text=text: client.trials.simulate(  # type: ignore[misc]
-                    tenant, text, operation, trial.target, trial.facts
-                )
-            )
-            if verdict["decision"] == "denied":
-                break
-            # Another rule allows the operation too.
-            index = int(verdict["decidingRule"]["index"])
-            shorter = await asyncio.to_thread(counterexample_fixes.exclude_operation, text, index, operation, names)
-            if shorter is None:
-                return None
-            fix = counterexample_fixes.Fix(fix.title, shorter)
-        else:
-            return None
-    text = fix.text
-    check = await editor.workspace.ask(lambda client: client.trials.check(tenant, text))
-    count = len(check.get("counterexamples") or ())
-    if check["answer"] == "within":
-        return fix, "Then the draft is within your permissions"
-    if not count:
-        return fix, "Then it is still undecided"
-    return fix, f"Then there {'is' if count == 1 else 'are'} {count} counterexample{'s' if count != 1 else ''} more"
 
 
 async def do_external(editor: Editor) -> None:

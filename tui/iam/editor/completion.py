@@ -54,7 +54,7 @@ class Offer:
     span: Span
     choices: Sequence[Choice]
     typed: str
-    spot: CursorContext | None = None
+    context: CursorContext | None = None
 
 
 class Catalogue:
@@ -227,7 +227,7 @@ def in_field(name: str, typed: str, catalogue: Catalogue) -> list[Choice]:
 
 def edit_for(offer: Offer, choice: Choice) -> tuple[Span, str, int]:
     """Return the edit for a choice: the span to replace, its new text, and the cursor's offset in that text."""
-    here = offer.spot
+    here = offer.context
     assert here is not None
     if not choice.snippet or here.followed:
         if here.quoted:

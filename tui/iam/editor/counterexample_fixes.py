@@ -4,13 +4,17 @@ A change removes the operation from the rule that allows it. It does not add a d
 other policies. Only the changed rule is formatted; the rest of the text is not modified.
 """
 
+import asyncio
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from client.errors import FrostError
 from client.policy.conditions import parse_cidr_block
 from tui.iam.editor import document, json_scanner
-from tui.iam.editor.request import matches
+from tui.iam.editor.request import field_values, matches, parse_values
+from tui.state.effects import counted
+from tui.state.event_stream import Ask
 
 Rule = Mapping[str, Any]
 Example = Mapping[str, Any]
@@ -18,11 +22,79 @@ Permissions = Mapping[str, Sequence[Mapping[str, Any]]]
 """The author's permissions: operation -> grants that allow it, each with its `targets` and `constraints`."""
 
 
+MAX_RULES = 20
+"""Maximum simulations per fix. Each can remove the operation from one more rule."""
+
+
 class Fix(NamedTuple):
-    """A change: its title and the resulting text."""
+    """A change: its title, the resulting text, and the result of the author check."""
 
     title: str
     text: str
+    note: str = ""
+
+
+async def verified_fixes(
+    ask: Ask, tenant_id: str, text: str, example: Example, names: Sequence[str], person: str
+) -> list[Fix]:
+    """Return the changes that remove a counterexample, each verified by the platform.
+
+    Args:
+        names: The operations of the catalogue.
+        person: Id of the author; "" if it is unknown.
+    """
+    permissions: Permissions = {}
+    if person:
+        permissions = permissions_of(await ask(lambda client: client.trials.access(tenant_id, "user", person)))
+    candidates = await asyncio.to_thread(lambda: list(candidate_fixes(text, example, names, permissions)))
+    fixes = []
+    for candidate in candidates:
+        try:
+            fix = await _verified(ask, tenant_id, candidate, example, names)
+        except FrostError as error:
+            if not error.status:
+                raise
+            continue
+        if fix is not None:
+            fixes.append(fix)
+    return fixes
+
+
+async def _verified(ask: Ask, tenant_id: str, fix: Fix, example: Example, names: Sequence[str]) -> Fix | None:
+    """Extend a fix until the document denies the example, and add the result of the author check.
+
+    Return None if the example is still allowed, or if no rule would remain.
+    """
+    operation, target = str(example["operation"]), str(example["target"])
+    trial = parse_values(field_values(operation, target, example.get("facts") or {}))
+    if not example.get("future"):
+        for _ in range(MAX_RULES):
+            text = fix.text
+            verdict = await ask(
+                lambda client, text=text: client.trials.simulate(  # type: ignore[misc]
+                    tenant_id, text, operation, trial.target, trial.facts
+                )
+            )
+            if verdict["decision"] == "denied":
+                break
+            # Another rule allows the operation too.
+            index = int(verdict["decidingRule"]["index"])
+            shorter = await asyncio.to_thread(exclude_operation, text, index, operation, names)
+            if shorter is None:
+                return None
+            fix = fix._replace(text=shorter)
+        else:
+            return None
+    text = fix.text
+    check = await ask(lambda client: client.trials.check(tenant_id, text))
+    count = len(check.get("counterexamples") or ())
+    if check["answer"] == "within":
+        return fix._replace(note="Then the draft is within your permissions")
+    if not count:
+        return fix._replace(note="Then it is still undecided")
+    return fix._replace(
+        note=f"Then there {'is' if count == 1 else 'are'} {counted(count, 'counterexample', 'counterexamples')} more"
+    )
 
 
 def candidate_fixes(text: str, example: Example, names: Sequence[str], permissions: Permissions) -> Iterator[Fix]:

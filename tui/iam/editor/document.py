@@ -108,7 +108,7 @@ class Document:
         return document
 
     def rebase(self, policy: Record) -> None:
-        """Set the stored version that the text is based on. The edited text stays."""
+        """Set the stored version that the text is based on. The edited text does not change."""
         self.policy = policy
         self.name, self.description = str(policy.get("name", "")), str(policy.get("description", ""))
         self.base = text_of(policy.get("document") or {})
