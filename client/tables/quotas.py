@@ -8,6 +8,14 @@ from collections.abc import Callable
 from client.tables.columns import Column, Kind, Record, fields, id_column, quantity, time_column
 from client.tables.default_tags import person_text
 
+WARNING_SHARE = 0.8
+"""Share of a quota from which it is shown as a warning."""
+
+
+def quota_tone(share: float) -> str | None:
+    """Return the tone of a used share: a warning from `WARNING_SHARE` on, bad from the limit on."""
+    return "bad" if share >= 1 else "warning" if share >= WARNING_SHARE else None
+
 
 def amount_text(value: int | None, unit: object) -> str:
     """Format a limit in the unit of input and for reading: `131072 MB (128 GB)`, `500 GB`, `40`."""

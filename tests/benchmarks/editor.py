@@ -1,15 +1,22 @@
 """What somebody who types into the policy editor waits for, with a document of 140 KB on the local platform.
 
 Taken inside the program, between the change of the text and the answer on the screen; the bare question to the
-platform is asked in turn with it in the same run.
+platform is asked in turn with it in the same run. The files are those of `client` and `tui` with a function that ran
+between a key and its verdict on the screen, as `sys.setprofile` reports them.
 """
 
 import asyncio
 import json
 import os
 import statistics
+import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from textual.pilot import Pilot
 
 from client.api import analysis
 from tests.benchmarks.ratios import Line
@@ -20,6 +27,8 @@ from tui.iam.editor.screen import PolicyEditor
 RUNS = 15
 FRAME_MS = 16
 VERDICT_MS = 150
+FILES = 20
+ROOT = Path(__file__).parent.parent.parent
 OPERATIONS = ("compute:instances:read", "compute:instances:list", "storage:buckets:*", "network:*:read")
 
 
@@ -56,6 +65,28 @@ def run() -> Iterator[Line]:
         home.remove()
 
 
+async def _files(editor: PolicyEditor, pilot: Pilot[Any]) -> set[str]:
+    """Return the files of `client` and `tui` that run for a letter, until its verdict is on the screen."""
+    files: set[str] = set()
+
+    def called(frame: FrameType, event: str, _: object) -> None:
+        if event == "call":
+            files.add(frame.f_code.co_filename)
+
+    await pilot.pause(2)  # for what an earlier letter has started
+    generation = editor.evaluator.generation
+    sys.setprofile(called)
+    try:
+        await pilot.press("y")
+        while editor.evaluator.generation == generation or "verdict" not in editor.evaluation.current:  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
+        await asyncio.sleep(0.02)  # a frame
+    finally:
+        sys.setprofile(None)
+    own = (str(ROOT / "client"), str(ROOT / "tui"))
+    return {str(Path(name).relative_to(ROOT)) for name in files if name.startswith(own)}
+
+
 async def _typed(home: Home, text: str) -> list[Line]:
     from client.connection import resolve
     from tui.launch import Launch
@@ -69,19 +100,19 @@ async def _typed(home: Home, text: str) -> list[Line]:
             await pilot.pause(0.05)
         editor = PolicyEditor(workspace, app.keys, policy=None, text=text)
         await app.push_screen(editor)
-        while not (editor.found.fresh.get("check") and editor.found.fresh.get("verdict")):
+        while not {"check", "verdict"} <= editor.evaluation.current:
             await pilot.pause(0.05)
-        pane, live = editor.pane, editor.live
+        pane, evaluator = editor.pane, editor.evaluator
         pane.show_line(4, 16)
         for _ in range(RUNS):
-            number = live.number
+            generation = evaluator.generation
             begun = time.perf_counter()
             pane.insert("x")
             edits.append(time.perf_counter() - begun)
-            while live.number == number or not editor.found.fresh.get("verdict"):  # noqa: ASYNC110  (a look from outside)
+            while evaluator.generation == generation or "verdict" not in editor.evaluation.current:  # noqa: ASYNC110
                 await asyncio.sleep(0.001)
             verdicts.append(time.perf_counter() - begun)
-            while not (editor.found.fresh.get("check") and editor.found.fresh.get("coverage")):  # noqa: ASYNC110
+            while not {"check", "coverage"} <= editor.evaluation.current:  # noqa: ASYNC110
                 await asyncio.sleep(0.002)
             await pilot.pause(0.2)
             begun = time.perf_counter()
@@ -94,9 +125,11 @@ async def _typed(home: Home, text: str) -> list[Line]:
             client = await workspace.client()
             await client.ask(analysis.simulate(editor.tenant_id, pane.text, asked.operation, asked.target))
             bare.append(time.perf_counter() - begun)
+        files = await _files(editor, pilot)
     edit, verdict, paint = (statistics.median(one) * 1e3 for one in (edits, verdicts, paints))
     ratio = statistics.median(one / other for one, other in zip(verdicts, bare, strict=True))
     return [
+        Line("editor: files of client and tui that run for a letter", len(files), FILES, "the goal", ""),
         Line("editor: a key changes 140 KB of text", edit + paint, FRAME_MS, "a frame", "ms"),
         Line("editor: key to verdict, 140 KB", verdict, VERDICT_MS, "what a hand notices", "ms"),
         Line(

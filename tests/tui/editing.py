@@ -42,31 +42,32 @@ class Editing:
 
     async def write(self, text: str) -> "Editing":
         """Another text, as if pasted."""
-        self.editor.pane.put(text)
+        self.editor.pane.set_text(text)
         await self.ui.pilot.pause()
         return self
 
     async def ask(self, **values: str) -> "Editing":
         """Other values in the request."""
-        self.editor.form.put(values)
+        self.editor.form.set_values(values)
         await self.ui.pilot.pause()
         return self
 
     async def answered(self) -> "Editing":
         """Wait until everything was said about the newest text."""
-        found, values = self.editor.found, self.editor.form.values
+        values = self.editor.form.values
 
         def all_is_said() -> bool:
-            if found.problems or found.lost:
+            evaluation = self.editor.evaluation
+            if evaluation.problems or evaluation.error:
                 return True
-            tried = found.fresh.get("verdict") or found.request_problem or not values.get("operation")
-            return bool(tried and found.fresh.get("check") and found.fresh.get("coverage"))
+            tried = "verdict" in evaluation.current or evaluation.request_problem or not values.get("operation")
+            return bool(tried and {"check", "coverage"} <= evaluation.current)
 
         return await self.until(all_is_said, "an answer")
 
     async def meanwhile(self, **members: str) -> "Editing":
         """Somebody else changes the policy that is open."""
-        policy = self.editor.draft.policy
+        policy = self.editor.document.policy
         assert policy is not None
         client = await self.ui.app.workspace.client()
         await client.ask(policy_calls.update(self.editor.tenant_id, policy["id"], **members))
@@ -110,9 +111,10 @@ async def push(ui: Ui, record: Mapping[str, Any] | None, *, text: str = "") -> P
     await ui.app.push_screen(editor)
 
     def begun() -> bool:
-        wanted = request.beginning(editor.draft.base, editor.catalogue).get("operation", "")
-        answered = editor.found.readable_number or editor.found.problems
-        return bool(editor.offering.catalogue.names and answered and editor.form.values.get("operation", "") == wanted)
+        wanted = request.initial_values(editor.document.base, editor.catalogue).get("operation", "")
+        answered = editor.evaluation.current or editor.evaluation.problems
+        names = editor.completion.catalogue.names
+        return bool(names and answered and editor.form.values.get("operation", "") == wanted)
 
     await ui.until(begun, "the editor")
     return editor

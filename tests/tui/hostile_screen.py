@@ -37,14 +37,15 @@ from tui.default_tags.tag_form import TagForm
 from tui.iam.difference import Difference
 from tui.iam.editor.completion import Choice
 from tui.iam.editor.completion_popup import Popup
-from tui.iam.editor.document import Draft
-from tui.iam.editor.evaluation import Findings
-from tui.iam.editor.panel_widgets import Head, LineList, Tabs
-from tui.iam.editor.panel_widgets import Line as ListLine
+from tui.iam.editor.evaluation import Evaluation
+from tui.iam.editor.line_list import Line as ListLine
+from tui.iam.editor.line_list import LineList
+from tui.iam.editor.panel import Panel
 from tui.iam.editor.request import FIELDS
 from tui.iam.editor.request_form import RequestForm
 from tui.iam.editor.review import Review
 from tui.iam.editor.text_pane import PolicyText
+from tui.iam.editor.title_bar import Tabs, Title, TitleBar
 from tui.iam.editor.verdict import Verdict
 from tui.iam.effect_dialog import EffectConfirm
 from tui.quotas.request_dialog import QuotaForm
@@ -124,22 +125,31 @@ class Parts(Screen[None]):
         problem = {"line": 1, "column": 1, "reason": text, "suggestions": [text]}
         rule = {"index": 0, "name": text, "failed": text}
         verdict = {"decision": text, "reason": text, "nearestRule": rule, "missing": [{"key": text}]}
-        yield Head()
+        yield TitleBar()
         yield Tabs()
-        yield Verdict(Findings(problems=[problem]))
-        yield Verdict(Findings(verdict=verdict, check={"answer": text}, request_problem=text))
-        yield RequestForm({field.name: text for field in FIELDS}, first=lambda key: False)
-        yield PolicyText(text, first=lambda key: False)
-        yield LineList()
+        invalid, failed = Verdict(), Verdict()
+        invalid.set_reactive(Verdict.evaluation, Evaluation(problems=[problem]))
+        failed.set_reactive(
+            Verdict.evaluation, Evaluation(verdict=verdict, check={"answer": text}, request_problem=text)
+        )
+        yield invalid
+        yield failed
+        panel = Panel()
+        panel.set_reactive(Panel.evaluation, Evaluation(problems=[problem]))
+        panel.set_reactive(Panel.view, "problems")
+        yield panel
+        yield RequestForm({field.name: text for field in FIELDS}, intercept_key=lambda key: False)
+        yield PolicyText(text)
+        yield LineList(id="lines")
         yield Popup()
         yield CommandPrompt(lambda line: [text], [text])
         yield Profile()
 
     def on_mount(self) -> None:
         text = self.text
-        self.query_one(Head).show(Draft(None, text, text, text), changed=True, saving=text)
-        self.query_one(Tabs).show([(text, text)], text)
-        self.query_one(LineList).show([ListLine(Content(safe(text)))])
+        self.query_one(TitleBar).title = Title(text, 1, True, text, text)
+        self.query_one(Tabs).views = ((text, text),)
+        self.query_one("#lines", LineList).show([ListLine(Content(safe(text)))])
         self.query_one(CommandPrompt).open(text)
         self.query_one(Profile).show([(text, text)])
         self.call_after_refresh(self.query_one(Popup).open, [Choice(text, safe(text))], Offset(2, 2))

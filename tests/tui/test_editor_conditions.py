@@ -7,25 +7,26 @@ import pytest
 from tests.homes import Home
 from tests.tui.editing import document, editing, rule
 from tui.iam.editor import panel, request
-from tui.iam.editor.evaluation import Findings
+from tui.iam.editor.evaluation import Evaluation
 from tui.iam.editor.verdict import Verdict
 
 OFFICE = ', "constraints": {"ipInRange": {"frn:sourceIp": ["192.0.2.0/24"]}}'
 NARROWER = OFFICE.replace("/24", "/25")
 
 
-def mapped(**target: Any) -> Findings:
-    """Findings with one map of 528 operations."""
-    return Findings(coverage={"total": 528, "targets": [{"target": "*", **target}]})
+def mapped(**target: Any) -> Evaluation:
+    """An evaluation with one map of 528 operations."""
+    return Evaluation(coverage={"total": 528, "targets": [{"target": "*", **target}]})
 
 
 def names(service: str, count: int, start: int = 0) -> list[str]:
     return [f"{service}:things:do-{number}" for number in range(start, start + count)]
 
 
-def head(found: Findings, cells: int) -> str:
-    verdict = Verdict(found)
-    verdict.version = 4
+def head(evaluation: Evaluation, cells: int) -> str:
+    verdict = Verdict()
+    verdict.set_reactive(Verdict.evaluation, evaluation)
+    verdict.set_reactive(Verdict.compared_version, 4)
     return verdict.change(cells).plain
 
 
@@ -123,7 +124,7 @@ async def test_what_could_turn_the_verdict_is_named_as_the_field_it_is_given_in(
     shared: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with editing(shared, monkeypatch, policy=None, text=document(rule("dns:*", more=OFFICE))) as it:
-        await it.expect("Knowing these could turn it:", "frn:sourceIp  (Address)")
+        await it.expect("These could change the decision:", "frn:sourceIp  (Address)")
         await it.ui.gone("--source-ip")
 
 

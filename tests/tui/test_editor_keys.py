@@ -1,5 +1,7 @@
 """Where keys go in the editor: the text, the form, the panel, what is only looked at, and the ways out."""
 
+from dataclasses import replace
+
 import pytest
 from textual.widgets._toast import Toast
 
@@ -70,9 +72,9 @@ async def test_the_down_key_goes_on_to_the_next_field_where_the_choices_end(
 ) -> None:
     async with editing(shared, monkeypatch) as it:
         await it.press("f3", "down", "down", *"w")
-        await it.until(lambda: it.editor.popup.opened, "the choices")
+        await it.until(lambda: it.editor.popup.is_open, "the choices")
         await it.press("down")
-        assert not it.editor.popup.opened
+        assert not it.editor.popup.is_open
         assert it.editor.focused is it.editor.query_one("#field-region")
         assert it.editor.form.values["principalType"] == "w"
 
@@ -140,7 +142,7 @@ async def test_what_may_have_been_meant_is_there_to_its_end_at_80_by_24(
         await it.answered()
         await it.expect("did you mean")
         said = " ".join(line.strip() for line in it.ui.text.splitlines()[-5:-1])
-        meant = it.editor.found.problems[0]["suggestions"]
+        meant = it.editor.evaluation.problems[0]["suggestions"]
         assert f"did you mean {' or '.join(meant)}?" in said
 
 
@@ -173,10 +175,10 @@ async def test_that_nothing_can_stand_there_is_said_until_the_next_key(
     async with editing(shared, monkeypatch) as it:
         it.editor.pane.show_line(0, 0)
         await it.press("f2")
-        await it.expect("nothing is known that could stand here")
+        await it.expect("no completions here")
         assert not it.ui.toasts
         await it.press("down")
-        await it.ui.gone("nothing is known")
+        await it.ui.gone("no completions")
 
 
 @pytest.mark.slow
@@ -187,13 +189,13 @@ async def test_a_request_that_a_counterexample_replaced_comes_back_with_the_same
         await it.ask(operation=READ, sourceIp="203.0.113.7")
         await it.answered()
         shown = {"operation": "dns:zones:read", "target": "*", "facts": {"region": "eu-central-1"}, "ruleIndex": 0}
-        it.editor.found.check = {"answer": "beyond", "counterexamples": [shown]}
+        it.editor.evaluation = replace(it.editor.evaluation, check={"answer": "beyond", "counterexamples": [shown]})
         it.editor.perform("editor.example")
-        await it.ui.expect_toast("The request is the counterexample's now: f5 again brings yours back")
+        await it.ui.expect_toast("Request set to the counterexample: f5 restores yours")
         assert it.editor.form.values["operation"] == "dns:zones:read"
         assert it.editor.form.values["sourceIp"] == ""
-        it.editor.found.check = {"answer": "beyond", "counterexamples": [shown]}
+        it.editor.evaluation = replace(it.editor.evaluation, check={"answer": "beyond", "counterexamples": [shown]})
         it.editor.perform("editor.example")
-        await it.ui.expect_toast("The former request is back")
+        await it.ui.expect_toast("Request restored")
         assert it.editor.form.values["operation"] == READ
         assert it.editor.form.values["sourceIp"] == "203.0.113.7"

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -70,11 +71,11 @@ async def test_a_text_that_cannot_be_read_keeps_the_last_verdict_visibly_old_and
     async with editing(shared, monkeypatch, policy=None, text=document(rule(READ, name="reads"))) as it:
         await it.write(document(rule("compute:instnces:read", name="reads")))
         await it.expect("✓ ALLOWED  as of the last readable text", "! line 4", "did you mean")
-        await it.expect("Author check: not of this text")
-        for words in ("within what you hold", "Author ✓", "gives "):
+        await it.expect("Author check: of an earlier text")
+        for words in ("within your permissions", "Author ✓", "gives "):
             await it.ui.gone(words)
         await it.press("ctrl+s")
-        await it.ui.expect_toast("Save: it is no valid policy yet: f8 goes to the problem")
+        await it.ui.expect_toast("Save: the policy has errors: f8 shows the first one")
         await it.until(lambda: it.marked == {3: "problem"}, "the marks")
         it.editor.pane.show_line(0)
         await it.press("f8")
@@ -141,7 +142,7 @@ async def test_coverage_shows_what_changes_against_the_stored_version(
         await it.answered()
         await it.press("f6")
         await it.expect("against v3", "+1")
-        changed = it.editor.found.map
+        changed = it.editor.evaluation.any_target
         assert "quotas:limits:list" in changed["gained"]
         assert all(operation.startswith("storage:buckets:") for operation in changed["lost"])
         await it.press("escape", "c")
@@ -194,7 +195,7 @@ async def test_a_slow_answer_never_stands_over_a_newer_one(
             await it.ui.pilot.pause(0.05)
         assert delayed
         await it.expect("allowed by rule 1 third")
-        assert it.editor.found.map["effective"] == 1
+        assert it.editor.evaluation.any_target["effective"] == 1
 
 
 async def test_a_lost_connection_keeps_the_text_says_so_and_goes_on_by_itself(
@@ -203,7 +204,7 @@ async def test_a_lost_connection_keeps_the_text_says_so_and_goes_on_by_itself(
     async with editing(demo, monkeypatch, policy=None, text=document(rule(READ, name="kept"))) as it:
         assert demo.frost("platform", "stop").code == 0
         await it.write(document(rule(READ, name="typed meanwhile")))
-        await it.until(lambda: it.editor.found.lost is not None, "the loss")
+        await it.until(lambda: it.editor.evaluation.error is not None, "the loss")
         assert "typed meanwhile" in it.text
         demo.start()
         await it.expect("allowed by rule 1 typed meanwhile")
@@ -215,8 +216,8 @@ async def test_a_platform_that_was_stopped_is_started_by_saving_and_no_key_is_na
     async with editing(demo, monkeypatch, policy=None, text=document(rule(READ))) as it:
         assert (await asyncio.to_thread(demo.frost, "platform", "stop")).code == 0
         await it.write(document(rule(READ, name="typed meanwhile")))
-        await it.expect("the platform was stopped; your text stays", "○ stopped")
-        await it.ui.gone("r start")
+        await it.expect("the platform was stopped; your text is kept", "○ stopped")
+        await it.ui.gone("r starts it")
         await it.press("ctrl+s")
         await it.expect("Save a new policy")
         await it.ui.type("started")
@@ -254,14 +255,14 @@ async def test_a_text_that_was_never_tried_and_cannot_be_read_shows_nothing_of_t
     shared: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with editing(shared, monkeypatch, size=(80, 24)) as it:
-        it.editor.found.verdict = None
-        it.editor.form.touched = True
+        it.editor.evaluation = replace(it.editor.evaluation, verdict=None)
+        it.editor.form.is_edited = True
         await it.ask(operation="")
         await it.answered()
-        await it.expect("○ NOT TRIED  author ✓ within what you hold")
+        await it.expect("○ NOT TRIED  author ✓ within your permissions")
         await it.write("{")
         await it.expect("! line 1, column 2")
-        await it.ui.gone("within what you hold")
+        await it.ui.gone("within your permissions")
 
 
 async def test_everything_is_reached_at_80_by_24_one_view_at_a_time(
@@ -277,10 +278,10 @@ async def test_everything_is_reached_at_80_by_24_one_view_at_a_time(
         await it.press("f6")
         await it.expect("━")
         await it.press("f6")
-        await it.expect("gives nothing beyond what you hold")
+        await it.expect("grants nothing beyond your permissions")
         await it.ui.gone("can be saved")
         await it.press("f6")
-        await it.expect("Nothing is wrong with the text")
+        await it.expect("No problems")
         await it.press("f6")
         await it.expect('"schemaVersion"')
         await it.ui.pilot.resize_terminal(50, 12)
@@ -314,7 +315,7 @@ async def test_a_long_reason_is_there_to_its_end_where_there_is_room(
         await it.answered()
         said = " ".join(line.partition("│")[2].strip() for line in it.ui.text.splitlines())
         assert "2020-12-31T00:00:00Z does not hold" in said.replace("  ", " ")
-        await it.expect("within what you hold", "gives 0 of 528 operations, 1 under conditions")
+        await it.expect("within your permissions", "gives 0 of 528 operations, 1 under conditions")
         wrapped = [line.partition("│")[2].rstrip() for line in it.ui.text.splitlines()]
         at = next(at for at, line in enumerate(wrapped) if "false   before" in line)
         assert "2020-12-31T00:00:00Z" in wrapped[at] + wrapped[at + 1]

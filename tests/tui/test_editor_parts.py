@@ -6,11 +6,15 @@ from pathlib import Path
 import pytest
 
 from tests.tui.editing import document, rule
-from tui.iam.editor import completion, counterexample_fixes, external, json_scanner, request, review
+from tui.iam.difference import difference_lines
+from tui.iam.editor import completion, counterexample_fixes, json_scanner, request, review
+from tui.iam.editor.action_handlers import undo_key
 from tui.iam.editor.completion import Catalogue
 from tui.iam.editor.document import as_stored, text_of
 from tui.iam.editor.request import matches
+from tui.shell import keymap
 from tui.state import drafts
+from tui.terminal import external_editor
 
 NAMES = [
     "compute:images:list",
@@ -37,7 +41,7 @@ def taken(text: str, choice: str) -> str:
     plain = text.replace("|", "")
     offer = completion.in_text(plain, at, CATALOGUE)
     assert offer is not None
-    span, written, cursor = completion.written(offer, next(one for one in offer.choices if one.text == choice))
+    span, written, cursor = completion.edit_for(offer, next(one for one in offer.choices if one.text == choice))
     return plain[: span.start] + written[:cursor] + "|" + written[cursor:] + plain[span.end :]
 
 
@@ -49,10 +53,10 @@ def test_rules_are_found_in_a_text_that_is_being_typed() -> None:
 
 def test_the_partner_of_a_bracket_is_not_sought_in_strings() -> None:
     text = '{"a": "]}", "b": [1, {"c": "["}]}'
-    assert json_scanner.partner(text, 0) == len(text) - 1
-    assert json_scanner.partner(text, text.index("[1")) == text.rindex("]")
-    assert json_scanner.partner(text, text.index("]}")) is None
-    assert json_scanner.partner("[}", 0) is None
+    assert json_scanner.matching_bracket(text, 0) == len(text) - 1
+    assert json_scanner.matching_bracket(text, text.index("[1")) == text.rindex("]")
+    assert json_scanner.matching_bracket(text, text.index("]}")) is None
+    assert json_scanner.matching_bracket("[}", 0) is None
 
 
 @pytest.mark.parametrize(
@@ -182,17 +186,17 @@ def test_the_service_of_a_target_is_the_operations(operation: str, target: str, 
 
 
 def test_unknown_none_and_a_value_are_three_different_facts() -> None:
-    assert "requestTags" not in request.read({"requestTags": ""}).facts
-    assert request.read({"requestTags": "none"}).facts["requestTags"] == {}
-    assert request.read({"requestTags": "a=b=c, d="}).facts["requestTags"] == {"a": "b=c", "d": ""}
-    assert "currentTime" not in request.read({"currentTime": ""}).facts
-    assert request.read({"currentTime": "unknown"}).facts["currentTime"] is None
+    assert "requestTags" not in request.parse_values({"requestTags": ""}).facts
+    assert request.parse_values({"requestTags": "none"}).facts["requestTags"] == {}
+    assert request.parse_values({"requestTags": "a=b=c, d="}).facts["requestTags"] == {"a": "b=c", "d": ""}
+    assert "currentTime" not in request.parse_values({"currentTime": ""}).facts
+    assert request.parse_values({"currentTime": "unknown"}).facts["currentTime"] is None
 
 
 def test_a_request_survives_being_written_into_the_form() -> None:
     facts = {"region": "se-sto-1", "resourceTags": {}, "requestTags": {"env": "dev"}, "sourceIp": "203.0.113.7"}
-    values = request.write("compute:instances:read", "*", facts)
-    assert request.read(values).facts == {**facts, "currentTime": None}
+    values = request.field_values("compute:instances:read", "*", facts)
+    assert request.parse_values(values).facts == {**facts, "currentTime": None}
 
 
 ROOM = 51
@@ -213,7 +217,7 @@ def test_what_a_field_takes_and_what_is_wrong_with_it_fits_its_line(field: reque
 
 def painted(before: str, after: str, effect: dict[str, object], cells: int = 60) -> list[str]:
     """The lines of a difference as they are painted."""
-    return [line.plain for part in review.lines(before, after, effect, 8) for line in review.folded(part, cells)]
+    return [line.plain for part in difference_lines(before, after, effect, 8) for line in review.folded(part, cells)]
 
 
 def test_a_new_document_is_shown_without_places_and_without_counts_of_nothing() -> None:
@@ -247,7 +251,7 @@ def example(operation: str, index: int = 0, **more: object) -> dict[str, object]
 @pytest.mark.parametrize("pattern", ["*", "compute:*", "compute:instances:*", "*:*:delete", "*:instances:*"])
 def test_taking_an_operation_out_of_a_pattern_takes_out_that_one_and_no_other(pattern: str) -> None:
     before = {name for name in NAMES if matches(pattern, name)}
-    around = counterexample_fixes.around(pattern, "compute:instances:delete", NAMES)
+    around = counterexample_fixes.patterns_without(pattern, "compute:instances:delete", NAMES)
     assert {name for name in NAMES if any(matches(one, name) for one in around)} == before - {
         "compute:instances:delete"
     }
@@ -256,27 +260,31 @@ def test_taking_an_operation_out_of_a_pattern_takes_out_that_one_and_no_other(pa
 def test_the_smallest_way_takes_one_operation_out_and_leaves_the_rest_of_the_text_as_typed() -> None:
     untouched = rule("storage:*", name="as  typed")
     text = document(rule("compute:*", name="wide"), untouched)
-    way = next(counterexample_fixes.ways(text, example("compute:instances:delete"), NAMES, {}))
+    way = next(counterexample_fixes.candidate_fixes(text, example("compute:instances:delete"), NAMES, {}))
     assert untouched in way.text
     assert named(way.text)[0] == {name for name in NAMES if name.startswith("compute:")} - {"compute:instances:delete"}
 
 
 def test_a_rule_that_grants_nothing_else_is_removed_and_never_the_last_one() -> None:
     text = document(rule("compute:images:read"), rule("compute:instances:delete"))
-    way = next(counterexample_fixes.ways(text, example("compute:instances:delete", 1), NAMES, {}))
+    way = next(counterexample_fixes.candidate_fixes(text, example("compute:instances:delete", 1), NAMES, {}))
     assert len(json.loads(way.text)["rules"]) == 1
-    first = next(counterexample_fixes.ways(text, example("compute:images:read", 0), NAMES, {}))
+    first = next(counterexample_fixes.candidate_fixes(text, example("compute:images:read", 0), NAMES, {}))
     assert named(first.text) == [{"compute:instances:delete"}]
     assert not list(
-        counterexample_fixes.ways(document(rule("compute:images:read")), example("compute:images:read"), NAMES, {})
+        counterexample_fixes.candidate_fixes(
+            document(rule("compute:images:read")), example("compute:images:read"), NAMES, {}
+        )
     )
 
 
 def test_what_the_author_holds_is_kept_in_few_patterns() -> None:
-    held: counterexample_fixes.Held = {
+    held: counterexample_fixes.Permissions = {
         name: [{}] for name in NAMES if name.startswith("compute:images:") or name.endswith(":read")
     }
-    ways = list(counterexample_fixes.ways(document(rule("*")), example("compute:instances:delete"), NAMES, held))
+    ways = list(
+        counterexample_fixes.candidate_fixes(document(rule("*")), example("compute:instances:delete"), NAMES, held)
+    )
     kept = json.loads(ways[-1].text)["rules"][0]["operations"]
     assert kept == ["compute:images:*", "compute:instances:read", "storage:buckets:read"]
 
@@ -284,14 +292,42 @@ def test_what_the_author_holds_is_kept_in_few_patterns() -> None:
 def test_what_is_held_only_somewhere_is_allowed_only_there() -> None:
     grant = {"targets": ["*"], "constraints": [{"operator": "equals", "key": "frn:region", "values": ["se-sto-1"]}]}
     held = {name: [grant] for name in NAMES if name.startswith("compute:")}
-    way = next(counterexample_fixes.ways(document(rule("compute:*")), example("compute:instances:delete"), NAMES, held))
+    way = next(
+        counterexample_fixes.candidate_fixes(
+            document(rule("compute:*")), example("compute:instances:delete"), NAMES, held
+        )
+    )
     assert json.loads(way.text)["rules"][0]["constraints"] == {"equals": {"frn:region": "se-sto-1"}}
     assert json.loads(way.text)["rules"][0]["operations"] == ["compute:*"]
-    parted = next(counterexample_fixes.ways(document(rule("*")), example("compute:instances:delete"), NAMES, held))
+    parted = next(
+        counterexample_fixes.candidate_fixes(document(rule("*")), example("compute:instances:delete"), NAMES, held)
+    )
     rules = json.loads(parted.text)["rules"]
     assert named(parted.text)[0] == set(NAMES) - {"compute:instances:delete"}
     assert rules[1]["operations"] == ["compute:instances:delete"]
     assert rules[1]["constraints"] == {"equals": {"frn:region": "se-sto-1"}}
+
+
+OFFICE = ', "constraints": {"ipInRange": {"frn:sourceIp": ["192.0.2.0/25", "203.0.113.0/24"]}}'
+
+
+def networks(*blocks: str) -> counterexample_fixes.Permissions:
+    """Permission for all of compute from some networks only."""
+    constraint = {"operator": "ipInRange", "key": "frn:sourceIp", "values": list(blocks)}
+    return {name: [{"targets": ["*"], "constraints": [constraint]}] for name in NAMES if name.startswith("compute:")}
+
+
+def test_a_rule_for_several_networks_is_limited_to_the_parts_that_the_author_has() -> None:
+    text, held = document(rule("compute:*", more=OFFICE)), networks("198.51.100.0/24", "192.0.2.0/24", "203.0.113.0/28")
+    way = next(counterexample_fixes.candidate_fixes(text, example("compute:instances:delete"), NAMES, held))
+    (limited,) = json.loads(way.text)["rules"]
+    assert limited["constraints"] == {"ipInRange": {"frn:sourceIp": ["192.0.2.0/25", "203.0.113.0/28"]}}
+
+
+def test_networks_without_a_common_part_offer_no_limit() -> None:
+    text, held = document(rule("compute:*", more=OFFICE)), networks("198.51.100.0/24", "2001:db8::/32")
+    ways = counterexample_fixes.candidate_fixes(text, example("compute:instances:delete"), NAMES, held)
+    assert not [way for way in ways if "only where" in way.title]
 
 
 # Drafts and the editor outside
@@ -322,10 +358,16 @@ def test_a_damaged_draft_is_no_draft(tmp_path: Path, damage: str) -> None:
 
 
 def test_the_editor_is_the_one_of_the_environment_else_one_that_is_there(tmp_path: Path) -> None:
-    assert external.command({"EDITOR": "code --wait", "PATH": ""}) == ["code", "--wait"]
-    assert external.command({"VISUAL": "vim", "EDITOR": "ed"}) == ["vim"]
-    assert external.command({"EDITOR": "'", "PATH": str(tmp_path)}) == []
+    assert external_editor.command({"EDITOR": "code --wait", "PATH": ""}) == ["code", "--wait"]
+    assert external_editor.command({"VISUAL": "vim", "EDITOR": "ed"}) == ["vim"]
+    assert external_editor.command({"EDITOR": "'", "PATH": str(tmp_path)}) == []
     vi = tmp_path / "vi"
     vi.write_text("#!/bin/sh\n")
     vi.chmod(0o700)
-    assert external.command({"PATH": str(tmp_path)}) == ["vi"]
+    assert external_editor.command({"PATH": str(tmp_path)}) == ["vi"]
+
+
+def test_the_key_of_undo_is_named_only_while_it_undoes() -> None:
+    assert undo_key(keymap.resolve({})) == "^z"
+    assert undo_key(keymap.resolve({"editor.format": "ctrl+z"})) == "super+z"
+    assert undo_key(keymap.resolve({"editor.format": "ctrl+z,super+z"})) == ""

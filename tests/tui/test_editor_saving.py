@@ -48,7 +48,7 @@ async def test_operations_are_completed_part_by_part_and_the_keys_of_the_popup_a
         await it.press("f2")
         await it.expect("forbids it, whatever allows it")
         await it.press("escape")
-        assert not it.editor.popup.opened
+        assert not it.editor.popup.is_open
         assert it.editor.focused is it.editor.pane
 
 
@@ -101,7 +101,7 @@ async def test_saving_shows_the_difference_in_text_and_effect_and_stores_a_versi
         policy = await stored(it.ui, "deployments")
         assert policy["version"] == 4
         assert "storage:objects:read" in policy["document"]["rules"][0]["operations"]
-        assert policy["description"] == it.editor.draft.description
+        assert policy["description"] == it.editor.document.description
         assert not list((demo.path / ".cli" / "drafts").glob("*.json"))
         await it.expect("the same as v4")
 
@@ -147,7 +147,7 @@ async def test_a_new_policy_wants_a_name_and_nothing_else(demo: Home, monkeypatc
         assert any(one["name"] == "nightly" for one in await policies(it.ui))
         await it.press("ctrl+g")
         await it.ui.until(lambda: it.ui.app.screen is it.ui.app.frame, "the frame")
-        assert it.editor.saved is not None
+        assert it.editor.document.saved is not None
 
 
 async def test_a_version_stored_meanwhile_is_shown_and_saved_over_only_on_purpose(
@@ -190,9 +190,9 @@ async def test_what_the_author_does_not_hold_is_refused_with_a_counterexample_an
 ) -> None:
     text = document(rule("compute:instances:*", name="all of it"), rule("compute:instances:delete", name="again"))
     async with editing(viewer, monkeypatch, policy=None, text=text) as it:
-        await it.expect("× beyond what you hold")
+        await it.expect("× grants more than you have")
         await it.press("ctrl+s")
-        await it.expect("Save a new policy", "× It goes beyond what you hold: ", "It will be refused")
+        await it.expect("Save a new policy", "× It grants more than you have: ", "It will be refused")
         await it.press(*"too much", "enter")
         await it.expect("Save a new policy", "Not saved: ", "compute:instances:", "by rule 1 all of it", "Esc, then f9")
         await it.expect("too much")
@@ -200,7 +200,7 @@ async def test_what_the_author_does_not_hold_is_refused_with_a_counterexample_an
         await it.expect("× The draft would allow", "you do not hold this")
         assert it.text == text
         assert not any(one["name"] == "too much" for one in await policies(it.ui))
-        shown = it.editor.example
+        shown = it.editor.panel.counterexample
         assert shown is not None
         await it.press("t")
         await it.until(lambda: it.editor.form.values["operation"] == shown["operation"], "the example in the form")
@@ -211,21 +211,21 @@ async def test_what_the_author_does_not_hold_is_refused_with_a_counterexample_an
         await it.until(lambda: it.text != text, "the narrowed text")
         await it.expect("× DENIED")
         await it.answered()
-        assert all(one["operation"] != shown["operation"] for one in it.editor.found.examples)
-        assert it.editor.found.map["effective"] < 20
+        assert all(one["operation"] != shown["operation"] for one in it.editor.evaluation.counterexamples)
+        assert it.editor.evaluation.any_target["effective"] < 20
         await it.press("f9")
         await it.expect("operations you hold")
         keep = next(line for line in it.ui.text.splitlines() if "operations you hold" in line)
         await it.press(keep.split("Keep")[0].split()[-1])
         await it.answered()
         for _ in range(4):
-            if (it.editor.found.check or {}).get("answer") == "within":
+            if (it.editor.evaluation.check or {}).get("answer") == "within":
                 break
             await it.press("f9")
             await it.expect("Narrow:")
             await it.press("enter")
             await it.answered()
-        await it.expect("✓ within what you hold")
+        await it.expect("✓ within your permissions")
         it.editor.set_focus(it.editor.pane)
         for _ in range(8):
             await it.press("ctrl+z")
@@ -240,16 +240,16 @@ async def test_a_save_that_reaches_beyond_its_author_names_whom_and_stays_in_the
         assert home.frost("login", "--as", "viewer@aurora.example").code == 0
         async with editing(home, monkeypatch) as it:
             await it.write(document(rule(READ, name="mine")))
-            await it.expect("✓ within what you hold")
+            await it.expect("✓ within your permissions")
             it.editor.go("author")
-            await it.expect("✓ The draft gives nothing beyond what you hold.")
+            await it.expect("✓ The draft grants nothing beyond your permissions.")
             await it.ui.gone("can be saved")
             await it.press("ctrl+s")
             await it.expect("Save deployments on version 3", "For keys and identities")
             await it.press("enter")
             await it.expect(
                 "Not saved: ",
-                "beyond what you hold: ",
+                "beyond your permissions: ",
                 "API key",
                 "deploy-pipeline",
                 "Ask whoever made it",
@@ -269,7 +269,7 @@ async def test_the_keys_and_identities_of_a_policy_that_gain_or_lose_are_named_b
         client = await it.ui.app.workspace.client()
         await it.write(document(rule(READ, name="less")))
         await it.answered()
-        change = {"policyId": it.editor.draft.id, "documentText": it.text}
+        change = {"policyId": it.editor.document.id, "documentText": it.text}
         answer = await client.ask(analysis.preview(it.editor.tenant_id, "updatePolicy", **change))
         losing = [one for one in answer["principals"] if one["lostCount"]]
         assert losing
@@ -294,7 +294,7 @@ async def test_only_what_was_changed_differs_however_the_text_is_laid_out(
 
 async def test_the_owner_is_not_refused_the_same_draft(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     async with editing(demo, monkeypatch, policy=None, text=document(rule("compute:*", name="all of it"))) as it:
-        await it.expect("✓ within what you hold")
+        await it.expect("✓ within your permissions")
         await it.press("ctrl+s")
         await it.expect("Save a new policy")
         await it.press(*"wide", "enter")
@@ -327,8 +327,8 @@ async def test_leaving_asks_and_a_kept_draft_is_offered_with_the_version_it_bega
         await it.ui.expect("An unsaved draft of", "It began with version 3")
         await it.ui.press("g")
         await it.ui.until(lambda: again.pane.text == typed, "the draft")
-        await it.ui.until(lambda: again.draft.version == 3, "the version it began with")
-        assert again.draft.creation == it.editor.draft.creation
+        await it.ui.until(lambda: again.document.version == 3, "the version it began with")
+        assert again.document.idempotency_key == it.editor.document.idempotency_key
         await it.ui.press("ctrl+s")
         await it.ui.expect("Save deployments on version 3")
         await it.ui.press("enter")
@@ -359,10 +359,10 @@ async def test_a_draft_is_offered_to_nobody_but_the_person_who_typed_it(
         assert workspace.me is not None
         owner, workspace.me = workspace.me, {**workspace.me, "email": "member@aurora.example"}
         other = await push(it.ui, None)
-        await other.keeping.offer()  # would ask
+        await other.offer_draft()  # would ask
         assert it.ui.app.screen is other
-        other.pane.put(document(rule(READ, name="members")))
-        other.leave(keep=True)
+        other.pane.set_text(document(rule(READ, name="members")))
+        await other.leave(keep=True)
         await it.ui.until(lambda: it.ui.app.screen is it.ui.app.frame, "the frame")
         workspace.me = owner
         again = await push(it.ui, None)
@@ -376,13 +376,13 @@ async def test_a_draft_of_an_earlier_release_is_offered_to_the_person_who_typed_
 ) -> None:
     async with editing(demo, monkeypatch, policy=None) as it:
         workspace = it.ui.app.workspace
-        it.editor.leave(keep=False)
+        await it.editor.leave(keep=False)
         earlier = drafts.path_of(workspace.environ, workspace.endpoint, workspace.tenant_id, "", "")
         drafts.keep(earlier, drafts.Kept(document(rule(READ, name="earlier")), who="viewer@aurora.example"))
         other = await push(it.ui, None)
-        await other.keeping.offer()
+        await other.offer_draft()
         assert it.ui.app.screen is other
-        other.leave(keep=False)
+        await other.leave(keep=False)
         drafts.keep(earlier, drafts.Kept(document(rule(READ, name="earlier")), who=workspace.who))
         again = await push(it.ui, None)
         await it.ui.expect("An unsaved draft of")
@@ -397,20 +397,20 @@ async def test_a_read_only_session_keeps_offers_and_deletes_no_draft(
     async with editing(demo, monkeypatch) as it:
         typed = it.text.replace("roll-out", "writer")
         await it.write(typed)
-        it.editor.leave(keep=True)
+        await it.editor.leave(keep=True)
         it.ui.app.workspace.read_only = "frost was started with --read-only"
         files = {one.name: one.read_bytes() for one in (demo.path / ".cli" / "drafts").iterdir()}
         assert files
         reader = await push(it.ui, await stored(it.ui, "deployments"))
-        await reader.keeping.offer()
+        await reader.offer_draft()
         assert it.ui.app.screen is reader
-        reader.pane.put(typed.replace("writer", "reader"))
+        reader.pane.set_text(typed.replace("writer", "reader"))
         await it.ui.press("escape", "q")
         await it.ui.expect("Not saved", "Discard changes")
         assert "keep the draft" not in it.ui.text
         await it.ui.press("escape")
         await it.ui.until(lambda: it.ui.app.screen is reader, "the editor")
-        reader.leave(keep=False)
+        await reader.leave(keep=False)
         await it.ui.until(lambda: it.ui.app.screen is it.ui.app.frame, "the frame")
         assert {one.name: one.read_bytes() for one in (demo.path / ".cli" / "drafts").iterdir()} == files
 
@@ -436,7 +436,7 @@ async def test_formatting_keeps_the_meaning_and_refuses_what_cannot_be_read_with
         assert it.text == '{"schemaVersion": "1", "schemaVersion": "1"}'
         await it.write('{"rules": [], "raules": 1}')
         await it.answered()
-        assert it.editor.found.problems
+        assert it.editor.evaluation.problems
         await it.press("f7")
         assert it.text == '{\n  "rules": [],\n  "raules": 1\n}\n'
 

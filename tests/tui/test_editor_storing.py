@@ -11,7 +11,7 @@ from client.api import policies as policy_calls
 from client.connection import Connection
 from tests.homes import Home
 from tests.tui.editing import Editing, document, editing, policies, rule, stored
-from tui.iam.editor import save
+from tui.iam.editor import review, save
 
 pytestmark = pytest.mark.slow
 
@@ -94,7 +94,7 @@ async def test_saving_a_touched_name_on_top_of_theirs_names_what_it_overwrites(
 async def test_a_save_that_is_not_answered_is_said_in_the_head_at_once_and_can_be_tried_again(
     demo: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(save, "STORING_SECONDS", 1.0)
+    monkeypatch.setattr(save, "SAVE_SECONDS", 1.0)
     async with editing(demo, monkeypatch, policy=None, text=document(rule(READ, name="slow"))) as it:
         await it.press("ctrl+s")
         await it.expect("Save a new policy", "In effect")
@@ -105,13 +105,13 @@ async def test_a_save_that_is_not_answered_is_said_in_the_head_at_once_and_can_b
             await it.press("ctrl+s")
             await it.ui.expect_toast("Save: it is being saved")
             await it.expect("could not be saved, ^s tries again: no answer within 1 s")
-            monkeypatch.setattr(save, "EFFECT_SECONDS", 0.5)
+            monkeypatch.setattr(review, "EFFECT_SECONDS", 0.5)
             await it.press("ctrl+s")
             await it.expect("Save a new policy", "kept name", "not known: no answer within")
             await it.press("escape")
         assert it.text == document(rule(READ, name="slow"))
-        monkeypatch.setattr(save, "STORING_SECONDS", 10.0)
-        monkeypatch.setattr(save, "EFFECT_SECONDS", 10.0)
+        monkeypatch.setattr(save, "SAVE_SECONDS", 10.0)
+        monkeypatch.setattr(review, "EFFECT_SECONDS", 10.0)
         await it.press("ctrl+s")
         await it.expect("In effect")
         await it.press("enter")
@@ -122,7 +122,7 @@ async def test_a_save_that_is_not_answered_is_said_in_the_head_at_once_and_can_b
 async def test_a_save_that_arrived_unanswered_is_not_stored_twice(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     async with editing(demo, monkeypatch, policy=None, text=document(rule(READ, name="first"))) as it:
         client = await it.ui.app.workspace.client()
-        key = it.editor.draft.creation
+        key = it.editor.document.idempotency_key
         made = await client.ask(policy_calls.create(it.editor.tenant_id, "arrived", "", it.text, idempotency_key=key))
         await it.press("ctrl+s")
         await it.expect("Save a new policy", "In effect")
@@ -135,10 +135,10 @@ async def test_what_was_typed_after_a_save_that_arrived_unanswered_is_saved_on_t
     demo: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with editing(demo, monkeypatch, policy=None, text=document(rule(READ, name="first"))) as it:
-        draft = it.editor.draft
+        draft = it.editor.document
         client = await it.ui.app.workspace.client()
         await client.ask(
-            policy_calls.create(it.editor.tenant_id, "arrived", "", it.text, idempotency_key=draft.creation)
+            policy_calls.create(it.editor.tenant_id, "arrived", "", it.text, idempotency_key=draft.idempotency_key)
         )
         await it.write(document(rule(READ, name="second")))
         await it.answered()
@@ -158,7 +158,9 @@ async def test_what_arrived_unanswered_and_was_deleted_since_can_be_saved_anew(
     async with editing(demo, monkeypatch, policy=None, text=document(rule(READ, name="first"))) as it:
         client = await it.ui.app.workspace.client()
         made = await client.ask(
-            policy_calls.create(it.editor.tenant_id, "arrived", "", it.text, idempotency_key=it.editor.draft.creation)
+            policy_calls.create(
+                it.editor.tenant_id, "arrived", "", it.text, idempotency_key=it.editor.document.idempotency_key
+            )
         )
         await client.ask(policy_calls.delete(it.editor.tenant_id, made.id))
         await it.press("ctrl+s")

@@ -19,6 +19,7 @@ import tui
 from tests.homes import Home
 from tests.terminal import Program
 from tests.tui.screens import opened
+from tui.iam.editor.layout import EditorLayout
 from tui.iam.editor.screen import PolicyEditor
 from tui.shell.footer import TooSmall
 from tui.shell.list_screen import ListScreen
@@ -124,6 +125,7 @@ WITHOUT_FOREIGN_TEXT = (
     Sending,
     Navigator,
     MainScreen,
+    EditorLayout,
     PolicyEditor,
 )
 """Arrangements of other widgets, and words of our own."""

@@ -1,5 +1,6 @@
 """The draft of default tags, and what is said of applies: pure, without a screen."""
 
+import threading
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from tui.default_tags.apply_progress import filled, progress_lines
 from tui.default_tags.apply_table import BAR, SIGNS, bar, resource_text, type_rows, untouched_rows
 from tui.default_tags.difference import difference_lines
 from tui.default_tags.table import TAG
+from tui.state import drafts as stored_drafts
 from tui.state.drafts import TagDrafts
 from tui.state.tag_draft import TagDraft
 
@@ -161,6 +163,7 @@ def test_a_draft_is_there_again_in_another_run_of_the_program_for_who_made_it(tm
     assert draft is not None
     draft.put("env", "dev", "env")
     first.keep("t")
+    first.wait()
     for other in (drafts("jonas"), drafts("astrid")):
         assert bool(other.follow("t", STORED, 3)) is (other.of("t").dirty)  # type: ignore[union-attr]
     again = drafts("astrid")
@@ -170,7 +173,39 @@ def test_a_draft_is_there_again_in_another_run_of_the_program_for_who_made_it(tm
     assert (found.base, found.version, found.tags["env"]) == (STORED, 3, "dev")
     found.discard()
     again.keep("t")
+    again.wait()
     assert not list((tmp_path / ".cli" / "drafts").iterdir())
+
+
+def test_drafts_are_written_and_deleted_in_threads_of_their_own_in_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[tuple[str, threading.Thread]] = []
+    keep, drop = stored_drafts.keep, stored_drafts.drop
+
+    def keeping(path: Path, draft: stored_drafts.Kept) -> bool:
+        calls.append(("keep", threading.current_thread()))
+        return keep(path, draft)
+
+    def dropping(path: Path) -> None:
+        calls.append(("drop", threading.current_thread()))
+        drop(path)
+
+    monkeypatch.setattr(stored_drafts, "keep", keeping)
+    monkeypatch.setattr(stored_drafts, "drop", dropping)
+    drafts = TagDrafts({"HOME": str(tmp_path)}, lambda: ("unix:x", "astrid"))
+    drafts.follow("t", STORED, 3)
+    draft = drafts.of("t")
+    assert draft is not None
+    for number in range(20):
+        draft.put("env", f"dev-{number}", "env")
+        drafts.keep("t")
+    draft.discard()
+    drafts.keep("t")
+    drafts.wait()
+    assert calls[-1][0] == "drop"
+    assert not [thread for _, thread in calls if thread is threading.main_thread()]
+    assert not list(tmp_path.glob(".cli/drafts/*"))
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"base": {}}', '{"base": {"a": 1}, "tags": {}}', "{"])

@@ -102,7 +102,7 @@ def editing(home: Home, editor: str) -> Program:
     program.press("2")
     program.wait_for("deployments")
     program.press("enter")
-    program.wait_for("within what you hold")
+    program.wait_for("within your permissions")
     program.press("down", "end", " ")
     program.wait_for("not saved")
     return program

@@ -7,6 +7,7 @@ from textual.binding import BindingType
 
 from client.tables.columns import Column, Record, kind_and_id
 from client.tables.iam import ACCESS, CATALOGUE, WHO
+from tui.iam.commands import deciding_policy
 from tui.shell import keymap
 from tui.shell.history import Subject
 from tui.shell.messages import Navigate
@@ -83,10 +84,10 @@ class Catalogue(RemoteListScreen):
         self.post_message(who_on(operation, target, self.workspace.tenant_id))
 
 
-SIGNS = {"allowed": "●", "conditional": "◐", "denied": "×"}
-TONES = {"allowed": "good", "conditional": "warning", "denied": "bad"}
-WORDS = {
-    "allowed": "on everything in this tenant, without conditions",
+ACCESS_SIGNS = {"allowed": "●", "conditional": "◐", "denied": "×"}
+ACCESS_TONES = {"allowed": "good", "conditional": "warning", "denied": "bad"}
+ACCESS_TEXTS = {
+    "allowed": "on everything in this tenant, whatever the circumstances",
     "conditional": "only for some targets, or under some circumstances",
     "denied": "something would allow it, but a deny always wins",
 }
@@ -115,7 +116,7 @@ class Access(ChildListScreen):
 
     def columns(self) -> Sequence[Column]:
         by_key = {column.key: column for column in ACCESS.columns}
-        path = by_key["by"]._replace(title="Path", cell=lambda record: path_text(deciding(record)))
+        path = by_key["by"]._replace(title="Path", cell=lambda record: path_text(deciding_grants(record)))
         return (by_key["operation"], by_key["access"]._replace(cell=access_text), path)
 
     def tones(self) -> Tones:
@@ -123,7 +124,7 @@ class Access(ChildListScreen):
 
     def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
         access = str(record.get("access", ""))
-        facts = [("Access", access_text(record)), (" ", WORDS.get(access, ""))]
+        facts = [("Access", access_text(record)), (" ", ACCESS_TEXTS.get(access, ""))]
         return str(record["operation"]), [
             ("", facts),
             *grants("Given by", record.get("by") or ()),
@@ -132,9 +133,8 @@ class Access(ChildListScreen):
 
     def do_policy(self, argument: str = "") -> None:
         record = next((row for row in self.records() if row["operation"] == argument), self.record)
-        policy = next((grant for grant in deciding(record or {}) if grant.get("policyId")), None)
-        if policy is not None:
-            self.post_message(Navigate("policies", record=str(policy["policyId"])))
+        if policy_id := deciding_policy(record or {}):
+            self.post_message(Navigate("policies", record=policy_id))
 
     def do_who(self) -> None:
         if self.record is not None:
@@ -144,17 +144,17 @@ class Access(ChildListScreen):
 def access_text(record: Record) -> str:
     """Return `● allowed`, `◐ conditional` or `× denied`."""
     access = str(record.get("access", ""))
-    return f"{SIGNS.get(access, '?')} {access}"
+    return f"{ACCESS_SIGNS.get(access, '?')} {access}"
 
 
 def access_tone(record: Record) -> str | None:
-    return TONES.get(str(record.get("access")))
+    return ACCESS_TONES.get(str(record.get("access")))
 
 
-def deciding(record: Record) -> Sequence[Mapping[str, Any]]:
+def deciding_grants(record: Record) -> Sequence[Mapping[str, Any]]:
     """Return the grants that deny the operation if it is denied, otherwise those that allow it."""
-    found: Sequence[Mapping[str, Any]] = record.get("deniedBy" if record.get("access") == "denied" else "by") or ()
-    return found
+    decisive: Sequence[Mapping[str, Any]] = record.get("deniedBy" if record.get("access") == "denied" else "by") or ()
+    return decisive
 
 
 class Who(ChildListScreen):

@@ -1,7 +1,7 @@
 """Changes of groups and policies, with the effect shown for confirmation."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from client.api import groups, policies
 from client.errors import FrostError
@@ -9,20 +9,21 @@ from client.tables.columns import Record, kind_and_id, time_text
 from client.texts.effects import counted
 from tui.iam.effect_dialog import EffectConfirm
 from tui.iam.pickers import pick_members
-from tui.shell.messages import UndoAvailable
+from tui.shell.messages import UndoAvailable, UndoCleared
 from tui.shell.remote_list_screen import each
 from tui.state.effects import Change, effect
 from tui.widgets.form import Field, Form, check_name
 from tui.widgets.policy_text import kind_text
 
 if TYPE_CHECKING:
+    from client.models.base import Wire
     from tui.shell.remote_list_screen import RemoteListScreen
 
-AT_ONCE = ("GROUP_NAME_TAKEN", "INVALID_INPUT", "STALE_VERSION")
+REOPENING = ("GROUP_NAME_TAKEN", "INVALID_INPUT", "STALE_VERSION")
 """Error codes after which the form reopens with the input."""
 
 
-async def agreed(
+async def confirm_effect(
     screen: "RemoteListScreen",
     question: str,
     facts: list[tuple[str, str]],
@@ -32,31 +33,31 @@ async def agreed(
     destructive: bool = False,
 ) -> bool:
     """Show the effect of changes and ask the user to confirm."""
-    found = await effect(screen.workspace, screen.tenant_id, changes)
+    previewed = await effect(screen.workspace, screen.tenant_id, changes)
     facts = [*facts, ("Tenant", screen.workspace.name_of(screen.tenant_id))]
-    dialog = EffectConfirm(question, facts, found, yes=yes, destructive=destructive or found.takes)
+    dialog = EffectConfirm(question, facts, previewed, yes=yes, destructive=destructive or previewed.takes)
     return await screen.app.push_screen_wait(dialog)
 
 
-async def fill_in(
+async def show_form(
     screen: "RemoteListScreen",
     title: str,
     before: Mapping[str, str],
     save: Callable[[Mapping[str, str]], Awaitable[None]],
     *,
     button: str = "Save",
-    again: Callable[[], Awaitable[Record]] | None = None,
+    reload: Callable[[], Awaitable[Record]] | None = None,
 ) -> None:
     """Show a form for name and description until it is saved or cancelled. A rejected form retains the input.
 
     Args:
-        again: Reload the record after a change by another user.
+        reload: Reloads the record after a change by another user.
 
     Raises:
-        FrostError: `save` failed with a code that is not in `AT_ONCE`, or `again` failed.
+        FrostError: `save` failed with a code that is not in `REOPENING`, or `reload` failed.
     """
     values, problem = dict(before), ""
-    known: Record = before
+    stored: Record = before
     while True:
         fields = [
             Field("name", "Name", values.get("name", ""), check=check_name),
@@ -70,19 +71,19 @@ async def fill_in(
             await save(values)
             return
         except FrostError as error:
-            if error.code not in AT_ONCE:
+            if error.code not in REOPENING:
                 raise
             problem = error.message
-            if error.code == "STALE_VERSION" and again is not None:
-                newer = await again()
-                problem = f"{stale_words(error, known, newer)} What you typed is kept; saving writes it."
+            if error.code == "STALE_VERSION" and reload is not None:
+                newer = await reload()
+                problem = f"{stale_text(error, stored, newer)} What you typed is kept; saving writes it."
                 # Unedited fields take the new values, so that saving does not revert the other change.
-                touched = {name: value for name, value in values.items() if value != known.get(name)}
-                values = {name: str(newer.get(name, "")) for name in values} | touched
-                known = newer
+                edited = {name: value for name, value in values.items() if value != stored.get(name)}
+                values = {name: str(newer.get(name, "")) for name in values} | edited
+                stored = newer
 
 
-def texts(record: Record) -> dict[str, str]:
+def form_values(record: Record) -> dict[str, str]:
     """Return the initial form values for a record."""
     return {name: str(record.get(name) or "") for name in ("name", "description")}
 
@@ -90,18 +91,85 @@ def texts(record: Record) -> dict[str, str]:
 MEMBERS = ("name", "description", "document")
 
 
-def stale_words(error: FrostError, before: Record | None = None, newer: Record | None = None) -> str:
+def stale_text(error: FrostError, before: Record | None = None, newer: Record | None = None) -> str:
     """Describe a concurrent change: fields and, if known, author and time."""
     details = error.details or {}
     newest = (details.get("versions") or [{}])[0]
-    told = details.get("changed") or newest.get("changed") or ()
+    changed = details.get("changed") or newest.get("changed") or ()
     if before is not None and newer is not None:
-        told = [name for name in MEMBERS if name in newer and name in before and before[name] != newer[name]]
-    members = ", ".join(map(str, told)) or "something"
+        changed = [name for name in MEMBERS if name in newer and name in before and before[name] != newer[name]]
+    members = ", ".join(map(str, changed)) or "something"
     who = f" by {newest['changedByName']}" if newest.get("changedByName") else ""
     when = newest.get("changedAt") or (details.get("resource") or {}).get("updatedAt")
     at = f" at {time_text(when)}" if when else ""
     return f"Meanwhile {members} changed{who}{at}; this is version {details.get('current', '?')} now."
+
+
+# --- groups and policies ---------------------------------------------------------------------------------------------
+
+
+async def edit_texts(
+    screen: "RemoteListScreen",
+    title: str,
+    record: Record,
+    *,
+    update: Callable[[str, int, Mapping[str, str]], Awaitable["Wire"]],
+    get: Callable[[str], Awaitable["Wire"]],
+    completed: str,
+) -> None:
+    """Edit name and description of a group or policy in a form.
+
+    Args:
+        update: Stores the changed texts of an id and version.
+        get: Reads a record by id.
+        completed: Description of the change, as `editing a group`.
+    """
+    current, identifier, tenant_id = record, str(record["id"]), screen.tenant_id
+
+    def show(stored: "Wire") -> Record:
+        wire: Record = stored.wire()
+        screen.workspace.collections.put(screen.LIST_NAME, tenant_id, wire)
+        return wire
+
+    async def save(values: Mapping[str, str]) -> None:
+        changed = {name: value for name, value in values.items() if value != current[name]}
+        if changed:
+            show(await update(identifier, int(current["version"]), changed))
+            screen.post_message(UndoCleared(completed))
+
+    async def reload() -> Record:
+        nonlocal current
+        current = show(await get(identifier))
+        return current
+
+    await show_form(screen, title, form_values(record), save, reload=reload)
+
+
+async def delete(
+    screen: "RemoteListScreen",
+    record: Record,
+    noun: str,
+    facts: list[tuple[str, str]],
+    change: Change,
+    request: Callable[[str, int], Awaitable[Any]],
+) -> None:
+    """Confirm the effect and delete a group or policy. `request` deletes an id and version."""
+    tenant_id, identifier = screen.tenant_id, str(record["id"])
+    facts = [(noun.capitalize(), f"{record['name']}  {identifier}"), *facts]
+    if not await confirm_effect(screen, f"Delete {noun}?", facts, [change], yes="Delete", destructive=True):
+        return
+    try:
+        await request(identifier, int(record["version"]))
+    except FrostError as error:
+        if error.code != "STALE_VERSION":
+            raise
+        screen.show_error(error, f"{stale_text(error)} Nothing was deleted. ")
+        screen.read()
+        return
+    screen.workspace.collections.remove(screen.LIST_NAME, tenant_id, identifier)
+    screen.post_message(UndoCleared(f"deleting a {noun}"))
+    screen.app.notify(f"Deleted {noun} {record['name']}", markup=False)
+    screen.workspace.refresh()
 
 
 # --- members ---------------------------------------------------------------------------------------------------------
@@ -109,54 +177,40 @@ def stale_words(error: FrostError, before: Record | None = None, newer: Record |
 
 async def add_members(screen: "RemoteListScreen", group: Record) -> None:
     """Pick keys and identities, confirm the effect, and add them to a group."""
-    tenant_id, group_id = screen.tenant_id, str(group["id"])
-    chosen = await pick_members(screen, f"Add members to {group['name']}", group_id)
-    if not chosen:
-        return
-    changes = [_member_change("addMember", group_id, one) for one in chosen]
-    facts = [("Group", str(group["name"])), ("Members", _names(chosen))]
-    words = counted(len(chosen), "member", "members")
-    if not await agreed(screen, f"Add {words}?", facts, changes, yes="Add"):
-        return
-    ask = screen.workspace.ask
-    done = await each(screen, chosen, lambda one: ask(groups.add_member(tenant_id, group_id, *kind_and_id(one))))
-
-    async def undo() -> None:
-        for one in done:
-            await ask(groups.remove_member(tenant_id, group_id, *kind_and_id(one)))
-        screen.workspace.refresh()
-
-    names = _names(done)
-    _say(screen, done, f"Added {names} to {group['name']}", undo, f"removed {names} from {group['name']}")
+    group_id = str(group["id"])
+    members = await pick_members(screen, f"Add members to {group['name']}", group_id)
+    if members:
+        await _change_members(screen, group, members, is_added=True)
 
 
 async def remove_members(screen: "RemoteListScreen", group: Record, members: Sequence[Record]) -> None:
     """Confirm the effect and remove members from a group."""
-    tenant_id, group_id = screen.tenant_id, str(group["id"])
-    changes = [_member_change("removeMember", group_id, one) for one in members]
+    await _change_members(screen, group, members, is_added=False)
+
+
+async def _change_members(
+    screen: "RemoteListScreen", group: Record, members: Sequence[Record], *, is_added: bool
+) -> None:
+    tenant_id, group_id, ask = screen.tenant_id, str(group["id"]), screen.workspace.ask
+
+    def add(member: Record) -> Awaitable[Any]:
+        return ask(groups.add_member(tenant_id, group_id, *kind_and_id(member)))
+
+    def remove(member: Record) -> Awaitable[Any]:
+        return ask(groups.remove_member(tenant_id, group_id, *kind_and_id(member)))
+
+    change = {"change": "addMember" if is_added else "removeMember", "groupId": group_id}
+    count, verb = counted(len(members), "member", "members"), "Add" if is_added else "Remove"
     facts = [("Group", str(group["name"])), ("Members", _names(members))]
-    words = counted(len(members), "member", "members")
-    if not await agreed(screen, f"Remove {words}?", facts, changes, yes="Remove"):
+    if not await confirm_effect(screen, f"{verb} {count}?", facts, _for_principals(change, members), yes=verb):
         return
-    ask = screen.workspace.ask
-    done = await each(
-        screen,
-        members,
-        lambda one: ask(groups.remove_member(tenant_id, group_id, *kind_and_id(one))),
-    )
-
-    async def undo() -> None:
-        for one in done:
-            await ask(groups.add_member(tenant_id, group_id, *kind_and_id(one)))
-        screen.workspace.refresh()
-
-    names = _names(done)
-    _say(screen, done, f"Removed {names} from {group['name']}", undo, f"added {names} to {group['name']} again")
-
-
-def _member_change(change: str, group_id: str, member: Record) -> Change:
-    kind, identifier = kind_and_id(member)
-    return {"change": change, "groupId": group_id, "principalType": kind, "principalId": identifier}
+    changed = await each(screen, members, add if is_added else remove)
+    names = _names(changed)
+    group_name = group["name"]
+    if is_added:
+        _offer_undo(screen, changed, remove, f"Added {names} to {group_name}", f"removed {names} from {group_name}")
+    else:
+        _offer_undo(screen, changed, add, f"Removed {names} from {group_name}", f"added {names} to {group_name} again")
 
 
 # --- attachments -----------------------------------------------------------------------------------------------------
@@ -164,65 +218,55 @@ def _member_change(change: str, group_id: str, member: Record) -> Change:
 
 async def attach(screen: "RemoteListScreen", policy: Record, attachees: Sequence[Record]) -> None:
     """Confirm the effect and attach a policy."""
-    tenant_id, policy_id = screen.tenant_id, str(policy["id"])
-    changes = [_attachment_change("attach", policy_id, one) for one in attachees]
-    facts = [("Policy", str(policy["name"])), ("To", _names(attachees))]
-    if not await agreed(screen, "Attach policy?", facts, changes, yes="Attach"):
-        return
-    ask = screen.workspace.ask
-    done = await each(
-        screen,
-        attachees,
-        lambda one: ask(policies.attach(tenant_id, policy_id, *kind_and_id(one))),
-    )
-
-    async def undo() -> None:
-        for one in done:
-            await ask(policies.detach(tenant_id, policy_id, *kind_and_id(one)))
-        screen.workspace.refresh()
-
-    names = _names(done)
-    _say(screen, done, f"Attached {policy['name']} to {names}", undo, f"detached {policy['name']} from {names}")
+    await _change_attachments(screen, policy, attachees, is_attached=True)
 
 
 async def detach(screen: "RemoteListScreen", policy: Record, attachees: Sequence[Record]) -> None:
     """Confirm the effect and detach a policy."""
-    tenant_id, policy_id = screen.tenant_id, str(policy["id"])
-    changes = [_attachment_change("detach", policy_id, one) for one in attachees]
-    facts = [("Policy", str(policy["name"])), ("From", _names(attachees))]
-    if not await agreed(screen, "Detach policy?", facts, changes, yes="Detach"):
+    await _change_attachments(screen, policy, attachees, is_attached=False)
+
+
+async def _change_attachments(
+    screen: "RemoteListScreen", policy: Record, attachees: Sequence[Record], *, is_attached: bool
+) -> None:
+    tenant_id, policy_id, ask = screen.tenant_id, str(policy["id"]), screen.workspace.ask
+
+    def add(attachee: Record) -> Awaitable[Any]:
+        return ask(policies.attach(tenant_id, policy_id, *kind_and_id(attachee)))
+
+    def remove(attachee: Record) -> Awaitable[Any]:
+        return ask(policies.detach(tenant_id, policy_id, *kind_and_id(attachee)))
+
+    change = {"change": "attach" if is_attached else "detach", "policyId": policy_id}
+    verb = "Attach" if is_attached else "Detach"
+    facts = [("Policy", str(policy["name"])), ("To" if is_attached else "From", _names(attachees))]
+    if not await confirm_effect(screen, f"{verb} policy?", facts, _for_principals(change, attachees), yes=verb):
         return
-    ask = screen.workspace.ask
-    done = await each(
-        screen,
-        attachees,
-        lambda one: ask(policies.detach(tenant_id, policy_id, *kind_and_id(one))),
-    )
-
-    async def undo() -> None:
-        for one in done:
-            await ask(policies.attach(tenant_id, policy_id, *kind_and_id(one)))
-        screen.workspace.refresh()
-
-    names = _names(done)
-    _say(screen, done, f"Detached {policy['name']} from {names}", undo, f"attached {policy['name']} to {names} again")
-
-
-def _attachment_change(change: str, policy_id: str, attachee: Record) -> Change:
-    kind, identifier = kind_and_id(attachee)
-    return {"change": change, "policyId": policy_id, "principalType": kind, "principalId": identifier}
+    changed = await each(screen, attachees, add if is_attached else remove)
+    names = _names(changed)
+    name = policy["name"]
+    if is_attached:
+        _offer_undo(screen, changed, remove, f"Attached {name} to {names}", f"detached {name} from {names}")
+    else:
+        _offer_undo(screen, changed, add, f"Detached {name} from {names}", f"attached {name} to {names} again")
 
 
 # --- shared ----------------------------------------------------------------------------------------------------------
 
-NAMED = 3
+MAX_NAMES = 3
+
+
+def _for_principals(change: Change, records: Sequence[Record]) -> list[Change]:
+    """Return a change of a group or policy for each member or attachee."""
+    principals = map(kind_and_id, records)
+    return [{**change, "principalType": kind, "principalId": identifier} for kind, identifier in principals]
 
 
 def _names(records: Sequence[Record]) -> str:
-    """Return the names, or the first `NAMED` and the number of others."""
-    found = [_name(record) for record in records]
-    more = f" and {len(found) - NAMED} more" if len(found) > NAMED else ""
-    return ", ".join(found[:NAMED]) + more
+    """Return the names, or the first `MAX_NAMES` and the number of others."""
+    names = [_name(record) for record in records]
+    more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
+    return ", ".join(names[:MAX_NAMES]) + more
 
 
 def _name(record: Record) -> str:
@@ -230,10 +274,22 @@ def _name(record: Record) -> str:
     return f"{name} ({kind_text(record)})"
 
 
-def _say(
-    screen: "RemoteListScreen", done: Sequence[Record], words: str, undo: Callable[[], Awaitable[None]], back: str
+def _offer_undo(
+    screen: "RemoteListScreen",
+    changed: Sequence[Record],
+    revert: Callable[[Record], Awaitable[Any]],
+    text: str,
+    undone_text: str,
 ) -> None:
-    if done:
-        screen.table.clear_marks()
-        screen.post_message(UndoAvailable(words, undo, back))
+    """Report a change of records and offer to revert it."""
+    if not changed:
+        return
+
+    async def undo() -> None:
+        for record in changed:
+            await revert(record)
         screen.workspace.refresh()
+
+    screen.table.clear_marks()
+    screen.post_message(UndoAvailable(text, undo, undone_text))
+    screen.workspace.refresh()

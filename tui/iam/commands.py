@@ -4,13 +4,13 @@ from client.tables.columns import kind_and_id
 from tui.shell.action import ActionContext, Command, Record, line
 
 
-def iam(*words: str) -> Command:
-    return lambda s: line("iam", *words, str(s.record["id"])) if s.record is not None else ""
+def iam(*arguments: str) -> Command:
+    return lambda s: line("iam", *arguments, str(s.record["id"])) if s.record is not None else ""
 
 
-def plain(*words: str) -> Command:
+def plain(*arguments: str) -> Command:
     """Return a command that does not depend on the record."""
-    return lambda _: line("iam", *words)
+    return lambda _: line("iam", *arguments)
 
 
 def group_update(context: ActionContext) -> str:
@@ -24,14 +24,14 @@ def policy_update(context: ActionContext) -> str:
 def _update(noun: str, record: Record | None) -> str:
     if record is None:
         return ""
-    words = ("--name", str(record["name"]), "--description", str(record.get("description", "")))
-    return line("iam", noun, "update", str(record["id"]), *words)
+    arguments = ("--name", str(record["name"]), "--description", str(record.get("description", "")))
+    return line("iam", noun, "update", str(record["id"]), *arguments)
 
 
-def who(named: str) -> Command:
+def who(field: str) -> Command:
     """List the principals that may perform the operation in the field `named` of the record."""
     return lambda s: (
-        line("iam", "who", "--operation", str(s.record[named]), "--target", "*") if s.record is not None else ""
+        line("iam", "who", "--operation", str(s.record[field]), "--target", "*") if s.record is not None else ""
     )
 
 
@@ -42,8 +42,8 @@ def access(context: ActionContext) -> str:
 
 def new_member(context: ActionContext) -> str:
     """Add a member to the group under the cursor."""
-    words = ("--type", "api_key", "--id", "ID")
-    return line("iam", "group", "member", "add", str(context.record["id"]), *words) if context.record else ""
+    arguments = ("--type", "api_key", "--id", "ID")
+    return line("iam", "group", "member", "add", str(context.record["id"]), *arguments) if context.record else ""
 
 
 def member(verb: str) -> Command:
@@ -83,11 +83,15 @@ def opened(context: ActionContext) -> str:
 
 def first_policy(context: ActionContext) -> str:
     """Show the first policy that allows or denies an operation."""
-    record = context.record or {}
-    policies = [
-        str(one["policyId"]) for one in (*record.get("by", ()), *record.get("deniedBy", ())) if "policyId" in one
-    ]
-    return line("iam", "policy", "get", policies[0]) if policies else ""
+    policy_id = deciding_policy(context.record or {})
+    return line("iam", "policy", "get", policy_id) if policy_id else ""
+
+
+def deciding_policy(record: Record) -> str:
+    """Return the id of the first policy that allows or denies an operation, those that deny a denied one first."""
+    allowing, denying = record.get("by") or (), record.get("deniedBy") or ()
+    grants = (*denying, *allowing) if record.get("access") == "denied" else (*allowing, *denying)
+    return next((str(grant["policyId"]) for grant in grants if grant.get("policyId")), "")
 
 
 def _pair(verb: str, policy: str, kind: str, identifier: str) -> str:

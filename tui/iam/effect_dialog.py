@@ -145,8 +145,8 @@ def _operations(principal: Record) -> Content:
 
 
 def _side(principal: Record, side: str, sign: str, tone: str, note: str = "") -> list[Content]:
-    found: Sequence[object] = principal.get(side) or ()
-    said = (note, "$text-muted") if note else ""
-    lines = [Content.assemble((f"{sign} ", f"bold {tone}"), safe(operation), said) for operation in found]
-    more = int(principal.get(f"{side}Count", 0)) - len(found)
+    operations: Sequence[object] = principal.get(side) or ()
+    remark = (note, "$text-muted") if note else ""
+    lines = [Content.assemble((f"{sign} ", f"bold {tone}"), safe(operation), remark) for operation in operations]
+    more = int(principal.get(f"{side}Count", 0)) - len(operations)
     return lines + ([Content.styled(f"{sign} {more:,} more{note}", tone)] if more > 0 else [])

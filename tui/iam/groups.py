@@ -6,7 +6,6 @@ from typing import ClassVar
 from textual.binding import BindingType
 
 from client.api import groups as group_calls
-from client.errors import FrostError
 from client.tables.columns import Column, Record, time_text
 from client.tables.iam import GROUP, MEMBER
 from client.texts.effects import counted
@@ -36,8 +35,8 @@ class Groups(RemoteListScreen):
 
     def columns(self) -> Sequence[Column]:
         by_key = {column.key: column for column in GROUP.columns}
-        wanted = ("name", "memberCount", "policyCount", "description", "updatedAt")
-        return tuple(by_key[key]._replace(wide=key == "updatedAt") for key in wanted)
+        keys = ("name", "memberCount", "policyCount", "description", "updatedAt")
+        return tuple(by_key[key]._replace(wide=key == "updatedAt") for key in keys)
 
     def tones(self) -> Tones:
         return {"description": lambda record: "dim", "updatedAt": lambda record: "dim"}
@@ -52,10 +51,13 @@ class Groups(RemoteListScreen):
         return str(record["name"]), [
             *sections,
             (
-                _headed("Members", record.get("memberCount")),
+                _counted_heading("Members", record.get("memberCount")),
                 names(members.records, "memberName", members.known, "none"),
             ),
-            (_headed("Policies", record.get("policyCount")), names(policies.records, "name", policies.known, "none")),
+            (
+                _counted_heading("Policies", record.get("policyCount")),
+                names(policies.records, "name", policies.known, "none"),
+            ),
             ("", [("Created", time_text(record.get("createdAt"))), ("Updated", time_text(record.get("updatedAt")))]),
             ("Id", [("", str(record["id"]))]),
         ]
@@ -71,38 +73,28 @@ class Groups(RemoteListScreen):
         tenant_id = self.tenant_id
 
         async def save(values: Mapping[str, str]) -> None:
-            made = (await self.workspace.ask(group_calls.create(tenant_id, **values))).wire()
+            group = (await self.workspace.ask(group_calls.create(tenant_id, **values))).wire()
             self.set_filter("")
-            self.workspace.collections.put("groups", tenant_id, made)
+            self.workspace.collections.put("groups", tenant_id, group)
             self.post_message(UndoCleared("creating a group"))
-            self.select(str(made["id"]))
+            self.select(str(group["id"]))
             self.read(quiet=True)
 
-        await changes.fill_in(self, "New group", {"name": argument}, save, button="Create")
+        await changes.show_form(self, "New group", {"name": argument}, save, button="Create")
 
     async def do_edit(self) -> None:
-        group, tenant_id = self.record, self.tenant_id
-        if group is None:
-            return
-
-        async def save(values: Mapping[str, str]) -> None:
-            assert group is not None
-            changed = {name: value for name, value in values.items() if value != group[name]}
-            if changed:
-                record, version = str(group["id"]), int(group["version"])
-                made = await self.workspace.ask(group_calls.update(tenant_id, record, version=version, **changed))
-                self.workspace.collections.put("groups", tenant_id, made.wire())
-                self.post_message(UndoCleared("editing a group"))
-
-        async def again() -> Record:
-            nonlocal group
-            assert group is not None
-            record = str(group["id"])
-            group = (await self.workspace.ask(group_calls.get(tenant_id, record))).wire()
-            self.workspace.collections.put("groups", tenant_id, group)
-            return group
-
-        await changes.fill_in(self, "Edit group", changes.texts(group), save, again=again)
+        group, tenant_id, ask = self.record, self.tenant_id, self.workspace.ask
+        if group is not None:
+            await changes.edit_texts(
+                self,
+                "Edit group",
+                group,
+                update=lambda identifier, version, changed: ask(
+                    group_calls.update(tenant_id, identifier, version=version, **changed)
+                ),
+                get=lambda identifier: ask(group_calls.get(tenant_id, identifier)),
+                completed="editing a group",
+            )
 
     async def do_add(self) -> None:
         if self.record is not None:
@@ -122,43 +114,33 @@ class Groups(RemoteListScreen):
         if group is None:
             return
         title = f"Detach a policy from {group['name']}"
-        chosen = await pick_policies(self, title, str(group["id"]), attached=True)
-        for policy in chosen or ():
+        policies = await pick_policies(self, title, str(group["id"]), attached=True)
+        for policy in policies or ():
             await changes.detach(self, policy, [as_attachee(group)])
 
     async def do_delete(self) -> None:
-        group, tenant_id = self.record, self.tenant_id
-        if group is None:
-            return
-        facts = [("Group", f"{group['name']}  {group['id']}"), ("Goes with it", _goes(group))]
-        change = {"change": "deleteGroup", "groupId": str(group["id"])}
-        if not await changes.agreed(self, "Delete group?", facts, [change], yes="Delete", destructive=True):
-            return
-        identifier, version = str(group["id"]), int(group["version"])
-        try:
-            await self.workspace.ask(group_calls.delete(tenant_id, identifier, version))
-        except FrostError as error:
-            if error.code != "STALE_VERSION":
-                raise
-            self.show_error(error, f"{changes.stale_words(error)} Nothing was deleted. ")
-            self.read()
-            return
-        self.workspace.collections.remove("groups", tenant_id, identifier)
-        self.post_message(UndoCleared("deleting a group"))
-        self.app.notify(f"Deleted group {group['name']}", markup=False)
-        self.workspace.refresh()
+        group, tenant_id, ask = self.record, self.tenant_id, self.workspace.ask
+        if group is not None:
+            await changes.delete(
+                self,
+                group,
+                "group",
+                [("Goes with it", _deleted_with(group))],
+                {"change": "deleteGroup", "groupId": str(group["id"])},
+                lambda identifier, version: ask(group_calls.delete(tenant_id, identifier, version)),
+            )
 
 
 def as_attachee(group: Record) -> Record:
     return {"type": "group", "id": group["id"], "name": group["name"]}
 
 
-def _goes(group: Record) -> str:
+def _deleted_with(group: Record) -> str:
     members = counted(int(group.get("memberCount", 0)), "membership", "memberships")
     return f"{members}, {counted(int(group.get('policyCount', 0)), 'attachment', 'attachments')}; for good"
 
 
-def _headed(title: str, count: object) -> str:
+def _counted_heading(title: str, count: object) -> str:
     return f"{title}  {count:,}" if isinstance(count, int) else title
 
 

@@ -76,13 +76,13 @@ async def pick_policies(
     screen: "RemoteListScreen", title: str, group_id: str, *, attached: bool
 ) -> Sequence[Record] | None:
     """Pick one policy that is attached to a group or, with `attached=False`, is not."""
-    every, there = _rows(screen, "policies"), _rows(screen, "policies of", f"group:{group_id}")
+    every, current = _rows(screen, "policies"), _rows(screen, "policies of", f"group:{group_id}")
     by_key = {column.key: column for column in POLICY.columns}
 
     def records() -> Sequence[Record]:
         if attached:
-            return there.records
-        ids = {record["id"] for record in there.records}
+            return current.records
+        ids = {record["id"] for record in current.records}
         return [record for record in every.records if record["id"] not in ids]
 
     return await screen.pick(
@@ -94,7 +94,7 @@ async def pick_policies(
             verb="continues",
             columns=[by_key[key]._replace(wide=False) for key in ("name", "author", "description")],
             tones={"author": lambda record: "warning" if record.get("orphaned") else None},
-            empty=_empty((every, there), "There is no policy to choose."),
+            empty=_empty((every, current), "There is no policy to choose."),
         ),
         [("policies", ""), ("policies of", f"group:{group_id}")],
     )
@@ -104,9 +104,9 @@ def _rows(screen: "RemoteListScreen", name: str, subject: str = "") -> Rows:
     return screen.workspace.collections.rows(name, screen.tenant_id, subject)
 
 
-def _without(records: Sequence[Record], there: Rows) -> list[Record]:
+def _without(records: Sequence[Record], current: Rows) -> list[Record]:
     """Return the records that are not in `there`: groups first, then by name."""
-    keys = {record["key"] for record in there.records}
+    keys = {record["key"] for record in current.records}
     left = [record for record in records if record["key"] not in keys]
     return sorted(left, key=lambda record: (record["type"] != "group", str(record["name"]).casefold()))
 
@@ -122,11 +122,11 @@ def _as_attachee(group: Record) -> Record:
     }
 
 
-def _empty(lists: Sequence[Rows], words: str) -> Callable[[], str]:
+def _empty(lists: Sequence[Rows], text: str) -> Callable[[], str]:
     def empty() -> str:
         failed = next((rows.error for rows in lists if rows.state == "failed" and rows.error is not None), None)
         if failed is not None:
             return failed.message
-        return words if all(rows.known for rows in lists) else "Asking the platform …"
+        return text if all(rows.known for rows in lists) else "Asking the platform …"
 
     return empty

@@ -1,12 +1,11 @@
 """The screens of policies and of a policy's attachments."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 from textual.binding import BindingType
 
 from client.api import policies as policy_calls
-from client.errors import FrostError
 from client.tables.columns import Column, Record, kind_and_id, time_text
 from client.tables.iam import ATTACHMENT, POLICY
 from client.texts.effects import counted
@@ -38,7 +37,7 @@ class Policies(RemoteListScreen):
 
     def columns(self) -> Sequence[Column]:
         by_key = {column.key: column for column in POLICY.columns}
-        author = by_key["author"]._replace(cell=_author, sort=lambda record: _author(record).casefold())
+        author = by_key["author"]._replace(cell=_author_text, sort=lambda record: _author_text(record).casefold())
         wide = [by_key[key]._replace(wide=True) for key in ("rules", "updatedAt")]
         attached = by_key["attachmentCount"]._replace(title="Uses")
         return (by_key["name"], author, by_key["version"], attached, *wide)
@@ -52,16 +51,16 @@ class Policies(RemoteListScreen):
 
     def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
         attached = self.related("attachments", str(record["id"]))
-        facts = [("Version", str(record.get("version", ""))), ("Author", _person(record))]
+        facts = [("Version", str(record.get("version", ""))), ("Author", _author_name(record))]
         if record.get("orphaned"):
-            facts.append(("Orphaned", "the author has no permissions here any more, so this policy has no effect"))
+            facts.append(("Orphaned", "the author has no permissions here any more, so the policy has no effect"))
         facts.append(("Updated", time_text(record.get("updatedAt"))))
         sections: list[Section] = [("", [("", str(record["description"]))])] if record.get("description") else []
         return str(record["name"]), [
             *sections,
             ("", facts),
             *rules(record.get("document"), self.folded),
-            ("Attached to", names(attached.records, "attacheeName", attached.known, "nothing, so it gives nothing")),
+            ("Attached to", names(attached.records, "attacheeName", attached.known, "nothing, so it has no effect")),
             ("Id", [("", str(record["id"]))]),
         ]
 
@@ -112,70 +111,48 @@ class Policies(RemoteListScreen):
     async def do_attach(self) -> None:
         policy = self.record
         if policy is not None:
-            chosen = await pick_attachees(self, policy)
-            if chosen:
-                await changes.attach(self, policy, chosen)
+            attachees = await pick_attachees(self, policy)
+            if attachees:
+                await changes.attach(self, policy, attachees)
 
     async def do_rename(self) -> None:
-        policy, tenant_id = self.record, self.tenant_id
-        if policy is None:
-            return
-
-        async def save(values: Mapping[str, str]) -> None:
-            assert policy is not None
-            changed = {name: value for name, value in values.items() if value != policy[name]}
-            if changed:
-                identifier, version = str(policy["id"]), int(policy["version"])
-                made = await self.workspace.ask(policy_calls.update(tenant_id, identifier, version=version, **changed))
-                self.workspace.collections.put("policies", tenant_id, made.wire())
-                self.post_message(UndoCleared("editing a policy"))
-
-        async def again() -> Record:
-            nonlocal policy
-            assert policy is not None
-            identifier = str(policy["id"])
-            policy = (await self.workspace.ask(policy_calls.get(tenant_id, identifier))).wire()
-            self.workspace.collections.put("policies", tenant_id, policy)
-            return policy
-
-        await changes.fill_in(self, "Rename or describe policy", changes.texts(policy), save, again=again)
+        policy, tenant_id, ask = self.record, self.tenant_id, self.workspace.ask
+        if policy is not None:
+            await changes.edit_texts(
+                self,
+                "Rename or describe policy",
+                policy,
+                update=lambda identifier, version, changed: ask(
+                    policy_calls.update(tenant_id, identifier, version=version, **changed)
+                ),
+                get=lambda identifier: ask(policy_calls.get(tenant_id, identifier)),
+                completed="editing a policy",
+            )
 
     async def do_delete(self) -> None:
-        policy, tenant_id = self.record, self.tenant_id
+        policy, tenant_id, ask = self.record, self.tenant_id, self.workspace.ask
         if policy is None:
             return
         attachments = counted(int(policy.get("attachmentCount", 0)), "attachment", "attachments")
         versions = counted(int(policy.get("version", 1)), "version", "versions")
-        facts = [
-            ("Policy", f"{policy['name']}  {policy['id']}"),
-            ("Goes with it", f"{attachments}, {versions}; for good"),
-        ]
-        change = {"change": "deletePolicy", "policyId": str(policy["id"])}
-        if not await changes.agreed(self, "Delete policy?", facts, [change], yes="Delete", destructive=True):
-            return
-        identifier, version = str(policy["id"]), int(policy["version"])
-        try:
-            await self.workspace.ask(policy_calls.delete(tenant_id, identifier, version))
-        except FrostError as error:
-            if error.code != "STALE_VERSION":
-                raise
-            self.show_error(error, f"{changes.stale_words(error)} Nothing was deleted. ")
-            self.read()
-            return
-        self.workspace.collections.remove("policies", tenant_id, identifier)
-        self.post_message(UndoCleared("deleting a policy"))
-        self.app.notify(f"Deleted policy {policy['name']}", markup=False)
-        self.workspace.refresh()
+        await changes.delete(
+            self,
+            policy,
+            "policy",
+            [("Goes with it", f"{attachments}, {versions}; for good")],
+            {"change": "deletePolicy", "policyId": str(policy["id"])},
+            lambda identifier, version: ask(policy_calls.delete(tenant_id, identifier, version)),
+        )
 
 
-def _person(record: Record) -> str:
+def _author_name(record: Record) -> str:
     author = record.get("author") or {}
     return str(author.get("name") or author.get("email") or record.get("authoredBy", ""))
 
 
-def _author(record: Record) -> str:
+def _author_text(record: Record) -> str:
     """Return the author. `orphaned` comes first, so that a truncated column shows it."""
-    return f"orphaned: {_person(record)}" if record.get("orphaned") else _person(record)
+    return f"orphaned: {_author_name(record)}" if record.get("orphaned") else _author_name(record)
 
 
 class Attachments(ChildListScreen):
@@ -234,11 +211,11 @@ class Attachments(ChildListScreen):
             self.post_message(Navigate("access", Subject(self.tenant_id, str(record["key"]), name)))
 
     async def do_attach(self) -> None:
-        chosen = await pick_attachees(self, self.policy)
-        if chosen:
-            await changes.attach(self, self.policy, chosen)
+        attachees = await pick_attachees(self, self.policy)
+        if attachees:
+            await changes.attach(self, self.policy, attachees)
 
     async def do_detach(self) -> None:
-        chosen = self.table.selected_records
-        if chosen:
-            await changes.detach(self, self.policy, chosen)
+        attachees = self.table.selected_records
+        if attachees:
+            await changes.detach(self, self.policy, attachees)

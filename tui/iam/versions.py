@@ -32,23 +32,23 @@ class Versions(ChildListScreen):
     def columns(self) -> Sequence[Column]:
         by_key = {column.key: column for column in VERSION.columns}
         version = by_key["version"]._replace(title="  Version", cell=_numbered, align="left")
-        wanted = [by_key[key] for key in ("changedAt", "changedByName", "change")]
-        return (version, *wanted, *(by_key[key]._replace(wide=True) for key in ("changed", "rules")))
+        columns = [by_key[key] for key in ("changedAt", "changedByName", "change")]
+        return (version, *columns, *(by_key[key]._replace(wide=True) for key in ("changed", "rules")))
 
     def tones(self) -> Tones:
         return {"changedAt": lambda record: "dim", "version": lambda record: "mark" if record.get("newest") else None}
 
     def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
-        words = " · in force" if record.get("newest") else ""
+        suffix = " · in force" if record.get("newest") else ""
         facts = [
             ("Changed", time_text(record.get("changedAt"))),
             ("By", str(record.get("changedByName") or record.get("changedBy") or "—")),
-            ("What", _what(record)),
+            ("What", _change_text(record)),
         ]
         if record.get("rolledBackTo") is not None:
             facts.append(("Rolled back to", str(record["rolledBackTo"])))
         texts = [("Name", str(record.get("name", ""))), ("Description", str(record.get("description") or "—"))]
-        return f"Version {record['version']}{words}", [("", facts), ("", texts), *rules(record.get("document"))]
+        return f"Version {record['version']}{suffix}", [("", facts), ("", texts), *rules(record.get("document"))]
 
     # Actions
 
@@ -60,22 +60,21 @@ class Versions(ChildListScreen):
     async def do_difference(self, argument: str = "") -> None:
         from tui.iam.difference import Difference
 
-        old, new = self._numbered(argument), self.newest
-        if old is not None and old is new:
-            old = next((row for row in self.records() if int(row["version"]) == int(old["version"]) - 1), None)
-            if old is None:
-                self.frame.toast("There is only this version", "information")
+        selected = self._version(argument)
+        old, new = compared_versions(self.records(), selected)
+        if selected is not None and old is None:
+            self.frame.toast("There is only this version", "information")
         if old is None or new is None:
             return
         policy, number, text = str(old["policyId"]), int(old["version"]), document_text(new["document"])
         compare = {"policyId": policy, "version": number}
         tenant_id = self.tenant_id
         # Without a current time, constraints on the time make an operation conditional, as others do.
-        found = await self.workspace.ask(
+        coverage = await self.workspace.ask(
             analysis.coverage(tenant_id, text, facts={"currentTime": None}, compare=compare)
         )
         title = f"Version {number} to {new['version']}"
-        self.app.push_screen(Difference(title, document_text(old["document"]), text, found["targets"][0]))
+        self.app.push_screen(Difference(title, document_text(old["document"]), text, coverage["targets"][0]))
 
     async def do_roll_back(self) -> None:
         old, new, tenant_id = self.record, self.newest, self.tenant_id
@@ -90,20 +89,28 @@ class Versions(ChildListScreen):
                 f"the document of version {number}, as version {int(new['version']) + 1}; name and description stay",
             ),
         ]
-        if not await changes.agreed(self, f"Roll back to version {number}?", facts, [change], yes="Roll back"):
+        if not await changes.confirm_effect(self, f"Roll back to version {number}?", facts, [change], yes="Roll back"):
             return
         version = int(new["version"])
         try:
             await self.workspace.ask(policies.roll_back(tenant_id, policy, number, version))
         except FrostError as error:
-            self.show_error(error, f"{changes.stale_words(error)} " if error.code == "STALE_VERSION" else "")
+            self.show_error(error, f"{changes.stale_text(error)} " if error.code == "STALE_VERSION" else "")
         else:
             self.post_message(UndoCleared("rolling back a version"))
             self.app.notify(f"Rolled back to version {number}", markup=False)
         self.workspace.refresh()
 
-    def _numbered(self, argument: str) -> Record | None:
+    def _version(self, argument: str) -> Record | None:
         return next((row for row in self.records() if str(row["version"]) == argument), self.record)
+
+
+def compared_versions(versions: Sequence[Record], selected: Record | None) -> tuple[Record | None, Record | None]:
+    """Return the selected version and the newest or, if the newest is selected, the one before it and the newest."""
+    newest = next((row for row in versions if row.get("newest")), None)
+    if selected is None or newest is None or selected["version"] != newest["version"]:
+        return selected, newest
+    return next((row for row in versions if int(row["version"]) == int(newest["version"]) - 1), None), newest
 
 
 def _numbered(record: Record) -> str:
@@ -111,6 +118,6 @@ def _numbered(record: Record) -> str:
     return f"{'►' if record.get('newest') else ' '} {record['version']}"
 
 
-def _what(record: Record) -> str:
+def _change_text(record: Record) -> str:
     changed = ", ".join(map(str, record.get("changed") or ()))
     return "made" if record.get("change") == "create" else changed or str(record.get("change", ""))

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from client.tables.columns import Record
+from client.tables.quotas import quota_tone
 
 PAST = 3
 """Cells after the limit. Each is worth as much as the limit."""
@@ -17,8 +18,6 @@ REST = "+"
 """Sign of tenants with small shares or without a letter."""
 PARTS = 12
 """Other tenants with less than one part in `PARTS` are drawn as `REST`."""
-NEARLY = 0.8
-"""Share of a quota from which it is shown as a warning."""
 MOST_PERCENT = 999
 
 
@@ -43,11 +42,9 @@ def over(quota: Record) -> bool:
 
 
 def tone(quota: Record) -> str | None:
-    """Return the tone of the use: a warning from `NEARLY` on, bad from the limit on."""
+    """Return the tone of the use."""
     part = share(quota)
-    if part is None:
-        return None
-    return "bad" if part >= 1 else "warning" if part >= NEARLY else None
+    return None if part is None else quota_tone(part)
 
 
 def share_text(quota: Record) -> str:

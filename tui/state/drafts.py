@@ -4,13 +4,17 @@ One file for each person, endpoint, tenant and policy, and one for a new policy.
 or discarded.
 """
 
+import asyncio
 import contextlib
 import hashlib
 import json
 import os
 import tempfile
+import threading
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 
 from client import times
@@ -95,6 +99,55 @@ def drop(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
+class DraftFiles:
+    """Writes and deletes drafts outside the event loop, for each file in the order of the calls.
+
+    A call that a later one for the same file supersedes does nothing: a late write does not restore a deleted draft.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._calls: Counter[Path] = Counter()
+        self._threads: list[threading.Thread] = []
+
+    async def keep(self, path: Path, draft: Kept) -> None:
+        """Write a draft. If the caller is cancelled, the write goes on."""
+        await asyncio.to_thread(self._run, path, self._next(path), partial(keep, path, draft))
+
+    async def drop(self, path: Path) -> None:
+        """Delete a draft."""
+        await asyncio.to_thread(self._run, path, self._next(path), partial(drop, path))
+
+    def begin_keep(self, path: Path, draft: Kept) -> None:
+        """Write a draft in a thread, which the end of the program awaits."""
+        self._begin(path, partial(keep, path, draft))
+
+    def begin_drop(self, path: Path) -> None:
+        """Delete a draft in a thread, which the end of the program awaits."""
+        self._begin(path, partial(drop, path))
+
+    def wait(self) -> None:
+        """Wait until no thread writes any more."""
+        for thread in self._threads:
+            thread.join()
+        self._threads.clear()
+
+    def _begin(self, path: Path, work: Callable[[], object]) -> None:
+        self._threads = [thread for thread in self._threads if thread.is_alive()]
+        thread = threading.Thread(target=self._run, args=(path, self._next(path), work), name="draft")
+        self._threads.append(thread)
+        thread.start()
+
+    def _next(self, path: Path) -> int:
+        self._calls[path] += 1
+        return self._calls[path]
+
+    def _run(self, path: Path, call: int, work: Callable[[], object]) -> None:
+        with self._lock:
+            if call == self._calls[path]:
+                work()
+
+
 ABOUT = "default tags"
 """Replaces the id of a policy in the file name."""
 
@@ -106,6 +159,7 @@ class TagDrafts:
         """`where` returns the endpoint and the e-mail of the user."""
         self._environ, self._where = environ, where
         self._drafts: dict[str, TagDraft] = {}
+        self._files = DraftFiles()
 
     def of(self, tenant_id: str) -> TagDraft | None:
         """Return the draft of a tenant; None until its stored set is loaded."""
@@ -120,7 +174,12 @@ class TagDrafts:
         draft = self._drafts[tenant_id] = TagDraft(tags, version)
         return self._taken(tenant_id, draft)
 
+    def wait(self) -> None:
+        """Wait until the drafts are on disk."""
+        self._files.wait()
+
     def _taken(self, tenant_id: str, draft: TagDraft) -> str:
+        self.wait()
         kept = load(self._path(tenant_id))
         if kept is None:
             return ""
@@ -138,14 +197,14 @@ class TagDrafts:
         return kept.at
 
     def keep(self, tenant_id: str) -> None:
-        """Save unsaved changes to disk, or delete the file if there are none."""
+        """Begin to save unsaved changes to disk, or to delete the file if there are none."""
         draft, path = self._drafts.get(tenant_id), self._path(tenant_id)
         if draft is None or not draft.dirty:
-            drop(path)
+            self._files.begin_drop(path)
             return
         text = json.dumps({"base": draft.base, "tags": draft.tags})
         at, who = times.now().isoformat(), self._where()[1]
-        keep(path, Kept(text, base_version=draft.version or 0, at=at, who=who))
+        self._files.begin_keep(path, Kept(text, base_version=draft.version or 0, at=at, who=who))
 
     def leave(self) -> None:
         """Forget all drafts after a change of user or context. Their files remain."""

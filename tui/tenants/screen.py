@@ -10,6 +10,7 @@ from textual.widgets import Static
 from client.errors import FrostError
 from client.operations import FINAL
 from client.tables.columns import TENANT, Column, Record, time_text
+from client.tables.quotas import quota_tone
 from client.text import cut, safe
 from tui.shell import keymap
 from tui.shell.header import STATUS_SIGNS
@@ -58,10 +59,6 @@ def _line(step: Mapping[str, Any], name: str) -> Content:
     return Content.assemble(*parts)
 
 
-NEARLY = 0.8
-"""Share of a quota from which it is shown as a warning."""
-
-
 def status_text(record: Record) -> str:
     """Return the status with its sign."""
     status = str(record.get("status", ""))
@@ -104,7 +101,7 @@ def tones(workspace: Workspace) -> Tones:
     return {
         "displayName": lambda record: "mark" if record["id"] == workspace.tenant_id else None,
         "status": lambda record: {"active": "good", "provisioning": "warning"}.get(str(record.get("status"))),
-        "tightestQuota": lambda record: "bad" if share(record) >= 1 else "warning" if share(record) >= NEARLY else None,
+        "tightestQuota": lambda record: quota_tone(share(record)),
         "slug": lambda record: "dim",
     }
 

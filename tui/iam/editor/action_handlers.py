@@ -1,23 +1,78 @@
 """Handlers of the editor's actions. See tui/iam/editor/actions.py."""
 
-import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
-from client.api import analysis
-from client.errors import FrostError
+from textual.app import App
+from textual.widget import Widget
+
 from client.models import strict_json
-from tui.iam.editor import actions, counterexample_fixes, document, external, panel, request, save
-from tui.iam.editor.request_form import FieldInput
-from tui.iam.editor.review import Review
-from tui.iam.editor.save import Editor
+from client.tables.columns import Record
+from tui.iam.editor import actions, counterexample_fixes, panel, request
+from tui.iam.editor import document as formatter
+from tui.iam.editor.autosave import DraftAutosave
+from tui.iam.editor.completion_popup import CompletionController
+from tui.iam.editor.document import TEMPLATES, Document
+from tui.iam.editor.evaluation import Evaluation
+from tui.iam.editor.panel import Panel
+from tui.iam.editor.request_form import FieldInput, RequestForm
+from tui.iam.editor.review import Review, compared_texts
+from tui.iam.editor.save import SaveFlow
+from tui.iam.editor.text_pane import PolicyText
 from tui.shell import keymap
+from tui.shell.action import ActionContext
+from tui.state.notices import Severity
+from tui.state.workspace import Workspace
+from tui.terminal import external_editor
 from tui.widgets.menu import Entry, Menu
 
 
+class Editor(Protocol):
+    """The editor as the handlers use it. Implemented by `PolicyEditor` (tui/iam/editor/screen.py)."""
+
+    workspace: Workspace
+    keys: keymap.Keys
+    tenant_id: str
+    document: Document
+    catalogue: list[Record]
+    evaluation: Evaluation
+    pane: PolicyText
+    form: RequestForm
+    panel: Panel
+    panel_view: str
+    completion: CompletionController
+    autosave: DraftAutosave
+    save_flow: SaveFlow
+    user_values: Mapping[str, str]
+    example_values: Mapping[str, str]
+
+    @property
+    def app(self) -> App[Any]: ...
+
+    @property
+    def focused(self) -> Widget | None: ...
+
+    @property
+    def narrow(self) -> bool: ...
+
+    def action_look(self, by: int) -> None: ...
+
+    def go(self, view: str) -> None: ...
+
+    def show_view(self, view: str) -> None: ...
+
+    def action_context(self) -> ActionContext: ...
+
+    def toast(self, message: str, severity: Severity = "information") -> None: ...
+
+    def perform(self, action_id: str) -> None: ...
+
+    async def leave(self, *, keep: bool) -> None: ...
+
+
 async def do_save(editor: Editor) -> None:
-    await save.save(editor)
+    await editor.save_flow.save()
 
 
 def do_view(editor: Editor) -> None:
@@ -28,7 +83,7 @@ def do_view(editor: Editor) -> None:
     if editor.narrow:
         editor.action_look(1)
     else:
-        at = panel.VIEWS.index(editor.panel_name)
+        at = panel.VIEWS.index(editor.panel_view)
         editor.show_view(panel.VIEWS[(at + 1) % len(panel.VIEWS)])
 
 
@@ -38,157 +93,113 @@ def do_request(editor: Editor) -> None:
 
 def do_complete(editor: Editor) -> None:
     if isinstance(editor.focused, FieldInput):
-        editor.offering.in_field((editor.focused.id or "").removeprefix("field-"), editor.focused)
+        editor.completion.complete_field((editor.focused.id or "").removeprefix("field-"), editor.focused)
     else:
         editor.go("text")
-        editor.offering.in_text()
+        editor.completion.complete_text(editor.document.text)
 
 
 def do_problem(editor: Editor) -> None:
     """Go to the next problem after the cursor, or the first. Without problems, go through warnings."""
-    problems = editor.found.problems or editor.found.warnings
+    problems = editor.evaluation.problems or editor.evaluation.warnings
     places = sorted((int(one["line"]) - 1, int(one["column"]) - 1) for one in problems)
     here = editor.pane.cursor_location
     editor.go("text")
-    editor.pane.show_line(*next((place for place in places if place > here), places[0]))
+    editor.pane.show_line(*next((screen for screen in places if screen > here), places[0]))
 
 
 def do_example(editor: Editor) -> None:
     """Put the counterexample into the request or, if already done, restore the former request."""
-    example = editor.example
+    example = editor.panel.counterexample
     if example is None:
         return
-    tried = request.write(example["operation"], example["target"], example.get("facts") or {})
+    example_values = request.field_values(example["operation"], example["target"], example.get("facts") or {})
     values = {field.name: editor.form.values.get(field.name, "") for field in request.FIELDS}
-    if values == tried and editor.former:
-        editor.form.put(editor.former)
-        editor.former = {}
-        editor.toast("The former request is back")
+    if values == example_values and editor.user_values:
+        editor.form.set_values(editor.user_values)
+        editor.user_values = {}
+        editor.toast("Request restored")
         return
     # Do not replace the user's own request with an earlier counterexample.
-    if values != editor.shown:
-        editor.former = values
-    editor.shown = tried
-    editor.form.put(tried)
+    if values != editor.example_values:
+        editor.user_values = values
+    editor.example_values = example_values
+    editor.form.set_values(example_values)
     key = editor.keys.label("editor.example")
-    editor.toast("The request is the counterexample's now" + (f": {key} again brings yours back" if key else ""))
+    editor.toast("Request set to the counterexample" + (f": {key} restores yours" if key else ""))
 
 
 async def do_narrow(editor: Editor) -> None:
     """Offer changes that remove the chosen counterexample, each verified by the platform."""
-    example, text = editor.example, editor.pane.text
+    example, text = editor.panel.counterexample, editor.document.text
     if example is None:
         return
-    held: counterexample_fixes.Held = {}
     person = str((editor.workspace.me or {}).get("id", ""))
-    if person:
-        answer = await editor.workspace.ask(analysis.access(editor.tenant_id, "user", person))
-        held = counterexample_fixes.held_of(answer)
-    names = editor.offering.catalogue.names
-    found = await asyncio.to_thread(lambda: list(counterexample_fixes.ways(text, example, names, held)))
-    proved: list[tuple[counterexample_fixes.Narrowing, str]] = []
-    for way in found:
-        try:
-            better = await _proved(editor, way, example, names)
-        except FrostError as error:
-            if not error.status:
-                raise
-            continue
-        if better is not None:
-            proved.append(better)
-    if not proved:
-        editor.toast("Nothing would be left of the document: write a rule that you hold first", "warning")
+    names = editor.completion.catalogue.names
+    fixes = await counterexample_fixes.verified_fixes(
+        editor.workspace.ask, editor.tenant_id, text, example, names, person
+    )
+    if not fixes:
+        editor.toast("No rule would remain. Add a rule within your own permissions first", "warning")
         return
-    entries = [Entry(str(at), way.title, str(at + 1), note) for at, (way, note) in enumerate(proved)]
-    chosen = await editor.app.push_screen_wait(Menu(f"Narrow: {example['operation']}", entries))
-    if chosen is None:
+    entries = [Entry(str(at), fix.title, str(at + 1), fix.note) for at, fix in enumerate(fixes)]
+    choice = await editor.app.push_screen_wait(Menu(f"Narrow: {example['operation']}", entries))
+    if choice is None:
         return
     if editor.pane.text != text:
         editor.toast("The text was changed meanwhile; nothing was done", "warning")
         return
-    editor.pane.put(proved[int(chosen)][0].text)
-    undo = "ctrl+z"
-    editor.toast(f"{proved[int(chosen)][0].title}: done; {keymap.key_text(undo)} in the text takes it back")
+    fix = fixes[int(choice)]
+    editor.pane.set_text(fix.text)
+    undo = undo_key(editor.keys)
+    editor.toast(f"{fix.title}: done" + (f"; {undo} in the text takes it back" if undo else ""))
 
 
-MOST_RULES = 20
-"""Maximum simulations per change. Each can remove the operation from one more rule."""
+def undo_key(keys: keymap.Keys) -> str:
+    """Return the key that undoes a change in the text; empty if actions of the editor have taken its keys."""
+    taken = {key for action in actions.ACTIONS for key in keys.of(action.id)}
+    return next((keymap.key_text(key) for key in PolicyText.UNDO_KEYS if key not in taken), "")
 
 
-async def _proved(
-    editor: Editor, way: counterexample_fixes.Narrowing, example: Any, names: Sequence[str]
-) -> tuple[counterexample_fixes.Narrowing, str] | None:
-    """Extend a change until the draft denies the example. Return it with the author check's result.
-
-    Return None if the example is still allowed, or if no rule would remain.
-    """
-    operation, tenant = str(example["operation"]), editor.tenant_id
-    tried = request.read(request.write(operation, str(example["target"]), example.get("facts") or {}))
-    if not example.get("future"):
-        for _ in range(MOST_RULES):
-            text = way.text
-            verdict = await editor.workspace.ask(analysis.simulate(tenant, text, operation, tried.target, tried.facts))
-            if verdict["decision"] == "denied":
-                break
-            # Another rule allows the operation too.
-            rule = verdict["decidingRule"]
-            if rule is None:
-                return None
-            index = int(rule["index"])
-            less = await asyncio.to_thread(counterexample_fixes.taken_out, text, index, operation, names)
-            if less is None:
-                return None
-            way = counterexample_fixes.Narrowing(way.title, less)
-        else:
-            return None
-    text = way.text
-    check = await editor.workspace.ask(analysis.check(tenant, text))
-    count = len(check.get("counterexamples") or ())
-    if check["answer"] == "within":
-        return way, "Then the draft is within what you hold"
-    more = f"{count} counterexample{'s' if count != 1 else ''} more" if count else "still undecided"
-    return way, f"Then there {'is' if count == 1 else 'are'} {more}" if count else f"Then it is {more}"
-
-
-def do_external(editor: Editor) -> None:
+async def do_external(editor: Editor) -> None:
     row = editor.pane.cursor_location[0]
-    editor.keeping.now()
-    outcome = external.edit(editor.app, editor.workspace.environ, editor.pane.text, row + 1)
+    await editor.autosave.save()
+    outcome = external_editor.edit(editor.app, editor.workspace.environ, editor.document.text, row + 1)
     if outcome.text is not None:
-        editor.pane.put(outcome.text)
-    if outcome.words:
-        editor.toast(outcome.words, "warning")
+        editor.pane.set_text(outcome.text)
+    if outcome.message:
+        editor.toast(outcome.message, "warning")
     editor.go("text")
 
 
 def do_format(editor: Editor) -> None:
     """Format the text, unless it is not strict JSON."""
     try:
-        text = document.text_of(strict_json.loads(editor.pane.text))
+        text = formatter.text_of(strict_json.loads(editor.document.text))
     except strict_json.StrictJsonError as error:
         editor.toast(f"Format: line {error.line}, column {error.column}: {error.reason}", "warning")
         return
-    if text == editor.pane.text:
-        editor.toast("It is laid out so already")
-    editor.pane.put(text)
+    if text == editor.document.text:
+        editor.toast("Already formatted")
+    editor.pane.set_text(text)
 
 
 async def do_template(editor: Editor) -> None:
     """Replace the text and the request with a template."""
-    entries = [Entry(one.name, one.title, one.name[0], one.note) for one in document.TEMPLATES]
-    chosen = await editor.app.push_screen_wait(Menu("Begin with", entries))
-    template = next((one for one in document.TEMPLATES if one.name == chosen), None)
+    entries = [Entry(one.name, one.title, one.name[0], one.note) for one in TEMPLATES]
+    choice = await editor.app.push_screen_wait(Menu("Begin with", entries))
+    template = next((one for one in TEMPLATES if one.name == choice), None)
     if template is not None:
-        editor.pane.put(template.text)
-        editor.form.put(request.beginning(template.text, editor.catalogue))
+        editor.pane.set_text(template.text)
+        editor.form.set_values(request.initial_values(template.text, editor.catalogue))
 
 
 async def do_changes(editor: Editor) -> None:
     """Show the operations gained and lost, and the difference in text."""
-    text, policy = editor.pane.text, editor.draft.policy
-    effect = await save.effect_of(editor, text, policy)
-    title = f"Against version {editor.draft.version}" if policy is not None else "What the draft gives"
-    editor.app.push_screen(Review(title, *save.texts(policy, text), effect, None, most=len(editor.catalogue)))
+    text, policy = editor.document.text, editor.document.policy
+    effect = await editor.save_flow.effect(text, policy)
+    title = f"Against version {editor.document.version}" if policy is not None else "What the draft grants"
+    editor.app.push_screen(Review(title, *compared_texts(policy, text), effect, None, most=len(editor.catalogue)))
 
 
 async def do_menu(editor: Editor) -> None:
@@ -205,9 +216,9 @@ async def do_menu(editor: Editor) -> None:
         for action in actions.ACTIONS
         if action.id != "editor.menu"
     ]
-    chosen = await editor.app.push_screen_wait(Menu("Actions", entries, foot="Enter or its key runs it · Esc leaves"))
-    if chosen is not None:
-        editor.perform(chosen)
+    choice = await editor.app.push_screen_wait(Menu("Actions", entries, foot="Enter or its key runs it · Esc leaves"))
+    if choice is not None:
+        editor.perform(choice)
 
 
 def _letter(keys: keymap.Keys, action_id: str) -> str:
@@ -228,9 +239,9 @@ def do_help(editor: Editor) -> None:
         for action in actions.ACTIONS
     ]
     sheet += [
-        Line("In the text", keys, title, words)
-        for keys, title, words in (
-            ("^z ^y", "Undo, redo", ""),
+        Line("In the text", keys, title, note)
+        for keys, title, note in (
+            (" ".join(filter(None, (undo_key(editor.keys), "^y"))), "Undo, redo", ""),
             ("Tab", "Indent", "Takes the first choice where choices are shown"),
             ("Esc", "To the panel", "There letters are keys, and q closes the editor; Tab goes round"),
             ("^c ^x ^v", "Copy, cut, paste", ""),
@@ -240,8 +251,8 @@ def do_help(editor: Editor) -> None:
         )
     ]
     sheet += [
-        Line("In the panel", keys, title, words)
-        for keys, title, words in (
+        Line("In the panel", keys, title, note)
+        for keys, title, note in (
             ("↑ ↓ j k", "Move", ""),
             (
                 "← → h l",
@@ -266,32 +277,30 @@ async def do_palette(editor: Editor) -> None:
                 run = partial(editor.perform, action.id)
                 yield Line(action.title, editor.keys.label(action.id), reason or action.help, run, not reason)
 
-    chosen = await editor.app.push_screen_wait(Palette(entries))
-    if chosen is not None:
-        chosen.run()
+    choice = await editor.app.push_screen_wait(Palette(entries))
+    if choice is not None:
+        choice.run()
 
 
 async def do_close(editor: Editor) -> None:
     """Close the editor. If there are unsaved changes, ask the user first."""
-    if not editor.draft.changed(editor.pane.text):
-        editor.leave(keep=False)
+    document = editor.document
+    if not document.is_changed:
+        await editor.leave(keep=False)
         return
-    can = next(action for action in actions.ACTIONS if action.id == "editor.save").disabled_reason(
-        editor.action_context()
-    )
+    save_reason = actions.BY_ID["editor.save"].disabled_reason(editor.action_context())
     keep = Entry("keep", "Leave and keep the draft", "k", "It is offered when this policy is opened again")
     entries = [
-        Entry("save", "Save …", "s", "Shows what changes first", can),
-        *([keep] if editor.keeping.keeps else ()),
+        Entry("save", "Save …", "s", "Shows what changes first", save_reason),
+        *([keep] if editor.autosave.is_enabled else ()),
         Entry("drop", "Discard changes", "", "Deletes what you typed since"),
     ]
-    chosen = await editor.app.push_screen_wait(Menu("Not saved", entries, foot="Esc goes on editing"))
-    if chosen == "save":
-        if await save.save(editor):
-            editor.leave(keep=False)
-    elif chosen is not None:
-        editor.leave(keep=chosen == "keep")
-        if chosen == "keep":
-            route = "policies.edit" if editor.draft.id else "policies.create"
-            key = editor.keys.label(route)
+    choice = await editor.app.push_screen_wait(Menu("Not saved", entries, foot="Esc goes on editing"))
+    if choice == "save":
+        if await editor.save_flow.save():
+            await editor.leave(keep=False)
+    elif choice is not None:
+        await editor.leave(keep=choice == "keep")
+        if choice == "keep":
+            key = editor.keys.label("policies.edit" if document.id else "policies.create")
             editor.toast("The draft is kept" + (f": {key} offers it again" if key else ""))

@@ -1,132 +1,155 @@
 """The draft on disk: written after a pause in typing, offered on the next opening, deleted after a save."""
 
 import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from client import times
 from client.api import policies
 from client.errors import FrostError
-from client.tables.columns import Record, time_text
-from tui.iam.editor import request
-from tui.iam.editor.base import EditorBase
+from client.tables.columns import time_text
+from client.transport.call import Ask
+from tui.iam.editor.document import Document
 from tui.state import drafts
+from tui.state.drafts import DraftFiles, Kept
+from tui.state.workspace import Workspace
 from tui.widgets.menu import Entry, Menu
 
-REST_SECONDS = 1.0
+AUTOSAVE_SECONDS = 1.0
 """Delay from the last key to the write of the draft."""
 
 
-class Keeping:
-    """Stores the draft of one editor for its user. A read-only session neither reads nor writes drafts."""
+class View(NamedTuple):
+    """What a draft stores besides the document."""
 
-    def __init__(self, editor: EditorBase) -> None:
-        self.editor = editor
-        self._who = editor.workspace.who
-        self.over = False
-        """Whether the editor is closing; `now` then does not write."""
+    row: int
+    column: int
+    request: Mapping[str, str]
+    """Field values of the trial request."""
+
+
+@dataclass(frozen=True)
+class Store:
+    """Where drafts are stored. A read-only session neither reads nor writes drafts."""
+
+    path_of: Callable[[str, str], Path]
+    """Returns the file for the id of a policy and the name of a user, which is "" for an earlier release."""
+    user: str
+    is_enabled: Callable[[], bool]
+
+    @classmethod
+    def of(cls, workspace: Workspace, tenant_id: str) -> "Store":
+        """Return the store of the user in use."""
+        environ, endpoint = workspace.environ, workspace.endpoint
+        return cls(
+            lambda policy_id, user: drafts.path_of(environ, endpoint, tenant_id, policy_id, user),
+            workspace.who,
+            lambda: not workspace.read_only,
+        )
+
+
+class DraftAutosave:
+    """Stores the draft of a document for its user.
+
+    Args:
+        view: Returns the cursor and the trial request.
+    """
+
+    def __init__(self, document: Document, store: Store, view: Callable[[], View]) -> None:
+        self._document, self._store, self._view = document, store, view
+        self._files = DraftFiles()
+        self.is_closed = False
+        """Whether the editor is closing; drafts are then no longer written."""
 
     @property
-    def keeps(self) -> bool:
+    def is_enabled(self) -> bool:
         """Whether drafts are stored and offered."""
-        return not self.editor.workspace.read_only
+        return self._store.is_enabled()
 
     @property
     def path(self) -> Path:
-        return self._path(self._who)
+        return self._store.path_of(self._document.id, self._store.user)
 
-    def _path(self, who: str) -> Path:
-        editor = self.editor
-        workspace = editor.workspace
-        return drafts.path_of(workspace.environ, workspace.endpoint, editor.tenant_id, editor.draft.id, who)
+    async def save(self) -> None:
+        """Write the draft if the document has unsaved changes."""
+        if self.is_enabled and not self.is_closed and self._document.is_changed:
+            await self._files.keep(self.path, self._draft())
 
-    def now(self) -> None:
-        """Write the draft if it has unsaved changes."""
-        if self.keeps and not self.over and self.editor.draft.changed(self.editor.pane.text):
-            drafts.keep(self.path, self._kept())
+    async def update(self) -> None:
+        """Write the draft, or delete it if the document has no unsaved changes."""
+        if self._document.is_changed:
+            await self.save()
+        else:
+            await self.drop()
 
-    async def soon(self) -> None:
-        """Write the draft after a pause, or delete it if unchanged. Each key restarts this worker."""
-        await asyncio.sleep(REST_SECONDS)
-        if not self.editor.draft.changed(self.editor.pane.text):
-            self.drop()
-        elif self.keeps:
-            await asyncio.to_thread(drafts.keep, self.path, self._kept())
+    async def drop(self) -> None:
+        if self.is_enabled:
+            await self._files.drop(self.path)
 
-    def drop(self) -> None:
-        if self.keeps:
-            drafts.drop(self.path)
-
-    def _load(self) -> drafts.Kept | None:
-        """Load the draft. A draft of an earlier release, which all users shared, is loaded for its author only."""
-        kept, earlier = drafts.load(self.path), self._path("")
-        if kept is None and (kept := drafts.load(earlier)) is not None:
-            if kept.who != self._who:
-                return None
-            drafts.keep(self.path, kept)
-            drafts.drop(earlier)
-        return kept
-
-    def _kept(self) -> drafts.Kept:
-        editor = self.editor
-        draft, (row, column) = editor.draft, editor.pane.cursor_location
-        return drafts.Kept(
-            editor.pane.text,
-            draft.name,
-            draft.description,
-            draft.version,
+    def _draft(self) -> Kept:
+        document, view = self._document, self._view()
+        return Kept(
+            document.text,
+            document.name,
+            document.description,
+            document.version,
             times.now().isoformat(),
-            row,
-            column,
-            dict(editor.form.values),
-            draft.creation,
-            self._who,
+            view.row,
+            view.column,
+            dict(view.request),
+            document.idempotency_key,
+            self._store.user,
         )
 
-    async def offer(self) -> None:
-        """Offer the draft on disk. Esc closes the editor and does not delete the draft."""
-        editor = self.editor
-        kept = await asyncio.to_thread(self._load) if self.keeps else None
-        if kept is None or kept.text == editor.pane.text:
-            return
-        began = f"It began with {f'version {kept.base_version}' if kept.base_version else 'a new policy'}"
-        other = "Begin with what is stored" if editor.draft.id else "Start over"
-        entries = [
-            Entry("take", "Resume the draft", "g", began),
-            Entry("drop", other, "", "Deletes the draft"),
-        ]
-        title, foot = f"An unsaved draft of {time_text(kept.at)}", "Enter or its key chooses · Esc closes the editor"
-        chosen = await editor.app.push_screen_wait(Menu(title, entries, foot=foot))
-        if chosen == "take":
-            await self._take(kept)
-        elif chosen == "drop":
-            self.drop()
-        else:
-            editor.close()
+    async def load(self) -> Kept | None:
+        """Load the draft of the document; None without one, and if it equals the text."""
+        draft = await asyncio.to_thread(self._load) if self.is_enabled else None
+        return None if draft is None or draft.text == self._document.text else draft
 
-    async def _take(self, kept: drafts.Kept) -> None:
-        editor = self.editor
-        draft = editor.draft
-        if kept.base_version not in (0, draft.version):
-            await self._stand_on(kept.base_version)
-        draft.name, draft.description = kept.name or draft.name, kept.description or draft.description
-        draft.creation = kept.creation or draft.creation
-        editor.pane.put(kept.text)
-        editor.pane.show_line(kept.row, kept.column)
-        values = {name: kept.request[name] for name in request.BY_NAME if name in kept.request}
-        editor.form.put(values)
-        editor.show_facts()
+    def _load(self) -> Kept | None:
+        """Load the draft. A draft of an earlier release, which all users shared, is loaded for its author only."""
+        earlier = self._store.path_of(self._document.id, "")
+        draft = drafts.load(self.path)
+        if draft is None and (draft := drafts.load(earlier)) is not None:
+            if draft.who != self._store.user:
+                return None
+            drafts.keep(self.path, draft)
+            drafts.drop(earlier)
+        return draft
 
-    async def _stand_on(self, number: int) -> None:
-        """Base the draft on the version it began with, so that a save reports the newer version and its changes."""
-        editor, draft = self.editor, self.editor.draft
-        newest = draft.version
-        try:
-            found = await editor.workspace.ask(policies.version(editor.tenant_id, draft.id, number))
-        except FrostError as error:
-            editor.toast(f"Version {number}, which the draft began with, cannot be read: {error.message}", "warning")
-            return
-        began = found.wire()
-        members: Record = {name: began[name] for name in ("name", "description", "document", "version")}
-        draft.stand_on({**(draft.policy or {}), **members})
-        editor.live.version = draft.version
-        editor.toast(f"The draft began with version {number}; the newest is {newest}", "warning")
+
+async def ask_to_resume(
+    draft: Kept, document: Document, show_dialog: Callable[[Menu], Awaitable[str | None]]
+) -> str | None:
+    """Ask what to do with a draft. Return `resume`, `drop`, or None to close the editor."""
+    base = f"It began with {f'version {draft.base_version}' if draft.base_version else 'a new policy'}"
+    other = "Begin with what is stored" if document.id else "Start over"
+    entries = [Entry("resume", "Resume the draft", "g", base), Entry("drop", other, "", "Deletes the draft")]
+    foot = "Enter or its key chooses · Esc closes the editor"
+    return await show_dialog(Menu(f"An unsaved draft of {time_text(draft.at)}", entries, foot=foot))
+
+
+async def resume(draft: Kept, document: Document, ask: Ask, tenant_id: str) -> str:
+    """Restore a draft in the document. Return a warning if the stored policy has changed since, else ""."""
+    warning = ""
+    if draft.base_version not in (0, document.version):
+        warning = await _rebase(document, ask, tenant_id, draft.base_version)
+    document.name, document.description = draft.name or document.name, draft.description or document.description
+    document.idempotency_key = draft.creation or document.idempotency_key
+    document.text = draft.text
+    return warning
+
+
+async def _rebase(document: Document, ask: Ask, tenant_id: str, number: int) -> str:
+    """Base the document on the version the draft began with, so that a save reports the newer versions."""
+    newest = document.version
+    try:
+        stored = await ask(policies.version(tenant_id, document.id, number))
+    except FrostError as error:
+        return f"Version {number}, which the draft began with, cannot be read: {error.message}"
+    version = stored.wire()
+    members = {name: version[name] for name in ("name", "description", "document", "version")}
+    document.rebase({**(document.policy or {}), **members})
+    return f"The draft began with version {number}; the newest is {newest}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from tui.iam.editor import request
-from tui.iam.editor.json_scanner import Span, Spot, spot
+from tui.iam.editor.json_scanner import CursorContext, Span, cursor_context
 
 MOST = 60
 OPERATORS = {
@@ -54,7 +54,7 @@ class Offer:
     span: Span
     choices: Sequence[Choice]
     typed: str
-    spot: Spot | None = None
+    context: CursorContext | None = None
 
 
 class Catalogue:
@@ -74,10 +74,10 @@ class Catalogue:
         """Return completions for the next part of an operation; with `patterns` also `*`."""
         parts = typed.split(":")
         done, last = parts[:-1], parts[-1]
-        found: list[Choice] = []
+        candidates: list[Choice] = []
         if not done:
             stars = [Choice("*", "everything"), Choice("*:", "in every service", more=True)] if patterns else []
-            found = [
+            candidates = [
                 *(
                     Choice(f"{service}:", _count(sum(map(len, kinds.values()))), more=True)
                     for service, kinds in self.tree.items()
@@ -87,17 +87,17 @@ class Catalogue:
         elif len(done) == 1:
             service = done[0]
             kinds = self._kinds(service)
-            found = [Choice(f"{service}:{kind}:", _count(len(acts)), more=True) for kind, acts in kinds.items()]
+            candidates = [Choice(f"{service}:{kind}:", _count(len(acts)), more=True) for kind, acts in kinds.items()]
             if patterns:
                 whole = Choice(f"{service}:*", f"all of {service}") if service != "*" else None
-                found += [*([whole] if whole else []), Choice(f"{service}:*:", "every resource", more=True)]
+                candidates += [*([whole] if whole else []), Choice(f"{service}:*:", "every resource", more=True)]
         elif len(done) == 2:
             before = ":".join(done)
             acts = self._actions(*done)
-            found = [Choice(f"{before}:{action}", level) for action, level in acts.items()]
+            candidates = [Choice(f"{before}:{action}", level) for action, level in acts.items()]
             if patterns:
-                found.append(Choice(f"{before}:*", _count(len(acts))))
-        begun = [choice for choice in found if choice.text.startswith(typed)]
+                candidates.append(Choice(f"{before}:*", _count(len(acts))))
+        begun = [choice for choice in candidates if choice.text.startswith(typed)]
         if begun or len(last) < 2:
             return begun
         # Without a match of the prefix, match any part of a name.
@@ -110,12 +110,12 @@ class Catalogue:
 
     def _actions(self, service: str, kind: str) -> dict[str, str]:
         services = self.tree.values() if service == "*" else [self.tree.get(service, {})]
-        found: dict[str, str] = {}
+        candidates: dict[str, str] = {}
         for kinds in services:
             for name, acts in kinds.items():
                 if kind in ("*", name):
-                    found |= acts
-        return dict(sorted(found.items()))
+                    candidates |= acts
+        return dict(sorted(candidates.items()))
 
     def targets(self, typed: str) -> list[Choice]:
         """Return completions for the next part of a target `frn:service:region:tenant:type/id`."""
@@ -123,19 +123,22 @@ class Catalogue:
         before = ":".join(parts[:-1])
         match len(parts):
             case 1:
-                found = [Choice("*", "anything"), Choice("frn:", "service, region, tenant, type and id", more=True)]
+                candidates = [
+                    Choice("*", "anything"),
+                    Choice("frn:", "service, region, tenant, type and id", more=True),
+                ]
             case 2:
-                found = [Choice(f"frn:{service}:", "", more=True) for service in (*self.tree, "*")]
+                candidates = [Choice(f"frn:{service}:", "", more=True) for service in (*self.tree, "*")]
             case 3:
-                found = [Choice(f"{before}:*:", "any region", more=True)]
+                candidates = [Choice(f"{before}:*:", "any region", more=True)]
             case 4:
-                found = [Choice(f"{before}:*:", "this tenant", more=True)]
+                candidates = [Choice(f"{before}:*:", "this tenant", more=True)]
             case _:
                 kinds = self._kinds(parts[1])
-                found = [Choice(f"{before}:{kind}/*", f"all {kind}") for kind in kinds]
-                found += [Choice(f"{before}:{kind}/", "one by its id", more=True) for kind in kinds]
-                found.append(Choice(f"{before}:*", "every type"))
-        return [choice for choice in found if choice.text.startswith(typed)]
+                candidates = [Choice(f"{before}:{kind}/*", f"all {kind}") for kind in kinds]
+                candidates += [Choice(f"{before}:{kind}/", "one by its id", more=True) for kind in kinds]
+                candidates.append(Choice(f"{before}:*", "every type"))
+        return [choice for choice in candidates if choice.text.startswith(typed)]
 
 
 def _count(number: int) -> str:
@@ -144,17 +147,17 @@ def _count(number: int) -> str:
 
 def in_text(text: str, at: int, catalogue: Catalogue) -> Offer | None:
     """Return completions at an offset of a document; None if there are none."""
-    here = spot(text, at)
+    here = cursor_context(text, at)
     if here is None:
         return None
-    found = _members(here) if here.expects == "member" else _values(here, catalogue)
-    choices = [choice for choice in found if choice.text.startswith(here.typed) or here.typed in choice.text]
+    candidates = _members(here) if here.expects == "member" else _values(here, catalogue)
+    choices = [choice for choice in candidates if choice.text.startswith(here.typed) or here.typed in choice.text]
     if [choice.text for choice in choices] == [here.typed]:
         choices = []  # already complete
     return Offer(here.span, choices[:MOST], here.typed, here) if choices else None
 
 
-def _members(here: Spot) -> list[Choice]:
+def _members(here: CursorContext) -> list[Choice]:
     match here.path:
         case ():
             table, kind = DOCUMENT_MEMBERS, ""
@@ -179,7 +182,7 @@ def _members(here: Spot) -> list[Choice]:
     return [Choice(name, kind, snippet=snippet) for name, snippet in table.items() if name not in here.names]
 
 
-def _values(here: Spot, catalogue: Catalogue) -> list[Choice]:
+def _values(here: CursorContext, catalogue: Catalogue) -> list[Choice]:
     match here.path:
         case ("schemaVersion",):
             return [Choice("1")]
@@ -203,26 +206,28 @@ def in_field(name: str, typed: str, catalogue: Catalogue) -> list[Choice]:
     """Return completions for the text `typed` in a field of the request."""
     match name:
         case "operation":
-            found = catalogue.operations(typed, patterns=False)
+            candidates = catalogue.operations(typed, patterns=False)
         case "target":
-            found = catalogue.targets(typed)
+            candidates = catalogue.targets(typed)
         case "principalType":
-            found = [Choice(kind) for kind in request.PRINCIPAL_TYPES]
+            candidates = [Choice(kind) for kind in request.PRINCIPAL_TYPES]
         case "requestTags" | "resourceTags":
-            found = [Choice(request.NONE, "known to have no tags")]
+            candidates = [Choice(request.NONE, "known to have no tags")]
         case "currentTime":
-            found = [Choice(request.UNKNOWN, "the time is not known")]
+            candidates = [Choice(request.UNKNOWN, "the time is not known")]
         case "asAuthor":
-            found = [Choice("yes", "within what you hold yourself"), Choice("no", "the draft alone")]
+            candidates = [Choice("yes", "within your own permissions"), Choice("no", "the draft alone")]
         case _:
-            found = []
-    found = [choice for choice in found if choice.text.startswith(typed) or (len(typed) > 1 and typed in choice.text)]
-    return [] if [choice.text for choice in found] == [typed] else found[:MOST]
+            candidates = []
+    candidates = [
+        choice for choice in candidates if choice.text.startswith(typed) or (len(typed) > 1 and typed in choice.text)
+    ]
+    return [] if [choice.text for choice in candidates] == [typed] else candidates[:MOST]
 
 
-def written(offer: Offer, choice: Choice) -> tuple[Span, str, int]:
+def edit_for(offer: Offer, choice: Choice) -> tuple[Span, str, int]:
     """Return the edit for a choice: the span to replace, its new text, and the cursor's offset in that text."""
-    here = offer.spot
+    here = offer.context
     assert here is not None
     if not choice.snippet or here.followed:
         if here.quoted:

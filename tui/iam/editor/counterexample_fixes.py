@@ -4,58 +4,134 @@ A change removes the operation from the rule that allows it. It does not add a d
 other policies. Only the changed rule is formatted; the rest of the text is not modified.
 """
 
+import asyncio
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from client.api import analysis
+from client.errors import FrostError
+from client.policy.conditions import parse_cidr_block
+from client.texts.effects import counted
+from client.transport.call import Ask
 from tui.iam.editor import document, json_scanner
-from tui.iam.editor.request import matches
+from tui.iam.editor.request import field_values, matches, parse_values
 
 Rule = Mapping[str, Any]
 Example = Mapping[str, Any]
-Held = Mapping[str, Sequence[Mapping[str, Any]]]
+Permissions = Mapping[str, Sequence[Mapping[str, Any]]]
 """The author's permissions: operation -> grants that allow it, each with its `targets` and `constraints`."""
 
 
-class Narrowing(NamedTuple):
-    """A change: its title and the resulting text."""
+MAX_RULES = 20
+"""Maximum simulations per fix. Each can remove the operation from one more rule."""
+
+
+class Fix(NamedTuple):
+    """A change: its title, the resulting text, and the result of the author check."""
 
     title: str
     text: str
+    note: str = ""
 
 
-def ways(text: str, example: Example, names: Sequence[str], held: Held) -> Iterator[Narrowing]:
+async def verified_fixes(
+    ask: Ask, tenant_id: str, text: str, example: Example, names: Sequence[str], person: str
+) -> list[Fix]:
+    """Return the changes that remove a counterexample, each verified by the platform.
+
+    Args:
+        names: The operations of the catalogue.
+        person: Id of the author; "" if it is unknown.
+    """
+    permissions: Permissions = {}
+    if person:
+        permissions = permissions_of(await ask(analysis.access(tenant_id, "user", person)))
+    candidates = await asyncio.to_thread(lambda: list(candidate_fixes(text, example, names, permissions)))
+    fixes = []
+    for candidate in candidates:
+        try:
+            fix = await _verified(ask, tenant_id, candidate, example, names)
+        except FrostError as error:
+            if not error.status:
+                raise
+            continue
+        if fix is not None:
+            fixes.append(fix)
+    return fixes
+
+
+async def _verified(ask: Ask, tenant_id: str, fix: Fix, example: Example, names: Sequence[str]) -> Fix | None:
+    """Extend a fix until the document denies the example, and add the result of the author check.
+
+    Return None if the example is still allowed, or if no rule would remain.
+    """
+    operation, target = str(example["operation"]), str(example["target"])
+    trial = parse_values(field_values(operation, target, example.get("facts") or {}))
+    if not example.get("future"):
+        for _ in range(MAX_RULES):
+            text = fix.text
+            verdict = await ask(analysis.simulate(tenant_id, text, operation, trial.target, trial.facts))
+            if (other_rule := verdict["decidingRule"]) is None or verdict["decision"] == "denied":
+                break
+            # Another rule allows the operation too.
+            index = int(other_rule["index"])
+            shorter = await asyncio.to_thread(exclude_operation, text, index, operation, names)
+            if shorter is None:
+                return None
+            fix = fix._replace(text=shorter)
+        else:
+            return None
+    text = fix.text
+    check = await ask(analysis.check(tenant_id, text))
+    count = len(check.get("counterexamples") or ())
+    if check["answer"] == "within":
+        return fix._replace(note="Then the draft is within your permissions")
+    if not count:
+        return fix._replace(note="Then it is still undecided")
+    return fix._replace(
+        note=f"Then there {'is' if count == 1 else 'are'} {counted(count, 'counterexample', 'counterexamples')} more"
+    )
+
+
+def candidate_fixes(text: str, example: Example, names: Sequence[str], permissions: Permissions) -> Iterator[Fix]:
     """Yield the changes for a counterexample, the smallest first. `text` must be a valid document."""
     index, operation = int(example["ruleIndex"]), str(example["operation"])
     rules = json.loads(text)["rules"]
     rule = rules[index]
-    grants = held.get(operation, ())
+    grants = permissions.get(operation, ())
     if not example.get("future"):
-        for limited in _where_held(rule, operation, grants, names, held):
-            kept = _without(rule, operation, names)
+        for limited in _limited_rules(rule, operation, grants, names, permissions):
+            remaining = _without(rule, operation, names)
             whole = limited["operations"] == rule["operations"]
-            words = f"Allow {'rule ' + str(index + 1) if whole else operation} only where you hold it"
-            yield Narrowing(words, _replaced(text, index, [limited] if whole else [*([kept] if kept else []), limited]))
-    less = _without(rule, operation, names)
-    if less is not None or len(rules) > 1:
-        yield Narrowing(_taking(operation, index, less), _replaced(text, index, [less] if less else []))
-    mine = _only(rule, lambda name: name in held, names)
-    if held and mine != less and mine != rule and (mine is not None or len(rules) > 1):
-        count = sum(map(len, _named(mine, names).values())) if mine is not None else 0
+            title = f"Allow {'rule ' + str(index + 1) if whole else operation} only where you hold it"
+            yield Fix(
+                title,
+                _replaced(text, index, [limited] if whole else [*([remaining] if remaining else []), limited]),
+            )
+    shorter = _without(rule, operation, names)
+    if shorter is not None or len(rules) > 1:
+        yield Fix(_exclusion_title(operation, index, shorter), _replaced(text, index, [shorter] if shorter else []))
+    own_rule = _only(rule, lambda name: name in permissions, names)
+    if permissions and own_rule != shorter and own_rule != rule and (own_rule is not None or len(rules) > 1):
+        count = sum(map(len, _operations_by_pattern(own_rule, names).values())) if own_rule is not None else 0
         if count:
-            yield Narrowing(
-                f"Keep of rule {index + 1} only the {count} operations you hold", _replaced(text, index, [mine or {}])
+            yield Fix(
+                f"Keep of rule {index + 1} only the {count} operations you hold",
+                _replaced(text, index, [own_rule or {}]),
             )
 
 
-def taken_out(text: str, index: int, operation: str, names: Sequence[str]) -> str | None:
+def exclude_operation(text: str, index: int, operation: str, names: Sequence[str]) -> str | None:
     """Return the text without an operation in one rule; None if no rule would remain."""
     rules = json.loads(text)["rules"]
-    less = _without(rules[index], operation, names)
-    return None if less is None and len(rules) == 1 else _replaced(text, index, [less] if less else [])
+    shorter = _without(rules[index], operation, names)
+    if shorter is None and len(rules) == 1:
+        return None
+    return _replaced(text, index, [shorter] if shorter else [])
 
 
-def held_of(access: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]:
+def permissions_of(access: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]:
     """Return a person's permissions from the result of `iam/access`, without denied operations."""
     return {
         str(one["operation"]): list(one.get("by") or ())
@@ -64,8 +140,8 @@ def held_of(access: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]:
     }
 
 
-def _taking(operation: str, index: int, less: Rule | None) -> str:
-    if less is None:
+def _exclusion_title(operation: str, index: int, shorter: Rule | None) -> str:
+    if shorter is None:
         return f"Remove rule {index + 1}: it grants nothing but {operation}"
     return f"Take {operation} out of rule {index + 1}"
 
@@ -75,74 +151,76 @@ def _without(rule: Rule, operation: str, names: Sequence[str]) -> Rule | None:
 
     A pattern that matches the operation is replaced with patterns for its other operations.
     """
-    left: list[str] = []
+    patterns: list[str] = []
     for pattern in rule["operations"]:
-        left += around(pattern, operation, names) if matches(pattern, operation) else [pattern]
-    return {**rule, "operations": list(dict.fromkeys(left))} if left else None
+        patterns += patterns_without(pattern, operation, names) if matches(pattern, operation) else [pattern]
+    return {**rule, "operations": list(dict.fromkeys(patterns))} if patterns else None
 
 
-def around(pattern: str, operation: str, names: Sequence[str]) -> list[str]:
+def patterns_without(pattern: str, operation: str, names: Sequence[str]) -> list[str]:
     """Return patterns for all operations of the catalogue that `pattern` matches, except `operation`."""
-    parts, taken = _three(pattern), operation.split(":")
+    parts, excluded = _three_parts(pattern), operation.split(":")
     found = []
     for place, part in enumerate(parts):
         if part != "*":
             continue
-        before = taken[:place]
+        before = excluded[:place]
         values = {
             name.split(":")[place] for name in names if matches(pattern, name) and name.split(":")[:place] == before
         }
-        for value in sorted(values - {taken[place]}):
-            one = _short([*before, value, *parts[place + 1 :]])
+        for value in sorted(values - {excluded[place]}):
+            one = _shortened([*before, value, *parts[place + 1 :]])
             if any(matches(one, name) for name in names):
                 found.append(one)
     return found
 
 
-def _only(rule: Rule, wanted: Callable[[str], bool], names: Sequence[str]) -> Rule | None:
+def _only(rule: Rule, is_allowed: Callable[[str], bool], names: Sequence[str]) -> Rule | None:
     """Return the rule with only the catalogue operations that satisfy `wanted`, in few patterns; None without any."""
-    left: list[str] = []
+    patterns: list[str] = []
     for pattern in rule["operations"]:
-        left += _part(_three(pattern), wanted, names, 0)
-    return {**rule, "operations": list(dict.fromkeys(left))} if left else None
+        patterns += _part(_three_parts(pattern), is_allowed, names, 0)
+    return {**rule, "operations": list(dict.fromkeys(patterns))} if patterns else None
 
 
-def _part(parts: list[str], wanted: Callable[[str], bool], names: Sequence[str], place: int) -> list[str]:
-    pattern = _short(parts)
+def _part(parts: list[str], is_allowed: Callable[[str], bool], names: Sequence[str], place: int) -> list[str]:
+    pattern = _shortened(parts)
     named = [name for name in names if matches(pattern, name)]
-    good = sum(map(wanted, named))
-    if named and good == len(named):
+    allowed_count = sum(map(is_allowed, named))
+    if named and allowed_count == len(named):
         return [pattern]
-    if not good or place == len(parts):
+    if not allowed_count or place == len(parts):
         return []
     if parts[place] != "*":
-        return _part(parts, wanted, names, place + 1)
+        return _part(parts, is_allowed, names, place + 1)
     values = dict.fromkeys(name.split(":")[place] for name in named)
     return [
-        one for value in values for one in _part([*parts[:place], value, *parts[place + 1 :]], wanted, names, place + 1)
+        one
+        for value in values
+        for one in _part([*parts[:place], value, *parts[place + 1 :]], is_allowed, names, place + 1)
     ]
 
 
-def _named(rule: Rule, names: Sequence[str]) -> dict[str, list[str]]:
+def _operations_by_pattern(rule: Rule, names: Sequence[str]) -> dict[str, list[str]]:
     return {pattern: [name for name in names if matches(pattern, name)] for pattern in rule["operations"]}
 
 
-def _three(pattern: str) -> list[str]:
+def _three_parts(pattern: str) -> list[str]:
     parts = pattern.split(":")
     return parts + ["*"] * (3 - len(parts))
 
 
-def _short(parts: Sequence[str]) -> str:
-    left = list(parts)
-    while len(left) > 1 and left[-1] == left[-2] == "*":
-        left.pop()
-    if len(left) == 2 and left[0] == "*" and left[1] == "*":
+def _shortened(parts: Sequence[str]) -> str:
+    shortened = list(parts)
+    while len(shortened) > 1 and shortened[-1] == shortened[-2] == "*":
+        shortened.pop()
+    if len(shortened) == 2 and shortened[0] == "*" and shortened[1] == "*":
         return "*"
-    return ":".join(left)
+    return ":".join(shortened)
 
 
-def _where_held(
-    rule: Rule, operation: str, grants: Sequence[Mapping[str, Any]], names: Sequence[str], held: Held
+def _limited_rules(
+    rule: Rule, operation: str, grants: Sequence[Mapping[str, Any]], names: Sequence[str], permissions: Permissions
 ) -> Iterator[Rule]:
     """Yield at most one rule: limited to the targets and constraints of a grant of the author.
 
@@ -152,8 +230,8 @@ def _where_held(
         limits = list(grant.get("targets") or ["*"]), list(grant.get("constraints") or ())
         if limits == (["*"], []):
             continue
-        every = [name for named in _named(rule, names).values() for name in named]
-        same = all(any(_limits(one) == limits for one in held.get(name, ())) for name in every)
+        operations = [name for named in _operations_by_pattern(rule, names).values() for name in named]
+        same = all(any(_limits(one) == limits for one in permissions.get(name, ())) for name in operations)
         narrowed = _limited({**rule, "operations": rule["operations"] if same else [operation]}, *limits)
         if narrowed is not None:
             yield narrowed
@@ -172,13 +250,34 @@ def _limited(rule: Rule, targets: list[str], constraints: Iterable[Mapping[str, 
     merged = {operator: dict(keys) for operator, keys in (rule.get("constraints") or {}).items()}
     for one in constraints:
         operator, key, values = str(one["operator"]), str(one["key"]), list(one["values"])
-        value = values if operator == "ipInRange" else values[0]
-        if merged.setdefault(operator, {}).setdefault(key, value) != value:
+        if operator == "ipInRange":
+            # Blocks are alternatives: of two lists, only the blocks that are within both remain.
+            blocks = common_blocks(merged.get(operator, {}).get(key, values), values)
+            if not blocks:
+                return None
+            merged.setdefault(operator, {})[key] = blocks
+        elif merged.setdefault(operator, {}).setdefault(key, values[0]) != values[0]:
             return None
     limited = {**rule, "targets": own if targets == ["*"] else targets}
     if merged:
         limited["constraints"] = merged
     return limited
+
+
+def common_blocks(some: Sequence[str], others: Sequence[str]) -> list[str]:
+    """Return the CIDR blocks of either list that are within a block of the other one."""
+    bounds = [(other, *parse_cidr_block(other)) for other in others]
+    found: dict[str, None] = {}
+    for one in some:
+        family, first, last = parse_cidr_block(one)
+        for other, of_family, start, end in bounds:
+            if family != of_family:
+                continue
+            if start <= first and last <= end:
+                found[one] = None
+            elif first <= start and end <= last:
+                found[other] = None
+    return list(found)
 
 
 def _replaced(text: str, index: int, rules: Sequence[Rule]) -> str:

@@ -27,19 +27,15 @@ def as_stored(document: Any) -> Any:
 
 
 def _stored_rule(rule: Any) -> Any:
-    held = rule.get("constraints", {}) if isinstance(rule, dict) else None
-    if not isinstance(held, dict) or not all(isinstance(keys, dict) for keys in held.values()):
+    constraints = rule.get("constraints", {}) if isinstance(rule, dict) else None
+    if not isinstance(constraints, dict) or not all(isinstance(keys, dict) for keys in constraints.values()):
         return rule
-    whole = {"name": "", **rule}
-    constraints = {
+    stored = {
         operator: {key: _stored_value(operator, value) for key, value in keys.items()}
-        for operator, keys in held.items()
+        for operator, keys in constraints.items()
     }
-    return {
-        member: constraints if member == "constraints" else whole[member]
-        for member in _RULE
-        if member in whole and (member != "constraints" or constraints)
-    }
+    members = {"name": "", **rule, "constraints": stored}
+    return {member: members[member] for member in _RULE if member in members and (member != "constraints" or stored)}
 
 
 def _stored_value(operator: str, value: Any) -> Any:
@@ -85,31 +81,42 @@ def _scalar(value: Any) -> str:
 
 
 @dataclass
-class Draft:
-    """A policy in the editor. `policy` is its stored version, None for a new policy."""
+class Document:
+    """The policy in the editor: the stored version, the edited text, name and description. Independent of widgets."""
 
     policy: Record | None
+    """The stored version that the text is based on and compared with; None for a new policy."""
     name: str = ""
     description: str = ""
     base: str = ""
     """The text as opened or last saved."""
-    creation: str = field(default_factory=new_idempotency_key)
-    """Idempotency key of a new policy, so that retries create it only once."""
+    text: str = ""
+    """The text as edited."""
+    idempotency_key: str = field(default_factory=new_idempotency_key)
+    """Key of the request that creates a new policy, so that retries create it only once."""
+    saved: Record | None = None
+    """The policy as last saved; None if it was not saved."""
 
     @classmethod
-    def of(cls, policy: Record | None, name: str = "", text: str = "") -> "Draft":
-        """Create the draft of a stored policy, or of a new one with a name and a text."""
+    def of(cls, policy: Record | None, name: str = "", text: str = "") -> "Document":
+        """Create the document of a stored policy, or of a new one with a name and a text."""
         if policy is None:
-            return cls(None, name, "", text)
-        draft = cls(policy)
-        draft.stand_on(policy)
-        return draft
+            return cls(None, name, "", text, text)
+        document = cls(policy)
+        document.rebase(policy)
+        document.text = document.base
+        return document
 
-    def stand_on(self, policy: Record) -> None:
-        """Set the stored version that the draft is compared with and based on."""
+    def rebase(self, policy: Record) -> None:
+        """Set the stored version that the text is based on. The edited text does not change."""
         self.policy = policy
         self.name, self.description = str(policy.get("name", "")), str(policy.get("description", ""))
         self.base = text_of(policy.get("document") or {})
+
+    def set_saved(self, policy: Record, text: str) -> None:
+        """Base the document on the policy that was saved with a text."""
+        self.rebase(policy)
+        self.base, self.saved = text, policy
 
     @property
     def id(self) -> str:
@@ -118,18 +125,18 @@ class Draft:
 
     @property
     def version(self) -> int:
-        """Version that the draft is based on; 0 if new."""
+        """The version that the text is based on; 0 if new."""
         return int(self.policy.get("version") or 0) if self.policy is not None else 0
 
-    def changed(self, text: str) -> bool:
-        """Return whether the text differs from `base`."""
-        return text != self.base
+    @property
+    def is_changed(self) -> bool:
+        """Whether the text differs from `base`."""
+        return self.text != self.base
 
-    def record(self, text: str, **more: Any) -> dict[str, Any]:
-        """Return the state of the draft for the actions (`ActionContext.record`)."""
-        # A new policy can be saved without a change.
-        changed = self.changed(text) or self.policy is None
-        return {"id": self.id, "name": self.name, "changed": changed, **more}
+    @property
+    def can_save(self) -> bool:
+        """Whether there is something to save. A new policy can be saved without a change."""
+        return self.is_changed or self.policy is None
 
 
 class Template(NamedTuple):

@@ -1,4 +1,4 @@
-"""Evaluation of the draft: requests after each change, the latest results, and marks in the text.
+"""Evaluation of the document: requests after each change, the latest results, and marks in the text.
 
 While the document is invalid or the platform does not respond, the last results remain and are marked as stale.
 """
@@ -6,126 +6,137 @@ While the document is invalid or the platform does not respond, the last results
 import asyncio
 import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 from client.api import analysis
 from client.errors import Exit, FrostError
 from client.text import safe
+from client.transport.call import Ask
 from tui.iam.editor import json_scanner
 from tui.iam.editor.request import Request
-from tui.state.workspace import Workspace
 
-SHORTEST, LONGEST = 0.015, 0.1
-"""Bounds of the delay before a request, in seconds. The delay is a quarter of the last response time."""
-
-
-LARGEST = 256 * 1024
-"""Maximum size of a document, in bytes. Larger documents are not sent for evaluation."""
+MIN_DELAY_SECONDS, MAX_DELAY_SECONDS = 0.015, 0.1
+"""Bounds of the delay before a request, which is a quarter of the last response time."""
+MAX_DOCUMENT_BYTES = 256 * 1024
+"""Maximum size of a document. Larger documents are not sent for evaluation."""
 
 
-class Answer(NamedTuple):
-    """A result for the draft `number`. Kinds: verdict, coverage, check, problems, failure."""
+class Result(NamedTuple):
+    """A result of an evaluation. Kinds: verdict, coverage, check, problems, failure."""
 
-    number: int
     kind: str
     content: Any
 
 
 class Spawn(Protocol):
-    """Runs an evaluation and cancels the previous one, which may not have started."""
+    """Runs work in place of the work of the same group, which may not have started. None only cancels that work."""
 
-    def __call__(self, work: Callable[[], Coroutine[None, None, None]], /) -> None: ...
+    def __call__(self, group: str, work: Callable[[], Coroutine[None, None, None]] | None, /) -> None: ...
 
 
-class Live:
-    """Evaluates drafts on the platform.
+class Evaluator:
+    """Evaluates a document on the platform: the verdict for a request, then coverage and author check of the text.
+
+    Coverage and author check do not depend on the request. A change of the request alone does not ask for them again.
 
     Args:
-        tell: Called with each result for the newest draft, on the event loop.
-        spawn: Runs an evaluation and cancels the previous one.
+        publish: Called on the event loop with each result for the newest text and request.
     """
 
-    def __init__(
-        self,
-        workspace: Workspace,
-        tenant_id: str,
-        policy_id: str,
-        version: int,
-        *,
-        tell: Callable[[Answer], None],
-        spawn: Spawn,
-    ) -> None:
-        self.workspace = workspace
+    def __init__(self, ask: Ask, tenant_id: str, *, publish: Callable[[Result], None], spawn: Spawn) -> None:
+        self._ask = ask
         self.tenant_id = tenant_id
-        self.policy_id = policy_id
-        self.version = version
-        """Version of the stored policy that drafts are compared with; 0 without one."""
-        self.number = 0
-        """Number of the newest draft."""
-        self.took = 0.0
-        """Response time of the last verdict, in seconds."""
-        self._tell = tell
+        self.generation = 0
+        """Number of the newest text and request."""
+        self.last_seconds = 0.0
+        """Response time of the last verdict."""
+        self._publish = publish
         self._spawn = spawn
+        self._policy_id, self._version = "", 0
+        self._text: str | None = None
+        self._text_generation = 0
+        self._analysis_due = True
+        """Whether coverage and author check of the text are not requested yet."""
 
-    def ask(self, text: str, request: Request, *, at_once: bool = False) -> int:
-        """Start the evaluation of a draft and return its number. `at_once` omits the delay."""
-        self.number += 1
-        self._spawn(partial(self._ask, self.number, text, request, 0.0 if at_once else self.pause))
-        return self.number
+    def compare_with(self, policy_id: str, version: int) -> None:
+        """Set the stored version that coverage is compared with; "" and 0 for a new policy."""
+        self._policy_id, self._version = policy_id, version
+        self._text = None
+
+    def evaluate(self, text: str, request: Request, *, at_once: bool = False) -> None:
+        """Start the evaluation of a text and a request. `at_once` omits the delay."""
+        self.generation += 1
+        if text != self._text:
+            self._text, self._text_generation, self._analysis_due = text, self.generation, True
+            self._spawn("analysis", None)
+        delay = 0.0 if at_once else self.delay
+        self._spawn("evaluation", partial(self._evaluate, self.generation, text, request, delay))
 
     @property
-    def pause(self) -> float:
+    def delay(self) -> float:
         """Delay before a request, in seconds: longer if responses are slow."""
-        return min(max(self.took / 4, SHORTEST), LONGEST)
+        return min(max(self.last_seconds / 4, MIN_DELAY_SECONDS), MAX_DELAY_SECONDS)
 
-    async def _ask(self, number: int, text: str, request: Request, pause: float) -> None:
-        await asyncio.sleep(pause)
+    async def _evaluate(self, generation: int, text: str, request: Request, delay: float) -> None:
+        await asyncio.sleep(delay)
         size = len(text.encode(errors="replace"))
-        if size > LARGEST:
-            reason = f"{size:,} bytes are too many: a policy document has at most {LARGEST:,}"
-            self._told(number, "problems", [{"path": "$", "line": 1, "column": 1, "reason": reason}])
+        if size > MAX_DOCUMENT_BYTES:
+            reason = f"{size:,} bytes are too many: a policy document has at most {MAX_DOCUMENT_BYTES:,}"
+            self._publish(Result("problems", [{"path": "$", "line": 1, "column": 1, "reason": reason}]))
             return
+        if request.operation and not await self._simulate(generation, text, request):
+            return
+        # These do not depend on the request, so they run even if the request is invalid.
+        if self._analysis_due and generation == self.generation:
+            self._analysis_due = False
+            self._spawn("analysis", partial(self._analyse, self._text_generation, text))
+
+    async def _simulate(self, generation: int, text: str, request: Request) -> bool:
+        """Request the verdict. Return whether coverage and author check can succeed."""
         begun = time.monotonic()
         tenant, facts = self.tenant_id, request.facts
         try:
-            if request.operation:
-                verdict = await self.workspace.ask(
-                    analysis.simulate(
-                        tenant, text, request.operation, request.target, facts, as_author=request.as_author
-                    )
-                )
-                self.took = time.monotonic() - begun
-                self._told(number, "verdict", verdict)
+            verdict = await self._ask(
+                analysis.simulate(tenant, text, request.operation, request.target, facts, as_author=request.as_author)
+            )
         except FrostError as error:
-            self._told(number, "failure", error)
-            if error.code == "INVALID_POLICY_DOCUMENT" or not error.status:
-                return
-        # These do not depend on the request, so they run even if the request is invalid.
-        await asyncio.gather(self._map(number, text), self._check(number, text))
+            if generation == self.generation:
+                self._publish(Result("failure", error))
+            return error.code != "INVALID_POLICY_DOCUMENT" and bool(error.status)
+        self.last_seconds = time.monotonic() - begun
+        if generation == self.generation:
+            self._publish(Result("verdict", verdict))
+        return True
 
-    async def _map(self, number: int, text: str) -> None:
+    async def _analyse(self, text_generation: int, text: str) -> None:
+        await asyncio.gather(self._cover(text_generation, text), self._check(text_generation, text))
+
+    async def _cover(self, text_generation: int, text: str) -> None:
         """Request the coverage for any request. The trial request does not limit the effect of a save."""
-        compare = {"policyId": self.policy_id, "version": self.version} if self.policy_id else None
+        compare = {"policyId": self._policy_id, "version": self._version} if self._policy_id else None
         try:
-            answer = await self.workspace.ask(
+            coverage = await self._ask(
                 analysis.coverage(self.tenant_id, text, facts={"currentTime": None}, compare=compare)
             )
-            self._told(number, "coverage", answer)
         except FrostError as error:
-            self._told(number, "failure", error)
+            self._publish_analysis(text_generation, "failure", error)
+        else:
+            self._publish_analysis(text_generation, "coverage", coverage)
 
-    async def _check(self, number: int, text: str) -> None:
+    async def _check(self, text_generation: int, text: str) -> None:
         try:
-            answer = await self.workspace.ask(analysis.check(self.tenant_id, text))
-            self._told(number, "check", answer)
+            check = await self._ask(analysis.check(self.tenant_id, text))
         except FrostError as error:
-            self._told(number, "failure", error)
+            self._publish_analysis(text_generation, "failure", error)
+        else:
+            self._publish_analysis(text_generation, "check", check)
 
-    def _told(self, number: int, kind: str, content: Any) -> None:
-        if number == self.number:
-            self._tell(Answer(number, kind, content))
+    def _publish_analysis(self, text_generation: int, kind: str, content: Any) -> None:
+        if text_generation == self._text_generation:
+            self._analysis_due = self._analysis_due or kind == "failure"
+            self._publish(Result(kind, content))
 
 
 Problem = Mapping[str, Any]
@@ -133,12 +144,12 @@ REASONS = {
     "no_match": "no rule matches",
     "explicit_deny": "denied by",
     "allowed": "allowed by",
-    "unknown_context": "not everything it depends on is known",
+    "unknown_context": "the request does not say enough",
 }
 
 
-@dataclass
-class Findings:
+@dataclass(frozen=True)
+class Evaluation:
     """The latest result of each kind."""
 
     verdict: Mapping[str, Any] | None = None
@@ -146,103 +157,99 @@ class Findings:
     check: Mapping[str, Any] | None = None
     problems: Sequence[Problem] = ()
     """Why the newest text is invalid; empty if it is valid or not yet evaluated."""
-    problem_at: int = 0
+    problem_index: int = 0
     """Index of the problem at the cursor; 0 without one."""
     request_problem: str = ""
     """Why the request is invalid; empty if it is valid."""
-    asked: Request | None = None
+    request: Request | None = None
     """The newest request."""
-    tried: Request | None = None
+    verdict_request: Request | None = None
     """The request of the verdict."""
-    lost: FrostError | None = None
+    error: FrostError | None = None
     """Why the newest text could not be evaluated."""
-    stopped: bool = False
+    platform_stopped: bool = False
     """Whether the platform was stopped intentionally."""
-    readable_number: int = 0
-    """Number of the last valid draft."""
-    fresh: dict[str, bool] = field(default_factory=dict)
-    """Kinds whose result is for the newest draft."""
+    current: frozenset[str] = frozenset()
+    """Kinds whose result is for the newest text and request."""
+    overdue: bool = False
+    """Whether the newest evaluation takes long."""
 
-    def take(self, answer: Answer) -> None:
-        """Store a result for the newest draft."""
-        kind, content = answer.kind, answer.content
+    def with_result(self, result: Result, *, platform_stopped: bool = False) -> "Evaluation":
+        """Return the evaluation with a result for the newest text and request."""
+        kind, content = result
         if kind == "problems":
-            self._unreadable(content)
+            evaluation = self._with_problems(content)
         elif kind == "failure":
-            self._failed(content)
+            evaluation = self._with_failure(content)
         else:
-            setattr(self, kind, content)
-            self.fresh[kind] = True
-            self.problems, self.lost = (), None
-            self.readable_number = answer.number
+            evaluation = replace(self, problems=(), error=None, current=self.current | {kind}, **{kind: content})
             if kind == "verdict":
-                self.request_problem, self.tried = "", self.asked
+                evaluation = replace(evaluation, request_problem="", verdict_request=self.request)
+        return replace(evaluation, platform_stopped=platform_stopped, overdue=False)
 
-    def _failed(self, error: FrostError) -> None:
+    def _with_failure(self, error: FrostError) -> "Evaluation":
         problems = (error.details or {}).get("problems")
         if error.code == "INVALID_POLICY_DOCUMENT" and problems:
-            self._unreadable(problems)
-        elif (
+            return self._with_problems(problems)
+        if (
             error.exit_code in (Exit.UNREACHABLE, Exit.NOT_SIGNED_IN)
             or error.status in (0, 403, 429)
-            or (error.status >= 500)
+            or error.status >= 500
         ):
-            self.lost = error
-        else:
-            meant = (error.details or {}).get("suggestions") or ()
-            self.request_problem = error.message + (f"; did you mean {' or '.join(map(str, meant))}?" if meant else "")
-            self.fresh["verdict"] = False
+            return replace(self, error=error)
+        suggestions = (error.details or {}).get("suggestions") or ()
+        return self.with_request_problem(error.message + did_you_mean(suggestions))
 
-    def stand_at(self, line: int, column: int) -> bool:
-        """Set the cursor position, zero-based. Return whether this selects another problem."""
-        before = self.problem_at
-        here = [
-            at
-            for at, one in enumerate(self.problems)
-            if int(one.get("line", 1)) == line + 1 and int(one.get("column", 1)) <= column + 1
-        ]
+    def _with_problems(self, problems: Sequence[Problem]) -> "Evaluation":
+        return replace(self, problems=problems, error=None, problem_index=0, current=frozenset())
+
+    def with_request_problem(self, problem: str) -> "Evaluation":
+        """Return the evaluation with a reason why the request is invalid."""
+        return replace(self, request_problem=problem, current=self.current - {"verdict"})
+
+    def at_cursor(self, line: int, column: int) -> "Evaluation":
+        """Return the evaluation with the problem at a cursor position, zero-based."""
+        if not self.problems:
+            return self if not self.problem_index else replace(self, problem_index=0)
         in_line = [at for at, one in enumerate(self.problems) if int(one.get("line", 1)) == line + 1]
-        self.problem_at = here[-1] if here else in_line[0] if in_line else 0
-        return self.problem_at != before
+        before = [at for at in in_line if int(self.problems[at].get("column", 1)) <= column + 1]
+        index = before[-1] if before else in_line[0] if in_line else 0
+        return self if index == self.problem_index else replace(self, problem_index=index)
 
-    def _unreadable(self, problems: Sequence[Problem]) -> None:
-        self.problems, self.lost, self.problem_at = problems, None, 0
-        self.fresh.clear()
-
-    def typed(self, request: Request) -> None:
-        """Set the newest request and mark all results as outdated, after a change of text or request."""
-        self.asked = request
-        self.fresh.clear()
+    def edited(self, request: Request, *, text_changed: bool = True) -> "Evaluation":
+        """Return the evaluation with outdated results, after a change of the text or only of the request."""
+        current = frozenset() if text_changed else self.current - {"verdict"}
+        return replace(self, request=request, current=current, overdue=False)
 
     @property
-    def stale(self) -> str:
+    def stale_reason(self) -> str:
         """Why the results do not apply to the current text; empty if they do or if an evaluation is running."""
         if self.problems:
-            same = self.tried in (None, self.asked)
+            same = self.verdict_request in (None, self.request)
             return "as of the last readable text" if same else "of an earlier text and request"
-        return "as of the last answer" if self.lost is not None else ""
+        return "as of the last answer" if self.error is not None else ""
 
     @property
     def warnings(self) -> Sequence[Problem]:
         """Valid parts of the document that are probably unintended."""
-        for said in (self.check, self.coverage, self.verdict):
-            if said is not None:
-                return said.get("warnings") or ()
+        for content in (self.check, self.coverage, self.verdict):
+            if content is not None:
+                return content.get("warnings") or ()
         return ()
 
     @property
-    def examples(self) -> Sequence[Mapping[str, Any]]:
+    def counterexamples(self) -> Sequence[Mapping[str, Any]]:
         """The counterexamples of the author check."""
         return (self.check or {}).get("counterexamples") or ()
 
     @property
-    def map(self) -> Mapping[str, Any]:
+    def any_target(self) -> Mapping[str, Any]:
         """The coverage of any target for any request; empty before the first result."""
         targets: Sequence[Mapping[str, Any]] = (self.coverage or {}).get("targets") or ({},)
         return targets[0]
 
     @property
-    def deciding(self) -> tuple[int, str] | None:
+    def deciding_rule(self) -> tuple[int, str] | None:
         """Index and access of the deciding rule; None if there is none."""
         if self.verdict is None or not self.verdict.get("decidingRule"):
             return None
@@ -251,30 +258,36 @@ class Findings:
         )
 
 
+def did_you_mean(suggestions: Iterable[object]) -> str:
+    """Return `; did you mean a or b?`; empty without suggestions."""
+    names = " or ".join(map(str, suggestions))
+    return f"; did you mean {names}?" if names else ""
+
+
 def rule_name(rule: Mapping[str, Any]) -> str:
     """Return a label such as `rule 2 office-only`. Numbers start at 1."""
     name = str(rule.get("name", ""))
     return f"rule {int(rule.get('index', 0)) + 1}" + (f" {name}" if name else "")
 
 
-def why(verdict: Mapping[str, Any]) -> str:
+def verdict_reason(verdict: Mapping[str, Any]) -> str:
     """Return the reason of a verdict."""
     if because := verdict.get("because"):
         return safe(because)
     reason = str(verdict.get("reason", ""))
     rule = verdict.get("decidingRule")
     if rule and reason in ("allowed", "explicit_deny"):
-        words = f"{REASONS[reason]} {rule_name(rule)}"
+        text = f"{REASONS[reason]} {rule_name(rule)}"
         if reason == "explicit_deny" and verdict.get("missing"):
-            words += f", as {_missing(verdict)} not known"
-        return words
-    words = REASONS.get(reason, reason.replace("_", " "))
+            text += f", as {_missing(verdict)} not known"
+        return text
+    text = REASONS.get(reason, reason.replace("_", " "))
     nearest = verdict.get("nearestRule")
     if reason == "unknown_context" and verdict.get("missing"):
-        words = f"{_missing(verdict)} not known"
+        text = f"{_missing(verdict)} not known"
     if nearest:
-        words += f"; nearest is {rule_name(nearest)}: {failed(nearest.get('failed'))}"
-    return words
+        text += f"; nearest is {rule_name(nearest)}: {mismatch(nearest.get('failed'))}"
+    return text
 
 
 def _missing(verdict: Mapping[str, Any]) -> str:
@@ -282,13 +295,13 @@ def _missing(verdict: Mapping[str, Any]) -> str:
     return ", ".join(keys) + (" is" if len(keys) == 1 else " are")
 
 
-def failed(part: object) -> str:
+def mismatch(part: object) -> str:
     """Describe the part of the nearest rule that failed."""
     text = str(part or "")
     return {
         "operations": "it is about other operations",
         "targets": "it is about other targets",
-        "author": "you do not hold it yourself",
+        "author": "you do not have it yourself",
     }.get(text, f"{text} does not hold" if text else "")
 
 
@@ -297,10 +310,9 @@ def place(problem: Problem) -> str:
     return f"line {problem.get('line', 1)}, column {problem.get('column', 1)}"
 
 
-def words(problem: Problem) -> str:
+def problem_text(problem: Problem) -> str:
     """Return the reason of a problem, with suggestions."""
-    meant = problem.get("suggestions") or ()
-    return str(problem.get("reason", "")) + (f"; did you mean {' or '.join(map(str, meant))}?" if meant else "")
+    return str(problem.get("reason", "")) + did_you_mean(problem.get("suggestions") or ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,24 +325,24 @@ class Marks:
     signs: Mapping[int, str] = field(default_factory=dict)
 
 
-def marks_of(found: Findings, text: str) -> Marks:
+def marks_of(evaluation: Evaluation, text: str) -> Marks:
     """Return the marks of a text: its problems or, without any, its warnings and the deciding rule."""
     lines = text.split("\n")
-    if found.problems:
-        return problem_marks(found.problems, lines)
-    marks = problem_marks(found.warnings, lines, "warning")
-    if found.deciding is None or found.stale or found.request_problem:
+    if evaluation.problems:
+        return problem_marks(evaluation.problems, lines)
+    marks = problem_marks(evaluation.warnings, lines, "warning")
+    if evaluation.deciding_rule is None or evaluation.stale_reason or evaluation.request_problem:
         return marks
-    index, access = found.deciding
+    index, access = evaluation.deciding_rule
     spans = json_scanner.rules(text, index + 1)
     if index >= len(spans):
         return marks
     kinds, signs = dict(marks.lines), dict(marks.signs)
-    lit = json_scanner.Lines(text).range(spans[index])
-    for row in lit:
+    rows = json_scanner.Lines(text).range(spans[index])
+    for row in rows:
         kinds[row] = access
         signs.setdefault(row, "│")
-    signs[lit.start] = "✓" if access == "allow" else "×"
+    signs[rows.start] = "✓" if access == "allow" else "×"
     return Marks(kinds, marks.spans, signs)
 
 
@@ -346,7 +358,7 @@ def problem_marks(problems: Iterable[Mapping[str, Any]], lines: Sequence[str], k
         kinds[row], signs[row] = kind, "!"
         column = max(int(problem.get("column", 1)) - 1, 0)
         text = lines[row] if row < len(lines) else ""
-        end = next((end for start, end, _ in json_scanner.painted(text) if start <= column < end), column + 1)
+        end = next((end for start, end, _ in json_scanner.tokens(text) if start <= column < end), column + 1)
         if column < len(text):
             spans[row] = (column, min(end, len(text)))
     return Marks(kinds, spans, signs)

@@ -55,7 +55,7 @@ def rules(text: str, most: int | None = None) -> list[Span]:
     return spans
 
 
-def partner(text: str, at: int) -> int | None:
+def matching_bracket(text: str, at: int) -> int | None:
     """Return the offset of the bracket that matches the bracket at `at`; None without a match or inside a string."""
     stack: list[tuple[str, int]] = []
     for match in _BRACKETS.finditer(text):
@@ -88,7 +88,7 @@ class _Level:
 
 
 @dataclass(frozen=True)
-class Spot:
+class CursorContext:
     """The JSON element at an offset of the text."""
 
     path: tuple[str | int, ...]
@@ -109,7 +109,7 @@ class Spot:
     """Whether `:` follows, so that the member already has a value."""
 
 
-def spot(text: str, at: int) -> Spot | None:
+def cursor_context(text: str, at: int) -> CursorContext | None:
     """Return the element at offset `at`; None outside the document and after a value."""
     stack: list[_Level] = []
     behind_value = False
@@ -152,8 +152,8 @@ def spot(text: str, at: int) -> Spot | None:
 
 
 def _word_end(text: str, at: int) -> int:
-    found = _WORD.match(text, at)
-    return found.end() if found is not None else at
+    word = _WORD.match(text, at)
+    return word.end() if word is not None else at
 
 
 def _escaped(mark: str) -> bool:
@@ -161,7 +161,7 @@ def _escaped(mark: str) -> bool:
     return (len(body) - len(body.rstrip("\\"))) % 2 == 1
 
 
-def _at(stack: list[_Level], span: Span, typed: str, *, quoted: bool, closed: bool) -> Spot | None:
+def _at(stack: list[_Level], span: Span, typed: str, *, quoted: bool, closed: bool) -> CursorContext | None:
     if not stack:
         return None
     path: list[str | int] = [(level.index if level.bracket == "[" else level.name or "") for level in stack[:-1]]
@@ -173,7 +173,7 @@ def _at(stack: list[_Level], span: Span, typed: str, *, quoted: bool, closed: bo
         expects = "member"
     else:
         path.append(here.name or "")
-    return Spot(tuple(path), expects, span, typed, quoted, closed, tuple(here.names))
+    return CursorContext(tuple(path), expects, span, typed, quoted, closed, tuple(here.names))
 
 
 class Lines:
@@ -198,15 +198,15 @@ class Lines:
         return range(self.place(span.start)[0], self.place(max(span.start, span.end - 1))[0] + 1)
 
 
-_PAINTED = re.compile(r"(" + STRING + r'"?)(\s*:)?|(true|false|null)\b|(-?\d[\d.eE+-]*)|([\[\]{}:,]+)')
+_TOKEN = re.compile(r"(" + STRING + r'"?)(\s*:)?|(true|false|null)\b|(-?\d[\d.eE+-]*)|([\[\]{}:,]+)')
 
 
-def painted(line: str) -> Iterator[tuple[int, int, str]]:
+def tokens(line: str) -> Iterator[tuple[int, int, str]]:
     """Yield the tokens of a line as (start, end, kind). Kinds: member, string, constant, mark.
 
     A line is enough context, because JSON tokens do not span lines.
     """
-    for match in _PAINTED.finditer(line):
+    for match in _TOKEN.finditer(line):
         if match[1] is not None:
             yield (*match.span(1), "member" if match[2] else "string")
             if match[2]:

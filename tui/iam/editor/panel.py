@@ -1,4 +1,4 @@
-"""The lines of the panel's views: rules, coverage, author check, problems."""
+"""The panel and the lines of its views: rules, coverage, author check, problems."""
 
 import textwrap
 from collections import Counter
@@ -7,51 +7,97 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from textual.content import Content
+from textual.reactive import reactive
 
 from client.text import cut, safe, width
 from client.texts.effects import changes
-from tui.iam.editor import evaluation, request
-from tui.iam.editor.evaluation import Findings
-from tui.iam.editor.panel_widgets import Line
+from tui.iam.editor import request
+from tui.iam.editor.evaluation import Evaluation, place, rule_name
+from tui.iam.editor.line_list import Line, LineList
 
 VIEWS = ("rules", "coverage", "author", "problems")
 SOURCE = {"rules": "verdict", "coverage": "coverage", "author": "check", "problems": "problems"}
 """The kind of result that each view shows."""
 TITLES = {"text": "Text", "request": "Request", "rules": "Rules", "coverage": "Coverage", "author": "Author"}
 TRUTH = {"true": ("✓", "$text-success"), "false": ("×", "$text-error"), "unknown": ("?", "$text-warning")}
-BAR = 12
-LEAST_BAR = 3
+MAX_BAR_CELLS = 12
+MIN_BAR_CELLS = 3
 EMPTY = '""'
-PART = 18
+PART_CELLS = 18
 """Cells before the text of a rule's part."""
 
 
-def title(view: str, found: Findings) -> str:
+class Panel(LineList):
+    """Shows one view of the evaluation."""
+
+    evaluation: reactive[Evaluation] = reactive(Evaluation(), repaint=False)
+    view = reactive(VIEWS[0], repaint=False)
+    _cells = 0
+    """Width of the lines."""
+
+    def watch_evaluation(self, before: Evaluation, evaluation: Evaluation) -> None:
+        """Show the evaluation, unless it changes nothing in the view."""
+        if _inputs(self.view, before) != _inputs(self.view, evaluation):
+            self._show_view()
+
+    def watch_view(self) -> None:
+        self._show_view()
+
+    def on_resize(self) -> None:
+        if self._cells != self._available_cells:
+            self._show_view()
+
+    @property
+    def _available_cells(self) -> int:
+        return self.outer_size.width - 1  # less the scroll bar
+
+    def _show_view(self) -> None:
+        """Show the lines of the view, once its width is known."""
+        self._cells = self._available_cells
+        if self._cells > 0:
+            self.show(lines(self.view, self.evaluation, self._cells))
+
+    @property
+    def counterexample(self) -> Mapping[str, Any] | None:
+        """The counterexample under the cursor of the author view, or the first; None without any."""
+        index = self.ref[1] if isinstance(self.ref, tuple) and self.ref[0] == "example" else 0
+        examples = self.evaluation.counterexamples
+        return examples[index] if index < len(examples) else None
+
+
+def _inputs(view: str, evaluation: Evaluation) -> tuple[object, ...]:
+    """Return what the lines of a view depend on."""
+    content = evaluation.warnings if view == "problems" else getattr(evaluation, SOURCE[view])
+    return evaluation.stale_reason, id(content), evaluation.problems if view == "problems" else ()
+
+
+def title(view: str, evaluation: Evaluation) -> str:
     """Return the title of a view, with its main result."""
     if view == "author":
-        answer = "" if found.stale else str((found.check or {}).get("answer"))
+        answer = "" if evaluation.stale_reason else str((evaluation.check or {}).get("answer"))
         sign = {"within": " ✓", "beyond": " ×", "undecided": " ?"}.get(answer, "")
         return "Author" + sign
     if view == "problems":
-        count = len(found.problems) or len(found.warnings)
-        return f"Problems {count}" if found.problems or not count else f"Warnings {count}"
+        count = len(evaluation.problems) or len(evaluation.warnings)
+        return f"Problems {count}" if evaluation.problems or not count else f"Warnings {count}"
     return TITLES[view]
 
 
-def lines(view: str, found: Findings, cells: int) -> list[Line]:
+def lines(view: str, evaluation: Evaluation, cells: int) -> list[Line]:
     """Return the lines of a view that is `cells` wide."""
-    made = {"rules": _rules, "coverage": _coverage, "author": _author, "problems": _problems}[view]
-    old = [_plain(f"{found.stale[:1].upper()}{found.stale[1:]}:", "$text-warning")] if found.stale else []
-    return [*(old if view != "problems" else ()), *made(found, cells)]
+    build = {"rules": _rules, "coverage": _coverage, "author": _author, "problems": _problems}[view]
+    reason = evaluation.stale_reason if view != "problems" else ""
+    note = [_plain(f"{reason[:1].upper()}{reason[1:]}:", "$text-warning")] if reason else []
+    return [*note, *build(evaluation, cells)]
 
 
-def _plain(words: str, tone: str = "$text-muted") -> Line:
-    return Line(Content.styled(safe(words), tone))
+def _plain(text: str, tone: str = "$text-muted") -> Line:
+    return Line(Content.styled(safe(text), tone))
 
 
-def _wrapped(words: str, cells: int, tone: str = "$text-muted", indent: str = "") -> Iterator[Line]:
+def _wrapped(text: str, cells: int, tone: str = "$text-muted", indent: str = "") -> Iterator[Line]:
     """Yield the text as wrapped, indented lines."""
-    for part in textwrap.wrap(safe(words), max(16, cells - len(indent) - 1), break_on_hyphens=False) or [""]:
+    for part in textwrap.wrap(safe(text), max(16, cells - len(indent) - 1), break_on_hyphens=False) or [""]:
         yield Line(Content.styled(indent + part, tone))
 
 
@@ -62,12 +108,12 @@ def _lazy(make: Callable[..., Content], *arguments: Any, ref: Any = None) -> Lin
 # Rules
 
 
-def _rules(found: Findings, cells: int) -> Iterator[Line]:
-    verdict = found.verdict
+def _rules(evaluation: Evaluation, cells: int) -> Iterator[Line]:
+    verdict = evaluation.verdict
     if verdict is None:
-        yield from _wrapped("Nothing was tried yet: give the request an operation.", cells)
+        yield from _wrapped("Not evaluated yet: enter an operation in the request.", cells)
         return
-    old = bool(found.stale)
+    old = bool(evaluation.stale_reason)
     deciding = verdict.get("decidingRule") or {}
     nearest = verdict.get("nearestRule") or {}
     for rule in verdict.get("rules", ()):
@@ -78,7 +124,7 @@ def _rules(found: Findings, cells: int) -> Iterator[Line]:
             yield from _parts(rule, old, cells)
     if missing := verdict.get("missing"):
         yield Line(Content(""))
-        yield _plain("Knowing these could turn it:")
+        yield _plain("These could change the decision:")
         for one in missing:
             key = str(one.get("key"))
             field = request.field_of(key)
@@ -106,19 +152,19 @@ def _parts(rule: Mapping[str, Any], old: bool, cells: int) -> Iterator[Line]:
         yield _lazy(_part, label, str(rule.get(label)), old)
     for one in rule.get("constraints") or ():
         values = ", ".join(map(str, one.get("values") or ()))
-        said = safe(f"{one.get('operator')} {one.get('key')} {values}")
+        constraint = safe(f"{one.get('operator')} {one.get('key')} {values}")
         # Wrap long values. Names and times contain no spaces, so break them anywhere.
-        first, *rest = textwrap.wrap(said, max(16, cells - PART - 1), break_on_hyphens=False) or [""]
+        first, *rest = textwrap.wrap(constraint, max(16, cells - PART_CELLS - 1), break_on_hyphens=False) or [""]
         yield _lazy(_part, first, str(one.get("result")), old)
-        yield from (_plain(" " * PART + words) for words in rest)
+        yield from (_plain(" " * PART_CELLS + text) for text in rest)
     if rule.get("withinAuthor") is not None:
-        yield _lazy(_part, "you hold it", "true" if rule["withinAuthor"] else "false", old)
+        yield _lazy(_part, "you have it", "true" if rule["withinAuthor"] else "false", old)
 
 
-def _part(words: str, truth: str, old: bool) -> Content:
+def _part(text: str, truth: str, old: bool) -> Content:
     sign, tone = TRUTH.get(truth, ("?", "$text-warning"))
     tone = "$text-muted" if old else tone
-    return Content.assemble(("        ", ""), (f"{sign} {truth:<8}", tone), (safe(words), "$text-muted"))
+    return Content.assemble(("        ", ""), (f"{sign} {truth:<8}", tone), (safe(text), "$text-muted"))
 
 
 # Coverage
@@ -140,7 +186,7 @@ class _Row(NamedTuple):
     def tail(self) -> Iterator[tuple[str, str]]:
         """The text after the bar, as (text, tone); zeros are omitted."""
         yield f" {self.effective:>3} of {self.total:<3}", "$text-muted"
-        for words, count, tone in (
+        for text, count, tone in (
             ("?{}", self.conditional, "bold $text-warning"),
             ("+{}", self.gained, "bold $text-success"),
             ("−{}", self.lost, "bold $text-error"),
@@ -148,58 +194,58 @@ class _Row(NamedTuple):
             ("{} denied", self.denied, "$text-muted"),
         ):
             if count:
-                yield f"  {words.format(count)}", tone
+                yield f"  {text.format(count)}", tone
 
 
-def _coverage(found: Findings, cells: int) -> Iterator[Line]:
-    covered = found.map
+def _coverage(evaluation: Evaluation, cells: int) -> Iterator[Line]:
+    covered = evaluation.any_target
     if not covered:
-        yield _plain("Not answered yet.")
+        yield _plain("No result yet.")
         return
     services = list(_services(covered))
     # Omit services without allowed or changed operations.
-    shown = [one for one in services if one.effective or one.conditional or one.gained or one.lost or one.under]
+    rows = [one for one in services if one.effective or one.conditional or one.gained or one.lost or one.under]
     target = "any target" if covered.get("target") == "*" else covered.get("target")
     yield from _wrapped(f"On {target}, for any request. Enter names the operations.", cells)
-    if legend := ", ".join(_legend(shown)):
+    if legend := ", ".join(_legend(rows)):
         yield from _wrapped(legend, cells)
-    name = max((width(safe(one.service)) for one in shown), default=0)
-    longest = max((sum(width(words) for words, _ in one.tail) for one in shown), default=0)
-    bar = max(LEAST_BAR, min(BAR, cells - name - 2 - longest))
-    for one in shown:
-        yield _lazy(_service, one, name, bar, bool(found.stale), ref=("service", one.service))
-    if not shown:
+    name = max((width(safe(one.service)) for one in rows), default=0)
+    longest = max((sum(width(text) for text, _ in one.tail) for one in rows), default=0)
+    bar = max(MIN_BAR_CELLS, min(MAX_BAR_CELLS, cells - name - 2 - longest))
+    for one in rows:
+        yield _lazy(_service, one, name, bar, bool(evaluation.stale_reason), ref=("service", one.service))
+    if not rows:
         yield _plain("The draft gives nothing there.")
-    rest = len(services) - len(shown)
-    if rest and shown:
+    rest = len(services) - len(rows)
+    if rest and rows:
         yield _plain(f"{rest} other services: nothing")
 
 
-def _legend(shown: Sequence[_Row]) -> Iterator[str]:
+def _legend(rows: Sequence[_Row]) -> Iterator[str]:
     """Yield explanations of the symbols that occur in the rows."""
-    if any(one.effective for one in shown):
+    if any(one.effective for one in rows):
         yield "━ in effect"
-    if any(one.conditional for one in shown):
+    if any(one.conditional for one in rows):
         yield "╍ ? under conditions"
-    moved = [
-        f"{sign} {words}"
-        for sign, words, count in (
-            ("+", "gained", sum(one.gained for one in shown)),
-            ("−", "lost", sum(one.lost for one in shown)),
-            ("~", "under conditions changed", sum(one.under for one in shown)),
+    changed = [
+        f"{sign} {text}"
+        for sign, text, count in (
+            ("+", "gained", sum(one.gained for one in rows)),
+            ("−", "lost", sum(one.lost for one in rows)),
+            ("~", "under conditions changed", sum(one.under for one in rows)),
         )
         if count
     ]
-    if moved:
-        yield f"{', '.join(moved)} against what is stored"
+    if changed:
+        yield f"{', '.join(changed)} against what is stored"
 
 
 def _services(covered: Mapping[str, Any]) -> Iterator[_Row]:
-    moved = [Counter(operation.partition(":")[0] for operation in side) for side in changes(covered)]
+    changed = [Counter(operation.partition(":")[0] for operation in side) for side in changes(covered)]
     for one in covered.get("services", ()):
         service = str(one["service"])
-        told = (int(one.get(key) or 0) for key in ("total", "effective", "conditional", "denied"))
-        yield _Row(service, *told, *(side[service] for side in moved))
+        numbers = (int(one.get(key) or 0) for key in ("total", "effective", "conditional", "denied"))
+        yield _Row(service, *numbers, *(side[service] for side in changed))
 
 
 def _service(one: _Row, name: int, bar: int, old: bool) -> Content:
@@ -223,36 +269,34 @@ def _filled(count: int, total: int, bar: int) -> int:
 # Author
 
 
-def _author(found: Findings, cells: int) -> Iterator[Line]:
-    check = found.check
+def _author(evaluation: Evaluation, cells: int) -> Iterator[Line]:
+    check = evaluation.check
     if check is None:
-        yield _plain("The author check has not answered yet.")
+        yield _plain("No result of the author check yet.")
         return
     answer = str(check.get("answer"))
-    if answer == "within" and found.stale:
-        yield from _wrapped("It gave nothing beyond what you hold.", cells)
+    if answer == "within" and evaluation.stale_reason:
+        yield from _wrapped("It granted nothing beyond your permissions.", cells)
         return
     if answer == "within":
-        yield from _wrapped("✓ The draft gives nothing beyond what you hold.", cells, "$text-success")
-        yield from _wrapped(
-            "Keys and identities of others that it is attached to are a second question, asked when it is saved.", cells
-        )
+        yield from _wrapped("✓ The draft grants nothing beyond your permissions.", cells, "$text-success")
+        yield from _wrapped("Keys and identities of others that it is attached to are checked when it is saved.", cells)
         return
-    examples = found.examples
+    examples = evaluation.counterexamples
     if answer == "undecided":
-        yield from _wrapped("? Too much to decide: what cannot be proved is refused.", cells, "$text-warning")
-        yield from _wrapped("Fewer rules, patterns or constraints make it decidable.", cells)
+        yield from _wrapped("? Too complex to decide, so a save is refused.", cells, "$text-warning")
+        yield from _wrapped("Use fewer rules, patterns or constraints.", cells)
     else:
-        would = "would have allowed" if found.stale else "would allow"
+        would = "would have allowed" if evaluation.stale_reason else "would allow"
         yield from _wrapped(f"× The draft {would} what you may not do yourself:", cells, "$text-error")
     for at, example in enumerate(examples):
         yield Line(Content(""))
         yield _lazy(_example, example, ref=("example", at))
         rule = {"index": example.get("ruleIndex", 0), "name": example.get("ruleName")}
-        known = _facts(example.get("facts") or {})
-        said = (f"on {example.get('target')}", f"with {known}" if known else "", f"by {evaluation.rule_name(rule)}")
-        for words in (*said, str(example.get("why", ""))):
-            yield from _wrapped(words, cells, indent="    ") if words else ()
+        context = _facts(example.get("facts") or {})
+        details = (f"on {example.get('target')}", f"with {context}" if context else "", f"by {rule_name(rule)}")
+        for text in (*details, str(example.get("why", ""))):
+            yield from _wrapped(text, cells, indent="    ") if text else ()
 
 
 def _example(example: Mapping[str, Any]) -> Content:
@@ -260,40 +304,38 @@ def _example(example: Mapping[str, Any]) -> Content:
 
 
 def _facts(facts: Mapping[str, Any]) -> str:
-    said = []
+    parts = []
     for name, value in facts.items():
         if isinstance(value, Mapping):
             tags = ", ".join(f"{key}={content or EMPTY}" for key, content in value.items()) or "none"
-            said.append(f"{'request' if name == 'requestTags' else 'resource'} tags {tags}")
+            parts.append(f"{'request' if name == 'requestTags' else 'resource'} tags {tags}")
         else:
-            said.append(f"{name} {value}")
-    return "; ".join(said)
+            parts.append(f"{name} {value}")
+    return "; ".join(parts)
 
 
 # Problems
 
 
-def _problems(found: Findings, cells: int) -> Iterator[Line]:
-    problems, kind = found.problems, "problem"
+def _problems(evaluation: Evaluation, cells: int) -> Iterator[Line]:
+    problems, kind = evaluation.problems, "problem"
     if not problems:
-        problems, kind = found.warnings, "warning"
+        problems, kind = evaluation.warnings, "warning"
     if not problems:
-        yield _plain("Nothing is wrong with the text.")
+        yield _plain("No problems.")
         return
     if kind == "warning":
-        yield from _wrapped("It can be read; this is seldom meant:", cells)
+        yield from _wrapped("Valid, but probably not intended:", cells)
     for at, one in enumerate(problems):
         if at or kind == "warning":
             yield Line(Content(""))
         yield _lazy(_place, one, kind, ref=(kind, at))
         yield from _wrapped(str(one.get("reason", "")), cells, "$foreground", "    ")
-        if meant := one.get("suggestions"):
-            yield from _wrapped(f"did you mean {' or '.join(map(str, meant))}?", cells, indent="    ")
+        if suggestions := one.get("suggestions"):
+            yield from _wrapped(f"did you mean {' or '.join(map(str, suggestions))}?", cells, indent="    ")
 
 
 def _place(one: Mapping[str, Any], kind: str) -> Content:
     tone = "$text-error" if kind == "problem" else "$text-warning"
     path = cut(safe(one.get("path", "")), 40)
-    return Content.assemble(
-        ("  ! ", "bold " + tone), (evaluation.place(one), "$foreground"), (f"  {path}", "$text-muted")
-    )
+    return Content.assemble(("  ! ", "bold " + tone), (place(one), "$foreground"), (f"  {path}", "$text-muted"))

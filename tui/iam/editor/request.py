@@ -13,12 +13,14 @@ from typing import Any, NamedTuple
 
 def matches(pattern: str, operation: str) -> bool:
     """Return whether a pattern matches an operation `service:resource:action`. A shorter pattern must end in `*`."""
-    wanted, parts = pattern.split(":"), operation.split(":")
-    if len(wanted) < len(parts):
-        if wanted[-1] != "*":
+    pattern_parts, parts = pattern.split(":"), operation.split(":")
+    if len(pattern_parts) < len(parts):
+        if pattern_parts[-1] != "*":
             return False
-        wanted += ["*"] * (len(parts) - len(wanted))
-    return len(wanted) == len(parts) and all(one in ("*", part) for one, part in zip(wanted, parts, strict=True))
+        pattern_parts += ["*"] * (len(parts) - len(pattern_parts))
+    return len(pattern_parts) == len(parts) and all(
+        one in ("*", part) for one, part in zip(pattern_parts, parts, strict=True)
+    )
 
 
 UNKNOWN, NONE, NOW = "unknown", "none", "now"
@@ -49,7 +51,7 @@ FIELDS = (
     Field("resourceTags", "Resource tags", "empty unknown · none · key=value, …"),
     Field("sourceIp", "Address", "empty unknown · an IPv4 or IPv6 address"),
     Field("currentTime", "Time", "empty now · unknown · 2026-01-31T12:00:00Z", NOW),
-    Field("asAuthor", "As author", "Space: yes, within what you hold yourself · no", "no", hint="no · Space: yes/no"),
+    Field("asAuthor", "As author", "Space: yes, within your own permissions · no", "no", hint="no · Space: yes/no"),
 )
 BY_NAME: Mapping[str, Field] = {field.name: field for field in FIELDS}
 _OF_KEY = {
@@ -173,7 +175,7 @@ def state(name: str, value: str) -> str:
     return ""
 
 
-def read(values: Mapping[str, str]) -> Request:
+def parse_values(values: Mapping[str, str]) -> Request:
     """Convert valid field values to a request."""
     facts: dict[str, Any] = {}
     for name in ("principalType", "region", "sourceIp"):
@@ -198,7 +200,7 @@ def read(values: Mapping[str, str]) -> Request:
     )
 
 
-def write(operation: str, target: str, facts: Mapping[str, Any]) -> dict[str, str]:
+def field_values(operation: str, target: str, facts: Mapping[str, Any]) -> dict[str, str]:
     """Convert a request, such as that of a counterexample, to field values."""
     values = {"operation": operation, "target": target, "asAuthor": ""}
     for name in ("principalType", "region", "sourceIp"):
@@ -210,7 +212,7 @@ def write(operation: str, target: str, facts: Mapping[str, Any]) -> dict[str, st
     return values
 
 
-def beginning(text: str, catalogue: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+def initial_values(text: str, catalogue: Sequence[Mapping[str, Any]]) -> dict[str, str]:
     """Return an initial request for any target and an operation, preferably `read`, that the first pattern matches."""
     pattern = re.search(r'"operations"\s*:\s*\[\s*"([^"]+)"', text)
     if pattern is None:

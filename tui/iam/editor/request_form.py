@@ -25,11 +25,11 @@ LABEL = 16
 class FieldInput(LineInput):
     """A field. Its placeholder shows the meaning of an empty value."""
 
-    first: Callable[[str], bool] = staticmethod(lambda _: False)
-    """Called with each key before the input handles it. Return True to stop the key."""
+    intercept_key: Callable[[str], bool] = staticmethod(lambda _: False)
+    """Called with each key before the input handles it. Returns True to stop the key."""
 
     async def _on_key(self, event: events.Key) -> None:
-        if self.first(event.key):
+        if self.intercept_key(event.key):
             event.stop()
             event.prevent_default()
         elif event.key == "space" and self.id == "field-asAuthor":
@@ -65,10 +65,10 @@ class _Fields(Vertical):
 
     def compose(self) -> ComposeResult:
         for field in FIELDS:
-            made = FieldInput(placeholder=field.hint or field.rest, id=f"field-{field.name}")
-            made.value = self.form.values.get(field.name, "")
-            made.first = self.form.first
-            yield made
+            entry = FieldInput(placeholder=field.hint or field.rest, id=f"field-{field.name}")
+            entry.value = self.form.values.get(field.name, "")
+            entry.intercept_key = self.form.intercept_key
+            yield entry
 
     def render(self) -> Content:
         focused = self.screen.focused
@@ -109,20 +109,21 @@ class RequestForm(Widget):
         """Posted when the request changes or is validated again. It may be invalid."""
 
     class Typed(Message):
-        """Posted when the user edits a field. `wrote` is true if the value became longer, except for `asAuthor`."""
+        """Posted when the user edits a field. `is_longer` is whether the value became longer, except for `asAuthor`."""
 
-        def __init__(self, field: str, entry: Input, *, wrote: bool) -> None:
+        def __init__(self, field: str, entry: Input, *, is_longer: bool) -> None:
             super().__init__()
             self.field = field
             self.entry = entry
-            self.wrote = wrote
+            self.is_longer = is_longer
 
-    def __init__(self, values: Mapping[str, str], *, first: Callable[[str], bool]) -> None:
+    def __init__(self, values: Mapping[str, str], *, intercept_key: Callable[[str], bool]) -> None:
+        """`intercept_key` is called with each key before a field handles it, and returns True to stop the key."""
         super().__init__(id="request")
-        self.first = first
+        self.intercept_key = intercept_key
         self.values = dict(values)
         self.problems: dict[str, str] = {}
-        self.touched = False
+        self.is_edited = False
         """Whether the user has edited a field."""
         self.catalogue: Collection[str] = ()
 
@@ -131,30 +132,30 @@ class RequestForm(Widget):
         yield Static("", classes="form--message", markup=False)
 
     def on_mount(self) -> None:
-        self._say()
+        self._show_message()
 
     @property
     def request(self) -> Request | None:
         """The request; None if a field is invalid."""
-        return None if self.problems else request.read(self.values)
+        return None if self.problems else request.parse_values(self.values)
 
-    def put(self, values: Mapping[str, str]) -> None:
+    def set_values(self, values: Mapping[str, str]) -> None:
         for name, value in values.items():
             self.query_one(f"#field-{name}", FieldInput).value = value
 
-    def know(self, catalogue: Collection[str]) -> None:
+    def set_catalogue(self, catalogue: Collection[str]) -> None:
         """Set the operations of the catalogue, for validation."""
         self.catalogue = catalogue
-        self._check("operation")
+        self._validate("operation")
 
-    def take_focus(self) -> None:
+    def focus_field(self) -> None:
         """Focus the first invalid field, or the first field."""
         name = next(iter(self.problems), FIELDS[0].name)
         self.screen.set_focus(self.query_one(f"#field-{name}"))
 
     def action_step(self, by: int) -> None:
         if not self.step(by):
-            self.take_end(by)
+            self.focus_end(by)
 
     def step(self, by: int) -> bool:
         """Move the focus by `by` fields. Return False if there is no such field."""
@@ -165,7 +166,7 @@ class RequestForm(Widget):
         self.screen.set_focus(fields[at])
         return True
 
-    def take_end(self, by: int) -> None:
+    def focus_end(self, by: int) -> None:
         """Focus the first field, or the last one if `by` is negative."""
         self.screen.set_focus(list(self.query(FieldInput))[0 if by > 0 else -1])
 
@@ -177,45 +178,44 @@ class RequestForm(Widget):
         if before == event.value:
             return
         self.values[name] = event.value
-        self._check(name)
-        if name == "operation":
-            self._check("target")
+        self._validate(name, *(("target",) if name == "operation" else ()))
         if event.input.has_focus:
-            self.touched = True
-            wrote = len(event.value) > len(before) and name != "asAuthor"
-            self.post_message(self.Typed(name, event.input, wrote=wrote))
+            self.is_edited = True
+            is_longer = len(event.value) > len(before) and name != "asAuthor"
+            self.post_message(self.Typed(name, event.input, is_longer=is_longer))
 
-    def _check(self, name: str) -> None:
+    def _validate(self, *names: str) -> None:
         operation = self.values.get("operation", "")
-        problem = request.problem(name, self.values.get(name, ""), self.catalogue, operation=operation)
-        if problem:
-            self.problems[name] = problem
-        else:
-            self.problems.pop(name, None)
-        self._say()
+        for name in names:
+            problem = request.problem(name, self.values.get(name, ""), self.catalogue, operation=operation)
+            if problem:
+                self.problems[name] = problem
+            else:
+                self.problems.pop(name, None)
+        self._show_message()
         self.post_message(self.Changed())
 
     def on_descendant_focus(self, _: events.DescendantFocus) -> None:
-        self._say()
+        self._show_message()
 
     def on_descendant_blur(self, _: events.DescendantBlur) -> None:
-        self._say()
+        self._show_message()
 
-    def _say(self) -> None:
+    def _show_message(self) -> None:
         """Show a problem or, without any, the valid values of the focused field."""
         if not self.is_mounted or not self.query(_Fields):
             return
         self.query_one(_Fields).refresh()
         focused = self.screen.focused
         here = (focused.id or "").removeprefix("field-") if isinstance(focused, FieldInput) else ""
-        wrong = here if here in self.problems else next(iter(self.problems), "")
-        if wrong:
-            words = f"! {request.BY_NAME[wrong].label}: {self.problems[wrong]}"
-            said = Content.styled(safe(words), "$text-error")
+        invalid = here if here in self.problems else next(iter(self.problems), "")
+        if invalid:
+            problem = f"! {request.BY_NAME[invalid].label}: {self.problems[invalid]}"
+            message = Content.styled(safe(problem), "$text-error")
         elif here:
             note = request.state(here, self.values.get(here, ""))
             takes = request.BY_NAME[here].takes
-            said = Content.styled(f"{note} · {takes}" if note and self.values.get(here) else takes, "$text-muted")
+            message = Content.styled(f"{note} · {takes}" if note and self.values.get(here) else takes, "$text-muted")
         else:
-            said = Content.styled("? unknown · ∅ known to be none · = known", "$text-disabled")
-        self.query_one(".form--message", Static).update(said, layout=False)
+            message = Content.styled("? unknown · ∅ known to be none · = known", "$text-disabled")
+        self.query_one(".form--message", Static).update(message, layout=False)

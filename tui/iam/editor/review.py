@@ -1,8 +1,8 @@
 """Review of a document before it is saved: name, description, effect and text difference."""
 
+import asyncio
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -12,22 +12,36 @@ from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
+from client.api import analysis
+from client.errors import Exit, FrostError
+from client.models import strict_json
+from client.tables.columns import Record
 from client.text import safe
-from client.texts.effects import Effect, changes, conditional_count
-from tui.iam.editor.panel_widgets import Line, LineList
+from client.texts.effects import Effect, conditional_count
+from tui.iam.difference import difference_lines
+from tui.iam.editor import document as formatter
+from tui.iam.editor.line_list import Line, LineList
+from tui.state import effects
+from tui.state.requests import Requests
 from tui.widgets.dialog import Dialog, hint
 from tui.widgets.line_input import LineInput
-from tui.widgets.policy_text import kind_text
+from tui.widgets.policy_text import document_text, kind_text
 
-CONTEXT = 3
+if TYPE_CHECKING:
+    from client.transport.call import Call
+
+EFFECT_SECONDS = 4.0
+"""Timeout of the effect. Without it, the review shows the text difference only."""
 WIDTH = 100
 """Maximum width of the dialog, in cells."""
 FRAME = 7
 """Cells of the dialog for borders, padding and the scroll bar."""
-LEAST = 16
+MIN_CELLS = 16
 """Minimum width of a line, in cells. With much fewer, `folded` would not terminate."""
-FEW = 8
+MAX_NAMES = 8
 """Maximum number of operations on each side, and of principals, that are listed by name."""
+
+Answer = TypeVar("Answer")
 
 
 class Review(Dialog[Mapping[str, str] | None]):
@@ -65,12 +79,12 @@ class Review(Dialog[Mapping[str, str] | None]):
         names: Mapping[str, str] | None,
         *,
         stored: Mapping[str, Any] | None = None,
-        touched: Effect | None = None,
+        affected: Effect | None = None,
         caution: str = "",
         problem: str = "",
-        most: int = FEW,
+        most: int = MAX_NAMES,
     ) -> None:
-        """`stored` is the policy to replace, `touched` the effect of that on principals.
+        """`stored` is the policy to replace, `affected` the effect of that on principals.
 
         `caution` is a warning above the fields, `problem` why the last save failed. At most `most` operations are
         listed on each side.
@@ -81,7 +95,7 @@ class Review(Dialog[Mapping[str, str] | None]):
         self.effect = effect
         self.names = names
         self.stored = stored
-        self.touched = touched
+        self.affected = affected
         self._caution = caution
         self._problem = problem
         self.most = most
@@ -108,24 +122,26 @@ class Review(Dialog[Mapping[str, str] | None]):
 
     def on_mount(self) -> None:
         super().on_mount()
-        whom = list(for_whom(self.touched)) if self.touched is not None else []
-        self._difference = [*whom, *lines(self.before, self.after, self.effect, self.most)]
+        principals = list(principal_lines(self.affected)) if self.affected is not None else []
+        self._difference = [*principals, *difference_lines(self.before, self.after, self.effect, self.most)]
         self._show()
 
     @on(Input.Changed)
     def _show(self) -> None:
         """Show changes of name and description, then the difference."""
-        replaced = [] if self.stored is None or self.names is None else list(renamed(self.stored, self._given()))
+        name_difference = (
+            [] if self.stored is None or self.names is None else list(name_lines(self.stored, self._entered_names()))
+        )
         # Computed, because the list has no size before the first layout.
         cells = min(WIDTH, self.app.size.width) - FRAME
         self.query_one(LineList).show(
-            [Line(line) for content in (*replaced, *self._difference) for line in folded(content, cells)]
+            [Line(line) for content in (*name_difference, *self._difference) for line in folded(content, cells)]
         )
 
     def on_resize(self) -> None:
         self._show()
 
-    def _given(self) -> dict[str, str]:
+    def _entered_names(self) -> dict[str, str]:
         return {name: self.query_one(f"#review-{name}", LineInput).value.strip() for name in self.names or ()}
 
     def first_focus(self) -> Widget:
@@ -145,12 +161,12 @@ class Review(Dialog[Mapping[str, str] | None]):
     def action_save(self) -> None:
         if self.names is None:
             return
-        given = self._given()
-        if not given["name"]:
-            self._say("a policy needs a name")
+        names = self._entered_names()
+        if not names["name"]:
+            self._show_problem("a policy needs a name")
             self.set_focus(self.query_one("#review-name"))
             return
-        self.dismiss(given)
+        self.dismiss(names)
 
     def on_key(self, event: Any) -> None:
         # The list has no choices, so Enter saves, as in the fields.
@@ -158,37 +174,38 @@ class Review(Dialog[Mapping[str, str] | None]):
             event.stop()
             self.action_save()
 
-    def _say(self, words: str) -> None:
+    def _show_problem(self, text: str) -> None:
         problem = self.query_one(".review--problem", Static)
         problem.display = True
-        problem.update(Content(safe(words)))
+        problem.update(Content(safe(text)))
 
 
-def renamed(stored: Mapping[str, Any], given: Mapping[str, str]) -> Iterator[Content]:
-    for member, value in given.items():
-        was = str(stored.get(member) or "")
-        if value != was:
+def name_lines(stored: Mapping[str, Any], names: Mapping[str, str]) -> Iterator[Content]:
+    """Yield the differences of name and description."""
+    for member, value in names.items():
+        before = str(stored.get(member) or "")
+        if value != before:
             yield Content.styled(f"In {member}", "bold $text-accent")
-            yield Content.styled(f"  − {safe(was) or '(none)'}", "$text-error")
+            yield Content.styled(f"  − {safe(before) or '(none)'}", "$text-error")
             yield Content.styled(f"  + {safe(value) or '(none)'}", "$text-success")
             yield Content("")
 
 
-def for_whom(touched: Effect) -> Iterator[Content]:
+def principal_lines(affected: Effect) -> Iterator[Content]:
     """Yield the effect on the principals that the policy is attached to, those with most changes first."""
     yield Content.styled("For keys and identities", "bold $text-accent")
-    yield Content.styled(f"  {safe(touched.summary)}", "$text-warning" if touched.problem else "$text-muted")
-    moved = [(one, signed) for one in touched.principals if (signed := list(_signed(one)))]
-    for one, signed in moved[:FEW]:
+    yield Content.styled(f"  {safe(affected.summary)}", "$text-warning" if affected.problem else "$text-muted")
+    moved = [(one, signed) for one in affected.principals if (signed := list(_signed(one)))]
+    for one, signed in moved[:MAX_NAMES]:
         state = str(one.get("status") or "")
-        known = f"{kind_text(one)}{f', {state}' if state not in ('', 'active') else ''}"
+        kind = f"{kind_text(one)}{f', {state}' if state not in ('', 'active') else ''}"
         counts = Content(" ").join(Content.styled(*each) for each in signed)
         yield (
-            Content.assemble("  ", safe(one.get("name") or one.get("id")), (f"  {safe(known)}  ", "$text-muted"))
+            Content.assemble("  ", safe(one.get("name") or one.get("id")), (f"  {safe(kind)}  ", "$text-muted"))
             + counts
         )
-    if len(moved) > FEW:
-        yield Content.styled(f"  and {len(moved) - FEW:,} more", "$text-muted")
+    if len(moved) > MAX_NAMES:
+        yield Content.styled(f"  and {len(moved) - MAX_NAMES:,} more", "$text-muted")
     yield Content("")
 
 
@@ -207,7 +224,7 @@ def _signed(principal: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def folded(content: Content, cells: int) -> Iterator[Content]:
     """Yield a line as wrapped lines with a hanging indent."""
-    indent, cells = 4, max(LEAST, cells)
+    indent, cells = 4, max(MIN_CELLS, cells)
     rest = content
     while rest.cell_length > cells:
         # With double-width characters, half as many are certain to fit.
@@ -217,49 +234,58 @@ def folded(content: Content, cells: int) -> Iterator[Content]:
     yield rest
 
 
-def lines(before: str, after: str, effect: Mapping[str, Any], most: int) -> Iterator[Content]:
-    """Yield the difference: operations lost, gained and conditionally changed, then the text."""
-    found = changes(effect)
-    yield Content.styled(f"In effect, on {safe(effect.get('target', '*'))}", "bold $text-accent")
-    if effect.get("problem"):
-        yield Content.styled(f"  not known: {safe(effect['problem'])}", "$text-warning")
-    elif not any(found):
-        yield Content.styled("  the same operations as before" if before else "  nothing is gained", "$text-muted")
-    else:
-        counted = [(f"+{len(found.gained):,} gained", "$text-success")] if found.gained else []
-        counted += [(f"−{len(found.lost):,} lost", "$text-error")] if found.lost else []
-        counted += [(f"~{found.conditional}", "$text-warning")] if found.under else []
-        yield Content("  ") + Content(", ").join(Content.styled(*one) for one in counted)
-    yield from _named(found.lost, "−", "$text-error", most)
-    yield from _named(found.gained, "+", "$text-success", most)
-    yield from _named(found.under, "~", "$text-warning", most)
-    yield Content("")
-    yield Content.styled("In text", "bold $text-accent")
-    yield from difference(before, after)
+class Comparison:
+    """Compares the document of a tenant's policy with a stored version, in text and in effect."""
+
+    def __init__(self, requests: Requests, tenant_id: str) -> None:
+        self._requests = requests
+        self.tenant_id = tenant_id
+
+    async def ask_within(self, seconds: float, call: "Call[Answer]") -> Answer:
+        """Send a request with a timeout.
+
+        Raises:
+            FrostError: No response within `seconds` (UNREACHABLE), or an error of the request.
+        """
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._requests.ask(call)
+        except TimeoutError as error:
+            message = f"no answer within {seconds:.0f} s"
+            raise FrostError(message, code="UNREACHABLE", exit_code=Exit.UNREACHABLE) from error
+
+    async def effect(self, text: str, stored: Record | None) -> dict[str, Any]:
+        """Return the coverage of a text on any target, compared with a stored policy or, with None, with nothing."""
+        compare = {"documentText": formatter.text_of(stored["document"])} if stored is not None else None
+        answer = await self.ask_within(
+            EFFECT_SECONDS,
+            analysis.coverage(
+                self.tenant_id, text, compare=compare, facts={"currentTime": None}, operations=compare is None
+            ),
+        )
+        effect = dict(answer["targets"][0])
+        if compare is None:
+            effect["gained"], effect["conditionalGained"] = effect["operations"], effect["conditionalOperations"]
+        return effect
+
+    async def principal_effect(self, policy_id: str, text: str) -> Effect | None:
+        """Return the effect of a text on the principals that the policy is attached to; None for a new policy."""
+        if not policy_id:
+            return None
+        change = {"change": "updatePolicy", "policyId": policy_id, "documentText": text}
+        try:
+            async with asyncio.timeout(EFFECT_SECONDS):
+                return await effects.effect(self._requests, self.tenant_id, [change])
+        except TimeoutError:
+            return Effect(problem=f"no answer within {EFFECT_SECONDS:.0f} s")
 
 
-def _named(operations: Mapping[str, str], sign: str, tone: str, most: int) -> Iterator[Content]:
-    for operation, note in islice(operations.items(), most):
-        said = (f"  {note}", "$text-muted") if note else ""
-        yield Content.assemble((f"  {sign} ", f"bold {tone}"), safe(operation), said)
-    if len(operations) > most:
-        yield Content.styled(f"  {sign} and {len(operations) - most:,} more", tone)
-
-
-def difference(before: str, after: str) -> Iterator[Content]:
-    """Yield a unified diff of the texts, with signs and colours."""
-    import difflib
-
-    found = list(difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=CONTEXT))[2:]
-    if not found:
-        yield Content.styled("  the same document", "$text-muted")
-    for line in found:
-        sign, text = line[:1], safe(line[1:])
-        if sign == "@":
-            if before:  # a new document has a single hunk, from line 1
-                yield Content.styled(f"  … line {line.split('+')[-1].split(',')[0].rstrip(' @')}", "$text-muted")
-        elif sign in "+-":
-            tone = "$text-success" if sign == "+" else "$text-error"
-            yield Content.styled(f"  {'−' if sign == '-' else sign} {text}", tone)
-        else:
-            yield Content.styled(f"    {text}", "$text-muted")
+def compared_texts(stored: Record | None, text: str) -> tuple[str, str]:
+    """Return the stored and the new text in the same format, because formatting is not stored."""
+    if stored is None:
+        return "", text
+    before = document_text(stored.get("document") or {})
+    try:
+        return before, document_text(formatter.as_stored(strict_json.loads(text)))
+    except strict_json.StrictJsonError:
+        return before, text

@@ -1,57 +1,45 @@
 """The policy editor: the text of a policy and its evaluation, updated on each key.
 
-It sends requests only through `Workspace.ask`, and belongs to the tenant in use when it was opened. Saving,
-narrowing, closing and the external editor are in separate modules.
+It sends requests only through `Workspace.ask`, and belongs to the tenant in use when it was opened.
 """
 
 import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from textual import on
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical
-from textual.screen import Screen
-from textual.widgets import TextArea
+from textual.timer import Timer
+from textual.widgets import OptionList, TextArea
 from textual.worker import Worker
 
 from client.api import analysis
 from client.errors import FrostError
 from client.tables.columns import Record
-from client.text import safe
-from tui.iam.editor import actions, json_scanner, panel, request, save
-from tui.iam.editor.autosave import Keeping
-from tui.iam.editor.base import Saved
+from tui.iam.editor import actions, autosave, completion_popup, json_scanner, request, save
+from tui.iam.editor.autosave import DraftAutosave
 from tui.iam.editor.completion import Catalogue
-from tui.iam.editor.completion_popup import Offering, Popup
-from tui.iam.editor.document import TEMPLATES, Draft
-from tui.iam.editor.evaluation import Answer, Findings, Live, marks_of
-from tui.iam.editor.panel_widgets import Head, LineList, Tabs
-from tui.iam.editor.request_form import FieldInput, RequestForm
+from tui.iam.editor.completion_popup import CompletionController, Popup
+from tui.iam.editor.document import TEMPLATES, Document
+from tui.iam.editor.evaluation import Evaluator, Result, marks_of
+from tui.iam.editor.layout import EditorLayout
+from tui.iam.editor.line_list import LineList
+from tui.iam.editor.request import Request
+from tui.iam.editor.request_form import RequestForm
+from tui.iam.editor.save import SaveFlow
 from tui.iam.editor.text_pane import PolicyText
-from tui.iam.editor.verdict import Verdict
 from tui.shell import keymap
-from tui.shell.action import ActionContext
-from tui.shell.footer import Footer, Key, TooSmall
-from tui.shell.header import Header, header_state
-from tui.state.notices import Severity
+from tui.shell.footer import Footer
 from tui.state.workspace import Workspace
-from tui.terminal.textual_patches import IgnoresOldSizes
 
-PATIENCE_SECONDS = 0.5
+OVERDUE_SECONDS = 0.5
 """Delay before the verdict shows that an evaluation is running."""
-SIDE = 54
-"""Width of the area to the right of the text, in cells."""
-ROOMY = 30
-"""Minimum lines of the terminal for a verdict that may take lines from the panel."""
-LOOK_SECONDS = 0.5
+RECONNECT_SECONDS = 0.5
 """Interval of checks whether a lost connection is back."""
-ALWAYS = ("editor.help", "editor.close")
-"""Actions that the footer never omits."""
 
 
-class PolicyEditor(IgnoresOldSizes, Screen[Saved | None]):
+class PolicyEditor(EditorLayout):
     """Edits a policy. Returns the policy as last saved, or None.
 
     Args:
@@ -64,48 +52,10 @@ class PolicyEditor(IgnoresOldSizes, Screen[Saved | None]):
     BINDINGS: ClassVar[list[BindingType]] = [
         *keymap.bindings_of(actions.ACTIONS),
         Binding("escape", "back", show=False),
-        Binding("tab", "hop(1)", show=False),
-        Binding("shift+tab", "hop(-1)", show=False),
-        Binding("left,h", "look(-1)", show=False),
-        Binding("right,l", "look(1)", show=False),
-        Binding("enter", "enter", show=False),
-        Binding("ctrl+c", "app.interrupt", show=False),
         Binding("ctrl+t", "stay", show=False, priority=True, id="app.switch_tenant"),
     ]
-    AUTO_FOCUS = ""
-    """Disabled, so that closing a dialog does not focus the text. See `action_look`."""
-    HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (60, "-normal"), (110, "-wide")]  # noqa: RUF012  (declared on the base class)
-    VERTICAL_BREAKPOINTS = [(0, "-flat"), (16, "-tall")]  # noqa: RUF012
 
-    DEFAULT_CSS = """
-    PolicyEditor {
-        background: $background;
-        layers: base above;
-        & > #views { display: none; }
-        & > #strip { display: none; height: 2; }
-        & > #main { height: 1fr; }
-        #side { width: 54; border-left: solid $border; }
-        #panel-views { margin-top: 1; }
-        #panel { height: 1fr; margin: 0 1; }
-        PolicyText { width: 1fr; height: 1fr; }
-        RequestForm { margin-top: 1; }
-        &.-normal {
-            & > #views, & > #strip { display: block; }
-            #side { width: 1fr; border-left: none; }
-            #beside, #panel-views { display: none; }
-            RequestForm { display: none; height: 1fr; }
-            #panel { display: none; }
-            &.-view-text #side { display: none; }
-            &.-view-request PolicyText, &.-view-panel PolicyText { display: none; }
-            &.-view-request RequestForm { display: block; }
-            &.-view-panel #panel { display: block; }
-        }
-        &.-tiny > *, &.-flat > * { display: none; }
-        &.-tiny > TooSmall, &.-flat > TooSmall { display: block; }
-    }
-    """
-
-    # Show notifications above the verdict instead of on it.
+    # Show notifications above the verdict instead of on it. Textual limits this to the class of the screen.
     CSS = "PolicyEditor.-normal ToastRack { margin-bottom: 4; }"
 
     def __init__(
@@ -118,64 +68,67 @@ class PolicyEditor(IgnoresOldSizes, Screen[Saved | None]):
         text: str = "",
         catalogue: Sequence[Record] = (),
     ) -> None:
-        super().__init__()
-        self.workspace = workspace
-        self.keys = keys
-        self.tenant_id = workspace.tenant_id
-        self.draft = Draft.of(policy, name, text or TEMPLATES[0].text)
-        self.catalogue = list(catalogue)
-        self.found = Findings()
-        self.view = "text"
-        self.panel_name = panel.VIEWS[0]
-        self.saved: Saved | None = None
-        self.state = ""
-        """State of a save, or why it failed; empty if there is none."""
-        self.popup = Popup()
-        self.offering = Offering(self, self.popup)
-        self.pane = PolicyText(self.draft.base, first=self.offering.key)
-        beginning = request.beginning(self.draft.base, self.catalogue)
-        self.form = RequestForm(beginning, first=self.offering.key)
-        self.live = Live(
-            workspace, self.tenant_id, self.draft.id, self.draft.version, tell=self.told, spawn=self._spawn
+        document = Document.of(policy, name, text or TEMPLATES[0].text)
+        pane, popup = PolicyText(document.text), Popup()
+        self.completion = CompletionController(
+            pane, popup, after_refresh=self.call_after_refresh, note_changed=self.show_note
         )
-        self.panel = LineList(id="panel")
-        self.former: Mapping[str, str] = {}
+        first_request = request.initial_values(document.text, catalogue)
+        form = RequestForm(first_request, intercept_key=self.completion.handle_key)
+        super().__init__(workspace, keys, document, pane, form, popup)
+        self.catalogue = list(catalogue)
+        self.request = Request("", "*", {})
+        """The newest valid request, without an operation if the fields are invalid."""
+        self.evaluator = Evaluator(workspace.ask, self.tenant_id, publish=self._show_result, spawn=self._spawn)
+        self.autosave = DraftAutosave(
+            self.document,
+            autosave.Store.of(workspace, self.tenant_id),
+            lambda: autosave.View(*self.pane.cursor_location, self.form.values),
+        )
+        self.save_flow = SaveFlow(
+            self.document,
+            workspace,
+            self.tenant_id,
+            keys,
+            save.Callbacks(
+                show_dialog=lambda dialog: self.app.push_screen_wait(dialog),
+                show_status=self.show_status,
+                notify=self.toast,
+                show_problems=self._show_problems,
+                show_counterexamples=self._show_counterexamples,
+                current_check=lambda: self.evaluation.check if "check" in self.evaluation.current else None,
+                rebased=self._rebased,
+                keep_draft=self.autosave.save,
+                drop_draft=self.autosave.drop,
+            ),
+            start_platform=workspace.want_platform,
+        )
+        self.user_values: Mapping[str, str] = {}
         """The user's request before a counterexample replaced it."""
-        self.shown: Mapping[str, str] = {}
+        self.example_values: Mapping[str, str] = {}
         """Field values of the counterexample last put into the request."""
-        self._asked = ("", request.Request("", "*", {}))
-        self.keeping = Keeping(self)
-
-    # Layout
-
-    def compose(self) -> ComposeResult:
-        yield Header()
-        yield Head()
-        yield Tabs(id="views")
-        with Horizontal(id="main"):
-            yield self.pane
-            with Vertical(id="side"):
-                yield Verdict(self.found, id="beside")
-                yield self.form
-                yield Tabs(id="panel-views")
-                yield self.panel
-        yield Verdict(self.found, lines=2, id="strip")
-        yield Footer()
-        yield TooSmall()
-        yield self.popup
+        self._delays: dict[str, Timer] = {}
+        self._connection = ("", "")
 
     def on_mount(self) -> None:
-        self._patience = self.set_timer(PATIENCE_SECONDS, self._waited)
-        self._look = self.set_interval(LOOK_SECONDS, self._look_at_link, pause=True)
+        self._reconnect = self.set_interval(RECONNECT_SECONDS, self._check_connection, pause=True)
+        self.evaluator.compare_with(self.document.id, self.document.version)
+        self.compared_version = self.document.version
         self.show_view("text")
-        self.show_facts()
+        self.show_header()
+        self.show_title()
+        self.show_keys()
         self.set_focus(self.pane)
-        if not self.catalogue:
-            _: Worker[None] = self.run_worker(self._load_catalogue, group="catalogue", exit_on_error=False)
+        if self.catalogue:
+            self._use_catalogue()
         else:
-            self._know_catalogue()
-        self.ask(at_once=True)
-        _ = self.run_worker(self.keeping.offer, group="draft", exit_on_error=False)
+            self._run("catalogue", self._load_catalogue)
+        self._use_request()
+        self.evaluate(at_once=True)
+        self._run("draft", self.offer_draft)
+
+    def _run(self, group: str, work: Callable[[], Coroutine[None, None, None]]) -> None:
+        _: Worker[None] = self.run_worker(work, group=group, exit_on_error=False)
 
     async def _load_catalogue(self) -> None:
         """Load the operations. Without them, completion does not offer operations."""
@@ -183,202 +136,150 @@ class PolicyEditor(IgnoresOldSizes, Screen[Saved | None]):
             self.catalogue = [operation.wire() for operation in await self.workspace.ask(analysis.operations())]
         except FrostError:
             return
-        self._know_catalogue()
-        self._begin_request()
+        self._use_catalogue()
+        self._set_initial_request()
 
-    def _begin_request(self) -> None:
-        if not self.form.values.get("operation"):
-            self.form.put(request.beginning(self.pane.text, self.catalogue))
+    def _use_catalogue(self) -> None:
+        self.completion.catalogue = Catalogue(self.catalogue)
+        self.form.set_catalogue(frozenset(self.completion.catalogue.names))
 
-    def _know_catalogue(self) -> None:
-        self.offering.catalogue = Catalogue(self.catalogue)
-        self.form.know(frozenset(self.offering.catalogue.names))
+    def _set_initial_request(self) -> None:
+        if not self.request.operation and not self.form.values.get("operation"):
+            self.form.set_values(request.initial_values(self.document.text, self.catalogue))
 
-    @property
-    def narrow(self) -> bool:
-        """Whether the screen shows one view at a time."""
-        return not self.has_class("-wide")
-
-    # Display
-
-    def show_facts(self) -> None:
-        self.query_one(Header).show(header_state(self.workspace)._replace(note=""))
-        elsewhere = self.tenant_id != self.workspace.tenant_id  # another shell may have switched the tenant
-        tenant = self.workspace.name_of(self.tenant_id) if elsewhere else ""
-        said = self.state or self.offering.note
-        self.query_one(Head).show(self.draft, self.draft.changed(self.pane.text), said, tenant)
-
-    def say_state(self, words: str) -> None:
-        self.state = words
-        self.show_facts()
-        self.show_keys()
-
-    def show_keys(self) -> None:
-        context = self.action_context()
-        typing = self.focused is self.pane or isinstance(self.focused, FieldInput)
-        entries = []
-        for action in actions.ACTIONS:
-            keys = [key for key in self.keys.of(action.id) if not (typing and keymap.typed(key))]
-            if action.footer_label and keys:
-                letter = next((key for key in keys if keymap.typed(key)), keys[0])
-                label = keymap.key_text(letter)
-                enabled = not action.disabled_reason(context)
-                entries.append(Key(action.id, label, action.footer_label, enabled, always=action.id in ALWAYS))
-        self.query_one(Footer).show(entries)
-
-    def show_view(self, view: str) -> None:
-        """Show a view: in the panel or, on a narrow screen, alone."""
-        if view in panel.VIEWS:
-            self.panel_name = view
-        self.view = view
-        for name, on_ in (("text", view == "text"), ("request", view == "request"), ("panel", view in panel.VIEWS)):
-            self.set_class(on_, f"-view-{name}")
-        self.show_findings()
-
-    def show_findings(self, kind: str = "") -> None:
-        """Update verdict and tabs, and the panel if results of `kind` affect it. By default, update all."""
-        for verdict in self.query(Verdict):
-            verdict.version = self.draft.version
-        self._fit_verdicts()
-        titles = [(view, panel.title(view, self.found)) for view in panel.VIEWS]
-        self.query_one("#panel-views", Tabs).show(titles, self.panel_name)
-        named = [("text", "Text"), ("request", "Request"), *titles]
-        self.query_one("#views", Tabs).show(named, self.view)
-        if kind in ("", "failure", "problems", panel.SOURCE[self.panel_name]) or self.panel_name == "problems":
-            # Computed, because a panel that has just become visible has no size yet.
-            cells = (self.app.size.width if self.narrow else SIDE) - 4
-            self.panel.show(panel.lines(self.panel_name, self.found, cells))
-        self.show_keys()
-
-    def _fit_verdicts(self) -> None:
-        """Fit the height of each verdict to its text, on large terminals at the expense of the panel."""
-        for verdict in self.query(Verdict):
-            cells = self.app.size.width if verdict.small else SIDE - 1
-            verdict.fit(cells - 2, room=self.app.size.height >= ROOMY)
-            verdict.refresh()
-
-    def action_context(self) -> ActionContext:
-        """Return the state that determines which actions are enabled."""
-        found = self.found
-        record = self.draft.record(
-            self.pane.text,
-            unreadable=self._unreadable,
-            at_fault=int(self.found.problems[0].get("line", 1)) if self.found.problems else 0,
-            saving=self.state == save.SAVING,
-            problems=len(found.problems) or len(found.warnings),
-            examples=len(found.examples),
-            checked=found.check is not None,
-        )
-        return ActionContext(
-            screen=actions.EDITOR,
-            record=record,
-            context_name=self.workspace.context,
-            tenant=self.tenant_id,
-            read_only=self.workspace.read_only,
-            browser=self.app.is_web,
-        )
-
-    @property
-    def _unreadable(self) -> str:
-        """Why actions that need a valid text are disabled, and how to continue; empty if it is valid."""
-        if not self.found.problems:
-            return ""
-        key = self.keys.label("editor.problem")
-        return "it is no valid policy yet: " + (f"{key} goes to the problem" if key else "see its problems")
-
-    def toast(self, words: str, severity: Severity = "information") -> None:
-        """Show a notification of up to five lines. Untrusted text is escaped."""
-        self.app.notify("\n".join(safe(line, 200) for line in words.split("\n")[:5]), severity=severity, markup=False)
+    async def offer_draft(self) -> None:
+        """Offer the draft on disk. Esc closes the editor and does not delete the draft."""
+        draft = await self.autosave.load()
+        if draft is None:
+            return
+        choice = await autosave.ask_to_resume(draft, self.document, self.app.push_screen_wait)
+        if choice == "resume":
+            warning = await autosave.resume(draft, self.document, self.workspace.ask, self.tenant_id)
+            if warning:
+                self.toast(warning, "warning")
+            self.evaluator.compare_with(self.document.id, self.document.version)
+            self.compared_version = self.document.version
+            self.pane.set_text(self.document.text)
+            self.pane.show_line(draft.row, draft.column)
+            self.form.set_values({name: draft.request[name] for name in request.BY_NAME if name in draft.request})
+            self.show_title()
+        elif choice == "drop":
+            await self.autosave.drop()
+        else:
+            self.close()
 
     # Evaluation while typing
 
-    def _spawn(self, work: Callable[[], Coroutine[None, None, None]]) -> None:
-        _: Worker[None] = self.run_worker(work, group="live", exclusive=True, exit_on_error=False)
+    def _spawn(self, group: str, work: Callable[[], Coroutine[None, None, None]] | None) -> None:
+        if work is None:
+            self.workers.cancel_group(self, group)
+        else:
+            _: Worker[None] = self.run_worker(work, group=group, exclusive=True, exit_on_error=False)
 
-    def ask(self, *, at_once: bool = False) -> None:
+    def _delay(self, name: str, seconds: float, callback: Callable[[], object]) -> None:
+        """Call a function after a pause. Each call with the same name starts the pause again."""
+        if name in self._delays:
+            self._delays[name].stop()
+        self._delays[name] = self.set_timer(seconds, callback)
+
+    def evaluate(self, *, text_changed: bool = True, at_once: bool = False) -> None:
         """Evaluate the current text and request. `at_once` omits the delay."""
-        wanted = self.form.request
-        if wanted is None:
-            self.found.request_problem = "the request cannot be tried as it is"
-            self.found.fresh["verdict"] = False
-            wanted = request.Request("", self._asked[1].target, self._asked[1].facts)
-        self._asked = (self.pane.text, wanted)
-        self.found.typed(wanted)
-        self._patience.reset()
-        self._patience.resume()
-        self.live.ask(*self._asked, at_once=at_once)
+        self.evaluation = self.evaluation.edited(self.request, text_changed=text_changed)
+        self._delay("overdue", OVERDUE_SECONDS, self._mark_overdue)
+        self.evaluator.evaluate(self.document.text, self.request, at_once=at_once)
 
-    def _waited(self) -> None:
-        for verdict in self.query(Verdict):
-            verdict.asking = not self.found.fresh and not self.found.stale
-            verdict.refresh()
+    def _mark_overdue(self) -> None:
+        expected = "verdict" if self.request.operation else "check"
+        if expected not in self.evaluation.current and not self.evaluation.stale_reason:
+            self.evaluation = replace(self.evaluation, overdue=True)
 
-    def told(self, answer: Answer) -> None:
-        was_unreadable = bool(self.found.problems)
-        self.found.take(answer)
-        self.found.stopped = self.workspace.link.stopped
-        self.found.stand_at(*self.pane.cursor_location)
-        for verdict in self.query(Verdict):
-            verdict.asking = False
-        if self.found.lost is not None:
-            self._look.resume()
-        if answer.kind == "coverage" and not self.form.touched:
-            # The user has not edited the request, and the first text may not have contained an operation.
-            self._begin_request()
-        decides = answer.kind not in ("coverage", "check") or was_unreadable
-        if decides and self.pane.text == self._asked[0]:
-            self.pane.mark(marks_of(self.found, self.pane.text))
-        self.show_findings(answer.kind)
-        if answer.kind == "failure":
-            self.show_facts()
+    def _show_result(self, result: Result) -> None:
+        """Show a result of the evaluator, here and in all widgets bound to the evaluation."""
+        before, link = self.evaluation, self.workspace.link
+        evaluation = before.with_result(result, platform_stopped=link.stopped)
+        self.evaluation = evaluation.at_cursor(*self.pane.cursor_location)
+        if evaluation.error is not None:
+            self._reconnect.resume()
+        if result.kind == "coverage" and not self.form.is_edited:
+            # The first text may not have contained an operation.
+            self._set_initial_request()
+        if result.kind not in ("coverage", "check") or before.problems:
+            self.pane.marks = marks_of(self.evaluation, self.document.text)
+        connection = (link.state, link.latency)
+        if connection != self._connection:
+            self._connection = connection
+            self.show_header()
+            self.show_title()
 
-    def _look_at_link(self) -> None:
+    def _check_connection(self) -> None:
         """After a lost connection: evaluate again once the workspace is connected."""
-        self.show_facts()
+        self.show_header()
         if self.workspace.link.state == "up":
-            self._look.pause()
-            self.ask(at_once=True)
+            self._reconnect.pause()
+            self.evaluate(at_once=True)
 
     @on(TextArea.Changed)
-    def _typed(self, event: TextArea.Changed) -> None:
+    def _text_changed(self, event: TextArea.Changed) -> None:
         event.stop()
-        if self.pane.text == self._asked[0]:
+        if not self.read_text():
             return
-        self.ask()
-        self.offering.later()
-        _: Worker[None] = self.run_worker(self.keeping.soon, group="keep", exclusive=True, exit_on_error=False)
-        self.show_facts()
+        self.evaluate()
+        if self.pane.intercept_key is not None:
+            self.completion.close()
+        self._delay("completion", completion_popup.COMPLETION_SECONDS, self._complete)
+        self._delay("autosave", autosave.AUTOSAVE_SECONDS, self._autosave)
+        self.show_title()
+
+    def read_text(self) -> bool:
+        """Take over the text as typed. Return whether it has changed."""
+        before, self.document.text = self.document.text, self.pane.text
+        return before != self.document.text
+
+    def _complete(self) -> None:
+        if self.focused is self.pane:
+            self.completion.complete_text(self.document.text, unasked=True)
+
+    def _autosave(self) -> None:
+        self._run("autosave", self.autosave.update)
 
     @on(TextArea.SelectionChanged)
-    def _moved(self, event: TextArea.SelectionChanged) -> None:
+    def _cursor_moved(self, event: TextArea.SelectionChanged) -> None:
         event.stop()
-        if self.found.stand_at(*self.pane.cursor_location):
-            self._fit_verdicts()
+        self.evaluation = self.evaluation.at_cursor(*self.pane.cursor_location)
 
     @on(RequestForm.Typed)
     def _field_typed(self, event: RequestForm.Typed) -> None:
-        if event.wrote:
-            self.offering.in_field(event.field, event.entry)
+        if event.is_longer:
+            self.completion.complete_field(event.field, event.entry)
         else:
-            self.offering.close()
+            self.completion.close()
 
-    @on(Popup.Taken)
-    def _taken(self, event: Popup.Taken) -> None:
-        self.offering.take(event.choice)
+    @on(OptionList.OptionSelected, "#popup")
+    def _choice_selected(self, event: OptionList.OptionSelected) -> None:
+        event.stop()
+        self.completion.insert(self.popup.choices[event.option_index])
 
     @on(RequestForm.Changed)
     def _request_changed(self) -> None:
-        self.ask()
-        self.show_findings()
+        if self._use_request():
+            self.evaluate(text_changed=False)
+
+    def _use_request(self) -> bool:
+        """Take over the request of the form. Return whether it differs from the newest one."""
+        before, entered = self.request, self.form.request
+        self.request = Request("", before.target, before.facts) if entered is None else entered
+        if entered is None:
+            self.evaluation = self.evaluation.with_request_problem("the request is not valid")
+        return self.request != before or self.evaluation.request is None
 
     # Keys
 
     def action_stay(self) -> None:
         """Refuse to switch the tenant, because a policy is edited in its tenant."""
-        way = self.keys.label("editor.close")
+        key = self.keys.label("editor.close")
         name = (self.workspace.find(self.tenant_id) or {}).get("displayName") or "its tenant"
         self.toast(
-            f"This policy belongs to {name}: leave the editor first" + (f" ({way})" if way else ""),
+            f"This policy belongs to {name}: leave the editor first" + (f" ({key})" if key else ""),
             "warning",
         )
 
@@ -387,6 +288,7 @@ class PolicyEditor(IgnoresOldSizes, Screen[Saved | None]):
 
     def perform(self, action_id: str) -> None:
         """Run an action, or show why it is disabled."""
+        self.read_text()
         action = actions.BY_ID[action_id]
         if reason := action.disabled_reason(self.action_context()):
             self.toast(f"{action.title}: {reason}", "warning")
@@ -402,22 +304,8 @@ class PolicyEditor(IgnoresOldSizes, Screen[Saved | None]):
             self.toast(f"{title}: {error.message}", "error")
 
     @on(Footer.Pressed)
-    def _pressed(self, event: Footer.Pressed) -> None:
+    def _key_pressed(self, event: Footer.Pressed) -> None:
         self.perform(event.action)
-
-    @on(Tabs.Picked)
-    def _picked(self, event: Tabs.Picked) -> None:
-        self.go(event.view)
-
-    def go(self, view: str) -> None:
-        """Show a view and focus it."""
-        self.show_view(view)
-        if view == "text":
-            self.set_focus(self.pane)
-        elif view == "request":
-            self.form.take_focus()
-        else:
-            self.set_focus(self.panel)
 
     def action_back(self) -> None:
         """Esc: move the focus from the fields to the text, and from a view without focus to the panel.
@@ -427,96 +315,61 @@ class PolicyEditor(IgnoresOldSizes, Screen[Saved | None]):
         if self.focused is self.panel:
             keys = " or ".join(map(keymap.key_text, self.keys.of("editor.close")))
             self.toast(f"{keys} closes the editor" if keys else "The palette closes the editor: Leave")
-        elif self.focused is None:
-            self.go(self.panel_name)
         else:
-            self.go("text")
-
-    @on(PolicyText.Left)
-    def _left(self) -> None:
-        self.go(self.panel_name)
-
-    def action_hop(self, by: int) -> None:
-        """Tab: cycle the focus through text, request fields and panel."""
-        if isinstance(self.focused, FieldInput) and self.form.step(by):
-            return
-        if self.focused is None:
-            self.action_enter()
-            return
-        stops = ("text", "request", self.panel_name)
-        at = 0 if self.focused is self.pane else 2 if self.focused is self.panel else 1
-        stop = stops[(at + by) % len(stops)]
-        self.go(stop)
-        if stop == "request":
-            self.form.take_end(by)
-
-    def action_look(self, by: int) -> None:
-        """Show the previous or next tab. Text and request get the focus only on Enter, so letters are still keys."""
-        names = ("text", "request", *panel.VIEWS) if self.narrow else panel.VIEWS
-        here = self.view if self.narrow else self.panel_name
-        view = names[(names.index(here) + by) % len(names)]
-        if view in panel.VIEWS:
-            self.go(view)
-        else:
-            self.show_view(view)
-            self.set_focus(None)
-            self.show_keys()
-
-    def action_enter(self) -> None:
-        """Focus the visible view, on Enter or Tab if there is no focus."""
-        self.go(self.view)
+            self.go("text" if self.focused is not None else self.panel_view)
 
     def on_resize(self) -> None:
         """Wrap the text again for the new size, after the layout."""
-        self.call_after_refresh(self._fit)
+        self.call_after_refresh(self.fit)
 
-    def _fit(self) -> None:
-        self.show_view(self.view)
-        self.show_facts()
-
-    def on_descendant_focus(self) -> None:
-        self.offering.close()
-        self.show_keys()
+    def focus_changed(self) -> None:
+        self.completion.close()
+        super().focus_changed()
 
     @on(LineList.Chosen)
-    def _chosen(self, event: LineList.Chosen) -> None:
-        kind, which = event.ref
+    def _line_chosen(self, event: LineList.Chosen) -> None:
+        kind, index = event.ref
         if kind == "rule":
-            spans = json_scanner.rules(self.pane.text)
-            if which < len(spans):
+            spans = json_scanner.rules(self.document.text)
+            if index < len(spans):
                 self.go("text")
-                self.pane.show_line(*json_scanner.Lines(self.pane.text).place(spans[which].start))
+                self.pane.show_line(*json_scanner.Lines(self.document.text).place(spans[index].start))
         elif kind in ("problem", "warning"):
-            found = self.found.problems if kind == "problem" else self.found.warnings
+            problem = (self.evaluation.problems if kind == "problem" else self.evaluation.warnings)[index]
             self.go("text")
-            self.pane.show_line(int(found[which]["line"]) - 1, int(found[which]["column"]) - 1)
-        elif kind == "service":
-            self.perform("editor.changes")
-        elif kind == "example":
-            self.perform("editor.example")
-
-    # Used by the actions
-
-    @property
-    def example(self) -> Mapping[str, Any] | None:
-        """The counterexample under the cursor of the author view, or the first; None without any."""
-        ref = self.panel.ref
-        at = ref[1] if isinstance(ref, tuple) and ref[0] == "example" else 0
-        examples = self.found.examples
-        return examples[at] if at < len(examples) else None
-
-    def leave(self, *, keep: bool) -> None:
-        """Close the editor. Delete the draft on disk or, with `keep`, write it."""
-        if keep:
-            self.keeping.now()
+            self.pane.show_line(int(problem["line"]) - 1, int(problem["column"]) - 1)
         else:
-            self.keeping.drop()
+            self.perform("editor.changes" if kind == "service" else "editor.example")
+
+    # Saving and closing
+
+    async def _rebased(self) -> None:
+        """Compare with the stored version that the document is based on now."""
+        self.evaluator.compare_with(self.document.id, self.document.version)
+        self.compared_version = self.document.version
+        self.evaluate(at_once=True)
+        self.show_title()
+
+    def _show_problems(self, error: FrostError) -> None:
+        self._show_result(Result("failure", error))
+        self.go("problems")
+
+    def _show_counterexamples(self, details: Mapping[str, Any]) -> None:
+        check = {"warnings": (), **(self.evaluation.check or {}), **details}
+        self.evaluation = replace(self.evaluation, check=check)
+        self.go("author")
+
+    async def leave(self, *, keep: bool) -> None:
+        """Close the editor. Delete the draft on disk or, with `keep`, write it."""
+        self.read_text()
+        await (self.autosave.save() if keep else self.autosave.drop())
         self.close()
 
     def close(self) -> None:
         """Close the editor without a change to the draft on disk."""
-        self.keeping.over = True
-        self.dismiss(self.saved)
+        self.autosave.is_closed = True
+        self.dismiss(self.document.saved)
 
-    def on_unmount(self) -> None:
-        self.keeping.now()
+    async def on_unmount(self) -> None:
+        self.document.text = self.pane.text
+        await self.autosave.save()

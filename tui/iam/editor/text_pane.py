@@ -13,16 +13,17 @@ from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
 from textual import events
-from textual.document._document import Location
 from textual.message import Message
+from textual.reactive import reactive
 from textual.strip import Strip
 from textual.widgets import TextArea
+from textual.widgets.text_area import Edit, EditResult, Location
 
 from tui.iam.editor import json_scanner
 from tui.iam.editor.evaluation import Marks
 from tui.terminal.textual_patches import DANGEROUS, sign
 
-LONGEST_PAINTED = 4_000
+MAX_HIGHLIGHTED = 4_000
 """Maximum characters of a highlighted line. A whole document may be one line."""
 INDENT = 2
 
@@ -67,11 +68,16 @@ class PolicyText(TextArea):
     PolicyText:blur .text-area--cursor-gutter { background: $background; }
     """
 
+    UNDO_KEYS = ("ctrl+z", "super+z")
+
     class Left(Message):
         """Posted on Esc, to move the focus elsewhere."""
 
-    def __init__(self, text: str, *, first: Callable[[str], bool]) -> None:
-        """`first` is called with each key before the text area handles it, and returns True to stop the key."""
+    marks: reactive[Marks] = reactive(Marks())
+    _joined: str | None = None
+    """The text, if it is not changed since it was read."""
+
+    def __init__(self, text: str) -> None:
         super().__init__(
             text,
             id="policy-text",
@@ -80,20 +86,17 @@ class PolicyText(TextArea):
             tab_behavior="indent",
             max_checkpoints=500,
         )
-        self._first = first
+        self.intercept_key: Callable[[str], bool] | None = None
+        """Called with each key before the text area handles it. Returns True to stop the key."""
         self.cursor_blink = False
         self.indent_width = INDENT
-        self.marks = Marks()
         self._painted: dict[tuple[object, ...], Strip] = {}
         self._styles: dict[str, Style] = {}
 
     # Rendering
 
-    def mark(self, marks: Marks) -> None:
-        if marks != self.marks:
-            self.marks = marks
-            self._line_cache.clear()
-            self.refresh()
+    def watch_marks(self) -> None:
+        self._line_cache.clear()
 
     def notify_style_update(self) -> None:
         self._painted.clear()
@@ -120,8 +123,8 @@ class PolicyText(TextArea):
         """Return the highlighted line. Control and invisible characters appear as one visible symbol each."""
         plain = self.document.get_line(line_index)
         line = Text(DANGEROUS.sub(_visible, plain), end="", no_wrap=True)
-        if len(plain) <= LONGEST_PAINTED:
-            for start, end, kind in json_scanner.painted(plain):
+        if len(plain) <= MAX_HIGHLIGHTED:
+            for start, end, kind in json_scanner.tokens(plain):
                 if kind != "string":
                     line.stylize(self._style(kind), start, end)
         if fault := self.marks.spans.get(line_index):
@@ -175,8 +178,8 @@ class PolicyText(TextArea):
             for piece, of, _ in text
         ]
         here = next(iter(gutter), None)
-        beside = Style(bgcolor=here.style.bgcolor) if here is not None and here.style is not None else Style()
-        signed = Segment(f"{self.marks.signs.get(row, ' ')} ", beside + Style(color=style.color, bold=True))
+        gutter_style = Style(bgcolor=here.style.bgcolor) if here is not None and here.style is not None else Style()
+        signed = Segment(f"{self.marks.signs.get(row, ' ')} ", gutter_style + Style(color=style.color, bold=True))
         return Strip([*gutter, signed, *tinted])
 
     # Typing
@@ -187,11 +190,11 @@ class PolicyText(TextArea):
             return None
         text = self.text
         lines = json_scanner.Lines(text)
-        found = json_scanner.partner(text, lines.offset(*search_from))
-        return None if found is None else lines.place(found)
+        offset = json_scanner.matching_bracket(text, lines.offset(*search_from))
+        return None if offset is None else lines.place(offset)
 
     async def _on_key(self, event: events.Key) -> None:
-        if self._first(event.key):
+        if self.intercept_key is not None and self.intercept_key(event.key):
             event.stop()
             event.prevent_default()
         elif event.key == "escape":
@@ -234,7 +237,7 @@ class PolicyText(TextArea):
             return False
         return any(
             kind in ("string", "member") and first < end[1] == last - 1
-            for first, last, kind in json_scanner.painted(line)
+            for first, last, kind in json_scanner.tokens(line)
         )
 
     def _close(self, bracket: str) -> None:
@@ -247,7 +250,34 @@ class PolicyText(TextArea):
 
     # Whole text
 
-    def put(self, text: str) -> None:
+    @property
+    def text(self) -> str:
+        """The text. It is joined once for each change: Textual reads it for each line that it renders."""
+        if self._joined is None:
+            self._joined = self.document.text
+        return self._joined
+
+    @text.setter
+    def text(self, value: str) -> None:
+        self.load_text(value)
+
+    def load_text(self, text: str) -> None:
+        self._joined = None
+        super().load_text(text)
+
+    def edit(self, edit: Edit) -> EditResult:
+        self._joined = None
+        return super().edit(edit)
+
+    def undo(self) -> None:
+        self._joined = None
+        super().undo()
+
+    def redo(self) -> None:
+        self._joined = None
+        super().redo()
+
+    def set_text(self, text: str) -> None:
         """Replace the text as one undoable change. The cursor remains near its position."""
         if text == self.text:
             return

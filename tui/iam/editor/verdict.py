@@ -5,22 +5,24 @@ from collections.abc import Mapping
 from typing import Any
 
 from textual.content import Content
+from textual.reactive import reactive
 from textual.widget import Widget
 
 from client.errors import Exit
 from client.text import cut, safe, width
 from client.texts.effects import changes
-from tui.iam.editor import evaluation
-from tui.iam.editor.evaluation import Findings
+from tui.iam.editor.evaluation import Evaluation, place, problem_text, verdict_reason
 
-AUTHOR = {
-    "within": ("✓", "$text-success", "within what you hold"),
-    "beyond": ("×", "$text-error", "beyond what you hold"),
-    "undecided": ("?", "$text-warning", "undecided, so it would be refused"),
+AUTHOR_ANSWERS = {
+    "within": ("✓", "$text-success", "within your permissions"),
+    "beyond": ("×", "$text-error", "grants more than you have"),
+    "undecided": ("?", "$text-warning", "undecided, so a save is refused"),
 }
-ROOM = 5
-MOST_TOLD = 3
-"""Maximum lines of a problem."""
+FULL_LINES = 5
+MAX_PROBLEM_LINES = 3
+TALL_ROWS = 30
+"""Minimum height of the terminal for a verdict with more lines, at the expense of the panel."""
+EVALUATING = "evaluating …"
 
 
 class Verdict(Widget):
@@ -30,35 +32,53 @@ class Verdict(Widget):
     Verdict { height: 5; padding: 0 1; color: $foreground; background: $panel; }
     """
 
-    def __init__(self, found: Findings, *, lines: int = ROOM, id: str | None = None) -> None:
+    evaluation = reactive(Evaluation())
+    compared_version = reactive(0)
+    """Version of the stored policy that the document is compared with; 0 for a new policy."""
+
+    def __init__(self, *, lines: int = FULL_LINES, id: str | None = None) -> None:
         super().__init__(id=id)
-        self.found = found
         self.lines = lines
-        self.small = lines < ROOM
-        self.reasons = ROOM - 3
+        self.small = lines < FULL_LINES
+        self.reason_lines = FULL_LINES - 3
         """Maximum lines of a reason."""
-        self.asking = False
-        """Whether to show that an evaluation is running."""
-        self.version = 0
-        """Version of the stored policy that the draft is compared with; 0 for a new policy."""
+
+    def watch_evaluation(self) -> None:
+        self.fit()
+
+    def on_resize(self) -> None:
+        self.fit()
+
+    def fit(self) -> None:
+        """Fit the height to the text, on large terminals at the expense of the panel."""
+        cells = self.content_size.width
+        if not cells:
+            return
+        if self.small:
+            self.lines = 1 + len(self._second(cells))
+        else:
+            tall = self.app.size.height >= TALL_ROWS
+            self.reason_lines = MAX_PROBLEM_LINES + 1 if tall else FULL_LINES - 3
+            self.lines = max(FULL_LINES, 3 + len(self._second(cells))) if tall else FULL_LINES
+        self.styles.height = self.lines
 
     def render(self) -> Content:
         cells = self.content_size.width
-        told = [self._decision(cells), *self._second(cells)]
+        lines = [self._decision(cells), *self._second(cells)]
         if not self.small:
-            told += [self.author(cells), self.change(cells)][: self.lines - len(told)]
-        return Content("\n").join(told)
+            lines += [self.author(cells), self.change(cells)][: self.lines - len(lines)]
+        return Content("\n").join(lines)
 
     def _decision(self, cells: int) -> Content:
-        found = self.found
-        if found.stale:
-            note = found.stale if found.verdict is not None else ""
-        elif found.request_problem and not found.fresh.get("verdict"):
+        evaluation = self.evaluation
+        if evaluation.stale_reason:
+            note = evaluation.stale_reason if evaluation.verdict is not None else ""
+        elif evaluation.request_problem and "verdict" not in evaluation.current:
             note = "of an earlier request"
         else:
-            note = "asking …" if self.asking else ""
-        dim = bool(note) and note != "asking …"
-        verdict = found.verdict
+            note = EVALUATING if evaluation.overdue else ""
+        dim = bool(note) and note != EVALUATING
+        verdict = evaluation.verdict
         if verdict is None:
             head = Content.styled("○ NOT TRIED", "bold $text-muted")
         elif verdict.get("decision") == "allowed":
@@ -72,81 +92,78 @@ class Verdict(Widget):
             return head + Content("  ") + side if head.cell_length + side.cell_length + 2 <= cells else head
         return head + Content.styled("  " + note, "$text-muted")
 
-    def fit(self, cells: int, *, room: bool = False) -> None:
-        """Fit the height to the text.
-
-        Args:
-            cells: Width of the text.
-            room: Whether a problem or reason may take more than two lines next to the text.
-        """
-        if self.small:
-            self.lines = 1 + len(self._second(cells))
-        else:
-            self.reasons = MOST_TOLD + 1 if room else ROOM - 3
-            self.lines = max(ROOM, 3 + len(self._second(cells))) if room else ROOM
-        self.styles.height = self.lines
-
     def _second(self, cells: int) -> list[Content]:
         """Return the lines for the lost connection, the problem or the reason, in this order."""
-        found = self.found
+        evaluation = self.evaluation
         wrong = "$text-error"
-        if found.lost is not None:
-            return self._told(f"! {_lost(found)}", wrong, cells, MOST_TOLD)
-        if found.problems:
-            one = found.problems[min(found.problem_at, len(found.problems) - 1)]
-            return self._told(f"! {evaluation.place(one)}: {evaluation.words(one)}", wrong, cells, MOST_TOLD)
-        if found.request_problem:
-            return self._told(f"! {found.request_problem}", wrong, cells, MOST_TOLD)
-        room = 1 if self.small else self.reasons
-        if found.verdict is None:
-            return self._told("Give the request an operation to try the draft on.", "$text-muted", cells, room)
-        words = evaluation.why(found.verdict)
-        if found.verdict.get("someTarget") and found.verdict.get("decision") == "denied":
-            words = f"some targets would be allowed; {words}"
-        return self._told(words, "$foreground", cells, room)
-
-    def _told(self, words: str, tone: str, cells: int, room: int) -> list[Content]:
-        """Wrap untrusted text to at most `room` lines. The last one is truncated."""
-        lines = textwrap.wrap(safe(words), max(cells, 20), break_on_hyphens=False) or [""]
-        if len(lines) > room:
-            lines = [*lines[: room - 1], cut(" ".join(lines[room - 1 :]), cells)]
-        return [Content.styled(line, tone) for line in lines]
+        if evaluation.error is not None:
+            return _wrap(f"! {_error_text(evaluation)}", wrong, cells, MAX_PROBLEM_LINES)
+        if evaluation.problems:
+            problem = evaluation.problems[min(evaluation.problem_index, len(evaluation.problems) - 1)]
+            return _wrap(f"! {place(problem)}: {problem_text(problem)}", wrong, cells, MAX_PROBLEM_LINES)
+        if evaluation.request_problem:
+            return _wrap(f"! {evaluation.request_problem}", wrong, cells, MAX_PROBLEM_LINES)
+        room = 1 if self.small else self.reason_lines
+        if evaluation.verdict is None:
+            return _wrap("Enter an operation in the request to evaluate the draft.", "$text-muted", cells, room)
+        reason = verdict_reason(evaluation.verdict)
+        if evaluation.verdict.get("someTarget") and evaluation.verdict.get("decision") == "denied":
+            reason = f"some targets would be allowed; {reason}"
+        return _wrap(reason, "$foreground", cells, room)
 
     def _short_author(self) -> Content:
-        check = self.found.check
-        if check is None or self.found.stale:
+        check = self.evaluation.check
+        if check is None or self.evaluation.stale_reason:
             return Content("")
-        sign, tone, words = AUTHOR.get(str(check.get("answer")), ("?", "$text-warning", str(check.get("answer"))))
-        return Content.styled(f"author {sign} {words.partition(',')[0]}", tone)
+        sign, tone, answer_text = AUTHOR_ANSWERS.get(
+            str(check.get("answer")), ("?", "$text-warning", str(check.get("answer")))
+        )
+        return Content.styled(f"author {sign} {answer_text.partition(',')[0]}", tone)
 
     def author(self, cells: int) -> Content:
-        check = self.found.check
-        if self.found.stale:
-            return Content.styled("Author check: not of this text", "$text-muted")
+        check = self.evaluation.check
+        if self.evaluation.stale_reason:
+            return Content.styled("Author check: of an earlier text", "$text-muted")
         if check is None:
-            return Content.styled("Author check: not answered yet", "$text-muted")
-        sign, tone, words = AUTHOR.get(str(check.get("answer")), ("?", "$text-warning", str(check.get("answer"))))
-        return Content.styled(cut(f"{sign} {words}{counted(check)}", cells), tone)
+            return Content.styled("Author check: no result yet", "$text-muted")
+        sign, tone, answer_text = AUTHOR_ANSWERS.get(
+            str(check.get("answer")), ("?", "$text-warning", str(check.get("answer")))
+        )
+        return Content.styled(cut(f"{sign} {answer_text}{counted(check)}", cells), tone)
 
     def change(self, cells: int) -> Content:
         """Return the allowed operations and their changes, or only the changes if both do not fit."""
-        covered = self.found.map
-        if not covered or self.found.stale:
+        covered = self.evaluation.any_target
+        if not covered or self.evaluation.stale_reason:
             return Content("")
-        total = (self.found.coverage or {}).get("total", 0)
-        given = f"gives {covered.get('effective', 0)} of {total} operations"
+        total = (self.evaluation.coverage or {}).get("total", 0)
+        allowed = f"gives {covered.get('effective', 0)} of {total} operations"
         if covered.get("conditional"):
-            given += f", {covered['conditional']} under conditions"
+            allowed += f", {covered['conditional']} under conditions"
         if "gained" not in covered:
-            return Content.styled(cut(given, cells), "$text-muted")
-        moved = changes(covered)
-        signed = [f"{sign}{len(side)}" for sign, side in (("+", moved.gained), ("−", moved.lost)) if side]
-        changed = " · ".join(filter(None, (" ".join(signed), moved.conditional)))
-        against = f"{changed} against v{self.version}" if changed else f"the same as v{self.version}"
-        if width(f"{given} · {against}") > cells:
-            shown = against if width(against) <= cells else changed
-            return Content.styled(cut(shown, cells), "$foreground" if changed else "$text-muted")
-        return Content.assemble((f"{given} · ", "$text-muted"), (against, "$foreground" if changed else "$text-muted"))
+            return Content.styled(cut(allowed, cells), "$text-muted")
+        changed_operations = changes(covered)
+        signed = [
+            f"{sign}{len(side)}"
+            for sign, side in (("+", changed_operations.gained), ("−", changed_operations.lost))
+            if side
+        ]
+        changed = " · ".join(filter(None, (" ".join(signed), changed_operations.conditional)))
+        against = f"{changed} against v{self.compared_version}" if changed else f"the same as v{self.compared_version}"
+        if width(f"{allowed} · {against}") > cells:
+            text = against if width(against) <= cells else changed
+            return Content.styled(cut(text, cells), "$foreground" if changed else "$text-muted")
+        return Content.assemble(
+            (f"{allowed} · ", "$text-muted"), (against, "$foreground" if changed else "$text-muted")
+        )
+
+
+def _wrap(text: str, tone: str, cells: int, room: int) -> list[Content]:
+    """Wrap untrusted text to at most `room` lines. The last one is truncated."""
+    lines = textwrap.wrap(safe(text), max(cells, 20), break_on_hyphens=False) or [""]
+    if len(lines) > room:
+        lines = [*lines[: room - 1], cut(" ".join(lines[room - 1 :]), cells)]
+    return [Content.styled(line, tone) for line in lines]
 
 
 def counted(check: Mapping[str, Any]) -> str:
@@ -155,14 +172,14 @@ def counted(check: Mapping[str, Any]) -> str:
     return f": {count} counterexample{'s' if count != 1 else ''}" if count else ""
 
 
-def _lost(found: Findings) -> str:
+def _error_text(evaluation: Evaluation) -> str:
     """Explain the lost connection and how to continue."""
-    error = found.lost
+    error = evaluation.error
     assert error is not None
-    if error.exit_code is Exit.UNREACHABLE and found.stopped:
-        return "the platform was stopped; your text stays, and saving it starts the platform"
+    if error.exit_code is Exit.UNREACHABLE and evaluation.platform_stopped:
+        return "the platform was stopped; your text is kept, and saving starts the platform"
     if error.exit_code is Exit.UNREACHABLE:
-        return "no answer from the platform; your text stays, it is tried again by itself"
+        return "no response from the platform; your text is kept, retrying"
     if error.exit_code is Exit.NOT_SIGNED_IN:
-        return "not signed in any more; your text stays: sign in and it goes on"
+        return "not signed in any more; your text is kept: sign in to continue"
     return safe(f"{error.message}" + (f": {error.hint}" if error.hint else ""))

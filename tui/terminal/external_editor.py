@@ -24,29 +24,29 @@ class Outcome(NamedTuple):
     """The edited text, None if unchanged or unavailable, and a message for the user in short lines."""
 
     text: str | None
-    words: str = ""
+    message: str = ""
 
 
 def command(environ: Mapping[str, str]) -> list[str]:
     """Return the editor command from VISUAL, EDITOR or `FALLBACKS`; empty if there is none."""
     for name in ("VISUAL", "EDITOR"):
         try:
-            words = shlex.split(environ.get(name, ""))
+            arguments = shlex.split(environ.get(name, ""))
         except ValueError:
-            words = []
-        if words:
-            return words
+            arguments = []
+        if arguments:
+            return arguments
     return next(([name] for name in FALLBACKS if shutil.which(name, path=environ.get("PATH"))), [])
 
 
 def edit(app: App[None], environ: Mapping[str, str], text: str, line: int) -> Outcome:
     """Suspend the application and run the editor at a line, from 1. Blocks the event loop until the editor exits."""
-    words = command(environ)
-    if not words:
+    arguments = command(environ)
+    if not arguments:
         return Outcome(None, "No editor: set EDITOR to the one you use")
     # Messages contain the name only: a long path would hide the rest of the line.
-    name = Path(words[0]).name
-    told = cut(safe(name), 30)
+    name = Path(arguments[0]).name
+    label = cut(safe(name), 30)
     folder = Path(tempfile.mkdtemp(prefix="frost-"))  # 0700
     file = folder / "policy.json"
     try:
@@ -55,19 +55,19 @@ def edit(app: App[None], environ: Mapping[str, str], text: str, line: int) -> Ou
         at = [f"+{line}"] if name in TAKES_LINE else []
         try:
             with app.suspend():
-                code = _run([*words, *at, str(file)], getattr(app, "shutdown", None))
+                code = _run([*arguments, *at, str(file)], getattr(app, "shutdown", None))
         except SuspendNotSupported:
             return Outcome(None, "This terminal cannot be handed to another program")
         except OSError as error:
-            return Outcome(None, f"{told} cannot be started: {error.strerror}\nSet EDITOR to another one")
+            return Outcome(None, f"{label} cannot be started: {error.strerror}\nSet EDITOR to another one")
         try:
             back = file.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             why = error.strerror if isinstance(error, OSError) else "it is no UTF-8"
-            return Outcome(None, f"What {told} left cannot be read: {why}\nThe text stays as it was")
+            return Outcome(None, f"What {label} left cannot be read: {why}\nThe text stays as it was")
         if back == text:
-            return Outcome(None, f"{told} ended with {code}: nothing was changed" if code else "")
-        note = f"{told} ended with {code}: what it had written is here\nUndo takes it back" if code else ""
+            return Outcome(None, f"{label} ended with {code}: nothing was changed" if code else "")
+        note = f"{label} ended with {code}: what it had written is here\nUndo takes it back" if code else ""
         return Outcome(back, note)
     except UnicodeEncodeError:
         return Outcome(None, "The text holds a lone surrogate, which no file can: take it out first")
@@ -75,7 +75,7 @@ def edit(app: App[None], environ: Mapping[str, str], text: str, line: int) -> Ou
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _run(words: list[str], shutdown: ShutdownWatcher | None) -> int:
+def _run(arguments: list[str], shutdown: ShutdownWatcher | None) -> int:
     """Run the editor in the foreground and return its exit code.
 
     Ctrl+C is for the editor: this process ignores it through a handler, which a child does not inherit. This process
@@ -83,7 +83,7 @@ def _run(words: list[str], shutdown: ShutdownWatcher | None) -> int:
     """
     before = signal.signal(signal.SIGINT, lambda *_: None)
     try:
-        editor = subprocess.Popen(words)  # noqa: S603  (the user's choice of editor)
+        editor = subprocess.Popen(arguments)  # noqa: S603  (the user's choice of editor)
         if shutdown is not None:
             shutdown.editor = editor
         return editor.wait()

@@ -1,4 +1,4 @@
-"""Widgets of the editor: title bar, tabs, and a list that renders only visible lines."""
+"""A list of lines that renders only the visible ones."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple
@@ -11,10 +11,6 @@ from textual.geometry import Region, Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
-from textual.widget import Widget
-
-from client.text import safe
-from tui.iam.editor.document import Draft
 
 
 class Line(NamedTuple):
@@ -71,11 +67,11 @@ class LineList(ScrollView, can_focus=True):
 
     def show(self, lines: Sequence[Line]) -> None:
         """Replace the lines. The cursor follows the `ref` of its line, if it still exists."""
-        before = self.ref
+        ref = self.ref
         self.lines = lines
         self._strips.clear()
-        kept = next((at for at, line in enumerate(lines) if line.ref is not None and line.ref == before), None)
-        self.cursor = self._choosable(min(self.cursor, len(lines) - 1), 1) if kept is None else kept
+        index = next((at for at, line in enumerate(lines) if line.ref is not None and line.ref == ref), None)
+        self.cursor = self._choosable(min(self.cursor, len(lines) - 1), 1) if index is None else index
         self.virtual_size = Size(0, len(lines))
         self.refresh()
 
@@ -99,8 +95,8 @@ class LineList(ScrollView, can_focus=True):
             self.scroll_relative(y=by, animate=False)
             return
         step = 1 if by > 0 else -1
-        wanted = min(max(self.cursor + by, 0), len(self.lines) - 1)
-        self.move_to(self._choosable(wanted, step))
+        index = min(max(self.cursor + by, 0), len(self.lines) - 1)
+        self.move_to(self._choosable(index, step))
 
     def move_to(self, at: int) -> None:
         """Move the cursor to a line and scroll to it, including the lines below it up to the next choice."""
@@ -141,9 +137,8 @@ class LineList(ScrollView, can_focus=True):
             return Strip.blank(max(width, 0), base)
         strip = self._strips.get((at, width))
         if strip is None:
-            made = self.lines[at].content
-            content = made() if callable(made) else made
-            content = content.truncate(width, ellipsis=True)
+            content = self.lines[at].content
+            content = (content() if callable(content) else content).truncate(width, ellipsis=True)
             segments = content.render_segments(self.visual_style)
             strip = self._strips[at, width] = Strip(segments, content.cell_length).extend_cell_length(width, base)
         if at == self.cursor and self.lines[at].ref is not None:
@@ -158,82 +153,3 @@ class LineList(ScrollView, can_focus=True):
                 strip.cell_length,
             )
         return strip
-
-
-class Tabs(Widget):
-    """Tabs of (name, title) pairs, clipped at the width of the widget."""
-
-    DEFAULT_CSS = """
-    Tabs { height: 1; padding: 0 1; color: $text-muted; }
-    """
-
-    class Picked(Message):
-        def __init__(self, view: str) -> None:
-            super().__init__()
-            self.view = view
-
-    def __init__(self, *, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self.views: Sequence[tuple[str, str]] = ()
-        self.active = ""
-        self._spans: list[tuple[int, int, str]] = []
-
-    def show(self, views: Sequence[tuple[str, str]], active: str) -> None:
-        if (tuple(views), active) != (tuple(self.views), self.active):
-            self.views, self.active = tuple(views), active
-            self.refresh()
-
-    def render(self) -> Content:
-        parts: list[Content] = []
-        self._spans = []
-        at = 0
-        for name, title in self.views:
-            tone = "bold $text-accent underline" if name == self.active else "$text-muted"
-            parts.append(Content.styled(title, tone))
-            self._spans.append((at, at + len(title), name))
-            at += len(title) + 3
-        return Content("   ").join(parts)
-
-    def on_click(self, event: events.Click) -> None:
-        offset = event.get_content_offset(self)
-        for start, end, name in self._spans:
-            if offset is not None and start <= offset.x < end:
-                self.post_message(self.Picked(name))
-
-
-NAME = 12
-"""Minimum width of the policy's name and version, in cells."""
-
-
-class Head(Widget):
-    """The title bar: the policy and whether it is saved."""
-
-    DEFAULT_CSS = """
-    Head { height: 1; padding: 0 1; }
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._left = Content("")
-        self._right = Content("")
-
-    def show(self, draft: Draft, changed: bool, saving: str, tenant: str = "") -> None:
-        """Show a draft, whether it differs from the stored policy, and `saving`, the state of a save, if any.
-
-        `tenant` is the draft's tenant if the header shows another one, otherwise empty.
-        """
-        stored = saving or ("● not saved" if changed or not draft.version else "saved")
-        self._right = Content.styled(safe(stored), "$text-warning" if changed or saving else "$text-muted")
-        name = safe(draft.name) or "(no name yet)"
-        state = f"  version {draft.version}" if draft.version else "  new"
-        where = f"  in {safe(tenant)}" if tenant else ""
-        self._left = Content.assemble(
-            ("Policy  ", "$text-muted"), (name, "bold"), (state, "$text-muted"), (where, "$text-warning")
-        )
-        self.refresh()
-
-    def render(self) -> Content:
-        cells = self.content_size.width
-        right = self._right.truncate(max(0, cells - NAME), ellipsis=True)
-        left = self._left.truncate(max(0, cells - right.cell_length - 1), ellipsis=True)
-        return left.pad_right(max(0, cells - left.cell_length - right.cell_length)) + right

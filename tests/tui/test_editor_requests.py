@@ -1,0 +1,182 @@
+"""What a change in the editor costs: requests to the platform, joins of the text, and work on the event loop."""
+
+import asyncio
+import threading
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.document._document import Document as TextDocument
+
+from client.api.client import Client
+from client.errors import FrostError
+from tests.homes import Home
+from tests.tui.editing import Editing, document, editing, rule
+from tests.tui.test_editor_storing import hung
+from tui.state import contexts, drafts
+from tui.state.drafts import DraftFiles, Kept
+
+READ = "compute:instances:read"
+
+
+class Requests:
+    """The evaluations that the platform has answered, by kind, from the client's report of each exchange."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.routes: list[str] = []
+        open_client = contexts.open_client
+
+        def reporting(connection: Any) -> Client:
+            client = open_client(connection)
+            client._http._on_reply = lambda exchange: self.routes.append(exchange.path)
+            return client
+
+        monkeypatch.setattr(contexts, "open_client", reporting)
+
+    @property
+    def kinds(self) -> Counter[str]:
+        last = (route.rpartition("/")[2] for route in self.routes)
+        return Counter(kind for kind in last if kind in ("simulate", "coverage", "check"))
+
+
+async def quiet(it: Editing) -> None:
+    """Wait until the newest text and request are evaluated."""
+    await it.ui.pilot.pause()
+    await it.answered()
+
+
+async def test_a_letter_of_the_request_costs_one_request(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    requests = Requests(monkeypatch)
+    async with editing(shared, monkeypatch, policy=None, text=document(rule(READ))) as it:
+        await it.ask(resourceTags="env=de")
+        await quiet(it)
+        it.editor.set_focus(it.editor.query_one("#field-resourceTags"))
+        requests.routes.clear()
+        await it.press("end", "v")
+        await it.until(lambda: it.editor.evaluation.verdict_request == it.editor.request, "the verdict")
+        await quiet(it)
+        assert requests.kinds == {"simulate": 1}
+        assert it.editor.request.facts["resourceTags"] == {"env": "dev"}
+        await it.write(document(rule(READ, name="another text")))
+        await it.expect("allowed by rule 1 another text")
+        await quiet(it)
+        assert requests.kinds["coverage"] == requests.kinds["check"] == 1
+
+
+async def test_an_analysis_that_failed_is_requested_again_with_the_same_text(
+    demo: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with editing(demo, monkeypatch, policy=None, text=document(rule(READ))) as it:
+        assert (await asyncio.to_thread(demo.frost, "platform", "stop")).code == 0
+        await it.write(document(rule(READ, name="typed meanwhile")))
+        await it.until(lambda: it.editor.evaluation.error is not None, "the loss")
+        await asyncio.to_thread(demo.start)
+        await it.until(lambda: {"verdict", "coverage", "check"} <= it.editor.evaluation.current, "all results")
+
+
+async def test_the_text_is_joined_once_for_a_letter(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with editing(shared, monkeypatch, policy=None, text=document(rule(READ, name="a"))) as it:
+        joins: list[str] = []
+        text = TextDocument.text.fget
+        assert text is not None
+
+        def counted(self: TextDocument) -> str:
+            joined: str = text(self)
+            joins.append(joined)
+            return joined
+
+        it.editor.pane.show_line(3, it.editor.pane.document.get_line(3).index('"a"') + 2)
+        await quiet(it)
+        with monkeypatch.context() as counting:
+            counting.setattr(TextDocument, "text", property(counted))
+            await it.press("b")
+            await it.expect("allowed by rule 1 ab")
+            await quiet(it)
+        assert len(joins) == 1
+
+
+async def test_a_slow_evaluation_is_said_also_after_the_first_one(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with editing(demo, monkeypatch, policy=None, text=document(rule(READ, name="first"))) as it:
+        await it.expect("allowed by rule 1 first")
+        for name in ("second", "third"):
+            with hung(demo):
+                await it.write(document(rule(READ, name=name)))
+                await it.expect("✓ ALLOWED  evaluating …")
+            await it.expect(f"allowed by rule 1 {name}")
+            await it.ui.gone("evaluating …")
+
+
+# Drafts
+
+
+def test_a_write_that_comes_late_does_not_restore_a_deleted_draft(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, begin = tmp_path / "drafts" / "draft.json", threading.Event()
+    keep = drafts.keep
+
+    def late(target: Path, draft: Kept) -> bool:
+        begin.wait(60)
+        return keep(target, draft)
+
+    async def write_and_drop() -> None:
+        files = DraftFiles()
+        with monkeypatch.context() as slow:
+            slow.setattr(drafts, "keep", late)
+            write = asyncio.create_task(files.keep(path, Kept("typed")))
+            await asyncio.sleep(0)
+            write.cancel()  # as the next key does
+            drop = asyncio.create_task(files.drop(path))
+            await asyncio.sleep(0)
+            begin.set()
+            await drop
+            await asyncio.gather(write, return_exceptions=True)
+
+    asyncio.run(write_and_drop())
+    assert not path.exists()
+
+
+async def test_drafts_are_written_and_deleted_outside_the_event_loop(
+    demo: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[tuple[str, threading.Thread]] = []
+    keep, drop = drafts.keep, drafts.drop
+
+    def keeping(path: Path, draft: Kept) -> bool:
+        threads.append(("keep", threading.current_thread()))
+        return keep(path, draft)
+
+    def dropping(path: Path) -> None:
+        threads.append(("drop", threading.current_thread()))
+        drop(path)
+
+    monkeypatch.setattr(drafts, "keep", keeping)
+    monkeypatch.setattr(drafts, "drop", dropping)
+    async with editing(demo, monkeypatch) as it:
+        typed = it.text.replace("roll-out", "kept")
+        await it.write(typed)
+        await it.until(lambda: threads, "the draft")
+        await it.write(typed.replace("kept", "kept again"))
+        await it.press("ctrl+g")
+        await it.expect("Leave and keep the draft")
+        await it.press("k")
+        await it.until(lambda: it.ui.app.screen is it.ui.app.frame, "the frame")
+    assert {name for name, _ in threads} == {"keep"}
+    assert not [thread for _, thread in threads if thread is threading.main_thread()]
+
+
+async def test_a_new_key_after_a_deleted_policy_is_in_the_draft_as_well(
+    demo: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with editing(demo, monkeypatch, policy=None) as it:
+        await it.write(document(rule(READ)))
+        flow, key = it.editor.save_flow, it.editor.document.idempotency_key
+        reused = FrostError("used for another request", code="IDEMPOTENCY_KEY_REUSED", status=409)
+        assert await flow._adopt_stored(reused) == "used for another request"
+        assert it.editor.document.idempotency_key == key
+        message = await flow._adopt_stored(FrostError("not found", code="NOT_FOUND", status=404, gone=True))
+        assert "deleted by now" in message
+        draft = drafts.load(it.editor.autosave.path)
+        assert draft is not None
+        assert draft.creation == it.editor.document.idempotency_key != key
