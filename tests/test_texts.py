@@ -142,3 +142,23 @@ def test_messages_use_standard_terms(package: str) -> None:
 def test_the_pending_list_only_names_files_with_findings() -> None:
     counts = Counter({file: len(lines) for package in ("client", "tui") for file, lines in findings(package).items()})
     assert {file: number for file, number in PENDING.items() if counts[file] < number} == {}
+
+
+def errors(source: str) -> Iterator[tuple[int, str]]:
+    """Yield the messages and hints that a module passes to errors, with their lines."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("FrostError", "usage"):
+            hints = [keyword.value for keyword in node.keywords if keyword.arg == "hint"]
+            for argument in (*node.args[:2], *hints):
+                if isinstance(argument, ast.Constant | ast.JoinedStr):
+                    yield argument.lineno, "".join(text for _, text in texts(f"_ = {ast.unparse(argument)}"))
+
+
+def test_errors_are_lower_case_without_a_final_period() -> None:
+    wrong = [
+        f"{file}:{line}: {text}"
+        for file in sorted((ROOT / "client").rglob("*.py"))
+        for line, text in errors(file.read_text())
+        if re.match(r"[A-Z][a-z]", text) or text.endswith(".")
+    ]
+    assert wrong == []

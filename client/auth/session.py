@@ -101,7 +101,11 @@ def _exchange(connection: Connection, current: Credential) -> Credential:
 
 
 def _request_tokens(connection: Connection, refresh_token: str) -> dict[str, Any]:
-    """Send a refresh request, with one retry if the provider is unavailable or unreachable."""
+    """Send a refresh request, with one retry if the provider is unavailable or unreachable.
+
+    If the response was lost, the token may be used up. The retry has no cost then: the next refresh would send the same
+    token, and a provider with a grace period accepts it.
+    """
     end = time.monotonic() + GRANT_SECONDS
     provider = connection.provider()
     # Without `scope`, the granted scopes apply, which may be fewer than requested (RFC 6749, 6).

@@ -1,4 +1,4 @@
-"""Columns of default tags: versions, apply runs, counts by type, failed and skipped resources.
+"""Columns of default tags: versions, apply runs, numbers by type, failed and skipped resources.
 
 Cells are plain text, as in client/tables/columns.py.
 """
@@ -24,7 +24,7 @@ def person_text(person: object) -> str:
 
 
 def by_type(result: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the counts of a result as one record per type, sorted by name."""
+    """Return the numbers of a result as one record per type, sorted by name."""
     by_name = result.get("byType")
     if not isinstance(by_name, Mapping):
         return []

@@ -84,13 +84,13 @@ def is_undo(operation: Mapping[str, Any]) -> bool:
 
 
 def counts(operation: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the counts of a run, `summary` and `byType`: its result, else its progress. Empty if unknown."""
+    """Return the numbers of a run, `summary` and `byType`: its result, else its progress. Empty if unknown."""
     counts_of_run = operation.get("result") or operation.get("counts")
     return counts_of_run if isinstance(counts_of_run, Mapping) else {}
 
 
 def summary(operation: Mapping[str, Any]) -> dict[str, int]:
-    """Return the counts over all types; zeros if unknown."""
+    """Return the numbers over all types; zeros if unknown."""
     member = counts(operation).get("summary")
     numbers = member if isinstance(member, Mapping) else {}
     return {name: numbers[name] if isinstance(numbers.get(name), int) else 0 for name in ("examined", *COUNTED)}

@@ -11,11 +11,11 @@ from client.text import safe
 from client.texts import apply as texts
 
 MOST_LISTED = 200
-"""Maximum number of failed and of skipped resources to list. The counts include all."""
+"""Maximum number of failed and of skipped resources to list. The numbers include all."""
 
 
 def show(run: Invocation, result: Mapping[str, Any], *, would: str = "") -> None:
-    """Print a result: its counts by type, and the resources that failed or were skipped.
+    """Print a result: its numbers by type, and the resources that failed or were skipped.
 
     Args:
         run: The command.
