@@ -13,7 +13,7 @@ from tui.shell.messages import Navigate
 from tui.shell.navigator import Navigator
 from tui.shell.routes import BY_NAME
 from tui.state.list_store import NOT_ENTITLED, REST_SECONDS, Rows
-from tui.state.workspace import REFRESH
+from tui.state.refresh import ALL
 from tui.widgets.picker import Picker
 
 
@@ -99,10 +99,10 @@ class RemoteListScreen(ListScreen):
             self._wanted = str(self.record[self.KIND.id_key])
         if topic in ("tenant", "context", "identity"):
             self._follow()
-        elif topic == REFRESH and self.display:
+        elif topic == ALL and self.display:
             self.read_again()
-        elif topic.startswith(f"{REFRESH} ") and self.display:
-            self.read_again(topic.removeprefix(f"{REFRESH} "))
+        elif topic.startswith(f"{ALL} ") and self.display:
+            self.read_again(topic.removeprefix(f"{ALL} "))
         elif topic == self.ROWS:
             if self.rows.records is self._shown:
                 self._say()
