@@ -7,7 +7,6 @@ import pytest
 
 from client.errors import Exit, FrostError
 from tui.default_tags.apply_progress import progress_lines
-from tui.state import apply_tracker as module
 from tui.state.apply_tracker import Applies
 
 Answers = dict[str, list[dict[str, Any] | FrostError]]
@@ -27,14 +26,14 @@ class Started:
 class World:
     """A platform that answers as it was told, and everything that was told to the workspace."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, answers: Answers) -> None:
+    def __init__(self, answers: Answers) -> None:
         self.answers = answers
         self.starts: list[str | FrostError] = []
         self.told: list[Any] = []
         self.tasks: dict[str, asyncio.Task[None]] = {}
-        monkeypatch.setattr(module, "watched", self.watched)
         self.applies = Applies(
             self,
+            self.watch,
             self.spawn,
             lambda: None,
             lambda tenant, operation: self.told.append((tenant, operation["runId"], operation["status"])),
@@ -53,7 +52,7 @@ class World:
         if work is not None:
             self.tasks[name] = asyncio.create_task(work())
 
-    async def watched(self, requests: Any, tenant_id: str, run_id: str) -> Any:
+    async def watch(self, tenant_id: str, run_id: str) -> Any:
         while self.answers[run_id]:
             await asyncio.sleep(0)
             answer = self.answers[run_id].pop(0)
@@ -70,8 +69,8 @@ def conflict(run_id: str) -> FrostError:
     return FrostError("in progress", code="APPLY_IN_PROGRESS", exit_code=Exit.CONFLICT, run_id=run_id)
 
 
-async def test_a_run_is_followed_once_and_told_once_when_it_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World(monkeypatch, {"r": [{"status": "running"}, {"status": "completed"}]})
+async def test_a_run_is_followed_once_and_told_once_when_it_is_over() -> None:
+    world = World({"r": [{"status": "running"}, {"status": "completed"}]})
     for _ in range(3):
         world.applies.noticed("t", [{"runId": "r", "status": "running"}, {"runId": "q", "status": "completed"}])
     assert world.applies.goes_on("t")
@@ -83,17 +82,17 @@ async def test_a_run_is_followed_once_and_told_once_when_it_is_over(monkeypatch:
     assert world.told == [("t", "r", "completed")]
 
 
-async def test_runs_that_are_over_are_not_followed(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World(monkeypatch, {})
+async def test_runs_that_are_over_are_not_followed() -> None:
+    world = World({})
     world.applies.noticed("t", [{"runId": "r", "status": "completed"}, {"runId": "q", "status": "failed"}])
     assert world.applies.of("t") is None
 
 
 @pytest.mark.parametrize("now", [[], [{"runId": "s", "status": "completed"}, {"runId": "r", "status": "completed"}]])
 async def test_a_run_that_is_over_gives_way_to_one_that_came_and_went_unseen_or_to_a_backup_without_it(
-    monkeypatch: pytest.MonkeyPatch, now: list[dict[str, str]]
+    now: list[dict[str, str]],
 ) -> None:
-    world = World(monkeypatch, {"r": [{"status": "running"}, {"status": "completed"}]})
+    world = World({"r": [{"status": "running"}, {"status": "completed"}]})
     world.applies.follow("t", "r", {})
     world.applies.noticed("t", now)
     await world.settled()
@@ -102,8 +101,8 @@ async def test_a_run_that_is_over_gives_way_to_one_that_came_and_went_unseen_or_
     assert world.applies.of("t") is None
 
 
-async def test_a_lost_connection_is_said_and_followed_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World(monkeypatch, {"r": [{"status": "running"}, UNREACHABLE]})
+async def test_a_lost_connection_is_said_and_followed_again() -> None:
+    world = World({"r": [{"status": "running"}, UNREACHABLE]})
     world.applies.follow("t", "r", {})
     await world.settled()
     run = world.applies.of("t")
@@ -117,17 +116,17 @@ async def test_a_lost_connection_is_said_and_followed_again(monkeypatch: pytest.
     assert world.told == [("t", "r", "completed")]
 
 
-async def test_a_run_that_is_not_there_is_not_shown_as_going_on_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World(monkeypatch, {"r": [GONE]})
+async def test_a_run_that_is_not_there_is_not_shown_as_going_on_for_ever() -> None:
+    world = World({"r": [GONE]})
     world.applies.follow("t", "r", {})
     await world.settled()
     assert world.applies.of("t") is None
     assert world.applies.running == []
 
 
-async def test_an_own_run_waits_for_each_one_that_was_quicker(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_own_run_waits_for_each_one_that_was_quicker() -> None:
     done = {"status": "completed"}
-    world = World(monkeypatch, {"theirs": [done], "third": [{"status": "running"}, done], "own": [done]})
+    world = World({"theirs": [done], "third": [{"status": "running"}, done], "own": [done]})
     world.starts = [conflict("third"), "own"]
     world.applies.follow("t", "theirs", {})
     world.applies.start_afterwards("t")
@@ -137,9 +136,9 @@ async def test_an_own_run_waits_for_each_one_that_was_quicker(monkeypatch: pytes
     assert not world.applies.waits("t")
 
 
-async def test_an_own_run_that_is_refused_is_told_and_not_tried_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_own_run_that_is_refused_is_told_and_not_tried_for_ever() -> None:
     refusal = FrostError("not provisioned", code="TENANT_NOT_PROVISIONED")
-    world = World(monkeypatch, {"theirs": [{"status": "failed"}]})
+    world = World({"theirs": [{"status": "failed"}]})
     world.starts = [refusal]
     world.applies.follow("t", "theirs", {})
     world.applies.start_afterwards("t")
@@ -148,10 +147,8 @@ async def test_an_own_run_that_is_refused_is_told_and_not_tried_for_ever(monkeyp
     assert not world.applies.waits("t")
 
 
-async def test_an_own_run_whose_turn_comes_without_an_answer_begins_once_there_is_one(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    world = World(monkeypatch, {"theirs": [{"status": "completed"}], "own": [{"status": "completed"}]})
+async def test_an_own_run_whose_turn_comes_without_an_answer_begins_once_there_is_one() -> None:
+    world = World({"theirs": [{"status": "completed"}], "own": [{"status": "completed"}]})
     world.starts = [UNREACHABLE, "own"]
     world.applies.follow("t", "theirs", {})
     world.applies.start_afterwards("t")
@@ -162,10 +159,8 @@ async def test_an_own_run_whose_turn_comes_without_an_answer_begins_once_there_i
     assert world.told[-1] == ("t", "own", "completed")
 
 
-async def test_one_that_ended_while_it_was_asked_about_does_not_hold_the_own_one_up(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    world = World(monkeypatch, {"theirs": [{"status": "completed"}], "own": [{"status": "completed"}]})
+async def test_one_that_ended_while_it_was_asked_about_does_not_hold_the_own_one_up() -> None:
+    world = World({"theirs": [{"status": "completed"}], "own": [{"status": "completed"}]})
     world.applies.follow("t", "theirs", {})
     await world.settled()
     world.starts = ["own"]
@@ -174,8 +169,8 @@ async def test_one_that_ended_while_it_was_asked_about_does_not_hold_the_own_one
     assert world.told[-1] == ("t", "own", "completed")
 
 
-async def test_nothing_is_left_of_another_context(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = World(monkeypatch, {"r": [{"status": "running"}] * 1_000})
+async def test_nothing_is_left_of_another_context() -> None:
+    world = World({"r": [{"status": "running"}] * 1_000})
     world.applies.follow("t", "r", {})
     world.applies.start_afterwards("t")
     await asyncio.sleep(0)

@@ -13,7 +13,7 @@ from client.operations import REREAD_SECONDS
 from client.tables.columns import Record
 from tests.homes import Home
 from tests.tui.screens import Ui, opened
-from tui.state import event_stream, loaders
+from tui.state import contexts, loaders
 from tui.state.connection_state import BACKOFF
 
 
@@ -38,11 +38,11 @@ async def test_a_sign_in_elsewhere_shows_by_itself_and_says_who_it_is_now(
 async def test_the_file_is_noticed_when_it_is_written_replaced_made_and_taken_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(event_stream, "LOOK_SECONDS", 0.01)
+    monkeypatch.setattr(contexts, "LOOK_SECONDS", 0.01)
     file, seen = tmp_path / "config.yaml", asyncio.Event()
 
     async def watch() -> None:
-        async for _ in event_stream.changes(str(file)):
+        async for _ in contexts.config_changes(str(file)):
             seen.set()
 
     task = asyncio.ensure_future(watch())

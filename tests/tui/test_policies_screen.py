@@ -9,7 +9,7 @@ from tests.acceptance.people import VIEWER
 from tests.homes import Home
 from tests.tui.screens import opened
 from tui.launch import Launch
-from tui.state import workspace
+from tui.state import refresh
 
 ENTER = "enter"
 DEPLOYMENTS = "de1b1471-320a-48ea-b7a7-88d106762832"
@@ -281,7 +281,7 @@ async def test_read_only_keeps_the_keys_and_says_why(shared: Home, monkeypatch: 
 async def test_a_policy_written_elsewhere_appears_by_its_signal_and_the_cursor_stays(
     demo: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(workspace, "REREAD_SECONDS", 3600.0)  # nothing but a signal causes another read
+    monkeypatch.setattr(refresh, "REREAD_SECONDS", 3600.0)  # nothing but a signal causes another read
     async with opened(demo, monkeypatch) as ui:
         await ui.policy("from the office")
         made = await asyncio.to_thread(

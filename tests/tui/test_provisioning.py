@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from client.errors import Exit, FrostError
-from tui.state import provisioning as module
 from tui.state.event_stream import Work
 from tui.state.provisioning import Provisioning
 
@@ -24,7 +23,7 @@ class World:
         self.gate = asyncio.Semaphore(0)
         self.ended: list[Any] = []
         self.tasks: dict[str, asyncio.Task[None]] = {}
-        self.provisioning = Provisioning(self, self.spawn, lambda: None, lambda *about: self.ended.append(about))
+        self.provisioning = Provisioning(self.watch, self.spawn, lambda: None, lambda *about: self.ended.append(about))
 
     def spawn(self, name: str, work: Work | None) -> None:
         if name in self.tasks:
@@ -32,7 +31,7 @@ class World:
         if work is not None:
             self.tasks[name] = asyncio.ensure_future(work())
 
-    async def watched(self, *_: object) -> AsyncIterator[dict[str, Any]]:
+    async def watch(self, *_: object) -> AsyncIterator[dict[str, Any]]:
         while self.answers:
             await self.gate.acquire()
             answer = self.answers.pop(0)
@@ -48,10 +47,8 @@ class World:
 
 
 @pytest.fixture
-def world(monkeypatch: pytest.MonkeyPatch) -> World:
-    world = World()
-    monkeypatch.setattr(module, "watched", world.watched)
-    return world
+def world() -> World:
+    return World()
 
 
 async def test_what_is_provisioned_is_watched_and_its_end_is_told_once(world: World) -> None:

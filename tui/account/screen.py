@@ -22,8 +22,8 @@ from tui.shell import keymap
 from tui.shell.list_screen import ListScreen
 from tui.shell.messages import Navigate
 from tui.state import contexts
+from tui.state.context_state import MAY_CREATE
 from tui.state.contexts import credential_words
-from tui.state.workspace import MAY_CREATE
 from tui.widgets.confirm import Confirm
 from tui.widgets.detail import Section
 from tui.widgets.dialog import Dialog, hint

@@ -14,7 +14,7 @@ from tui.shell.list_screen import ListScreen
 from tui.shell.messages import Navigate
 from tui.shell.navigator import Navigator
 from tui.state.list_store import NOT_ENTITLED, REST_SECONDS, Rows
-from tui.state.workspace import REFRESH
+from tui.state.refresh import REFRESH
 from tui.widgets.picker import Picker
 
 

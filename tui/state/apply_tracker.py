@@ -13,10 +13,9 @@ from client.api.default_tags import IN_PROGRESS
 from client.errors import Exit, FrostError
 from client.tables.columns import Record
 from client.texts import apply
-from tui.state.event_stream import watched
 
 if TYPE_CHECKING:
-    from tui.state.event_stream import Spawn
+    from tui.state.event_stream import Spawn, Watch
     from tui.state.requests import Requests
 
 
@@ -42,13 +41,14 @@ class Applies:
     def __init__(
         self,
         requests: "Requests",
+        watch: "Watch",
         spawn: "Spawn",
         changed: Callable[[], None],
         ended: Callable[[str, Mapping[str, Any]], None],
         refused: Callable[[str, FrostError], None],
     ) -> None:
         """`refused` is called if a queued apply cannot start."""
-        self._requests, self._spawn = requests, spawn
+        self._requests, self._watch, self._spawn = requests, watch, spawn
         self._changed, self._ended, self._refused = changed, ended, refused
         self._runs: dict[str, Run] = {}
         self._afterwards: set[str] = set()
@@ -117,7 +117,7 @@ class Applies:
 
     async def _follow(self, tenant_id: str, run: Run) -> None:
         try:
-            async for operation in watched(self._requests, tenant_id, run.id):
+            async for operation in self._watch(tenant_id, run.id):
                 run.operation, run.lost = operation, ""
                 self._changed()
         except FrostError as error:

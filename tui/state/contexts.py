@@ -3,7 +3,9 @@
 Heavy modules are imported inside functions, after the first frame.
 """
 
-from collections.abc import Mapping
+import asyncio
+import os
+from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from client.errors import usage
@@ -14,6 +16,9 @@ if TYPE_CHECKING:
     from client.connection import Connection
     from client.transport.async_client import AsyncClient
     from client.transport.exchange import OnReply
+
+LOOK_SECONDS = 2.0
+"""Interval between two `stat` calls on the configuration file."""
 
 
 def open_client(connection: "Connection", on_reply: "OnReply | None" = None) -> "AsyncClient":
@@ -172,3 +177,22 @@ def endpoint_problem(text: str) -> str | None:
     except FrostError as error:
         return error.message
     return None
+
+
+async def config_changes(path: str) -> AsyncIterator[None]:
+    """Yield after each change of the configuration file: written, replaced, created or deleted."""
+    before = await asyncio.to_thread(_stamp, path)
+    while True:
+        await asyncio.sleep(LOOK_SECONDS)
+        now = await asyncio.to_thread(_stamp, path)
+        if now != before:
+            before = now
+            yield
+
+
+def _stamp(path: str) -> tuple[int, ...]:
+    try:
+        status = os.stat(path)  # noqa: PTH116  (paths in the config are strings)
+    except OSError:
+        return ()
+    return status.st_ino, status.st_mtime_ns, status.st_size

@@ -1,27 +1,20 @@
-"""The event stream of the tenant in use, and watchers of an operation and of the configuration file."""
+"""The event streams of the program, one for each tenant with subscribers, and operations read at their signals."""
 
 import asyncio
-import os
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
 from client.api import operations
 from client.errors import FrostError
-from client.operations import COALESCE_SECONDS, is_final, readings
+from client.operations import is_final, readings
 
 if TYPE_CHECKING:
-    from client.transport.events import Signal
+    from client.transport.events import Listening, Signal
     from tui.state.requests import Requests
 
 Work = Callable[[], Coroutine[Any, Any, None]]
 """Creates a coroutine when the task starts. A coroutine of a cancelled task would never be awaited."""
-
-
-ANYTHING = ""
-"""Instead of a resource type: the signal does not name one, so any list may have changed."""
-PROGRESS = "operation.progress"
-"""The signal for progress of an operation. Its watcher reads the operation; no list changes."""
 
 
 class Spawn(Protocol):
@@ -30,88 +23,124 @@ class Spawn(Protocol):
     def __call__(self, name: str, work: Work | None) -> None: ...
 
 
-class Following:
-    """One event stream at a time. `refresh` is called with the resource types of coalesced signals."""
+OpenStream = Callable[[str, "Listening"], AsyncIterator["Signal"]]
+"""Yields the signals of a tenant without end. Calls its second argument when a stream opens or ends."""
+Watch = Callable[[str, str], AsyncIterator[dict[str, Any]]]
+"""Yields the operation with this tenant and id after each read, until its end."""
 
-    def __init__(
-        self,
-        requests: "Requests",
-        spawn: Spawn,
-        refresh: Callable[[frozenset[str]], None],
-        failed: Callable[[FrostError], None],
-    ) -> None:
-        self._requests, self._spawn, self._refresh, self._failed = requests, spawn, refresh, failed
-        self._tenant_id = ""
-        self._types: set[str] = set()
 
-    def begin(self, tenant_id: str) -> None:
-        """Open the stream of a tenant, unless it is open."""
-        if self._tenant_id != tenant_id:
-            self._tenant_id = tenant_id
-            self._spawn("follow", partial(self._follow, tenant_id))
+class Subscription:
+    """A reader of the signals of a tenant."""
+
+    def __init__(self, tenant_id: str, on_signal: Callable[["Signal"], None], on_listening: "Listening") -> None:
+        self.tenant_id, self.on_signal, self.on_listening = tenant_id, on_signal, on_listening
+
+
+class _Stream:
+    """The stream of a tenant."""
+
+    def __init__(self, tenant_id: str) -> None:
+        self.task = f"events {tenant_id}"
+        self.subscriptions: list[Subscription] = []
+        self.is_running = False
+        self.is_open = False
+
+
+class EventStreams:
+    """Opens a stream with the first subscription to a tenant, and closes it with the last.
+
+    Args:
+        open_stream: Opens the stream of a tenant.
+        spawn: Runs background tasks.
+        failed: Called with the error that ends a stream for good. Its subscriptions stay until `resume` opens it again.
+    """
+
+    def __init__(self, open_stream: OpenStream, spawn: Spawn, failed: Callable[[FrostError], None]) -> None:
+        self._open_stream, self._spawn, self._failed = open_stream, spawn, failed
+        self._streams: dict[str, _Stream] = {}
+
+    def subscribe(
+        self, tenant_id: str, on_signal: Callable[["Signal"], None], on_listening: "Listening" = lambda _: None
+    ) -> Subscription:
+        """Call `on_signal` with each signal of a tenant, and `on_listening` when its stream opens or ends."""
+        subscription = Subscription(tenant_id, on_signal, on_listening)
+        stream = self._streams.setdefault(tenant_id, _Stream(tenant_id))
+        stream.subscriptions.append(subscription)
+        if stream.is_open:
+            on_listening(True)
+        self._start(tenant_id, stream)
+        return subscription
+
+    def unsubscribe(self, subscription: Subscription) -> None:
+        """End a subscription. A subscription that `stop` has ended is ignored."""
+        stream = self._streams.get(subscription.tenant_id)
+        if stream is None or subscription not in stream.subscriptions:
+            return
+        stream.subscriptions.remove(subscription)
+        if not stream.subscriptions:
+            del self._streams[subscription.tenant_id]
+            self._spawn(stream.task, None)
+
+    def resume(self) -> None:
+        """Open the streams again that an error has ended."""
+        for tenant_id, stream in self._streams.items():
+            self._start(tenant_id, stream)
 
     def stop(self) -> None:
-        """Close the stream and drop its pending signals."""
-        self._tenant_id = ""
-        self._types.clear()
-        self._spawn("follow", None)
-        self._spawn("reload", None)
+        """Close all streams and end all subscriptions."""
+        streams = list(self._streams.values())
+        self._streams.clear()
+        for stream in streams:
+            self._spawn(stream.task, None)
 
-    async def _follow(self, tenant_id: str) -> None:
+    async def signals(
+        self, tenant_id: str, resource_types: Collection[str], listening: "Listening"
+    ) -> AsyncIterator["Signal"]:
+        """Yield the signals of a tenant about these resource types, and those that name no type."""
+        queue: asyncio.Queue[Signal] = asyncio.Queue()
+        subscription = self.subscribe(tenant_id, queue.put_nowait, listening)
         try:
-            async for signal in self._requests.events(tenant_id, lambda _: None):
-                if signal.type != PROGRESS:
-                    self._note(signal)
+            while True:
+                signal = await queue.get()
+                if not signal.resource_type or signal.resource_type in resource_types:
+                    yield signal
+        finally:
+            self.unsubscribe(subscription)
+
+    def _start(self, tenant_id: str, stream: _Stream) -> None:
+        if not stream.is_running:
+            stream.is_running = True
+            self._spawn(stream.task, partial(self._run, tenant_id, stream))
+
+    async def _run(self, tenant_id: str, stream: _Stream) -> None:
+        try:
+            async for signal in self._open_stream(tenant_id, partial(self._set_open, stream)):
+                for subscription in tuple(stream.subscriptions):
+                    subscription.on_signal(signal)
         except FrostError as error:
-            self._tenant_id = ""
             self._failed(error)
+        finally:
+            stream.is_running = False
+            self._set_open(stream, False)
 
-    def _note(self, signal: "Signal") -> None:
-        due = bool(self._types)
-        # An operation may change other resources besides its target.
-        about_operation = signal.type.startswith("operation.")
-        self._types.add(ANYTHING if about_operation else signal.resource_type)
-        if not due:
-            self._spawn("reload", self._reload)
-
-    async def _reload(self) -> None:
-        await asyncio.sleep(COALESCE_SECONDS)
-        types = frozenset(self._types)
-        self._types.clear()
-        self._refresh(types)
+    @staticmethod
+    def _set_open(stream: _Stream, is_open: bool) -> None:
+        if stream.is_open != is_open:
+            stream.is_open = is_open
+            for subscription in tuple(stream.subscriptions):
+                subscription.on_listening(is_open)
 
 
-LOOK_SECONDS = 2.0
-"""Interval between two `stat` calls on the configuration file."""
-
-
-def watched(requests: "Requests", tenant_id: str, operation_id: str) -> AsyncIterator[dict[str, Any]]:
-    """Yield an operation after each read, until its end.
+def watch_operation(
+    requests: "Requests", streams: EventStreams, resource_types: Collection[str], tenant_id: str, operation_id: str
+) -> AsyncIterator[dict[str, Any]]:
+    """Yield an operation after each read, until its end. It is read at the signals about `resource_types`.
 
     Raises:
-        FrostError: it cannot be read.
+        FrostError: The operation cannot be read.
     """
 
     async def read() -> dict[str, Any]:
         return (await requests.ask(operations.get(tenant_id, operation_id))).wire()
 
-    return readings(read, partial(requests.events, tenant_id), is_final)
-
-
-async def changes(path: str) -> AsyncIterator[None]:
-    """Yield after each change of a file: written, replaced, created or deleted."""
-    before = await asyncio.to_thread(_stamp, path)
-    while True:
-        await asyncio.sleep(LOOK_SECONDS)
-        now = await asyncio.to_thread(_stamp, path)
-        if now != before:
-            before = now
-            yield
-
-
-def _stamp(path: str) -> tuple[int, ...]:
-    try:
-        status = os.stat(path)  # noqa: PTH116  (paths in the config are strings)
-    except OSError:
-        return ()
-    return status.st_ino, status.st_mtime_ns, status.st_size
+    return readings(read, partial(streams.signals, tenant_id, resource_types), is_final)

@@ -1,7 +1,7 @@
 """Loaders of the lists, which read them from the platform in pages."""
 
 import json
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from client.api import account, activity, analysis, default_tags, groups, keys, operations, policies, quotas
@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 
 RUNS = "apply runs"
 """The list of a tenant's recent applies of default tags."""
+TENANT = "tenant"
+"""The resource type of a tenant and of its provisioning."""
+APPLY = "tenant_default_tags"
+"""The resource type of an apply of default tags."""
 
 
 class First(list[Record]):
@@ -185,19 +189,22 @@ LOADERS: Mapping[str, Load] = {
 _AUDITED = ("activity", "activity of", "organization activity")
 _ACCESS = ("access", "who", *_AUDITED)
 _PRINCIPALS = ("principals", "groups of", "policies of", "members", "attachments", *_ACCESS)
+_USAGE = ("quotas", "organization quotas")
 LISTS_OF: Mapping[str, frozenset[str]] = {
     "policy": frozenset(("policies", "policies of", "attachments", "versions", *_ACCESS)),
     "group": frozenset(("groups", "groups of", "members", "policies of", "attachments", *_ACCESS)),
     "api_key": frozenset(("own keys", *_PRINCIPALS)),
     "workload_identity": frozenset(_PRINCIPALS),
-    "default_tags": frozenset(("default tags", "tag versions", *_AUDITED)),
-    "quota_request": frozenset(("quotas", "organization quotas", "quota requests", *_AUDITED)),
+    "default_tags": frozenset(("default tags", "tag versions", "apply preview", *_AUDITED)),
+    APPLY: frozenset((RUNS, "operation", "apply preview", *_AUDITED)),
+    "quota_request": frozenset((*_USAGE, "quota requests", *_AUDITED)),
+    TENANT: frozenset((*_USAGE, "grantable", *_AUDITED)),
 }
-"""Lists to read after a signal for a resource type. Other types affect all lists."""
+"""Lists to read after a signal for a resource type."""
+LISTS_OF_RESOURCES = frozenset(("apply preview", *_USAGE, *_AUDITED))
+"""Lists to read after a signal for another type: a resource, with its tags and its share of a quota."""
 
 
-def lists_of(types: Collection[str]) -> frozenset[str] | None:
-    """Return the lists that signals affect; None for all."""
-    if not all(one in LISTS_OF for one in types):
-        return None
-    return frozenset[str]().union(*(LISTS_OF[one] for one in types))
+def lists_of(resource_type: str) -> frozenset[str]:
+    """Return the lists that a signal for a resource type affects."""
+    return LISTS_OF.get(resource_type, LISTS_OF_RESOURCES)

@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING, Any
 from client.errors import FrostError
 from client.operations import FINAL
 from client.tables.columns import Record
-from tui.state.event_stream import watched
 
 if TYPE_CHECKING:
-    from tui.state.event_stream import Spawn
-    from tui.state.requests import Requests
+    from tui.state.event_stream import Spawn, Watch
 
 
 class Provisioning:
@@ -22,12 +20,12 @@ class Provisioning:
 
     def __init__(
         self,
-        requests: "Requests",
+        watch: "Watch",
         spawn: "Spawn",
         changed: Callable[[], None],
         ended: Callable[[str, Mapping[str, Any]], None],
     ) -> None:
-        self._requests, self._spawn = requests, spawn
+        self._watch, self._spawn = watch, spawn
         self._changed, self._ended = changed, ended
         self._operations: dict[str, dict[str, Any]] = {}
 
@@ -52,7 +50,7 @@ class Provisioning:
             watched_already = self._operations.get(tenant_id, {}).get("status") not in (None, *FINAL)
             if tenant.get("status") == "provisioning" and operation_id and not watched_already:
                 self._operations[tenant_id] = {"status": "pending"}
-                self._spawn(_task(tenant_id), partial(self._watch, tenant_id, str(operation_id)))
+                self._spawn(_task(tenant_id), partial(self._follow, tenant_id, str(operation_id)))
 
     def stop(self) -> None:
         """Stop tracking and forget all operations."""
@@ -60,9 +58,9 @@ class Provisioning:
             self._spawn(task, None)
         self._operations.clear()
 
-    async def _watch(self, tenant_id: str, operation_id: str) -> None:
+    async def _follow(self, tenant_id: str, operation_id: str) -> None:
         try:
-            async for operation in watched(self._requests, tenant_id, operation_id):
+            async for operation in self._watch(tenant_id, operation_id):
                 self._operations[tenant_id] = operation
                 self._changed()
         except Exception as error:

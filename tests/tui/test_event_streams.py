@@ -1,0 +1,299 @@
+"""Event streams are shared by tenant; a signal causes only the reads of what it names.
+
+The screens run on a real platform. A relay in front of its socket counts the requests and sends the signals.
+"""
+
+import asyncio
+import queue
+import socket
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+from client.errors import Exit, FrostError
+from client.transport.events import Listening, Signal
+from tests.acceptance.people import DATA_LAKE, WEB_SHOP
+from tests.client.wire import Heard, Service
+from tests.conftest import opened as home_of
+from tests.homes import Home
+from tests.tui.screens import Ui, opened
+from tui.state import refresh
+from tui.state.event_stream import EventStreams, Work
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
+RESYNC = b"event: resync\ndata: {}\n\n"
+EVENTS = f"/api/v1/tenants/{WEB_SHOP}/events"
+DENIED = FrostError("denied", code="X", exit_code=Exit.NOT_ALLOWED)
+
+
+def signal(resource_type: str) -> bytes:
+    return b'event: resource\ndata: {"type":"%s.updated","resourceType":"%s"}\n\n' % ((resource_type.encode(),) * 2)
+
+
+class Relay:
+    """Passes requests on to the platform, and answers event streams with `signals` until one is None."""
+
+    def __init__(self, home: Home) -> None:
+        self.signals: queue.Queue[bytes | None] = queue.Queue()
+        self.open: Counter[str] = Counter()
+        self.opened: Counter[str] = Counter()
+        self._home, self._platform = home, home.platform_dir / "behind.sock"
+        self._service = Service(self._answer)
+        home.socket.rename(self._platform)
+        Path(str(self._service.endpoint.socket_path)).rename(home.socket)
+
+    def close(self) -> None:
+        self._platform.rename(self._home.socket)
+        self._service.__exit__()
+
+    @property
+    def requests(self) -> list[str]:
+        """The paths of all requests but those for event streams."""
+        targets = [heard.target.partition("?")[0] for heard in tuple(self._service.heard)]
+        return [target for target in targets if not target.endswith("/events")]
+
+    def _answer(self, heard: Heard) -> Iterable[bytes]:
+        return self._events(heard.target) if heard.target.endswith("/events") else self._response(heard)
+
+    def _events(self, target: str) -> Iterator[bytes]:
+        self.opened[target] += 1
+        self.open[target] += 1
+        try:
+            yield HEAD + RESYNC  # as the platform does
+            while True:
+                try:
+                    text = self.signals.get(timeout=0.1) if target == EVENTS else b": keepalive\n\n"
+                except queue.Empty:
+                    text = b": keepalive\n\n"
+                if text is None:
+                    return
+                if target != EVENTS:
+                    time.sleep(0.1)
+                yield text  # fails after the client has closed the stream
+        finally:
+            self.open[target] -= 1
+
+    def _response(self, heard: Heard) -> Iterator[bytes]:
+        head, _, _ = heard.raw.partition(b"\r\n\r\n")
+        lines = [line for line in head.split(b"\r\n") if not line.lower().startswith(b"connection:")]
+        with socket.socket(socket.AF_UNIX) as platform:
+            platform.connect(str(self._platform))
+            platform.sendall(b"\r\n".join([*lines, b"Connection: close"]) + b"\r\n\r\n" + heard.body)
+            while piece := platform.recv(65536):
+                yield piece
+
+
+@pytest.fixture
+def home(demo_platform: Path) -> Iterator[Home]:
+    """A platform whose applies last as long as a test."""
+    home = home_of(demo_platform, FROST_PLATFORM_PROVISIONING_PACE="600", FROST_PLATFORM_APPLY_PACE="30")
+    home.sign_in()
+    yield home
+    home.remove()
+
+
+@pytest.fixture
+def relay(home: Home, monkeypatch: pytest.MonkeyPatch) -> Iterator[Relay]:
+    monkeypatch.setattr(refresh, "REREAD_SECONDS", 3600.0)  # nothing but a signal causes a read
+    relay = Relay(home)
+    yield relay
+    relay.close()
+
+
+async def settle(ui: Ui, relay: Relay) -> None:
+    """Wait until the screens have read everything after the `resync` of the new stream."""
+    await ui.until(lambda: relay.open[EVENTS] == 1, "the stream of the tenant")
+    before = -1
+    while before != (before := len(relay.requests)):
+        await ui.pilot.pause(1.5)
+
+
+def start_apply(home: Home, tenant: str) -> str:
+    answer = home.request("POST", f"/api/v1/tenants/{tenant}/default-tags/apply", token=home.token(), body={})
+    assert answer.status == 202, answer
+    return str(answer.json()["runId"])
+
+
+async def test_three_followed_runs_of_the_tenant_in_use_share_its_stream(
+    home: Home, relay: Relay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(home, monkeypatch) as ui:
+        await ui.expect_head("Web Shop")
+        await settle(ui, relay)
+        run = await asyncio.to_thread(start_apply, home, WEB_SHOP)
+        applies, provisioning = ui.app.workspace.applies, ui.app.workspace.provisioning
+        applies.follow(WEB_SHOP, run, {})
+        provisioning.noticed([{"id": WEB_SHOP, "status": "provisioning", "runId": run}])
+        reads = f"/api/v1/tenants/{WEB_SHOP}/operations/{run}"
+        await ui.until(lambda: relay.requests.count(reads) >= 2, "both reads of the run")
+        third = asyncio.create_task(anext(applies._watch(WEB_SHOP, run)))
+        assert (await third)["runId"] == run
+        await settle(ui, relay)
+        assert relay.opened[EVENTS] == 1
+
+
+async def test_a_followed_run_of_another_tenant_keeps_one_stream_until_the_tenant_is_left(
+    home: Home, relay: Relay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = f"/api/v1/tenants/{DATA_LAKE}/events"
+    async with opened(home, monkeypatch) as ui:
+        await ui.expect_head("Web Shop")
+        await settle(ui, relay)
+        run = await asyncio.to_thread(start_apply, home, DATA_LAKE)
+        ui.app.workspace.applies.follow(DATA_LAKE, run, {})
+        await ui.until(lambda: relay.open[other] == 1, "the stream of the other tenant")
+        await ui.switch("Data Lake")
+        await ui.until(lambda: relay.open[EVENTS] == 0, "the end of the stream of the former tenant")
+        assert (relay.open[other], relay.opened[other]) == (1, 1)
+        ui.app.workspace.arrive(ui.app.workspace.connection, signed_out="signed out")
+        await ui.until(lambda: relay.open.total() == 0, "the end of all streams")
+
+
+async def test_signals_about_other_types_cause_no_requests(
+    home: Home, relay: Relay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(home, monkeypatch) as ui:
+        await ui.policy("from the office")
+        await settle(ui, relay)
+        before = len(relay.requests)
+        for number in range(80):
+            relay.signals.put(signal(("database", "instance", "volume", "bucket")[number % 4]))
+            await ui.pilot.pause(0.1)
+        relay.signals.put(signal("policy"))  # which reads the policies and what is attached
+        policies = f"/api/v1/tenants/{WEB_SHOP}/iam/policies"
+        await ui.until(lambda: policies in relay.requests[before:], "the policies read again")
+        await settle(ui, relay)
+        causes = relay.requests[before:]
+        assert len(causes) <= 2, causes
+
+
+async def test_identity_and_tenants_are_read_at_a_signal_of_the_tenant_only(
+    home: Home, relay: Relay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(home, monkeypatch) as ui:
+        await ui.expect_head("Web Shop")
+        await settle(ui, relay)
+        before = len(relay.requests)
+        for resource_type in ("policy", "group", "api_key", "quota_request", "default_tags"):
+            relay.signals.put(signal(resource_type))
+        await settle(ui, relay)
+        assert relay.requests[before:] == []
+        relay.signals.put(signal("tenant"))
+        await ui.until(lambda: len(relay.requests) > before, "the tenants read again")
+        await settle(ui, relay)
+        assert relay.requests[before:].count("/api/v1/tenants") == 1
+
+
+async def test_after_a_lost_stream_the_shown_list_is_read_once(
+    home: Home, relay: Relay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(home, monkeypatch) as ui:
+        await ui.policy("from the office")
+        await settle(ui, relay)
+        before = len(relay.requests)
+        relay.signals.put(None)
+        await ui.until(lambda: relay.opened[EVENTS] == 2, "the next stream")
+        await settle(ui, relay)
+        assert relay.requests[before:].count(f"/api/v1/tenants/{WEB_SHOP}/iam/policies") == 1
+
+
+# --- without a platform ----------------------------------------------------------------------------------------------
+
+
+class Sources:
+    """Streams that a test opens, feeds and ends."""
+
+    def __init__(self) -> None:
+        self.queues: dict[str, asyncio.Queue[Signal | FrostError]] = {}
+        self.open: Counter[str] = Counter()
+        self.opened: Counter[str] = Counter()
+        self.errors: list[FrostError] = []
+        self.tasks: dict[str, asyncio.Task[None]] = {}
+        self.streams = EventStreams(self.read, self.spawn, self.errors.append)
+
+    def spawn(self, name: str, work: Work | None) -> None:
+        if name in self.tasks:
+            self.tasks.pop(name).cancel()
+        if work is not None:
+            self.tasks[name] = asyncio.ensure_future(work())
+
+    async def read(self, tenant_id: str, listening: Listening) -> AsyncIterator[Signal]:
+        self.open[tenant_id] += 1
+        self.opened[tenant_id] += 1
+        listening(True)
+        try:
+            while True:
+                event = await self.queues.setdefault(tenant_id, asyncio.Queue()).get()
+                if isinstance(event, FrostError):
+                    raise event
+                yield event
+        finally:
+            self.open[tenant_id] -= 1
+
+    async def send(self, tenant_id: str, *events: Signal | FrostError) -> None:
+        for event in events:
+            self.queues.setdefault(tenant_id, asyncio.Queue()).put_nowait(event)
+        await turns()
+
+
+async def turns() -> None:
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+async def test_subscriptions_to_a_tenant_share_a_stream_which_closes_with_the_last() -> None:
+    sources, first, second = Sources(), [], []
+    one = sources.streams.subscribe("t", first.append)
+    other = sources.streams.subscribe("t", second.append)
+    await sources.send("t", Signal("resync"))
+    assert (first, second, sources.opened["t"]) == ([Signal("resync")], [Signal("resync")], 1)
+    sources.streams.unsubscribe(one)
+    await sources.send("t", Signal("resync"))
+    assert (len(first), len(second), sources.open["t"]) == (1, 2, 1)
+    sources.streams.unsubscribe(other)
+    sources.streams.unsubscribe(other)
+    await turns()
+    assert sources.open["t"] == 0
+
+
+async def test_subscriptions_learn_whether_the_stream_is_open_and_survive_its_error() -> None:
+    sources, states, late = Sources(), [], []
+    sources.streams.subscribe("t", lambda _: None, states.append)
+    await turns()
+    sources.streams.subscribe("t", lambda _: None, late.append)
+    assert (states, late) == ([True], [True])
+    await sources.send("t", DENIED)
+    assert (states, late, sources.errors) == ([True, False], [True, False], [DENIED])
+    sources.streams.resume()
+    await turns()
+    assert (states[-1], late[-1], sources.opened["t"]) == (True, True, 2)
+
+
+async def test_a_subscription_that_ended_with_all_does_not_close_a_later_stream() -> None:
+    sources = Sources()
+    former = sources.streams.subscribe("t", lambda _: None)
+    await turns()
+    sources.streams.stop()
+    sources.streams.subscribe("t", lambda _: None)
+    sources.streams.unsubscribe(former)
+    await turns()
+    assert sources.open["t"] == 1
+
+
+async def test_a_reader_of_an_operation_receives_only_the_signals_about_its_type() -> None:
+    sources, signals = Sources(), []
+
+    async def read() -> None:
+        async for one in sources.streams.signals("t", ("tenant",), lambda _: None):
+            signals.append(one.resource_type)  # noqa: PERF401 - read while the stream is open
+
+    reader = asyncio.ensure_future(read())
+    await turns()
+    await sources.send("t", *(Signal("resource", "", kind) for kind in ("policy", "tenant", "")), Signal("resync"))
+    assert signals == ["tenant", "", ""]
+    reader.cancel()
+    await turns()
+    assert sources.open["t"] == 0

@@ -1,0 +1,142 @@
+"""Read the shown data again: at the signals of the tenant in use, at intervals, and after failures."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from client.operations import COALESCE_SECONDS, REREAD_SECONDS
+from tui.state.event_stream import EventStreams, Spawn, Subscription
+from tui.state.loaders import TENANT, lists_of
+from tui.state.single_flight import SingleFlight
+
+if TYPE_CHECKING:
+    from client.transport.events import Signal
+
+REFRESH = "refresh"
+"""The topic to read all shown lists again; `refresh NAME` is for one list."""
+RESYNC_SECONDS = 0.5
+"""Time from the opening of a stream to the read of all data. The platform sends its own `resync` within it."""
+PROGRESS = "operation.progress"
+"""The signal for progress of an operation. Its watcher reads the operation; no list changes."""
+
+
+class Refresh:
+    """Requests reads of the lists, and of identity and tenants.
+
+    Args:
+        streams: The event streams.
+        spawn: Runs background tasks.
+        load: Reads identity and tenants.
+        changed: Called with `refresh` or `refresh NAME`; screens read what they show.
+        has_connection: Returns whether the platform responds. Without it, nothing is read at intervals.
+        pause: Sleeps for a number of seconds.
+    """
+
+    def __init__(
+        self,
+        streams: EventStreams,
+        spawn: Spawn,
+        load: Callable[[], Coroutine[Any, Any, None]],
+        changed: Callable[[str], None],
+        has_connection: Callable[[], bool],
+        pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._streams, self._spawn, self._changed = streams, spawn, changed
+        self._has_connection, self._pause = has_connection, pause
+        self._loading = SingleFlight(spawn, "load", load)
+        self._subscription: Subscription | None = None
+        self._is_open = False
+        self._types: set[str] = set()
+        """Resource types of signals since the last read."""
+        self._is_resync = False
+
+    def read_all(self, *, urgent: bool = True) -> None:
+        """Read all shown data, even if the connection is lost."""
+        self._changed(REFRESH)
+        self._loading.request(urgent=urgent)
+
+    def poll(self) -> None:
+        """Read all shown data at intervals."""
+        self._spawn("poll", self._poll)
+
+    async def _poll(self) -> None:
+        while True:
+            await self._pause(REREAD_SECONDS)
+            if self._has_connection():
+                self.read_all(urgent=False)
+
+    def retry(self, seconds: float) -> None:
+        """Read all shown data after a pause."""
+        self._spawn("retry", partial(self._retry, seconds))
+
+    async def _retry(self, seconds: float) -> None:
+        await self._pause(seconds)
+        self.read_all()
+
+    def cancel_load(self) -> None:
+        """Cancel a running read of identity and tenants, which may hang."""
+        self._loading.stop()
+
+    def stop(self) -> None:
+        """Cancel all reads, and ignore further signals."""
+        self.unfollow()
+        self._loading.stop()
+        for task in ("poll", "retry"):
+            self._spawn(task, None)
+
+    # Signals
+
+    def follow(self, tenant_id: str) -> None:
+        """Read at the signals of this tenant, no longer of the former one."""
+        if self._subscription is not None and self._subscription.tenant_id == tenant_id:
+            self._streams.resume()
+            return
+        former, self._subscription = self._subscription, None
+        self._clear()
+        self._subscription = self._streams.subscribe(tenant_id, self._note, self._set_open)
+        if former is not None:
+            self._streams.unsubscribe(former)
+
+    def unfollow(self) -> None:
+        """Ignore further signals."""
+        if self._subscription is not None:
+            self._streams.unsubscribe(self._subscription)
+            self._subscription = None
+        self._clear()
+
+    def _clear(self) -> None:
+        self._is_open, self._is_resync = False, False
+        self._types.clear()
+        self._spawn("reload", None)
+
+    def _set_open(self, is_open: bool) -> None:
+        self._is_open = is_open
+
+    def _note(self, signal: "Signal") -> None:
+        if signal.type == PROGRESS:
+            return
+        if signal.kind == "resync" and not self._is_open:
+            # The stream was lost. This read shows whether the platform responds; the lists are read at the next stream.
+            self._loading.request()
+            return
+        is_scheduled = self._is_resync or bool(self._types)
+        if signal.resource_type:
+            self._types.add(signal.resource_type)
+        else:
+            self._is_resync = True
+        if not is_scheduled:
+            self._spawn("reload", self._reload)
+
+    async def _reload(self) -> None:
+        await self._pause(RESYNC_SECONDS if self._is_resync else COALESCE_SECONDS)
+        types, is_resync = frozenset(self._types), self._is_resync
+        self._types.clear()
+        self._is_resync = False
+        if is_resync:
+            self.read_all(urgent=False)
+            return
+        for name in sorted(frozenset[str]().union(*map(lists_of, types))):
+            self._changed(f"{REFRESH} {name}")
+        if TENANT in types:
+            self._loading.request()
