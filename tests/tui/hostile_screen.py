@@ -49,7 +49,7 @@ from tui.iam.editor.title_bar import Tabs, Title, TitleBar
 from tui.iam.editor.verdict import Verdict
 from tui.iam.effect_dialog import EffectConfirm
 from tui.quotas.request_dialog import QuotaForm
-from tui.quotas.what_if import WhatIf
+from tui.quotas.what_if import QuotaPlanner
 from tui.shell.command_prompt import CommandPrompt
 from tui.shell.footer import Footer, Key, Navigation
 from tui.shell.header import Facts, Header
@@ -249,7 +249,7 @@ class Hostile(App[None]):
                     limit=1,
                     reason=text,
                 ),
-                WhatIf(lambda text=text: [{"resourceType": text, "limit": 1, "unit": text}], f"{text}=1"),  # type: ignore[misc]
+                QuotaPlanner(lambda text=text: [{"resourceType": text, "limit": 1, "unit": text}], f"{text}=1"),  # type: ignore[misc]
                 ListingConfirm(text, [(text, text)], tags(text), yes="Yes"),
                 Listing(text, tags(text), ""),
                 TagConflict(text, tags(text), tags(text)),

@@ -44,12 +44,12 @@ def test_a_bar_is_read_by_its_length_alone(left: timedelta, span: timedelta, dra
 
 @pytest.mark.usefixtures("standing_clock")
 def test_the_axis_is_the_shortest_that_holds_every_active_key() -> None:
-    assert key_table.axis([]).words == "30 days"
-    assert key_table.axis([key(expiresAt="2026-12-21T10:05:00Z")]).words == "30 days"
-    assert key_table.axis([key(expiresAt="2026-12-21T10:05:01Z")]).words == "90 days"
-    assert key_table.axis([key()]).words == "1 year"
-    assert key_table.axis([key(), key(expiresAt="2028-11-21T10:05:00Z")]).words == "2 years"
-    assert key_table.axis([key(expiresAt="2028-11-21T10:05:00Z", status="revoked")]).words == "30 days"
+    assert key_table.axis([]).label == "30 days"
+    assert key_table.axis([key(expiresAt="2026-12-21T10:05:00Z")]).label == "30 days"
+    assert key_table.axis([key(expiresAt="2026-12-21T10:05:01Z")]).label == "90 days"
+    assert key_table.axis([key()]).label == "1 year"
+    assert key_table.axis([key(), key(expiresAt="2028-11-21T10:05:00Z")]).label == "2 years"
+    assert key_table.axis([key(expiresAt="2028-11-21T10:05:00Z", status="revoked")]).label == "30 days"
 
 
 @pytest.mark.usefixtures("standing_clock")

@@ -22,7 +22,7 @@ from client.quota_request import (
     whole_number,
 )
 from tui.quotas import bars, detail, table
-from tui.quotas.what_if import Mistaken, verdict, wanted
+from tui.quotas.what_if import InvalidPlan, parse_plan, verdict
 
 OWN, OTHER, THIRD = "t-1", "t-2", "t-3"
 
@@ -95,7 +95,7 @@ def test_a_share_is_100_only_when_it_is_all(used: int | None, limit: int, text: 
 
 
 def test_over_the_limit_has_a_sign_and_unknown_stands_last_when_the_tightest_come_first() -> None:
-    shown = table.Shown(lambda: 61)
+    shown = table.RowLayout(lambda: 61)
     columns = {column.key: column for column in table.columns(shown)}
     assert columns["share"].text(quota(used=25)).startswith("125% ! ")
     assert columns["share"].text(quota(used=20)).startswith("100%   ")
@@ -158,7 +158,7 @@ SPACE_AT_80 = 61
 
 @pytest.mark.parametrize(("used", "limit", "cells"), [(4, 20, 11), (1_714_800, 2_000_000, 4), (10**15, 10**16, 3)])
 def test_a_bar_gives_way_to_long_figures_and_is_not_cut_at_80_columns(used: int, limit: int, cells: int) -> None:
-    shown = table.Shown(lambda: SPACE_AT_80)
+    shown = table.RowLayout(lambda: SPACE_AT_80)
     rows = [quota(title="Kubernetes clusters", used=used, limit=limit, unit="gb", requestable=limit * 2)]
     shown.take(rows)
     columns = {column.key: column for column in table.columns(shown)}
@@ -166,7 +166,7 @@ def test_a_bar_gives_way_to_long_figures_and_is_not_cut_at_80_columns(used: int,
     if cells > table.FEWEST:
         taken = [len(columns[key].text(rows[0])) for key in ("title", "used", "share")]
         assert sum(taken) + 2 * 2 <= SPACE_AT_80
-    shown = table.Shown(lambda: 200)
+    shown = table.RowLayout(lambda: 200)
     shown.take(rows)
     assert table.share_pieces(rows[0], shown)[1].text.count("━") >= 3
 
@@ -256,7 +256,7 @@ def test_a_request_that_waited_and_does_no_more_is_news() -> None:
     now = [{"id": "a", "status": "rejected"}, {"id": "b", "status": "pending"}, {"id": "d", "status": "approved"}]
     assert [one["id"] for one in table.decided(before, now)] == ["a"]
     made = {"resourceType": "ram", "scope": "organization", "from": 1024, "limit": 2048, "unit": "mb"}
-    words = table.outcome_words({**made, "status": "rejected", "decision": "too much"}, {"ram": "Memory"})
+    words = table.outcome_text({**made, "status": "rejected", "decision": "too much"}, {"ram": "Memory"})
     assert words == "Memory of the organization: 1024 MB (1 GB) → 2048 MB (2 GB) rejected: too much"
 
 
@@ -266,8 +266,8 @@ TYPES = ("instance", "vcpu", "ram")
 
 
 def test_a_plan_is_types_with_numbers() -> None:
-    assert wanted(" instance=3, vcpu=40  ram=65536 ", TYPES) == {"instance": 3, "vcpu": 40, "ram": 65536}
-    assert wanted("", TYPES) == {}
+    assert parse_plan(" instance=3, vcpu=40  ram=65536 ", TYPES) == {"instance": 3, "vcpu": 40, "ram": 65536}
+    assert parse_plan("", TYPES) == {}
 
 
 @pytest.mark.parametrize(
@@ -284,8 +284,8 @@ def test_a_plan_is_types_with_numbers() -> None:
     ],
 )
 def test_what_is_no_plan_says_why(line: str, words: str) -> None:
-    with pytest.raises(Mistaken) as caught:
-        wanted(line, TYPES)
+    with pytest.raises(InvalidPlan) as caught:
+        parse_plan(line, TYPES)
     assert words in str(caught.value)
 
 

@@ -11,7 +11,7 @@ from client.models.tags import Problem
 from tests.tui.screens import listened
 from tui.default_tags.conflict_dialog import TagConflict
 from tui.default_tags.list_confirm import ListingConfirm
-from tui.default_tags.tag_form import TagForm, problem_words
+from tui.default_tags.tag_form import TagForm, problem_text
 from tui.state.tag_draft import TagDraft
 
 SIZES = [(80, 24), (120, 36)]
@@ -127,9 +127,9 @@ async def test_the_form_has_room_for_its_longest_words_and_nothing_is_clipped(si
 
 def test_where_the_stray_character_stands_is_shown_also_deep_in_a_text() -> None:
     problem = Problem("value_charset", "rule", "k", 200)
-    words = problem_words(problem, "k", "a" * 200 + "\x1b" + "b")
+    words = problem_text(problem, "k", "a" * 200 + "\x1b" + "b")
     assert words.splitlines()[0] == "character 201: aaaaaaaaaaaa►␛"
-    assert problem_words(None, "k", "") == ""
+    assert problem_text(None, "k", "") == ""
 
 
 @pytest.mark.parametrize("size", SIZES)

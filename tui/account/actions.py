@@ -38,15 +38,15 @@ _is_user = requires_user(KEYS_NEED_A_PERSON)
 # --- commands --------------------------------------------------------------------------------------------------------
 
 
-def _of_key(*words: str) -> Command:
-    return lambda s: line("account", "api-key", *words, str(s.record["id"])) if s.record is not None else ""
+def _key_line(*arguments: str) -> Command:
+    return lambda s: line("account", "api-key", *arguments, str(s.record["id"])) if s.record is not None else ""
 
 
-def _access(context: ActionContext) -> str:
+def _access_line(context: ActionContext) -> str:
     return line("iam", "access", "api_key", str(context.record["id"])) if context.record is not None else ""
 
 
-def _update(context: ActionContext) -> str:
+def _update_line(context: ActionContext) -> str:
     one = context.record
     return line("account", "api-key", "update", str(one["id"]), "--name", str(one["name"])) if one is not None else ""
 
@@ -59,7 +59,7 @@ ACCOUNT_ACTIONS: tuple[Action, ...] = (
         keys=("w",),
         footer_label="access",
         guard=all_of(_is_user, selected, _is_in_tenant),
-        command=_access,
+        command=_access_line,
         help="Every operation with the path scope, role, policy; Enter does the same",
         accepts_record_argument=True,
     ),
@@ -83,7 +83,7 @@ ACCOUNT_ACTIONS: tuple[Action, ...] = (
         keys=("e",),
         footer_label="edit",
         guard=all_of(_is_user, selected),
-        command=_update,
+        command=_update_line,
         help="Name, description, scopes and rate limit; the secret and the expiry stay",
         opens_dialog=True,
         writes=True,
@@ -95,7 +95,7 @@ ACCOUNT_ACTIONS: tuple[Action, ...] = (
         keys=("o",),
         footer_label="rotate",
         guard=all_of(_is_user, selected, _is_active),
-        command=_of_key("rotate"),
+        command=_key_line("rotate"),
         help="A new key that may do the same; both work until the overlap is over",
         opens_dialog=True,
         writes=True,
@@ -107,7 +107,7 @@ ACCOUNT_ACTIONS: tuple[Action, ...] = (
         keys=("v",),
         footer_label="revoke",
         guard=all_of(_is_user, selected),
-        command=_of_key("revoke"),
+        command=_key_line("revoke"),
         help="Those marked, or the one under the cursor: refused from the next request on; asks first",
         opens_dialog=True,
         acts_on_marked=True,
@@ -120,7 +120,7 @@ ACCOUNT_ACTIONS: tuple[Action, ...] = (
         keys=("delete",),
         footer_label="delete",
         guard=all_of(_is_user, selected),
-        command=_of_key("delete"),
+        command=_key_line("delete"),
         help="Those marked, or the one under the cursor: with their memberships, for good; asks first",
         opens_dialog=True,
         acts_on_marked=True,

@@ -34,14 +34,14 @@ class ApiKeys(key_create.KeyForms):
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("api-keys")]
 
     def columns(self) -> Sequence[Column]:
-        self._common = key_table.Shown()
-        return key_table.columns(self._common)
+        self._scale = key_table.SharedScale()
+        return key_table.columns(self._scale)
 
     def tones(self) -> Tones:
         return key_table.TONES
 
     def show(self) -> None:
-        self._common.take(self.records())
+        self._scale.take(self.records())
         super().show()
 
     def empty(self) -> str:
@@ -52,8 +52,8 @@ class ApiKeys(key_create.KeyForms):
 
     def freshness_text(self) -> str:
         failed = self.rows.state == "failed"  # there is no room for both
-        scale = f"bars span {self._common.axis.words}" if self.records() and not failed else ""
-        return " · ".join(words for words in (scale, super().freshness_text()) if words)
+        scale = f"bars span {self._scale.axis.label}" if self.records() and not failed else ""
+        return " · ".join(part for part in (scale, super().freshness_text()) if part)
 
     def tenant_of(self, record: Record) -> str:
         return str(record.get("tenantId") or self.tenant_id)
@@ -125,12 +125,12 @@ def _creator(record: Record) -> str:
     return str(record.get("creatorName") or record.get("creatorEmail") or "—")
 
 
-def _scope(scope: str, known: Record | None, asked: bool) -> Fact:
+def _scope(scope: str, known: Record | None, loaded: bool) -> Fact:
     """Return a scope with the number of operations that it permits, or `unenforced` if no service requires it."""
-    words = ""
+    note = ""
     if known is not None and known.get("enforced", True):
-        words = counted(int(known.get("operations", 0)), "operation", "operations")
-        words += ", your role lacks some" if known.get("lacks") else ""
-    elif asked:
-        words = "unenforced"
-    return "", f"{scope}  {words}".rstrip()
+        note = counted(int(known.get("operations", 0)), "operation", "operations")
+        note += ", your role lacks some" if known.get("lacks") else ""
+    elif loaded:
+        note = "unenforced"
+    return "", f"{scope}  {note}".rstrip()

@@ -18,7 +18,7 @@ from tui.account.choice_line import ChoiceLine
 from tui.widgets.line_input import LineInput
 
 TYPED = "until"
-WANTED = "a day (to its end here), or 2027-01-31T12:00:00Z and the like"
+DATE_HELP = "a day (to its end here), or 2027-01-31T12:00:00Z and the like"
 DAY = "2027-01-31"
 MISSING = "no instant yet: a day (YYYY-MM-DD) or an RFC 3339 timestamp"
 
@@ -34,8 +34,8 @@ class Until(Vertical):
         height: 2;
         .until--row { height: 1; }
         .until--label { width: 13; color: $text-muted; }
-        .until--words { height: 1; margin-left: 13; color: $text-muted; }
-        .until--words.-problem { color: $text-error; }
+        .until--text { height: 1; margin-left: 13; color: $text-muted; }
+        .until--text.-problem { color: $text-error; }
         LineInput { margin-left: 1; display: none; }
         &.-typed LineInput { display: block; }
     }
@@ -72,12 +72,12 @@ class Until(Vertical):
     def compose(self) -> ComposeResult:
         with Horizontal(classes="until--row"):
             yield Static(self._label, classes="until--label", markup=False)
-            yield ChoiceLine([*(words for words, _ in self._choices), TYPED], self._first)
+            yield ChoiceLine([*(label for label, _ in self._choices), TYPED], self._first)
             yield LineInput(placeholder=DAY)
-        yield Static("", classes="until--words", markup=False)
+        yield Static("", classes="until--text", markup=False)
 
     def on_mount(self) -> None:
-        self._say()
+        self._show()
 
     @property
     def line(self) -> ChoiceLine:
@@ -116,22 +116,22 @@ class Until(Vertical):
         event.stop()
         typed = self.line.chosen == len(self._choices)
         self.set_class(typed, "-typed")
-        self._say()
+        self._show()
         self.post_message(self.Changed())
 
     @on(Input.Changed)
     def _typed(self, event: Input.Changed) -> None:
         event.stop()
-        self._say()
+        self._show()
         self.post_message(self.Changed())
 
-    def _say(self) -> None:
-        words = self.problem
-        line = self.query_one(".until--words", Static)
-        line.set_class(bool(words) and bool(self.query_one(LineInput).value), "-problem")
-        line.update(Content(safe(WANTED if words == MISSING else words or self._words(self.moment))))
+    def _show(self) -> None:
+        problem = self.problem
+        line = self.query_one(".until--text", Static)
+        line.set_class(bool(problem) and bool(self.query_one(LineInput).value), "-problem")
+        line.update(Content(safe(DATE_HELP if problem == MISSING else problem or self._describe(self.moment))))
 
-    def _words(self, moment: datetime | None) -> str:
+    def _describe(self, moment: datetime | None) -> str:
         if moment is None:
             return self._at_once
         if self._latest is not None and moment >= self._latest:

@@ -62,11 +62,11 @@ async def create(screen: KeyForms, name: str = "") -> None:
 
     title = f"New API key in {screen.workspace.name_of(tenant_id)}"
     form = KeyForm(title, KeyDraft(name, "", (), RATE), scopes_of(screen, tenant_id), send)
-    made: NewKey | None = await screen.fill(form, tenant_id)
-    if made is None:
+    new_key: NewKey | None = await screen.fill(form, tenant_id)
+    if new_key is None:
         screen.read(quiet=True)  # a key may exist even if the response was lost
         return
-    await _shown(screen, made, f"New API key {made.api_key.name}", [])
+    await _show_secret(screen, new_key, f"New API key {new_key.api_key.name}", [])
     screen.post_message(UndoCleared("making an API key"))
 
 
@@ -89,8 +89,8 @@ async def edit(screen: KeyForms, key: Record) -> None:
                 rate_limit=draft.rate_limit if draft.rate_limit != before.rate_limit else None,
             )
         )
-        found: Record = changed.record.wire()
-        return found
+        record: Record = changed.record.wire()
+        return record
 
     title = f"Change API key {key['name']} in {screen.workspace.name_of(tenant_id)}"
     form = KeyForm(title, before, scopes_of(screen, tenant_id), send, expires=False, button="Save")
@@ -99,10 +99,10 @@ async def edit(screen: KeyForms, key: Record) -> None:
         screen.workspace.collections.put(screen.LIST_NAME, "", changed)
         screen.read(quiet=True)
         if changed is not key:
-            _offer_back(screen, key, changed)
+            _offer_undo(screen, key, changed)
 
 
-def _offer_back(screen: KeyForms, before: Record, after: Record) -> None:
+def _offer_undo(screen: KeyForms, before: Record, after: Record) -> None:
     """Offer undo. Reversible actions need no confirmation."""
     members = ("name", "description", "scopes", "rateLimit")
     old = {member: before.get(member) for member in members if before.get(member) != after.get(member)}
@@ -131,7 +131,7 @@ async def rotate(screen: KeyForms, key: Record) -> None:
     async def send(chosen: Times) -> "RotatedKey":
         # The old key retains its expiry if that is earlier, or if it is revoked.
         retires = chosen.retires_at if chosen.retires_at and (ends is None or chosen.retires_at < ends) else None
-        made: RotatedKey = await screen.workspace.ask(
+        rotated: RotatedKey = await screen.workspace.ask(
             keys.rotate(
                 tenant_id,
                 key_id,
@@ -139,37 +139,37 @@ async def rotate(screen: KeyForms, key: Record) -> None:
                 retire_at=times.wire(retires) if retires else None,
             )
         )
-        return made if chosen.retires_at is not None else await _revoked(screen, made)
+        return rotated if chosen.retires_at is not None else await _revoke_old_key(screen, rotated)
 
     facts = [
         ("Old key", f"{key['name']}  {key.get('keyPrefix', '')}…"),
         ("Tenant", str(key.get("tenantName", ""))),
         ("New key", "the same name, description, scopes, rate limit, groups and policies; its secret is shown once"),
     ]
-    made: RotatedKey | None = await screen.app.push_screen_wait(Rotation(f"Rotate {key['name']}", facts, ends, send))
-    if made is None:
+    rotated: RotatedKey | None = await screen.app.push_screen_wait(Rotation(f"Rotate {key['name']}", facts, ends, send))
+    if rotated is None:
         screen.read(quiet=True)
         return
-    old = made.replaced.wire()
+    old = rotated.replaced.wire()
     screen.workspace.collections.put(screen.LIST_NAME, "", old)
     works = old["status"] == "active"
     ending = f"works until {time_text(old.get('expiresAt'))}" if works else f"is {old['status']}"
     more = [("Old key", f"{old['id']} {ending}")]
-    if made.grants:
-        more.append(("Taken over", counted(made.grants, "group or policy", "groups and policies")))
-    await _shown(screen, made, f"New API key {made.api_key.name}", more)
+    if rotated.grants:
+        more.append(("Taken over", counted(rotated.grants, "group or policy", "groups and policies")))
+    await _show_secret(screen, rotated, f"New API key {rotated.api_key.name}", more)
     screen.post_message(UndoCleared("rotating an API key"))
 
 
-async def _revoked(screen: KeyForms, made: "RotatedKey") -> "RotatedKey":
+async def _revoke_old_key(screen: KeyForms, rotated: "RotatedKey") -> "RotatedKey":
     """Revoke the old key. If that fails, report it, but return the new key so that its secret is shown."""
-    old = made.replaced
+    old = rotated.replaced
     try:
         changed = await screen.workspace.change(keys.revoke(old.tenant_id, old.id))
     except FrostError as error:
         screen.show_error(error, "The new key is made, but the old one still works: ")
-        return made
-    return made.model_copy(update={"replaced": changed.record})
+        return rotated
+    return rotated.model_copy(update={"replaced": changed.record})
 
 
 def scopes_of(screen: KeyForms, tenant_id: str) -> Callable[[], tuple[Sequence[Record], str]]:
@@ -184,9 +184,9 @@ def scopes_of(screen: KeyForms, tenant_id: str) -> Callable[[], tuple[Sequence[R
     return scopes
 
 
-async def _shown(screen: KeyForms, made: "NewKey", title: str, more: Sequence[tuple[str, str]]) -> None:
+async def _show_secret(screen: KeyForms, new_key: "NewKey", title: str, more: Sequence[tuple[str, str]]) -> None:
     """Add the new key to the list and show its secret once."""
-    key = made.api_key.wire()
+    key = new_key.api_key.wire()
     screen.set_filter("")
     screen.workspace.collections.put(screen.LIST_NAME, "", key)
     screen.select(str(key["id"]))
@@ -204,7 +204,7 @@ async def _shown(screen: KeyForms, made: "NewKey", title: str, more: Sequence[tu
         say("Copied to the clipboard.")
         screen.app.run_worker(_into_tmux(screen, secret, say), group="copy secret", exit_on_error=False)
 
-    await screen.app.push_screen_wait(NewSecret(title, facts, Unsaid(made.key), copy))
+    await screen.app.push_screen_wait(NewSecret(title, facts, Unsaid(new_key.key), copy))
 
 
 async def _into_tmux(screen: KeyForms, secret: str, say: Callable[[str], None]) -> None:

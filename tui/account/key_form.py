@@ -169,8 +169,8 @@ class KeyForm(Sending):
     def _arranged(self, event: RecordTable.Arranged) -> None:
         event.stop()
         nothing = len(self.list.unenforced)
-        words = f"{len(self.list.chosen)} chosen" + (f", {nothing} not enforced yet" if nothing else "")
-        self.query_one(".key--count", Static).update(Content(words))
+        count_text = f"{len(self.list.chosen)} chosen" + (f", {nothing} not enforced yet" if nothing else "")
+        self.query_one(".key--count", Static).update(Content(count_text))
         if self._wrong == "scopes" and self.list.chosen != self._wrong_scopes:
             self._clear_problem()
 
@@ -179,22 +179,22 @@ class KeyForm(Sending):
         self.show_problem(KeyProblem("", f"{event.record['scope']}: your role does not give it, so no key can have it"))
         self._refusing = event.record
 
-    def show_problem(self, found: KeyProblem) -> None:
+    def show_problem(self, problem: KeyProblem) -> None:
         """Show a problem and focus its field."""
-        self._wrong, self._wrong_scopes, self._refusing = found.member, self.list.chosen, {}
-        self._put(found.message)
-        if found.member == "expiresAt" and self._expires:
+        self._wrong, self._wrong_scopes, self._refusing = problem.member, self.list.chosen, {}
+        self._put(problem.message)
+        if problem.member == "expiresAt" and self._expires:
             self.query_one(Until).take_focus()
-        elif field := FIELDS.get(found.member):
+        elif field := FIELDS.get(problem.member):
             self.query_one(f"#field-{field}").focus()
 
-    def show_note(self, words: str) -> None:
-        self._put(words, waiting=True)
+    def show_note(self, text: str) -> None:
+        self._put(text, waiting=True)
 
-    def _put(self, words: str, *, waiting: bool = False) -> None:
+    def _put(self, text: str, *, waiting: bool = False) -> None:
         line = self.query_one(".key--problem", Static)
         line.set_class(waiting, "-waiting")
-        line.update(Content(safe(words)))
+        line.update(Content(safe(text)))
 
     def _clear_problem(self) -> None:
         if not self.sending:

@@ -18,42 +18,42 @@ NAMED = 4
 async def revoke(screen: RemoteListScreen, chosen: Sequence[Record]) -> None:
     keys = [key for key in chosen if key_table.active(key)]
     if not keys:
-        words = "it is" if len(chosen) == 1 else "they are"
-        screen.frame.toast(f"Revoke API key: {words} {chosen[0]['status'] if chosen else ''} already", "warning")
+        subject = "it is" if len(chosen) == 1 else "they are"
+        screen.frame.toast(f"Revoke API key: {subject} {chosen[0]['status'] if chosen else ''} already", "warning")
         return
     effect = "the next request with it is refused; it cannot be made active again"
-    if not await _agreed(screen, keys, "Revoke", effect):
+    if not await _confirm(screen, keys, "Revoke", effect):
         return
 
     async def change(key: Record) -> None:
-        made = await screen.workspace.change(key_calls.revoke(screen.tenant_of(key), str(key["id"])))
-        screen.workspace.collections.put(screen.LIST_NAME, "", made.record.wire())
+        revoked = await screen.workspace.change(key_calls.revoke(screen.tenant_of(key), str(key["id"])))
+        screen.workspace.collections.put(screen.LIST_NAME, "", revoked.record.wire())
 
-    await _done(screen, keys, change, "Revoked", "revoking an API key")
+    await _change_each(screen, keys, change, "Revoked", "revoking an API key")
 
 
 async def delete(screen: RemoteListScreen, chosen: Sequence[Record]) -> None:
     keys = list(chosen)
     effect = "removed for good with its memberships and attachments; what still uses it is refused from now on"
-    if not await _agreed(screen, keys, "Delete", effect):
+    if not await _confirm(screen, keys, "Delete", effect):
         return
 
     async def change(key: Record) -> None:
         await screen.workspace.ask(key_calls.delete(screen.tenant_of(key), str(key["id"])))
         screen.workspace.collections.remove(screen.LIST_NAME, "", str(key["id"]))
 
-    await _done(screen, keys, change, "Deleted", "deleting an API key")
+    await _change_each(screen, keys, change, "Deleted", "deleting an API key")
 
 
-async def _agreed(screen: RemoteListScreen, keys: Sequence[Record], verb: str, effect: str) -> bool:
+async def _confirm(screen: RemoteListScreen, keys: Sequence[Record], verb: str, effect: str) -> bool:
     one = len(keys) == 1
-    facts = _facts(keys[0]) if one else _several(keys)
+    facts = _facts_of_one(keys[0]) if one else _facts_of_several(keys)
     facts.append(("Effect", effect if one else f"each: {effect}"))
     question = f"{verb} API key?" if one else f"{verb} {len(keys):,} API keys?"
     return await screen.app.push_screen_wait(Confirm(question, facts, yes=verb))
 
 
-def _facts(key: Record) -> list[tuple[str, str]]:
+def _facts_of_one(key: Record) -> list[tuple[str, str]]:
     used = exact(key.get("lastUsedAt"), times.now()) if key.get("lastUsedAt") else "never"
     return [
         ("Key", f"{key['name']}  {key['id']}"),
@@ -63,7 +63,7 @@ def _facts(key: Record) -> list[tuple[str, str]]:
     ]
 
 
-def _several(keys: Sequence[Record]) -> list[tuple[str, str]]:
+def _facts_of_several(keys: Sequence[Record]) -> list[tuple[str, str]]:
     more = f" and {len(keys) - NAMED:,} more" if len(keys) > NAMED else ""
     tenants = list(dict.fromkeys(str(key.get("tenantName", "")) for key in keys))
     used = [key for key in keys if key.get("lastUsedAt") and key_table.active(key) and not key_table.unused(key)]
@@ -74,7 +74,7 @@ def _several(keys: Sequence[Record]) -> list[tuple[str, str]]:
     ]
 
 
-async def _done(
+async def _change_each(
     screen: RemoteListScreen,
     keys: Sequence[Record],
     change: Callable[[Record], Awaitable[None]],

@@ -15,7 +15,7 @@ from tui.widgets.record_table import Tones
 
 BAR = 8
 """Width of a bar in cells."""
-EXPIRY_WORDS = 7
+EXPIRY_TEXT_CELLS = 7
 """Cells after the bar: a mark and the time left."""
 SPANS = ((timedelta(days=30), "30 days"), (timedelta(days=90), "90 days"), (timedelta(days=365), "1 year"))
 LONGEST = (timedelta(days=731), "2 years")
@@ -32,7 +32,7 @@ class Axis(NamedTuple):
     """The time axis of all bars, beginning now."""
 
     span: timedelta
-    words: str
+    label: str
 
 
 def axis(records: Sequence[Record]) -> Axis:
@@ -40,7 +40,7 @@ def axis(records: Sequence[Record]) -> Axis:
     now = times.now()
     ends = [end for record in records if active(record) and (end := parse_time(record.get("expiresAt")))]
     farthest = max((end - now for end in ends), default=timedelta())
-    return Axis(*next(((span, words) for span, words in SPANS if farthest <= span), LONGEST))
+    return Axis(*next(((span, label) for span, label in SPANS if farthest <= span), LONGEST))
 
 
 def bar(left: timedelta, span: timedelta) -> str:
@@ -68,10 +68,10 @@ def unused(record: Record) -> bool:
     """Return whether an active key was not used for `IDLE`, or was never used and is older than `SETTLED`."""
     if not active(record):
         return False
-    last, made, now = (parse_time(record.get("lastUsedAt")), parse_time(record.get("createdAt")), times.now())
+    last, created, now = (parse_time(record.get("lastUsedAt")), parse_time(record.get("createdAt")), times.now())
     if last is not None:
         return now - last >= IDLE
-    return made is None or now - made >= SETTLED
+    return created is None or now - created >= SETTLED
 
 
 def used_text(record: Record) -> str:
@@ -85,7 +85,7 @@ def _instant(key: str, record: Record) -> float | None:
     return moment.timestamp() if moment else None
 
 
-def columns(shown: "Shown") -> Sequence[Column]:
+def columns(scale: "SharedScale") -> Sequence[Column]:
     """Return the columns, most important first."""
     by_key = {column.key: column for column in API_KEY.columns}
 
@@ -96,7 +96,7 @@ def columns(shown: "Shown") -> Sequence[Column]:
         left = end - times.now()
         if not active(record):
             return _over(record, left)
-        return f"{bar(left, shown.axis.span)} {'!' if expires_soon(record) else ' '} {format_remaining(left)}"
+        return f"{bar(left, scale.axis.span)} {'!' if expires_soon(record) else ' '} {format_remaining(left)}"
 
     # Narrow lists hide the last columns first.
     return (
@@ -111,8 +111,8 @@ def columns(shown: "Shown") -> Sequence[Column]:
 
 def _over(record: Record, left: timedelta) -> str:
     """Return an empty axis, with the time since the expiry if the key has expired."""
-    words = f" {age(record.get('expiresAt'), times.now())} ago" if left <= timedelta() else ""
-    return "·" * max(0, BAR + EXPIRY_WORDS - len(words)) + words if words else "·" * BAR
+    ago = f" {age(record.get('expiresAt'), times.now())} ago" if left <= timedelta() else ""
+    return "·" * max(0, BAR + EXPIRY_TEXT_CELLS - len(ago)) + ago if ago else "·" * BAR
 
 
 def _idle(record: Record) -> float:
@@ -128,7 +128,7 @@ KIND = API_KEY._replace(
 """As in the commands; in addition, `used:never` finds keys that were never used."""
 
 
-class Shown:
+class SharedScale:
     """State shared by all rows."""
 
     def __init__(self) -> None:

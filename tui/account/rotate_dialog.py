@@ -96,13 +96,13 @@ class Rotation(Sending):
     def first_focus(self) -> Widget:
         return self.query_one("#until-old", Until).line
 
-    def show_note(self, words: str) -> None:
-        self._put(words, waiting=True)
+    def show_note(self, text: str) -> None:
+        self._put(text, waiting=True)
 
-    def _put(self, words: str, *, waiting: bool = False) -> None:
+    def _put(self, text: str, *, waiting: bool = False) -> None:
         line = self.query_one(".rotation--problem", Static)
         line.set_class(waiting, "-waiting")
-        line.update(Content(safe(words)))
+        line.update(Content(safe(text)))
 
     def show_refusal(self, error: FrostError) -> None:
         self._put(form_problem(error).message)

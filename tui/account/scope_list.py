@@ -66,7 +66,7 @@ def rows(scopes: Sequence[Record], others: Sequence[str] = ()) -> list[Record]:
         # No scope ends in a space, so the id of a heading is unique.
         heading = {"scope": f"{service} ", "service": service, "heading": True}
         services.setdefault(service, [heading]).append(scope)
-    return [row for found in services.values() for row in found]
+    return [row for members in services.values() for row in members]
 
 
 def about(record: Record | None) -> str:
@@ -76,16 +76,16 @@ def about(record: Record | None) -> str:
     parts = [str(record.get("description") or "A finer scope of the key")]
     lacks = [str(one) for one in record.get("lacks") or ()]
     if not record.get("held", True):
-        parts.append(f"cannot be given: your role lacks {_named(lacks)}")
+        parts.append(f"cannot be given: your role lacks {_first_missing(lacks)}")
     else:
         if not record.get("enforced", True):
             parts.append("no service asks for it, so it allows nothing")
         if lacks:
-            parts.append(f"ends where your role ends, which lacks {_named(lacks)}")
+            parts.append(f"ends where your role ends, which lacks {_first_missing(lacks)}")
     return "; ".join(parts) + "."
 
 
-def _named(lacks: Sequence[str]) -> str:
+def _first_missing(lacks: Sequence[str]) -> str:
     """Return only the first missing operation, as the line is short."""
     return f"{lacks[0] if lacks else 'all of it'}{' and more' if len(lacks) > 1 else ''}"
 

@@ -206,8 +206,8 @@ class Account(ListScreen):
         until = time_text(gone.wire()["restorableUntil"])
         fresh = await asyncio.to_thread(contexts.session_ended, self.workspace.connection)
         self.workspace.arrive(fresh, signed_out=f"your account is deleted; support can restore it until {until}")
-        words = f"The account {email} is deleted; support can restore it until {until}"
-        self.app.notify(words, severity="warning", timeout=30, markup=False)
+        message = f"The account {email} is deleted; support can restore it until {until}"
+        self.app.notify(message, severity="warning", timeout=30, markup=False)
 
 
 def _may(record: Record) -> str:

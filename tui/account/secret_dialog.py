@@ -31,7 +31,7 @@ class NewSecret(Dialog[None]):
         & > .dialog { width: 76; overflow-y: auto; scrollbar-size-vertical: 1; }
         .secret--facts { grid-size: 2; grid-columns: auto 1fr; grid-gutter: 0 2; grid-rows: auto; height: auto; }
         .secret--label { width: auto; color: $text-muted; }
-        .secret--said { height: auto; min-height: 1; margin-top: 1; color: $text-warning; }
+        .secret--status { height: auto; min-height: 1; margin-top: 1; color: $text-warning; }
     }
     """
 
@@ -56,7 +56,7 @@ class NewSecret(Dialog[None]):
         yield Static("The secret of the key, shown only now. Keep it where secrets are kept.", markup=False)
         yield Secret(self._secret)
         yield Grid(*self._lines(), classes="secret--facts")
-        yield Static("", classes="secret--said", markup=False)
+        yield Static("", classes="secret--status", markup=False)
         buttons = (Button("Copy", id="copy", variant="primary"), Button("Leave", id="leave"))
         yield Horizontal(*buttons, classes="dialog--buttons")
         yield hint("y copy · Esc close. You cannot see this secret again")
@@ -74,9 +74,9 @@ class NewSecret(Dialog[None]):
     def first_focus(self) -> Widget:
         return self.query_one("#copy", Button)
 
-    def say(self, words: str) -> None:
+    def say(self, text: str) -> None:
         if self.is_attached:
-            self.query_one(".secret--said", Static).update(Content(safe(words)))
+            self.query_one(".secret--status", Static).update(Content(safe(text)))
 
     def action_copy(self) -> None:
         self._copied = True

@@ -71,19 +71,19 @@ def facts_of(details: object) -> list[tuple[str, str]]:
     if not isinstance(details, Mapping) or not details:
         return [("", "none were written")]
     rest = dict(details)
-    found: list[tuple[str, str]] = []
+    facts: list[tuple[str, str]] = []
     if "from" in rest and "to" in rest:
-        found.append(("Change", change(rest.pop("from"), rest.pop("to"))))
+        facts.append(("Change", change(rest.pop("from"), rest.pop("to"))))
     if "code" in rest and "status" in rest:
-        found.append(("Refused", f"{value_text(rest.pop('code'))} ({value_text(rest.pop('status'))})"))
+        facts.append(("Refused", f"{value_text(rest.pop('code'))} ({value_text(rest.pop('status'))})"))
     for name, value in rest.items():
         if isinstance(value, Mapping) and set(value) == {"from", "to"}:
-            found.append((label(name), change(value["from"], value["to"])))
+            facts.append((label(name), change(value["from"], value["to"])))
         else:
-            found.append((label(name), value_text(value)))
-    left = len(found) - MOST
-    shown = found if left <= 0 else [*found[:MOST], ("", f"and {left:,} more: y copies all as JSON")]
-    return [line for name, value in shown for line in _lines(name, value)]
+            facts.append((label(name), value_text(value)))
+    left = len(facts) - MOST
+    visible = facts if left <= 0 else [*facts[:MOST], ("", f"and {left:,} more: y copies all as JSON")]
+    return [line for name, value in visible for line in _lines(name, value)]
 
 
 def _lines(name: str, value: str) -> Sequence[tuple[str, str]]:
@@ -111,8 +111,8 @@ def _texts(members: Mapping[str, object]) -> dict[str, str]:
 
 def label(name: str) -> str:
     """Return the label of a member: `Display name` for `displayName`, `API key` for `api_key`."""
-    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name).replace("_", " ").lower()
-    return re.sub(r"\bapi\b", "API", f"{words[:1].upper()}{words[1:]}", flags=re.IGNORECASE)
+    text = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name).replace("_", " ").lower()
+    return re.sub(r"\bapi\b", "API", f"{text[:1].upper()}{text[1:]}", flags=re.IGNORECASE)
 
 
 def short_time(value: object, now: datetime) -> str:

@@ -52,8 +52,8 @@ class Entries(RemoteListScreen):
     """Id of the newest entry when the cursor was last at the top."""
 
     def unavailable_reason(self) -> str:
-        if words := super().unavailable_reason():
-            return words
+        if reason := super().unavailable_reason():
+            return reason
         role = str((self.workspace.tenant or {}).get("role", ""))
         return sentence(ACTIVITY_NEEDS_A_MANAGER) if role and role not in MANAGERS else ""
 
@@ -85,11 +85,11 @@ class Entries(RemoteListScreen):
         return {"at": outcome}
 
     def freshness_text(self) -> str:
-        words, key = super().freshness_text(), self.frame.keys.label(f"{self.NAME}.older")
+        text, key = super().freshness_text(), self.frame.keys.label(f"{self.NAME}.older")
         if self.rows.cut and key and self.rows.state == "fresh":
-            words = f"{words}, {key} reads older"
+            text = f"{text}, {key} reads older"
         newer = f"{self._above:,} newer ↑" if self._above else ""
-        return " · ".join(part for part in (newer, words) if part)
+        return " · ".join(part for part in (newer, text) if part)
 
     @property
     def _above(self) -> int:
@@ -105,9 +105,9 @@ class Entries(RemoteListScreen):
         table = self.table
         # Follow new entries if the cursor is on the newest one and the details do not replace the list.
         watching = table.cursor == 0 and table.view.sort_column is None and not self.has_class("-detail")
-        asked = bool(self._pending_selection)
+        selecting = bool(self._pending_selection)
         super().show()
-        if watching and not asked:
+        if watching and not selecting:
             table.action_first()
 
     def detail(self, record: Record) -> tuple[str, Sequence[Section]]:

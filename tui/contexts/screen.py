@@ -152,14 +152,14 @@ class Contexts(ListScreen):
             return
         name = str(record["name"])
         kinds = self.workspace.connection.config.contexts[name].credentials.kinds
-        held = [contexts.credential_words(kind) for kind in kinds]
+        labels = [contexts.credential_words(kind) for kind in kinds]
         facts = [
             ("Context", name),
             ("Endpoint", self._endpoint(record)),
-            ("What goes", ", ".join(["endpoint", "region", "selected tenant", *(f"stored {kind}" for kind in held)])),
+            ("What goes", ", ".join(["endpoint", "region", "selected tenant", *(f"stored {kind}" for kind in labels)])),
             ("Effect", "forgotten on this machine for good"),
         ]
-        if "session" in held:
+        if "session" in labels:
             facts.append(("Session", "stays valid until it expires; o signs out first"))
         if not await self.app.push_screen_wait(Confirm("Delete this context?", facts, yes="Delete")):
             return

@@ -32,7 +32,7 @@ class DeviceCode(Dialog[bool | None]):
         & > .dialog { width: 76; }
         .device--code { text-style: bold; color: $text-accent; margin: 1 0; }
         .device--qr { width: auto; height: auto; background: white; color: black; padding: 0 1; }
-        .device--words { width: 1fr; height: auto; }
+        .device--instructions { width: 1fr; height: auto; }
         .device--row { height: auto; }
     }
     """
@@ -49,17 +49,17 @@ class DeviceCode(Dialog[bool | None]):
         return f"Sign in to {self.context}"
 
     def content(self) -> ComposeResult:
-        words = Vertical(
+        instructions = Vertical(
             Static("Open this address in a browser:", markup=False),
             Static(Content(safe(self.address)), markup=False),
             Static("and type this code there:", markup=False),
             Static(Content(safe(self.user_code)), classes="device--code", markup=False),
             Static("Waiting for your approval …", markup=False, classes="dialog--hint"),
-            classes="device--words",
+            classes="device--instructions",
         )
         qr = Static(self.qr, classes="device--qr", markup=False)
         qr.display = self._has_room_for_qr()
-        yield Horizontal(words, qr, classes="device--row")
+        yield Horizontal(instructions, qr, classes="device--row")
         yield hint("Esc cancel")
 
     def _has_room_for_qr(self) -> bool:
@@ -69,9 +69,6 @@ class DeviceCode(Dialog[bool | None]):
 
     def on_resize(self) -> None:
         self.query_one(".device--qr").display = self._has_room_for_qr()
-
-    def say(self, words: str) -> None:
-        self.query_one(".device--words > .dialog--hint", Static).update(Content(safe(words)))
 
 
 def qr_text(address: str) -> str:
@@ -101,17 +98,17 @@ async def sign_in(app: App[Any], workspace: Workspace, name: str) -> bool:
 
     connection = await asyncio.to_thread(contexts.again, workspace.connection, name)
     loop = asyncio.get_running_loop()
-    shown: list[DeviceCode] = []
-    given_up = asyncio.Event()
+    dialogs: list[DeviceCode] = []
+    closed = asyncio.Event()
     cancelled = threading.Event()
 
     def leave(_: bool | None) -> None:
         cancelled.set()
-        given_up.set()
+        closed.set()
 
     def show(code: "Code") -> None:
         dialog = DeviceCode(name, code.user_code, code.verification_uri, code.verification_uri_complete)
-        shown.append(dialog)
+        dialogs.append(dialog)
         app.push_screen(dialog, leave)
 
     def on_code(code: "Code") -> None:
@@ -120,7 +117,7 @@ async def sign_in(app: App[Any], workspace: Workspace, name: str) -> bool:
     waiting = asyncio.ensure_future(
         asyncio.to_thread(auth_sign_in.sign_in_device, connection, on_code=on_code, cancelled=cancelled)
     )
-    leaving = asyncio.ensure_future(given_up.wait())
+    leaving = asyncio.ensure_future(closed.wait())
     try:
         await asyncio.wait({waiting, leaving}, return_when=asyncio.FIRST_COMPLETED)
         if not waiting.done():
@@ -128,13 +125,13 @@ async def sign_in(app: App[Any], workspace: Workspace, name: str) -> bool:
         waiting.result()
     finally:
         leaving.cancel()
-        if shown and shown[0].is_attached and not given_up.is_set():
-            shown[0].dismiss(True)
+        if dialogs and dialogs[0].is_attached and not closed.is_set():
+            dialogs[0].dismiss(True)
     if name == workspace.context:
         workspace.arrive(await asyncio.to_thread(contexts.again, workspace.connection))
     if connection.context.credentials.kinds[:1] == ("api_key",):
-        words = f"Signed in to {name}, but it has an API key, which goes before the session"
-        app.notify(words, severity="warning", markup=False)
+        message = f"Signed in to {name}, but it has an API key, which goes before the session"
+        app.notify(message, severity="warning", markup=False)
     else:
         app.notify(f"Signed in to {name}", markup=False)
     return True

@@ -90,8 +90,8 @@ HISTORY = line(*TAGS, "history")
 
 def set_line(tags: Mapping[str, str]) -> str:
     """Return the command that replaces the set, or clears it if `tags` is empty."""
-    given = [word for key in sorted(tags) for word in ("--tag", f"{key}={tags[key]}")]
-    return line(*TAGS, "set", *given) if given else line(*TAGS, "clear")
+    options = [option for key in sorted(tags) for option in ("--tag", f"{key}={tags[key]}")]
+    return line(*TAGS, "set", *options) if options else line(*TAGS, "clear")
 
 
 def _add_line(context: ActionContext) -> str:

@@ -28,7 +28,7 @@ async def apply(screen: "RemoteListScreen") -> None:
     """Confirm an apply with a preview, start it and show it. If a run is open, offer to follow it."""
     workspace, tenant_id = screen.workspace, screen.tenant_id
     if workspace.applies.goes_on(tenant_id):
-        await in_the_way(screen)
+        await offer_running_apply(screen)
         return
     result = (await workspace.ask(default_tags.preview(tenant_id))).wire()
     counts = texts_apply.summary({"result": result})
@@ -41,19 +41,19 @@ async def apply(screen: "RemoteListScreen") -> None:
         ("Tenant", workspace.name_of(tenant_id)),
         ("Adds", cut(tags_text(result.get("appliedTags")), LONGEST_TAGS)),
         ("To", f"{counts['updated']:,} of {counts['examined']:,} resources, each the keys it lacks"),
-        ("Not to", _left_alone(counts)),
+        ("Not to", _not_changed_text(counts)),
         ("Effect", "only adds tags: no value is changed, no tag removed; continues without this screen"),
     ]
     dialog = ListingConfirm("Apply default tags?", facts, _lines(result, "would change"), yes="Apply", wrap=False)
     if await screen.app.push_screen_wait(dialog):
-        await _begun(screen, workspace.applies.start(tenant_id), "applying default tags")
+        await _start(screen, workspace.applies.start(tenant_id), "applying default tags")
 
 
 async def undo(screen: "RemoteListScreen", run: Record) -> None:
     """Confirm the undo of a run with a preview, start it and show it."""
     workspace, tenant_id, run_id = screen.workspace, screen.tenant_id, str(run["runId"])
     if workspace.applies.goes_on(tenant_id):
-        await in_the_way(screen, own=False)
+        await offer_running_apply(screen, own=False)
         return
     result = (await workspace.ask(default_tags.undo_preview(tenant_id, run_id))).wire()
     counts = texts_apply.summary({"result": result})
@@ -65,10 +65,10 @@ async def undo(screen: "RemoteListScreen", run: Record) -> None:
     ]
     dialog = ListingConfirm("Undo this run?", facts, _lines(result, "would lose tags"), yes="Take away", wrap=False)
     if await screen.app.push_screen_wait(dialog):
-        await _begun(screen, workspace.applies.undo(tenant_id, run_id), "undoing an apply")
+        await _start(screen, workspace.applies.undo(tenant_id, run_id), "undoing an apply")
 
 
-async def in_the_way(screen: "RemoteListScreen", *, own: bool = True) -> None:
+async def offer_running_apply(screen: "RemoteListScreen", *, own: bool = True) -> None:
     """Offer to follow the open run and, if `own`, to start another apply after it."""
     applies, tenant_id = screen.workspace.applies, screen.tenant_id
     run = applies.of(tenant_id)
@@ -93,33 +93,33 @@ def show(screen: "RemoteListScreen", run_id: str = "", filter_line: str | None =
     screen.post_message(Navigate("apply", subject, filter_line))
 
 
-async def _begun(screen: "RemoteListScreen", beginning: Any, lasting: str) -> None:
+async def _start(screen: "RemoteListScreen", request: Any, lasting: str) -> None:
     tenant_id = screen.tenant_id
     try:
-        await beginning
+        await request
     except FrostError as error:
         if error.code == IN_PROGRESS and error.run_id:
-            told = {"runId": error.run_id, "operationId": error.operation_id}
-            screen.workspace.applies.follow(tenant_id, error.run_id, told)
-            await in_the_way(screen)
+            run = {"runId": error.run_id, "operationId": error.operation_id}
+            screen.workspace.applies.follow(tenant_id, error.run_id, run)
+            await offer_running_apply(screen)
         else:
-            screen.frame.toast(f"{error.message}\n{_next(error)}", "error")
+            screen.frame.toast(f"{error.message}\n{_next_step(error)}", "error")
     else:
         screen.post_message(UndoCleared(lasting))
         show(screen)
 
 
-def _next(error: FrostError) -> str:
+def _next_step(error: FrostError) -> str:
     """Return the next step after a run did not start or may not have started."""
     if error.exit_code is Exit.UNREACHABLE:
         return "Whether it began is not known; if it did, it shows here once the platform answers. Again is safe."
     return texts_apply.next_step(error.code, texts_apply.STARTING, error.hint)
 
 
-def _left_alone(counts: Mapping[str, int]) -> str:
-    words = f"{counts['unchanged']:,} that lack nothing, {counts['skipped']:,} skipped"
+def _not_changed_text(counts: Mapping[str, int]) -> str:
+    text = f"{counts['unchanged']:,} that lack nothing, {counts['skipped']:,} skipped"
     failed = counts["failed"]
-    return words + (f", {counted(failed, 'failure', 'failures')} to be expected" if failed else "")
+    return text + (f", {counted(failed, 'failure', 'failures')} to be expected" if failed else "")
 
 
 def _lines(result: Mapping[str, Any], would: str) -> list[Content]:

@@ -42,8 +42,8 @@ class Untouched(ChildListScreen):
 
     @property
     def rows(self) -> Rows:
-        if (asked := self.previewed) is not None:
-            return self.workspace.collections.rows("apply preview", self.tenant_id, asked)
+        if (preview := self.previewed) is not None:
+            return self.workspace.collections.rows("apply preview", self.tenant_id, preview)
         return super().rows
 
     @property
@@ -53,9 +53,9 @@ class Untouched(ChildListScreen):
             return {}
         if self.previewed is not None:
             return {"status": "completed", "result": self.rows.records[0]} if self.rows.records else {}
-        followed = self.workspace.applies.of(self.tenant_id)
-        if followed is not None and self.subject is not None and followed.id == self.subject.id:
-            return followed.operation
+        live_run = self.workspace.applies.of(self.tenant_id)
+        if live_run is not None and self.subject is not None and live_run.id == self.subject.id:
+            return live_run.operation
         return self.rows.records[0] if self.rows.records else {}
 
     def records(self) -> Sequence[Record]:
@@ -65,9 +65,9 @@ class Untouched(ChildListScreen):
         """Return the lengths of truncated lists. The numbers in the summary are complete."""
         result, counts = apply.counts(self.operation), apply.summary(self.operation)
         parts = []
-        for member, what in (("failures", "failed"), ("skipped", "skipped")):
+        for member, outcome in (("failures", "failed"), ("skipped", "skipped")):
             if result.get(f"{member}Truncated"):
-                parts.append(f"the first {len(result.get(member) or ())} of {counts[what]:,} {what}")
+                parts.append(f"the first {len(result.get(member) or ())} of {counts[outcome]:,} {outcome}")
         return " · ".join(parts)
 
     def empty(self) -> str:
@@ -76,8 +76,8 @@ class Untouched(ChildListScreen):
             return super().empty()
         counts = apply.summary(operation)
         if apply.is_open(operation):
-            told = f"{counts['failed']:,} failed and {counts['skipped']:,} skipped so far"
-            return f"They are listed when the apply is over; {told}."
+            so_far = f"{counts['failed']:,} failed and {counts['skipped']:,} skipped so far"
+            return f"They are listed when the apply is over; {so_far}."
         return "Nothing failed and nothing was skipped."
 
     def read(self, *, quiet: bool = False) -> None:
@@ -90,13 +90,13 @@ class Untouched(ChildListScreen):
             self.show()
 
     def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
-        reason, words = str(record.get("reason", "")), apply.reason_text(record.get("reason", ""))
+        reason, text = str(record.get("reason", "")), apply.reason_text(record.get("reason", ""))
         facts = [
             ("What", str(record["what"])),
             ("Type", str(record.get("resourceType", ""))),
-            ("Why", words if words == reason else f"{words} ({reason})"),
+            ("Why", text if text == reason else f"{text} ({reason})"),
         ]
-        if help_words := apply.AGAIN.get(reason):
-            facts.append(("Then", help_words))
+        if advice := apply.AGAIN.get(reason):
+            facts.append(("Then", advice))
         message: list[Section] = [("Message", [("", str(record["message"]))])] if record.get("message") else []
         return resource_text(record), [("", facts), *message, ("Id", [("", str(record.get("resourceId") or "—"))])]

@@ -61,8 +61,8 @@ class ApplyPreview(ChildListScreen):
         return "counting" if self.rows.state == "reading" else super().freshness_text()
 
     def empty(self) -> str:
-        words = super().empty()
-        return "Looking at every resource of the tenant …" if words.startswith("Asking") else words
+        text = super().empty()
+        return "Looking at every resource of the tenant …" if text.startswith("Asking") else text
 
     def read_again(self, only: str = "") -> None:
         """Do not repeat the preview on a refresh."""
@@ -77,15 +77,15 @@ class ApplyPreview(ChildListScreen):
             return []
         counts = apply.summary({"result": result})
         of = "the draft, which is not saved" if self.subject is not None and self.subject.id else "the set as stored"
-        words = (
+        changes = (
             f"{counts['updated']:,} would change · {counts['unchanged']:,} unchanged · {counts['skipped']:,} skipped"
         )
-        lines = wrapped(f"{words} · {counts['failed']:,} failing", cells)
+        lines = wrapped(f"{changes} · {counts['failed']:,} failing", cells)
         lines += wrapped(f"of {counts['examined']:,} resources, by {of}", cells)
-        lines += wrapped(f"Lack it:  {_lacking_words(result)}", cells, "$text-muted", "          ")
-        for what, title in (("skipped", "Skipped"), ("failures", "Failing")):
-            if reasons := apply.reasons_counted(result.get(what) or ()):
-                cut = "  (of the first 200)" if result.get(f"{what}Truncated") else ""
+        lines += wrapped(f"Lack it:  {_lacking_text(result)}", cells, "$text-muted", "          ")
+        for member, title in (("skipped", "Skipped"), ("failures", "Failing")):
+            if reasons := apply.reasons_counted(result.get(member) or ()):
+                cut = "  (of the first 200)" if result.get(f"{member}Truncated") else ""
                 lines += wrapped(f"{title}:  {reasons}{cut}", cells, "$text-muted", "          ")
         return lines
 
@@ -101,8 +101,8 @@ class ApplyPreview(ChildListScreen):
         lacking = result.get("affected", {}).get(kind, {})
         keys = [(key, f"{number:,}") for key, number in lacking.items() if number]
         sections: list[Section] = [("", facts), ("Lack the key", keys or [("", "none")])]
-        for what, title in (("skipped", "Skipped because"), ("failures", "Failing because")):
-            items = [item for item in result.get(what) or () if item.get("resourceType") == kind]
+        for member, title in (("skipped", "Skipped because"), ("failures", "Failing because")):
+            items = [item for item in result.get(member) or () if item.get("resourceType") == kind]
             if items:
                 sections.append((title, [("", apply.reasons_counted(items))]))
         return kind, sections
@@ -118,7 +118,7 @@ class ApplyPreview(ChildListScreen):
         self.post_message(Navigate("untouched", Subject(self.tenant_id, of, self.subject.name)))
 
 
-def _lacking_words(result: Mapping[str, Any]) -> str:
+def _lacking_text(result: Mapping[str, Any]) -> str:
     """Return how many resources lack each key, over all types."""
     applied = result.get("appliedTags") or {}
     totals = dict.fromkeys(sorted(applied), 0)

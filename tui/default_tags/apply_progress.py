@@ -27,7 +27,7 @@ STATES = {
 def progress_lines(
     operation: Mapping[str, Any],
     cells: int,
-    told: Mapping[str, Any],
+    entry: Mapping[str, Any],
     *,
     lost: str = "",
     waits: bool = False,
@@ -38,7 +38,7 @@ def progress_lines(
     Args:
         operation: The run as last read.
         cells: Maximum width of a line.
-        told: The entry of the run in the list of runs, with its starter.
+        entry: The entry of the run in the list of runs, with its starter.
         lost: Reason why an open run is no longer followed; empty while it is.
         waits: Whether another apply starts after this run.
         key: Label of the key that changes `waits`.
@@ -47,17 +47,17 @@ def progress_lines(
     if unlisted := apply.unlisted_text(operation):
         lines += wrapped(f"! {unlisted}", cells, "$text-error")
     result = apply.counts(operation)
-    tags = result.get("appliedTags") or told.get("appliedTags")
+    tags = result.get("appliedTags") or entry.get("appliedTags")
     if tags:
         lines += wrapped(cut(tags_text(tags), LONGEST_TAGS), cells, "$text-muted")
-    if who := person_text(told.get("startedBy")):
-        lines += wrapped(f"started by {who} {time_text(operation.get('createdAt'))}", cells, "$text-muted")
+    if starter := person_text(entry.get("startedBy")):
+        lines += wrapped(f"started by {starter} {time_text(operation.get('createdAt'))}", cells, "$text-muted")
     return lines + _remarks(operation, cells, lost, waits, key)
 
 
 def _headline(operation: Mapping[str, Any], cells: int) -> Content:
     """Return the line with state, bar, percent, time and, if there is room, the step."""
-    status, going = str(operation.get("status") or "pending"), apply.is_open(operation)
+    status, running = str(operation.get("status") or "pending"), apply.is_open(operation)
     sign, tone = STATES.get(status, (" ", "$foreground"))
     if status == "completed" and not operation.get("result"):
         sign, tone, status = "!", "$text-error", "over"
@@ -65,9 +65,9 @@ def _headline(operation: Mapping[str, Any], cells: int) -> Content:
     names = {"running": "undoing" if undo else "applying", "completed": "undone" if undo else "applied"}
     head = Content.assemble((f"{sign} ", tone), (safe(names.get(status, status)), "bold"))
     percent = float(operation.get("progress") or 0)
-    tail = f"{percent:3.0f}%  {apply.elapsed(operation)}" if going else apply.elapsed(operation)
-    step = safe(operation.get("currentStep") or "") if going else ""
-    if not going:
+    tail = f"{percent:3.0f}%  {apply.elapsed(operation)}" if running else apply.elapsed(operation)
+    step = safe(operation.get("currentStep") or "") if running else ""
+    if not running:
         return head + Content.styled(f"  in {tail}" if tail else "", "$text-muted")
     # The width does not depend on the step or the elapsed time, so that the bar does not jump.
     width = max(LEAST_BAR, min(BAR, cells - head.cell_length - LONGEST_TAIL - LONGEST_STEP - 5))
@@ -96,22 +96,22 @@ def _counts(operation: Mapping[str, Any], cells: int) -> list[Content]:
     return lines
 
 
-def _append(lines: list[Content], words: Content, between: str, cells: int) -> None:
+def _append(lines: list[Content], part: Content, between: str, cells: int) -> None:
     if not lines[-1].cell_length:
-        lines[-1] = words
-    elif lines[-1].cell_length + len(between) + words.cell_length <= cells:
-        lines[-1] = lines[-1] + Content(between) + words
+        lines[-1] = part
+    elif lines[-1].cell_length + len(between) + part.cell_length <= cells:
+        lines[-1] = lines[-1] + Content(between) + part
     else:
-        lines.append(words)
+        lines.append(part)
 
 
 def _remarks(operation: Mapping[str, Any], cells: int, lost: str, waits: bool, key: str) -> list[Content]:
     lines: list[Content] = []
-    going = apply.is_open(operation)
-    if lost and going:
-        words = f"! No answer: {lost}. Shown as it was read last; the apply is the platform's, nothing of it is lost."
-        lines += wrapped(words, cells, "$text-error")
-    elif operation.get("stalled") and going:
+    running = apply.is_open(operation)
+    if lost and running:
+        warning = f"! No answer: {lost}. Shown as it was read last; the apply is the platform's, nothing of it is lost."
+        lines += wrapped(warning, cells, "$text-error")
+    elif operation.get("stalled") and running:
         lines += wrapped(
             "! It has not moved for a minute; the platform takes it up again by itself.", cells, "$text-warning"
         )
@@ -119,7 +119,7 @@ def _remarks(operation: Mapping[str, Any], cells: int, lost: str, waits: bool, k
         lines += wrapped(
             f"Yours begins when this one is over{f' · {key} changes that' if key else ''}", cells, "$text-accent"
         )
-    if going:
+    if running:
         return lines
     if operation.get("status") != "completed":
         code = f" [{operation['errorCode']}]" if operation.get("errorCode") else ""

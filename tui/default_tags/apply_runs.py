@@ -69,9 +69,9 @@ class ApplyRuns(ChildListScreen):
         return kind_text(record).capitalize(), [*sections, ("Id", [("", str(record["runId"]))])]
 
     def do_open(self, run_id: str = "") -> None:
-        wanted = run_id or str((self.record or {}).get("runId", ""))
-        if wanted:
-            apply_flow.show(self, wanted)
+        chosen_id = run_id or str((self.record or {}).get("runId", ""))
+        if chosen_id:
+            apply_flow.show(self, chosen_id)
 
     async def do_undo(self) -> None:
         if self.record is not None:

@@ -70,8 +70,8 @@ class Apply(ChildListScreen):
         """Id of the run shown; empty if there is none."""
         if self.subject is not None and self.subject.id:
             return self.subject.id
-        if (followed := self.workspace.applies.of(self.tenant_id)) is not None:
-            return followed.id
+        if (live_run := self.workspace.applies.of(self.tenant_id)) is not None:
+            return live_run.id
         return str(self.runs.records[0]["runId"]) if self.runs.records else ""
 
     @property
@@ -81,9 +81,9 @@ class Apply(ChildListScreen):
     @property
     def operation(self) -> Mapping[str, Any] | None:
         """The run as last read, by the run tracker or by this screen."""
-        followed = self.workspace.applies.of(self.tenant_id)
-        if followed is not None and followed.id == self.run_id:
-            return followed.operation
+        live_run = self.workspace.applies.of(self.tenant_id)
+        if live_run is not None and live_run.id == self.run_id:
+            return live_run.operation
         return self.rows.records[0] if self.rows.records else None
 
     def records(self) -> Sequence[Record]:
@@ -126,8 +126,8 @@ class Apply(ChildListScreen):
 
     def _summarise(self) -> None:
         self.query_one(Summary).show(self._lines)
-        operation, followed = self.operation, self.workspace.applies.of(self.tenant_id)
-        lost = followed is not None and bool(followed.lost)
+        operation, live_run = self.operation, self.workspace.applies.of(self.tenant_id)
+        lost = live_run is not None and bool(live_run.lost)
         going = self.display and operation is not None and apply.is_open(operation) and not lost
         if self._ticking is not None:
             self._ticking.resume() if going else self._ticking.pause()
@@ -136,12 +136,12 @@ class Apply(ChildListScreen):
         operation = self.operation
         if operation is None or self.unavailable_reason():
             return []
-        told = next((run for run in self.runs.records if run["runId"] == self.run_id), None)
-        followed = self.workspace.applies.of(self.tenant_id)
-        lost = followed.lost if followed is not None and followed.id == self.run_id else ""
+        entry = next((run for run in self.runs.records if run["runId"] == self.run_id), None)
+        live_run = self.workspace.applies.of(self.tenant_id)
+        lost = live_run.lost if live_run is not None and live_run.id == self.run_id else ""
         key = self.frame.keys.label("apply.afterwards")
         return progress_lines(
-            operation, cells, told or {}, lost=lost, waits=self.workspace.applies.waits(self.tenant_id), key=key
+            operation, cells, entry or {}, lost=lost, waits=self.workspace.applies.waits(self.tenant_id), key=key
         )
 
     def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
@@ -156,8 +156,8 @@ class Apply(ChildListScreen):
         ]
         sections: list[Section] = [("", [("State", str(record["state"]))]), ("", facts)]
         result = apply.counts(operation)
-        for what, title in (("failures", "Failed because"), ("skipped", "Skipped because")):
-            items = [item for item in result.get(what) or () if item.get("resourceType") == record["resourceType"]]
+        for member, title in (("failures", "Failed because"), ("skipped", "Skipped because")):
+            items = [item for item in result.get(member) or () if item.get("resourceType") == record["resourceType"]]
             if items:
                 sections.append((title, [("", apply.reasons_counted(items))]))
         return str(record["resourceType"]), [*sections, ("Bar", LEGEND)]
@@ -179,10 +179,10 @@ class Apply(ChildListScreen):
 
     def do_afterwards(self) -> None:
         applies, tenant_id = self.workspace.applies, self.tenant_id
-        wanted = not applies.waits(tenant_id)
-        applies.start_afterwards(tenant_id, wanted=wanted)
-        words = "Yours begins when this one is over, as long as frost is open" if wanted else "None begins afterwards"
-        self.frame.toast(words)
+        queued = not applies.waits(tenant_id)
+        applies.start_afterwards(tenant_id, wanted=queued)
+        message = "Yours begins when this one is over, as long as frost is open" if queued else "None begins afterwards"
+        self.frame.toast(message)
 
     def do_runs(self) -> None:
         assert self.subject is not None

@@ -55,8 +55,10 @@ def type_rows(operation: Mapping[str, Any]) -> list[dict[str, Any]]:
     If the response is not in the order of the run, a type is done once resources of it were examined.
     """
     counts = apply.counts(operation)
-    told = counts.get("byType")
-    rows = [{"resourceType": name, **found} for name, found in told.items()] if isinstance(told, Mapping) else []
+    by_type = counts.get("byType")
+    rows = (
+        [{"resourceType": name, **numbers} for name, numbers in by_type.items()] if isinstance(by_type, Mapping) else []
+    )
     totals = counts.get("totals")
     at = apply.parse_step(operation.get("currentStep"))
     over = not apply.is_open(operation)
@@ -119,11 +121,11 @@ TONES: Tones = {
 
 def untouched_rows(result: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return failures, then skips, each with its outcome as `what` and a unique `key`."""
-    found: list[dict[str, Any]] = []
-    for member, what in (("failures", "failed"), ("skipped", "skipped")):
+    rows: list[dict[str, Any]] = []
+    for member, outcome in (("failures", "failed"), ("skipped", "skipped")):
         for index, item in enumerate(result.get(member) or ()):
-            found.append({**item, "what": what, "key": f"{what} {index}"})
-    return found
+            rows.append({**item, "what": outcome, "key": f"{outcome} {index}"})
+    return rows
 
 
 def resource_text(record: Record) -> str:
@@ -133,10 +135,10 @@ def resource_text(record: Record) -> str:
     return str(record.get("resourceName") or record["resourceId"])
 
 
-WHAT = {"failed": "×", "skipped": "–"}
-_WHAT = Column("what", "What", cell=lambda record: f"{record.get('what')}")
+OUTCOME_SIGNS = {"failed": "×", "skipped": "–"}
+_OUTCOME = Column("what", "What", cell=lambda record: f"{record.get('what')}")
 _UNTOUCHED = (
-    Column("what", "", cell=lambda record: f"{WHAT.get(str(record.get('what')), ' ')}"),
+    Column("what", "", cell=lambda record: f"{OUTCOME_SIGNS.get(str(record.get('what')), ' ')}"),
     _TYPE,
     Column("resourceName", "Resource", cell=resource_text),
     Column("reason", "Why", cell=lambda record: apply.short_reason(record.get("reason", ""))),
@@ -149,7 +151,7 @@ UNTOUCHED = Kind(
     _UNTOUCHED,
     {
         **fields(_UNTOUCHED, type="resourceType", name="resourceName", why="reason", id="resourceId"),
-        "what": _WHAT,
+        "what": _OUTCOME,
         "reason": Column("reason", "Reason"),
     },
     "resourceName",

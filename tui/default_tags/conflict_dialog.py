@@ -42,10 +42,10 @@ class TagConflict(Dialog[Way | None]):
     }
     """
 
-    def __init__(self, words: str, theirs: Sequence[Content], ours: Sequence[Content]) -> None:
-        """`words` describe the newer version. The two lists are the changes since the base of the draft."""
+    def __init__(self, summary: str, theirs: Sequence[Content], ours: Sequence[Content]) -> None:
+        """`summary` describes the newer version. The two lists are the changes since the base of the draft."""
         super().__init__()
-        self.words = words
+        self.summary = summary
         self.theirs, self.ours = theirs, ours
 
     def title_text(self) -> str:
@@ -59,7 +59,7 @@ class TagConflict(Dialog[Way | None]):
             Content.styled("What you changed", "bold $text-accent"),
             *(self.ours or nothing),
         ]
-        yield Static(Content(safe(self.words)), markup=False)
+        yield Static(Content(safe(self.summary)), markup=False)
         listing = VerticalScroll(Static(Content("\n").join(lines), markup=False))
         listing.can_focus = False
         yield listing

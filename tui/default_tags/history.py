@@ -41,14 +41,14 @@ class TagVersions(ChildListScreen):
         return {"changedAt": lambda record: "dim", "version": lambda record: "mark" if record.get("current") else None}
 
     def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
-        words = " · the set as it is" if record.get("current") else ""
+        suffix = " · the set as it is" if record.get("current") else ""
         facts = [("Stored", time_text(record.get("changedAt"))), ("By", person_text(record.get("changedBy")) or "—")]
         tags = record.get("tags") or {}
         sections = [("", facts), ("Tags", [("", f"{key} = {tags[key]}") for key in sorted(tags)] or [("", "none")])]
         if (before := self._before(record)) is not None:
             lines = difference(before.get("tags") or {}, tags).lines()
             sections.append((f"Against version {before['version']}", [("", line) for line in lines] or [("", "same")]))
-        return f"Version {record['version']}{words}", sections
+        return f"Version {record['version']}{suffix}", sections
 
     @property
     def newest(self) -> Record | None:

@@ -34,28 +34,28 @@ async def save(screen: "RemoteListScreen") -> None:
         if (problem := draft.problem) is not None:
             screen.frame.toast(f"Not saved: {problem.message}", "warning")
             return
-        if _overtaken(screen, draft):  # before the confirmation, which would show the difference to an outdated set
-            way = await _settled(screen, draft)
+        if _is_outdated(screen, draft):  # before the confirmation, which would show the difference to an outdated set
+            way = await _resolve_conflict(screen, draft)
             if way is None:
                 return
             overwriting = way == "overwrite"
             continue
         # Send the set that was confirmed, even if the draft changes while the dialog is open.
-        before, wanted, version = dict(draft.base), dict(draft.tags), draft.version
-        if not await agreed(screen, "Save default tags?", before, wanted, overwriting=overwriting):
+        before, tags, version = dict(draft.base), dict(draft.tags), draft.version
+        if not await confirm_difference(screen, "Save default tags?", before, tags, overwriting=overwriting):
             return
         try:
-            stored = await screen.workspace.versioned(default_tags.put(tenant_id, wanted, version))
+            stored = await screen.workspace.versioned(default_tags.put(tenant_id, tags, version))
         except FrostError as error:
             if error.code != STALE:
                 raise
-            way = await _settled(screen, draft)
+            way = await _resolve_conflict(screen, draft)
             if way is None:
                 return
             overwriting = way == "overwrite"
             continue
         screen.table.clear_marks()
-        _taken(screen, tenant_id, stored, own=True)
+        _update_draft(screen, tenant_id, stored, own=True)
         _offer_undo(screen, tenant_id, before, stored)
         return
 
@@ -63,7 +63,7 @@ async def save(screen: "RemoteListScreen") -> None:
 async def put_back(screen: "RemoteListScreen", tags: Mapping[str, str], newest: int, now: Mapping[str, str]) -> None:
     """Store a former set again unless a version newer than `newest` exists. `now` is the set it replaces."""
     tenant_id = screen.tenant_id
-    if not await agreed(screen, "Put this set back?", now, tags, yes="Put back"):
+    if not await confirm_difference(screen, "Put this set back?", now, tags, yes="Put back"):
         return
     try:
         stored = await screen.workspace.versioned(default_tags.put(tenant_id, tags, newest))
@@ -72,12 +72,12 @@ async def put_back(screen: "RemoteListScreen", tags: Mapping[str, str], newest: 
             raise
         screen.frame.toast("Nothing was undone: another version was stored; it is the latest now", "error")
     else:
-        _taken(screen, tenant_id, stored)
+        _update_draft(screen, tenant_id, stored)
         _offer_undo(screen, tenant_id, now, stored)
     screen.workspace.refresh()
 
 
-async def agreed(
+async def confirm_difference(
     screen: "RemoteListScreen",
     question: str,
     before: Mapping[str, str],
@@ -102,13 +102,13 @@ async def agreed(
     )
 
 
-def _overtaken(screen: "RemoteListScreen", draft: TagDraft) -> bool:
+def _is_outdated(screen: "RemoteListScreen", draft: TagDraft) -> bool:
     """Return whether a version newer than the base of the draft is loaded."""
     stored = screen.rows.records[0] if screen.rows.records else {}
     return int(stored.get("version") or 0) > (draft.version or 0)
 
 
-async def _settled(screen: "RemoteListScreen", draft: TagDraft) -> str | None:
+async def _resolve_conflict(screen: "RemoteListScreen", draft: TagDraft) -> str | None:
     """Show the conflict with the newer stored set and rebase the draft as chosen.
 
     Return `merge` or `overwrite`; None if the draft is left unchanged or equals the stored set.
@@ -117,13 +117,13 @@ async def _settled(screen: "RemoteListScreen", draft: TagDraft) -> str | None:
     theirs = await screen.workspace.versioned(default_tags.get(tenant_id))
     newest = next(iter(await screen.workspace.ask(default_tags.history_page(tenant_id, limit=1))), None)
     if theirs.record.tags == draft.tags:
-        _taken(screen, tenant_id, theirs)
+        _update_draft(screen, tenant_id, theirs)
         screen.frame.toast("The same tags were stored by another version: nothing to save")
         return None
     marked = draft.conflicts(theirs.record.tags)
-    words = f"Version {theirs.version} was stored after your draft was started{_by(newest)}."
+    summary = f"Version {theirs.version} was stored after your draft was started{_by(newest)}."
     dialog = TagConflict(
-        words,
+        summary,
         difference_lines(difference(draft.base, theirs.record.tags), marked),
         difference_lines(draft.changes, marked),
     )
@@ -140,12 +140,14 @@ async def _settled(screen: "RemoteListScreen", draft: TagDraft) -> str | None:
 def _by(version: TagVersion | None) -> str:
     if version is None:
         return ""
-    told = version.wire()
-    who = person_text(told.get("changedBy"))
-    return f", {time_text(told.get('changedAt'))}" + (f" by {safe(who, 60)}" if who else "")
+    record = version.wire()
+    author = person_text(record.get("changedBy"))
+    return f", {time_text(record.get('changedAt'))}" + (f" by {safe(author, 60)}" if author else "")
 
 
-def _taken(screen: "RemoteListScreen", tenant_id: str, stored: "Versioned[DefaultTags]", *, own: bool = False) -> None:
+def _update_draft(
+    screen: "RemoteListScreen", tenant_id: str, stored: "Versioned[DefaultTags]", *, own: bool = False
+) -> None:
     """Update draft and list with the stored set. After an `own` save, the draft retains only later edits."""
     drafts = screen.workspace.tag_drafts
     if (draft := drafts.of(tenant_id)) is not None:
@@ -168,15 +170,15 @@ def _offer_undo(
 
     async def undo() -> None:
         put = await screen.workspace.versioned(default_tags.put(tenant_id, before, stored.version))
-        _taken(screen, tenant_id, put)
+        _update_draft(screen, tenant_id, put)
 
     name = screen.workspace.name_of(tenant_id)
     screen.post_message(
-        UndoAvailable(f"Saved the default tags of {name}: {_counted(changes)}", undo, f"the former set of {name}")
+        UndoAvailable(f"Saved the default tags of {name}: {_changes_text(changes)}", undo, f"the former set of {name}")
     )
 
 
-def _counted(changes: TagChanges) -> str:
+def _changes_text(changes: TagChanges) -> str:
     """Return a summary such as `1 added, 2 removed`."""
     counts = ((changes.added, "added"), (changes.changed, "changed"), (changes.removed, "removed"))
-    return ", ".join(f"{len(keys)} {what}" for keys, what in counts if keys)
+    return ", ".join(f"{len(keys)} {change}" for keys, change in counts if keys)

@@ -58,7 +58,7 @@ class DefaultTags(RemoteListScreen):
         return self._empty_text() if self.draft is not None and not self.unavailable_reason() else super().empty()
 
     def show(self) -> None:
-        self._take_stored()
+        self._update_draft()
         super().show()
         self._summarise()
 
@@ -80,20 +80,20 @@ class DefaultTags(RemoteListScreen):
         if topic in (self.LIST_NAME, *self.RELATED):
             self.show()
 
-    def _take_stored(self) -> None:
+    def _update_draft(self) -> None:
         """Create the draft from the stored set, restore it from disk, or update its base."""
         if self.unavailable_reason() or not self.rows.records:
             return
         stored = self.rows.records[0]
-        kept = self.workspace.tag_drafts.follow(self.tenant_id, stored["tags"], stored["version"])
-        if kept:
+        saved_at = self.workspace.tag_drafts.follow(self.tenant_id, stored["tags"], stored["version"])
+        if saved_at:
             key = self.frame.keys.label("default-tags.discard")
-            self.frame.toast(f"The draft of {time_text(kept)} is here again · {key} discards it")
+            self.frame.toast(f"The draft of {time_text(saved_at)} is here again · {key} discards it")
 
     def count_text(self, view: RecordView) -> str:
         draft = self.draft
-        words = f"{len(draft.tags)}/{MOST} tags" if draft is not None else super().count_text(view)
-        return f"{len(view)} shown · {words}" if view.filter else words
+        count = f"{len(draft.tags)}/{MOST} tags" if draft is not None else super().count_text(view)
+        return f"{len(view)} shown · {count}" if view.filter else count
 
     def _summarise(self) -> None:
         self.query_one(Summary).show(self._lines)
@@ -105,9 +105,9 @@ class DefaultTags(RemoteListScreen):
         label = self.frame.keys.label
         stored = self.rows.records[0] if self.rows.records else {}
         if not draft.dirty:
-            return wrapped(self._stored_words(), cells, "$text-muted")
+            return wrapped(self._stored_text(), cells, "$text-muted")
         keys = " · ".join(
-            f"{label(f'{self.NAME}.{deed}')} {deed}s" for deed in ("save", "discard") if label(f"{self.NAME}.{deed}")
+            f"{label(f'{self.NAME}.{verb}')} {verb}s" for verb in ("save", "discard") if label(f"{self.NAME}.{verb}")
         )
         whole = [f"Not saved:  {draft.words} · {keys}"]
         parts = whole if len(whole[0]) <= cells else [f"Not saved:  {draft.words}", keys]
@@ -122,12 +122,14 @@ class DefaultTags(RemoteListScreen):
             lines += wrapped(f"! {problem.message}", cells, "$text-error")
         return lines
 
-    def _stored_words(self) -> str:
+    def _stored_text(self) -> str:
         newest = next(iter(self.related("tag versions", "").records), None)
         if newest is None:
             return "New resources get these tags; those that exist get them by an apply."
-        who = person_text(newest.get("changedBy"))
-        return f"Version {newest['version']} of {time_text(newest.get('changedAt'))}" + (f" by {who}" if who else "")
+        author = person_text(newest.get("changedBy"))
+        return f"Version {newest['version']} of {time_text(newest.get('changedAt'))}" + (
+            f" by {author}" if author else ""
+        )
 
     def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
         key, value = str(record["key"]), str(record["value"])
@@ -150,8 +152,8 @@ class DefaultTags(RemoteListScreen):
         if not previews:
             return [("", f"{self.frame.keys.label('default-tags.preview')} previews an apply and counts them")]
         affected = previews[0].get("affected", {})
-        found = [(kind, lacking[key]) for kind, lacking in affected.items() if lacking.get(key)]
-        return [("", f"{number:,} {kind}") for kind, number in found] or [("", "none")]
+        numbers = [(kind, lacking[key]) for kind, lacking in affected.items() if lacking.get(key)]
+        return [("", f"{number:,} {kind}") for kind, number in numbers] or [("", "none")]
 
     # Editing the draft
 

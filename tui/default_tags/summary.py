@@ -49,7 +49,7 @@ class Summary(Widget):
         return Content("\n").join(self._lines)
 
 
-def wrapped(words: str, cells: int, tone: str = "", hang: str = "") -> list[Content]:
+def wrapped(text: str, cells: int, tone: str = "", hang: str = "") -> list[Content]:
     """Make text safe and wrap it to `cells`. Lines after the first begin with `hang`."""
-    parts = textwrap.wrap(safe(words), max(NARROWEST, cells), subsequent_indent=hang, break_on_hyphens=False)
+    parts = textwrap.wrap(safe(text), max(NARROWEST, cells), subsequent_indent=hang, break_on_hyphens=False)
     return [Content.styled(part, tone) if tone else Content(part) for part in parts]

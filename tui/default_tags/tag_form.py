@@ -103,14 +103,14 @@ class TagForm(Dialog[tuple[str, str] | None]):
             label.set_class(size(text) > most, "-over")
         # An empty form is not an error yet.
         problem = self.check(key, value) if key or value else None
-        self.query_one(".tag--problem", Static).update(Content(problem_words(problem, key, value)))
+        self.query_one(".tag--problem", Static).update(Content(problem_text(problem, key, value)))
 
     @on(Input.Submitted)
     def action_save(self) -> None:
         key, value = self.texts
         problem = self.check(key, value)
         if problem is not None:
-            self.query_one(".tag--problem", Static).update(Content(problem_words(problem, key, value)))
+            self.query_one(".tag--problem", Static).update(Content(problem_text(problem, key, value)))
             about_value = isinstance(problem, Problem) and problem.reason.startswith("value")
             self.set_focus(self._entry("value" if about_value else "key"))
             return
@@ -124,7 +124,7 @@ class TagForm(Dialog[tuple[str, str] | None]):
             self.dismiss(None)
 
 
-def problem_words(problem: Problem | str | None, key: str, value: str) -> str:
+def problem_text(problem: Problem | str | None, key: str, value: str) -> str:
     """Return the reason why a tag is invalid and the position of the invalid character."""
     if problem is None:
         return ""

@@ -38,7 +38,7 @@ _can_request = all_of(
 # --- commands --------------------------------------------------------------------------------------------------------
 
 
-def _asking(*flags: str) -> Command:
+def _request_line(*flags: str) -> Command:
     def command(context: ActionContext) -> str:
         one = context.record
         if one is None:
@@ -48,7 +48,7 @@ def _asking(*flags: str) -> Command:
     return command
 
 
-def _again(context: ActionContext) -> str:
+def _repeat_line(context: ActionContext) -> str:
     one: Record | None = context.record
     if one is None:
         return ""
@@ -57,13 +57,13 @@ def _again(context: ActionContext) -> str:
     return line("tenant", "quota", "request", str(one["resourceType"]), number, "--reason", reason, *flags)
 
 
-def _what_if(context: ActionContext) -> str:
+def _plan_line(context: ActionContext) -> str:
     one = context.record
     return line("tenant", "quota", "what-if", f"{one['resourceType']}=1") if one is not None else ""
 
 
-def _plain(*words: str) -> Command:
-    return lambda _: line("tenant", "quota", *words)
+def _quota_line(*arguments: str) -> Command:
+    return lambda _: line("tenant", "quota", *arguments)
 
 
 QUOTA_ACTIONS: tuple[Action, ...] = (
@@ -72,7 +72,7 @@ QUOTA_ACTIONS: tuple[Action, ...] = (
         "Show quota",
         handler="tui.shell.remote_list_screen:RemoteListScreen.do_show",
         guard=all_of(has_tenant, selected),
-        command=_plain(),
+        command=_quota_line(),
         help="Exact figures, what is being created, requests; Enter does the same",
         accepts_record_argument=True,
     ),
@@ -83,7 +83,7 @@ QUOTA_ACTIONS: tuple[Action, ...] = (
         keys=("n",),
         footer_label="request",
         guard=_can_request,
-        command=_asking(),
+        command=_request_line(),
         help="What will become of it is said before it is sent; lowering asks",
         opens_dialog=True,
         accepts_record_argument=True,
@@ -96,7 +96,7 @@ QUOTA_ACTIONS: tuple[Action, ...] = (
         keys=("w",),
         footer_label="what if",
         guard=has_tenant,
-        command=_what_if,
+        command=_plan_line,
         help="Which limit a plan breaks first, and what may be asked for at once",
         opens_dialog=True,
         accepts_record_argument=True,
@@ -108,7 +108,7 @@ QUOTA_ACTIONS: tuple[Action, ...] = (
         keys=("o",),
         footer_label="organization",
         guard=all_of(has_tenant, _is_user),
-        command=_plain("--org"),
+        command=_quota_line("--org"),
         help="Its limits, and which tenant has how much of them; the same key leads back",
     ),
     Action(
@@ -118,7 +118,7 @@ QUOTA_ACTIONS: tuple[Action, ...] = (
         keys=("t",),
         footer_label="requests",
         guard=has_tenant,
-        command=_plain("requests"),
+        command=_quota_line("requests"),
         help="Those that wait and those that were decided, newest first",
     ),
     Action(
@@ -127,7 +127,7 @@ QUOTA_ACTIONS: tuple[Action, ...] = (
         handler="tui.quotas.screen:Quotas.do_request_organization",
         keys=("N",),
         guard=all_of(_is_user, _can_request),
-        command=_asking("--org"),
+        command=_request_line("--org"),
         help="Waits for review by the platform's staff",
         opens_dialog=True,
         accepts_record_argument=True,
@@ -138,7 +138,7 @@ QUOTA_ACTIONS: tuple[Action, ...] = (
         "Show quota",
         handler="tui.shell.remote_list_screen:RemoteListScreen.do_show",
         guard=all_of(has_tenant, selected),
-        command=_plain("--org"),
+        command=_quota_line("--org"),
         help="Exact figures, and what each tenant has; Enter does the same",
         accepts_record_argument=True,
     ),
@@ -149,7 +149,7 @@ QUOTA_ACTIONS: tuple[Action, ...] = (
         keys=("n", "N"),
         footer_label="request",
         guard=all_of(_is_user, _can_request),
-        command=_asking("--org"),
+        command=_request_line("--org"),
         help="Waits for review by the platform's staff",
         opens_dialog=True,
         writes=True,
@@ -160,7 +160,7 @@ QUOTA_ACTIONS: tuple[Action, ...] = (
         handler="tui.quotas.organization:OrganizationQuotas.do_tenant",
         keys=("o",),
         footer_label="tenant",
-        command=_plain(),
+        command=_quota_line(),
         help="Back to what the tenant in use has",
     ),
     Action(
@@ -170,7 +170,7 @@ QUOTA_ACTIONS: tuple[Action, ...] = (
         keys=("t",),
         footer_label="requests",
         guard=has_tenant,
-        command=_plain("requests"),
+        command=_quota_line("requests"),
         help="Those that wait and those that were decided, newest first",
     ),
     Action(
@@ -178,7 +178,7 @@ QUOTA_ACTIONS: tuple[Action, ...] = (
         "Show request",
         handler="tui.shell.remote_list_screen:RemoteListScreen.do_show",
         guard=all_of(has_tenant, selected),
-        command=_plain("requests"),
+        command=_quota_line("requests"),
         help="Reason, who asked, what was decided and why; Enter does the same",
         accepts_record_argument=True,
     ),
@@ -189,7 +189,7 @@ QUOTA_ACTIONS: tuple[Action, ...] = (
         keys=("n",),
         footer_label="request",
         guard=_can_request,
-        command=_again,
+        command=_repeat_line,
         help="The same limit with the same reason, to be changed before it is sent",
         opens_dialog=True,
         writes=True,

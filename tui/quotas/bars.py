@@ -70,8 +70,8 @@ def bar(quota: Record, cells: int) -> Pieces:
 
 def _nothing(cells: int) -> Piece:
     """Return the text for a limit of 0."""
-    words = "no allowance" if cells >= len("no allowance") else "none"
-    return Piece(words.ljust(cells), "dim")
+    text = "no allowance" if cells >= len("no allowance") else "none"
+    return Piece(text.ljust(cells), "dim")
 
 
 def _heavy(used: int, limit: int, cells: int) -> str:
@@ -122,13 +122,13 @@ def stack(quota: Record, own: str, cells: int) -> Pieces:
     if not span:
         return [_nothing(cells)]
     signs = letters(quota, own)
-    given: dict[str, int] = {OWN: 0}
+    limits: dict[str, int] = {OWN: 0}
     for one in quota.get("tenants", ()):
         sign = signs[str(one["tenantId"])]
-        given[sign] = given.get(sign, 0) + int(one["limit"])
+        limits[sign] = limits.get(sign, 0) + int(one["limit"])
     pieces: list[Piece] = []
     total = done = 0
-    for sign, limit in sorted(given.items(), key=lambda pair: pair[0] == REST):
+    for sign, limit in sorted(limits.items(), key=lambda pair: pair[0] == REST):
         total += limit
         end = round(total / span * cells)
         if end > done:

@@ -7,7 +7,7 @@ from client import quota_request
 from client.tables.columns import Record, cells
 from tui.quotas import table
 from tui.quotas.request_dialog import QuotaForm
-from tui.quotas.table import Shown
+from tui.quotas.table import RowLayout
 from tui.shell.history import Subject
 from tui.shell.remote_list_screen import RemoteListScreen
 from tui.state.list_store import Rows
@@ -24,7 +24,7 @@ class OfQuotas(RemoteListScreen):
 
     def __init__(self, workspace: "Workspace") -> None:
         super().__init__(workspace)
-        self.shown = Shown(self._space)
+        self.row_layout = RowLayout(self._space)
         self._form: QuotaForm | None = None
 
     def _space(self) -> int:
@@ -44,9 +44,9 @@ class OfQuotas(RemoteListScreen):
         return [one for one in super().records() if one["limit"] or quota_request.requestable(one)]
 
     def show(self) -> None:
-        self.shown.take(self.records())
-        self.shown.pending = table.waiting(self.requests.records)
-        self.shown.own = self.tenant_id
+        self.row_layout.take(self.records())
+        self.row_layout.pending = table.waiting(self.requests.records)
+        self.row_layout.own = self.tenant_id
         super().show()
 
     def read(self, *, quiet: bool = False) -> None:
@@ -67,7 +67,7 @@ class OfQuotas(RemoteListScreen):
     def quota(self, resource_type: str) -> Record | None:
         return next((one for one in self.rows.records if one["resourceType"] == resource_type), None)
 
-    def whose_requests(self) -> Subject:
+    def requests_subject(self) -> Subject:
         """Return the subject of the requests screen."""
         tenant = self.workspace.find(self.tenant_id) or {}
         return Subject(self.tenant_id, self.organization_id, str(tenant.get("displayName", "")))

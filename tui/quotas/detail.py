@@ -38,8 +38,8 @@ def of_tenant(quota: Record, requests: Iterable[Record]) -> Sequence[Section]:
         facts.append(("At once", f"up to {_amount(bound, unit)} without review"))
     return [
         ("", facts),
-        *_said(quota),
-        _asked(quota, requests),
+        *_remarks(quota),
+        _requests_section(quota, requests),
         LEGEND,
         ("Resource type", [("", str(quota["resourceType"]))]),
     ]
@@ -56,20 +56,20 @@ def of_organization(quota: Record, own: str, requests: Iterable[Record]) -> Sequ
     organizations = [one for one in requests if one.get("scope") == "organization"]
     return [
         ("", facts),
-        *_said(quota),
+        *_remarks(quota),
         (f"Allocated to {len(quota.get('tenants', ())):,} tenants", _shares(quota, own)),
-        _asked(quota, organizations),
+        _requests_section(quota, organizations),
         ("Resource type", [("", str(quota["resourceType"]))]),
     ]
 
 
 def of_request(request: Record, tenant: str) -> Sequence[Section]:
     unit, now = request.get("unit"), times.now()
-    whose = "the organization" if request.get("scope") == "organization" else tenant
+    owner = "the organization" if request.get("scope") == "organization" else tenant
     by = request.get("requestedBy") or {}
     facts = [
         ("State", status_text(request)),
-        ("Of", whose),
+        ("Of", owner),
         ("From", _amount(request.get("from"), unit)),
         ("To", _amount(request.get("limit"), unit)),
         ("Asked", exact(request.get("createdAt"), now)),
@@ -89,29 +89,29 @@ def _amount(value: object, unit: object) -> str:
     return amount_text(value if isinstance(value, int) else None, unit)
 
 
-def _said(quota: Record) -> Sequence[Section]:
+def _remarks(quota: Record) -> Sequence[Section]:
     """Return remarks on figures that need an explanation."""
-    words = []
+    remarks = []
     if quota.get("used") is None:
-        words.append("The current use is unknown; the limit still applies.")
+        remarks.append("The current use is unknown; the limit still applies.")
     if not quota["limit"]:
-        words.append("No allowance: nothing of it can be created.")
+        remarks.append("No allowance: nothing of it can be created.")
     elif bars.over(quota):
-        words.append("! Over the limit: nothing more can be created.")
+        remarks.append("! Over the limit: nothing more can be created.")
     if not requestable(quota):
-        words.append("This limit cannot be requested; contact support.")
-    return [("", [("", line)]) for line in words]
+        remarks.append("This limit cannot be requested; contact support.")
+    return [("", [("", line)]) for line in remarks]
 
 
-def _asked(quota: Record, requests: Iterable[Record]) -> Section:
-    found = [one for one in requests if one.get("resourceType") == quota["resourceType"]]
+def _requests_section(quota: Record, requests: Iterable[Record]) -> Section:
+    matches = [one for one in requests if one.get("resourceType") == quota["resourceType"]]
     lines = []
-    for one in found[:MOST_REQUESTS]:
-        whose = " organization" if one.get("scope") == "organization" else ""
+    for one in matches[:MOST_REQUESTS]:
+        suffix = " organization" if one.get("scope") == "organization" else ""
         ago = age(one.get("createdAt"), times.now())
-        lines.append(("", f"{status_text(one)}{whose}  {change_text(one)}  {ago}"))
-    if len(found) > MOST_REQUESTS:
-        lines.append(("", f"{len(found) - MOST_REQUESTS} more: t shows them"))
+        lines.append(("", f"{status_text(one)}{suffix}  {change_text(one)}  {ago}"))
+    if len(matches) > MOST_REQUESTS:
+        lines.append(("", f"{len(matches) - MOST_REQUESTS} more: t shows them"))
     return "Requests", lines or [("", "none")]
 
 
@@ -123,8 +123,8 @@ def _shares(quota: Record, own: str) -> Sequence[tuple[str, str]]:
     for one in shares[:MOST_TENANTS]:
         name = one.get("displayName")
         use = f", {_amount(one.get('used'), unit)} in use" if name is not None else ""
-        told = str(name) if name is not None else "not yours to enter"
-        lines.append((signs[str(one["tenantId"])], f"{told}  {_amount(one['limit'], unit)}{use}"))
+        title = str(name) if name is not None else "not yours to enter"
+        lines.append((signs[str(one["tenantId"])], f"{title}  {_amount(one['limit'], unit)}{use}"))
     rest = shares[MOST_TENANTS:]
     if rest:
         lines.append(("", f"{len(rest):,} more  {_amount(sum(int(one['limit']) for one in rest), unit)}"))

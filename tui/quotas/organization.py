@@ -36,10 +36,10 @@ class OrganizationQuotas(OfQuotas, ChildListScreen):
         return self.subject.id if self.subject else ""
 
     def columns(self) -> Sequence[Column]:
-        return table.organization_columns(self.shown)
+        return table.organization_columns(self.row_layout)
 
     def tones(self) -> Tones:
-        return table.tones(self.shown)
+        return table.tones(self.row_layout)
 
     def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
         return name_text(record), quotas_detail.of_organization(record, self.tenant_id, self.requests.records)
@@ -62,4 +62,4 @@ class OrganizationQuotas(OfQuotas, ChildListScreen):
         self.post_message(Navigate("quotas", record=here))
 
     def do_requests(self) -> None:
-        self.post_message(Navigate("requests", self.whose_requests()))
+        self.post_message(Navigate("requests", self.requests_subject()))

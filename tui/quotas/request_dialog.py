@@ -33,7 +33,7 @@ SENDS = "Request"
 LABEL = 14  # cells of the labels, as in the style sheet
 
 
-class Wish(NamedTuple):
+class RequestDraft(NamedTuple):
     """Values of the form, with the expected outcome."""
 
     limit: int
@@ -41,7 +41,7 @@ class Wish(NamedTuple):
     outcome: str
 
 
-Send = Callable[[Wish], Awaitable[Any]]
+Send = Callable[[RequestDraft], Awaitable[Any]]
 Facts = Callable[[], Sequence[tuple[str, str]]]
 
 
@@ -61,7 +61,7 @@ class QuotaForm(Dialog[Any]):
         .quota--row { height: 1; }
         .quota--unit { width: auto; color: $text-muted; margin-left: 1; }
         #field-limit { width: 20; }
-        .quota--words { height: 2; margin-left: 14; color: $text-muted; }
+        .quota--outcome { height: 2; margin-left: 14; color: $text-muted; }
         .quota--count { height: 1; margin-left: 14; color: $text-muted; }
         .quota--count.-problem { color: $text-error; }
         .quota--problem { height: auto; min-height: 1; max-height: 3; color: $text-error; }
@@ -104,7 +104,7 @@ class QuotaForm(Dialog[Any]):
     def content(self) -> ComposeResult:
         yield Static("", classes="quota--facts", markup=False)
         yield from self._line("New limit", "limit", "" if self._limit is None else str(self._limit), self._unit)
-        yield Static("", classes="quota--words", markup=False)
+        yield Static("", classes="quota--outcome", markup=False)
         yield from self._line("Reason", "reason", self._reason, "")
         yield Static("", classes="quota--count", markup=False)
         yield Static("", classes="quota--problem", markup=False)
@@ -135,14 +135,14 @@ class QuotaForm(Dialog[Any]):
     def show(self) -> None:
         lines = [Content.assemble((f"{name:<{LABEL}}", "$text-muted"), safe(value)) for name, value in self._facts()]
         self.query_one(".quota--facts", Static).update(Content("\n").join(lines))
-        self._say()
+        self._show_outcome()
 
     # Display
 
-    def _say(self) -> None:
+    def _show_outcome(self) -> None:
         """Show the expected outcome, the label of the button and the length of the reason."""
-        words, outcome = self._limit_words()
-        self.query_one(".quota--words", Static).update(words)
+        text, outcome = self._outcome_text()
+        self.query_one(".quota--outcome", Static).update(text)
         button = self.query_one("#save", Button)
         button.label = BUTTONS.get(outcome, SENDS)
         button.refresh(layout=True)  # the label changes the width
@@ -151,59 +151,59 @@ class QuotaForm(Dialog[Any]):
         count.set_class(length > LONGEST_REASON, "-problem")
         count.update(f"{length} of {LONGEST_REASON} characters")
 
-    def _limit_words(self) -> tuple[Content, str]:
+    def _outcome_text(self) -> tuple[Content, str]:
         typed = self._entry("limit").value.strip()
         try:
-            found = self._foresee(whole_number(typed))
+            forecast = self._foresee(whole_number(typed))
         except ValueError as problem:
-            said = Content.styled(str(problem), "$text-muted")
-            return Content.assemble((f"{REFUSED[0]} {problem}", REFUSED[1])) if typed else said, ""
-        sign, tone = SIGNS.get(found.outcome, REFUSED)
-        offer = OFFER if found.outcome == quota_request.REVIEW else ""
-        return Content.assemble((f"{sign} ", tone), safe(found.explanation), offer), found.outcome
+            note = Content.styled(str(problem), "$text-muted")
+            return Content.assemble((f"{REFUSED[0]} {problem}", REFUSED[1])) if typed else note, ""
+        sign, tone = SIGNS.get(forecast.outcome, REFUSED)
+        offer = OFFER if forecast.outcome == quota_request.REVIEW else ""
+        return Content.assemble((f"{sign} ", tone), safe(forecast.explanation), offer), forecast.outcome
 
-    def _problem(self, words: str, field: str = "") -> None:
-        self.query_one(".quota--problem", Static).update(Content(safe(words)))
+    def _show_problem(self, text: str, field: str = "") -> None:
+        self.query_one(".quota--problem", Static).update(Content(safe(text)))
         if field:
             self._entry(field).focus()
 
     @on(Input.Changed)
     def _changed(self) -> None:
-        self._problem("")
-        self._say()
+        self._show_problem("")
+        self._show_outcome()
 
     # Sending
 
-    def _wish(self) -> Wish | None:
+    def _valid_draft(self) -> RequestDraft | None:
         """Return the request. Show a problem and return None if it is invalid or would have no effect."""
         try:
             limit = whole_number(self._entry("limit").value.strip())
         except ValueError as problem:
-            self._problem(str(problem), "limit")
+            self._show_problem(str(problem), "limit")
             return None
-        found = self._foresee(limit)
-        if found.outcome not in quota_request.SENT and found.outcome != quota_request.REVIEW:
-            self._problem("Nothing is sent: nothing would come of it.", "limit")
+        forecast = self._foresee(limit)
+        if forecast.outcome not in quota_request.SENT and forecast.outcome != quota_request.REVIEW:
+            self._show_problem("Nothing is sent: nothing would come of it.", "limit")
             return None
         try:
-            return Wish(limit, normalize_reason(self._entry("reason").value), found.outcome)
+            return RequestDraft(limit, normalize_reason(self._entry("reason").value), forecast.outcome)
         except ValueError as problem:
-            self._problem(str(problem), "reason")
+            self._show_problem(str(problem), "reason")
             return None
 
     def action_save(self) -> None:
-        wish = None if self._sending else self._wish()
-        if wish is not None:
+        draft = None if self._sending else self._valid_draft()
+        if draft is not None:
             self._sending = True
-            self._problem("")
-            self.app.run_worker(self._deliver(wish), group="request quota", exit_on_error=False)
+            self._show_problem("")
+            self.app.run_worker(self._deliver(draft), group="request quota", exit_on_error=False)
 
-    async def _deliver(self, wish: Wish) -> None:
+    async def _deliver(self, draft: RequestDraft) -> None:
         try:
-            answer = await self._send(wish)
+            answer = await self._send(draft)
         except FrostError as error:
-            self._problem(refused(error))
-            self._say()
+            self._show_problem(refused(error))
+            self._show_outcome()
         else:
             if answer is not None:
                 self.dismiss(answer)

@@ -11,7 +11,7 @@ from client.tables.columns import Record
 from client.tables.quotas import amount_text
 from tui.quotas import table
 from tui.quotas.actions import ORGANIZATION_NEEDS_A_PERSON
-from tui.quotas.request_dialog import QuotaForm, Wish
+from tui.quotas.request_dialog import QuotaForm, RequestDraft
 from tui.quotas.table import name_text
 from tui.shell.messages import UndoCleared
 from tui.shell.remote_list_screen import sentence
@@ -36,22 +36,22 @@ async def request(
         known = screen.workspace.collections.rows("quotas", tenant_id).records
         return next((one for one in known if one["resourceType"] == resource_type), quota)
 
-    async def send(wish: Wish) -> Record | Wish | None:
-        if wish.outcome == quota_request.REVIEW:
+    async def send(draft: RequestDraft) -> Record | RequestDraft | None:
+        if draft.outcome == quota_request.REVIEW:
             if screen.workspace.keyed:
                 raise FrostError(sentence(ORGANIZATION_NEEDS_A_PERSON).removesuffix("."), code="SESSION_REQUIRED")
-            return wish
-        if wish.outcome == quota_request.LOWER and not await _lowers(screen, newest(), tenant, wish.limit):
+            return draft
+        if draft.outcome == quota_request.LOWER and not await _confirm_lower(screen, newest(), tenant, draft.limit):
             return None
         try:
-            made: Record = (
-                await screen.workspace.ask(quotas.request(tenant_id, resource_type, wish.limit, wish.reason))
+            record: Record = (
+                await screen.workspace.ask(quotas.request(tenant_id, resource_type, draft.limit, draft.reason))
             ).wire()
         finally:
             screen.workspace.refresh()  # the expected outcome may have been based on outdated figures
-        if made.get("status") == "denied":
-            raise FrostError(f"denied: {made.get('decision')}", code="DENIED")
-        return made
+        if record.get("status") == "denied":
+            raise FrostError(f"denied: {record.get('decision')}", code="DENIED")
+        return record
 
     form = QuotaForm(
         f"{name_text(quota)} of {tenant}",
@@ -63,10 +63,10 @@ async def request(
         reason=reason,
     )
     answer = await fill(form)
-    if isinstance(answer, Wish):
-        await request_of_organization(screen, newest(), fill, wanted=answer.limit, reason=answer.reason)
+    if isinstance(answer, RequestDraft):
+        await request_of_organization(screen, newest(), fill, tenant_limit=answer.limit, reason=answer.reason)
     elif answer is not None:
-        _told(screen, answer, name_text(quota))
+        _announce(screen, answer, name_text(quota))
 
 
 async def request_of_organization(
@@ -74,7 +74,7 @@ async def request_of_organization(
     quota: Record,
     fill: Fill,
     *,
-    wanted: int | None = None,
+    tenant_limit: int | None = None,
     limit: int | None = None,
     reason: str = "",
 ) -> None:
@@ -82,39 +82,39 @@ async def request_of_organization(
 
     Args:
         quota: The quota of the tenant or of the organization.
-        wanted: Limit for the tenant. The form begins with the limit that the organization needs for it.
-        limit: Initial limit if `wanted` is None.
+        tenant_limit: Limit for the tenant. The form begins with the limit that the organization needs for it.
+        limit: Initial limit if `tenant_limit` is None.
         reason: Initial reason.
     """
     resource_type, tenant = str(quota["resourceType"]), screen.workspace.tenant or {}
     organization_id, name = str(tenant.get("organizationId", "")), str(tenant.get("organizationName", ""))
-    found = await screen.workspace.ask(quotas.organization_report(organization_id))
-    own: Record = next(one.wire() for one in found if one.resource_type == resource_type)
+    report = await screen.workspace.ask(quotas.organization_report(organization_id))
+    own: Record = next(one.wire() for one in report if one.resource_type == resource_type)
     facts = [
         ("In use", _amount(own, "used")),
         ("Limit", _amount(own, "limit")),
         ("Allocated", f"{_amount(own, 'allocated')} to its tenants together"),
     ]
-    if wanted is not None:
-        limit = quota_request.needed_of_organization(quota, own, wanted)
+    if tenant_limit is not None:
+        limit = quota_request.needed_of_organization(quota, own, tenant_limit)
         unit, own_name = own.get("unit"), screen.workspace.name_of(screen.tenant_id)
         facts.append(
-            ("For this", f"{amount_text(limit, unit)}, so that {own_name} may have {amount_text(wanted, unit)}")
+            ("For this", f"{amount_text(limit, unit)}, so that {own_name} may have {amount_text(tenant_limit, unit)}")
         )
 
     def foresee(number: int) -> Foreseen:
         requests = screen.workspace.collections.rows("quota requests", screen.tenant_id, organization_id).records
         return quota_request.foreseen_of_organization(own, number, table.waiting(requests).get(resource_type))
 
-    async def send(wish: Wish) -> Record:
+    async def send(draft: RequestDraft) -> Record:
         try:
-            made = await screen.workspace.ask(
-                quotas.request_organization(organization_id, resource_type, wish.limit, wish.reason)
+            response = await screen.workspace.ask(
+                quotas.request_organization(organization_id, resource_type, draft.limit, draft.reason)
             )
         finally:
             screen.workspace.refresh()
-        answered: Record = made.wire()
-        return answered
+        record: Record = response.wire()
+        return record
 
     form = QuotaForm(
         f"{name_text(own)} of the organization {name}",
@@ -127,10 +127,10 @@ async def request_of_organization(
     )
     answer = await fill(form)
     if answer is not None:
-        _told(screen, answer, name_text(own))
+        _announce(screen, answer, name_text(own))
 
 
-async def _lowers(screen: "RemoteListScreen", quota: Record, tenant: str, limit: int) -> bool:
+async def _confirm_lower(screen: "RemoteListScreen", quota: Record, tenant: str, limit: int) -> bool:
     """Confirm a lower limit. Default to No."""
     facts = [
         ("Quota", f"{name_text(quota)}  {quota['resourceType']}"),
@@ -142,10 +142,10 @@ async def _lowers(screen: "RemoteListScreen", quota: Record, tenant: str, limit:
     return await screen.app.push_screen_wait(Confirm("Lower the limit?", facts, yes="Lower"))
 
 
-def _told(screen: "RemoteListScreen", made: Record, title: str) -> None:
+def _announce(screen: "RemoteListScreen", record: Record, title: str) -> None:
     """Show the outcome of a request."""
-    words = table.outcome_words(made, {str(made["resourceType"]): title})
-    screen.frame.toast(f"{words}{', waits for review' if made.get('status') == 'pending' else ''}")
+    outcome = table.outcome_text(record, {str(record["resourceType"]): title})
+    screen.frame.toast(f"{outcome}{', waits for review' if record.get('status') == 'pending' else ''}")
     screen.post_message(UndoCleared("requesting a limit"))
 
 

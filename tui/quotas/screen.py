@@ -41,10 +41,10 @@ class Quotas(OfQuotas):
         return "" if self.workspace.keyed else str(tenant.get("organizationId", ""))
 
     def columns(self) -> Sequence[Column]:
-        return table.columns(self.shown)
+        return table.columns(self.row_layout)
 
     def tones(self) -> Tones:
-        return table.tones(self.shown)
+        return table.tones(self.row_layout)
 
     def restore_sort(self, state: Sequence[Any]) -> None:
         """Sort by share, highest first, until the user chooses another order."""
@@ -56,30 +56,30 @@ class Quotas(OfQuotas):
     def changed(self, topic: str) -> None:
         super().changed(topic)
         if topic == REQUESTS and self.requests.state == "fresh":
-            self._tell_decided()
+            self._announce_decisions()
 
-    def _tell_decided(self) -> None:
+    def _announce_decisions(self) -> None:
         """Announce the decisions on requests that were pending."""
-        whose = (self.tenant_id, self.organization_id)
-        before, self._waited = self._waited, (whose, self.requests.records)
-        for one in table.decided(before[1], self.requests.records) if before[0] == whose else ():
-            words = table.outcome_words(one, titles(self.rows.records))
-            self.frame.toast(words, "information" if one.get("status") == "approved" else "warning")
+        owner = (self.tenant_id, self.organization_id)
+        before, self._waited = self._waited, (owner, self.requests.records)
+        for one in table.decided(before[1], self.requests.records) if before[0] == owner else ():
+            text = table.outcome_text(one, titles(self.rows.records))
+            self.frame.toast(text, "information" if one.get("status") == "approved" else "warning")
             self.read(quiet=True)
 
     # Actions
 
     async def do_request(self, argument: str = "") -> None:
-        quota, limit = await self._meant(argument, "quotas.request")
+        quota, limit = await self._resolve_target(argument, "quotas.request")
         if quota is not None:
             await request_flow.request(self, quota, self.fill, limit=limit)
 
     async def do_request_organization(self, argument: str = "") -> None:
-        quota, limit = await self._meant(argument, "quotas.request_organization")
+        quota, limit = await self._resolve_target(argument, "quotas.request_organization")
         if quota is not None:
             await request_flow.request_of_organization(self, quota, self.fill, limit=limit)
 
-    async def _meant(self, argument: str, action: str) -> tuple[Record | None, int | None]:
+    async def _resolve_target(self, argument: str, action: str) -> tuple[Record | None, int | None]:
         """Return quota and limit of `TYPE LIMIT`, or the selected quota. Show why if it cannot be requested."""
         resource_type, _, number = argument.partition(" ")
         quota = await self.named(resource_type)
@@ -96,11 +96,11 @@ class Quotas(OfQuotas):
         return quota, limit
 
     async def do_what_if(self, argument: str = "") -> None:
-        from tui.quotas.what_if import WhatIf
+        from tui.quotas.what_if import QuotaPlanner
 
         await self.rows.settled.wait()
         start = argument or (f"{self.record['resourceType']}=" if self.record is not None else "")
-        need = await self.app.push_screen_wait(WhatIf(lambda: self.rows.records, start))
+        need = await self.app.push_screen_wait(QuotaPlanner(lambda: self.rows.records, start))
         if need is not None:
             self.post_message(RunAction("quotas.request", f"{need.resource_type} {need.after}"))
 
@@ -111,4 +111,4 @@ class Quotas(OfQuotas):
         self.post_message(Navigate("organization-quotas", subject, record=here))
 
     def do_requests(self) -> None:
-        self.post_message(Navigate("requests", self.whose_requests()))
+        self.post_message(Navigate("requests", self.requests_subject()))

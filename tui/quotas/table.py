@@ -21,7 +21,7 @@ SIGNS = {"pending": "◐", "approved": "●", "denied": "×", "rejected": "×"}
 TONES = {"pending": "warning", "approved": "good", "denied": "bad", "rejected": "bad"}
 
 
-class Shown:
+class RowLayout:
     """State shared by all rows."""
 
     def __init__(self, space: Callable[[], int]) -> None:
@@ -42,10 +42,10 @@ class Shown:
         self._taken = names + GAP + figures + GAP
         self.amount = max((len(_amount(record, "allocated")) for record in records), default=0)
 
-    def cells(self, wanted: int, beside: int) -> int:
-        """Return the cells of a bar with `beside` more in its column. Half of any spare cells is for other columns."""
-        left = self._space() - self._taken - beside - wanted
-        return max(FEWEST, min(MOST, wanted + (left // 2 if left > 0 else left)))
+    def cells(self, preferred: int, reserved: int) -> int:
+        """Return the cells of a bar with `reserved` more in its column. Other columns get half of the spare cells."""
+        left = self._space() - self._taken - reserved - preferred
+        return max(FEWEST, min(MOST, preferred + (left // 2 if left > 0 else left)))
 
 
 def name_text(record: Record) -> str:
@@ -64,10 +64,10 @@ def _amount(record: Record, member: str) -> str:
     return quantity(record.get(member), record.get("unit"))
 
 
-def freshness_text(record: Record, pending: Mapping[str, Record]) -> str:
+def states_text(record: Record, pending: Mapping[str, Record]) -> str:
     """Return the states for `is:` filters: over, full, unknown, creating, pending, none."""
     used, limit = record.get("used"), record["limit"]
-    said = {
+    states = {
         "over": bars.over(record),
         "full": used is not None and used >= limit > 0,
         "unknown": used is None,
@@ -75,14 +75,14 @@ def freshness_text(record: Record, pending: Mapping[str, Record]) -> str:
         "pending": record.get("resourceType") in pending,
         "none": not limit,
     }
-    return " ".join(word for word, holds in said.items() if holds)
+    return " ".join(state for state, holds in states.items() if holds)
 
 
-def _name(shown: Shown) -> Column:
+def _name(layout: RowLayout) -> Column:
     """Pending requests have a sign before the name."""
 
     def text(record: Record) -> str:
-        return f"{SIGNS['pending'] + ' ' if record.get('resourceType') in shown.pending else BLANK}{name_text(record)}"
+        return f"{SIGNS['pending'] + ' ' if record.get('resourceType') in layout.pending else BLANK}{name_text(record)}"
 
     return Column("title", f"{BLANK}Resource", cell=text, sort=lambda record: name_text(record).casefold())
 
@@ -94,22 +94,22 @@ def _drawn(key: str, title: str, pieces: Callable[[Record], Pieces], sort: Calla
     return Column(key, title, cell=lambda record: "".join(piece.text for piece in pieces(record)), sort=sort)
 
 
-def share_pieces(record: Record, shown: Shown) -> Pieces:
+def share_pieces(record: Record, layout: RowLayout) -> Pieces:
     """Return the share in percent, `!` if over the limit, and the bar."""
-    said = f"{bars.share_text(record):>4} {'!' if bars.over(record) else ' '} "
-    cells = shown.cells(LIMIT, len(said) + 1 + bars.PAST)
-    return [bars.Piece(said, bars.tone(record)), *bars.bar(record, cells)]
+    figures = f"{bars.share_text(record):>4} {'!' if bars.over(record) else ' '} "
+    cells = layout.cells(LIMIT, len(figures) + 1 + bars.PAST)
+    return [bars.Piece(figures, bars.tone(record)), *bars.bar(record, cells)]
 
 
-def allocated_pieces(record: Record, shown: Shown) -> Pieces:
+def allocated_pieces(record: Record, layout: RowLayout) -> Pieces:
     """Return the sum of the tenants' limits, `!` if it exceeds the organization's limit, and the bar."""
     above = int(record.get("allocated") or 0) > int(record["limit"])
-    said = f"{_amount(record, 'allocated'):>{shown.amount}}{'!' if above else ' '}"
-    cells = shown.cells(STACK, len(said))
-    return [bars.Piece(said, "bad" if above else None), *bars.stack(record, shown.own, cells)]
+    figures = f"{_amount(record, 'allocated'):>{layout.amount}}{'!' if above else ' '}"
+    cells = layout.cells(STACK, len(figures))
+    return [bars.Piece(figures, "bad" if above else None), *bars.stack(record, layout.own, cells)]
 
 
-def columns(shown: Shown) -> Sequence[Column]:
+def columns(layout: RowLayout) -> Sequence[Column]:
     """Return a tenant's columns, most important first."""
     bound = Column(
         "requestable",
@@ -120,54 +120,54 @@ def columns(shown: Shown) -> Sequence[Column]:
         sort=lambda record: record.get("requestable"),
     )
     return (
-        _name(shown),
+        _name(layout),
         FIGURES,
-        _drawn("share", "Share", lambda record: share_pieces(record, shown), bars.share),
+        _drawn("share", "Share", lambda record: share_pieces(record, layout), bars.share),
         bound,
-        *_more(shown),
+        *_more(layout),
     )
 
 
-def organization_columns(shown: Shown) -> Sequence[Column]:
+def organization_columns(layout: RowLayout) -> Sequence[Column]:
     return (
-        _name(shown),
+        _name(layout),
         FIGURES,
         _drawn(
             "allocated",
             "Allocated",
-            lambda record: allocated_pieces(record, shown),
+            lambda record: allocated_pieces(record, layout),
             lambda record: record["allocated"] / record["limit"] if record["limit"] else None,
         ),
-        *_more(shown),
+        *_more(layout),
     )
 
 
-def _more(shown: Shown) -> Sequence[Column]:
+def _more(layout: RowLayout) -> Sequence[Column]:
     """Return the columns for wide screens."""
     return (
-        Column("pending", "Asked", wide=True, cell=lambda record: _asked(record, shown.pending)),
-        Column("is", "Is", wide=True, cell=lambda record: freshness_text(record, shown.pending)),
+        Column("pending", "Asked", wide=True, cell=lambda record: _pending_text(record, layout.pending)),
+        Column("is", "Is", wide=True, cell=lambda record: states_text(record, layout.pending)),
     )
 
 
-def _asked(record: Record, pending: Mapping[str, Record]) -> str:
+def _pending_text(record: Record, pending: Mapping[str, Record]) -> str:
     waiting = pending.get(str(record.get("resourceType")))
     return f"{quantity(waiting['limit'], waiting.get('unit'))} pending" if waiting is not None else ""
 
 
-def tones(shown: Shown) -> Tones:
+def tones(layout: RowLayout) -> Tones:
     """Signs, figures or lines repeat the meaning of each tone."""
     return {
         "title": lambda record: [(1, "warning")],
         "used": lambda record: "bad" if bars.over(record) else None,
-        "share": lambda record: _covered(share_pieces(record, shown)),
-        "allocated": lambda record: _covered(allocated_pieces(record, shown)),
+        "share": lambda record: _cell_tones(share_pieces(record, layout)),
+        "allocated": lambda record: _cell_tones(allocated_pieces(record, layout)),
         "pending": lambda record: "warning",
         "is": lambda record: "dim",
     }
 
 
-def _covered(pieces: Pieces) -> Sequence[tuple[int, str | None]]:
+def _cell_tones(pieces: Pieces) -> Sequence[tuple[int, str | None]]:
     return [(len(piece.text), piece.tone) for piece in pieces]
 
 
@@ -181,7 +181,7 @@ def change_text(record: Record) -> str:
     return f"{before.removesuffix(' GB')} → {after}"
 
 
-def whose_text(record: Record) -> str:
+def owner_text(record: Record) -> str:
     """Return `org`, as in the flag `--org`, or `tenant`."""
     return "org" if record.get("scope") == "organization" else "tenant"
 
@@ -203,7 +203,7 @@ def request_columns(title_of: Callable[[str], str]) -> Sequence[Column]:
         Column("resourceType", "Resource", cell=name, sort=lambda record: name(record).casefold()),
         Column("limit", "From → to", align="right", cell=change_text, sort=lambda r: r.get("limit"), whole=True),
         Column("status", "State", cell=status_text, whole=True),
-        Column("scope", "Of", cell=whose_text, whole=True),
+        Column("scope", "Of", cell=owner_text, whole=True),
         time_column("createdAt", "Asked")._replace(cell=lambda record: age(record.get("createdAt"), times.now())),
         Column("reason", "Reason", wide=True),
     )
@@ -223,11 +223,11 @@ def decided(before: Iterable[Record], now: Iterable[Record]) -> Sequence[Record]
     return [one for one in now if str(one["id"]) in waited and one.get("status") != "pending"]
 
 
-def outcome_words(request: Record, titles: Mapping[str, str]) -> str:
+def outcome_text(request: Record, titles: Mapping[str, str]) -> str:
     """Return the outcome with its reason: `Instances of the organization: 200 → 300 approved`."""
     resource_type, unit = str(request["resourceType"]), request.get("unit")
-    whose = " of the organization" if request.get("scope") == "organization" else ""
+    owner = " of the organization" if request.get("scope") == "organization" else ""
     change = f"{amount_text(request.get('from'), unit)} → {amount_text(request.get('limit'), unit)}"
     status, decision = str(request.get("status", "")), str(request.get("decision") or "")
-    said = f": {decision}" if decision and decision != status else ""
-    return f"{titles.get(resource_type, resource_type)}{whose}: {change} {status}{said}"
+    explanation = f": {decision}" if decision and decision != status else ""
+    return f"{titles.get(resource_type, resource_type)}{owner}: {change} {status}{explanation}"

@@ -49,34 +49,34 @@ _COLUMNS = (
 NEEDS = Kind("quota", "quotas", "resourceType", _COLUMNS, {}, "resourceType")
 
 
-class Mistaken(ValueError):
+class InvalidPlan(ValueError):
     """The line is not a valid plan. The message has the reason."""
 
 
-def wanted(line: str, types: Sequence[str]) -> dict[str, int]:
+def parse_plan(line: str, types: Sequence[str]) -> dict[str, int]:
     """Parse a plan such as `instance=10 vcpu=40`. Amounts are in the units of the quotas.
 
     Raises:
-        Mistaken: A part is not TYPE=N, has an unknown type, or repeats a type.
+        InvalidPlan: A part is not TYPE=N, has an unknown type, or repeats a type.
     """
-    found: dict[str, int] = {}
+    amounts: dict[str, int] = {}
     for word in line.replace(",", " ").split():
         name, equals, number = word.partition("=")
         if name not in types:
             near = get_close_matches(name.casefold(), types, 1)
-            raise Mistaken(f"no type is called {safe(name, 30)}" + (f"; did you mean {near[0]}?" if near else ""))
+            raise InvalidPlan(f"no type is called {safe(name, 30)}" + (f"; did you mean {near[0]}?" if near else ""))
         if not equals or not number:
-            raise Mistaken(f"{name}=N: how many more")
-        if name in found:
-            raise Mistaken(f"{name} is given twice")
+            raise InvalidPlan(f"{name}=N: how many more")
+        if name in amounts:
+            raise InvalidPlan(f"{name} is given twice")
         try:
-            found[name] = whole_number(number)
+            amounts[name] = whole_number(number)
         except ValueError:
-            raise Mistaken(f"{name}={safe(number, 20)}: a whole number in plain digits") from None
-    return found
+            raise InvalidPlan(f"{name}={safe(number, 20)}: a whole number in plain digits") from None
+    return amounts
 
 
-class WhatIf(Dialog[Need | None]):
+class QuotaPlanner(Dialog[Need | None]):
     """Returns the need to request, chosen with Enter; None if cancelled."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -85,10 +85,10 @@ class WhatIf(Dialog[Need | None]):
         Binding("tab", "complete", show=False, priority=True),
     ]
     DEFAULT_CSS = """
-    WhatIf {
+    QuotaPlanner {
         & > .dialog { width: 76; padding: 0 2; }
         LineInput { margin: 1 0; }
-        .what-if--words { height: auto; min-height: 2; max-height: 3; }
+        .planner--text { height: auto; min-height: 2; max-height: 3; }
         RecordTable { height: 3; margin-bottom: 1; }
     }
     """
@@ -109,8 +109,8 @@ class WhatIf(Dialog[Need | None]):
         table = RecordTable(NEEDS, tones={"answer": lambda record: SIGNS[record["answer"]][1]})
         table.can_focus = False
         yield table
-        yield Static("", classes="what-if--words", markup=False)
-        yield hint("Tab completes · ↑ ↓ choose · Enter asks for the limit · Esc close")
+        yield Static("", classes="planner--text", markup=False)
+        yield hint("Tab completes · ↑ ↓ choose · Enter requests the limit · Esc close")
 
     def first_focus(self) -> Widget:
         return self.query_one(LineInput)
@@ -119,29 +119,29 @@ class WhatIf(Dialog[Need | None]):
         super().on_mount()
         entry = self.query_one(LineInput)
         entry.cursor_position = len(entry.value)
-        self._try()
+        self._evaluate()
 
     @property
     def types(self) -> Sequence[str]:
         return [str(one["resourceType"]) for one in self._quotas()]
 
     @on(Input.Changed)
-    def _try(self) -> None:
+    def _evaluate(self) -> None:
         line = self.query_one(LineInput).value
         table = self.query_one(RecordTable)
         try:
-            plan = quota_plan.what_if(self._quotas(), wanted(line, self.types))
-        except Mistaken as mistake:
+            plan = quota_plan.what_if(self._quotas(), parse_plan(line, self.types))
+        except InvalidPlan as mistake:
             self._plan = None
-            self._say(str(mistake), "$text-muted")
+            self._show(str(mistake), "$text-muted")
             return
         self._plan = plan
         table.show([need.document() for need in plan.needs])
         table.styles.height = min(TALLEST, max(2, len(plan.needs))) + 1
-        self._say(verdict(plan), "$foreground")
+        self._show(verdict(plan), "$foreground")
 
-    def _say(self, words: str, tone: str) -> None:
-        self.query_one(".what-if--words", Static).update(Content.styled(safe(words), tone))
+    def _show(self, text: str, tone: str) -> None:
+        self.query_one(".planner--text", Static).update(Content.styled(safe(text), tone))
 
     @on(RecordTable.Highlighted)
     def _highlighted(self, event: RecordTable.Highlighted) -> None:
@@ -168,7 +168,7 @@ class WhatIf(Dialog[Need | None]):
         chosen = (self._plan.needs[index], *self._plan.needs)
         short = next((need for need in chosen if need.answer in (quota_plan.AT_ONCE, quota_plan.REVIEW)), None)
         if short is None or short.after is None:
-            self._say(f"There is nothing to ask for. {verdict(self._plan)}", "$foreground")
+            self._show(f"There is nothing to ask for. {verdict(self._plan)}", "$foreground")
         else:
             self.dismiss(short)
 
@@ -177,9 +177,9 @@ def verdict(plan: Plan) -> str:
     if not plan.needs:
         return "Types with how many more of each; memory in MB."
     short = [need for need in plan.needs if need.answer not in (quota_plan.FITS, quota_plan.UNKNOWN)]
-    told = "; ".join(_short(need) for need in short)
+    reasons = "; ".join(_short(need) for need in short)
     if plan.fits is False:
-        return f"It does not fit: {told}."
+        return f"It does not fit: {reasons}."
     unknown = ", ".join(need.resource_type for need in plan.needs if need.answer == quota_plan.UNKNOWN)
     if plan.fits is None:
         return f"Whether it fits is not known: the use of {unknown} is unknown, and its limit still applies."

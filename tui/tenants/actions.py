@@ -39,8 +39,8 @@ def _rename(context: ActionContext) -> str:
 
 def _create(context: ActionContext) -> str:
     organization = str((context.record or {}).get("organizationId", ""))
-    words = ["tenant", "create", "--name", "NAME"]
-    return line(*words, *(["--organization", organization] if organization in context.creatable else []))
+    arguments = ["tenant", "create", "--name", "NAME"]
+    return line(*arguments, *(["--organization", organization] if organization in context.creatable else []))
 
 
 def _default_tags(context: ActionContext) -> str:

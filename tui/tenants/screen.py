@@ -49,11 +49,11 @@ class Steps(Static):
 def _line(step: Mapping[str, Any], name: str) -> Content:
     status = str(step.get("status", ""))
     sign, tone = SIGNS.get(status, (" ", "$foreground"))
-    words = safe(status)
+    text = safe(status)
     attempts = step.get("attempts") or 0
     if status in ("retrying", "failed") and attempts:
-        words += f", attempt {attempts}"
-    parts = [(f"{sign} ", tone), (name, "$foreground"), (f"  {words}", tone)]
+        text += f", attempt {attempts}"
+    parts = [(f"{sign} ", tone), (name, "$foreground"), (f"  {text}", tone)]
     if step.get("error") and status != "completed":
         parts.append((f"  {safe(step['error'])}", "$text-muted"))
     return Content.assemble(*parts)
@@ -79,8 +79,8 @@ def tightest_text(record: Record) -> str:
 def columns(workspace: Workspace) -> Sequence[Column]:
     """Return the columns, most important first. `►` marks the current tenant."""
     by_key = {column.key: column for column in TENANT.columns}
-    wanted = ("displayName", "organizationName", "defaultTagCount", "tightestQuota", "slug")
-    name, organization, tags, quota, slug = (by_key[key] for key in wanted)
+    keys = ("displayName", "organizationName", "defaultTagCount", "tightestQuota", "slug")
+    name, organization, tags, quota, slug = (by_key[key] for key in keys)
 
     def mark(record: Record) -> str:
         return ("► " if record["id"] == workspace.tenant_id else "  ") + name.text(record)
@@ -182,8 +182,8 @@ class Tenants(ListScreen):
         heading.display = steps.display = operation is not None
         if operation is not None:
             over = operation.get("status") in FINAL
-            words = str(operation.get("status")) if over else f"{operation.get('progress') or 0:.0f}%"
-            heading.update(Content(safe(f"Provisioning  {words}")))
+            progress = str(operation.get("status")) if over else f"{operation.get('progress') or 0:.0f}%"
+            heading.update(Content(safe(f"Provisioning  {progress}")))
             steps.show(operation.get("steps", ()))
 
     # Actions
@@ -220,10 +220,10 @@ class Tenants(ListScreen):
         )
         if values is None:
             return
-        made = await self.workspace.create_tenant(values.get("organization", choices[0][0]), values["name"].strip())
+        tenant = await self.workspace.create_tenant(values.get("organization", choices[0][0]), values["name"].strip())
         self.post_message(UndoCleared("creating a tenant"))
         self.set_filter("")
-        self.table.select(str(made["id"]))
+        self.table.select(str(tenant["id"]))
         self.show_detail()
         if not self.screen.has_class("-wide") and not self.has_class("-detail"):
             self.do_detail()  # without room for the details next to the list, show the steps in its place
@@ -273,14 +273,14 @@ class Tenants(ListScreen):
         from tui.widgets.menu import Entry, Menu
 
         details = ambiguous.details or {}
-        found = details.get("tenants", [])
+        tenants = details.get("tenants", [])
         entries = [
             Entry(
                 str(one["id"]), f"{one['displayName']} · {one['slug']} · {one['organizationName']}", note=str(one["id"])
             )
-            for one in found
+            for one in tenants
         ]
-        more = details.get("count", 0) - len(found)
+        more = details.get("count", 0) - len(tenants)
         foot = f"{more} more have that name: use its id · Esc close" if more > 0 else "Enter uses it · Esc close"
         chosen = await self.app.push_screen_wait(Menu(f"Which {cut(safe(argument), 40)}?", entries, foot=foot))
         return self.workspace.find(chosen) if chosen is not None else None

@@ -30,29 +30,29 @@ class Searchable(NamedTuple):
 
 
 def searchable(tenants: Iterable[Record]) -> list[Searchable]:
-    found = []
+    entries = []
     for tenant in tenants:
         name = str(tenant.get("displayName", "")).casefold()
         others = (str(tenant.get(key, "")).casefold() for key in ("slug", "organizationName", "id"))
-        found.append(Searchable(name, "\n".join((name, *others)), tenant))
-    return found
+        entries.append(Searchable(name, "\n".join((name, *others)), tenant))
+    return entries
 
 
 def ranked(known: Sequence[Searchable], line: str, recent: Sequence[str]) -> list[Record]:
     """Return the tenants that match every word, best match first. Without words, recent tenants are first."""
-    words = line.casefold().split()
+    terms = line.casefold().split()
     rank = {tenant_id: number for number, tenant_id in enumerate(recent)}
-    found = []
+    ranks = []
     for number, (name, everything, tenant) in enumerate(known):
         elsewhere = 0
-        for word in words:
-            if word not in everything:
+        for term in terms:
+            if term not in everything:
                 break
-            elsewhere += word not in name
+            elsewhere += term not in name
         else:
-            inside = bool(words) and not name.startswith(words[0])
-            found.append((inside, elsewhere, rank.get(str(tenant["id"]), len(rank)), number))
-    return [known[number].tenant for *_, number in sorted(found)]
+            inside = bool(terms) and not name.startswith(terms[0])
+            ranks.append((inside, elsewhere, rank.get(str(tenant["id"]), len(rank)), number))
+    return [known[number].tenant for *_, number in sorted(ranks)]
 
 
 class TenantSwitcher(Dialog[str | None]):
@@ -111,9 +111,9 @@ class TenantSwitcher(Dialog[str | None]):
 
     def _show(self, line: str) -> None:
         table = self.query_one(RecordTable)
-        found = ranked(self.known, line, self.recent)
-        table.styles.height = min(max(len(found), 3), 15) + 1
-        table.show(found)
+        tenants = ranked(self.known, line, self.recent)
+        table.styles.height = min(max(len(tenants), 3), 15) + 1
+        table.show(tenants)
         table.cursor = 0
 
     @on(Input.Changed)
