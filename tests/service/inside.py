@@ -3,12 +3,12 @@
 import asyncio
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import httpx
-from sqlalchemy import event, insert
+from sqlalchemy import event
 
 from service.app import create_app
 from service.authn import secret_format
@@ -17,7 +17,7 @@ from service.db import tables
 from service.db.engine import Database
 from service.db.loop_reads import READER
 from service.settings import from_arguments
-from tests.service import demo_world
+from tests.service import demo_world, factories
 
 READ_ONLY = {"sqlite": "PRAGMA query_only=ON", "postgresql": "SET default_transaction_read_only=on"}
 
@@ -99,29 +99,21 @@ class Inside:
 
         return asyncio.run(ask())
 
-    def stored_key(self, **members: Any) -> str:
+    def stored_key(self, tenant: str = "t", **members: Any) -> str:
         """The secret of a key put straight into an empty world, with its person and its tenant."""
         secret, now = secret_format.mint(), datetime.now(UTC)
+        digests = {
+            "key_prefix": secret_format.lookup_prefix(secret),
+            "key_hash": secret_format.digest(self.platform.secret, secret),
+        }
+        rows = {
+            tables.users: factories.user(at=now),
+            tables.organizations: factories.organization(at=now),
+            tables.tenants: factories.tenant(tenant, now),
+            tables.api_keys: factories.api_key(at=now, tenant_id=tenant, rate_limit=1, **digests) | members,
+        }
         with self.platform.database.write() as connection:
-            connection.execute(insert(tables.users).values(id="u", email="u@x.example", name="u", created_at=now))
-            organization = {"id": "o", "name": "o", "slug": "o", "created_at": now}
-            connection.execute(insert(tables.organizations).values(organization))
-            tenant = {"id": "t", "organization_id": "o", "display_name": "t", "slug": "t", "status": "active"}
-            times = {"default_tags": {}, "created_at": now, "updated_at": now}
-            connection.execute(insert(tables.tenants).values(tenant | times))
-            row = {
-                "id": "k",
-                "tenant_id": "t",
-                "user_id": "u",
-                "name": "kk",
-                "key_prefix": secret_format.lookup_prefix(secret),
-                "key_hash": secret_format.digest(self.platform.secret, secret),
-                "scopes": [],
-                "rate_limit": 1,
-                "created_at": now,
-                "expires_at": now + timedelta(days=1),
-            }
-            connection.execute(insert(tables.api_keys).values(row | members))
+            factories.add(connection, rows)
         return secret
 
     def keep_leases(self) -> None:

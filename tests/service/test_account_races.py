@@ -16,10 +16,11 @@ from service.account import api_key_queries, deletion, queries
 from service.authn import account_linking, secret_format, sessions
 from service.db.engine import Database
 from service.db.revisions import lock_domains
-from service.db.tables import api_keys, device_codes, tenants, users
+from service.db.tables import api_keys, device_codes, users
 from service.errors import ApiError
 from service.oidc_issuer.queries import consume_device_code
 from service.principal import Principal
+from tests.service import factories
 from tests.service.access import code
 from tests.service.account import Key, keys_of
 from tests.service.running import MEMBER, VIEWER, WEB_SHOP, Running
@@ -90,11 +91,7 @@ def test_a_second_deletion_does_not_move_the_first(platform: Running) -> None:
 def person(database: Database) -> str:
     """Somebody with a tenant, an approved sign-in and nothing else."""
     with database.write() as connection:
-        connection.execute(insert(users).values(id="u", email="u@x.example", name="u", created_at=NOW))
-        connection.exec_driver_sql("INSERT INTO organizations (id, name, slug, created_at) VALUES ('o', 'o', 'o', 1)")
-        names = {"id": WEB_SHOP, "organization_id": "o", "display_name": "t", "slug": "t", "status": "active"}
-        times = {"default_tags": {}, "created_at": NOW, "updated_at": NOW}
-        connection.execute(insert(tenants).values(names | times))
+        factories.add(connection, factories.seat(NOW, id=WEB_SHOP))
         approved = {"device_code_hash": "d", "user_code": "c", "status": "approved", "user_id": "u"}
         asked = {"client_id": "frost-cli", "scope": "", "device": "", "interval": 5}
         connection.execute(

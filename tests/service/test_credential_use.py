@@ -5,13 +5,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import delete, event, insert, select, update
+from sqlalchemy import delete, event, select, update
 
 from service.authn.credential_use import CredentialUse
 from service.db import tables
 from service.db.batch_writer import BatchWriter
 from service.db.engine import Database
 from service.principal import Principal
+from tests.service import factories
 
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
@@ -36,28 +37,10 @@ def stored(database: Database) -> dict[str, datetime | None]:
 @pytest.fixture
 def credentials(database: Database) -> Database:
     """A database with the unused keys k1, k2 and k3, and the session s."""
-    made = {"created_at": NOW, "updated_at": NOW}
-    rows: list[tuple[Any, dict[str, Any]]] = [
-        (tables.users, {"id": "u", "email": "u@x.example", "name": "u", "created_at": NOW}),
-        (tables.organizations, {"id": "o", "name": "o", "slug": "o", "created_at": NOW}),
-        (
-            tables.tenants,
-            made
-            | {"id": "t", "organization_id": "o", "display_name": "t", "slug": "t", "status": "active"}
-            | {"default_tags": {}},
-        ),
-        (
-            tables.sessions,
-            {"id": "s", "issuer": "i", "subject": "s", "user_id": "u", "device": "d", "place": "p"}
-            | {"started_at": NOW, "last_seen_at": NOW, "expires_at": NOW + timedelta(days=1)},
-        ),
-    ]
-    key = {"tenant_id": "t", "user_id": "u", "name": "k", "key_hash": "h", "scopes": [], "rate_limit": 60}
-    times = {"created_at": NOW, "expires_at": NOW + timedelta(days=1)}
-    rows += [(tables.api_keys, key | times | {"id": f"k{n}", "key_prefix": f"p{n}"}) for n in (1, 2, 3)]
+    keys = [factories.api_key(f"k{number}", NOW) for number in (1, 2, 3)]
     with database.write() as connection:
-        for table, row in rows:
-            connection.execute(insert(table).values(row))
+        factories.add(connection, factories.seat(NOW))
+        factories.add(connection, {tables.sessions: factories.session(at=NOW), tables.api_keys: keys})
     return database
 
 

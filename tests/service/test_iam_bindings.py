@@ -6,12 +6,12 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
-from sqlalchemy import insert
 
 from service.authz.route_policies import ROUTE_POLICIES
 from service.db import tables
 from service.http_server.work_queues import Work
 from service.iam import author_check
+from tests.service import factories
 from tests.service.access import STOREFRONT, Iam, allow, code, details
 from tests.service.inside import Inside
 from tests.service.running import REGIONAL, STAGING, VIEWER, WEB_SHOP, Running
@@ -187,32 +187,11 @@ def test_the_rights_of_an_author_are_compared_before_the_write_transaction(
     inside = Inside(tmp_path, f"sqlite:///{tmp_path / 'platform.db'}", "empty")
     database = inside.platform.database
     now = datetime.now(UTC)
-    tenant = {"id": WEB_SHOP, "organization_id": STAGING, "display_name": "t", "slug": "t", "status": "active"}
-    with database.write() as connection:
-        organization = {"id": STAGING, "name": "x", "slug": "x", "created_at": now}
-        connection.execute(insert(tables.organizations).values(organization))
-        connection.execute(
-            insert(tables.tenants).values(tenant | {"default_tags": {}, "created_at": now, "updated_at": now})
-        )
     scopes = ["organizations:write", "compute:read", "dns:read"]
-    secret = inside.stored_key(tenant_id=WEB_SHOP, scopes=scopes, rate_limit=600)
-    cluster = {
-        "id": STOREFRONT,
-        "tenant_id": WEB_SHOP,
-        "kind": "kubernetes_cluster",
-        "name": "c",
-        "region": "se-sto-1",
-        "state": "active",
-        "tags": {},
-        "relations": {},
-        "attributes": {},
-        "created_at": now,
-        "updated_at": now,
-    }
+    secret = inside.stored_key(tenant=WEB_SHOP, scopes=scopes, rate_limit=600)
+    cluster = factories.resource(STOREFRONT, now, tenant_id=WEB_SHOP, kind="kubernetes_cluster", state="active")
     with database.write() as connection:
-        member = {"user_id": "u", "organization_id": STAGING, "role": "owner", "created_at": now}
-        connection.execute(insert(tables.memberships).values(member))
-        connection.execute(insert(tables.resources).values(cluster))
+        factories.add(connection, {tables.memberships: factories.membership(now), tables.resources: cluster})
     real, held = author_check._compare, []
 
     def compared(*arguments: Any) -> Any:

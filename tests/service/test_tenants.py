@@ -18,6 +18,7 @@ from service.db import tables
 from service.db.engine import Database
 from service.quotas.limits import Tightest, tightest
 from tests.homes import Answer
+from tests.service import factories
 from tests.service.conftest import KINDS, DemoUrl
 from tests.service.inside import Inside
 from tests.service.running import (
@@ -384,77 +385,24 @@ def populate(inside: Inside, tenants: int) -> dict[str, str]:
     """An organization with so many tenants, ten instances in each, and a session of its owner; the header of that."""
     now = datetime.now(UTC)
     ids = [str(uuid4()) for _ in range(tenants)]
-    rows: list[tuple[Any, list[dict[str, Any]]]] = [
-        (
-            tables.users,
-            [{"id": "u", "email": "u@example.com", "name": "U", "created_at": now, "default_tenant_id": ids[0]}],
-        ),
-        (tables.organizations, [{"id": AURORA, "name": "O", "slug": "o", "created_at": now}]),
-        (tables.memberships, [{"user_id": "u", "organization_id": AURORA, "role": "owner", "created_at": now}]),
-        (
-            tables.tenants,
-            [
-                {
-                    "id": id,
-                    "organization_id": AURORA,
-                    "display_name": f"Tenant {number}",
-                    "slug": f"tenant-{number}",
-                    "status": "active",
-                    "default_tags": {},
-                    "created_at": now,
-                    "updated_at": now,
-                }
-                for number, id in enumerate(ids)
-            ],
-        ),
-        (
-            tables.tenant_quotas,
-            [
-                {"tenant_id": id, "resource_type": name, "limit": limit}
-                for id in ids
-                for name, limit in (("instance", 20), ("vcpu", 25), ("ram", 20480))
-            ],
-        ),
-        (
-            tables.sessions,
-            [
-                {
-                    "id": "s",
-                    "issuer": "http://localhost/issuer",
-                    "subject": "s",
-                    "user_id": "u",
-                    "device": "",
-                    "place": "",
-                    "started_at": now,
-                    "last_seen_at": now,
-                    "expires_at": now + timedelta(days=1),
-                }
-            ],
-        ),
-    ]
+    limits = (("instance", 20), ("vcpu", 25), ("ram", 20480))
+    rows: dict[Any, Any] = {
+        tables.users: factories.user(at=now, default_tenant_id=ids[0]),
+        tables.organizations: factories.organization(AURORA, now),
+        tables.memberships: factories.membership(now, organization_id=AURORA),
+        tables.tenants: [factories.tenant(id, now, organization_id=AURORA) for id in ids],
+        tables.tenant_quotas: [
+            {"tenant_id": id, "resource_type": name, "limit": limit} for id in ids for name, limit in limits
+        ],
+        tables.sessions: factories.session(at=now),
+        tables.resources: [
+            factories.resource(str(uuid4()), now, tenant_id=id, attributes={"vcpu": 2, "ram": 1024})
+            for id in ids
+            for _ in range(10)
+        ],
+    }
     with inside.platform.database.write() as connection:
-        for table, values in rows:
-            connection.execute(insert(table), values)
-        connection.execute(
-            insert(tables.resources),
-            [
-                {
-                    "id": str(uuid4()),
-                    "tenant_id": id,
-                    "kind": "instance",
-                    "name": "i",
-                    "region": "north-1",
-                    "state": "running",
-                    "tags": {},
-                    "relations": {},
-                    "attributes": {"vcpu": 2, "ram": 1024},
-                    "created_at": now,
-                    "updated_at": now,
-                }
-                for id in ids
-                for _ in range(10)
-            ],
-        )
+        factories.add(connection, rows)
     return {"Authorization": f"Bearer {access_token(inside, now)}"}
 
 
