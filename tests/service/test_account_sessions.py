@@ -29,8 +29,7 @@ RESTORE = "/api/v1/platform/accounts/restore"
 @pytest.fixture(params=KINDS)
 def platform(request: pytest.FixtureRequest, demo_url: DemoUrl) -> Iterator[Running]:
     """A platform for one test alone: people leave it."""
-    url = demo_url(request.param)
-    with Running(url) as running:
+    with Running(demo_url(request.param)) as running:
         yield running
 
 

@@ -158,8 +158,7 @@ def as_if_long_ago(platform: Running) -> None:
     ("kind", "kills"), [("sqlite", 2), *(pytest.param(kind, 12, marks=pytest.mark.slow) for kind in KINDS)]
 )
 def test_the_platform_killed_during_an_apply_takes_it_up_again(kind: str, kills: int, demo_url: DemoUrl) -> None:
-    url = demo_url(kind)
-    with Running(url, FROST_PLATFORM_APPLY_PACE="0.05") as platform:
+    with Running(demo_url(kind), FROST_PLATFORM_APPLY_PACE="0.05") as platform:
         tags = {"zone": "north", "env": "killed"}
         assert platform.ask("PUT", f"{BASE}/default-tags", as_=OWNER, body={"tags": tags}).status == 200
         preview = platform.ask("POST", f"{BASE}/default-tags/preview", as_=OWNER, body={}).json()

@@ -33,8 +33,7 @@ from tests.service.running import (
 @pytest.fixture(scope="module", params=KINDS)
 def platform(request: pytest.FixtureRequest, demo_url: DemoUrl) -> Iterator[Running]:
     """An apply rests between its portions here, so that there is a while in which it runs."""
-    url = demo_url(request.param)
-    with Running(url, FROST_PLATFORM_APPLY_PACE="0.03") as running:
+    with Running(demo_url(request.param), FROST_PLATFORM_APPLY_PACE="0.03") as running:
         yield running
 
 

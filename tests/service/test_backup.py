@@ -487,36 +487,22 @@ def targets(settings: Settings) -> set[str]:
         database.close()
 
 
-def test_a_restore_that_was_decided_is_finished_by_the_next_start(
-    stopped: tuple[Running, Settings, Path], monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("decided", [True, False])
+def test_an_interrupted_restore_is_finished_or_forgotten_by_the_next_start(
+    stopped: tuple[Running, Settings, Path], monkeypatch: pytest.MonkeyPatch, decided: bool
 ) -> None:
     _, settings, good = stopped
     changed(settings)
     with monkeypatch.context() as crash:
-        crash.setattr("service.files.fsync_directory", fail_after(1))
+        crash.setattr("service.files.fsync_directory", fail_after(1 if decided else 0))
         crash.setattr("service.operator.restore.finish_interrupted_restore", once(finish_interrupted_restore))
         with pytest.raises(KeyboardInterrupt):
             restore_backup(settings, good)
-    assert (settings.data_dir / READY).exists()
+    left = settings.data_dir / (READY if decided else STAGED)
+    assert left.exists()
     finish_interrupted_restore(settings)
-    assert "since" not in targets(settings)
-    assert not (settings.data_dir / READY).exists()
-
-
-def test_a_restore_that_was_not_decided_is_forgotten_by_the_next_start(
-    stopped: tuple[Running, Settings, Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _, settings, good = stopped
-    changed(settings)
-    with monkeypatch.context() as crash:
-        crash.setattr("service.files.fsync_directory", fail_after(0))
-        crash.setattr("service.operator.restore.finish_interrupted_restore", once(finish_interrupted_restore))
-        with pytest.raises(KeyboardInterrupt):
-            restore_backup(settings, good)
-    assert (settings.data_dir / STAGED).exists()
-    finish_interrupted_restore(settings)
-    assert "since" in targets(settings)
-    assert not (settings.data_dir / STAGED).exists()
+    assert ("since" in targets(settings)) is not decided
+    assert not left.exists()
 
 
 def fail_after(good: int) -> Callable[[Path], None]:

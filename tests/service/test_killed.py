@@ -31,8 +31,7 @@ KILLED_AT_START = 0.2
 
 @pytest.fixture(params=KINDS)
 def killed(request: pytest.FixtureRequest, demo_url: DemoUrl) -> Iterator[Running]:
-    url = demo_url(request.param)
-    with Running(url, FROST_PLATFORM_PROVISIONING_PACE="0.1") as running:
+    with Running(demo_url(request.param), FROST_PLATFORM_PROVISIONING_PACE="0.1") as running:
         yield running
 
 

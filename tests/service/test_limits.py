@@ -449,8 +449,7 @@ def changes_held(platform: Running) -> Iterator[None]:
 
 @pytest.fixture(params=KINDS)
 def served(request: pytest.FixtureRequest, demo_url: DemoUrl) -> Iterator[Running]:
-    url = demo_url(request.param)
-    with Running(url, "demo", "--listen", "127.0.0.1:0", **LIMITS) as running:
+    with Running(demo_url(request.param), "demo", "--listen", "127.0.0.1:0", **LIMITS) as running:
         yield running
 
 
@@ -493,8 +492,7 @@ def test_requests_beyond_the_limit_of_an_address_are_refused_and_health_is_answe
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_changes_that_wait_do_not_delay_a_read_of_the_same_address(kind: str, demo_url: DemoUrl) -> None:
-    url = demo_url(kind)
-    with Running(url, "demo", "--listen", "127.0.0.1:0") as platform, ThreadPoolExecutor(4) as threads:
+    with Running(demo_url(kind), "demo", "--listen", "127.0.0.1:0") as platform, ThreadPoolExecutor(4) as threads:
         to, source = tcp_address(platform), next(_addresses)
         credential = f"Authorization: Bearer {platform.token(OWNER)}\r\n"
 

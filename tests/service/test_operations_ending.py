@@ -42,8 +42,9 @@ MEND = {"sqlite": "DROP TRIGGER broken", "postgresql": "DROP TRIGGER broken ON r
 @pytest.fixture(params=KINDS)
 def run_slowly(request: pytest.FixtureRequest, demo_url: DemoUrl) -> Iterator[Running]:
     """A platform whose applies wait ten minutes after each portion, and try a portion twice."""
-    url = demo_url(request.param)
-    with Running(url, FROST_PLATFORM_APPLY_PACE="600", FROST_PLATFORM_OPERATION_TRIES="2") as platform:
+    with Running(
+        demo_url(request.param), FROST_PLATFORM_APPLY_PACE="600", FROST_PLATFORM_OPERATION_TRIES="2"
+    ) as platform:
         set_tags(platform, env="slow")
         yield platform
 
@@ -76,8 +77,7 @@ def has_status(platform: Running, run_id: str, status: str) -> bool:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_run_that_cannot_go_on_fails_after_some_tries_and_the_tenant_is_free(kind: str, demo_url: DemoUrl) -> None:
-    url = demo_url(kind)
-    with Running(url, FROST_PLATFORM_OPERATION_TRIES="3") as platform:
+    with Running(demo_url(kind), FROST_PLATFORM_OPERATION_TRIES="3") as platform:
         set_tags(platform, env="broken")
         with closing(Database(platform.database_url)) as database:
             with database.write() as connection:
@@ -217,8 +217,7 @@ async def test_a_provisioning_fails_after_some_tries_and_can_be_planned_again(da
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_next_start_provisions_a_tenant_whose_run_failed(kind: str, demo_url: DemoUrl) -> None:
-    url = demo_url(kind)
-    with Running(url, FROST_PLATFORM_OPERATION_TRIES="1", FROST_PLATFORM_PROVISIONING_PACE="0") as platform:
+    with Running(demo_url(kind), FROST_PLATFORM_OPERATION_TRIES="1", FROST_PLATFORM_PROVISIONING_PACE="0") as platform:
 
         def runs() -> list[dict[str, Any]]:
             listed = platform.get("/api/v1/platform/operations").json()["operations"]
@@ -331,8 +330,7 @@ def test_a_run_stops_when_the_key_that_started_it_is_revoked_or_deleted(tagged: 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_demoting_who_started_a_run_ends_it_on_a_running_platform(kind: str, demo_url: DemoUrl) -> None:
-    url = demo_url(kind)
-    with Running(url, FROST_PLATFORM_APPLY_PACE="1") as platform:
+    with Running(demo_url(kind), FROST_PLATFORM_APPLY_PACE="1") as platform:
         set_tags(platform, env="demoted")
         run_id = started(platform, ADMIN)
         until(lambda: has_status(platform, run_id, "running"), 60)

@@ -60,8 +60,7 @@ def stored(database: Database) -> dict[str, int]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_session_is_refused_with_when_to_come_back(kind: str, demo_url: DemoUrl) -> None:
-    url = demo_url(kind)
-    with Running(url, FROST_PLATFORM_REQUESTS_PER_MINUTE="2") as platform:
+    with Running(demo_url(kind), FROST_PLATFORM_REQUESTS_PER_MINUTE="2") as platform:
         assert [platform.get("/api/v1/me", as_=OWNER).status for _ in range(3)] == [200, 200, 429]
         refused = platform.get("/api/v1/me", as_=OWNER)
         wait = int(refused.headers["retry-after"])
@@ -78,8 +77,7 @@ def test_a_session_is_refused_with_when_to_come_back(kind: str, demo_url: DemoUr
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_all_tokens_of_a_workload_identity_count_together(kind: str, demo_url: DemoUrl) -> None:
-    url = demo_url(kind)
-    with Running(url, FROST_PLATFORM_REQUESTS_PER_MINUTE="10") as platform:
+    with Running(demo_url(kind), FROST_PLATFORM_REQUESTS_PER_MINUTE="10") as platform:
         cluster, iam = Cluster(platform), Iam(platform)
         assert cluster.register().status == 200
         for name in ("one", "other"):
@@ -213,8 +211,7 @@ def test_threads_are_each_counted(sqlite: Database) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_restarted_platform_goes_on_with_the_allowance(kind: str, demo_url: DemoUrl) -> None:
-    url = demo_url(kind)
-    with Running(url) as platform:
+    with Running(demo_url(kind)) as platform:
         key = Key(platform, "compute:read", rateLimit=2)
         assert [key.use().status for _ in range(3)] == [200, 200, 429]
         began = time.monotonic()

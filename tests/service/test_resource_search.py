@@ -25,8 +25,7 @@ LAST = "ffffffff-0000-4000-8000-00000000000a"
 @pytest.fixture(params=KINDS)
 def crowded(request: pytest.FixtureRequest, demo_url: DemoUrl) -> Iterator[Running]:
     """A platform on which a tenant has more instances than one request decides one by one; the last has a tag."""
-    url = demo_url(request.param)
-    with Running(url) as platform:
+    with Running(demo_url(request.param)) as platform:
         with closing(Database(platform.database_url)) as database, database.write() as connection:
             now = datetime(2026, 1, 1, tzinfo=UTC)
             connection.execute(

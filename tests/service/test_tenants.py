@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,7 +19,7 @@ from service.db.engine import Database
 from service.quotas.limits import Tightest, tightest
 from tests.homes import Answer
 from tests.service import factories
-from tests.service.conftest import KINDS, DemoUrl
+from tests.service.conftest import KINDS
 from tests.service.inside import Inside
 from tests.service.running import (
     ADMIN,
@@ -53,21 +53,13 @@ FIELDS = {
 INSTANT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3})?Z")
 
 
-@pytest.fixture(scope="module", params=KINDS)
-def changed(request: pytest.FixtureRequest, demo_url: DemoUrl) -> Iterator[Running]:
-    """A platform of this module's own, whose world the tests change."""
-    url = demo_url(request.param)
-    with Running(url) as running:
-        yield running
-
-
 def create(platform: Running, name: str, as_: str = OWNER, **headers: str) -> Answer:
     return platform.ask("POST", CREATE, as_=as_, body={"displayName": name}, headers=headers)
 
 
-def test_a_tenant_is_created_at_once_and_still_provisioning(changed: Running) -> None:
+def test_a_tenant_is_created_at_once_and_still_provisioning(platform: Running) -> None:
     before = datetime.now(UTC)
-    answer = create(changed, "Fresh One")
+    answer = create(platform, "Fresh One")
     assert answer.status == 201
     tenant = answer.json()
     assert set(tenant) == FIELDS | {"operationId", "runId"}
@@ -78,67 +70,67 @@ def test_a_tenant_is_created_at_once_and_still_provisioning(changed: Running) ->
     assert INSTANT.fullmatch(tenant["createdAt"])
     assert tenant["createdAt"] == tenant["updatedAt"]
     assert abs(datetime.fromisoformat(tenant["createdAt"]) - before) < timedelta(seconds=30)
-    operation = changed.get(f"/api/v1/tenants/{tenant['id']}/operations/{tenant['runId']}", as_=OWNER).json()
+    operation = platform.get(f"/api/v1/tenants/{tenant['id']}/operations/{tenant['runId']}", as_=OWNER).json()
     assert operation["operationId"] == tenant["operationId"]
     assert operation["status"] in ("pending", "running")
-    assert changed.get(f"/api/v1/tenants/{tenant['id']}", as_=OWNER).json() == tenant
+    assert platform.get(f"/api/v1/tenants/{tenant['id']}", as_=OWNER).json() == tenant
 
 
-def test_equal_names_get_numbered_slugs(changed: Running) -> None:
-    made = [create(changed, name).json() for name in ("Twin", "Twin", "TWIN", "twin")]
+def test_equal_names_get_numbered_slugs(platform: Running) -> None:
+    made = [create(platform, name).json() for name in ("Twin", "Twin", "TWIN", "twin")]
     assert [tenant["slug"] for tenant in made] == ["twin", "twin-2", "twin-3", "twin-4"]
     assert len({tenant["id"] for tenant in made}) == 4
 
 
-def test_slugs_are_unique_in_the_organization_only(changed: Running) -> None:
-    newsrooms = create(changed, "Newsroom").json()
+def test_slugs_are_unique_in_the_organization_only(platform: Running) -> None:
+    newsrooms = create(platform, "Newsroom").json()
     assert newsrooms["slug"] == "newsroom"
     assert newsrooms["organizationId"] == AURORA
 
 
-def test_creations_at_once_never_share_a_slug(changed: Running) -> None:
-    changed.token(OWNER)
+def test_creations_at_once_never_share_a_slug(platform: Running) -> None:
+    platform.token(OWNER)
     with ThreadPoolExecutor(8) as threads:
-        answers = list(threads.map(lambda _: create(changed, "Rush"), range(8)))
+        answers = list(threads.map(lambda _: create(platform, "Rush"), range(8)))
     assert [answer.status for answer in answers] == [201] * 8
     assert sorted(answer.json()["slug"] for answer in answers) == ["rush", *(f"rush-{n}" for n in range(2, 9))]
 
 
-def test_a_key_of_an_admin_may_create_in_its_organization(changed: Running) -> None:
-    answer = changed.ask("POST", CREATE, key="terraform", body={"displayName": "By Key"})
+def test_a_key_of_an_admin_may_create_in_its_organization(platform: Running) -> None:
+    answer = platform.ask("POST", CREATE, key="terraform", body={"displayName": "By Key"})
     # The key enters its one tenant only, so it is told of the new one and cannot enter it.
     assert answer.status == 201
-    assert changed.get(f"/api/v1/tenants/{answer.json()['id']}", key="terraform").status == 403
-    assert changed.get(f"/api/v1/tenants/{answer.json()['id']}", as_=ADMIN).status == 200
+    assert platform.get(f"/api/v1/tenants/{answer.json()['id']}", key="terraform").status == 403
+    assert platform.get(f"/api/v1/tenants/{answer.json()['id']}", as_=ADMIN).status == 200
 
 
-def test_the_same_key_and_body_answer_with_the_same_tenant(changed: Running) -> None:
+def test_the_same_key_and_body_answer_with_the_same_tenant(platform: Running) -> None:
     key = {"Idempotency-Key": str(uuid4())}
-    first, again = create(changed, "Once", **key), create(changed, "Once", **key)
+    first, again = create(platform, "Once", **key), create(platform, "Once", **key)
     assert first.status == again.status == 201
     assert first.json() == again.json()
-    listed = changed.get(CREATE, as_=OWNER).json()["tenants"]
+    listed = platform.get(CREATE, as_=OWNER).json()["tenants"]
     assert [tenant["displayName"] for tenant in listed].count("Once") == 1
 
 
-def test_another_body_under_the_same_key_is_a_conflict_and_makes_nothing(changed: Running) -> None:
+def test_another_body_under_the_same_key_is_a_conflict_and_makes_nothing(platform: Running) -> None:
     key = {"Idempotency-Key": str(uuid4())}
-    create(changed, "Intended", **key)
-    answer = create(changed, "Different", **key)
+    create(platform, "Intended", **key)
+    answer = create(platform, "Different", **key)
     assert (answer.status, answer.json()["error"]["code"]) == (409, "IDEMPOTENCY_KEY_REUSED")
-    assert "Different" not in [tenant["displayName"] for tenant in changed.get(CREATE, as_=OWNER).json()["tenants"]]
+    assert "Different" not in [tenant["displayName"] for tenant in platform.get(CREATE, as_=OWNER).json()["tenants"]]
 
 
-def test_an_idempotency_key_belongs_to_who_used_it(changed: Running) -> None:
+def test_an_idempotency_key_belongs_to_who_used_it(platform: Running) -> None:
     key = {"Idempotency-Key": str(uuid4())}
-    mine, theirs = create(changed, "Shared", **key), create(changed, "Shared", as_=ADMIN, **key)
+    mine, theirs = create(platform, "Shared", **key), create(platform, "Shared", as_=ADMIN, **key)
     assert mine.json()["id"] != theirs.json()["id"]
 
 
-def test_one_idempotency_key_used_at_once_makes_one_tenant(changed: Running) -> None:
+def test_one_idempotency_key_used_at_once_makes_one_tenant(platform: Running) -> None:
     key = {"Idempotency-Key": str(uuid4())}
     with ThreadPoolExecutor(8) as threads:
-        answers = list(threads.map(lambda _: create(changed, "Parallel", **key), range(8)))
+        answers = list(threads.map(lambda _: create(platform, "Parallel", **key), range(8)))
     assert {answer.status for answer in answers} == {201}
     assert len({answer.json()["id"] for answer in answers}) == 1
 
@@ -147,14 +139,14 @@ def test_one_idempotency_key_used_at_once_makes_one_tenant(changed: Running) -> 
     ("body", "status"), [({"displayName": "At Once"}, 201), ({"displayName": "Something else"}, 409)]
 )
 def test_a_key_that_is_being_used_at_this_moment_is_waited_for(
-    changed: Running, body: dict[str, str], status: int
+    platform: Running, body: dict[str, str], status: int
 ) -> None:
     """Two requests under one key that share no lock: the key is taken by the other while this one is under way."""
-    opened = Database(changed.database_url)
-    taken = create(changed, "At Once").json()["id"]
+    opened = Database(platform.database_url)
+    taken = create(platform, "At Once").json()["id"]
     key = str(uuid4())
     earlier = {
-        "actor_id": changed.get("/api/v1/me", as_=OWNER).json()["id"],
+        "actor_id": platform.get("/api/v1/me", as_=OWNER).json()["id"],
         "operation": "tenant.create",
         "key": key,
         "request_hash": request_hash(AURORA, "At Once"),
@@ -164,7 +156,7 @@ def test_a_key_that_is_being_used_at_this_moment_is_waited_for(
     with ThreadPoolExecutor(1) as threads:
         with opened.write() as connection:
             connection.execute(insert(tables.idempotency_keys).values(earlier))
-            asked = threads.submit(changed.ask, "POST", CREATE, as_=OWNER, body=body, headers={"Idempotency-Key": key})
+            asked = threads.submit(platform.ask, "POST", CREATE, as_=OWNER, body=body, headers={"Idempotency-Key": key})
             time.sleep(0.5)
         answer = asked.result()
     opened.close()
@@ -175,13 +167,13 @@ def test_a_key_that_is_being_used_at_this_moment_is_waited_for(
         assert answer.json()["error"]["code"] == "IDEMPOTENCY_KEY_REUSED"
 
 
-def test_one_idempotency_key_at_once_in_two_organizations_makes_one_tenant(changed: Running) -> None:
-    opened = Database(changed.database_url)
+def test_one_idempotency_key_at_once_in_two_organizations_makes_one_tenant(platform: Running) -> None:
+    opened = Database(platform.database_url)
     role = (
         update(tables.memberships)
         .where(
             tables.memberships.c.organization_id == BOREALIS,
-            tables.memberships.c.user_id == changed.get("/api/v1/me", as_=OWNER).json()["id"],
+            tables.memberships.c.user_id == platform.get("/api/v1/me", as_=OWNER).json()["id"],
         )
         .values
     )
@@ -189,7 +181,7 @@ def test_one_idempotency_key_at_once_in_two_organizations_makes_one_tenant(chang
 
     def make(organization: str) -> Answer:
         path = f"/api/v1/organizations/{organization}/tenants"
-        return changed.ask("POST", path, as_=OWNER, body={"displayName": "Either"}, headers=key)
+        return platform.ask("POST", path, as_=OWNER, body={"displayName": "Either"}, headers=key)
 
     try:
         with opened.write() as connection:
@@ -228,28 +220,28 @@ def test_a_membership_that_ends_during_a_request_is_refused_like_any_other(
 
 
 @pytest.mark.parametrize("key", ["short", "x" * 129, "with space inside", "line"])
-def test_an_idempotency_key_of_the_wrong_form_is_refused(changed: Running, key: str) -> None:
-    answer = create(changed, "Never", **{"Idempotency-Key": key})
+def test_an_idempotency_key_of_the_wrong_form_is_refused(platform: Running, key: str) -> None:
+    answer = create(platform, "Never", **{"Idempotency-Key": key})
     assert (answer.status, answer.json()["error"]["code"]) == (400, "INVALID_INPUT")
 
 
 @pytest.mark.parametrize("name", ["", "   ", "x" * 129, "a\u202eb", "a\x1b[2J"])
-def test_a_name_that_cannot_be_one_is_refused_with_the_bounds(changed: Running, name: str) -> None:
-    error = create(changed, name).json()["error"]
+def test_a_name_that_cannot_be_one_is_refused_with_the_bounds(platform: Running, name: str) -> None:
+    error = create(platform, name).json()["error"]
     assert error["code"] == "INVALID_INPUT"
     assert (error["details"]["min"], error["details"]["max"]) == (1, 128)
 
 
 @pytest.mark.parametrize("name", ["'; DROP TABLE tenants; --", "../../etc/passwd", "%00", "[/x] {markup}", "=1+1"])
-def test_a_name_is_text_and_nothing_else(changed: Running, name: str) -> None:
-    made = create(changed, name).json()
-    assert changed.get(f"/api/v1/tenants/{made['id']}", as_=OWNER).json()["displayName"] == name
+def test_a_name_is_text_and_nothing_else(platform: Running, name: str) -> None:
+    made = create(platform, name).json()
+    assert platform.get(f"/api/v1/tenants/{made['id']}", as_=OWNER).json()["displayName"] == name
 
 
-def test_a_rename_changes_the_name_and_the_time_and_nothing_else(changed: Running) -> None:
-    before = create(changed, "Old Name").json()
+def test_a_rename_changes_the_name_and_the_time_and_nothing_else(platform: Running) -> None:
+    before = create(platform, "Old Name").json()
     time.sleep(0.01)
-    answer = changed.ask("PATCH", f"/api/v1/tenants/{before['id']}", as_=ADMIN, body={"displayName": " Ne\u0301w "})
+    answer = platform.ask("PATCH", f"/api/v1/tenants/{before['id']}", as_=ADMIN, body={"displayName": " Ne\u0301w "})
     after = answer.json()
     assert answer.status == 200
     assert after["displayName"] == "Néw"
@@ -258,15 +250,19 @@ def test_a_rename_changes_the_name_and_the_time_and_nothing_else(changed: Runnin
     assert {name: after[name] for name in unchanged} == {name: before[name] for name in unchanged}
 
 
-def test_a_name_another_tenant_has_is_accepted(changed: Running) -> None:
-    made = create(changed, "Unique").json()
-    answer = changed.ask("PATCH", f"/api/v1/tenants/{made['id']}", as_=OWNER, body={"displayName": "Web Shop"})
+def test_a_name_another_tenant_has_is_accepted(platform: Running) -> None:
+    made = create(platform, "Unique").json()
+    answer = platform.ask("PATCH", f"/api/v1/tenants/{made['id']}", as_=OWNER, body={"displayName": "Web Shop"})
     assert (answer.status, answer.json()["slug"]) == (200, "unique")
 
 
-def test_the_role_is_the_callers_own(changed: Running) -> None:
+def test_the_role_is_the_callers_own(platform: Running) -> None:
     path = f"/api/v1/tenants/{WEB_SHOP}"
-    assert [changed.get(path, as_=who).json()["role"] for who in (OWNER, ADMIN, MEMBER)] == ["owner", "admin", "member"]
+    assert [platform.get(path, as_=who).json()["role"] for who in (OWNER, ADMIN, MEMBER)] == [
+        "owner",
+        "admin",
+        "member",
+    ]
 
 
 def test_the_list_over_all_is_sorted_by_organization_then_name_then_id(demo: Running) -> None:
@@ -441,10 +437,10 @@ def test_a_request_asks_as_many_statements_for_two_hundred_tenants_as_for_one(
     assert max(asked.values()) <= 6
 
 
-def test_a_tenant_that_became_active_no_longer_names_its_operation(changed: Running) -> None:
-    made = create(changed, "Ready").json()
-    opened = Database(changed.database_url)
+def test_a_tenant_that_became_active_no_longer_names_its_operation(platform: Running) -> None:
+    made = create(platform, "Ready").json()
+    opened = Database(platform.database_url)
     with opened.write() as connection:
         connection.execute(update(tables.tenants).where(tables.tenants.c.id == made["id"]).values(status="active"))
     opened.close()
-    assert "runId" not in changed.get(f"/api/v1/tenants/{made['id']}", as_=OWNER).json()
+    assert "runId" not in platform.get(f"/api/v1/tenants/{made['id']}", as_=OWNER).json()

@@ -110,8 +110,7 @@ class Served(NamedTuple):
 
 @pytest.fixture(scope="module", params=("sqlite", "postgresql"))
 def served(request: pytest.FixtureRequest, demo_url: DemoUrl) -> Iterator[Served]:
-    url = demo_url(request.param)
-    with Running(url, "demo", "--listen", "127.0.0.1:0") as running:
+    with Running(demo_url(request.param), "demo", "--listen", "127.0.0.1:0") as running:
         address = tcp_address(running)
         ways = {
             "tcp": lambda: http.client.HTTPConnection(*address, timeout=60),
