@@ -34,7 +34,7 @@ def _title(scope: str) -> str:
     if scope in TITLES:
         return TITLES[scope]
     route = routes.BY_NAME[scope]
-    return f"{routes.BY_NAME[route.within].title}: {route.title}" if route.within else route.title
+    return f"{routes.BY_NAME[route.parent].title}: {route.title}" if route.parent else route.title
 
 
 def _rows(of_scope: list[Action]) -> Iterator[str]:
