@@ -9,7 +9,7 @@ from client.commands.command import Number
 from client.commands.invocation import Invocation
 from client.errors import usage
 from client.tables.columns import Kind
-from client.transport.call import MAX_PAGE_SIZE, Call, cursors, next_cursor
+from client.transport.call import MAX_PAGE_SIZE, Call
 
 PageOf = Callable[[str, int | None, str], Call[object]]
 """Returns the request of a page for a tenant id, a page size (None: the platform's default) and a cursor."""
@@ -51,27 +51,17 @@ def listed(
     if cursor == "":
         raise usage("--cursor is empty", "omit it to start at the first page")
     items: list[dict[str, Any]] = []
-    trail = cursors(cursor or "")
-    at: str | None = next(trail)
     following = ""
-    while at is not None:
-        call_of = _page_of(page, limit, at)
-        answer = run.call_for_tenant(call_of)
-        items += answer[call_of(run.tenant.tenant_id).member]
-        following = next_cursor(answer)
-        try:
-            at = trail.send(following) if everything else None
-        except StopIteration:
-            at = None
+    for records, next_page in run.pages_for_tenant(lambda tenant, at: page(tenant, limit, at), cursor or ""):
+        items += records
+        following = next_page
+        if not everything:
+            break
     run.output.records(kind, items, beside={"nextCursor": following, **(beside or {})})
     if following and not run.output.structured:
         tenant_id = "" if run.flags.tenant else run.tenant.tenant_id
         run.output.note(f"more: {next_command(run.words, following, tenant_id)}")
     return len(items)
-
-
-def _page_of(page: PageOf, limit: int | None, cursor: str) -> Callable[[str], Call[object]]:
-    return lambda tenant_id: page(tenant_id, limit, cursor)
 
 
 def next_command(words: Sequence[str], cursor: str, tenant_id: str = "") -> str:
