@@ -12,7 +12,7 @@ import click
 from client import tenancy
 from client.api import account, tenants
 from client.commands.command import Group, Lazy
-from client.commands.completers import organization_names, tenant_words
+from client.commands.completers import organization_names, tenant_ids, tenant_words
 from client.commands.invocation import Invocation
 from client.commands.usage_errors import naming_flag
 from client.errors import Exit, FrostError, usage
@@ -180,21 +180,19 @@ def list_(run: Invocation, everywhere: bool, organization: str | None) -> None:
 
 @tenant.leaf(
     "rename",
-    click.Argument(["tenant_name"], metavar="TENANT", help="Name, slug or ID.", shell_complete=tenant_words),
+    click.Argument(["tenant_id"], metavar="TENANT_ID", shell_complete=tenant_ids),
     click.Option(["--name"], required=True, metavar="NAME", help="The new display name, 1 to 128 characters."),
     BESIDE,
-    examples=('frost tenant rename "web shop" --name "Web Shop EU"',),
+    examples=('frost tenant rename 0192f7c1-5a3e-7b60-9d2f-3c5a8e7b1d04 --name "Web Shop EU"',),
 )
-def rename(run: Invocation, tenant_name: str, name: str, organization: str | None) -> None:
+def rename(run: Invocation, tenant_id: str, name: str, organization: str | None) -> None:
     """Change a tenant's display name. Its id and slug do not change.
 
     Requires the role admin or owner in the tenant's organization.
     """
     name = tenancy.check_display_name(name)
-    tenant_id = _given("TENANT", tenant_name).lower()
-    if not is_id(tenant_id):
-        tenant_id = str(_find(run, tenant_name, organization)["id"])
-    elif organization is not None:
+    tenant_id = tenancy.check_id(tenant_id, "TENANT_ID")
+    if organization is not None:
         within(run, tenant_id, find_organization_id(run, organization))
     with naming_flag("displayName", "--name"):
         run.output.record(columns.TENANT, _renamed(run, tenant_id, name))
@@ -205,7 +203,7 @@ def _renamed(run: Invocation, tenant_id: str, name: str) -> dict[str, Any]:
         renamed: dict[str, Any] = run.call(tenants.rename(tenant_id, name))
     except FrostError as error:
         if error.gone or error.code == "TENANT_ACCESS_DENIED":
-            error.message = f"TENANT {tenant_id}: {error.message}"
+            error.message = f"TENANT_ID {tenant_id}: {error.message}"
             error.hint = "list your tenants: frost tenant list --all"
         raise
     return renamed
@@ -223,7 +221,17 @@ def use(run: Invocation, name: str, organization: str | None) -> None:
     TENANT is an id, a display name or a slug, in any letter case, of exactly one of your tenants.
     """
     name = _given("TENANT", name)
-    found = _find(run, name, organization)
+    if organization is None:
+        answer = run.call(tenants.list_all())
+    else:
+        answer = run.call(tenants.list_of(find_organization_id(run, organization)))
+    try:
+        found = tenancy.find(answer["tenants"], name)
+    except FrostError as error:
+        organizations = {one["organizationId"] for one in (error.details or {}).get("tenants", [])}
+        if error.code == AMBIGUOUS and len(organizations) > 1:
+            error.hint += ", or select an organization: --organization NAME"
+        raise
     tenancy.persist(run.connection, found["id"])
     context = run.connection.context.name
     run.output.done(f"{_described(found)} is now the active tenant of context {context}", {**found, "context": context})
@@ -231,21 +239,6 @@ def use(run: Invocation, name: str, organization: str | None) -> None:
         run.output.warn(f"{tenancy.VARIABLE} is set and overrides it")
     if found["status"] == "provisioning":
         run.output.note("it is still being provisioned")
-
-
-def _find(run: Invocation, name: str, organization: str | None) -> dict[str, Any]:
-    """Return one of the caller's tenants, of `--organization` if set, by id, name or slug."""
-    if organization is None:
-        answer = run.call(tenants.list_all())
-    else:
-        answer = run.call(tenants.list_of(find_organization_id(run, organization)))
-    try:
-        return tenancy.find(answer["tenants"], name)
-    except FrostError as error:
-        organizations = {one["organizationId"] for one in (error.details or {}).get("tenants", [])}
-        if error.code == AMBIGUOUS and len(organizations) > 1:
-            error.hint += ", or select an organization: --organization NAME"
-        raise
 
 
 # --- which organization ----------------------------------------------------------------------------------------------

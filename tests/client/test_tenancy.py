@@ -152,15 +152,6 @@ def test_a_hostile_name_is_shown_harmless() -> None:
 # --- what is refused before anything is sent -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("value", ["", "nope", "Aurora Labs", f" {A}", A[:-1]])
-def test_what_is_no_organization_id_is_refused_with_the_flag_and_where_ids_are(value: str) -> None:
-    with pytest.raises(FrostError, match="--organization") as caught:
-        tenancy.check_organization_id(value)
-    assert value in caught.value.message
-    assert (caught.value.exit_code, "tenant list --all" in caught.value.hint) == (Exit.USAGE, True)
-    assert tenancy.check_organization_id(A.upper()) == A
-
-
 @pytest.mark.parametrize("name", ["", "  ", "x" * 129, "a\x1bb", "a\nb"])
 def test_what_can_be_no_display_name_is_refused_with_the_flag(name: str) -> None:
     with pytest.raises(FrostError, match="--name") as caught:
