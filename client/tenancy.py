@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from client.errors import Exit, FrostError, usage
-from client.text import safe, width
+from client.name_lookup import TENANT, is_id, match
+from client.text import safe
 
 if TYPE_CHECKING:
     from client.config.reader import Context
     from client.connection import Connection
 
 VARIABLE = "FROST_TENANT"
-AMBIGUOUS = "AMBIGUOUS_NAME"
 ID_NEEDED = "TENANT_ID_NEEDED"
 STORED_INVALID = "STORED_TENANT_INVALID"
-_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.ASCII | re.IGNORECASE)
-_LISTED = 10
 LONGEST_NAME = 128
 
 
@@ -61,7 +58,7 @@ def resolve(
 
 
 def _check_stored(value: str, context: str, path: str) -> str:
-    if not _UUID.fullmatch(value):
+    if not is_id(value):
         name = f"tenant of context {safe(context)}{f' in {safe(path)}' if path else ''}"
         raise usage(
             f"{name}: {safe(value, 60)!r} is not a tenant's id",
@@ -79,7 +76,7 @@ def check_id(value: str, name: str) -> str:
     """
     if not value:
         raise usage(f"{name} is empty; it takes a tenant's id", "omit it to use the selected tenant")
-    if not _UUID.fullmatch(value):
+    if not is_id(value):
         error = usage(
             f"{name} takes a tenant's id, not {safe(value, 60)!r}",
             "to choose a tenant by its name: frost tenant use NAME; the ids: frost tenant list",
@@ -87,22 +84,6 @@ def check_id(value: str, name: str) -> str:
         )
         error.details = {"given": value}
         raise error
-    return value.lower()
-
-
-def check_organization_id(value: str) -> str:
-    """Return an organization id in canonical form.
-
-    Raises:
-        FrostError: The value is empty or not an id (exit 2).
-    """
-    if not _UUID.fullmatch(value):
-        raise usage(
-            f"--organization takes an organization's id, not {safe(value, 60)!r}"
-            if value
-            else "--organization is empty",
-            "the ids: frost whoami -o wide, or frost tenant list --all -o wide",
-        )
     return value.lower()
 
 
@@ -127,9 +108,6 @@ def check_display_name(value: str) -> str:
 def find(tenants: Sequence[Mapping[str, Any]], argument: str) -> dict[str, Any]:
     """Find a tenant by id, or by display name or slug in any letter case.
 
-    Names are compared in canonical caseless form, so that every encoding of `É` matches, but not similar letters of
-    another script.
-
     Args:
         tenants: JSON objects of the principal's tenants.
         argument: The user's input.
@@ -137,16 +115,12 @@ def find(tenants: Sequence[Mapping[str, Any]], argument: str) -> dict[str, Any]:
     Raises:
         FrostError: Not found, with the same message for tenants of others (exit 5), or ambiguous (exit 1).
     """
-    if _UUID.fullmatch(argument):
+    if is_id(argument):
         for tenant in tenants:
             if str(tenant["id"]).lower() == argument.lower():
                 return dict(tenant)
-    name = folded(argument)
-    matches = [one for one in tenants if name in (folded(str(one["displayName"])), folded(str(one["slug"])))]
-    if len(matches) == 1:
-        return dict(matches[0])
-    if matches:
-        raise _ambiguous(matches, argument)
+    if found := match(TENANT, tenants, argument):
+        return found
     raise FrostError(
         f"no tenant {safe(argument, 130)!r} among your tenants",
         code="NOT_FOUND",
@@ -185,32 +159,3 @@ def way_out(selection: Selection, context: str, path: str, advice: str = "") -> 
         "default": ("is your default tenant", choose),
     }[selection.source]
     return f"tenant {selection.tenant_id} {where}; {advice or usual}"
-
-
-def folded(text: str) -> str:
-    """Return the canonical caseless form of a name (Unicode 3.13, D145)."""
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFD", text).casefold())
-
-
-def _ambiguous(matches: Sequence[Mapping[str, Any]], argument: str) -> FrostError:
-    members = ("id", "displayName", "slug", "organizationId", "organizationName")
-    return FrostError(
-        f"{safe(argument, 130)!r} is the name or slug of {len(matches)} tenants",
-        code=AMBIGUOUS,
-        hint="use its id: frost tenant use ID",
-        details={
-            "count": len(matches),
-            "tenants": [{member: one[member] for member in members} for one in matches[:_LISTED]],
-        },
-    )
-
-
-def ambiguous_lines(error: FrostError) -> list[str]:
-    """Return a line for each tenant of an ambiguous name, with columns: id, slug, organization."""
-    details = error.details or {}
-    tenants = details.get("tenants", [])
-    rows = [(safe(one["id"], 40), safe(one["slug"], 80), safe(one["organizationName"], 60)) for one in tenants]
-    slugs = max((width(slug) for _, slug, _ in rows), default=0)
-    lines = [f"  {id}  {slug}{' ' * (slugs - width(slug))}  {organization}" for id, slug, organization in rows]
-    more = details.get("count", 0) - len(tenants)
-    return [*lines, f"  and {more} more"] if more > 0 else lines

@@ -66,6 +66,7 @@ CLIENT_ORDER = (
     *(
         "errors",
         "text",
+        "name_lookup",
         "models",
         "policy",
         "tables",

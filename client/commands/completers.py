@@ -5,7 +5,7 @@ platform and does not sign in.
 """
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from client.commands.invocation import Invocation
     from client.errors import FrostError
+    from client.name_lookup import NamedKind
     from client.transport.call import Call
 
 
@@ -31,35 +32,19 @@ def tenant_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> "
 
 
 def tenant_words(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
-    """Complete the argument of `tenant use`: names, or slugs and ids where a name is ambiguous or not printable.
+    """Complete a tenant: its name, slug or id."""
+    from client.name_lookup import TENANT
 
-    After the first character, slugs and ids of all tenants match too.
-    """
-    from client.tenancy import folded
-
-    found = _tenants(ctx)
-    taken = [folded(one["displayName"]) for one in found] + [folded(one["slug"]) for one in found]
-    pairs: list[tuple[str, str]] = []
-    for one in found:
-        alone = taken.count(folded(one["displayName"])) == 1 + (folded(one["slug"]) == folded(one["displayName"]))
-        named = alone and one["displayName"].isprintable()
-        if named:
-            pairs.append((one["displayName"], _where(one)))
-        if taken.count(folded(one["slug"])) == 1 and (not named or incomplete):
-            pairs.append((one["slug"], _where(one)))
-        elif not named or incomplete:
-            pairs.append((one["id"], _where(one)))
-        if incomplete:
-            pairs.append((one["id"], _where(one)))
-    return _items(dict(pairs).items(), incomplete)
+    return _names_and_ids(TENANT, _tenants(ctx), incomplete, _where)
 
 
-def organization_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
-    """Complete organization ids, with names."""
+def organization_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
+    """Complete an organization: its name, slug or id."""
     from client.api import account
+    from client.name_lookup import ORGANIZATION
 
     found = _asked(ctx, account.organizations())["organizations"]
-    return _items(((one["id"], one["name"]) for one in found), incomplete)
+    return _names_and_ids(ORGANIZATION, found, incomplete, lambda one: str(one["name"]))
 
 
 def operation_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
@@ -70,27 +55,30 @@ def operation_names(ctx: click.Context, param: click.Parameter, incomplete: str)
     return _items(((one["name"], one["description"]) for one in found), incomplete)
 
 
-def group_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
-    """Complete group ids, with names."""
-    return _ids_of(ctx, "group", incomplete)
+def group_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
+    """Complete a group: its name or id."""
+    return _of_tenant(ctx, "group", incomplete)
 
 
-def policy_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
-    """Complete policy ids, with names."""
-    return _ids_of(ctx, "policy", incomplete)
+def policy_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
+    """Complete a policy: its name or id."""
+    return _of_tenant(ctx, "policy", incomplete)
 
 
-def principal_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
-    """Complete ids of the type that precedes on the command line: keys, identities or groups, with names."""
-    return _ids_of(ctx, str(ctx.params.get("kind")), incomplete)
+def principal_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
+    """Complete a key, identity or group: its name or id. The type precedes on the command line."""
+    return _of_tenant(ctx, str(ctx.params.get("kind")), incomplete)
 
 
-def own_key_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
-    """Complete ids of the caller's keys, with name, tenant and status."""
+def own_key_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
+    """Complete one of the caller's keys: its name or id."""
     from client.api import keys
+    from client.name_lookup import API_KEY
 
     found = _asked(ctx, keys.own())["apiKeys"]
-    return _items(((one["id"], f"{one['name']} · {one['tenantName']} · {one['status']}") for one in found), incomplete)
+    return _names_and_ids(
+        API_KEY, found, incomplete, lambda one: f"{one['name']} · {one['tenantName']} · {one['status']}"
+    )
 
 
 def scope_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
@@ -166,32 +154,39 @@ def _types(ctx: click.Context) -> list[tuple[str, str]]:
     ]
 
 
-def _ids_of(ctx: click.Context, kind: str, incomplete: str) -> "list[CompletionItem[str]]":
-    return _items(ids_and_names(lambda call: _asked(ctx, call), lambda: _tenant(ctx), kind), incomplete)
+def _of_tenant(ctx: click.Context, kind: str, incomplete: str) -> "list[CompletionItem[str]]":
+    """Complete names and ids from the first page of a list of the tenant; nothing for types without a list."""
+    from client.commands.lookup import TENANT_LISTS
+
+    if kind not in TENANT_LISTS:
+        return []
+    of = TENANT_LISTS[kind]
+    call = of.page(_tenant(ctx), "")
+    return _names_and_ids(of.kind, _asked(ctx, call)[call.member], incomplete, lambda one: of.kind.names(one)[0])
 
 
-def ids_and_names(ask: "Callable[[Call[object]], Any]", tenant: Callable[[], str], kind: str) -> list[tuple[str, str]]:
-    """Return ids and names of a tenant's objects of one type, from the first page; empty for types without a list.
+def _names_and_ids(
+    kind: "NamedKind", found: Sequence[dict[str, Any]], incomplete: str, about: Callable[[dict[str, Any]], str]
+) -> "list[CompletionItem[str]]":
+    """Complete records by name, or by id where no name can select the record.
 
-    Args:
-        ask: Sends the request.
-        tenant: Returns the tenant's id; called only if needed.
-        kind: policy, group, api_key or workload_identity.
+    After the first character, further names and the ids of all records match too.
     """
-    from client.api import groups, policies
-    from client.transport.call import MAX_PAGE_SIZE
+    from collections import Counter
 
-    match kind:
-        case "policy":
-            return [(one["id"], one["name"]) for one in ask(policies.page(tenant(), limit=MAX_PAGE_SIZE))["policies"]]
-        case "group":
-            return [(one["id"], one["name"]) for one in ask(groups.page(tenant(), limit=MAX_PAGE_SIZE))["groups"]]
-        case "api_key":
-            return [(one["id"], one["name"]) for one in ask(groups.keys(tenant()))["apiKeys"]]
-        case "workload_identity":
-            found = ask(groups.identity_page(tenant(), limit=MAX_PAGE_SIZE))["bindings"]
-            return [(one["id"], f"{one['namespace']}/{one['serviceAccount']}") for one in found]
-    return []
+    from client.name_lookup import folded, is_id
+
+    taken = Counter(name for record in found for name in set(map(folded, kind.names(record))))
+    pairs: dict[str, str] = {}
+    for record in found:
+        names = [
+            name
+            for name in kind.names(record)
+            if taken[folded(name)] == 1 and name.isprintable() and not name.startswith("-") and not is_id(name)
+        ]
+        values = [*names, str(record["id"])]
+        pairs.update((value, about(record)) for value in (values if incomplete else values[:1]))
+    return _items(pairs.items(), incomplete)
 
 
 def _tenant(ctx: click.Context) -> str:

@@ -1,17 +1,21 @@
-"""Parameters of the group and policy commands (ids, types, names), and errors for missing objects."""
+"""Parameters of the group and policy commands (names, ids, types), and errors for missing objects."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from client.commands.completers import ids_and_names, principal_ids
+from client.commands.completers import principal_names
 from client.commands.invocation import Invocation
 from client.errors import FrostError, usage
+from client.name_lookup import is_id
 from client.tenancy import check_display_name
 from client.text import safe
 from client.transport.request import path
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 MEMBER_TYPES = ("api_key", "workload_identity")
 ATTACHEE_TYPES = (*MEMBER_TYPES, "group")
@@ -31,17 +35,64 @@ def pair(types: Sequence[str], *, required: bool, verb: str) -> tuple[click.Opti
         click.Option(
             ["--id", "identifier"],
             required=required,
-            metavar="ID",
-            callback=an_id,
-            help="Id of the principal.",
-            shell_complete=principal_ids,
+            metavar="NAME|ID",
+            callback=name_or_id,
+            help="Name or ID; the name of a workload identity is NAMESPACE/SERVICE_ACCOUNT.",
+            shell_complete=principal_names,
         ),
     )
+
+
+def name_argument(
+    parameter: str,
+    metavar: str,
+    object_: str,
+    shell_complete: "Callable[[click.Context, click.Parameter, str], list[CompletionItem[str]]]",
+) -> click.Argument:
+    """Return an argument that takes a name or an id.
+
+    Args:
+        parameter: The parameter of the command's function.
+        metavar: The name of the argument in the help, `POLICY`.
+        object_: The object in the help, `the policy`.
+        shell_complete: Returns the names and ids that a shell offers.
+    """
+    help = f"Name or ID of {object_}."
+    return click.Argument([parameter], metavar=metavar, callback=name_or_id, help=help, shell_complete=shell_complete)
 
 
 def name(value: str) -> str:
     """Return a display name in canonical form. Raises FrostError (exit 2) if it is invalid."""
     return check_display_name(value)
+
+
+def name_or_id(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    """Return a name or an id as typed. Raises FrostError (exit 2) if it is empty."""
+    if value is not None and not value.strip() and not ctx.resilient_parsing:
+        raise usage(f"{_label(param)} is empty; it takes a name or an ID")
+    return value
+
+
+def find_id(run: Invocation, kind: str, given: str) -> str:
+    """Return the id of an object of the selected tenant, given by its id or its name.
+
+    An id is returned without a request.
+
+    Args:
+        run: The command.
+        kind: policy, group, api_key, workload_identity or user. Users have no names here, only ids.
+        given: The user's input.
+
+    Raises:
+        FrostError: No object has the name (exit 5), or several have it (exit 1).
+    """
+    if is_id(given):
+        return given.lower()
+    if kind == "user":
+        return given
+    from client.commands import lookup  # an id needs no list
+
+    return lookup.tenant_record_id(run, kind, given)
 
 
 def an_id(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
@@ -52,14 +103,17 @@ def an_id(ctx: click.Context, param: click.Parameter, value: str | None) -> str 
     """
     if value is None or ctx.resilient_parsing:
         return value
-    name = param.opts[0] if isinstance(param, click.Option) else str(param.metavar)
     if not value:
-        raise usage(f"{name} is empty; it takes an id")
+        raise usage(f"{_label(param)} is empty; it takes an ID")
     try:
         path("{}", value)
     except FrostError as error:
-        raise usage(f"{name}: {error.message}") from error
+        raise usage(f"{_label(param)}: {error.message}") from error
     return value
+
+
+def _label(param: click.Parameter) -> str:
+    return param.opts[0] if isinstance(param, click.Option) else str(param.metavar)
 
 
 def text_of(value: str | None, flag: str) -> str | None:
@@ -73,13 +127,13 @@ def text_of(value: str | None, flag: str) -> str | None:
 def missing(
     run: Invocation, thing: Thing, other: Thing | None = None, *, unrelated: str = "", see: str = ""
 ) -> Iterator[None]:
-    """Where something is not in the tenant, has the refusal say which of the things that a command names.
+    """Name the missing object in a NOT_FOUND error of a command about one or two objects.
 
     Args:
-        thing: What the command is about; a policy or a group where there is another.
-        other: What it was to be brought together with.
-        unrelated: What is wrong when `thing` is there, for commands that part the two.
-        see: The command that shows what is together with `thing`.
+        thing: The object of the command; a policy or a group if there is another.
+        other: The object to add to it, or to remove from it.
+        unrelated: The message if `thing` exists, for commands that remove `other` from it.
+        see: The command that lists the objects related to `thing`.
     """
     try:
         yield
@@ -91,7 +145,7 @@ def missing(
 
 @contextmanager
 def missing_version(run: Invocation, policy_id: str, number: int) -> Iterator[None]:
-    """The same for a version of a policy."""
+    """Name the missing policy or version in a NOT_FOUND error."""
     try:
         yield
     except FrostError as error:
@@ -111,16 +165,17 @@ _BY_TAB = "shell completion lists the ids of this tenant: frost completion --hel
 
 
 def explain(run: Invocation, error: FrostError, thing: Thing, other: Thing | None, unrelated: str, see: str) -> None:
-    """Name the missing object in an error, with its id if the user typed its name.
+    """Name the missing object in an error, or the missing relation of two objects.
 
     The arguments are those of `missing`.
     """
     if other is None or not _existing(run, thing):
         _not_here(run, error, thing)
-        return
-    if not _not_here(run, error, other) and unrelated:
+    elif unrelated:
         error.message = safe(unrelated, 300)
         error.hint = f"list them: {see}"
+    else:
+        _not_here(run, error, other)
 
 
 def explain_version(run: Invocation, error: FrostError, policy_id: str, number: int) -> None:
@@ -149,34 +204,12 @@ def _existing(run: Invocation, thing: Thing) -> dict[str, Any] | None:
     return record
 
 
-def _not_here(run: Invocation, error: FrostError, thing: Thing) -> bool:
-    """Name a missing object in an error. The hint has the id of the only object of that name, or shows how to list ids.
-
-    Returns:
-        Whether exactly one object has that name.
-    """
+def _not_here(run: Invocation, error: FrostError, thing: Thing) -> None:
+    """Name a missing object in an error, and how to list the objects of its type."""
     kind, identifier = thing
     error.message = f"{kind} {safe(identifier, 130)} not found in this tenant"
-    ids = _ids_named(run, kind, identifier)
-    if len(ids) == 1:
-        error.message = f"{kind} takes an id"
-        error.hint = f'the id of {kind} "{safe(identifier, 130)}" is {safe(ids[0], 80)}'
-        return True
     if kind == "user" and "@" in identifier:
         error.message = f"user takes an id, {safe(identifier, 130)} is an address"
     error.hint = _WHERE.get(kind, _BY_TAB)
     if "list" in error.hint and run.tenant.source == "flag":
         error.hint += f" --tenant {run.tenant.tenant_id}"
-    return False
-
-
-def _ids_named(run: Invocation, kind: str, name: str) -> list[str]:
-    """Return the ids of a tenant's objects with a name, from the first page; empty if they are not readable."""
-    from client.tenancy import folded
-
-    try:
-        pairs = ids_and_names(run.call, lambda: run.tenant.tenant_id, kind)
-    except FrostError:
-        return []
-    folded_name = folded(name)
-    return [identifier for identifier, name_of_it in pairs if folded(name_of_it) == folded_name]

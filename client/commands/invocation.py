@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -208,6 +208,34 @@ class Invocation:
     def call_for_tenant(self, calls: Callable[[str], "Call[object]"]) -> Any:
         """Send a request about the selected tenant."""
         return self._about_tenant(lambda tenant_id: self.call(calls(tenant_id)))
+
+    def pages_for_tenant(
+        self, page: Callable[[str, str], "Call[object]"], cursor: str = ""
+    ) -> Iterator[tuple[list[dict[str, Any]], str]]:
+        """Yield the records of each page of a list of the selected tenant, and the cursor of the next page.
+
+        Args:
+            page: Returns the request of a page for a tenant id and a cursor; "" is the first page.
+            cursor: The cursor of the page to start with.
+
+        Raises:
+            FrostError: A request fails, or the platform repeats a cursor.
+        """
+        from client.transport.call import cursors, next_cursor
+
+        def at(cursor: str) -> "Callable[[str], Call[object]]":
+            return lambda tenant_id: page(tenant_id, cursor)
+
+        trail = cursors(cursor)
+        position: str | None = next(trail)
+        while position is not None:
+            document = self.call_for_tenant(at(position))
+            following = next_cursor(document)
+            yield document[at(position)(self.tenant.tenant_id).member], following
+            try:
+                position = trail.send(following)
+            except StopIteration:
+                position = None
 
     def change_for_tenant(self, calls: Callable[[str], "Call[object]"]) -> "Change[Any]":
         """Send a write about the selected tenant."""

@@ -21,7 +21,7 @@ OUTPUT_FAILED = "OUTPUT_FAILED"
 _PLAIN = "\x1b[39m"
 _ECHO = 4
 _EXPLAINED = {
-    "AMBIGUOUS_NAME": "client.tenancy:ambiguous_lines",
+    "AMBIGUOUS_NAME": "client.name_lookup:ambiguous_lines",
     "INVALID_POLICY_DOCUMENT": "client.texts.refusals:problem_lines",
     "POLICY_EXCEEDS_AUTHOR": "client.texts.refusals:beyond_lines",
     "PRINCIPAL_EXCEEDS_AUTHOR": "client.texts.refusals:beyond_lines",

@@ -9,7 +9,7 @@ from client.commands.command import Number
 from client.commands.invocation import Invocation
 from client.errors import usage
 from client.tables.columns import Kind
-from client.transport.call import MAX_PAGE_SIZE, Call, cursors, next_cursor
+from client.transport.call import MAX_PAGE_SIZE, Call
 
 PageOf = Callable[[str, int | None, str], Call[object]]
 """Returns the request of a page for a tenant id, a page size (None: the platform's default) and a cursor."""
@@ -51,27 +51,17 @@ def listed(
     if cursor == "":
         raise usage("--cursor is empty", "omit it to start at the first page")
     items: list[dict[str, Any]] = []
-    trail = cursors(cursor or "")
-    at: str | None = next(trail)
-    next_page = ""
-    while at is not None:
-        call_of = _page_of(page, limit, at)
-        answer = run.call_for_tenant(call_of)
-        items += answer[call_of(run.tenant.tenant_id).member]
-        next_page = next_cursor(answer)
-        try:
-            at = trail.send(next_page) if everything else None
-        except StopIteration:
-            at = None
-    run.output.records(kind, items, more_members={"nextCursor": next_page, **(more_members or {})})
-    if next_page and not run.output.structured:
+    next_cursor = ""
+    for records, next_page in run.pages_for_tenant(lambda tenant, at: page(tenant, limit, at), cursor or ""):
+        items += records
+        next_cursor = next_page
+        if not everything:
+            break
+    run.output.records(kind, items, more_members={"nextCursor": next_cursor, **(more_members or {})})
+    if next_cursor and not run.output.structured:
         tenant_id = "" if run.flags.tenant else run.tenant.tenant_id
         run.output.note(f"more: {next_command(run.arguments, next_page, tenant_id)}")
     return len(items)
-
-
-def _page_of(page: PageOf, limit: int | None, cursor: str) -> Callable[[str], Call[object]]:
-    return lambda tenant_id: page(tenant_id, limit, cursor)
 
 
 def next_command(arguments: Sequence[str], cursor: str, tenant_id: str = "") -> str:

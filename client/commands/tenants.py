@@ -12,11 +12,13 @@ import click
 from client import tenancy
 from client.api import account, tenants
 from client.commands.command import Group, Lazy
-from client.commands.completers import organization_ids, tenant_ids, tenant_words
+from client.commands.completers import organization_names, tenant_ids, tenant_words
 from client.commands.invocation import Invocation
 from client.commands.usage_errors import naming_flag
 from client.errors import Exit, FrostError, usage
+from client.name_lookup import AMBIGUOUS, ORGANIZATION, is_id, match
 from client.tables import columns
+from client.text import safe
 
 
 def _remember(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
@@ -30,29 +32,50 @@ def _own_or_remembered(ctx: click.Context, param: click.Parameter, value: str | 
 
 def organization_flag(help: str) -> click.Option:
     return click.Option(
-        ["--organization"], metavar="ID", help=help, shell_complete=organization_ids, callback=_own_or_remembered
+        ["--organization"], metavar="NAME|ID", help=help, shell_complete=organization_names, callback=_own_or_remembered
     )
 
 
 OF_GROUP = click.Option(
     ["--organization"],
-    metavar="ID",
-    help="Organization of the command that follows, by id.",
-    shell_complete=organization_ids,
+    metavar="NAME|ID",
+    help="Name, slug or ID of the organization of the command that follows.",
+    shell_complete=organization_names,
     expose_value=False,
     callback=_remember,
 )
 """`--organization` between the group and its command. The commands accept the flag too."""
 
 
-WITHIN_ORGANIZATION = organization_flag("Fail unless the tenant belongs to this organization (id).")
+WITHIN_ORGANIZATION = organization_flag("Fail unless the tenant belongs to this organization (name, slug or ID).")
+
+
+def find_organization_id(run: Invocation, given: str) -> str:
+    """Return the id of the organization that `--organization` names. An id is returned without a request.
+
+    Raises:
+        FrostError: The value is empty (exit 2), none of the caller's organizations has the name (exit 5), or several
+            have it (exit 1).
+    """
+    if is_id(given):
+        return given.lower()
+    if not given.strip():
+        raise usage("--organization is empty; it takes the name or the ID of an organization")
+    found = match(ORGANIZATION, run.call(account.organizations())["organizations"], given)
+    if found is None:
+        raise FrostError(
+            f"no organization {safe(given, 130)!r} among your organizations",
+            code="NOT_FOUND",
+            hint="list your organizations: frost account profile",
+            exit_code=Exit.NOT_FOUND,
+        )
+    return str(found["id"])
 
 
 def check_within(run: Invocation, organization: str | None) -> None:
     """Check that the selected tenant belongs to `--organization`, if set. Raises FrostError (exit 5)."""
     if organization is not None:
-        organization_id = tenancy.check_organization_id(organization)
-        within(run, run.tenant.tenant_id, organization_id)
+        within(run, run.tenant.tenant_id, find_organization_id(run, organization))
 
 
 def within(run: Invocation, tenant_id: str, organization_id: str) -> None:
@@ -92,7 +115,7 @@ tenant = Group(
     params=[OF_GROUP],
 )
 
-OF_ONE = "Organization, by id; default: your only one."
+OF_ONE = "Name, slug or ID of the organization; default: your only one."
 
 
 @tenant.leaf(
@@ -108,7 +131,7 @@ def create(run: Invocation, name: str, organization: str | None) -> None:
     background. The active tenant does not change.
     """
     name = tenancy.check_display_name(name)
-    organization_id = _only_organization(run) if organization is None else tenancy.check_organization_id(organization)
+    organization_id = _only_organization(run) if organization is None else find_organization_id(run, organization)
     with naming_flag("displayName", "--name"):
         created = run.call(tenants.create(organization_id, name))
     run.output.record(columns.TENANT, created)
@@ -130,7 +153,7 @@ def current(run: Invocation, organization: str | None) -> None:
 @tenant.leaf(
     "list",
     click.Option(["--all", "everywhere"], is_flag=True, help="List the tenants of all your organizations."),
-    organization_flag("Only of this organization (id); default: that of the active tenant."),
+    organization_flag("Only of this organization (name, slug or ID); default: that of the active tenant."),
     examples=("frost tenant list", "frost tenant list --all -o wide"),
 )
 def list_(run: Invocation, everywhere: bool, organization: str | None) -> None:
@@ -143,7 +166,7 @@ def list_(run: Invocation, everywhere: bool, organization: str | None) -> None:
         raise usage("--all and --organization exclude each other (frost tenant list)", "give one of them")
     wide = run.output.wide
     if organization is not None:
-        answer = run.call(tenants.list_of(tenancy.check_organization_id(organization), usage=wide))
+        answer = run.call(tenants.list_of(find_organization_id(run, organization), usage=wide))
     else:
         answer = run.call(tenants.list_all(usage=wide))
     active = _active(run, answer)
@@ -170,7 +193,7 @@ def rename(run: Invocation, tenant_id: str, name: str, organization: str | None)
     name = tenancy.check_display_name(name)
     tenant_id = tenancy.check_id(tenant_id, "TENANT_ID")
     if organization is not None:
-        within(run, tenant_id, tenancy.check_organization_id(organization))
+        within(run, tenant_id, find_organization_id(run, organization))
     with naming_flag("displayName", "--name"):
         run.output.record(columns.TENANT, _renamed(run, tenant_id, name))
 
@@ -188,8 +211,8 @@ def _renamed(run: Invocation, tenant_id: str, name: str) -> dict[str, Any]:
 
 @tenant.leaf(
     "use",
-    click.Argument(["name"], metavar="TENANT", help="Id, display name or slug.", shell_complete=tenant_words),
-    organization_flag("Search only this organization (id), if names are ambiguous."),
+    click.Argument(["name"], metavar="TENANT", help="Name, slug or ID.", shell_complete=tenant_words),
+    organization_flag("Search only this organization (name, slug or ID), if names are ambiguous."),
     examples=('frost tenant use "web shop"', "frost tenant use newsroom"),
 )
 def use(run: Invocation, name: str, organization: str | None) -> None:
@@ -201,13 +224,13 @@ def use(run: Invocation, name: str, organization: str | None) -> None:
     if organization is None:
         answer = run.call(tenants.list_all())
     else:
-        answer = run.call(tenants.list_of(tenancy.check_organization_id(organization)))
+        answer = run.call(tenants.list_of(find_organization_id(run, organization)))
     try:
         chosen = tenancy.find(answer["tenants"], name)
     except FrostError as error:
         organizations = {one["organizationId"] for one in (error.details or {}).get("tenants", [])}
-        if error.code == tenancy.AMBIGUOUS and len(organizations) > 1:
-            error.hint += ", or select an organization: --organization ID"
+        if error.code == AMBIGUOUS and len(organizations) > 1:
+            error.hint += ", or select an organization: --organization NAME"
         raise
     tenancy.persist(run.connection, chosen["id"])
     context = run.connection.context.name
@@ -238,7 +261,7 @@ def _only_organization(run: Invocation, *, any_number: bool = False) -> str:
             exit_code=Exit.NOT_ALLOWED,
         )
     if len(organizations) > 1 and not any_number:
-        raise _several_organizations(organizations, "id", "name", "select one with --organization ID")
+        raise _several_organizations(organizations, "id", "name", "select one with --organization NAME")
     return str(organizations[0]["id"])
 
 
@@ -266,7 +289,7 @@ def _of_one_organization(run: Invocation, records: list[dict[str, Any]], active:
     chosen = next((one for one in records if one["id"] == active), None)
     if chosen is None:
         raise _several_organizations(
-            records, "organizationId", "organizationName", "select one with --organization ID, or use --all"
+            records, "organizationId", "organizationName", "select one with --organization NAME, or use --all"
         )
     run.output.note(f"organization {chosen['organizationName']}, of the active tenant; use --all for all organizations")
     return [one for one in records if one["organizationId"] == chosen["organizationId"]]

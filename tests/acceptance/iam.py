@@ -11,7 +11,19 @@ from tests.homes import Answer, Home, Result
 from tests.service.access import IDENTITIES, KEYS, allow, deny, document
 from tests.terminal import Program
 
-__all__ = ["ANYTHING", "IDENTITIES", "KEYS", "NO_ID", "READ_TENANTS", "Desk", "allow", "deny", "document", "text"]
+__all__ = [
+    "ANYTHING",
+    "IDENTITIES",
+    "KEYS",
+    "NO_ID",
+    "READ_TENANTS",
+    "Desk",
+    "allow",
+    "deny",
+    "document",
+    "requests",
+    "text",
+]
 
 NO_ID = "0192f7c1-5a3e-7b60-9d2f-3c5a8e7b1d04"
 ANYTHING = allow("*")
@@ -22,6 +34,12 @@ _NUMBERS = count(1)
 def text(*rules: dict[str, Any]) -> str:
     """A document of these rules, as somebody would type it."""
     return json.dumps(document(*rules))
+
+
+def requests(log: str) -> list[tuple[str, str]]:
+    """Return method and path of each request in the log of `-d`, without the query."""
+    lines = [line.split() for line in log.splitlines() if " /api/" in line]
+    return [(line[0], line[1].partition("?")[0]) for line in lines]
 
 
 class Desk:

@@ -107,16 +107,6 @@ def test_on_a_terminal_ending_a_key_is_asked_about(owner: Account, word: str) ->
     assert "[y/N]" not in program.text
 
 
-def test_a_name_in_place_of_a_keys_id_is_answered_with_the_ids(owner: Account) -> None:
-    ids = [
-        owner.done("api-key", "create", "--name", "twice", "--scopes", "compute:read")["apiKey"]["id"] for _ in range(2)
-    ]
-    said = owner.refused(5, "api-key", "get", "Twice")
-    assert "expected the id of an API key, not its name Twice" in said
-    for identifier in ids:
-        assert f"{identifier} (active, Web Shop)" in said
-
-
 def test_wide_adds_facts_of_a_key_and_of_the_profile(owner: Account) -> None:
     key = Key(owner, "compute:read")
     for words, more in ((("api-key", "get", key.id), "creator"), (("profile",), "credential id")):

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.acceptance.iam import IDENTITIES, KEYS, NO_ID, READ_TENANTS, Desk
+from tests.acceptance.iam import IDENTITIES, KEYS, NO_ID, READ_TENANTS, Desk, requests
 from tests.acceptance.people import DATA_LAKE
 
 GROUP_COMMANDS = (
@@ -49,18 +49,33 @@ def test_a_second_group_of_the_name_is_a_conflict_that_names_the_first(desk: Des
     assert first in desk.refused(6, "group", "create", "--name", "only one")
 
 
-@pytest.mark.parametrize("unknown", [NO_ID, "x", "ops"])
+@pytest.mark.parametrize("unknown", [NO_ID, "x", "no such group"])
 def test_what_is_not_there_is_not_found_and_named(desk: Desk, unknown: str) -> None:
     for words in (["get"], ["update", "--name", "n"], ["delete", "--force"], ["member", "list"]):
         assert unknown in desk.refused(5, "group", *words, unknown)
 
 
-@pytest.mark.parametrize("id_", ["../policies", "a/b", "a%2fb", "..", "", "a\\b", "a\nb"])
-def test_an_id_that_could_reach_elsewhere_is_never_sent(desk: Desk, id_: str) -> None:
+@pytest.mark.parametrize("name", ["../policies", "a/b", "a%2fb", "..", "a\\b", "a\nb"])
+def test_a_name_is_never_part_of_a_path(desk: Desk, name: str) -> None:
+    for words, listed in (
+        (["group", "get", name], "groups"),
+        (["policy", "get", name], "policies"),
+        (["policy", "diff", name], "policies"),
+        (["group", "member", "list", name], "groups"),
+        (["group", "member", "add", NO_ID, "--type", "api_key", "--id", name], "api-keys"),
+        (["policy", "attach", NO_ID, "--type", "api_key", "--id", name], "api-keys"),
+    ):
+        paths = [path for method, path in requests(desk.refused(5, *words, "-d")) if method == "GET"]
+        assert paths[-2].endswith(listed)
+        assert not [path for path in paths if name in path]
+
+
+@pytest.mark.parametrize("empty", ["", " "])
+def test_an_empty_name_is_refused_before_a_request(desk: Desk, empty: str) -> None:
     for words in (["group", "get"], ["policy", "get"], ["policy", "diff"], ["group", "member", "list"]):
-        assert "/api/" not in desk.refused(2, *words, id_, "-d")
+        assert "/api/" not in desk.refused(2, *words, empty, "-d")
     for words in (["group", "member", "add", NO_ID], ["policy", "attach", NO_ID]):
-        assert "/api/" not in desk.refused(2, *words, "--type", "api_key", "--id", id_, "-d")
+        assert "/api/" not in desk.refused(2, *words, "--type", "api_key", "--id", empty, "-d")
 
 
 def test_groups_belong_to_one_tenant(desk: Desk) -> None:

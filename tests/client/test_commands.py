@@ -495,11 +495,11 @@ def test_a_context_without_a_credential_takes_the_endpoint_and_one_with_a_sessio
 @pytest.mark.parametrize(
     "words",
     [
-        ["tenant", "create", "--name", "x", "--organization", "nope"],
-        ["tenant", "list", "--organization", "Aurora Labs"],
-        ["tenant", "current", "--organization", "nope"],
-        ["tenant", "use", "x", "--organization", "nope"],
-        ["tenant", "rename", "0192f7c1-5a3e-7b60-9d2f-3c5a8e7b1d04", "--name", "x", "--organization", "nope"],
+        ["tenant", "create", "--name", "x", "--organization", ""],
+        ["tenant", "list", "--organization", " "],
+        ["tenant", "current", "--organization", ""],
+        ["tenant", "use", "x", "--organization", ""],
+        ["tenant", "rename", "0192f7c1-5a3e-7b60-9d2f-3c5a8e7b1d04", "--name", "x", "--organization", ""],
         ["tenant", "create", "--name", "x" * 200],
         ["tenant", "rename", "0192f7c1-5a3e-7b60-9d2f-3c5a8e7b1d04", "--name", "x" * 200],
     ],
@@ -513,7 +513,7 @@ def test_an_ambiguous_name_is_told_a_tenant_a_line_and_the_organization_narrows_
     refused = shared.frost("tenant", "use", "staging")
     first, *lines = refused.err.splitlines()
     assert (refused.code, len(lines)) == (1, 2)
-    assert "--organization ID" in first
+    assert "--organization NAME" in first
     told = shared.frost("tenant", "use", "staging", "-o", "json").error()
     found = told["details"]["tenants"]
     for line, one in zip(lines, found, strict=True):

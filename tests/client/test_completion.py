@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from client.commands.completion import _quoted, _split
-from tests.acceptance.people import AURORA, BOREALIS, DATA_LAKE, WEB_SHOP
+from tests.acceptance.people import AURORA, DATA_LAKE, WEB_SHOP
 from tests.conftest import opened
 from tests.homes import Home
 from tests.terminal import Program
@@ -72,11 +72,16 @@ def asked(home: Home, *words: str) -> list[str]:
         (["iam", "policy", "attach", "P", "--type", "group", "--id", "142c"], [DEPLOYERS]),
         (["iam", "access", "api_key", "f08db22f"], [TERRAFORM]),
         (["iam", "groups", "get", "142c"], [DEPLOYERS]),
+        (["iam", "groups", "get", "dep"], ["deployers"]),
+        (["iam", "policy", "attach", "P", "--type", "group", "--id", "dep"], ["deployers"]),
+        (["iam", "access", "api_key", "terra"], ["terraform"]),
+        (["iam", "access", "workload_identity", "shop/"], ["shop/checkout"]),
         (["iam", "policy", "get", "de1b"], ["de1b1471-320a-48ea-b7a7-88d106762832"]),
         (["--tenant", DATA_LAKE, "iam", "group", "get", "142c"], []),
         (["iam", "access", "user", ""], []),
         (["account", ""], ["profile", "delete", "api-key", "session"]),
         (["account", "api-key", "get", "42a6"], ["42a68fec-c75a-43c4-8d0d-866b16519537"]),
+        (["account", "api-key", "rotate", "deploy-p"], ["deploy-pipeline"]),
         (["account", "api-keys", "rotate", TERRAFORM[:6]], []),
         (["account", "api-key", "create", "--scopes", "dns:"], ["dns:read", "dns:write", "dns:*"]),
         (["account", "api-key", "create", "--scopes", "dns:*,sessions:p"], ["dns:*,sessions:pty"]),
@@ -86,7 +91,9 @@ def asked(home: Home, *words: str) -> list[str]:
         (["tenant", "rename", WEB_SHOP[:6]], [WEB_SHOP]),
         (["--tenant", WEB_SHOP[:6]], [WEB_SHOP]),
         ([f"--tenant={WEB_SHOP[:6]}"], [f"--tenant={WEB_SHOP}"]),
-        (["tenant", "create", "--organization", ""], [AURORA, BOREALIS]),
+        (["tenant", "create", "--organization", ""], ["Aurora Labs", "Borealis Media"]),
+        (["tenant", "create", "--organization", AURORA[:4]], [AURORA]),
+        (["tenant", "create", "--organization", "borealis"], ["borealis"]),
         (["config", "use-context", ""], ["local"]),
         (["config", "set", "a"], ["api_endpoint", "api_key"]),
         (["-o", ""], ["table", "yaml", "json", "wide"]),

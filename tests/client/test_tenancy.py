@@ -8,6 +8,7 @@ import pytest
 from client import tenancy
 from client.config.reader import Context, Stored
 from client.errors import Exit, FrostError
+from client.name_lookup import ambiguous_lines
 from client.tenancy import Selection, find, resolve
 
 A, B, C, D = (f"{digit * 8}-1111-4111-8111-{digit * 12}" for digit in "abcd")
@@ -94,7 +95,7 @@ def test_found_by_id_name_or_slug_in_any_case(argument: str) -> None:
 def test_two_of_one_name_are_refused_with_id_organization_and_slug() -> None:
     with pytest.raises(FrostError) as caught:
         find(ALL, "test")
-    lines = tenancy.ambiguous_lines(caught.value)
+    lines = ambiguous_lines(caught.value)
     for line, texts in zip(lines, ((B, "test-1"), (C, "test-2")), strict=True):
         assert all(text in line for text in texts)
     assert "Aurora" in "".join(lines)
@@ -135,7 +136,7 @@ def test_many_of_one_name_are_listed_up_to_ten() -> None:
     many = [tenant(f"{n:08d}-1111-4111-8111-111111111111", "Test", f"t{n}") for n in range(500)]
     with pytest.raises(FrostError, match="500 tenants") as caught:
         find(many, "test")
-    assert [len(tenancy.ambiguous_lines(caught.value)), tenancy.ambiguous_lines(caught.value)[-1]] == [
+    assert [len(ambiguous_lines(caught.value)), ambiguous_lines(caught.value)[-1]] == [
         11,
         "  and 490 more",
     ]
@@ -145,19 +146,10 @@ def test_a_hostile_name_is_shown_harmless() -> None:
     evil = [tenant(A, "x", "evil", "\x1b]0;PWNED\x07"), tenant(B, "evil", "y", "b")]
     with pytest.raises(FrostError) as caught:
         find(evil, "evil")
-    assert "\x1b" not in caught.value.message + "".join(tenancy.ambiguous_lines(caught.value))
+    assert "\x1b" not in caught.value.message + "".join(ambiguous_lines(caught.value))
 
 
 # --- what is refused before anything is sent -------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("value", ["", "nope", "Aurora Labs", f" {A}", A[:-1]])
-def test_what_is_no_organization_id_is_refused_with_the_flag_and_where_ids_are(value: str) -> None:
-    with pytest.raises(FrostError, match="--organization") as caught:
-        tenancy.check_organization_id(value)
-    assert value in caught.value.message
-    assert (caught.value.exit_code, "tenant list --all" in caught.value.hint) == (Exit.USAGE, True)
-    assert tenancy.check_organization_id(A.upper()) == A
 
 
 @pytest.mark.parametrize("name", ["", "  ", "x" * 129, "a\x1bb", "a\nb"])

@@ -259,7 +259,8 @@ class Tenants(ListScreen):
         """Return the tenant that the argument names, or the selected one."""
         if not argument:
             return self.record
-        from client.tenancy import AMBIGUOUS, find
+        from client.name_lookup import AMBIGUOUS
+        from client.tenancy import find
 
         try:
             return find(self.workspace.tenants, argument)

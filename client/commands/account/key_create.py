@@ -123,9 +123,9 @@ def create(
         help="How long the old key stays valid: 30m, 24h, 7d; 0 revokes it at once. Default 24h.",
     ),
     person=True,
-    examples=("frost account api-key rotate API_KEY_ID", "frost account api-key rotate API_KEY_ID --overlap 7d"),
+    examples=("frost account api-key rotate ci", "frost account api-key rotate ci --overlap 7d"),
 )
-def rotate(run: Invocation, key_id: str, expires: str | None, overlap: str) -> None:
+def rotate(run: Invocation, key_name: str, expires: str | None, overlap: str) -> None:
     """Replace a key with a new one that has the same permissions.
 
     The new key has the name, scopes, rate limit, groups and policies of the old one. Both are valid until the
@@ -133,7 +133,7 @@ def rotate(run: Invocation, key_id: str, expires: str | None, overlap: str) -> N
     """
     until = None if expires is None else times.instant(expires)
     both = _overlap(overlap)
-    old = own_key(run, key_id)
+    old = own_key(run, key_name, active=True)
     retires = _retirement(old, both)
     with key_refusals.explained(expires):
         created = run.call(

@@ -28,13 +28,13 @@ from client.tables import account
     click.Option(["--rate-limit"], type=RequestsAMinute(), metavar="N", help="Requests per minute, at most 60000."),
     person=True,
     examples=(
-        "frost account api-key update API_KEY_ID --name ci-2",
-        "frost account api-key update API_KEY_ID --scopes compute:read,storage:read",
+        "frost account api-key update ci --name ci-2",
+        "frost account api-key update ci --scopes compute:read,storage:read",
     ),
 )
 def update(
     run: Invocation,
-    key_id: str,
+    key_name: str,
     name: str | None,
     description: str | None,
     scopes: tuple[str, ...],
@@ -48,7 +48,7 @@ def update(
     if name is None and description is None and not scopes and rate_limit is None:
         raise usage("nothing to change (frost account api-key update)", "give a flag, such as --name")
     scope_list = typed_scopes(scopes, "update") if scopes else None
-    key = own_key(run, key_id)
+    key = own_key(run, key_name)
     of_no_service = unenforced(run, scope_list) if scope_list else []
     with key_refusals.explained(None):
         change = run.change(

@@ -7,16 +7,16 @@ import click
 from client.api import account, keys, tenants
 from client.commands import output
 from client.commands.command import Group, Lazy
-from client.commands.completers import own_key_ids
-from client.commands.ids import an_id
+from client.commands.completers import own_key_names
+from client.commands.ids import name_argument
 from client.commands.invocation import Invocation
 from client.commands.output import Fact
 from client.errors import Exit, FrostError
+from client.name_lookup import API_KEY, folded, is_id, match
 from client.tables import account as tables_account
 from client.tables import columns
 from client.text import safe
 
-_MAX_NAMESAKES = 5
 _MAKING = "client.commands.account.key_create"
 
 api_key = Group(
@@ -33,16 +33,16 @@ api_key = Group(
 )
 
 YES = click.Option(["--yes"], is_flag=True, help="Do not ask for confirmation; never asked without a terminal.")
-ID = click.Argument(["key_id"], metavar="API_KEY_ID", callback=an_id, shell_complete=own_key_ids)
+ID = name_argument("key_name", "KEY", "one of your keys", own_key_names)
 
 
-@api_key.leaf("get", ID, examples=("frost account api-key get API_KEY_ID -o json",))
-def get(run: Invocation, key_id: str) -> None:
+@api_key.leaf("get", ID, examples=("frost account api-key get ci -o json",))
+def get(run: Invocation, key_name: str) -> None:
     """Show one of your keys, without its secret.
 
     An API key may show itself.
     """
-    key = own_key(run, key_id)
+    key = own_key(run, key_name)
     facts: list[Fact] = [
         ("id", key["id"]),
         ("name", key["name"]),
@@ -78,13 +78,13 @@ def list_(run: Invocation) -> None:
     run.output.records(tables_account.API_KEY, own)
 
 
-@api_key.leaf("revoke", ID, YES, person=True, examples=("frost account api-key revoke API_KEY_ID",))
-def revoke(run: Invocation, key_id: str, yes: bool) -> None:
+@api_key.leaf("revoke", ID, YES, person=True, examples=("frost account api-key revoke ci",))
+def revoke(run: Invocation, key_name: str, yes: bool) -> None:
     """Revoke a key permanently. Its next request is refused.
 
     The key stays in the list as revoked. On a terminal, the command asks for confirmation.
     """
-    key = own_key(run, key_id)
+    key = own_key(run, key_name)
     if not yes and key["status"] != "revoked":
         output.confirm_on_terminal(run.talk, f"Revoke {_described(key)} permanently?")
     change = run.change(keys.revoke(key["tenantId"], key["id"]))
@@ -92,13 +92,13 @@ def revoke(run: Invocation, key_id: str, yes: bool) -> None:
     run.output.done(message, change.record)
 
 
-@api_key.leaf("delete", ID, YES, person=True, examples=("frost account api-key delete API_KEY_ID",))
-def delete(run: Invocation, key_id: str, yes: bool) -> None:
+@api_key.leaf("delete", ID, YES, person=True, examples=("frost account api-key delete ci",))
+def delete(run: Invocation, key_name: str, yes: bool) -> None:
     """Delete a key permanently, with its memberships and attachments.
 
     Its next request is refused. On a terminal, the command asks for confirmation.
     """
-    key = own_key(run, key_id)
+    key = own_key(run, key_name)
     if not yes:
         output.confirm_on_terminal(
             run.talk, f"Delete {_described(key)}, with its memberships and attachments, permanently?"
@@ -118,39 +118,53 @@ def scopes(run: Invocation) -> None:
     run.output.records(tables_account.SCOPE, [one for one in served if one["scope"] != "*"])
 
 
-def own_key(run: Invocation, key_id: str) -> dict[str, Any]:
-    """Return a key of the caller by id, in any tenant unless `--tenant` is set. Raises FrostError (exit 5)."""
+def own_key(run: Invocation, key_name: str, *, active: bool = False) -> dict[str, Any]:
+    """Return a key of the caller by id or name, in any tenant unless `--tenant` is set.
+
+    Args:
+        run: The command.
+        key_name: The user's input.
+        active: Whether a name selects the active keys only, if there is one: a rotated key has the name of the old one.
+
+    Raises:
+        FrostError: The caller has no such key (exit 5), or several keys have the name (exit 1).
+    """
     if run.connection.credential().kind == "api_key":
-        return _itself(run, key_id)
+        return _itself(run, key_name)
     own = _own(run)
-    for one in own:
-        if one["id"] == key_id:
-            return one
-    from client.tenancy import folded
-
-    namesakes = [one for one in own if folded(one["name"]) == folded(key_id)]
-    where = f" in tenant {run.flags.tenant}" if run.flags.tenant else ""
-    message, hint = f"you have no API key {safe(key_id, 130)}{where}", "list your keys: frost account api-key list"
-    if namesakes:
-        message = f"expected the id of an API key, not its name {safe(key_id, 130)}"
-        ids = [f"{one['id']} ({one['status']}, {safe(one.get('tenantName') or '', 60)})" for one in namesakes]
-        more = f" and {len(ids) - _MAX_NAMESAKES} more" if len(ids) > _MAX_NAMESAKES else ""
-        hint = f"the keys with this name: {', '.join(ids[:_MAX_NAMESAKES])}{more}"
-        if len(ids) == 1:
-            hint = f"its id is {namesakes[0]['id']}"
-    raise FrostError(message, code="NOT_FOUND", hint=hint, exit_code=Exit.NOT_FOUND)
+    if is_id(key_name):
+        found = next((key for key in own if key["id"] == key_name.lower()), None)
+    else:
+        preferred = [key for key in own if key["status"] == "active"] if active else []
+        found = match(API_KEY, preferred, key_name) or match(API_KEY, own, key_name)
+    if found is None:
+        raise FrostError(
+            f"you have no API key {_quoted(key_name)}{f' in tenant {run.flags.tenant}' if run.flags.tenant else ''}",
+            code="NOT_FOUND",
+            hint="list your keys: frost account api-key list",
+            exit_code=Exit.NOT_FOUND,
+        )
+    return found
 
 
-def _itself(run: Invocation, key_id: str) -> dict[str, Any]:
+def _itself(run: Invocation, key_name: str) -> dict[str, Any]:
     """Return the key of the context in use. An API key may read only itself."""
+    key_id = key_name if is_id(key_name) else str((run.me.get("credential") or {}).get("id"))
     try:
         key: dict[str, Any] = run.call(keys.get(run.me["tenantId"], key_id))
+        if key_id is not key_name and folded(key["name"]) != folded(key_name):
+            raise FrostError("another name", code="NOT_FOUND", exit_code=Exit.NOT_FOUND, gone=True)
     except FrostError as error:
         if error.gone:
-            error.message = f"the API key in use may read only itself, not {safe(key_id, 130)}"
+            error.message = f"the API key in use may read only itself, not {_quoted(key_name)}"
             run.point_to_person(error)
         raise
     return key
+
+
+def _quoted(key_name: str) -> str:
+    """Return an id as it is, and a name as `named "ci"`."""
+    return key_name if is_id(key_name) else f'named "{safe(key_name, 130)}"'
 
 
 def _described(key: columns.Record) -> str:

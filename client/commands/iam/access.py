@@ -7,9 +7,9 @@ import click
 
 from client.api import analysis
 from client.commands.command import leaf
-from client.commands.completers import operation_names, principal_ids
+from client.commands.completers import operation_names, principal_names
 from client.commands.iam import request_options
-from client.commands.ids import PRINCIPAL_TYPES, an_id, missing
+from client.commands.ids import PRINCIPAL_TYPES, find_id, missing, name_or_id
 from client.commands.invocation import Invocation
 from client.tables import iam
 
@@ -17,20 +17,28 @@ from client.tables import iam
 @leaf(
     "access",
     click.Argument(["kind"], metavar="TYPE", type=click.Choice(PRINCIPAL_TYPES), help=", ".join(PRINCIPAL_TYPES)),
-    click.Argument(["identifier"], metavar="ID", callback=an_id, shell_complete=principal_ids),
+    click.Argument(
+        ["identifier"],
+        metavar="PRINCIPAL",
+        callback=name_or_id,
+        help="Name or ID of the key or workload identity; ID of the user.",
+        shell_complete=principal_names,
+    ),
     person=True,
-    examples=("frost iam access api_key KEY_ID", "frost iam access user USER_ID -o wide"),
+    examples=("frost iam access api_key ci", "frost iam access user USER_ID -o wide"),
 )
 def access(run: Invocation, kind: str, identifier: str) -> None:
     """List the operations that a principal may perform, and why.
 
-    A principal is an API key, a workload identity or a user of this tenant. `iam who` and `iam group member list`
-    show their ids. `conditional` operations depend on the target or on facts of the request; -o wide shows on
-    which. `denied` operations are allowed by one policy rule and always denied by another.
+    A principal is an API key, a workload identity or a user of this tenant. The name of a workload identity is
+    NAMESPACE/SERVICE_ACCOUNT. `iam who` shows the ids of users. `conditional` operations depend on the target or on
+    facts of the request; -o wide shows on which. `denied` operations are allowed by one policy rule and always
+    denied by another.
 
     Operations that are granted by no role, scope or policy are omitted. Writing policies is not an operation: every
     member of the organization may write policies within their own permissions.
     """
+    identifier = find_id(run, kind, identifier)
     with missing(run, (kind, identifier)):
         answer = run.call_for_tenant(lambda tenant: analysis.access(tenant, kind, identifier))
     if run.output.structured:

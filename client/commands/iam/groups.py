@@ -5,9 +5,9 @@ import click
 from client.api import analysis, groups
 from client.commands import output, paging
 from client.commands.command import Group, Lazy
-from client.commands.completers import group_ids
+from client.commands.completers import group_names
 from client.commands.iam import effects
-from client.commands.ids import FORCE, VERSION_HELP, an_id, missing
+from client.commands.ids import FORCE, VERSION_HELP, find_id, missing, name_argument
 from client.commands.ids import name as checked
 from client.commands.invocation import Invocation
 from client.commands.usage_errors import naming_flag
@@ -23,7 +23,7 @@ group = Group(
     person=True,
 )
 
-ID = click.Argument(["group_id"], metavar="GROUP_ID", callback=an_id, shell_complete=group_ids)
+ID = name_argument("group_id", "GROUP", "the group", group_names)
 _MAX_NAMED_MEMBERS = 10
 DESCRIPTION = "Description, up to 1,024 characters."
 
@@ -42,13 +42,14 @@ def create(run: Invocation, name: str, description: str | None) -> None:
     run.output.record(iam.GROUP, created)
 
 
-@group.leaf("get", ID, examples=("frost iam group get GROUP_ID -o json",))
+@group.leaf("get", ID, examples=("frost iam group get ops -o json",))
 def get(run: Invocation, group_id: str) -> None:
     """Show a group and its members.
 
     The table shows the first members; -o json and -o yaml have up to 200 as type and id. `frost iam group member
     list` lists all of them.
     """
+    group_id = find_id(run, "group", group_id)
     with missing(run, ("group", group_id)):
         record = run.call_for_tenant(lambda tenant: groups.get(tenant, group_id))
         run.output.record(iam.GROUP, record)
@@ -94,7 +95,7 @@ def list_(run: Invocation, limit: int | None, cursor: str | None, everything: bo
     click.Option(["--name"], metavar="NAME", help="The new name."),
     click.Option(["--description"], metavar="TEXT", help='The new description; "" clears it.'),
     click.Option(["--if-version"], metavar="N", type=click.IntRange(min=1), help=VERSION_HELP),
-    examples=("frost iam group update GROUP_ID --name operations",),
+    examples=("frost iam group update ops --name operations",),
 )
 def update(run: Invocation, group_id: str, name: str | None, description: str | None, if_version: int | None) -> None:
     """Change a group's name or description.
@@ -104,6 +105,7 @@ def update(run: Invocation, group_id: str, name: str | None, description: str | 
     if name is None and description is None:
         raise usage("nothing to change (frost iam group update)", "give --name or --description")
     name = None if name is None else checked(name)
+    group_id = find_id(run, "group", group_id)
     with missing(run, ("group", group_id)), naming_flag("name", "--name"), naming_flag("description", "--description"):
         change = run.change_for_tenant(
             lambda tenant: groups.update(tenant, group_id, name=name, description=description, version=if_version)
@@ -118,7 +120,7 @@ def update(run: Invocation, group_id: str, name: str | None, description: str | 
     ID,
     FORCE,
     effects.DRY_RUN,
-    examples=("frost iam group delete GROUP_ID", "frost iam group delete GROUP_ID --dry-run"),
+    examples=("frost iam group delete ops", "frost iam group delete ops --dry-run"),
 )
 def delete(run: Invocation, group_id: str, force: bool, dry_run: bool) -> None:
     """Delete a group, its memberships and policy attachments.
@@ -126,6 +128,7 @@ def delete(run: Invocation, group_id: str, force: bool, dry_run: bool) -> None:
     Members and policies are not deleted. The operations that members gain and lose are shown before the
     confirmation.
     """
+    group_id = find_id(run, "group", group_id)
     version = None
     with missing(run, ("group", group_id)):
         if dry_run:

@@ -7,10 +7,19 @@ import click
 from client.api import analysis, policies
 from client.commands import output, paging
 from client.commands.command import Group, Lazy, leaf
-from client.commands.completers import policy_ids
+from client.commands.completers import policy_names
 from client.commands.formats import json_text
 from client.commands.iam import document, effects
-from client.commands.ids import ATTACHEE_TYPES, FORCE, VERSION_HELP, an_id, missing, missing_version, pair
+from client.commands.ids import (
+    ATTACHEE_TYPES,
+    FORCE,
+    VERSION_HELP,
+    find_id,
+    missing,
+    missing_version,
+    name_argument,
+    pair,
+)
 from client.commands.ids import name as checked
 from client.commands.invocation import Invocation
 from client.commands.usage_errors import naming_flag
@@ -40,7 +49,7 @@ policy = Group(
     person=True,
 )
 
-ID = click.Argument(["policy_id"], metavar="POLICY_ID", callback=an_id, shell_complete=policy_ids)
+ID = name_argument("policy_id", "POLICY", "the policy", policy_names)
 
 
 @policy.leaf(
@@ -90,10 +99,11 @@ def _warn_of_namesakes(run: Invocation, record: dict[str, Any]) -> None:
     "get",
     ID,
     click.Option(["--version", "number"], metavar="N", type=click.IntRange(min=1), help="Show this version."),
-    examples=("frost iam policy get POLICY_ID", "frost iam policy get POLICY_ID --version 3 -o json"),
+    examples=("frost iam policy get readers", "frost iam policy get readers --version 3 -o json"),
 )
 def get(run: Invocation, policy_id: str, number: int | None) -> None:
     """Show a policy and its document."""
+    policy_id = find_id(run, "policy", policy_id)
     if number is None:
         with missing(run, ("policy", policy_id)):
             print_policy(run, iam.POLICY, run.call_for_tenant(lambda tenant: policies.get(tenant, policy_id)))
@@ -125,9 +135,9 @@ def list_(run: Invocation, limit: int | None, cursor: str | None, everything: bo
     click.Option(["--if-version"], metavar="N", type=click.IntRange(min=1), help=VERSION_HELP),
     effects.DRY_RUN,
     examples=(
-        "frost iam policy update POLICY_ID --document @readers.json",
-        "frost iam policy update POLICY_ID --document @readers.json --dry-run",
-        "frost iam policy update POLICY_ID --name readers --if-version 4",
+        "frost iam policy update readers --document @readers.json",
+        "frost iam policy update readers --document @readers.json --dry-run",
+        "frost iam policy update readers --name readers --if-version 4",
     ),
 )
 def update(
@@ -149,6 +159,7 @@ def update(
     name = None if name is None else checked(name)
     draft = None if document_ is None else document.read_document(run, document_)
     text = None if draft is None else draft.text
+    policy_id = find_id(run, "policy", policy_id)
     with missing(run, ("policy", policy_id)), document.locate_errors(draft):
         if dry_run:
             _update_played(run, policy_id, text, if_version)
@@ -182,13 +193,14 @@ def _update_played(run: Invocation, policy_id: str, text: str | None, if_version
     ID,
     FORCE,
     effects.DRY_RUN,
-    examples=("frost iam policy delete POLICY_ID", "frost iam policy delete POLICY_ID --dry-run"),
+    examples=("frost iam policy delete readers", "frost iam policy delete readers --dry-run"),
 )
 def delete(run: Invocation, policy_id: str, force: bool, dry_run: bool) -> None:
     """Delete a policy, its attachments and its history.
 
     The operations that keys and identities gain and lose are shown before the confirmation.
     """
+    policy_id = find_id(run, "policy", policy_id)
     version = None
     with missing(run, ("policy", policy_id)):
         if dry_run:
@@ -222,7 +234,7 @@ def print_policy(run: Invocation, kind: Kind, record: dict[str, Any]) -> None:
     ID,
     *pair(ATTACHEE_TYPES, required=True, verb="it is attached to"),
     effects.DRY_RUN,
-    examples=("frost iam policy attach POLICY_ID --type group --id GROUP_ID",),
+    examples=("frost iam policy attach readers --type group --id ops",),
 )
 def attach(run: Invocation, policy_id: str, kind: str, identifier: str, dry_run: bool) -> None:
     """Attach a policy to a key, an identity or a group.
@@ -230,6 +242,8 @@ def attach(run: Invocation, policy_id: str, kind: str, identifier: str, dry_run:
     The policy applies from their next request on. A key with policies may perform only operations that its scopes,
     its creator and its policies all allow.
     """
+    policy_id = find_id(run, "policy", policy_id)
+    identifier = find_id(run, kind, identifier)
     with missing(run, ("policy", policy_id), (kind, identifier)):
         if dry_run:
             effects.dry_run(run, "attach", policyId=policy_id, principalType=kind, principalId=identifier)
@@ -246,13 +260,15 @@ def attach(run: Invocation, policy_id: str, kind: str, identifier: str, dry_run:
     ID,
     *pair(ATTACHEE_TYPES, required=True, verb="it is detached from"),
     effects.DRY_RUN,
-    examples=("frost iam policy detach POLICY_ID --type api_key --id KEY_ID",),
+    examples=("frost iam policy detach readers --type api_key --id ci",),
 )
 def detach(run: Invocation, policy_id: str, kind: str, identifier: str, dry_run: bool) -> None:
     """Detach a policy from a key, an identity or a group.
 
     The policy no longer applies from their next request on.
     """
+    policy_id = find_id(run, "policy", policy_id)
+    identifier = find_id(run, kind, identifier)
     unrelated = f"policy {policy_id} is not attached to {kind} {identifier}"
     see = f"frost iam policy attachments {policy_id}"
     with missing(run, ("policy", policy_id), (kind, identifier), unrelated=unrelated, see=see):
@@ -271,7 +287,7 @@ def detach(run: Invocation, policy_id: str, kind: str, identifier: str, dry_run:
     ID,
     *paging.FLAGS,
     *pair(ATTACHEE_TYPES, required=False, verb="to look for, together with --id"),
-    examples=("frost iam policy attachments POLICY_ID --all",),
+    examples=("frost iam policy attachments readers --all",),
 )
 def attachments(
     run: Invocation,
@@ -286,12 +302,11 @@ def attachments(
 
     --type and --id together select one attachment.
     """
-    attachee = None
-    if kind is not None and identifier is not None:
-        attachee = (kind, identifier)
-    elif kind is not None or identifier is not None:
+    if (kind is None) is not (identifier is None):
         flag, needed = ("--type", "--id") if identifier is None else ("--id", "--type")
         raise usage(f"{flag} is used together with {needed} (frost iam policy attachments)", f"add {needed}")
+    policy_id = find_id(run, "policy", policy_id)
+    attachee = None if kind is None or identifier is None else (kind, find_id(run, kind, identifier))
     with missing(run, ("policy", policy_id)):
         paging.listed(
             run,

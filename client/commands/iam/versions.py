@@ -10,7 +10,7 @@ from client.commands.command import leaf
 from client.commands.formats import json_text
 from client.commands.iam import effects
 from client.commands.iam.policies import ID
-from client.commands.ids import missing, missing_version
+from client.commands.ids import find_id, missing, missing_version
 from client.commands.invocation import Invocation
 from client.errors import usage
 from client.tables import iam
@@ -20,12 +20,13 @@ from client.texts.effects import UNDER, changes, counted
 _NUMBER = click.IntRange(min=1)
 
 
-@leaf("history", ID, *paging.FLAGS, examples=("frost iam policy history POLICY_ID",))
+@leaf("history", ID, *paging.FLAGS, examples=("frost iam policy history readers",))
 def history(run: Invocation, policy_id: str, limit: int | None, cursor: str | None, everything: bool) -> None:
     """List the versions of a policy, newest first.
 
     Shows who changed each version, and when.
     """
+    policy_id = find_id(run, "policy", policy_id)
     with missing(run, ("policy", policy_id)):
         paging.listed(
             run,
@@ -42,7 +43,7 @@ def history(run: Invocation, policy_id: str, limit: int | None, cursor: str | No
     ID,
     click.Option(["--version", "number"], required=True, type=_NUMBER, metavar="N", help="Version to restore."),
     effects.DRY_RUN,
-    examples=("frost iam policy rollback POLICY_ID --version 3",),
+    examples=("frost iam policy rollback readers --version 3",),
 )
 def rollback(run: Invocation, policy_id: str, number: int, dry_run: bool) -> None:
     """Restore the document of an earlier version.
@@ -52,6 +53,7 @@ def rollback(run: Invocation, policy_id: str, number: int, dry_run: bool) -> Non
     You become the author of the version: it must stay within your own permissions. There is no confirmation, as all
     versions are kept.
     """
+    policy_id = find_id(run, "policy", policy_id)
     text = json_text(_version(run, policy_id, number)["document"])
     if dry_run:
         effects.dry_run(run, "updatePolicy", policyId=policy_id, documentText=text)
@@ -73,7 +75,7 @@ def rollback(run: Invocation, policy_id: str, number: int, dry_run: bool) -> Non
     ID,
     click.Option(["--from", "first"], type=_NUMBER, metavar="N", help="Older version; default: the one before --to."),
     click.Option(["--to", "second"], type=_NUMBER, metavar="N", help="Newer version; default: the latest."),
-    examples=("frost iam policy diff POLICY_ID", "frost iam policy diff POLICY_ID --from 2 --to 5"),
+    examples=("frost iam policy diff readers", "frost iam policy diff readers --from 2 --to 5"),
 )
 def diff(run: Invocation, policy_id: str, first: int | None, second: int | None) -> None:
     """Compare two versions of a policy, as text and by effect.
@@ -81,6 +83,7 @@ def diff(run: Invocation, policy_id: str, first: int | None, second: int | None)
     The effect covers all targets at once and a request with unknown facts. Operations that depend on a constraint
     or on a part of the target are listed as conditional, apart from those gained and lost in any case.
     """
+    policy_id = find_id(run, "policy", policy_id)
     if second is None:
         with missing(run, ("policy", policy_id)):
             second = int(run.call_for_tenant(lambda tenant: policies.get(tenant, policy_id))["version"])

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from client import tenancy
 from client.api import quotas, tenants
 from client.commands.invocation import Invocation
+from client.commands.tenants import find_organization_id
 from client.errors import Exit, FrostError, usage
 from client.text import safe
 
@@ -78,10 +78,11 @@ def organization_id(run: Invocation, flag_value: str | None, what: str = "quotas
         what: The requested data, for the error.
 
     Raises:
-        FrostError: The id is invalid (exit 2), or only a person may look it up (exit 4): no other scope would help.
+        FrostError: There is no such organization (exit 5), or only a person may look it up (exit 4): no other scope
+            would help.
     """
     if flag_value is not None:
-        return tenancy.check_organization_id(flag_value)
+        return find_organization_id(run, flag_value)
     try:
         return str(run.call_for_tenant(tenants.get)["organizationId"])
     except FrostError as error:

@@ -1,0 +1,270 @@
+"""Commands accept the name of a policy, group, key, identity or organization in place of its id."""
+
+import pytest
+
+from tests.acceptance.account import Account
+from tests.acceptance.iam import IDENTITIES, KEYS, READ_TENANTS, Desk, requests
+from tests.acceptance.people import AURORA, BOREALIS, DATA_LAKE, VIEWER, WEB_SHOP
+
+ESCAPE = "\x1b]0;owned\x07\x1b[31mred"
+KEY = ("--type", "api_key", "--id")
+ROTATE = ("account", "api-key", "rotate")
+
+
+# --- names and ids select the same object ----------------------------------------------------------------------------
+
+
+def test_a_policy_is_read_and_changed_by_name(desk: Desk) -> None:
+    policy = desk.policy(READ_TENANTS, name="by name")
+    for words in (
+        ("get",),
+        ("get", "--version", "1"),
+        ("history",),
+        ("attachments",),
+        ("diff", "--from", "1", "--to", "1"),
+    ):
+        for form in ("json", "table"):
+            by_id = desk.iam("policy", words[0], policy, *words[1:], "-o", form)
+            by_name = desk.iam("policy", words[0], "By Name", *words[1:], "-o", form)
+            assert (by_name.code, by_name.out) == (0, by_id.out)
+    changed = desk.done("policy", "update", "by name", "--description", "found by name")
+    assert (changed["id"], changed["description"]) == (policy, "found by name")
+    assert desk.done("policy", "rollback", "by name", "--version", "1")["id"] == policy
+    assert desk.done("policy", "delete", "by name", "--force") == {"id": policy, "status": "deleted"}
+
+
+def test_a_group_is_read_and_changed_by_name(desk: Desk) -> None:
+    group = desk.group("group by name")
+    assert desk.done("group", "get", "GROUP BY NAME")["id"] == group
+    assert desk.items("group", "member", "list", "group by name") == []
+    assert desk.done("group", "update", "group by name", "--name", "renamed by name")["id"] == group
+    assert "no group named" in desk.refused(5, "group", "get", "group by name")
+    assert desk.done("group", "delete", "renamed by name", "--force")["id"] == group
+
+
+def test_a_policy_is_attached_and_detached_by_names(desk: Desk) -> None:
+    policy, group = desk.policy(READ_TENANTS, name="attached by name"), desk.group("attachee by name")
+    for kind, name, identifier in (
+        ("group", "attachee by name", group),
+        ("api_key", "terraform", KEYS["terraform"]),
+        ("workload_identity", "shop/checkout", IDENTITIES["checkout"]),
+    ):
+        pair = ("attached by name", "--type", kind, "--id", name)
+        preview = desk.done("policy", "attach", *pair, "--dry-run")
+        assert preview == desk.done("policy", "attach", policy, "--type", kind, "--id", identifier, "--dry-run")
+        assert desk.attached(policy) == set()
+        attached = desk.done("policy", "attach", *pair)
+        assert attached == {"policyId": policy, "attacheeType": kind, "attacheeId": identifier, "changed": True}
+        assert desk.attached(policy) == {(kind, identifier)}
+        (listed,) = desk.items("policy", "attachments", *pair)
+        assert listed["attacheeId"] == identifier
+        assert desk.done("policy", "detach", *pair)["status"] == "detached"
+        assert desk.attached(policy) == set()
+
+
+def test_a_member_is_added_and_removed_by_names(desk: Desk) -> None:
+    group = desk.group("members by name")
+    pair = ("members by name", *KEY, "Terraform")
+    assert desk.done("group", "member", "add", *pair, "--dry-run")["dryRun"] is True
+    assert desk.members(group) == set()
+    added = desk.done("group", "member", "add", *pair)
+    assert added == {"groupId": group, "memberType": "api_key", "memberId": KEYS["terraform"], "changed": True}
+    assert desk.members(group) == {("api_key", KEYS["terraform"])}
+    assert desk.done("group", "member", "remove", *pair)["memberId"] == KEYS["terraform"]
+    assert desk.members(group) == set()
+
+
+def test_access_is_listed_by_name(desk: Desk) -> None:
+    for kind, name, identifier in (
+        ("api_key", "terraform", KEYS["terraform"]),
+        ("workload_identity", "shop/checkout", IDENTITIES["checkout"]),
+    ):
+        assert desk.done("access", kind, name) == desk.done("access", kind, identifier)
+
+
+def test_an_organization_is_selected_by_name_or_slug(desk: Desk) -> None:
+    expected = desk.home.json("tenant", "list", "--organization", AURORA)
+    for name in ("Aurora Labs", "aurora labs", "aurora", AURORA.upper()):
+        assert desk.home.json("tenant", "list", "--organization", name) == expected
+    by_name = desk.home.json("tenant", "quota", "--org", "--organization", "aurora labs")
+    assert by_name == desk.home.json("tenant", "quota", "--org", "--organization", AURORA)
+    assert desk.home.frost("tenant", "--organization", "Borealis Media", "list").code == 0
+    refused = desk.home.frost("tenant", "current", "--organization", "borealis")
+    assert (refused.code, BOREALIS in refused.err) == (5, True)
+    refused = desk.home.frost("tenant", "list", "--organization", "nobody")
+    assert refused.code == 5
+    assert "no organization 'nobody' among your organizations. List your organizations:" in refused.err
+
+
+def test_every_page_is_searched(own_desk: Desk) -> None:
+    own_desk.sql(
+        f"WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 450)"
+        f" INSERT INTO groups (id, tenant_id, name, description, version, created_at, updated_at)"
+        f" SELECT printf('%08d-0000-4000-8000-000000000000', n), '{WEB_SHOP}', 'filler ' || n, '', 1,"
+        f" g.created_at, g.updated_at FROM numbers, (SELECT created_at, updated_at FROM groups LIMIT 1) g"
+    )
+    last = own_desk.group("after all fillers")
+    result = own_desk.iam("group", "get", "after all fillers", "-o", "json", "-d")
+    assert result.json()["id"] == last
+    lists = [path for _, path in requests(result.err) if path.endswith("/groups")]
+    assert len(lists) == 3
+
+
+# --- an id needs no list ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("upper", [False, True])
+def test_an_id_is_sent_without_a_lookup(desk: Desk, upper: bool) -> None:
+    policy, group = desk.policy(READ_TENANTS), desk.group()
+    tenant = f"/api/v1/tenants/{WEB_SHOP}/iam"
+    for words, expected in (
+        (("policy", "get", policy), [("GET", f"{tenant}/policies/{policy}")]),
+        (("group", "get", group), [("GET", f"{tenant}/groups/{group}")]),
+        (
+            ("policy", "attach", policy, "--type", "group", "--id", group),
+            [("POST", f"{tenant}/policies/{policy}/attachments")],
+        ),
+        (("group", "member", "add", group, *KEY, KEYS["terraform"]), [("POST", f"{tenant}/groups/{group}/members")]),
+    ):
+        typed = [word.upper() if upper and len(word) == 36 else word for word in words]
+        result = desk.iam(*typed, "-d", "-q", FROST_TENANT=WEB_SHOP)
+        assert result.code == 0, result
+        assert requests(result.err) == expected
+
+
+def test_a_name_costs_one_list_and_sends_no_other_change(desk: Desk) -> None:
+    policy = desk.policy(READ_TENANTS, name="counted requests")
+    result = desk.iam("policy", "delete", "counted requests", "--force", "-d", "-q", FROST_TENANT=WEB_SHOP)
+    tenant = f"/api/v1/tenants/{WEB_SHOP}/iam/policies"
+    assert requests(result.err) == [("GET", tenant), ("DELETE", f"{tenant}/{policy}")]
+
+
+def test_a_name_with_the_form_of_an_id_is_an_id(desk: Desk) -> None:
+    other = desk.policy(READ_TENANTS)
+    desk.policy(READ_TENANTS, name=other)
+    assert desk.done("policy", "get", other)["id"] == other
+    unknown = other.replace(other[:8], "00000000")
+    desk.policy(READ_TENANTS, name=unknown)
+    assert f"policy {unknown} not found" in desk.refused(5, "policy", "get", unknown)
+
+
+# --- no match, several matches ---------------------------------------------------------------------------------------
+
+
+def test_a_name_of_nothing_is_refused_with_the_tenant_and_the_list(desk: Desk) -> None:
+    for kind in ("policy", "group"):
+        assert desk.refused(5, kind, "get", "nope") == (
+            f'frost: no {kind} named "nope" in tenant "Web Shop". List them with: frost iam {kind} list --all\n'
+        )
+    elsewhere = desk.refused(5, "policy", "get", "nope", "--tenant", DATA_LAKE)
+    assert elsewhere.endswith(
+        f'in tenant "Data Lake". List them with: frost iam policy list --all --tenant {DATA_LAKE}\n'
+    )
+    policy = desk.policy(READ_TENANTS)
+    for kind, noun in (("api_key", "API key"), ("workload_identity", "workload identity"), ("group", "group")):
+        refused = desk.refused(5, "policy", "attach", policy, "--type", kind, "--id", "nope")
+        assert f'no {noun} named "nope" in tenant "Web Shop"' in refused
+    assert desk.attached(policy) == set()
+    error = desk.iam("policy", "get", "nope", "-o", "json").error()
+    assert (error["code"], "frost iam policy list" in error["hint"]) == ("NOT_FOUND", True)
+
+
+def test_a_name_of_another_tenant_is_not_found(desk: Desk) -> None:
+    desk.done("group", "create", "--name", "only there", "--tenant", DATA_LAKE)
+    assert "no group named" in desk.refused(5, "group", "get", "only there")
+
+
+def test_a_name_of_two_policies_is_refused_with_both_ids(desk: Desk) -> None:
+    ids = [desk.policy(READ_TENANTS, name=name) for name in ("Twice", "twice")]
+    for words in (("get",), ("delete", "--force"), ("attach", *KEY, "terraform")):
+        refused = desk.refused(1, "policy", words[0], "TWICE", *words[1:])
+        first, *lines = refused.splitlines()
+        assert first == "frost: 'TWICE' is the name of 2 policies. Use the id of one of them"
+        assert [line.split() for line in lines] == [[ids[0], "Twice"], [ids[1], "twice"]]
+    error = desk.iam("policy", "get", "twice", "-o", "json").error()
+    assert (error["code"], error["details"]["count"]) == ("AMBIGUOUS_NAME", 2)
+    assert [one["id"] for one in error["details"]["policies"]] == ids
+    for identifier in ids:
+        assert desk.done("policy", "get", identifier)["id"] == identifier
+        assert desk.attached(identifier) == set()
+
+
+def test_escape_sequences_in_names_do_not_reach_the_terminal(own_desk: Desk) -> None:
+    ids = [own_desk.policy(READ_TENANTS, name="hostile") for _ in range(2)]
+    own_desk.sql("UPDATE policies SET name = ? WHERE id IN (?, ?)", ESCAPE, *ids)
+    refused = own_desk.refused(1, "policy", "get", ESCAPE)
+    assert "is the name of 2 policies" in refused
+    own_desk.sql("UPDATE tenants SET display_name = ? WHERE id = ?", ESCAPE, WEB_SHOP)
+    missing = own_desk.refused(5, "policy", "get", f"{ESCAPE}\x9b")
+    for message in (refused, missing):
+        assert not {"\x1b", "\x07", "\x9b"} & set(message)
+        assert "␛]0;owned" in message
+    own_desk.sql("UPDATE policies SET name = 'calm' WHERE id = ?", ids[0])
+    assert own_desk.done("policy", "get", ESCAPE)["id"] == ids[1]
+
+
+def test_a_refused_lookup_is_reported_as_it_is(own_desk: Desk) -> None:
+    own_desk.home.sign_in(VIEWER)
+    refused = own_desk.iam("policy", "get", "look at compute", "--tenant", DATA_LAKE, "-o", "json")
+    by_id = own_desk.iam("policy", "list", "--tenant", DATA_LAKE, "-o", "json")
+    assert (refused.code, refused.error()["code"]) == (by_id.code, by_id.error()["code"])
+
+
+# --- the caller's own keys -------------------------------------------------------------------------------------------
+
+
+def made(owner: Account, name: str) -> str:
+    return str(owner.done("api-key", "create", "--name", name, "--scopes", "compute:read")["apiKey"]["id"])
+
+
+def test_a_key_is_read_changed_and_ended_by_name(owner: Account) -> None:
+    key = made(owner, "Named Once")
+    assert owner.done("api-key", "get", "named once")["id"] == key
+    assert owner.done("api-key", "update", "named once", "--name", "Renamed Once")["id"] == key
+    assert owner.done("api-key", "revoke", "renamed once")["status"] == "revoked"
+    assert owner.done("api-key", "delete", "RENAMED ONCE")["id"] == key
+    assert [one for one in owner.keys() if one == key] == []
+
+
+def test_a_key_is_rotated_by_name_again_and_again(owner: Account) -> None:
+    first = made(owner, "rotated by name")
+    second = owner.home.json(*ROTATE, "rotated by name", "--overlap", "0")["apiKey"]["id"]
+    assert owner.keys()[first]["status"] == "revoked"
+    third = owner.home.json(*ROTATE, "Rotated By Name")["apiKey"]["id"]
+    assert len({first, second, third}) == 3
+    # Both are active until the overlap ends: the name selects neither.
+    refused = owner.refused(1, "api-key", "rotate", "rotated by name")
+    assert "is the name of 2 API keys" in refused
+    assert {second, third} == {line.split()[0] for line in refused.splitlines()[1:]}
+
+
+def test_a_name_of_two_keys_is_refused_with_ids_status_and_tenant(owner: Account) -> None:
+    ids = [made(owner, "key twice") for _ in range(2)]
+    owner.done("api-key", "revoke", ids[0])
+    for word in ("get", "revoke", "delete"):
+        first, *lines = owner.refused(1, "api-key", word, "Key Twice").splitlines()
+        assert first == "frost: 'Key Twice' is the name of 2 API keys. Use the id of one of them"
+        assert {tuple(line.split(maxsplit=3)) for line in lines} == {
+            (ids[0], "key", "twice", "revoked  Web Shop"),
+            (ids[1], "key", "twice", "active   Web Shop"),
+        }
+    assert owner.keys()[ids[1]]["status"] == "active"
+
+
+def test_a_name_of_no_key_is_refused_before_a_change(owner: Account) -> None:
+    for word in ("get", "revoke", "delete", "rotate"):
+        result = owner.run("api-key", word, "nobody's key", "-d")
+        assert (result.code, requests(result.err)) == (5, [("GET", "/api/v1/me/api-keys")])
+        assert 'you have no API key named "nobody\'s key". List your keys: frost account api-key list' in result.err
+
+
+def test_a_key_reads_itself_by_name(desk: Desk) -> None:
+    config = desk.home.path / "terraform.yaml"
+    secret = desk.home.world_key("terraform")
+    assert desk.home.frost("--config", str(config), "config", "set", "api_key", secret).code == 0
+    own = desk.home.json("--config", str(config), "account", "api-key", "get", "Terraform")
+    assert own["id"] == KEYS["terraform"]
+    refused = desk.home.frost("--config", str(config), "account", "api-key", "get", "cms")
+    assert refused.code == 5
+    assert 'the API key in use may read only itself, not named "cms"' in refused.err
+    config.unlink()
