@@ -75,7 +75,8 @@ def find_organization_id(run: Invocation, given: str) -> str:
 def check_within(run: Invocation, organization: str | None) -> None:
     """Check that the selected tenant belongs to `--organization`, if set. Raises FrostError (exit 5)."""
     if organization is not None:
-        within(run, run.tenant.tenant_id, find_organization_id(run, organization))
+        organization_id = find_organization_id(run, organization)
+        within(run, run.tenant.tenant_id, organization_id)
 
 
 def within(run: Invocation, tenant_id: str, organization_id: str) -> None:

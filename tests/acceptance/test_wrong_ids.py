@@ -19,7 +19,7 @@ def test_an_id_of_nothing_is_answered_with_the_list(desk: Desk) -> None:
     assert WEB_SHOP not in there
     assert "frost completion --help" in desk.refused(5, "access", "api_key", NO_ID)
     message = desk.refused(5, "access", "user", OWNER)
-    assert f"user takes an id, {OWNER} is an address. People stand with their ids in: frost iam who " in message
+    assert f"user takes an id, {OWNER} is an address. List users with: frost iam who " in message
 
 
 @pytest.mark.parametrize("command", [("policy", "attach"), ("policy", "detach")])

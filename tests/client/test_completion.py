@@ -93,7 +93,7 @@ def asked(home: Home, *words: str) -> list[str]:
         ([f"--tenant={WEB_SHOP[:6]}"], [f"--tenant={WEB_SHOP}"]),
         (["tenant", "create", "--organization", ""], ["Aurora Labs", "Borealis Media"]),
         (["tenant", "create", "--organization", AURORA[:4]], [AURORA]),
-        (["tenant", "create", "--organization", "borealis"], ["borealis"]),
+        (["tenant", "create", "--organization", "borealis"], ["borealis-media"]),
         (["config", "use-context", ""], ["local"]),
         (["config", "set", "a"], ["api_endpoint", "api_key"]),
         (["-o", ""], ["table", "yaml", "json", "wide"]),

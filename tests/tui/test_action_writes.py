@@ -79,10 +79,13 @@ def reached(function: FunctionType, owner: type) -> Iterator[tuple[FunctionType 
         if not isinstance(node, ast.Name | ast.Attribute):
             continue
         parts = dotted(node)
-        if ".".join(parts[-2:]) in requests_that_write():
-            yield ".".join(parts[-2:]), owner
         *before, last = parts
         base = names.get(before[0]) if len(before) == 1 else None
+        if (
+            isinstance(base, ModuleType)
+            and (call := f"{base.__name__.rpartition('.')[2]}.{last}") in requests_that_write()
+        ):
+            yield call, owner
         found, target = None, owner
         if not before:
             found = names.get(last)

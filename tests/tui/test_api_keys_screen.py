@@ -290,7 +290,7 @@ async def test_with_an_api_key_the_places_say_that_a_person_is_needed(
         await ui.expect_head("API key")
         for digit, press, title in (("6", "n", "New API key"), ("7", "delete", "End every session")):
             await ui.press(digit)
-            await ui.expect("This context works with an API key", "person who is signed in.")
+            await ui.expect("This context works with an API key", "signed-in user.")
             await ui.gone("0 API keys")
             await ui.gone("0 sessions")
             await ui.press(press)

@@ -63,7 +63,7 @@ async def test_an_api_key_reads_the_catalogue_and_elsewhere_is_told_that_a_perso
         await ui.expect("528 operations")
         for digit in "23":
             await ui.press(digit)
-            await ui.expect("groups and policies need a", "person who is signed in.")
+            await ui.expect("groups and policies need a", "signed-in user.")
         await ui.press("n")
         await ui.expect_toast("New group: this context works with an API key")
 

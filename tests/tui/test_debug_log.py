@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from client.errors import FrostError
-from client.transport.exchange import Exchanged
+from client.transport.exchange import RequestLogEntry
 from tests.homes import Home
 from tests.terminal import screens
 from tui.state.debug_log import DebugLog, debug_log_path
@@ -15,7 +15,7 @@ from tui.state.debug_log import DebugLog, debug_log_path
 def test_an_exchange_is_a_line_of_a_file_that_only_the_user_can_read(tmp_path: Path) -> None:
     path = tmp_path / ".cli" / "debug.log"
     log = DebugLog(debug_log_path({"HOME": str(tmp_path)}))
-    log.write(Exchanged("GET", "/api/v1/me", 200, 0.012, request_id="r-1"))
+    log.write(RequestLogEntry("GET", "/api/v1/me", 200, 0.012, request_id="r-1"))
     assert log.path == str(path)
     assert path.read_text().endswith(" GET /api/v1/me 200 12 ms request r-1\n")
     assert stat.S_IMODE(path.stat().st_mode) == 0o600

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from textual.document._document import Document as TextDocument
 
-from client.api.client import Client
 from client.errors import FrostError
+from client.transport.async_client import AsyncClient
+from client.transport.exchange import OnReply
 from tests.homes import Home
 from tests.tui.editing import Editing, document, editing, rule
 from tests.tui.test_editor_storing import hung
@@ -27,10 +28,8 @@ class Requests:
         self.routes: list[str] = []
         open_client = contexts.open_client
 
-        def reporting(connection: Any) -> Client:
-            client = open_client(connection)
-            client._http._on_reply = lambda exchange: self.routes.append(exchange.path)
-            return client
+        def reporting(connection: Any, on_reply: OnReply | None = None) -> AsyncClient:
+            return open_client(connection, lambda entry: self.routes.append(entry.path))
 
         monkeypatch.setattr(contexts, "open_client", reporting)
 

@@ -43,7 +43,7 @@ class Relay:
         self._home, self._platform = home, home.platform_dir / "behind.sock"
         self._service = Service(self._answer)
         home.socket.rename(self._platform)
-        Path(str(self._service.endpoint.socket_path)).rename(home.socket)
+        Path(str(self._service.endpoint.path)).rename(home.socket)
 
     def close(self) -> None:
         self._platform.rename(self._home.socket)

@@ -2,7 +2,7 @@
 
 from tui.iam.commands import deciding_policy, first_policy
 from tui.iam.versions import compared_versions
-from tui.shell.action import Situation
+from tui.shell.action import ActionContext
 
 SCOPE = {"kind": "scope", "scope": "compute:write"}
 READERS = {"policyId": "readers", "policyName": "readers"}
@@ -18,7 +18,7 @@ def test_the_policy_of_an_operation_is_found_on_either_side() -> None:
 
 def test_the_command_shows_the_policy_that_the_key_opens() -> None:
     record = {"access": "denied", "by": [READERS], "deniedBy": [GUARD]}
-    assert first_policy(Situation(record=record)) == "frost iam policy get guard"
+    assert first_policy(ActionContext(record=record)) == "frost iam policy get guard"
 
 
 def versions(*numbers: int) -> list[dict[str, object]]:

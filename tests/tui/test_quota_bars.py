@@ -181,7 +181,7 @@ def test_a_tenant_that_is_not_yours_to_enter_has_no_name_and_no_use_in_the_legen
 
 @pytest.mark.parametrize("text", ["40.5", "-1", "+40", "1e3", "0x28", "1_000", "４０", "٤٠", "", " 4", "²", "forty"])
 def test_a_limit_is_a_whole_number_in_plain_digits(text: str) -> None:
-    with pytest.raises(ValueError, match="whole number in plain digits"):
+    with pytest.raises(ValueError, match="whole number"):
         whole_number(text)
 
 
@@ -197,7 +197,7 @@ def test_a_reason_is_neither_blank_nor_longer_than_500_characters() -> None:
     assert normalize_reason("  e\u0301 \n") == "é"
     assert len(normalize_reason("x" * 500)) == 500
     for text in ("", " \n\t", "x" * 501):
-        with pytest.raises(ValueError, match="a reason"):
+        with pytest.raises(ValueError, match="reason"):
             normalize_reason(text)
 
 
@@ -212,7 +212,7 @@ def test_a_reason_is_neither_blank_nor_longer_than_500_characters() -> None:
         ({"used": 5, "creating": 2}, 4, DENIED, "5 is in use, 2 of it being created"),
         ({"used": 5, "creating": 2}, 5, LOWER, "lower"),
         ({"used": 0}, 0, LOWER, "lower"),
-        ({"used": None}, 19, DENIED, "not known"),
+        ({"used": None}, 19, DENIED, "use is unknown"),
         ({"used": None}, 21, AT_ONCE, "at once"),
         ({"used": 30}, 20, SAME, "already"),
         ({"used": 30}, 25, AT_ONCE, "at once"),
