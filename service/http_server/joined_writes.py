@@ -36,8 +36,8 @@ class JoinedWrites:
             self._loop.call_soon(self.flush)
 
     def flush(self) -> None:
-        if self._pending:
-            pending, self._pending = self._pending, b""
+        pending, self._pending = self._pending, b""
+        if pending and not self._transport.is_closing():
             self._transport.write(pending)
 
     def close(self) -> None:

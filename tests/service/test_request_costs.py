@@ -111,6 +111,9 @@ class Transport:
     def close(self) -> None:
         self.closed = True
 
+    def is_closing(self) -> bool:
+        return self.closed
+
 
 def written(*steps: bytes | None) -> list[bytes]:
     """Return what reaches the transport; None closes it, and `b""` is the next iteration of the event loop."""
