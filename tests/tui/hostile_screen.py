@@ -52,7 +52,7 @@ from tui.quotas.request_dialog import QuotaForm
 from tui.quotas.what_if import QuotaPlanner
 from tui.shell.command_prompt import CommandPrompt
 from tui.shell.footer import Footer, Key, Navigation
-from tui.shell.header import Facts, Header
+from tui.shell.header import Header, HeaderState
 from tui.shell.help import Help, Line
 from tui.shell.palette import Entry as Found
 from tui.shell.palette import Palette
@@ -261,7 +261,7 @@ class Hostile(App[None]):
             yield self.back
 
     def show(self, text: str) -> None:
-        self.query_one(Header).show(Facts(text, text, text, text, text, text, text, True, text, "bold", text))
+        self.query_one(Header).show(HeaderState(text, text, text, text, text, text, text, True, text, "bold", text))
         self.query_one(Heading).count(text)
         self.query_one(Heading).put(text)
         counts = {"summary": {}, "appliedTags": {text: text}}
