@@ -15,7 +15,7 @@ from client.api import operations
 from client.errors import Exit, FrostError
 
 if TYPE_CHECKING:
-    from client.models.operations import Operation
+    from client.models.tenants import Operation
     from client.transport.async_client import AsyncClient
     from client.transport.events import Listening, Signal
     from client.transport.exchange import OnReply

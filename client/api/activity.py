@@ -8,9 +8,9 @@ from client.transport.call import Call, Model, page_query, records
 from client.transport.request import Request, path
 
 if TYPE_CHECKING:
-    from client.models.activity import Entry
+    from client.models.tenants import Entry
 
-ENTRY: Model[Entry] = Model("activity.Entry")
+ENTRY: Model[Entry] = Model("tenants.Entry")
 
 
 class ActivityFilter(NamedTuple):

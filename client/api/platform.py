@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from client.models.operations import Operation
     from client.models.platform import (
         AuditExport,
         AuditVerdict,
@@ -21,9 +20,10 @@ if TYPE_CHECKING:
         Stopping,
     )
     from client.models.quotas import QuotaRequest
+    from client.models.tenants import Operation
 
 PLATFORM_STATUS: Model[PlatformStatus] = Model("platform.PlatformStatus")
-OPERATION: Model[Operation] = Model("operations.Operation")
+OPERATION: Model[Operation] = Model("tenants.Operation")
 AUDIT_VERDICT: Model[AuditVerdict] = Model("platform.AuditVerdict")
 AUDIT_EXPORT: Model[AuditExport] = Model("platform.AuditExport")
 SEGMENT_STATE: Model[SegmentState] = Model("platform.SegmentState")

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from client.models import tags as rules
+from client.models import validation as rules
 from client.tag_changes import TagChanges, difference
 
 MARKS = {"added": "+", "changed": "~", "removed": "−"}

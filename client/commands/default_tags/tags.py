@@ -30,7 +30,7 @@ def tags(values: Sequence[str]) -> dict[str, str]:
 
 def check(tag_set: Mapping[str, str]) -> None:
     """Refuse a set that the platform would refuse, with the same message. Raises FrostError (exit 2)."""
-    from client.models import tags as rules
+    from client.models import validation as rules
 
     problem = rules.problem_of_set(tag_set)
     if problem is not None:
