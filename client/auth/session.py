@@ -18,7 +18,7 @@ from client.config import file
 from client.errors import SESSION_ENDED, Exit, FrostError
 
 if TYPE_CHECKING:
-    from client.auth.model import Connection
+    from client.auth.oidc import Connection
     from client.transport.request import Credential as Signing
 
 GRANT_SECONDS = 90.0

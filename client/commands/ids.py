@@ -123,6 +123,22 @@ def text_of(value: str | None, flag: str) -> str | None:
     return value
 
 
+def parse_tags(values: Sequence[str], flag: str) -> dict[str, str]:
+    """Parse `KEY=VALUE` options. A comma separates tags, since no value may contain one.
+
+    Raises:
+        FrostError: A tag has no key or no `=`, or a key has two values (exit 2).
+    """
+    tags: dict[str, str] = {}
+    for pair in ",".join(values).split(","):
+        key, equals, value = pair.partition("=")
+        if not equals or not key:
+            raise usage(f"{flag} takes key=value, not {safe(pair, 80)!r}", f"for an empty value: {flag} key=")
+        if tags.setdefault(key, value) != value:
+            raise usage(f"{flag}: {safe(key, 80)} has different values")
+    return tags
+
+
 @contextmanager
 def missing(
     run: Invocation, thing: Thing, other: Thing | None = None, *, unrelated: str = "", see: str = ""

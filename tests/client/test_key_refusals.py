@@ -6,7 +6,7 @@ import pytest
 
 from client.commands.account import key_refusals
 from client.errors import Exit, FrostError
-from client.texts.key_errors import KeyProblem
+from client.texts.refusals import KeyProblem
 from tui.account.key_form import form_problem
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from client.models import validation as rules
-from client.tag_changes import TagChanges, difference
+from client.tables.default_tags import TagChanges, difference
 
 MARKS = {"added": "+", "changed": "~", "removed": "−"}
 """Signs of changed rows; colour alone has no meaning."""

@@ -8,7 +8,7 @@ from client.auth import credential_store
 from client.commands.invocation import Invocation
 from client.config import reader
 from client.errors import FrostError
-from client.tables import account
+from client.tables import account as tables_account
 from client.text import safe
 
 
@@ -38,7 +38,7 @@ def save(run: Invocation, name: str, created: dict[str, Any]) -> None:
     if run.output.structured:
         run.output.document({"apiKey": key, "context": name})
     else:
-        run.output.record(account.API_KEY, key)
+        run.output.record(tables_account.API_KEY, key)
         run.output.note(f"context {safe(name)} has the key; use it with: frost config use-context {safe(name)}")
     for notice in notices:
         run.output.warn(notice)

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from client.errors import FrostError
 from client.tables.columns import time_text
 from client.text import safe
-from client.texts.key_errors import key_problem, may_exist
+from client.texts.refusals import key_problem, may_exist
 
 _FLAGS = {
     "name": "--name",

@@ -10,7 +10,7 @@ from client.commands.command import leaf
 from client.commands.completers import scope_names
 from client.commands.invocation import Invocation
 from client.errors import usage
-from client.tables import account
+from client.tables import account as tables_account
 
 
 @leaf(
@@ -61,7 +61,7 @@ def update(
                 rate_limit=rate_limit,
             )
         )
-    run.output.record(account.API_KEY, change.record)
+    run.output.record(tables_account.API_KEY, change.record)
     run.output.note(f"key {named(change.record)} is changed" if change.changed else "nothing changed: same values")
     if scope_list and of_no_service:
         warn_unenforced(run, scope_list, of_no_service)

@@ -10,10 +10,11 @@ from client.api import tenants
 from client.commands import output
 from client.commands.command import Group, Lazy
 from client.commands.completers import tag_words
+from client.commands.ids import parse_tags
 from client.commands.invocation import Invocation
 from client.commands.tenants import OF_GROUP, WITHIN_ORGANIZATION, check_within
 from client.errors import Exit, FrostError, usage
-from client.tag_changes import TagChanges, difference, merged, parse_tags
+from client.tables.default_tags import TagChanges, difference, merged
 from client.text import safe
 from client.transport.call import Call, Versioned
 

@@ -11,7 +11,7 @@ from client.commands.completers import operation_names, principal_names
 from client.commands.iam import request_options
 from client.commands.ids import PRINCIPAL_TYPES, find_id, missing, name_or_id
 from client.commands.invocation import Invocation
-from client.tables import iam
+from client.tables import iam as tables_iam
 
 
 @leaf(
@@ -46,7 +46,7 @@ def access(run: Invocation, kind: str, identifier: str) -> None:
         return
     for line in _summary(answer):
         run.output.note(line)
-    run.output.records(iam.ACCESS, answer["operations"])
+    run.output.records(tables_iam.ACCESS, answer["operations"])
 
 
 def _summary(answer: Mapping[str, Any]) -> Iterator[str]:
@@ -57,7 +57,7 @@ def _summary(answer: Mapping[str, Any]) -> Iterator[str]:
     for limit in answer.get("limits") or ():
         yield f"  {limit.get('kind')}: {limit.get('detail') or 'none'}"
     for one in answer["policies"]:
-        through = iam.paths_text(one.get("paths") or (), one.get("pathsTotal") or 0)
+        through = tables_iam.paths_text(one.get("paths") or (), one.get("pathsTotal") or 0)
         text = f"  policy {one.get('policyName')} version {one.get('version')} {through}".rstrip()
         if one.get("unreadable"):
             text += ", unreadable: it denies everything"
@@ -94,7 +94,7 @@ def who(run: Invocation, operation: str, target: str, **facts: Any) -> None:
     perhaps = answer.get("conditional") or []
     more = answer.get("conditionalTotal") or 0
     counts = {"total": total, "conditionalTotal": more, "examined": examined}
-    run.output.records(iam.WHO, [*allowed, *perhaps], more_members=counts)
+    run.output.records(tables_iam.WHO, [*allowed, *perhaps], more_members=counts)
     under = f", {more} more conditionally" if more else ""
     run.output.note(f"{total} of {examined} principals are allowed{under}")
     if len(allowed) < total:

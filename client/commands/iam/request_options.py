@@ -5,9 +5,8 @@ from typing import Any
 
 import click
 
-from client.commands.ids import text_of
+from client.commands.ids import parse_tags, text_of
 from client.errors import usage
-from client.tag_changes import parse_tags
 from client.text import safe
 
 FLAGS: tuple[click.Option, ...] = (

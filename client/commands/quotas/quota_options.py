@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from client.api import quotas, tenants
+from client.api import quotas as calls
+from client.api import tenants
 from client.commands.invocation import Invocation
 from client.commands.tenants import find_organization_id
 from client.errors import Exit, FrostError, usage
@@ -12,7 +13,7 @@ from client.text import safe
 
 def number(text: str, name: str) -> int:
     """Parse a whole number in plain digits, 0 to 2^53. Raises FrostError (exit 2)."""
-    from client.quota_request import LARGEST, whole_number
+    from client.quota_rules import LARGEST, whole_number
 
     try:
         return whole_number(text)
@@ -24,7 +25,7 @@ def number(text: str, name: str) -> int:
 
 def reason(text: str) -> str:
     """Return a reason in canonical form. Raises FrostError (exit 2) if it is empty or over 500 characters."""
-    from client.quota_request import normalize_reason
+    from client.quota_rules import normalize_reason
 
     try:
         return normalize_reason(text)
@@ -34,7 +35,7 @@ def reason(text: str) -> str:
 
 def check_requestable(resource_type: str) -> None:
     """Refuse resource types whose limit only support can change. Raises FrostError (exit 2)."""
-    if resource_type in quotas.UNREQUESTABLE:
+    if resource_type in calls.UNREQUESTABLE:
         raise usage(
             f"the limit of {resource_type} cannot be requested", "contact support", code="QUOTA_NOT_REQUESTABLE"
         )
@@ -45,7 +46,7 @@ def the_quota(report: Sequence[Mapping[str, Any]], resource_type: str) -> Mappin
     for one in report:
         if one["resourceType"] == resource_type:
             return one
-    known = list(dict.fromkeys((*(str(one["resourceType"]) for one in report), *(name for name, *_ in quotas.IMAGES))))
+    known = list(dict.fromkeys((*(str(one["resourceType"]) for one in report), *(name for name, *_ in calls.IMAGES))))
     near = _nearest(resource_type, known)
     hint = f"did you mean {near}? " if near else ""
     error = usage(
@@ -65,8 +66,8 @@ def _nearest(text: str, known: Sequence[str]) -> str:
 
 def of_tenant(run: Invocation) -> list[dict[str, Any]]:
     """Return every quota of the selected tenant, including images."""
-    report, limits, usage_ = (run.call_for_tenant(call) for call in (quotas.report, quotas.limits, quotas.usage))
-    return quotas.complete(report, limits, usage_)
+    report, limits, usage_ = (run.call_for_tenant(call) for call in (calls.report, calls.limits, calls.usage))
+    return calls.complete(report, limits, usage_)
 
 
 def organization_id(run: Invocation, flag_value: str | None, what: str = "quotas") -> str:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import click
 
-from client import quota_plan
+from client import quota_rules
 from client.commands.command import leaf
 from client.commands.completers import planned_types
 from client.commands.invocation import Invocation
@@ -16,11 +16,11 @@ from client.tables.columns import quantity
 from client.text import safe
 
 _ANSWERS = {
-    quota_plan.FITS: "fits",
-    quota_plan.AT_ONCE: "request it",
-    quota_plan.REVIEW: "needs review (--org)",
-    quota_plan.SUPPORT: "contact support",
-    quota_plan.UNKNOWN: "use unknown",
+    quota_rules.FITS: "fits",
+    quota_rules.AT_ONCE: "request it",
+    quota_rules.REVIEW: "needs review (--org)",
+    quota_rules.SUPPORT: "contact support",
+    quota_rules.UNKNOWN: "use unknown",
 }
 
 
@@ -48,7 +48,7 @@ def what_if(run: Invocation, plan: tuple[str, ...], organization: str | None) ->
     report = quota_options.of_tenant(run)
     for resource_type in additions:
         quota_options.the_quota(report, resource_type)
-    answer = quota_plan.what_if(report, additions)
+    answer = quota_rules.what_if(report, additions)
     if run.output.structured:
         run.output.document(answer.document())
     else:
@@ -71,7 +71,7 @@ def _additions(plan: Sequence[str]) -> dict[str, int]:
     return additions
 
 
-def _lines(plan: quota_plan.Plan) -> list[str]:
+def _lines(plan: quota_rules.Plan) -> list[str]:
     lines = []
     if plan.fits:
         lines.append(f"it fits, {plan.times:,} times over" if plan.times else "it fits")
@@ -82,17 +82,17 @@ def _lines(plan: quota_plan.Plan) -> list[str]:
     if plan.first is not None:
         lines.append(f"the first limit to be exceeded is {plan.first}")
     for need in plan.needs:
-        if need.answer == quota_plan.AT_ONCE and need.after is not None:
+        if need.answer == quota_rules.AT_ONCE and need.after is not None:
             command = f"frost tenant quota request {need.resource_type} {need.after} --reason TEXT"
             lines.append(f"{quantity(need.short, need.unit)} of {need.resource_type} short; at once: {command}")
-        elif need.answer == quota_plan.REVIEW:
+        elif need.answer == quota_rules.REVIEW:
             lines.append(_reviewed(need))
-        elif need.answer == quota_plan.SUPPORT:
+        elif need.answer == quota_rules.SUPPORT:
             lines.append(f"the limit of {need.resource_type} can be changed only by support")
     return lines
 
 
-def _reviewed(need: quota_plan.Need) -> str:
+def _reviewed(need: quota_rules.Need) -> str:
     """Explain why a limit cannot be raised without review, and how to request the organization's limit."""
     least = need.addition if need.after is None else need.after
     short = quantity(max(least - need.limit, 0), need.unit)
