@@ -9,7 +9,7 @@ import pytest
 
 from client.api import analysis, groups
 from client.api.policies import create, require_json, update
-from client.commands.paging import next_command
+from client.commands.options import next_command
 from client.errors import Exit, FrostError
 from client.transport.async_client import AsyncClient
 from client.transport.blocking_client import BlockingClient

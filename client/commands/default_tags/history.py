@@ -12,14 +12,14 @@ from typing import Any
 import click
 
 from client.api import default_tags as calls
-from client.commands import output, paging
+from client.commands import options, output
 from client.commands.command import leaf
 from client.commands.completers import apply_run_ids
 from client.commands.default_tags import apply_job
 from client.commands.default_tags.apply import NO_WAIT, YES, ended, reported
 from client.commands.default_tags.tags import print_changes, tenant_name
-from client.commands.ids import an_id
 from client.commands.invocation import Invocation
+from client.commands.options import an_id
 from client.commands.tenants import WITHIN_ORGANIZATION, check_within
 from client.errors import Exit, FrostError, usage
 from client.tables import default_tags
@@ -31,7 +31,7 @@ from client.transport.call import MAX_PAGE_SIZE, cursors, next_cursor
 
 @leaf(
     "history",
-    *paging.FLAGS,
+    *options.PAGE_FLAGS,
     WITHIN_ORGANIZATION,
     examples=("frost tenant default-tags history", "frost tenant default-tags history -o wide"),
 )
@@ -43,7 +43,7 @@ def history(run: Invocation, limit: int | None, cursor: str | None, everything: 
     """
     check_within(run, organization)
     runs = run.call_for_tenant(calls.runs)["runs"]
-    paging.listed(
+    options.listed(
         run,
         default_tags.TAG_VERSION,
         lambda tenant, limit, cursor: calls.history_page(tenant, limit=limit, cursor=cursor),

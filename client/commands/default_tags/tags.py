@@ -10,7 +10,6 @@ from client.api import tenants
 from client.commands import output
 from client.commands.command import Group, Lazy
 from client.commands.completers import tag_words
-from client.commands.ids import parse_tags
 from client.commands.invocation import Invocation
 from client.commands.tenants import OF_GROUP, WITHIN_ORGANIZATION, check_within
 from client.errors import Exit, FrostError, usage
@@ -26,6 +25,8 @@ def tags(values: Sequence[str]) -> dict[str, str]:
             "--tag is required (frost tenant default-tags set)",
             "use --tag KEY=VALUE; to remove all tags: frost tenant default-tags clear",
         )
+    from client.commands.options import parse_tags  # only writes need it
+
     return parse_tags(values, "--tag")
 
 

@@ -8,10 +8,10 @@ import click
 from client.api import analysis
 from client.commands.command import leaf
 from client.commands.completers import operation_names, principal_names
-from client.commands.iam import request_options
-from client.commands.ids import PRINCIPAL_TYPES, find_id, missing, name_or_id
+from client.commands.iam import inputs
 from client.commands.invocation import Invocation
-from client.tables import iam as tables_iam
+from client.commands.options import PRINCIPAL_TYPES, find_id, missing, name_or_id
+from client.tables import iam
 
 
 @leaf(
@@ -46,7 +46,7 @@ def access(run: Invocation, kind: str, identifier: str) -> None:
         return
     for line in _summary(answer):
         run.output.note(line)
-    run.output.records(tables_iam.ACCESS, answer["operations"])
+    run.output.records(iam.ACCESS, answer["operations"])
 
 
 def _summary(answer: Mapping[str, Any]) -> Iterator[str]:
@@ -57,7 +57,7 @@ def _summary(answer: Mapping[str, Any]) -> Iterator[str]:
     for limit in answer.get("limits") or ():
         yield f"  {limit.get('kind')}: {limit.get('detail') or 'none'}"
     for one in answer["policies"]:
-        through = tables_iam.paths_text(one.get("paths") or (), one.get("pathsTotal") or 0)
+        through = iam.paths_text(one.get("paths") or (), one.get("pathsTotal") or 0)
         text = f"  policy {one.get('policyName')} version {one.get('version')} {through}".rstrip()
         if one.get("unreadable"):
             text += ", unreadable: it denies everything"
@@ -76,7 +76,7 @@ def _summary(answer: Mapping[str, Any]) -> Iterator[str]:
         ["--operation"], required=True, metavar="OPERATION", help="svc:resource:action.", shell_complete=operation_names
     ),
     click.Option(["--target"], required=True, metavar="TARGET", help="A resource's name (FRN), or * for all."),
-    *request_options.FLAGS,
+    *inputs.REQUEST_FLAGS,
     person=True,
     examples=("frost iam who --operation compute:instances:delete --target '*'",),
 )
@@ -86,15 +86,15 @@ def who(run: Invocation, operation: str, target: str, **facts: Any) -> None:
     Omitted facts are unknown, as in `iam simulate`. Principals that are allowed only for some targets or facts are
     listed last, as `conditional`; -o wide shows the conditions.
     """
-    operation, target = request_options.operation(operation), request_options.target(target)
-    known = request_options.facts(**facts)
+    operation, target = inputs.operation(operation), inputs.target(target)
+    known = inputs.facts(**facts)
     answer = run.call_for_tenant(lambda tenant: analysis.who(tenant, operation, target, known))
     allowed, total, examined = answer["principals"], answer["total"], answer["examined"]
     # Earlier versions of the platform list unconditional principals only.
     perhaps = answer.get("conditional") or []
     more = answer.get("conditionalTotal") or 0
     counts = {"total": total, "conditionalTotal": more, "examined": examined}
-    run.output.records(tables_iam.WHO, [*allowed, *perhaps], more_members=counts)
+    run.output.records(iam.WHO, [*allowed, *perhaps], more_members=counts)
     under = f", {more} more conditionally" if more else ""
     run.output.note(f"{total} of {examined} principals are allowed{under}")
     if len(allowed) < total:

@@ -8,8 +8,8 @@ import click
 from client.api import platform as calls
 from client.commands.command import Group
 from client.commands.completers import review_ids
-from client.commands.ids import an_id
 from client.commands.invocation import Invocation
+from client.commands.options import an_id
 from client.connection import Staff
 from client.errors import Exit, FrostError, usage
 from client.tables import columns, quotas
