@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 from client.policy.bitsets import Budget, OutOfBudget
 from client.policy.engine import Engine, GrantedRule
-from client.policy.glob_classes import class_witnesses
 from client.policy.matching import (
     ANY_TARGET,
     STAR,
     OperationPattern,
     Target,
+    class_witnesses,
     compile_glob,
     may_cover,
     must_cover,
