@@ -6,9 +6,9 @@ before it is reported.
 
 The draft is within its author's rights if both hold: its allows are covered by the author's allows and its own denies;
 the parts of its allows that an author's deny covers are covered by its own denies. Rules that a single rule of the
-other side settles are removed (`pruning`). The others are compared in rounds. The first round omits the draft's denies
-and globs that are costly to distinguish. This is sound: omitted rules only subtract, so an empty remainder is final,
-and an omitted rule that covers a remaining request is added in the next round.
+other side settles are removed (`request_space`). The others are compared in rounds. The first round omits the draft's
+denies and globs that are costly to distinguish. This is sound: omitted rules only subtract, so an empty remainder is
+final, and an omitted rule that covers a remaining request is added in the next round.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -196,7 +196,15 @@ State = tuple[int, ...]
 
 
 def class_witnesses(patterns: Iterable[str], budget: Budget, min_length: int = 0) -> list[str]:
-    """Return a witness for each class of texts of at least `min_length` characters, literals first.
+    """Return a shortest witness for each class of texts that the patterns cannot distinguish, literals first.
+
+    Each literal is its own class. For the others, all globs run as one automaton, from each state by the characters that
+    a glob expects there and a character that no glob contains. Texts that reach the same state match the same globs.
+
+    Args:
+        patterns: Literals and globs.
+        budget: The work that is left.
+        min_length: Minimum number of characters of a text.
 
     Raises:
         OutOfBudget: the globs have too many classes.
