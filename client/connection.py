@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from client.auth.oidc import Provider
     from client.transport.async_client import AsyncClient
     from client.transport.blocking_client import BlockingClient
+    from client.transport.call import Credential as Signing
     from client.transport.exchange import OnReply
-    from client.transport.request import Credential as Signing
 
 
 def resolve(

@@ -15,15 +15,14 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from client.errors import Exit, FrostError
-from client.transport.call import Call, Model, record, records
-from client.transport.request import Request, path
+from client.transport.call import Call, Model, Request, path, record, records
 
 if TYPE_CHECKING:
     from client.models.tenants import Operation
     from client.transport.async_client import AsyncClient
+    from client.transport.call import ConnectionProtocol
     from client.transport.events import Listening, Signal
     from client.transport.exchange import OnReply
-    from client.transport.request import ConnectionProtocol
 
 
 REREAD_SECONDS = 30.0

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from client.transport.call import Call, Model, page_query, records
-from client.transport.request import Request, path
+from client.transport.call import Call, Model, Request, page_query, path, records
 
 if TYPE_CHECKING:
     from client.models.tenants import Entry

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from client.transport.call import Call, Model, records
-from client.transport.request import Request, path
+from client.transport.call import Call, Model, Request, path, records
 
 if TYPE_CHECKING:
     from client.models.iam import (

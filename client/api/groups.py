@@ -4,8 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from client.transport.call import Call, Model, no_content, page_query, record, records
-from client.transport.request import Request, if_match, new_idempotency_key, path
+from client.transport.call import (
+    Call,
+    Model,
+    Request,
+    if_match,
+    new_idempotency_key,
+    no_content,
+    page_query,
+    path,
+    record,
+    records,
+)
 
 if TYPE_CHECKING:
     from client.models.account import ApiKey

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from client.transport.call import Call, Model, no_content, record, records
-from client.transport.request import Request, new_idempotency_key, path
+from client.transport.call import Call, Model, Request, new_idempotency_key, no_content, path, record, records
 
 if TYPE_CHECKING:
     from client.models.account import ApiKey, GrantableScope, NewKey, RotatedKey

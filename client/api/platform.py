@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from client.transport.call import Call, Model, member_record, page_query, record, records
-from client.transport.request import Request, path
+from client.transport.call import Call, Model, Request, member_record, page_query, path, record, records
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

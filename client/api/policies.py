@@ -9,8 +9,18 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from client.errors import Exit, FrostError
-from client.transport.call import Call, Model, no_content, page_query, record, records
-from client.transport.request import Request, if_match, new_idempotency_key, path
+from client.transport.call import (
+    Call,
+    Model,
+    Request,
+    if_match,
+    new_idempotency_key,
+    no_content,
+    page_query,
+    path,
+    record,
+    records,
+)
 
 if TYPE_CHECKING:
     from client.models.iam import Attachment, Policy, PolicyVersion

@@ -16,15 +16,14 @@ from client import times
 from client.auth.credential_store import Credential
 from client.errors import Exit, FrostError
 from client.text import safe
-from client.transport.call import Call, Model, record
+from client.transport.call import Call, Model, Request, record
 from client.transport.endpoint import Endpoint, issuer_route
-from client.transport.request import Request
 
 if TYPE_CHECKING:
     from client.config.reader import Config, Context
     from client.models.account import CliConfig
-    from client.transport.request import Credential as Signing
-    from client.transport.request import Reply
+    from client.transport.call import Credential as Signing
+    from client.transport.responses import Reply
 
 
 _SCOPES = ("openid", "profile", "email", "offline_access")

@@ -14,8 +14,7 @@ from client.name_lookup import is_id, match
 from client.tables.columns import Kind
 from client.tenancy import check_display_name
 from client.text import safe
-from client.transport.call import MAX_PAGE_SIZE, Call
-from client.transport.request import path
+from client.transport.call import MAX_PAGE_SIZE, Call, path
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem

@@ -198,8 +198,9 @@ State = tuple[int, ...]
 def class_witnesses(patterns: Iterable[str], budget: Budget, min_length: int = 0) -> list[str]:
     """Return a shortest witness for each class of texts that the patterns cannot distinguish, literals first.
 
-    Each literal is its own class. For the others, all globs run as one automaton, from each state by the characters that
-    a glob expects there and a character that no glob contains. Texts that reach the same state match the same globs.
+    Each literal is its own class. For the others, all globs run as one automaton, from each state by the characters
+    that a glob expects there and a character that no glob contains. Texts that reach the same state match the same
+    globs.
 
     Args:
         patterns: Literals and globs.
