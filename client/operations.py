@@ -1,7 +1,4 @@
-"""Durable operations: their API calls, and the wait for one.
-
-A wait reads the operation at the signals of its tenant and at intervals, until it ends.
-"""
+"""Wait for an operation: read it at the signals of its tenant and at intervals, until it ends."""
 
 from __future__ import annotations
 
@@ -14,8 +11,8 @@ from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from client.api import operations
 from client.errors import Exit, FrostError
-from client.transport.call import Call, Model, Request, path, record, records
 
 if TYPE_CHECKING:
     from client.models.tenants import Operation
@@ -63,7 +60,7 @@ async def watch(client: AsyncClient, tenant_id: str, run_id: str) -> AsyncGenera
     from client.transport.events import signals
 
     async def read() -> Operation:
-        return await client.ask(get(tenant_id, run_id))
+        return await client.ask(operations.get(tenant_id, run_id))
 
     stream = readings(read, partial(signals, client, tenant_id), lambda operation: operation.status in FINAL)
     async with aclosing(stream):
@@ -208,7 +205,7 @@ async def _waited(
     client = AsyncClient(link, on_reply=on_reply)
 
     async def read() -> dict[str, Any]:
-        document: dict[str, Any] = await client.ask_json(get(tenant_id, run_id))
+        document: dict[str, Any] = await client.ask_json(operations.get(tenant_id, run_id))
         return document
 
     operation: dict[str, Any] = {}
@@ -238,17 +235,3 @@ def patient(read: Read[T], lost: OnLost) -> Read[T]:
             await asyncio.sleep(POLL_SECONDS)
 
     return reading
-
-
-OPERATION: Model[Operation] = Model("tenants.Operation")
-
-
-def get(tenant_id: str, operation_id: str) -> Call[Operation]:
-    """Get an operation by its operation id (the latest run) or its run id."""
-    route = path("/v1/tenants/{}/operations/{}", tenant_id, operation_id)
-    return record(Request("GET", route), OPERATION, ("operationId", "status"))
-
-
-def list_of(tenant_id: str) -> Call[list[Operation]]:
-    """List the newest operations of a tenant, at most 50."""
-    return records(Request("GET", path("/v1/tenants/{}/operations", tenant_id)), "operations", OPERATION)

@@ -13,8 +13,7 @@ import pytest
 
 import client.transport.async_client
 import client.transport.blocking_client
-from client import operations
-from client.api import account, platform, tenants
+from client.api import account, operations, platform, tenants
 from client.auth import oidc
 from client.errors import Exit, FrostError
 from client.transport.blocking_client import fetch

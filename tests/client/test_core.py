@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from client import operations
-from client.api import account, groups, platform, policies, tenants
+from client.api import account, groups, operations, platform, policies, tenants
 from client.auth import oidc
 from client.auth.credential_store import Credential
 from client.errors import Exit, FrostError

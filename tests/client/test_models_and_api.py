@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from client import operations
-from client.api import account, platform, tenants
+from client.api import account, operations, platform, tenants
 from client.errors import FrostError
 from client.models.account import Me
 from client.models.base import instant_text

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Coroutine
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from client import operations
+from client.api import operations
 from client.errors import FrostError
 from client.operations import is_final, readings
 

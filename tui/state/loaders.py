@@ -4,8 +4,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from client import operations
-from client.api import account, activity, analysis, default_tags, groups, keys, policies, quotas
+from client.api import account, activity, analysis, default_tags, groups, keys, operations, policies, quotas
 from client.tables.columns import Record, kind_and_id
 
 if TYPE_CHECKING:
