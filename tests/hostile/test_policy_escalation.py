@@ -55,8 +55,8 @@ def test_a_viewer_writes_no_policy_for_everything_and_nothing_is_stored(iam: Iam
 
 def test_patterns_are_compared_as_patterns_over_a_catalogue_that_grows(iam: Iam, platform_database: Database) -> None:
     """The author holds each of today's operations by name through a role like this; a star would outgrow them."""
-    from client.policy.catalogue import Catalogue
     from client.policy.containment import Answer, check
+    from client.policy.coverage import Catalogue
     from client.policy.document import parse_document
     from client.policy.engine import granted_rules
     from service.catalogue.operations import operations
@@ -346,7 +346,7 @@ def test_on_no_route_do_a_body_or_a_query_decide_who_may(iam: Iam) -> None:
 
 def test_a_key_never_has_more_than_its_creator_whatever_the_graph() -> None:
     """10,000 requests over random graphs of roles, scopes, policies and authors; put to the assembled decision."""
-    from client.policy.catalogue import Catalogue
+    from client.policy.coverage import Catalogue
     from client.policy.document import parse_document
     from client.policy.engine import Engine, granted_rules
     from client.policy.model import RequestContext

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from client.policy.catalogue import Catalogue
+from client.policy.coverage import Catalogue
 from client.policy.document import InvalidDocument, ParsedDocument, canonical, parse_document
 from client.policy.matching import _cached_glob, compile_glob
 from client.policy.problems import Problem

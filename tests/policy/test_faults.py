@@ -12,20 +12,9 @@ from typing import Any
 
 import pytest
 
-from client.policy import (
-    conditions,
-    containment,
-    coverage,
-    document,
-    engine,
-    matching,
-    model,
-    pruning,
-    request_classes,
-    request_space,
-)
-from client.policy.catalogue import Catalogue
+from client.policy import containment, coverage, document, engine, matching, model, request_classes, request_space
 from client.policy.containment import Answer
+from client.policy.coverage import Catalogue
 from client.policy.document import InvalidDocument, parse_document
 from client.policy.engine import Engine, compile_document
 from client.policy.matching import OperationPattern
@@ -182,7 +171,7 @@ def test_unharmed_every_comparison_finds_nothing(comparison: Comparison) -> None
 # Faults
 
 Patch = tuple[Any, str, Any]
-RUN, APPLICABLE, SCOPE = containment._Comparison.run, containment.restrict_to_tenant, pruning.scope_of
+RUN, APPLICABLE, SCOPE = containment._Comparison.run, containment.restrict_to_tenant, request_space.scope_of
 GRANTED, HEAD = engine.GrantedRule, Engine._compile_entry
 FACT, REGION = request_space.context_dimension, request_space.region_dimension
 DECIDE = Engine.decide
@@ -190,7 +179,7 @@ CONSTRAINTS, CONSTRAINT = document._Parser._constraints, document._Parser._const
 
 
 def unknown_counts_as(value: bool) -> Any:
-    return lambda constraint: conditions._compile(constraint, value)
+    return lambda constraint: model._compile(constraint, value)
 
 
 def one_answer_for_the_head(self: Engine, operation: str, head: str, name: str) -> Any:
@@ -220,7 +209,7 @@ def begins(pattern: str) -> Any:
 
 
 def whatever_the_case(operator: str, value: str) -> Any:
-    same = conditions.compile_glob(value.casefold()) if operator == "like" else value.casefold().__eq__
+    same = model.compile_glob(value.casefold()) if operator == "like" else value.casefold().__eq__
     return lambda text: same(text.casefold()) is not (operator == "notEquals")
 
 
@@ -250,7 +239,7 @@ def inclusive(before: bool, text: str, unknown: bool) -> Any:
 
 
 def absent_is_unknown(tags: str, name: str, operator: str, value: str, unknown: bool) -> Any:
-    same = conditions._text_test(operator, value)
+    same = model._text_test(operator, value)
 
     def test(known: RequestContext) -> bool:
         held = getattr(known, tags)
@@ -329,8 +318,8 @@ def skips_unknown_keys(self: Any, path: Any, operator: Any, key: str, value: obj
 
 
 FAULTS: dict[str, tuple[Comparison, list[Patch]]] = {
-    "an unknown fact lets an allow grant": (decisions, [(conditions, "must_hold", unknown_counts_as(True))]),
-    "an unknown fact keeps a deny from firing": (decisions, [(conditions, "may_hold", unknown_counts_as(False))]),
+    "an unknown fact lets an allow grant": (decisions, [(model, "must_hold", unknown_counts_as(True))]),
+    "an unknown fact keeps a deny from firing": (decisions, [(model, "may_hold", unknown_counts_as(False))]),
     "the first rule that matches decides": (decisions, [(Engine, "_compile_decision", first_rule_wins)]),
     "an open target is covered by any pattern": (decisions, [(engine, "must_cover", matching.may_cover)]),
     "the map covers an open target with any pattern": (maps, [(coverage, "must_cover", matching.may_cover)]),
@@ -338,12 +327,12 @@ FAULTS: dict[str, tuple[Comparison, list[Patch]]] = {
     "the first id of a head speaks for all": (decisions, [(Engine, "_compile_entry", one_answer_for_the_head)]),
     "a malformed target is answered from the table": (decisions, [(Engine, "decide", answers_without_an_id)]),
     "a pattern matches by its first characters": (decisions, [(matching, "compile_glob", begins)]),
-    "letter case does not count": (letters, [(conditions, "_text_test", whatever_the_case)]),
-    "addresses of both versions are one number line": (addresses, [(conditions, "_address_test", of_any_version)]),
+    "letter case does not count": (letters, [(model, "_text_test", whatever_the_case)]),
+    "addresses of both versions are one number line": (addresses, [(model, "_address_test", of_any_version)]),
     "a mapped address stays of version 6": (addresses, [(model, "parse_address", unmapped)]),
-    "before and after hold at the instant itself": (decisions, [(conditions, "_time_test", inclusive)]),
-    "a tag that is not there is unknown": (decisions, [(conditions, "_tag_test", absent_is_unknown)]),
-    "one of the constraints is enough": (decisions, [(conditions, "conjunction", any_of_them)]),
+    "before and after hold at the instant itself": (decisions, [(model, "_time_test", inclusive)]),
+    "a tag that is not there is unknown": (decisions, [(model, "_tag_test", absent_is_unknown)]),
+    "one of the constraints is enough": (decisions, [(model, "conjunction", any_of_them)]),
     "a star in an operation is a name": (decisions, [(Engine, "candidates", only_the_very_pattern)]),
     "the author's cap is left out": (capped, [(engine, "GrantedRule", without_cap)]),
     "a deny is no part of the map": (maps, [(coverage.Coverage, "effective", property(lambda self: self.allowed))]),
@@ -360,11 +349,11 @@ FAULTS: dict[str, tuple[Comparison, list[Patch]]] = {
     "the targets of other tenants count": (containments, [(containment, "restrict_to_tenant", of_every_tenant)]),
     "a rule of the author settles one with fewer constraints": (
         containments,
-        [(pruning, "scope_of", without_constraints)],
+        [(request_space, "scope_of", without_constraints)],
     ),
     "any operation of the author settles every other": (
         containments,
-        [(pruning, "_at_least", lambda pattern: [OperationPattern("*", "*", part) for part in ("*", "read")])],
+        [(request_space, "_at_least", lambda pattern: [OperationPattern("*", "*", part) for part in ("*", "read")])],
     ),
     "a constraint on the region always holds": (containments, [(containment, "restrict_to_tenant", of_any_author)]),
     "there are no regions but those that are named": (

@@ -19,7 +19,7 @@ from textual.widget import Widget
 from textual.widgets import Button, Input, Label, OptionList, Static
 from textual.widgets.option_list import Option
 
-from client.quota_request import Foreseen
+from client.quota_rules import Foreseen
 from client.tables.columns import TENANT
 from client.text import safe
 from client.texts.effects import Effect

@@ -9,7 +9,7 @@ from textual.app import App, ComposeResult
 from textual.widget import Widget
 
 from client.errors import Exit, FrostError
-from client.texts.key_errors import KeyProblem
+from client.texts.refusals import KeyProblem
 from tui.account.choice_line import ChoiceLine
 from tui.account.expiry_input import Until
 from tui.account.key_form import form_problem

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from client.commands.default_tags.apply_result import preview_lines
+from client.commands.default_tags.apply_job import preview_lines
 from client.tables.columns import Record
 from client.texts import apply
 from tui.default_tags.apply_flow import _lines

@@ -7,7 +7,7 @@ from textual.app import App
 from textual.content import Content
 from textual.widgets import Static
 
-from client.models.tags import Problem
+from client.models.validation import Problem
 from tests.tui.screens import listened
 from tui.default_tags.conflict_dialog import TagConflict
 from tui.default_tags.list_confirm import ListingConfirm

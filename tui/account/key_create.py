@@ -18,7 +18,7 @@ from tui.shell.remote_list_screen import RemoteListScreen
 from tui.widgets.secret import Unsaid
 
 if TYPE_CHECKING:
-    from client.models.keys import NewKey, RotatedKey
+    from client.models.account import NewKey, RotatedKey
 
 
 class KeyForms(RemoteListScreen):

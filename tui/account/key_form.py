@@ -15,7 +15,7 @@ from textual.widgets import Button, Input, Static
 from client.errors import FrostError
 from client.tables.columns import Record
 from client.text import safe
-from client.texts.key_errors import KeyProblem, key_problem, may_exist
+from client.texts.refusals import KeyProblem, key_problem, may_exist
 from tui.account.choice_line import ChoiceLine
 from tui.account.expiry_input import Until
 from tui.account.scope_list import ScopeList, about

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from client.tables.activity import MACHINES, value_text, who_text
 from client.tables.columns import Record, exact, parse_time
-from client.tag_changes import difference
+from client.tables.default_tags import difference
 from tui.widgets.detail import Section
 
 _CREDENTIALS = {"session": "a session", "api_key": "API key", "workload": "workload identity", "staff": "the socket"}

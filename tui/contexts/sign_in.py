@@ -18,7 +18,7 @@ from tui.widgets.confirm import Confirm
 from tui.widgets.dialog import Dialog, hint
 
 if TYPE_CHECKING:
-    from client.auth.device_code import DeviceCode as Code
+    from client.auth.oidc import DeviceCode as Code
 
 QR_FRAME = 7, 30
 """Lines and cells that the dialog needs besides the QR code."""

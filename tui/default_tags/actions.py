@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from client.models.tags import MOST
+from client.models.validation import MOST
 from tui.shell.action import Action, ActionContext, Record, line
 from tui.shell.guards import about_record, all_of, is_manager, selected, writable
 

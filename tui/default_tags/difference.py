@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 from textual.content import Content
 
-from client.tag_changes import TagChanges
+from client.tables.default_tags import TagChanges
 from client.text import cut, safe
 
 LONGEST = 120  # cells of a value

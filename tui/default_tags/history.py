@@ -6,8 +6,7 @@ from typing import ClassVar
 from textual.binding import BindingType
 
 from client.tables.columns import Column, Record, time_text
-from client.tables.default_tags import TAG_VERSION, person_text
-from client.tag_changes import difference
+from client.tables.default_tags import TAG_VERSION, difference, person_text
 from tui.default_tags import save
 from tui.default_tags.difference import difference_lines
 from tui.default_tags.list_confirm import Listing

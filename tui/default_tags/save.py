@@ -7,8 +7,7 @@ from client.api import default_tags
 from client.errors import FrostError
 from client.models.default_tags import DefaultTags, TagVersion
 from client.tables.columns import time_text
-from client.tables.default_tags import person_text
-from client.tag_changes import TagChanges, difference
+from client.tables.default_tags import TagChanges, difference, person_text
 from client.text import safe
 from tui.default_tags.conflict_dialog import TagConflict
 from tui.default_tags.difference import difference_lines

@@ -8,7 +8,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.content import Content
 
-from client.models.tags import KEY_BYTES, MOST, VALUE_BYTES, size
+from client.models.validation import KEY_BYTES, MOST, VALUE_BYTES, size
 from client.tables.columns import Record, time_text
 from client.tables.default_tags import person_text
 from client.text import cut, safe

@@ -1,6 +1,6 @@
 """Table columns of default tags."""
 
-from client.models.tags import KEY_BYTES, VALUE_BYTES, size
+from client.models.validation import KEY_BYTES, VALUE_BYTES, size
 from client.tables.columns import Column, Kind, Record, fields
 from tui.state.tag_draft import MARKS
 from tui.widgets.record_table import Tones

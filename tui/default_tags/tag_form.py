@@ -11,7 +11,7 @@ from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Button, Input, Static
 
-from client.models.tags import KEY_BYTES, VALUE_BYTES, Problem, size
+from client.models.validation import KEY_BYTES, VALUE_BYTES, Problem, size
 from client.text import cut, safe
 from tui.widgets.dialog import Dialog, hint
 

@@ -20,7 +20,7 @@ def _has_scope(context: ActionContext) -> str:
 
 @about_record
 def _is_requestable(_: ActionContext, quota: Record) -> str:
-    from client.quota_request import requestable
+    from client.quota_rules import requestable
 
     return "" if requestable(quota) else "its limit cannot be requested; contact support"
 

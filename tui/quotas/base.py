@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from client import quota_request
+from client import quota_rules
 from client.tables.columns import Record, cells
 from tui.quotas import table
 from tui.quotas.request_dialog import QuotaForm
@@ -41,7 +41,7 @@ class OfQuotas(RemoteListScreen):
 
     def records(self) -> Sequence[Record]:
         """Leave out quotas with a limit of 0 that cannot be requested, as the commands do."""
-        return [one for one in super().records() if one["limit"] or quota_request.requestable(one)]
+        return [one for one in super().records() if one["limit"] or quota_rules.requestable(one)]
 
     def show(self) -> None:
         self.row_layout.take(self.records())

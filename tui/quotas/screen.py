@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 from textual.binding import BindingType
 
-from client.quota_request import whole_number
+from client.quota_rules import whole_number
 from client.tables.columns import Column, Record
 from client.tables.quotas import QUOTA
 from tui.quotas import detail as quotas_detail

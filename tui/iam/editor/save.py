@@ -11,7 +11,7 @@ from client.api import policies
 from client.errors import FrostError
 from client.tables.columns import Record, time_text
 from client.text import safe
-from client.transport.request import new_idempotency_key
+from client.transport.call import new_idempotency_key
 from tui.iam.editor import document as formatter
 from tui.iam.editor.document import Document
 from tui.iam.editor.evaluation import rule_name

@@ -1,21 +1,24 @@
-"""Parameters of the group and policy commands (names, ids, types), and errors for missing objects."""
+"""Parameters that commands share: names, ids, types, tags and pages; and errors for missing objects."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from client.commands.completers import principal_names
+from client.commands.command import Number
+from client.commands.completers import principal_names, tenant_list
 from client.commands.invocation import Invocation
-from client.errors import FrostError, usage
-from client.name_lookup import is_id
+from client.errors import Exit, FrostError, usage
+from client.name_lookup import is_id, match
+from client.tables.columns import Kind
 from client.tenancy import check_display_name
 from client.text import safe
-from client.transport.request import path
+from client.transport.call import MAX_PAGE_SIZE, Call, path
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
+
 
 MEMBER_TYPES = ("api_key", "workload_identity")
 ATTACHEE_TYPES = (*MEMBER_TYPES, "group")
@@ -24,6 +27,7 @@ FORCE = click.Option(["--force"], is_flag=True, help="Do not ask for confirmatio
 Thing = tuple[str, str]
 """A type (policy, group, api_key, workload_identity, user) and an id from the command line."""
 VERSION_HELP = "Fail if the version is another one; nothing is changed then."
+_CELLS = 130
 
 
 def pair(types: Sequence[str], *, required: bool, verb: str) -> tuple[click.Option, click.Option]:
@@ -90,9 +94,41 @@ def find_id(run: Invocation, kind: str, given: str) -> str:
         return given.lower()
     if kind == "user":
         return given
-    from client.commands import lookup  # an id needs no list
+    return tenant_record_id(run, kind, given)
 
-    return lookup.tenant_record_id(run, kind, given)
+
+def tenant_record_id(run: Invocation, kind: str, record_name: str) -> str:
+    """Return the id of the only record with a name in the selected tenant. Reads all pages of the list.
+
+    Args:
+        run: The command.
+        kind: policy, group, api_key or workload_identity.
+        record_name: The user's input; not an id.
+
+    Raises:
+        FrostError: No record has the name (exit 5), or several have it (exit 1).
+    """
+    of = tenant_list(kind)
+    assert of is not None
+    records = [record for page, _ in run.pages_for_tenant(of.page) for record in page]
+    found = match(of.kind, records, record_name)
+    if found is None:
+        hint = of.hint
+        if run.tenant.source == "flag" and "frost iam" in hint:
+            hint += f" --tenant {run.tenant.tenant_id}"
+        message = f'no {of.kind.noun} named "{safe(record_name, _CELLS)}" in tenant {_tenant_name(run)}'
+        raise FrostError(message, code="NOT_FOUND", hint=hint, exit_code=Exit.NOT_FOUND)
+    return str(found["id"])
+
+
+def _tenant_name(run: Invocation) -> str:
+    """Return the display name of the selected tenant for a message; its id if the name is not readable."""
+    from client.api import tenants
+
+    try:
+        return f'"{safe(run.call(tenants.get(run.tenant.tenant_id))["displayName"], _CELLS)}"'
+    except FrostError:
+        return run.tenant.tenant_id
 
 
 def an_id(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
@@ -121,6 +157,22 @@ def text_of(value: str | None, flag: str) -> str | None:
     if value is not None and not value.strip():
         raise usage(f"{flag} needs a value, an empty one was given")
     return value
+
+
+def parse_tags(values: Sequence[str], flag: str) -> dict[str, str]:
+    """Parse `KEY=VALUE` options. A comma separates tags, since no value may contain one.
+
+    Raises:
+        FrostError: A tag has no key or no `=`, or a key has two values (exit 2).
+    """
+    tags: dict[str, str] = {}
+    for pair in ",".join(values).split(","):
+        key, equals, value = pair.partition("=")
+        if not equals or not key:
+            raise usage(f"{flag} takes key=value, not {safe(pair, 80)!r}", f"for an empty value: {flag} key=")
+        if tags.setdefault(key, value) != value:
+            raise usage(f"{flag}: {safe(key, 80)} has different values")
+    return tags
 
 
 @contextmanager
@@ -213,3 +265,79 @@ def _not_here(run: Invocation, error: FrostError, thing: Thing) -> None:
     error.hint = _WHERE.get(kind, _BY_TAB)
     if "list" in error.hint and run.tenant.source == "flag":
         error.hint += f" --tenant {run.tenant.tenant_id}"
+
+
+PageOf = Callable[[str, int | None, str], Call[object]]
+"""Returns the request of a page for a tenant id, a page size (None: the platform's default) and a cursor."""
+
+
+PAGE_FLAGS: tuple[click.Option, ...] = (
+    click.Option(
+        ["--limit"],
+        type=Number(1, MAX_PAGE_SIZE),
+        metavar="N",
+        help=f"Items per page, 1 to {MAX_PAGE_SIZE}; default 50.",
+    ),
+    click.Option(["--cursor"], metavar="CURSOR", help="Start after the page with this nextCursor."),
+    click.Option(["--all", "everything"], is_flag=True, help="List all pages."),
+)
+
+
+def listed(
+    run: Invocation,
+    kind: Kind,
+    page: PageOf,
+    *,
+    limit: int | None,
+    cursor: str | None,
+    everything: bool,
+    more_members: Mapping[str, Any] | None = None,
+) -> int:
+    """Print a page as a list, or with `everything` all pages from the cursor on.
+
+    Args:
+        more_members: Further members of a JSON or YAML document.
+
+    Returns:
+        The number of items.
+
+    Raises:
+        FrostError: The cursor is empty (exit 2) or belongs to another list.
+    """
+    if cursor == "":
+        raise usage("--cursor is empty", "omit it to start at the first page")
+    items: list[dict[str, Any]] = []
+    next_cursor = ""
+    for records, next_page in run.pages_for_tenant(lambda tenant, at: page(tenant, limit, at), cursor or ""):
+        items += records
+        next_cursor = next_page
+        if not everything:
+            break
+    run.output.records(kind, items, more_members={"nextCursor": next_cursor, **(more_members or {})})
+    if next_cursor and not run.output.structured:
+        tenant_id = "" if run.flags.tenant else run.tenant.tenant_id
+        run.output.note(f"more: {next_command(run.arguments, next_page, tenant_id)}")
+    return len(items)
+
+
+def next_command(arguments: Sequence[str], cursor: str, tenant_id: str = "") -> str:
+    """Return the command line for the next page.
+
+    Args:
+        arguments: The command line of this page, without the program's name.
+        cursor: The cursor of the next page.
+        tenant_id: The tenant of this page, unless `arguments` has `--tenant`. A cursor is valid in its own tenant only,
+            and the selected tenant may change before the command is run.
+    """
+    import shlex
+
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    remaining: list[str] = []
+    rest = iter(arguments[:end])
+    for word in rest:
+        if word == "--cursor":
+            next(rest, None)
+        elif not word.startswith("--cursor="):
+            remaining.append(word)
+    tenant = ["--tenant", tenant_id] if tenant_id else []
+    return shlex.join(["frost", *remaining, *tenant, "--cursor", cursor, *arguments[end:]])

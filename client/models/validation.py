@@ -1,6 +1,7 @@
-"""Rules of default tags, shared with the service: the strictest of all resource types, so that all accept them."""
+"""Rules of default tags and names, shared with the service."""
 
 import re
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -116,3 +117,13 @@ def _stray(allowed: re.Pattern[str], text: str) -> int | None:
 
 def _quoted(key: str) -> str:
     return f'"{key}"' if len(key) <= _QUOTED_LENGTH else f'"{key[:_QUOTED_LENGTH]}…"'
+
+
+# Characters that make one name look like another or control a terminal: controls, formats, surrogates, unassigned code
+# points, line and paragraph separators.
+CONTROL = frozenset({"Cc", "Cf", "Cs", "Cn", "Zl", "Zp"})
+
+
+def has_control(text: str, allowed: str = "") -> bool:
+    """Return whether a text contains control, format, separator or unassigned characters, except the allowed ones."""
+    return any(unicodedata.category(character) in CONTROL and character not in allowed for character in text)
