@@ -1,6 +1,7 @@
 """Actions of the activity screens."""
 
-from tui.shell.action import Action, ActionContext, Command, Record, line
+from client.tables.columns import Record
+from tui.shell.action import Action, ActionContext, Command, line
 from tui.shell.audit_target import ACTIVITY, can_read_activity, screen_of_target
 from tui.shell.guards import about_record, all_of, selected
 

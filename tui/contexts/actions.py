@@ -1,6 +1,7 @@
 """Actions of the contexts screen."""
 
-from tui.shell.action import Action, ActionContext, Record, line
+from client.tables.columns import Record
+from tui.shell.action import Action, ActionContext, line
 from tui.shell.guards import about_record, all_of, selected
 
 # --- guards ----------------------------------------------------------------------------------------------------------

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 
 from client.models.tags import MOST
-from tui.shell.action import Action, ActionContext, Record, line
+from client.tables.columns import Record
+from tui.shell.action import Action, ActionContext, line
 from tui.shell.guards import about_record, all_of, is_manager, selected, writable
 
 READ, WRITE = "organizations:read", "organizations:write"

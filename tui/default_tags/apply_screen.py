@@ -9,7 +9,7 @@ from textual.content import Content
 from textual.timer import Timer
 
 from client.tables.columns import Record
-from client.texts import apply
+from client.texts import apply as texts_apply
 from tui.default_tags import apply_flow
 from tui.default_tags.apply_progress import progress_lines
 from tui.default_tags.apply_table import APPLY, LEGEND, TONES, type_rows
@@ -128,7 +128,7 @@ class Apply(ChildListScreen):
         self.query_one(Summary).show(self._lines)
         operation, live_run = self.operation, self.workspace.applies.of(self.tenant_id)
         lost = live_run is not None and bool(live_run.lost)
-        going = self.display and operation is not None and apply.is_open(operation) and not lost
+        going = self.display and operation is not None and texts_apply.is_open(operation) and not lost
         if self._ticking is not None:
             self._ticking.resume() if going else self._ticking.pause()
 
@@ -146,7 +146,7 @@ class Apply(ChildListScreen):
 
     def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
         operation = self.operation or {}
-        first = "Lost tags" if apply.is_undo(operation) else "Updated"
+        first = "Lost tags" if texts_apply.is_undo(operation) else "Updated"
         facts = [
             (first, f"{record.get('updated', 0):,}"),
             ("Unchanged", f"{record.get('unchanged', 0):,}"),
@@ -155,11 +155,11 @@ class Apply(ChildListScreen):
             ("Looked at", f"{record.get('examined', 0):,}" + _of(record)),
         ]
         sections: list[Section] = [("", [("State", str(record["state"]))]), ("", facts)]
-        result = apply.counts(operation)
+        result = texts_apply.counts(operation)
         for member, title in (("failures", "Failed because"), ("skipped", "Skipped because")):
             items = [item for item in result.get(member) or () if item.get("resourceType") == record["resourceType"]]
             if items:
-                sections.append((title, [("", apply.reasons_counted(items))]))
+                sections.append((title, [("", texts_apply.reasons_counted(items))]))
         return str(record["resourceType"]), [*sections, ("Bar", LEGEND)]
 
     # Actions

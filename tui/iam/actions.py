@@ -1,8 +1,8 @@
 """Actions of the IAM screens."""
 
-from client.tables.columns import kind_and_id
+from client.tables.columns import Record, kind_and_id
 from tui.iam import commands
-from tui.shell.action import PERSON_NEEDED, Action, ActionContext, Record
+from tui.shell.action import PERSON_NEEDED, Action, ActionContext
 from tui.shell.guards import about_record, all_of, has_tenant, requires_user, selected
 
 # --- guards ----------------------------------------------------------------------------------------------------------

@@ -1,14 +1,14 @@
 """Type of the actions of the screens. Their table is in tui/shell/actions.py."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from client.tables.columns import Record
+
 if TYPE_CHECKING:
     from tui.state.tag_draft import TagDraft
-
-Record = Mapping[str, Any]
 
 ANYWHERE = "app"
 """The scope of actions that work on every screen."""

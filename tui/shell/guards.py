@@ -5,7 +5,8 @@ Rows of the action tables compose them: `guard=all_of(has_tenant, selected, is_m
 
 from collections.abc import Callable
 
-from tui.shell.action import ActionContext, Guard, Record
+from client.tables.columns import Record
+from tui.shell.action import ActionContext, Guard
 
 MANAGERS = ("owner", "admin")
 """The roles that manage an organization."""
