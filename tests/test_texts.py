@@ -70,7 +70,7 @@ PENDING = {
     "tui/shell/actions.py": 5,
     "tui/shell/app.py": 1,
     "tui/shell/command_prompt.py": 1,
-    "tui/shell/help.py": 1,
+    "tui/shell/palette.py": 1,
     "tui/shell/main_screen.py": 3,
     "tui/shell/palette.py": 1,
     "tui/tenants/screen.py": 2,

@@ -50,12 +50,10 @@ from tui.iam.editor.verdict import Verdict
 from tui.iam.effect_dialog import EffectConfirm
 from tui.quotas.request_dialog import QuotaForm
 from tui.quotas.what_if import QuotaPlanner
+from tui.shell.bars import Facts, Footer, Header, Key, Navigation
 from tui.shell.command_prompt import CommandPrompt
-from tui.shell.footer import Footer, Key, Navigation
-from tui.shell.header import Facts, Header
-from tui.shell.help import Help, Line
 from tui.shell.palette import Entry as Found
-from tui.shell.palette import Palette
+from tui.shell.palette import Help, Line, Palette
 from tui.state.tag_draft import TagDraft
 from tui.tenants.screen import Steps
 from tui.tenants.switcher import TenantSwitcher

@@ -1,8 +1,7 @@
 """Actions of the account screens."""
 
 from client.tables.columns import Record
-from tui.shell.action import Action, ActionContext, Command, line
-from tui.shell.guards import about_record, all_of, requires_user, selected
+from tui.shell.action import Action, ActionContext, Command, about_record, all_of, line, requires_user, selected
 
 KEYS_NEED_A_PERSON = "this context works with an API key; keys, sessions and the account need a signed-in user"
 

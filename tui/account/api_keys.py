@@ -11,8 +11,7 @@ from client.texts.effects import counted
 from tui.account import key_create, key_revoke, key_table
 from tui.account.actions import KEYS_NEED_A_PERSON
 from tui.shell import actions, keymap
-from tui.shell.history import Subject
-from tui.shell.messages import Navigate
+from tui.shell.routes import Navigate, Subject
 from tui.widgets.detail import Section
 from tui.widgets.policy_text import Fact, names
 from tui.widgets.record_table import Tones

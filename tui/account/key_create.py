@@ -13,8 +13,8 @@ from tui.account.key_form import RATE, KeyDraft, KeyForm
 from tui.account.rotate_dialog import Rotation, Times
 from tui.account.secret_dialog import NewSecret
 from tui.shell import clipboard
-from tui.shell.messages import UndoAvailable, UndoCleared
 from tui.shell.remote_list_screen import RemoteListScreen
+from tui.shell.routes import UndoAvailable, UndoCleared
 from tui.widgets.secret import Unsaid
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from client.api import keys as key_calls
 from client.tables.columns import Record, exact
 from client.texts.effects import counted
 from tui.account import key_table
-from tui.shell.messages import UndoCleared
 from tui.shell.remote_list_screen import RemoteListScreen, each
+from tui.shell.routes import UndoCleared
 from tui.widgets.confirm import Confirm
 
 NAMED = 4

@@ -20,7 +20,7 @@ from client.text import cut, safe
 from client.texts.effects import counted
 from tui.shell import keymap
 from tui.shell.list_screen import ListScreen
-from tui.shell.messages import Navigate
+from tui.shell.routes import Navigate
 from tui.state import contexts
 from tui.state.context_state import MAY_CREATE
 from tui.state.contexts import credential_words

@@ -13,8 +13,8 @@ from client.tables.columns import Column, Record, age, exact
 from client.texts.effects import counted
 from tui.account.actions import KEYS_NEED_A_PERSON
 from tui.shell import keymap
-from tui.shell.messages import SignInRequired
 from tui.shell.remote_list_screen import RemoteListScreen
+from tui.shell.routes import SignInRequired
 from tui.state import contexts
 from tui.widgets.confirm import Confirm
 from tui.widgets.detail import Section

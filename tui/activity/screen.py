@@ -11,16 +11,15 @@ from client.tables.activity import ACTIVITY, target_text
 from client.tables.columns import Column, Record
 from tui.activity.detail import of_entry, short_time
 from tui.shell import keymap
-from tui.shell.audit_target import (
+from tui.shell.action import (
     ACTIVITY_NEEDS_A_MANAGER,
     ACTIVITY_NEEDS_A_PERSON,
+    MANAGERS,
     record_id_of_target,
     screen_of_target,
 )
-from tui.shell.guards import MANAGERS
-from tui.shell.history import Subject
-from tui.shell.messages import Navigate
 from tui.shell.remote_list_screen import ChildListScreen, RemoteListScreen, sentence
+from tui.shell.routes import Navigate, Subject
 from tui.widgets.detail import Section
 from tui.widgets.record_table import RecordTable, Tones
 

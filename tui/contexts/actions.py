@@ -1,8 +1,7 @@
 """Actions of the contexts screen."""
 
 from client.tables.columns import Record
-from tui.shell.action import Action, ActionContext, line
-from tui.shell.guards import about_record, all_of, selected
+from tui.shell.action import Action, ActionContext, about_record, all_of, line, selected
 
 # --- guards ----------------------------------------------------------------------------------------------------------
 

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 
 from client.models.tags import MOST
 from client.tables.columns import Record
-from tui.shell.action import Action, ActionContext, line
-from tui.shell.guards import about_record, all_of, is_manager, selected, writable
+from tui.shell.action import Action, ActionContext, about_record, all_of, is_manager, line, selected, writable
 
 READ, WRITE = "organizations:read", "organizations:write"
 

@@ -14,8 +14,7 @@ from client.text import cut, safe
 from client.texts import apply as texts_apply
 from client.texts.effects import counted
 from tui.default_tags.list_confirm import ListingConfirm
-from tui.shell.history import Subject
-from tui.shell.messages import Navigate, UndoCleared
+from tui.shell.routes import Navigate, Subject, UndoCleared
 from tui.widgets.menu import Entry, Menu
 
 if TYPE_CHECKING:

@@ -16,9 +16,8 @@ from tui.default_tags import apply_flow
 from tui.default_tags.apply_table import PREVIEW, TONES, type_rows
 from tui.default_tags.summary import Summary, wrapped
 from tui.shell import keymap
-from tui.shell.history import Subject
-from tui.shell.messages import Navigate
 from tui.shell.remote_list_screen import ChildListScreen
+from tui.shell.routes import Navigate, Subject
 from tui.state.tag_draft import TagDraft
 from tui.widgets.detail import Section
 from tui.widgets.record_table import Tones

@@ -15,9 +15,8 @@ from tui.default_tags.apply_progress import progress_lines
 from tui.default_tags.apply_table import APPLY, LEGEND, TONES, type_rows
 from tui.default_tags.summary import Summary
 from tui.shell import keymap
-from tui.shell.history import Subject
-from tui.shell.messages import Navigate
 from tui.shell.remote_list_screen import ChildListScreen
+from tui.shell.routes import Navigate, Subject
 from tui.state.list_store import Rows
 from tui.state.loaders import RUNS
 from tui.state.tag_draft import TagDraft

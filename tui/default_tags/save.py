@@ -13,7 +13,7 @@ from client.text import safe
 from tui.default_tags.conflict_dialog import TagConflict
 from tui.default_tags.difference import difference_lines
 from tui.default_tags.list_confirm import ListingConfirm
-from tui.shell.messages import UndoAvailable
+from tui.shell.routes import UndoAvailable
 from tui.state.tag_draft import TagDraft
 
 if TYPE_CHECKING:

@@ -17,9 +17,8 @@ from tui.default_tags.summary import Summary, wrapped
 from tui.default_tags.table import TAG, TONES
 from tui.default_tags.tag_form import TagForm
 from tui.shell import keymap
-from tui.shell.history import Subject
-from tui.shell.messages import Navigate
 from tui.shell.remote_list_screen import RemoteListScreen
+from tui.shell.routes import Navigate, Subject
 from tui.state.tag_draft import TagDraft
 from tui.widgets.detail import Section
 from tui.widgets.record_table import Tones

@@ -2,8 +2,16 @@
 
 from client.tables.columns import Record, kind_and_id
 from tui.iam import commands
-from tui.shell.action import PERSON_NEEDED, Action, ActionContext
-from tui.shell.guards import about_record, all_of, has_tenant, requires_user, selected
+from tui.shell.action import (
+    PERSON_NEEDED,
+    Action,
+    ActionContext,
+    about_record,
+    all_of,
+    has_tenant,
+    requires_user,
+    selected,
+)
 
 # --- guards ----------------------------------------------------------------------------------------------------------
 

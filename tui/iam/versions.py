@@ -11,8 +11,8 @@ from client.tables.columns import Column, Record, time_text
 from client.tables.iam import VERSION
 from tui.iam import changes
 from tui.shell import keymap
-from tui.shell.messages import UndoCleared
 from tui.shell.remote_list_screen import ChildListScreen
+from tui.shell.routes import UndoCleared
 from tui.widgets.detail import Section
 from tui.widgets.policy_text import document_text, rules
 from tui.widgets.record_table import Tones

@@ -1,8 +1,18 @@
 """Actions of the quota screens."""
 
 from client.tables.columns import Record
-from tui.shell.action import Action, ActionContext, Command, line
-from tui.shell.guards import about_record, all_of, has_tenant, is_manager, requires_user, selected
+from tui.shell.action import (
+    Action,
+    ActionContext,
+    Command,
+    about_record,
+    all_of,
+    has_tenant,
+    is_manager,
+    line,
+    requires_user,
+    selected,
+)
 
 ORGANIZATION_NEEDS_A_PERSON = "this context works with an API key; the organization's quotas need a signed-in user"
 SCOPES = ("quotas:write", "quotas:*")

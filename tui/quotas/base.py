@@ -8,8 +8,8 @@ from client.tables.columns import Record, cells
 from tui.quotas import table
 from tui.quotas.request_dialog import QuotaForm
 from tui.quotas.table import RowLayout
-from tui.shell.history import Subject
 from tui.shell.remote_list_screen import RemoteListScreen
+from tui.shell.routes import Subject
 from tui.state.list_store import Rows
 from tui.widgets.row_painting import GUTTER
 

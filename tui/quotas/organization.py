@@ -13,8 +13,8 @@ from tui.quotas.actions import ORGANIZATION_NEEDS_A_PERSON
 from tui.quotas.base import OfQuotas
 from tui.quotas.table import name_text
 from tui.shell import keymap
-from tui.shell.messages import Navigate
 from tui.shell.remote_list_screen import ChildListScreen
+from tui.shell.routes import Navigate
 from tui.widgets.detail import Section
 from tui.widgets.record_table import Tones
 

@@ -14,8 +14,7 @@ from tui.quotas.base import REQUESTS, OfQuotas
 from tui.quotas.detail import titles
 from tui.quotas.table import name_text
 from tui.shell import actions, keymap
-from tui.shell.history import Subject
-from tui.shell.messages import Navigate, RunAction
+from tui.shell.routes import Navigate, RunAction, Subject
 from tui.widgets.detail import Section
 from tui.widgets.record_table import Tones
 

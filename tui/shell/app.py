@@ -24,7 +24,7 @@ from client.operations import unless_cancelled
 from tui.launch import Launch
 from tui.shell import keymap
 from tui.shell.main_screen import MainScreen
-from tui.shell.messages import Navigate, SignInRequired
+from tui.shell.routes import Navigate, SignInRequired
 from tui.state import preferences
 from tui.state.event_stream import Work
 from tui.state.notices import Notice, Notices, Severity, seconds

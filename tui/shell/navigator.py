@@ -9,11 +9,10 @@ from textual.worker import Worker
 
 from tui.shell import routes
 from tui.shell.action import ActionContext
-from tui.shell.footer import Navigation
-from tui.shell.history import LIMIT, History, Subject, View
+from tui.shell.bars import Navigation
 from tui.shell.keymap import Keys
 from tui.shell.list_screen import ListScreen
-from tui.shell.messages import Navigate
+from tui.shell.routes import LIMIT, History, Navigate, Subject, View
 from tui.state.notices import Severity
 from tui.state.workspace import Workspace
 from tui.terminal.textual_patches import IgnoresOldSizes, PaintsNothing

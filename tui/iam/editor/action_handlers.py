@@ -226,7 +226,7 @@ def _letter(keys: keymap.Keys, action_id: str) -> str:
 
 
 def do_help(editor: Editor) -> None:
-    from tui.shell.help import Help, Line
+    from tui.shell.palette import Help, Line
 
     context = editor.action_context()
     sheet = [

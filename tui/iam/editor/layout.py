@@ -22,8 +22,7 @@ from tui.iam.editor.title_bar import Tabs, Title, TitleBar
 from tui.iam.editor.verdict import Verdict
 from tui.shell import keymap
 from tui.shell.action import ActionContext
-from tui.shell.footer import Footer, Key, TooSmall
-from tui.shell.header import Header, header_state
+from tui.shell.bars import Footer, Header, Key, TooSmall, header_state
 from tui.state.notices import Severity
 from tui.state.workspace import Workspace
 from tui.terminal.textual_patches import IgnoresOldSizes

@@ -30,7 +30,7 @@ from tui.iam.editor.request_form import RequestForm
 from tui.iam.editor.save import SaveFlow
 from tui.iam.editor.text_pane import PolicyText
 from tui.shell import keymap
-from tui.shell.footer import Footer
+from tui.shell.bars import Footer
 from tui.state.workspace import Workspace
 
 OVERDUE_SECONDS = 0.5
