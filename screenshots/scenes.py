@@ -109,7 +109,7 @@ async def new_secret(pilot: Pilot) -> None:
 
 async def running(pilot: Pilot) -> None:
     """Show an unfinished apply with the numbers of its preview. The progress of a real one would differ every time."""
-    from tui.state.apply_tracker import Run
+    from tui.state.jobs import Run
 
     workspace = pilot.app.workspace
     tenant_id = workspace.tenant_id

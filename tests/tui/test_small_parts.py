@@ -11,7 +11,7 @@ from tui.launch import Launch, parse
 from tui.shell.bars import Key, fitting
 from tui.shell.routes import History, View
 from tui.state import drafts, preferences
-from tui.state.connection_state import BACKOFF, Link
+from tui.state.context_state import BACKOFF, Link
 from tui.state.notices import Notice, Notices, seconds
 from tui.terminal import themes
 

@@ -10,7 +10,7 @@ from client.tables.columns import Record
 from client.texts.effects import CONDITIONAL, Effect, conditional_count
 
 if TYPE_CHECKING:
-    from tui.state.requests import Requests
+    from tui.state.context_state import Requests
 
 Change = Mapping[str, str]
 """A change as in `iam/preview`: `change` and the ids of its resources."""

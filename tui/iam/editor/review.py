@@ -22,7 +22,7 @@ from tui.iam.difference import difference_lines
 from tui.iam.editor import document as formatter
 from tui.iam.editor.line_list import Line, LineList
 from tui.state import effects
-from tui.state.requests import Requests
+from tui.state.context_state import Requests
 from tui.widgets.dialog import Dialog, hint
 from tui.widgets.line_input import LineInput
 from tui.widgets.policy_text import document_text, kind_text

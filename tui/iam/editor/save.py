@@ -18,8 +18,8 @@ from tui.iam.editor.evaluation import rule_name
 from tui.iam.editor.review import Comparison, Review, compared_texts
 from tui.iam.editor.verdict import counted
 from tui.shell.keymap import Keys
+from tui.state.context_state import Requests
 from tui.state.notices import Severity
-from tui.state.requests import Requests
 from tui.widgets.menu import Entry, Menu
 from tui.widgets.policy_text import kind_text
 
