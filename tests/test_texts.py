@@ -64,7 +64,7 @@ PENDING = {
     "tui/iam/editor/review.py": 2,
     "tui/iam/editor/save.py": 9,
     "tui/iam/editor/screen.py": 1,
-    "tui/iam/editor/verdict.py": 3,
+    "tui/iam/editor/bars.py": 3,
     "tui/quotas/actions.py": 1,
     "tui/quotas/what_if.py": 1,
     "tui/shell/actions.py": 5,

@@ -34,7 +34,7 @@ from tui.default_tags.difference import difference_lines
 from tui.default_tags.list_confirm import Listing, ListingConfirm
 from tui.default_tags.summary import Summary
 from tui.default_tags.tag_form import TagForm
-from tui.iam.difference import Difference
+from tui.iam.editor.bars import Tabs, Title, TitleBar, Verdict
 from tui.iam.editor.completion import Choice
 from tui.iam.editor.completion_popup import Popup
 from tui.iam.editor.evaluation import Evaluation
@@ -45,9 +45,7 @@ from tui.iam.editor.request import FIELDS
 from tui.iam.editor.request_form import RequestForm
 from tui.iam.editor.review import Review
 from tui.iam.editor.text_pane import PolicyText
-from tui.iam.editor.title_bar import Tabs, Title, TitleBar
-from tui.iam.editor.verdict import Verdict
-from tui.iam.effect_dialog import EffectConfirm
+from tui.iam.effects import Difference, EffectConfirm
 from tui.quotas.request_dialog import QuotaForm
 from tui.quotas.what_if import QuotaPlanner
 from tui.shell.bars import Facts, Footer, Header, Key, Navigation

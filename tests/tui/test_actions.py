@@ -20,8 +20,7 @@ from tui.default_tags.screen import DefaultTags
 from tui.iam.access import Access, Catalogue, Who
 from tui.iam.editor import actions as editor
 from tui.iam.groups import Groups, Members
-from tui.iam.policies import Attachments, Policies
-from tui.iam.versions import Versions
+from tui.iam.policies import Attachments, Policies, Versions
 from tui.quotas.organization import OrganizationQuotas
 from tui.quotas.requests import QuotaRequests
 from tui.quotas.screen import Quotas

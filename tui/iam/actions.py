@@ -298,7 +298,7 @@ POLICY_ACTIONS: tuple[Action, ...] = (
     Action(
         "versions.difference",
         "Difference to now",
-        handler="tui.iam.versions:Versions.do_difference",
+        handler="tui.iam.policies:Versions.do_difference",
         keys=("v",),
         footer_label="difference",
         guard=_on_record,
@@ -310,7 +310,7 @@ POLICY_ACTIONS: tuple[Action, ...] = (
     Action(
         "versions.roll_back",
         "Roll back to this version",
-        handler="tui.iam.versions:Versions.do_roll_back",
+        handler="tui.iam.policies:Versions.do_roll_back",
         keys=("b",),
         footer_label="roll back",
         guard=all_of(_on_record, _is_earlier_version),

@@ -34,7 +34,7 @@ ROUTES = (
 """The screens of the navigation."""
 CHILD_ROUTES = (
     Route("attachments", "Attachments", "tui.iam.policies:Attachments", "policies"),
-    Route("versions", "Versions", "tui.iam.versions:Versions", "policies"),
+    Route("versions", "Versions", "tui.iam.policies:Versions", "policies"),
     Route("members", "Members", "tui.iam.groups:Members", "groups"),
     Route("access", "Access", "tui.iam.access:Access", "groups"),
     Route("who", "Who may", "tui.iam.access:Who", "catalogue"),
