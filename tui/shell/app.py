@@ -32,8 +32,7 @@ from tui.state.workspace import Workspace
 from tui.terminal import textual_patches, themes
 from tui.terminal.driver import FrostDriver
 from tui.terminal.shutdown import HUNG_UP, ShutdownWatcher, await_threads
-from tui.terminal.textual_patches import PatchedApp, VisibleControls
-from tui.terminal.type_ahead import TypeAhead
+from tui.terminal.textual_patches import PatchedApp, TypeAhead, VisibleControls
 from tui.widgets.record_table import RecordTable
 
 if TYPE_CHECKING:
