@@ -56,12 +56,11 @@ from tui.state.tag_draft import TagDraft
 from tui.tenants.screen import Steps
 from tui.tenants.switcher import TenantSwitcher
 from tui.terminal.textual_patches import VisibleControls
-from tui.widgets.confirm import Confirm
 from tui.widgets.detail import Detail
+from tui.widgets.dialog import Confirm
 from tui.widgets.form import Field, Form
 from tui.widgets.heading import Heading
-from tui.widgets.menu import Entry, Menu
-from tui.widgets.picker import Picker
+from tui.widgets.picker import Entry, Menu, Picker
 from tui.widgets.record_table import RecordTable
 
 STRINGS: list[str] = json.loads(Path(sys.argv[1]).read_text())

@@ -15,7 +15,7 @@ from tui.account.expiry_input import Until
 from tui.account.key_form import form_problem
 from tui.account.rotate_dialog import AT_ONCE, OVERLAPS
 from tui.account.scope_list import about, rows
-from tui.widgets.line_input import LineInput
+from tui.widgets.lines import LineInput
 
 NOW = "2026-11-21T10:05:00Z"
 

@@ -15,7 +15,7 @@ from client.errors import FrostError
 from client.tables.columns import format_remaining
 from client.text import safe
 from tui.account.choice_line import ChoiceLine
-from tui.widgets.line_input import LineInput
+from tui.widgets.lines import LineInput
 
 TYPED = "until"
 DATE_HELP = "a day (to its end here), or 2027-01-31T12:00:00Z and the like"

@@ -15,7 +15,7 @@ from tui.account.secret_dialog import NewSecret
 from tui.shell import clipboard
 from tui.shell.remote_list_screen import RemoteListScreen
 from tui.shell.routes import UndoAvailable, UndoCleared
-from tui.widgets.secret import Unsaid
+from tui.widgets.lines import Unsaid
 
 if TYPE_CHECKING:
     from client.models.keys import NewKey, RotatedKey

@@ -9,7 +9,7 @@ from client.texts.effects import counted
 from tui.account import key_table
 from tui.shell.remote_list_screen import RemoteListScreen, each
 from tui.shell.routes import UndoCleared
-from tui.widgets.confirm import Confirm
+from tui.widgets.dialog import Confirm
 
 NAMED = 4
 """Maximum number of keys listed by name in a confirmation."""

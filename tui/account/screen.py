@@ -24,9 +24,8 @@ from tui.shell.routes import Navigate
 from tui.state import contexts
 from tui.state.context_state import MAY_CREATE
 from tui.state.contexts import credential_words
-from tui.widgets.confirm import Confirm
 from tui.widgets.detail import Section
-from tui.widgets.dialog import Dialog, hint
+from tui.widgets.dialog import Confirm, Dialog, hint
 from tui.widgets.policy_text import names
 from tui.widgets.record_table import Tones
 

@@ -13,7 +13,7 @@ from textual.widgets import Button, Static
 
 from client.text import safe
 from tui.widgets.dialog import Dialog, hint
-from tui.widgets.secret import Secret
+from tui.widgets.lines import Secret
 
 WARNING = "Not copied yet, and shown never again: Esc once more leaves it."
 

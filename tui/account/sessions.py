@@ -16,8 +16,8 @@ from tui.shell import keymap
 from tui.shell.remote_list_screen import RemoteListScreen
 from tui.shell.routes import SignInRequired
 from tui.state import contexts
-from tui.widgets.confirm import Confirm
 from tui.widgets.detail import Section
+from tui.widgets.dialog import Confirm
 from tui.widgets.record_table import Tones
 
 

@@ -15,7 +15,7 @@ from client.texts import apply as texts_apply
 from client.texts.effects import counted
 from tui.default_tags.list_confirm import ListingConfirm
 from tui.shell.routes import Navigate, Subject, UndoCleared
-from tui.widgets.menu import Entry, Menu
+from tui.widgets.picker import Entry, Menu
 
 if TYPE_CHECKING:
     from tui.shell.remote_list_screen import RemoteListScreen

@@ -10,8 +10,7 @@ from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Static
 
-from tui.widgets.confirm import Confirm
-from tui.widgets.dialog import Dialog, hint
+from tui.widgets.dialog import Confirm, Dialog, hint
 
 BESIDES, BESIDES_SHORT = 16, 12  # lines of the dialog without the list
 

@@ -19,8 +19,7 @@ from client.errors import FrostError
 from client.tables.columns import Column, Kind, Record, fields, number_column
 from client.text import safe
 from client.texts.effects import CONDITIONAL, Effect, changes, conditional_count
-from tui.widgets.confirm import Confirm
-from tui.widgets.dialog import Dialog, hint
+from tui.widgets.dialog import Confirm, Dialog, hint
 from tui.widgets.policy_text import kind_text
 from tui.widgets.record_table import RecordTable
 

@@ -15,7 +15,7 @@ from tui.quotas.request_dialog import QuotaForm, RequestDraft
 from tui.quotas.table import name_text
 from tui.shell.remote_list_screen import sentence
 from tui.shell.routes import UndoCleared
-from tui.widgets.confirm import Confirm
+from tui.widgets.dialog import Confirm
 
 if TYPE_CHECKING:
     from tui.shell.remote_list_screen import RemoteListScreen

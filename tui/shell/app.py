@@ -91,7 +91,7 @@ class FrostApp(PatchedApp):
 
     def export_screenshot(self, *, title: str | None = None, simplify: bool = False) -> str:
         """Take a picture of the screen, without secrets."""
-        from tui.widgets.secret import pictured
+        from tui.widgets.lines import pictured
 
         with pictured():
             return super().export_screenshot(title=title, simplify=simplify)

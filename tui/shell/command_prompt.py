@@ -12,7 +12,7 @@ from textual.widget import Widget
 
 from client.text import cut, safe
 from tui.shell.command_line import History
-from tui.widgets.line_input import LineInput
+from tui.widgets.lines import LineInput
 
 SUGGESTIONS = 8
 

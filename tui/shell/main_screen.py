@@ -297,7 +297,7 @@ class MainScreen(Navigator):
         self.app.push_screen(Help(lines(self.current.NAME, self.current.TITLE, self.keys, reasons)))
 
     async def do_menu(self) -> None:
-        from tui.widgets.menu import Entry, Menu
+        from tui.widgets.picker import Entry, Menu
 
         context = self.action_context()
         entries = [

@@ -27,7 +27,7 @@ from tui.shell.action import inside
 from tui.shell.keymap import Keys, key_text
 from tui.shell.navigator import Navigator
 from tui.widgets.dialog import Dialog, hint
-from tui.widgets.line_input import LineInput
+from tui.widgets.lines import LineInput
 from tui.widgets.record_table import RecordTable
 
 if TYPE_CHECKING:

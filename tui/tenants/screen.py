@@ -271,7 +271,7 @@ class Tenants(ListScreen):
 
     async def _one_of(self, ambiguous: FrostError, argument: str) -> Record | None:
         """Let the user choose one of the tenants with the same name."""
-        from tui.widgets.menu import Entry, Menu
+        from tui.widgets.picker import Entry, Menu
 
         details = ambiguous.details or {}
         tenants = details.get("tenants", [])

@@ -25,7 +25,7 @@ from tui.shell.action import ActionContext
 from tui.state.notices import Severity
 from tui.state.workspace import Workspace
 from tui.terminal import external_editor
-from tui.widgets.menu import Entry, Menu
+from tui.widgets.picker import Entry, Menu
 
 
 class Editor(Protocol):

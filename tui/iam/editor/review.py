@@ -24,7 +24,7 @@ from tui.iam.editor.line_list import Line, LineList
 from tui.iam.effects import difference_lines
 from tui.state.context_state import Requests
 from tui.widgets.dialog import Dialog, hint
-from tui.widgets.line_input import LineInput
+from tui.widgets.lines import LineInput
 from tui.widgets.policy_text import document_text, kind_text
 
 if TYPE_CHECKING:

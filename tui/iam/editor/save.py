@@ -20,7 +20,7 @@ from tui.iam.editor.review import Comparison, Review, compared_texts
 from tui.shell.keymap import Keys
 from tui.state.context_state import Requests
 from tui.state.notices import Severity
-from tui.widgets.menu import Entry, Menu
+from tui.widgets.picker import Entry, Menu
 from tui.widgets.policy_text import kind_text
 
 MAX_NAMES = 5
