@@ -96,7 +96,7 @@ async def review(pilot: Pilot) -> None:
 
 async def new_secret(pilot: Pilot) -> None:
     """Show the dialog of a new key with a placeholder for the secret."""
-    from tui.account.secret_dialog import NewSecret
+    from tui.account.key_create import NewSecret
 
     facts = [
         ("Id", "5c0d2c1e-8a55-4f0b-9a37-6d3c1f0e7a42"),

@@ -43,7 +43,7 @@ PENDING = {
     "client/transport/request.py": 1,
     "tui/account/actions.py": 3,
     "tui/account/key_form.py": 1,
-    "tui/account/secret_dialog.py": 2,
+    "tui/account/key_create.py": 2,
     "tui/contexts/screen.py": 1,
     "tui/contexts/sign_in.py": 1,
     "tui/default_tags/actions.py": 6,

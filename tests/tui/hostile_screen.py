@@ -23,10 +23,10 @@ from client.quota_request import Foreseen
 from client.tables.columns import TENANT
 from client.text import safe
 from client.texts.effects import Effect
+from tui.account.key_create import NewSecret
 from tui.account.key_form import KeyDraft, KeyForm
 from tui.account.rotate_dialog import Rotation
 from tui.account.screen import LastOwner, Profile
-from tui.account.secret_dialog import NewSecret
 from tui.contexts.sign_in import DeviceCode
 from tui.default_tags.apply_progress import progress_lines
 from tui.default_tags.conflict_dialog import TagConflict

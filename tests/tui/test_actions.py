@@ -7,8 +7,7 @@ from pkgutil import resolve_name
 import pytest
 
 from tui.account.api_keys import ApiKeys
-from tui.account.screen import Account
-from tui.account.sessions import Sessions
+from tui.account.screen import Account, Sessions
 from tui.activity.screen import Activity, ActivityOf, OrganizationActivity
 from tui.contexts.screen import Contexts
 from tui.default_tags.apply_items import Untouched

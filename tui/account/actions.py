@@ -138,7 +138,7 @@ ACCOUNT_ACTIONS: tuple[Action, ...] = (
     Action(
         "sessions.end_all",
         "End every session",
-        handler="tui.account.sessions:Sessions.do_end_all",
+        handler="tui.account.screen:Sessions.do_end_all",
         keys=("delete",),
         footer_label="end all",
         guard=_is_user,

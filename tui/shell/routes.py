@@ -25,7 +25,7 @@ ROUTES = (
     Route("catalogue", "Catalogue", "tui.iam.access:Catalogue"),
     Route("contexts", "Contexts", "tui.contexts.screen:Contexts"),
     Route("api-keys", "API keys", "tui.account.api_keys:ApiKeys"),
-    Route("sessions", "Sessions", "tui.account.sessions:Sessions"),
+    Route("sessions", "Sessions", "tui.account.screen:Sessions"),
     Route("account", "Account", "tui.account.screen:Account"),
     Route("quotas", "Quotas", "tui.quotas.screen:Quotas"),
     Route("default-tags", "Tags", "tui.default_tags.screen:DefaultTags"),
