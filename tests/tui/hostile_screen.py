@@ -28,12 +28,9 @@ from tui.account.key_form import KeyDraft, KeyForm
 from tui.account.rotate_dialog import Rotation
 from tui.account.screen import LastOwner, Profile
 from tui.contexts.sign_in import DeviceCode
-from tui.default_tags.apply_progress import progress_lines
-from tui.default_tags.conflict_dialog import TagConflict
-from tui.default_tags.difference import difference_lines
-from tui.default_tags.list_confirm import Listing, ListingConfirm
-from tui.default_tags.summary import Summary
-from tui.default_tags.tag_form import TagForm
+from tui.default_tags.apply_text import Summary, progress_lines
+from tui.default_tags.dialogs import Listing, ListingConfirm, TagConflict, TagForm
+from tui.default_tags.versions import difference_lines
 from tui.iam.editor.bars import Tabs, Title, TitleBar, Verdict
 from tui.iam.editor.completion import Choice
 from tui.iam.editor.completion_popup import Popup

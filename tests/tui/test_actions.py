@@ -10,12 +10,10 @@ from tui.account.api_keys import ApiKeys
 from tui.account.screen import Account, Sessions
 from tui.activity.screen import Activity, ActivityOf, OrganizationActivity
 from tui.contexts.screen import Contexts
-from tui.default_tags.apply_items import Untouched
-from tui.default_tags.apply_preview import ApplyPreview
-from tui.default_tags.apply_runs import ApplyRuns
+from tui.default_tags.apply_lists import ApplyPreview, ApplyRuns, Untouched
 from tui.default_tags.apply_screen import Apply
-from tui.default_tags.history import TagVersions
 from tui.default_tags.screen import DefaultTags
+from tui.default_tags.versions import TagVersions
 from tui.iam.access import Access, Catalogue, Who
 from tui.iam.editor import actions as editor
 from tui.iam.groups import Groups, Members

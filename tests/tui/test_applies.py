@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from client.errors import Exit, FrostError
-from tui.default_tags.apply_progress import progress_lines
+from tui.default_tags.apply_text import progress_lines
 from tui.state.jobs import Applies
 
 Answers = dict[str, list[dict[str, Any] | FrostError]]
