@@ -18,9 +18,7 @@ from tui.iam.access import Access, Catalogue, Who
 from tui.iam.editor import actions as editor
 from tui.iam.groups import Groups, Members
 from tui.iam.policies import Attachments, Policies, Versions
-from tui.quotas.organization import OrganizationQuotas
-from tui.quotas.requests import QuotaRequests
-from tui.quotas.screen import Quotas
+from tui.quotas.screen import OrganizationQuotas, QuotaRequests, Quotas
 from tui.shell import actions, command_line, routes
 from tui.shell.list_screen import ListScreen
 from tui.shell.main_screen import MainScreen

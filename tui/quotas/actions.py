@@ -155,7 +155,7 @@ QUOTA_ACTIONS: tuple[Action, ...] = (
     Action(
         "organization-quotas.request",
         "Request another limit of the organization",
-        handler="tui.quotas.organization:OrganizationQuotas.do_request",
+        handler="tui.quotas.screen:OrganizationQuotas.do_request",
         keys=("n", "N"),
         footer_label="request",
         guard=all_of(_is_user, _can_request),
@@ -167,7 +167,7 @@ QUOTA_ACTIONS: tuple[Action, ...] = (
     Action(
         "organization-quotas.tenant",
         "Quotas of the tenant",
-        handler="tui.quotas.organization:OrganizationQuotas.do_tenant",
+        handler="tui.quotas.screen:OrganizationQuotas.do_tenant",
         keys=("o",),
         footer_label="tenant",
         command=_quota_line(),
@@ -176,7 +176,7 @@ QUOTA_ACTIONS: tuple[Action, ...] = (
     Action(
         "organization-quotas.requests",
         "Requests for other limits",
-        handler="tui.quotas.organization:OrganizationQuotas.do_requests",
+        handler="tui.quotas.screen:OrganizationQuotas.do_requests",
         keys=("t",),
         footer_label="requests",
         guard=has_tenant,
@@ -195,7 +195,7 @@ QUOTA_ACTIONS: tuple[Action, ...] = (
     Action(
         "requests.again",
         "Request it again",
-        handler="tui.quotas.requests:QuotaRequests.do_again",
+        handler="tui.quotas.screen:QuotaRequests.do_again",
         keys=("n",),
         footer_label="request",
         guard=_can_request,
