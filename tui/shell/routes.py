@@ -55,7 +55,7 @@ NAMES = tuple(route.name for route in ROUTES)
 BY_NAME = {route.name: route for route in (*ROUTES, *CHILD_ROUTES)}
 
 
-LIMIT = 50
+MAX_VIEWS = 50
 
 
 class Subject(NamedTuple):
@@ -104,7 +104,7 @@ class History:
         """Add a view, unless it is the current one."""
         if self._here >= 0 and self._views[self._here] == view:
             return
-        self._views = [*self._views[: self._here + 1], view][-LIMIT:]
+        self._views = [*self._views[: self._here + 1], view][-MAX_VIEWS:]
         self._here = len(self._views) - 1
 
     def back(self, view: View) -> View | None:
