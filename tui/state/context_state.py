@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from client.transport.events import Listening, Signal
     from client.transport.exchange import OnReply
 
+T = TypeVar("T")
+
 BACKOFF = (1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
 """Seconds between attempts while the platform does not respond; the last value repeats."""
 STEPS_MS = (10, 25, 50, 100, 250, 500, 1000, 2500, 5000)
@@ -73,8 +75,6 @@ class Link:
         step = next((step for step in STEPS_MS if self.latency_ms <= step), None)
         return f"{step} ms" if step is not None else "> 5 s"
 
-
-T = TypeVar("T")
 
 CANNOT_START = frozenset({"FILE_REFUSED", "FOLDER_REFUSED", "FOLDER_UNUSABLE"})
 """Local errors that prevent the start of the local platform. No request was sent."""
