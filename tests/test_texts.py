@@ -54,7 +54,7 @@ PENDING = {
     "tui/iam/editor/action_handlers.py": 6,
     "tui/iam/editor/actions.py": 6,
     "tui/iam/editor/completion.py": 3,
-    "tui/iam/editor/completion_popup.py": 1,
+    "tui/iam/editor/lists.py": 1,
     "tui/iam/editor/counterexample_fixes.py": 2,
     "tui/iam/editor/document.py": 1,
     "tui/iam/editor/evaluation.py": 2,

@@ -33,10 +33,9 @@ from tui.default_tags.dialogs import Listing, ListingConfirm, TagConflict, TagFo
 from tui.default_tags.versions import difference_lines
 from tui.iam.editor.bars import Tabs, Title, TitleBar, Verdict
 from tui.iam.editor.completion import Choice
-from tui.iam.editor.completion_popup import Popup
 from tui.iam.editor.evaluation import Evaluation
-from tui.iam.editor.line_list import Line as ListLine
-from tui.iam.editor.line_list import LineList
+from tui.iam.editor.lists import Line as ListLine
+from tui.iam.editor.lists import LineList, Popup
 from tui.iam.editor.panel import Panel
 from tui.iam.editor.request import FIELDS
 from tui.iam.editor.request_form import RequestForm

@@ -12,9 +12,9 @@ from client.tables.columns import Record
 from tui.iam.editor import actions, counterexample_fixes, panel, request
 from tui.iam.editor import document as formatter
 from tui.iam.editor.autosave import DraftAutosave
-from tui.iam.editor.completion_popup import CompletionController
 from tui.iam.editor.document import TEMPLATES, Document
 from tui.iam.editor.evaluation import Evaluation
+from tui.iam.editor.lists import CompletionController
 from tui.iam.editor.panel import Panel
 from tui.iam.editor.request_form import FieldInput, RequestForm
 from tui.iam.editor.review import Review, compared_texts

@@ -13,9 +13,9 @@ from client.tables.columns import Record
 from client.text import safe
 from tui.iam.editor import actions, panel, save
 from tui.iam.editor.bars import Tabs, Title, TitleBar, Verdict
-from tui.iam.editor.completion_popup import Popup
 from tui.iam.editor.document import Document
 from tui.iam.editor.evaluation import Evaluation
+from tui.iam.editor.lists import Popup
 from tui.iam.editor.panel import Panel
 from tui.iam.editor.request_form import FieldInput, RequestForm
 from tui.iam.editor.text_pane import PolicyText

@@ -20,7 +20,7 @@ from client.text import safe
 from client.texts.effects import Effect, conditional_count
 from tui.iam import effects
 from tui.iam.editor import document as formatter
-from tui.iam.editor.line_list import Line, LineList
+from tui.iam.editor.lists import Line, LineList
 from tui.iam.effects import difference_lines
 from tui.state.context_state import Requests
 from tui.widgets.dialog import Dialog, hint
