@@ -13,8 +13,6 @@ from tui.shell.action import (
     selected,
 )
 
-# --- guards ----------------------------------------------------------------------------------------------------------
-
 
 @about_record
 def _has_policies(_: ActionContext, group: Record) -> str:
@@ -41,8 +39,6 @@ def _has_deciding_policy(_: ActionContext, access: Record) -> str:
 _readable = all_of(requires_user(PERSON_NEEDED), has_tenant)
 _on_record = all_of(_readable, selected)
 
-
-# --- actions ---------------------------------------------------------------------------------------------------------
 
 POLICY_ACTIONS: tuple[Action, ...] = (
     Action(
