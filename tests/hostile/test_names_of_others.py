@@ -12,7 +12,7 @@ from tests.acceptance.people import BOREALIS_STAGING, MEMBER, NEWSROOM, OUTSIDER
 from tests.homes import Home
 from tests.hostile.test_dialogs import Asking
 from tests.tui.screens import listened, opened
-from tui.widgets.confirm import Confirm
+from tui.widgets.dialog import Confirm
 
 
 def test_a_name_never_means_a_tenant_of_an_organization_one_is_not_in(demo: Home) -> None:

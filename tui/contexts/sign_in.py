@@ -14,8 +14,7 @@ from client.errors import FrostError
 from client.text import safe
 from tui.state import contexts
 from tui.state.workspace import Workspace
-from tui.widgets.confirm import Confirm
-from tui.widgets.dialog import Dialog, hint
+from tui.widgets.dialog import Confirm, Dialog, hint
 
 if TYPE_CHECKING:
     from client.auth.oidc import DeviceCode as Code

@@ -16,7 +16,7 @@ from client.errors import Exit, FrostError
 from client.quota_rules import LONGEST_REASON, Foreseen, normalize_reason, whole_number
 from client.text import safe
 from tui.widgets.dialog import Dialog, hint
-from tui.widgets.line_input import LineInput
+from tui.widgets.lines import LineInput
 
 SIGNS = {
     quota_rules.AT_ONCE: ("●", "$text-success"),

@@ -13,9 +13,9 @@ from tui.quotas import table
 from tui.quotas.actions import ORGANIZATION_NEEDS_A_PERSON
 from tui.quotas.request_dialog import QuotaForm, RequestDraft
 from tui.quotas.table import name_text
-from tui.shell.messages import UndoCleared
 from tui.shell.remote_list_screen import sentence
-from tui.widgets.confirm import Confirm
+from tui.shell.routes import UndoCleared
+from tui.widgets.dialog import Confirm
 
 if TYPE_CHECKING:
     from tui.shell.remote_list_screen import RemoteListScreen

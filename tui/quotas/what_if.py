@@ -17,7 +17,7 @@ from client.tables.columns import Column, Kind, Record, quantity
 from client.tables.quotas import amount_text
 from client.text import safe
 from tui.widgets.dialog import Dialog, hint
-from tui.widgets.line_input import LineInput
+from tui.widgets.lines import LineInput
 from tui.widgets.record_table import RecordTable
 
 SIGNS = {

@@ -1,23 +1,53 @@
-"""Save default tags, resolve conflicts with other versions, and offer undo."""
+"""The stored versions of default tags: save a draft as the next one, and the history."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import BindingType
+from textual.content import Content
 
 from client.api import default_tags
 from client.errors import FrostError
 from client.models.default_tags import DefaultTags, TagVersion
-from client.tables.columns import time_text
-from client.tables.default_tags import TagChanges, difference, person_text
-from client.text import safe
-from tui.default_tags.conflict_dialog import TagConflict
-from tui.default_tags.difference import difference_lines
-from tui.default_tags.list_confirm import ListingConfirm
-from tui.shell.messages import UndoAvailable
+from client.tables.columns import Column, Record, time_text
+from client.tables.default_tags import TAG_VERSION, TagChanges, difference, person_text
+from client.text import cut, safe
+from tui.default_tags.dialogs import Listing, ListingConfirm, TagConflict
+from tui.shell import keymap
+from tui.shell.remote_list_screen import ChildListScreen
+from tui.shell.routes import UndoAvailable
 from tui.state.tag_draft import TagDraft
+from tui.widgets.detail import Section
+from tui.widgets.record_table import Tones
 
 if TYPE_CHECKING:
     from client.transport.call import Versioned
     from tui.shell.remote_list_screen import RemoteListScreen
+
+LONGEST = 120  # cells of a value
+TONES = {"+": "$text-success", "~": "$text-warning", "−": "$text-error"}
+
+
+def difference_lines(changes: TagChanges, marked: Collection[str] = ()) -> list[Content]:
+    """Return lines by key: `+ key = value`, `~ key = new  was old`, `− key = value`. `marked` keys are in conflict."""
+    lines: dict[str, Content] = {}
+    for sign, tags in (("+", changes.added), ("−", changes.removed)):
+        for key, value in tags.items():
+            lines[key] = _line(sign, key, value, "", key in marked)
+    for key, (before, after) in changes.changed.items():
+        lines[key] = _line("~", key, after, f"  was {_value(before)}", key in marked)
+    return [lines[key] for key in sorted(lines)]
+
+
+def _line(sign: str, key: str, value: str, was: str, marked: bool) -> Content:
+    line = Content.assemble((f"{sign} ", f"bold {TONES[sign]}"), (safe(key), "bold"), (" = ", "$text-muted"))
+    line += Content.assemble(_value(value), (was, "$text-muted"))
+    return line + Content.styled("  ! both changed it", "$text-warning") if marked else line
+
+
+def _value(value: str) -> str:
+    return cut(safe(value), LONGEST) or "(empty)"
+
 
 EFFECT = "new resources get it within half a minute; those that exist keep their tags until an apply"
 STALE = "STALE_VERSION"
@@ -181,3 +211,70 @@ def _changes_text(changes: TagChanges) -> str:
     """Return a summary such as `1 added, 2 removed`."""
     counts = ((changes.added, "added"), (changes.changed, "changed"), (changes.removed, "removed"))
     return ", ".join(f"{len(keys)} {change}" for keys, change in counts if keys)
+
+
+class TagVersions(ChildListScreen):
+    """Versions of the set, newest first. `►` marks the current one."""
+
+    NAME = "tag-versions"
+    TITLE = "History"
+    KIND = TAG_VERSION
+    PRIMARY = "tag-versions.difference"
+    LIST_NAME = "tag versions"
+    REQUIRES_USER = False
+    EMPTY_TEXT = "The set was never changed."
+    BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("tag-versions")]
+
+    def title_for(self, name: str) -> str:
+        return f"Default tags of {name}: what they were"
+
+    def columns(self) -> Sequence[Column]:
+        by_key = {column.key: column for column in TAG_VERSION.columns}
+        version = by_key["version"]._replace(title="  Version", cell=_numbered, align="left")
+        return (version, *(by_key[key] for key in ("changedAt", "changedBy", "tags")))
+
+    def tones(self) -> Tones:
+        return {"changedAt": lambda record: "dim", "version": lambda record: "mark" if record.get("current") else None}
+
+    def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
+        suffix = " · the set as it is" if record.get("current") else ""
+        facts = [("Stored", time_text(record.get("changedAt"))), ("By", person_text(record.get("changedBy")) or "—")]
+        tags = record.get("tags") or {}
+        sections = [("", facts), ("Tags", [("", f"{key} = {tags[key]}") for key in sorted(tags)] or [("", "none")])]
+        if (before := self._before(record)) is not None:
+            lines = difference(before.get("tags") or {}, tags).lines()
+            sections.append((f"Against version {before['version']}", [("", line) for line in lines] or [("", "same")]))
+        return f"Version {record['version']}{suffix}", sections
+
+    @property
+    def newest(self) -> Record | None:
+        """The current version."""
+        return next((row for row in self.records() if row.get("current")), None)
+
+    def _before(self, record: Record) -> Record | None:
+        rows = self.records()
+        older = [row for row in rows if int(row["version"]) < int(record["version"])]
+        return older[0] if older else None
+
+    # Actions
+
+    def do_difference(self, argument: str = "") -> None:
+        old = next((row for row in self.records() if str(row["version"]) == argument), self.record)
+        new = self.newest
+        if old is None or new is None:
+            return
+        if old is new and (old := self._before(new)) is None:
+            self.frame.toast("There is only this version")
+            return
+        lines = difference_lines(difference(old.get("tags") or {}, new.get("tags") or {}))
+        self.app.push_screen(Listing(f"Version {old['version']} to {new['version']}", lines, "The same set."))
+
+    async def do_put_back(self) -> None:
+        old, new = self.record, self.newest
+        if old is not None and new is not None:
+            await put_back(self, dict(old.get("tags") or {}), int(new["version"]), dict(new["tags"]))
+            self.read(quiet=True)
+
+
+def _numbered(record: Record) -> str:
+    return f"{'►' if record.get('current') else ' '} {record['version']}"

@@ -1,21 +1,83 @@
-"""Input for an expiry, as a duration or a date. It always shows the exact time."""
+"""Inputs of the forms for API keys: a choice on one line, and an expiry as a duration or a date."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from typing import ClassVar
 
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.message import Message
+from textual.reactive import reactive
+from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from client import times
 from client.errors import FrostError
 from client.tables.columns import format_remaining
-from client.text import safe
-from tui.account.choice_line import ChoiceLine
-from tui.widgets.line_input import LineInput
+from client.text import safe, width
+from tui.widgets.lines import LineInput
+
+GAP = 2  # cells between choices
+SIGNS = ("○ ", "● ")
+
+
+class ChoiceLine(Widget, can_focus=True):
+    """`chosen` is the index of the selected choice."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("left,h", "choose(-1)", "Before", show=False),
+        Binding("right,l,space", "choose(1)", "Next", show=False),
+        Binding("enter", "submit", "Submit", show=False),
+    ]
+    DEFAULT_CSS = """
+    ChoiceLine { height: 1; width: auto; }
+    ChoiceLine:focus { text-style: bold; }
+    """
+
+    chosen: reactive[int] = reactive(0)
+
+    class Changed(Message):
+        """The selection has changed."""
+
+    class Submitted(Message):
+        """Enter was pressed."""
+
+    def __init__(self, choices: Sequence[str], chosen: int = 0) -> None:
+        super().__init__()
+        self._choices = [safe(choice) for choice in choices]
+        self.set_reactive(ChoiceLine.chosen, chosen)
+
+    def render(self) -> Content:
+        return Content(" " * GAP).join(self._part(index) for index in range(len(self._choices)))
+
+    def _part(self, index: int) -> Content:
+        here = index == self.chosen
+        tone = ("reverse" if self.has_focus else "bold $text-accent") if here else "$foreground"
+        return Content.styled(SIGNS[here] + self._choices[index], tone)
+
+    def watch_chosen(self) -> None:
+        self.post_message(self.Changed())
+
+    def validate_chosen(self, index: int) -> int:
+        return max(0, min(index, len(self._choices) - 1))
+
+    def action_choose(self, by: int) -> None:
+        self.chosen += by
+
+    def action_submit(self) -> None:
+        self.post_message(self.Submitted())
+
+    def on_click(self, event: events.Click) -> None:
+        left = 0
+        for index, choice in enumerate(self._choices):
+            right = left + width(SIGNS[0] + choice)
+            if left <= event.x < right:
+                self.chosen = index
+            left = right + GAP
+
 
 TYPED = "until"
 DATE_HELP = "a day (to its end here), or 2027-01-31T12:00:00Z and the like"

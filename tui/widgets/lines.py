@@ -1,4 +1,4 @@
-"""A secret on the screen: shown once, in its own dialog, and hidden in screenshots."""
+"""Widgets of one line: an input, and a secret that is shown once and hidden in screenshots."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,8 +8,28 @@ from rich.segment import Segment
 from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
+from textual.widgets import Input
 
 from client.text import cut, safe
+
+
+class LineInput(Input):
+    """An input without border, blinking cursor or selection on focus."""
+
+    DEFAULT_CSS = """
+    LineInput, LineInput:focus {
+        border: none;
+        height: 1;
+        padding: 0;
+        width: 1fr;
+        background: transparent;
+    }
+    """
+
+    def __init__(self, *, placeholder: str = "", id: str | None = None) -> None:
+        super().__init__(placeholder=placeholder, id=id, classes="-line-input", select_on_focus=False)
+        self.cursor_blink = False
+
 
 _picturing: ContextVar[bool] = ContextVar("picturing", default=False)
 
