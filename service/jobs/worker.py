@@ -169,7 +169,7 @@ class Worker:
             if busy:
                 self._run_open()
         except Exception:
-            logger.exception("the worker of operations failed; trying again in %.0f s", SWEEP_SECONDS)
+            logger.exception("the worker of operations failed; retrying in %.0f s", SWEEP_SECONDS)
             return SWEEP_SECONDS
         return SWEEP_SECONDS if self._queue.launched or self._shared else None
 
@@ -180,7 +180,7 @@ class Worker:
             try:
                 delay = self._periodic_work()
             except Exception:
-                logger.exception("the periodic work failed; trying again in an hour")
+                logger.exception("the periodic work failed; retrying in an hour")
                 delay = RETRY_SECONDS
 
     def _delete_ended_workflows(self) -> None:

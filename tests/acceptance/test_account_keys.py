@@ -102,7 +102,7 @@ def test_nobody_gives_what_they_do_not_hold(viewer: Account, scope: str) -> None
     [
         ("compute:instances:start", "compute:instances:start: every request of this key is denied"),
         ("compute:start", "compute:start: every request of this key is denied"),
-        ("compute:read,compute:start,dns:zones:read", "compute:start, dns:zones:read: nothing is allowed by it"),
+        ("compute:read,compute:start,dns:zones:read", "compute:start, dns:zones:read: these scopes allow nothing"),
     ],
 )
 def test_scopes_that_no_service_enforces_are_given_with_a_warning(owner: Account, scopes: str, named: str) -> None:
@@ -153,7 +153,7 @@ def test_a_key_says_everything_about_itself_but_its_secret(owner: Account) -> No
     assert plain["rateLimit"] == 600
     assert owner.done("api-key", "get", made["id"]) == made
     shown = owner.run("api-keys", "get", made["id"]).out
-    for text in ("for the tests", "compute:read, dns:read", "42 requests a minute", "active", made["keyPrefix"]):
+    for text in ("for the tests", "compute:read, dns:read", "42 requests per minute", "active", made["keyPrefix"]):
         assert text in shown
     assert {"created", "expires", "last used"} <= {line.split("  ")[0] for line in shown.splitlines()}
 

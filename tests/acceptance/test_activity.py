@@ -8,7 +8,7 @@ from tests.homes import Home
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (("--operation", "bogus"), "no entry is called bogus"),
+        (("--operation", "bogus"), "no entry is named bogus"),
         (("--actor", "nobody@x.example"), "no entry is by nobody@x.example"),
     ],
 )

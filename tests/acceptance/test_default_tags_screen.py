@@ -101,7 +101,7 @@ def story(home: Home) -> None:
     screens.type("audit-scope=full/2026\r")
     screens.expect("+ audit-scope", "Not saved")
     screens.press("p")
-    screens.expect("by the draft, which is not saved", f"{expected['updated']:,} would change")
+    screens.expect("by the unsaved draft", f"{expected['updated']:,} would change")
     screens.press("escape", "w")
     screens.answer("+ audit-scope = full/2026", "y")
     screens.expect(f"{len(wanted)}/10 tags", "Saved the default tags")

@@ -14,7 +14,7 @@ DETACH = ("policy", "detach")
 ADD = ("group", "member", "add")
 REMOVE = ("group", "member", "remove")
 KEY = ("--type", "api_key", "--id", KEYS["terraform"])
-BACK = "no policy left: limited only by its scopes and its creator's permissions"
+BACK = "loses its last policy: limited only by its scopes and its creator's permissions"
 
 
 def played(desk: Desk, *words: str) -> str:
@@ -119,14 +119,14 @@ def test_what_would_be_refused_ends_as_the_change_would(own_desk: Desk) -> None:
         real, dry = desk.iam(*words, *forced), desk.iam(*words, "--dry-run")
         assert (real.code, dry.code) == (4, 4), words
         assert "api_key terraform" in dry.out or "no key or identity" in dry.out
-        assert "frost: it would be refused: " + real.err.removeprefix("frost: ") in dry.err
+        assert "frost: the change would be refused: " + real.err.removeprefix("frost: ") in dry.err
     shown = desk.iam("group", "delete", group, "--dry-run", "-o", "json")
     assert json.loads(shown.out)["refused"]["code"] == "PRINCIPAL_EXCEEDS_AUTHOR"
     assert (shown.code, json.loads(shown.err)["error"]["code"]) == (4, "PRINCIPAL_EXCEEDS_AUTHOR")
     # Nobody is asked about what will be refused anyway.
     program = desk.on_terminal("group", "delete", group)
     assert program.wait_end() == 4
-    assert ("it would be refused" in program.text, "undone" in program.text) == (True, False)
+    assert ("the change would be refused" in program.text, "undone" in program.text) == (True, False)
 
 
 def test_a_dry_run_of_a_document_that_cannot_be_read_is_refused(desk: Desk) -> None:
@@ -151,6 +151,6 @@ def test_an_update_that_only_changes_conditions_is_an_effect(own_desk: Desk) -> 
     policy = desk.policy(limited("10.0.0.0/8"))
     desk.attach(policy, "api_key", KEYS["terraform"])
     said = played(desk, "policy", "update", policy, "--document", text(limited("10.0.0.0/9")))
-    assert said == "  api_key terraform\n    ~1 other conditions: organizations:tenants:read\n"
+    assert said == "  api_key terraform\n    ~1 changed conditions: organizations:tenants:read\n"
     widened = played(desk, "policy", "update", policy, "--document", text(allow("organizations:tenants:read")))
     assert "~1 fewer conditions" in widened

@@ -102,7 +102,7 @@ def test_a_group_changed_meanwhile_is_a_conflict(desk: Desk) -> None:
     made = desk.group("before")
     desk.done("group", "update", made, "--name", "meanwhile", "--if-version", "1")
     said = desk.refused(6, "group", "update", made, "--name", "after", "--if-version", "1")
-    assert "version 2 now, not 1" in said
+    assert "current version is 2, not 1" in said
     assert "meanwhile" in said
     assert desk.done("group", "get", made)["name"] == "meanwhile"
 
@@ -154,11 +154,11 @@ def test_what_members_lose_and_gain_is_said_before_and_true_after(own_desk: Desk
     lines = [line.strip() for line in shown.splitlines()]
     assert "2 memberships and 1 policy attachment" in shown
     after_key = lines[lines.index("api_key terraform") :]
-    assert after_key[1] == "no policy left: limited only by its scopes and its creator's permissions"
+    assert after_key[1] == "loses its last policy: limited only by its scopes and its creator's permissions"
     assert any(line.startswith("+") for line in after_key)
     after_identity = lines[lines.index("workload_identity default/not-granted-yet") :]
     assert after_identity[1:3] == [
-        "has no permission left; its next request is denied",
+        "loses its last permission; its next request is denied",
         "-2 lost: organizations:tenants:read and 1 more",
     ]
     assert (desk.reads("terraform"), desk.renames("terraform")) == (200, 200)

@@ -265,5 +265,5 @@ def test_a_key_reads_itself_by_name(desk: Desk) -> None:
     assert own["id"] == KEYS["terraform"]
     refused = desk.home.frost("--config", str(config), "account", "api-key", "get", "cms")
     assert refused.code == 5
-    assert 'the API key in use may read only itself, not named "cms"' in refused.err
+    assert 'the API key in use can read only its own record, not named "cms"' in refused.err
     config.unlink()

@@ -104,7 +104,7 @@ def test_a_cursor_is_good_only_where_it_was_given(desk: Desk, groups: list[str])
         ("policy", "list", "--tenant", DATA_LAKE, "--cursor", cursor),
         (*attachments, "--type", "group", "--id", group, "--cursor", of_all),
     ):
-        assert "cursor not valid here" in desk.refused(2, *words)
+        assert "cursor is invalid here" in desk.refused(2, *words)
     assert "--cursor is empty" in desk.refused(2, "group", "list", "--cursor", "")
 
 

@@ -114,8 +114,8 @@ def test_what_deleting_a_policy_takes_is_said_before_and_true_after(own_desk: De
     assert desk.renames("terraform") == 403
     code, shown = desk.answering("y", "policy", "delete", policy)
     assert code == 0
-    assert "no policy left: limited only by its scopes and its creator's permissions" in shown
-    assert "has no permission left; its next request is denied" in shown
+    assert "loses its last policy: limited only by its scopes and its creator's permissions" in shown
+    assert "loses its last permission; its next request is denied" in shown
     assert "2 attachments and 1 version" in shown
     assert desk.renames("terraform") == 200
     assert desk.access("workload_identity", identity) == {}
@@ -165,13 +165,13 @@ RULE = '{"access":"allow","operations":["compute:*"],"targets":["*"]%s}'
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
-        ('{"rules":[%s]}' % (RULE % ""), 'this platform reads version "1"'),
+        ('{"rules":[%s]}' % (RULE % ""), 'this platform supports version "1"'),
         ('{"schemaVersion":"2","rules":[%s]}' % (RULE % ""), 'schemaVersion "1"'),
         ('{"schemaVersion":1,"rules":[%s]}' % (RULE % ""), 'schemaVersion "1"'),
         ('{"schemaVersion":"1","rules":[]}', "rule"),
         ('{"schemaVersion":"1","rules":{}}', "$.rules"),
         ('{"schemaVersion":"1","rules":[%s],"x":1}' % (RULE % ""), "$.x"),
-        ('{"schemaVersion":"1","schemaVersion":"1","rules":[%s]}' % (RULE % ""), "twice"),
+        ('{"schemaVersion":"1","schemaVersion":"1","rules":[%s]}' % (RULE % ""), "duplicated"),
         (text(allow("nothing:*")), "no operation"),
         (text(allow("compute:inst*:read")), "compute:instances:read"),
         (text(allow("*", targets=("instances/i-1",))), "$.rules[0].targets[0]"),
@@ -231,10 +231,10 @@ def test_a_policy_beyond_its_author_is_refused_with_what_it_would_allow(own_desk
     desk.home.sign_in(VIEWER)
     narrow = allow("compute:instances:delete", targets=("frn:compute:*:*:instances/web-*",))
     said = desk.refused(4, *CREATE, text(allow("compute:*:read"), narrow)).splitlines()
-    assert said[0].startswith("frost: a policy cannot grant more than its author holds")
+    assert said[0].startswith("frost: a policy cannot grant more than its author has")
     assert said[1].startswith("  compute:instances:delete on frn:compute:")
     assert "instances/web-" in said[1]
-    assert said[-1] == "    rule 2 allows it; you do not hold this"
+    assert said[-1] == "    rule 2 allows it; you do not have this permission"
     checked = desk.iam("policy", "check", "--document", text(narrow))
     assert (checked.code, checked.out.splitlines()[0].startswith("grants more than you have")) == (4, True)
     (example,) = json.loads(desk.iam("policy", "check", "--document", text(narrow), "-o", "json").out)[
@@ -268,7 +268,7 @@ def test_the_check_is_made_at_update_and_attach_and_at_every_decision(own_desk: 
     desk.home.sign_in(VIEWER)
     weak = desk.policy(allow("compute:instances:read"))
     beyond = text(allow("compute:instances:delete"))
-    assert "you do not hold this" in desk.refused(4, "policy", "update", weak, "--document", beyond)
+    assert "you do not have this permission" in desk.refused(4, "policy", "update", weak, "--document", beyond)
     key = KEYS["viewer-dashboard"]
     assert "cannot grant more" in desk.refused(4, "policy", "attach", strong, "--type", "api_key", "--id", key)
     # Whoever wrote it becomes less; so does what it gives, at once.
@@ -391,7 +391,7 @@ def test_a_policy_changed_meanwhile_is_a_conflict_that_says_what_and_by_whom(own
     assert desk.done("policy", "update", made, "--description", "mine", "--if-version", "1")["version"] == 2
     desk.home.sign_in(OWNER)
     said = desk.refused(6, "policy", "update", made, "--document", text(ANYTHING), "--if-version", "1").splitlines()
-    assert "version 2 now, not 1" in said[0]
+    assert "current version is 2, not 1" in said[0]
     assert said[1].startswith("  version 2, ")
     assert said[1].endswith("by Priya Raman: description")
     assert document_of(desk, made) == json.loads(text(READ_TENANTS))
@@ -436,9 +436,9 @@ def test_a_comparison_tells_what_changes_under_conditions_only(desk: Desk) -> No
     assert compared["conditionsChanged"] == ["dns:zones:read"]
     assert (compared["gained"], compared["lost"], compared["nowConditional"]) == ([], *[["dns:zones:list"]] * 2)
     shown = desk.iam("policy", "diff", made).out
-    assert "lost 1 operation:\n  - dns:zones:list (now under conditions)\n" in shown
-    assert shown.endswith("under conditions 1 operation changed:\n  ~ dns:zones:read (other conditions)\n")
+    assert "lost 1 operation:\n  - dns:zones:list (now conditional)\n" in shown
+    assert shown.endswith("conditional changes for 1 operation:\n  ~ dns:zones:read (changed conditions)\n")
     later = text(limited("dns:zones:read", office[0], "2021-01-01T00:00:00Z"), allow("dns:zones:list"))
     desk.done("policy", "update", made, "--document", later)
     said = desk.iam("policy", "diff", made, "--from", "1").out
-    assert "gained 0 operations\nlost 0 operations\nunder conditions 1 operation changed:" in said
+    assert "gained 0 operations\nlost 0 operations\nconditional changes for 1 operation:" in said

@@ -45,7 +45,7 @@ def test_a_policy_is_written_attached_and_seen_in_what_its_keys_may_do(own_desk:
         program.press(*"removal", "enter")
         program.wait_for("Saved as version 1")
         program.press("ctrl+g")
-        program.wait_for("nothing, so it has no effect")
+        program.wait_for("none, so the policy has no effect")
         program.press("a")
         program.wait_for("Attach removal to")
         program.write(b"night watch")
@@ -81,7 +81,7 @@ def test_the_viewer_is_refused_with_a_counterexample_where_the_owner_is_not(own_
         program.wait_for(f"{DELETES} by rule")
         program.press("escape")
         program.wait_for(f"× {DELETES}")
-        program.wait_for("you do not hold this")
+        program.wait_for("you do not have this permission")
     assert "removal" not in {one["name"] for one in desk.items("policy", "list")}
 
 
@@ -96,7 +96,7 @@ def test_the_same_from_the_command_line(own_desk: Desk) -> None:
     desk.home.sign_in(VIEWER)
     said = desk.refused(4, "policy", "create", "--name", "removal", "--document", removal)
     assert DELETES in said
-    assert "you do not hold this" in said
+    assert "you do not have this permission" in said
     desk.home.sign_in(OWNER)
     policy = desk.policy(allow("compute:*:read", "compute:*:delete"), name="removal")
     played = desk.iam("policy", "attach", policy, "--type", "group", "--id", group, "--dry-run").out

@@ -18,7 +18,7 @@ WHY = ("--reason", "launch")
 
 
 class Asking(Tags):
-    """Requests for other limits."""
+    """Quota requests."""
 
     def ask(self, *words: str) -> Result:
         return self.run("quota", "request", *words, *WHY)
@@ -91,13 +91,13 @@ def test_lowering_needs_yes_and_stops_at_what_is_in_use(asking: Asking) -> None:
     assert "--yes" in asking.refused(2, "quota", "request", "instance", str(used), *WHY)
     assert asking.quota("instance")["limit"] == limit
     denied = asking.refused(1, "quota", "request", "instance", str(used - 1), "--yes", *WHY)
-    assert f"{used} in use, {quota['creating']} of it being created" in denied
+    assert f"{used} in use, {quota['creating']} in creation" in denied
     assert asking.ask("instance", str(used), "--yes").code == 0
     assert asking.quota("instance")["limit"] == used
     again = asking.ask("instance", str(used), "--yes")
     assert (again.code, again.out) == (0, "")
     assert f"already {used}" in again.err
-    assert "not known" in asking.refused(1, "quota", "request", "registry_storage", "100", "--yes", *WHY)
+    assert "is unknown" in asking.refused(1, "quota", "request", "registry_storage", "100", "--yes", *WHY)
     assert asking.ask("gpu", "2").code == 0
     assert asking.ask("gpu", "0", "--yes").code == 0
 

@@ -15,19 +15,19 @@ def test_what_is_certain_and_what_is_under_conditions_are_told_apart() -> None:
             "conditionsChanged": ["a:b:i"],
         }
     )
-    assert found.gained == {"a:b:c": "", "a:b:d": "was under conditions"}
-    assert found.lost == {"a:b:e": "now under conditions", "a:b:f": ""}
+    assert found.gained == {"a:b:c": "", "a:b:d": "was conditional"}
+    assert found.lost == {"a:b:e": "now conditional", "a:b:f": ""}
     assert found.under == {
-        "a:b:i": "other conditions",
-        "a:b:g": "new, under conditions",
-        "a:b:h": "gone, was under conditions",
+        "a:b:i": "changed conditions",
+        "a:b:g": "new, conditional",
+        "a:b:h": "lost, was conditional",
     }
-    assert found.conditional == "3 under conditions changed"
+    assert found.conditional == "3 conditional changes"
 
 
 def test_what_is_only_new_or_only_gone_under_conditions_has_not_changed() -> None:
-    assert changes({"conditionalGained": ["a:b:g", "a:b:h"]}).conditional == "2 new under conditions"
-    assert changes({"conditionalLost": ["a:b:h"]}).conditional == "1 gone that had conditions"
+    assert changes({"conditionalGained": ["a:b:g", "a:b:h"]}).conditional == "2 new conditional"
+    assert changes({"conditionalLost": ["a:b:h"]}).conditional == "1 conditional lost"
     assert changes({"gained": ["a:b:h"]}).conditional == ""
 
 

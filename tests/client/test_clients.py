@@ -137,7 +137,7 @@ def test_a_damaged_secret_never_reaches_the_wire(driver: str) -> None:
         link = Context(service.endpoint, session("token\r\nX-Evil: 1"))
         error = failure(driver, link, account.me())
     assert error.code == "CREDENTIAL_DAMAGED"
-    assert "token" not in error.message.replace("key or token", "")
+    assert "token" not in error.message
     assert service.heard == []
 
 
@@ -349,7 +349,7 @@ def test_no_credential_goes_over_plain_http_to_another_machine(driver: str) -> N
         ("json called text", answer(200, b'{"id":"u"}', Content_Type="text/plain")),
         ("torn json", answer(200, b'{"id":"u-1","na')),
         ("nothing", answer(200, b"")),
-        ("an error inside", answer(200, {"id": "u", "error": {"code": "INTERNAL", "message": "no"}})),
+        ("an error in the body", answer(200, {"id": "u", "error": {"code": "INTERNAL", "message": "no"}})),
         ("another record", answer(200, {"status": "ok"})),
         ("a list", answer(200, [ME])),
         ("NaN", answer(200, b'{"id":NaN}')),
@@ -446,7 +446,7 @@ def test_one_byte_now_and_then_is_ended_by_the_total_time(
         error = failure(driver, Context(service.endpoint), tenants.rename("t-1", "A"))
         assert time.monotonic() - begun < 20
     assert error.exit_code == Exit.UNREACHABLE
-    assert "no answer within" in error.message
+    assert "no response within" in error.message
 
 
 # TLS and proxies

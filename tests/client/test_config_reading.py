@@ -101,7 +101,7 @@ def test_the_variable_wins_over_the_file_and_a_flag_over_both(file: Path) -> Non
     [
         ({"FROST_CONTEXT": "x"}, "a", "FROST_CONTEXT"),
         ({}, "gone", "current_context"),
-        ({}, '""', "no context is chosen"),
+        ({}, '""', "no context is selected"),
     ],
 )
 def test_an_unknown_context_is_refused_with_the_known_ones(
@@ -152,7 +152,7 @@ def test_plain_scalars_stay_the_text_they_are(file: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "column", "reason"),
     [
-        ("a: 1\napi_key: X\napi_key: Y\n", 3, 1, "given twice"),
+        ("a: 1\napi_key: X\napi_key: Y\n", 3, 1, "is a duplicate key"),
         ("a: !!python/object/apply:os.system [id]\n", 1, 4, "tags"),
         ("a: !!str x\n", 1, 4, "tags"),
         ("a: ! x\n", 1, 4, "tags"),
@@ -224,7 +224,7 @@ def test_a_file_others_can_read_is_warned_of_with_the_repair(file: Path) -> None
 def test_a_folder_others_can_write_is_refused(file: Path) -> None:
     path = write(file, "a: 1\n")
     file.parent.chmod(0o777)
-    assert "written by others" in refused(path).message
+    assert "writable by other users" in refused(path).message
     file.parent.chmod(0o1777)  # as /tmp: others cannot exchange the file
     load(path, environ=HOME)
 
@@ -266,7 +266,7 @@ def test_a_link_of_another_user_is_refused(tmp_path: Path, planted: str) -> None
 
 def test_links_in_a_circle_a_folder_and_a_pipe_are_refused(file: Path, tmp_path: Path) -> None:
     file.symlink_to(file.name)
-    assert "goes through more than 16 links" in refused(str(file)).message
+    assert "has more than 16 links" in refused(str(file)).message
     (tmp_path / "folder").mkdir()
     assert "not a regular file" in refused(str(tmp_path / "folder")).message
     os.mkfifo(tmp_path / "pipe", 0o600)

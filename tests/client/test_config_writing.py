@@ -185,7 +185,7 @@ def test_a_planted_link_is_never_written_through(file: Path, tmp_path: Path, nam
 def test_a_folder_others_can_write_is_not_written_to(file: Path) -> None:
     path = written(file, COMMENTED)
     file.parent.chmod(0o770)
-    with pytest.raises(FrostError, match="written by others"):
+    with pytest.raises(FrostError, match="writable by other users"):
         set_region(path, "r2")
     assert file.read_text() == COMMENTED
 
@@ -388,7 +388,7 @@ def test_a_failed_sync_of_the_folder_reports_that_the_file_was_written(
     with pytest.raises(FrostError) as refused, edit(path) as document:
         document.context("prod")["region"] = "r2"
     assert load(path, environ=HOME).contexts["prod"].region == "r2"
-    assert refused.value.hint == "the file is written, but may be lost if the machine fails now"
+    assert refused.value.hint == "the file was written, but may be lost if the machine fails now"
 
 
 def test_a_replaced_file_is_kept_beside_the_new_one(file: Path) -> None:

@@ -275,8 +275,8 @@ def test_a_text_without_a_secret_is_left_alone() -> None:
 
 
 def test_a_line_of_the_trace_is_one_safe_line() -> None:
-    line = RequestLogEntry("GET", "/api/v1/x\n\x1b", 0, 0.5, note="nobody listens there", attempt=2).line()
-    assert line == "GET /api/v1/x␊␛ - 500 ms try 2 (nobody listens there)"
+    line = RequestLogEntry("GET", "/api/v1/x\n\x1b", 0, 0.5, note="the platform is not running", attempt=2).line()
+    assert line == "GET /api/v1/x␊␛ - 500 ms try 2 (the platform is not running)"
 
 
 # Calls

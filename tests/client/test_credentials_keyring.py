@@ -163,7 +163,7 @@ def test_what_the_keyring_does_not_give_back_is_kept_in_the_file(
     from keyring.backends import SecretService as backend
 
     monkeypatch.setattr(backend.Keyring, "get_password", lambda self, service, name: '{"api_key": "ANOTHER"}')
-    assert "returned another value" in credential_store.save_session(config_of(home), "local", SESSION, {})[0]
+    assert "returned a different value" in credential_store.save_session(config_of(home), "local", SESSION, {})[0]
     assert loaded(home) == SESSION._replace(source="file")
 
 

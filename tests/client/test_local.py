@@ -160,7 +160,7 @@ def test_a_lock_holder_that_does_not_answer_is_waited_for_and_told(home: Home, m
     ) as holder:
         assert holder.stdout is not None
         holder.stdout.readline()
-        with pytest.raises(FrostError, match="did not answer within") as caught:
+        with pytest.raises(FrostError, match="did not respond within") as caught:
             process.ensure_running(home.environment())
         assert caught.value.exit_code == Exit.UNREACHABLE
         assert control.stop(home.environment())  # what holds the lock and does not answer gets SIGTERM

@@ -32,7 +32,7 @@ def test_the_first_screens_make_folders_that_the_next_command_takes(home: Home) 
         program.wait_for("Web Shop")
         assert mode(home.path / ".cli") == 0o700
         assert mode(home.platform_dir) == 0o700
-        assert "written by others" not in program.text
+        assert "writable by other users" not in program.text
     done = home.frost("whoami")
     assert (done.code, done.err) == (0, "")
     assert home.frost("config", "set", "region", "fi-hel-1").code == 0
@@ -89,7 +89,7 @@ def test_a_folder_of_ours_that_others_can_write_is_repaired_with_one_line(demo: 
     done = demo.frost("whoami")
     assert done.code == 0
     (line,) = done.err.splitlines()
-    assert line == f"frost: warning: the folder {folder} could be written by others; its mode is 0700 now"
+    assert line == f"frost: warning: the folder {folder} was writable by other users; its mode is now 0700"
     assert mode(folder) == 0o700
     assert demo.frost("whoami").err == ""
 
@@ -98,7 +98,7 @@ def test_the_screens_repair_a_folder_of_ours_and_report_it_on_standard_error(dem
     (demo.path / ".cli").chmod(0o775)
     with screens(demo) as program:
         program.wait_for("Web Shop")
-        assert program.raw().count(b"could be written by others") == 1
+        assert program.raw().count(b"was writable by other users") == 1
     assert mode(demo.path / ".cli") == 0o700
 
 
@@ -119,7 +119,7 @@ def test_a_folder_that_the_user_chose_for_the_file_is_refused_and_not_changed(de
     (chosen / "config.yaml").write_text("region: fi-hel-1\n")
     done = demo.frost("--config", str(chosen / "config.yaml"), "whoami")
     assert done.code == 2
-    assert "can be written by others" in done.err
+    assert "is writable by other users" in done.err
     assert f"chmod go-w {chosen}" in done.err
     assert mode(chosen) == 0o775
 

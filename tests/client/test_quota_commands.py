@@ -85,7 +85,7 @@ def test_an_answer_that_is_no_report_is_not_believed(quotas: Scripted) -> None:
         quotas.on(f"GET {REPORT}", {"report": report})
         ended = quotas.run("tenant", "quota")
         assert (ended.code, ended.out) == (1, "")
-        assert "no quota report" in ended.err
+        assert "not a quota report" in ended.err
 
 
 @pytest.mark.parametrize("members", [{"unit": None}, {"requestable": "50"}, {"creating": "2"}, {"allocated": [1]}])
@@ -94,7 +94,7 @@ def test_a_quota_with_a_figure_that_is_none_is_not_believed(quotas: Scripted, me
     for words in (["tenant", "quota"], [*REQUEST, "x", "5", "--reason", "y"], [*REQUEST, "x", "9", "--reason", "y"]):
         ended = quotas.run(*words)
         assert (ended.code, ended.out) == (1, "")
-        assert "no quota report" in ended.err
+        assert "not a quota report" in ended.err
 
 
 # --- requests --------------------------------------------------------------------------------------------------------
@@ -107,7 +107,7 @@ def test_only_plain_digits_up_to_two_to_the_53rd_are_a_number(quotas: Scripted, 
     for org in ([], ["--org"]):
         ended = quotas.run(*REQUEST, "instance", "--reason", "launch", *org, "--", number)
         assert (ended.code, ended.out, quotas.sent()) == (2, "", [])
-        assert "whole number in plain digits" in ended.err
+        assert "whole number in digits" in ended.err
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,11 @@ def test_lowering_without_yes_prints_the_command_to_repeat_and_sends_nothing(quo
 @pytest.mark.parametrize(
     ("decision", "details", "says"),
     [
-        ("2048 in use", {"used": 2048, "creating": 512, "limit": 1024}, "2048 MB (2 GB) in use, 512 MB (0.5 GB) of it"),
+        (
+            "2048 in use",
+            {"used": 2048, "creating": 512, "limit": 1024},
+            "2048 MB (2 GB) in use, 512 MB (0.5 GB) in creation",
+        ),
         ("what is in use is not known", {"reason": "usage_unknown"}, "what is in use is not known"),
         (None, None, "no reason given"),
     ],

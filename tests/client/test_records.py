@@ -55,7 +55,7 @@ def test_a_tenant_reads_as_its_columns_say() -> None:
     assert wide["Created"] == "2026-11-21 10:05Z"
     assert wide["Updated"] == UNKNOWN
     assert wide["Tags"] == "0"
-    assert wide["Tightest quota"] == "ram 1.5 GB of 4 GB"
+    assert wide["Fullest quota"] == "ram 1.5 GB of 4 GB"
 
 
 def test_an_unknown_status_is_printed_as_sent() -> None:

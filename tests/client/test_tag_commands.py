@@ -154,7 +154,7 @@ def test_the_result_is_printed_with_what_failed_and_was_skipped(applying: Script
 
 def test_a_type_that_could_not_be_listed_is_printed_apart_from_the_resources_that_failed(applying: Scripted) -> None:
     out = applying.run("tenant", "default-tags", "apply", "--yes").out
-    assert "listed (each counts 1 as failed):\n  secret  backend_unavailable  later\n" in out
+    assert "listed (each is 1 failure):\n  secret  backend_unavailable  later\n" in out
     assert "secret" not in out.rsplit("\nfailed:", 1)[-1]
     said = " ".join(applying.run("tenant", "default-tags", "apply", "--help").out.split())
     assert "failed is the number of failed resources and of types that could not be listed" in said

@@ -85,7 +85,7 @@ async def test_a_look_alike_name_is_asked_about_with_its_id_and_marked(name: str
         await listened(pilot)
         shown = painted(app)
         assert STAGING in shown
-        assert ("mixes letters of different scripts" in shown) is marked
+        assert ("has letters of different scripts" in shown) is marked
 
 
 def painted(app: App[None]) -> str:

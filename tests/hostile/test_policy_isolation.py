@@ -110,7 +110,7 @@ def test_a_cursor_is_good_only_where_it_was_given(iam: Iam) -> None:
                 assert code(answer) == (400, "INVALID_CURSOR"), (given, path)
         elsewhere = Iam(iam.platform, tenant=STAGING).ask("GET", f"{given}&cursor={cursor}")
         assert code(elsewhere) == (400, "INVALID_CURSOR")
-        assert elsewhere.json()["error"]["message"] == "cursor not valid here"
+        assert elsewhere.json()["error"]["message"] == "cursor is invalid here"
         for place in range(0, len(cursor), 7):
             damaged = cursor[:place] + ("A" if cursor[place] != "A" else "B") + cursor[place + 1 :]
             assert code(iam.ask("GET", f"{given}&cursor={damaged}")) == (400, "INVALID_CURSOR")
@@ -154,7 +154,7 @@ WHOLE = '{"schemaVersion":"1","rules":[' + RULE + "]}"
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        pytest.param(WHOLE.replace('"allow"', '"deny","access":"allow"') % "", "given twice", id="e01"),
+        pytest.param(WHOLE.replace('"allow"', '"deny","access":"allow"') % "", "is duplicated", id="e01"),
         pytest.param(WHOLE % ',"constraints":{"equals":{"frn:region":NaN}}', "NaN is not JSON", id="e02 nan"),
         pytest.param(WHOLE % ',"constraints":{"equals":{"frn:region":Infinity}}', "Infinity", id="e02 infinity"),
         pytest.param("[" * 100_000 + "]" * 100_000, "nested deeper than 16", id="e03"),
@@ -166,7 +166,7 @@ WHOLE = '{"schemaVersion":"1","rules":[' + RULE + "]}"
         pytest.param(WHOLE % ',"constraints":{"ipInRange":{"frn:sourceIp":[]}}', "at least one", id="e11 empty"),
         pytest.param(WHOLE % ',"constraints":{"ipInRange":{"frn:sourceIp":["203.0.113.5/24"]}}', "host bits", id="e12"),
         pytest.param(
-            WHOLE % ',"constraints":{"ipInRange":{"frn:sourceIp":["010.0.0.1/32"]}}', "does not begin with", id="e12 0"
+            WHOLE % ',"constraints":{"ipInRange":{"frn:sourceIp":["010.0.0.1/32"]}}', "does not start with", id="e12 0"
         ),
         pytest.param('{"schemaVersion":"1","rules":[' + ",".join([RULE % ""] * 501) + "]}", "too many", id="e17 rules"),
         pytest.param(

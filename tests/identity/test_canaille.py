@@ -98,5 +98,5 @@ def test_what_it_leaves_unsaid_is_not_guessed(canaille: Canaille, demo_platform:
         result = canaille.signs_in(site, CanaillePerson("astrid"))
         assert result.code == 3
         assert f"{canaille.issuer} has signed you in, but this platform does not take it" in result.err
-        assert "it is no at+jwt, so its auth_time may be its own" in site.log
+        assert "it is not an at+jwt, so its auth_time may be its own" in site.log
         assert not site.home.config.is_file() or "work" not in site.home.config.read_text()

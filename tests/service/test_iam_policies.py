@@ -104,7 +104,7 @@ def test_deleting_takes_the_attachments_and_the_history(iam: Iam, demo_database:
     ("sent", "path", "said"),
     [
         ({"rules": [READ]}, "$", "schemaVersion is missing"),
-        ({"schemaVersion": "2", "rules": [READ]}, "$.schemaVersion", 'reads schemaVersion "1"'),
+        ({"schemaVersion": "2", "rules": [READ]}, "$.schemaVersion", 'supports schemaVersion "1"'),
         ({"schemaVersion": "1", "rules": []}, "$.rules", "at least one rule"),
         ({"schemaVersion": "1", "rules": [READ | {"constraint": {}}]}, "$.rules[0].constraint", "unknown member"),
         (document(allow("compute:inst*:read")), "$.rules[0].operations[0]", "whole part"),
@@ -114,8 +114,8 @@ def test_deleting_takes_the_attachments_and_the_history(iam: Iam, demo_database:
             '$.rules[0].constraints.like["frn:sourceIp"]',
             "ipInRange",
         ),
-        (document(allow("*", targets=("frn:compute",))), "$.rules[0].targets[0]", "is no target"),
-        ("text", "$", "is an object"),
+        (document(allow("*", targets=("frn:compute",))), "$.rules[0].targets[0]", "is not a valid target"),
+        ("text", "$", "must be an object"),
     ],
 )
 def test_a_document_that_is_not_understood_is_refused_with_its_place(iam: Iam, sent: Any, path: str, said: str) -> None:

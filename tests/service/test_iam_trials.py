@@ -108,7 +108,7 @@ def test_an_operation_on_a_target_of_another_service_is_denied_saying_which_was_
     asked = {"documentText": json.dumps(document(allow("*"))), "operation": READ, "target": bucket}
     found = simulate(iam, deny("storage:*"), allow("*") | {"name": "all"}, deny("*"), target=bucket)
     assert (found["decision"], found["reason"], found["decidingRule"]) == ("denied", "no_match", None)
-    assert found["because"].startswith(f"the target is of storage, and {READ} is done on targets of compute")
+    assert found["because"].startswith(f"the target is of storage, and {READ} applies to targets of compute")
     assert found["nearestRule"] == {"index": 1, "name": "all", "failed": "targets"}
     assert {(rule["target"], rule["fires"]) for rule in found["rules"]} == {("false", False)}
     assert simulate(iam, allow("*"))["because"] is None

@@ -44,7 +44,7 @@ def test_an_unknown_or_deleted_person_is_sent_back_denied(issuing: Issuing, who:
     assert reply.status == 302
     assert reply.query() == {
         "error": "access_denied",
-        "error_description": "There is no such person on this platform.",
+        "error_description": "The account does not exist on this platform.",
         "state": "st-1",
     }
 

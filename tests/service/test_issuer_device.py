@@ -49,7 +49,7 @@ def test_an_unknown_or_deleted_person_is_denied_and_the_poll_ends(issuing: Issui
     reply = issuing.approve(started["user_code"], email=email)
     assert (reply.status, reply.body) == (
         400,
-        {"error": "access_denied", "error_description": "There is no such person on this platform."},
+        {"error": "access_denied", "error_description": "The account does not exist on this platform."},
     )
     assert issuing.poll(started["device_code"]).body == reply.body
     (entry,) = issuing.audited("session.start")
@@ -128,7 +128,7 @@ def test_a_refused_approval_is_in_the_audit_log_without_its_code(issuing: Issuin
     refused = [entry for entry in issuing.audited("device.approve") if entry.outcome == "refused"]
     assert [entry.details for entry in refused] == [
         {"code": "invalid_grant", "reason": "The user code is unknown."},
-        {"code": "invalid_grant", "reason": "The user code was answered before."},
+        {"code": "invalid_grant", "reason": "The user code was used before."},
         {"code": "expired_token", "reason": "The user code has expired; start again."},
     ]
     # One entry each: the person who does not exist is a sign-in that was refused.

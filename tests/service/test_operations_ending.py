@@ -87,7 +87,7 @@ def test_a_run_that_cannot_go_on_fails_after_some_tries_and_the_tenant_is_free(k
             until(lambda: has_status(platform, run_id, "failed"), 60)
             failed = operation(platform, run_id)
             assert failed["errorCode"] == "WORKFLOW_ERROR"
-            assert failed["error"].startswith("gave up after 3 tries")
+            assert failed["error"].startswith("failed after 3 attempts")
             assert failed["error"].endswith("nothing was changed")
             assert "it is broken" not in failed["error"]
             assert failed["completedAt"] is not None
@@ -160,7 +160,7 @@ async def test_a_statement_that_always_fails_in_a_passing_way_is_counted(tagged:
     run_id = tagged.planned()
     async with asyncio.timeout(60):
         await replace(tagged.applying, max_tries=3).run(run_id)
-    assert tagged.operation(run_id)["error"].startswith("gave up after 3 tries")
+    assert tagged.operation(run_id)["error"].startswith("failed after 3 attempts")
 
 
 async def test_the_end_of_a_failed_run_is_tried_again_without_another_portion(
@@ -188,7 +188,7 @@ async def test_the_end_of_a_failed_run_is_tried_again_without_another_portion(
     await replace(tagged.applying, max_tries=3).run(run_id)
     row = tagged.operation(run_id)
     assert (row["status"], ends, portions) == ("failed", 3, 3)
-    assert row["error"].startswith("gave up after 3 tries")
+    assert row["error"].startswith("failed after 3 attempts")
     assert "(OSError)" in row["error"]
 
 
@@ -201,7 +201,7 @@ async def test_a_provisioning_fails_after_some_tries_and_can_be_planned_again(da
         await ProvisioningJob(database, FixedClock(NOW), pace=0, max_tries=3).run(planned.run_id)
     row = planned.row()
     assert (row["status"], row["error_code"]) == ("failed", "WORKFLOW_ERROR")
-    assert row["error"] == "gave up after 3 tries at roles (2/4): roles backend unavailable"
+    assert row["error"] == "failed after 3 attempts at roles (2/4): roles backend unavailable"
     assert [(step["status"], step["attempts"]) for step in row["steps"][:2]] == [("completed", 1), ("failed", 3)]
     assert planned.tenant()["status"] == "provisioning"
     assert provisioning.plan_again(database, NOW) != []

@@ -99,7 +99,7 @@ def test_a_job_that_raises_every_time_fails_with_the_error_on_its_operation_and_
     row = planned.row()
     assert calls == [planned.run_id] * 3
     assert row["error_code"] == "WORKFLOW_ERROR"
-    assert row["error"] == "gave up after 3 tries: internal error (LookupError); the platform's log has the details"
+    assert row["error"] == "failed after 3 attempts: internal error (LookupError); the platform's log has the details"
     assert row["completed_at"] is not None
     assert planned.audited() == [("platform", "tenant.provision")]
     assert worker_here.open_count() == 0

@@ -106,7 +106,7 @@ def test_lowering_is_denied_while_the_use_is_unknown_and_raising_is_not(platform
     web_shop = Quotas(platform)
     denied = web_shop.decided("registry_storage", 150)
     assert (denied["status"], denied["details"]) == ("denied", {"reason": "usage_unknown"})
-    assert "not known" in denied["decision"]
+    assert "is unknown" in denied["decision"]
     assert web_shop.decided("registry_storage", 300)["status"] == "approved"
 
 

@@ -87,10 +87,10 @@ def test_a_lower_limit_is_given_exactly_where_it_is_known_to_hold_what_is_in_use
     ("asked", "used", "status", "decision"),
     [
         (4, Use(5, 2), "denied", "5 in use (2 being created): more than 4"),  # U16
-        (5, Use(5, 2), "approved", "nothing in use is above the new limit"),
+        (5, Use(5, 2), "approved", "the current use fits the new limit"),
         (2, Use(3, 0), "denied", "3 in use: more than 2"),  # U15
-        (0, Use(0, 0), "approved", "nothing in use is above the new limit"),  # U17
-        (0, None, "denied", "what is in use is not known at the moment"),
+        (0, Use(0, 0), "approved", "the current use fits the new limit"),  # U17
+        (0, None, "denied", "the current use is unknown"),
     ],
 )
 def test_a_verdict_says_its_figures(asked: int, used: Use | None, status: str, decision: str) -> None:

@@ -67,7 +67,7 @@ def test_a_new_secret_is_on_the_disk_before_the_database_knows_of_it(
 def test_another_secret_is_refused_in_one_line_and_stays_as_it_is(database: Database, tmp_path: Path) -> None:
     secret_for(database, tmp_path / "first")
     other = kept(tmp_path / "other")
-    with pytest.raises(ValueError, match=r"begun with another secret than the one in .*/other") as refused:
+    with pytest.raises(ValueError, match=r"created with another secret than .*/other") as refused:
         secret_for(database, other)
     assert "\n" not in str(refused.value)
     assert other.read_bytes() == b"k" * SECRET_BYTES
@@ -121,14 +121,14 @@ def test_of_many_that_begin_a_database_at_once_one_decides(database_url: str, tm
 def test_a_secret_that_everybody_can_read_is_none(database: Database, tmp_path: Path) -> None:
     path = kept(tmp_path / "secret.key")
     path.chmod(0o644)
-    with pytest.raises(ValueError, match="can be read by everybody"):
+    with pytest.raises(ValueError, match="is readable by all users"):
         secret_for(database, path)
     path.chmod(0o640)
     assert secret_for(database, path) == path.read_bytes()
 
 
 def test_a_file_that_cannot_be_made_begins_nothing(database: Database, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="is missing and cannot be made: No such file or directory"):
+    with pytest.raises(ValueError, match="is missing and cannot be created: No such file or directory"):
         secret_for(database, tmp_path / "nowhere" / "secret.key")
     assert stored(database) is None
     assert secret_for(database, tmp_path / "secret.key")

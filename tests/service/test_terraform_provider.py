@@ -291,7 +291,7 @@ def test_a_key_gives_no_scope_beyond_its_own(served: Served, scopes: tuple[str, 
     assert reply.status == status, reply
     if status == 403 and "organizations:write" in scopes:
         assert reply.refusal == (403, "SCOPE_EXCEEDS_AUTHOR")
-        assert reply.value["error"]["message"] == f"the scope {given} gives more than the API key holds"
+        assert reply.value["error"]["message"] == f"the scope {given} grants more than the API key has"
     elif status == 403:
         assert reply.refusal == (403, "INSUFFICIENT_SCOPE")
 

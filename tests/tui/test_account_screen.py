@@ -21,7 +21,7 @@ async def test_profile_and_the_role_in_each_organization_are_in_sight(
 ) -> None:
     async with opened(shared, monkeypatch, size=size) as ui:
         await ui.press("8")
-        await ui.expect("Astrid Lindqvist", "owner@aurora.example", "Works with  session, ends", "tenant Web Shop")
+        await ui.expect("Astrid Lindqvist", "owner@aurora.example", "Credential  session, ends", "tenant Web Shop")
         await ui.expect("2 organizations")
         assert "owner" in ui.row("Aurora Labs  ")
         assert "member" in ui.row("Borealis Media")
@@ -44,10 +44,10 @@ async def test_an_account_is_deleted_only_when_its_email_was_typed_and_then_noth
     async with opened(demo, monkeypatch) as ui:
         await ui.expect_head("connected")
         await ui.press("8")
-        await ui.expect("Works with  session")
+        await ui.expect("Credential  session")
         await ui.press("delete")
         await ui.expect(
-            "Delete your account?", "every session on every device", "for 30 days support", f"Type {MEMBER}"
+            "Delete your account?", "all your sessions", "support can restore the account", f"Type {MEMBER}"
         )
         await ui.heard()
         await typed(ui, "somebody@else.example")
@@ -62,7 +62,7 @@ async def test_an_account_is_deleted_only_when_its_email_was_typed_and_then_noth
         await ui.until(lambda: ui.app.focused is not None and ui.app.focused.id == "yes", "the answer")
         assert demo.request("GET", "/api/v1/me", token=token).status == 200
         await ui.press(ENTER)
-        await ui.expect_toast(f"The account {MEMBER} is deleted; support can restore it until 20")
+        await ui.expect_toast(f"The account {MEMBER} was deleted; support can restore it until 20")
         await ui.expect_head("not signed in")
         assert demo.request("GET", "/api/v1/me", token=token).status == 401
         await ui.pilot.pause(0.5)
@@ -80,16 +80,16 @@ async def test_the_last_owner_is_told_of_which_organization_and_what_to_do(
     async with opened(demo, monkeypatch, size=(80, 24)) as ui:
         await ui.expect_head("connected")
         await ui.press("8")
-        await ui.expect("Works with")
+        await ui.expect("Credential")
         await ui.press("delete")
         await ui.expect("Delete your account?")
         await ui.heard()
         await typed(ui, "owner@aurora.example")
         await ui.press("tab", "tab", ENTER)
-        await ui.expect("Your account stays", "the last owner of", "Aurora Labs", "Have one of them made an owner")
+        await ui.expect("Your account was not deleted", "the last owner", "Aurora Labs", "Make another member an owner")
         await ui.heard()
         await ui.press(ENTER)
-        await ui.until(lambda: "Your account stays" not in ui.text, "the words gone")
+        await ui.until(lambda: "Your account was not deleted" not in ui.text, "the words gone")
         await ui.expect_head("owner@aurora.example · session")
 
 
@@ -112,7 +112,7 @@ async def test_an_account_deleted_elsewhere_ends_the_screen_with_one_question(
         assert questions(ui) == 1
         await ui.press("escape")
         await ui.expect_head("not signed in")
-        await ui.expect("API keys · not refreshed, r tries again")
+        await ui.expect("API keys · not refreshed, r to retry")
         await ui.press("3", "7", "6", "j")
         await ui.pilot.pause(0.5)
         assert questions(ui) == 0

@@ -41,7 +41,9 @@ async def test_entries_are_listed_with_who_what_and_target_and_their_facts_besid
         await ui.press(ENTER)
         await ui.expect("1 of 40")
         await ui.press(ENTER)
-        await ui.expect("Sam Okafor", "no longer a member", "About", "contractor access", "Attachee type", "Request id")
+        await ui.expect(
+            "Sam Okafor", "no longer a member", "Target", "contractor access", "Attachee type", "Request ID"
+        )
 
 
 @pytest.mark.slow
@@ -140,9 +142,9 @@ async def test_an_entry_leads_to_what_it_is_about_and_a_thing_to_its_entries(
 @pytest.mark.parametrize(
     ("entry", "words"),
     [
-        ("api_key.create monitoring-agent", "not one of your keys"),
-        ("policy.create gone policy", "no longer there"),
-        ("group.create gone group", "no longer there"),
+        ("api_key.create monitoring-agent", "not one of your API keys"),
+        ("policy.create gone policy", "deleted"),
+        ("group.create gone group", "deleted"),
     ],
 )
 async def test_what_the_place_does_not_list_is_not_gone_to_and_one_is_told_why(
@@ -199,7 +201,7 @@ async def test_who_may_not_read_it_is_told_why_and_nothing_is_asked(
         await ui.expect("Only an owner or admin of the organization sees what was done")
         await ui.gone("0 entries")
         await ui.press("2", "A")
-        await ui.expect_toast("only an owner or admin of the organization sees its activity")
+        await ui.expect_toast("only an owner or admin of the organization can see its activity")
 
 
 async def test_only_the_newest_are_read_until_older_ones_are_wanted(
@@ -212,7 +214,7 @@ async def test_only_the_newest_are_read_until_older_ones_are_wanted(
         await ui.press("colon")
         await ui.type("activity")
         await ui.press(ENTER)
-        await ui.expect("10 entries", "the newest ones, m reads older")
+        await ui.expect("10 entries", "the newest ones, m loads more")
         await ui.press("m")
         await ui.expect("20 entries", "the newest ones")
         await ui.press("G")
@@ -252,7 +254,7 @@ def test_facts_are_told_as_before_and_after_and_never_as_their_spelling() -> Non
     ]
     tags = {"from": {"env": "prod", "owner": "x", "team": "web"}, "to": {"new": "1", "team": "web", "env": "dev"}}
     assert facts_of({"tags": tags}) == [("Tags", "~ env=dev (was prod), + new=1, - owner=x")]
-    assert facts_of({"tags": {"from": {"a": "1", "b": "2"}, "to": {"b": "2", "a": "1"}}}) == [("Tags", "the same")]
+    assert facts_of({"tags": {"from": {"a": "1", "b": "2"}, "to": {"b": "2", "a": "1"}}}) == [("Tags", "no change")]
     assert facts_of({"status": 403, "code": "PERMISSION_DENIED"}) == [("Refused", "PERMISSION_DENIED (403)")]
     assert facts_of({"status": 403, "code": "PERMISSION_DENIED", "repeated": 17}) == [
         ("Refused", "PERMISSION_DENIED (403)"),
@@ -263,7 +265,7 @@ def test_facts_are_told_as_before_and_after_and_never_as_their_spelling() -> Non
         ("Retire at", "nothing"),
         ("Grants", "a=yes"),
     ]
-    assert facts_of({}) == facts_of(None) == facts_of("x") == [("", "none were written")]
+    assert facts_of({}) == facts_of(None) == facts_of("x") == [("", "no details")]
     many = facts_of({f"n{number}": number for number in range(60)})
     assert len(many) == 41
     assert many[-1][1].startswith("and 20 more")

@@ -103,7 +103,7 @@ async def test_the_details_say_what_each_scope_permits_and_what_the_key_belongs_
         await ui.expect(
             "compute:read", "21 operations", "compute:instances:start", "compute:instances:start  unenforced"
         )
-        await ui.expect("requests a minute", "Prefix", "fmk_", "Astrid Lindqvist", "In groups")
+        await ui.expect("requests per minute", "Prefix", "fmk_", "Astrid Lindqvist", "In groups")
         await ui.cursor_on("deploy-pipeline")
         await ui.expect("deployers")
         await ui.cursor_on(EVIL)  # a key of another tenant: its own groups are shown, and its scopes there
@@ -166,7 +166,7 @@ async def test_revoking_asks_with_no_first_and_the_key_is_refused_at_once(
         await ui.expect("tenant-reader")
         await ui.cursor_on("tenant-reader")
         await ui.press("v")
-        await ui.expect("Revoke API key?", "a93f32a9", "Web Shop", "the next request with it is refused; it cannot")
+        await ui.expect("Revoke API key?", "a93f32a9", "Web Shop", "the next request with this key is denied")
         await ui.heard()
         await ui.press(ENTER)
         await ui.until(lambda: "Revoke API key?" not in ui.text, "the question gone")
@@ -260,12 +260,12 @@ async def test_a_context_whose_key_is_refused_is_not_asked_to_sign_in(
         assert demo.request("POST", path, token=person).status == 200
         for _ in range(2):  # the second time it is still the key: nothing signed in meanwhile
             await ui.press("r")
-            await ui.expect("The API key is refused", "revoked, expired", "frost config set api_key -", "y Contexts")
+            await ui.expect("API key rejected", "revoked, expired", "frost config set api_key -", "y Contexts")
             await ui.expect_head("API key refused · r retry")
             await ui.press("escape")
-            await ui.until(lambda: "The API key is refused" not in ui.text, "the words gone")
+            await ui.until(lambda: "API key rejected" not in ui.text, "the words gone")
         await ui.press("r")
-        await ui.expect("The API key is refused")
+        await ui.expect("API key rejected")
         await ui.heard()
         await ui.press(ENTER)
         await ui.until(
@@ -288,7 +288,7 @@ async def test_with_an_api_key_the_places_say_that_a_person_is_needed(
     await use_key(demo, "tenant-reader")
     async with opened(demo, monkeypatch) as ui:
         await ui.expect_head("API key")
-        for digit, press, title in (("6", "n", "New API key"), ("7", "delete", "End every session")):
+        for digit, press, title in (("6", "n", "New API key"), ("7", "delete", "End all sessions")):
             await ui.press(digit)
             await ui.expect("This context works with an API key", "signed-in user.")
             await ui.gone("0 API keys")
@@ -296,7 +296,7 @@ async def test_with_an_api_key_the_places_say_that_a_person_is_needed(
             await ui.press(press)
             await ui.expect_toast(f"{title}: this context works with an API key")
         await ui.press("8")
-        await ui.expect("Works with  API key, ends", "Scopes      organizations:read", "Aurora Labs")
+        await ui.expect("Credential  API key, ends", "Scopes      organizations:read", "Aurora Labs")
         await ui.press("delete")
         await ui.expect_toast("Delete account: this context works with an API key")
 

@@ -11,7 +11,7 @@ from tui.state.jobs import Applies
 
 Answers = dict[str, list[dict[str, Any] | FrostError]]
 """By run id: what is read of it, one after another."""
-UNREACHABLE = FrostError("nobody listens there", code="UNREACHABLE", exit_code=Exit.UNREACHABLE)
+UNREACHABLE = FrostError("the platform is not running", code="UNREACHABLE", exit_code=Exit.UNREACHABLE)
 GONE = FrostError("operation not found", code="NOT_FOUND", exit_code=Exit.NOT_FOUND)
 
 
@@ -107,7 +107,7 @@ async def test_a_lost_connection_is_said_and_followed_again() -> None:
     await world.settled()
     run = world.applies.of("t")
     assert run is not None
-    assert run.lost == "nobody listens there"
+    assert run.lost == "the platform is not running"
     assert run.open
     world.answers["r"] = [{"status": "completed"}]
     world.applies.again()
@@ -187,7 +187,7 @@ def test_a_type_that_could_not_be_listed_has_a_line_of_its_own() -> None:
     result = {"summary": zero | {"failed": 1}, "byType": {"secret": zero | {"failed": 1}}, "failures": [failed]}
     operation = {"operationId": "apply-x", "status": "completed", "result": result}
     lines = [line.plain for line in progress_lines(operation, 100, {})]
-    assert "! 1 type not examined, it could not be listed: secret" in lines
+    assert "! 1 type not examined, because it could not be listed: secret" in lines
 
 
 def test_a_cancelled_run_shows_its_state_its_reason_and_what_to_do() -> None:

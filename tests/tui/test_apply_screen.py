@@ -76,7 +76,7 @@ async def test_an_apply_is_asked_with_its_counts_and_enter_means_no(
         await in_tags(ui)
         await ui.press("a")
         told = shared.json("tenant", "default-tags", "apply", "--preview")["summary"]
-        await ui.expect("Apply default tags?", "Web Shop", "cost-center=eu.team:42", "no tag removed")
+        await ui.expect("Apply default tags?", "Web Shop", "cost-center=eu.team:42", "removes no tag")
         await ui.expect(f"{told['updated']:,} of {told['examined']:,} resources", f"{told['skipped']:,} skipped")
         await ui.expect("would change", "n or Esc No")
         await answered(ui, "Apply default tags?", ENTER)
@@ -168,16 +168,16 @@ async def test_one_that_runs_already_is_followed_and_an_own_one_begins_afterward
         asked(paced, "POST", "/apply")
         await ui.expect_head("◐ applying")
         await ui.press("a")
-        await ui.expect("An apply runs in Web Shop already", "Follow it, and begin mine when it is over")
+        await ui.expect("An apply is running in Web Shop", "Show progress, and start my apply afterwards")
         await ui.heard()
         await ui.press("o")
-        await ui.expect("Apply in Web Shop", "Yours begins when this one is over · o changes that")
+        await ui.expect("Apply in Web Shop", "Your apply starts when this one has finished · o to cancel")
         asked(paced, "PUT", "", body={"tags": {"late": "1"}})
         await ui.expect_toast("Web Shop: default tags applied:")
         await ui.until(lambda: len(runs(paced)) == 2, "the own run")
         await ui.until(lambda: runs(paced)[0]["status"] == "completed", "its end")
         assert runs(paced)[0]["appliedTags"] == {"late": "1"}
-        await ui.until(lambda: "Yours begins" not in ui.text and "late=1" in ui.text, "the own run shown")
+        await ui.until(lambda: "Your apply starts" not in ui.text and "late=1" in ui.text, "the own run shown")
 
 
 @pytest.mark.slow
@@ -191,7 +191,7 @@ async def test_a_conflict_that_nobody_saw_coming_is_met_in_the_same_way(
         await ui.expect("Apply default tags?")
         asked(paced, "POST", "/apply")
         await answered(ui, "Apply default tags?", "y")
-        await ui.expect("An apply runs in Web Shop already")
+        await ui.expect("An apply is running in Web Shop")
         await ui.press("f")
         await ui.expect("Apply in Web Shop", "applying")
         await ui.expect_toast("Web Shop: default tags applied:")
@@ -203,9 +203,9 @@ async def test_an_own_run_afterwards_can_be_called_off(paced: Home, monkeypatch:
     async with opened(paced, monkeypatch) as ui:
         await applied(ui)
         await ui.press("o")
-        await ui.expect("Yours begins when this one is over")
+        await ui.expect("Your apply starts when this one has finished")
         await ui.press("o")
-        await ui.until(lambda: "Yours begins when" not in ui.text.split("▌ Yours")[0], "called off")
+        await ui.until(lambda: "Your apply starts when" not in ui.text.split("▌ Your apply")[0], "called off")
         await ui.expect_toast("Web Shop: default tags applied:")
         await ui.press("o")
         await ui.expect_toast("no apply is running")
@@ -233,11 +233,11 @@ async def test_a_connection_that_is_lost_is_said_and_the_run_is_found_again(
     async with opened(paced, monkeypatch, size=(80, 24)) as ui:
         await applied(ui)
         assert paced.frost("platform", "stop").code == 0
-        await ui.expect("! No answer:", "read last")
+        await ui.expect("! No response:", "last known state")
         await ui.expect_head("stopped · r start")
         await ui.expect("updated")  # what was known stays
         await ui.press("r")
-        await ui.until(lambda: "No answer" not in ui.text, "the run found again")
+        await ui.until(lambda: "No response" not in ui.text, "the run found again")
         await ui.expect_toast("Web Shop: default tags applied:")
     assert asked(paced, "POST", "/preview", body={})["summary"]["updated"] == 0
 

@@ -142,7 +142,7 @@ async def test_a_failure_keeps_the_rows_says_so_and_the_next_reading_mends_it(sl
     rows = slow.lists.read("groups", ONE, quiet=True)
     await slow.let(ONE, 2)
     assert names(slow, ONE) == ["a"]
-    assert (rows.words, rows.error) == ("not refreshed, r tries again", LOST)
+    assert (rows.words, rows.error) == ("not refreshed, r to retry", LOST)
     slow.pages[ONE] = [[{"id": "b"}]]
     slow.lists.read("groups", ONE, quiet=True)
     await slow.let(ONE, 2)
@@ -244,9 +244,9 @@ async def test_an_unexpected_exception_ends_the_read_as_failed(slow: Slow) -> No
     await slow.let(ONE, 2)
     async with asyncio.timeout(60):
         rows = await asked
-    assert rows.words == "not refreshed, r tries again"
+    assert rows.words == "not refreshed, r to retry"
     assert rows.error is not None
-    assert rows.error.message == "the answer could not be used: KeyError: 'id'"
+    assert rows.error.message == "the response could not be read: KeyError: 'id'"
     with pytest.raises(KeyError):  # the application shows it
         await slow.tasks["read groups "]
     slow.pages[ONE] = [[{"id": "a"}]]

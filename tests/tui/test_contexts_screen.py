@@ -29,7 +29,7 @@ async def test_a_context_is_created_edited_back_to_the_default_and_deleted(
         await ui.expect("Create a context")
         await fill(ui, "local", "https://away.example/api", "north-1")
         await ui.press(ENTER)
-        await ui.expect("there is a context 'local' already")
+        await ui.expect("context 'local' already exists")
         await fill(ui, "work")
         await ui.press(ENTER)
         await ui.until(lambda: ui.under_cursor == "work", "the new context under the cursor")
@@ -43,11 +43,11 @@ async def test_a_context_is_created_edited_back_to_the_default_and_deleted(
         await ui.press("ctrl+a", "ctrl+k")
         await ui.expect("empty: unix:~/.cli/platform/api.sock")
         await ui.press(ENTER)
-        await ui.expect_toast("Stored context work")
+        await ui.expect_toast("Saved context work")
         assert "away.example" not in demo_slow.config.read_text()
 
         await ui.press("delete")
-        await ui.expect("Delete this context?", "endpoint, region, selected tenant", "for good")
+        await ui.expect("Delete this context?", "endpoint, region, selected tenant", "permanently")
         await ui.heard()
         await ui.press(ENTER)  # No has the focus
         await ui.until(lambda: "Delete this context?" not in ui.text, "closed dialog")
@@ -61,7 +61,7 @@ async def test_a_context_is_created_edited_back_to_the_default_and_deleted(
 
         await ui.cursor_on("local")
         await ui.press("delete")
-        await ui.expect_toast("Delete context: this context is in use: use another one first")
+        await ui.expect_toast("Delete context: this context is in use: switch to another context first")
 
 
 async def test_credentials_that_go_with_a_context_are_named_before(
@@ -77,7 +77,7 @@ async def test_credentials_that_go_with_a_context_are_named_before(
         await ui.press("5")
         await ui.cursor_on("spare")
         await ui.press("delete")
-        await ui.expect("selected tenant, stored API", "key, stored session", "Session    stays valid until it expires")
+        await ui.expect("selected tenant, stored API", "key, stored session", "Session   stays valid until it expires")
 
 
 @pytest.mark.slow

@@ -101,10 +101,10 @@ async def test_a_set_stored_meanwhile_is_shown_and_merged(own: Home, monkeypatch
         await ui.press("r")
         await ui.expect("was stored by another user; saving shows its changes")
         await ui.press("w")  # what is known already comes first: a question about another set would have false figures
-        await ui.expect("Another version was stored", "admin@aurora.example", "~ team = data  was core")
-        await ui.expect("~ env = test  was prod  ! both changed it", "~ env = dev  was prod  ! both changed it")
+        await ui.expect("Newer version on the platform", "admin@aurora.example", "~ team = data  was core")
+        await ui.expect("~ env = test  was prod  ! changed by both", "~ env = dev  was prod  ! changed by both")
         assert stored(own)["team"] == "data"
-        await answered(ui, "What they changed", "m")
+        await answered(ui, "Their changes", "m")
         await ui.expect("Save default tags?", "~ env = dev  was test")
         await answered(ui, "Save default tags?", "y")
         await ui.expect_toast("Saved the default tags")
@@ -123,11 +123,11 @@ async def test_a_set_stored_meanwhile_is_overwritten_only_on_purpose(
         await ui.expect("Save default tags?")
         store(own, theirs)
         await answered(ui, "Save default tags?", "y")
-        await answered(ui, "What they changed", ENTER)  # Leave it has the focus
+        await answered(ui, "Their changes", ENTER)  # Keep editing has the focus
         assert stored(own) == theirs
         await ui.expect("Not saved", "+ new")
         await ui.press("w")
-        await answered(ui, "What they changed", "o")
+        await answered(ui, "Their changes", "o")
         await ui.expect("Overwrites", "− theirs = 1")
         await answered(ui, "Save default tags?", ENTER)
         assert stored(own) == theirs
@@ -146,7 +146,7 @@ async def test_the_same_set_stored_meanwhile_leaves_nothing_to_save(own: Home, m
         await ui.expect("Save default tags?")
         store(own, {"env": "dev", "team": "core", "new": "1"})
         await answered(ui, "Save default tags?", "y")
-        await ui.expect_toast("The same tags were stored by another version")
+        await ui.expect_toast("No changes to save: the stored version")
         await ui.until(lambda: "Not saved" not in ui.text, "the draft gone")
 
 
@@ -159,9 +159,9 @@ async def test_a_cleared_set_asks_with_no_first_and_leaves_nothing_to_apply(
         ui.app.frame.go("default-tags")
         await ui.expect("1/10 tags")
         await ui.press("delete", "w")
-        await ui.expect("none then: the set is cleared", "− env = prod")
+        await ui.expect("none: all default tags are removed", "− env = prod")
         await answered(ui, "Save default tags?", "y")
-        await ui.expect("No default tags: new resources get no tags. n: New tag", "0/10 tags")
+        await ui.expect("No default tags. New resources get no tags. n: New tag", "0/10 tags")
         await ui.until(lambda: stored(own) == {}, "the cleared set")
         await ui.press("a")
         await ui.expect_toast("no default tags to apply")
@@ -179,21 +179,21 @@ async def test_a_former_set_is_compared_and_put_back_unless_another_was_stored_m
         ui.app.frame.go("default-tags")
         await ui.expect("2/10 tags")
         await ui.press("v")
-        await ui.expect("what they were", "► ", "a=2, b=1")
+        await ui.expect("history", "► ", "a=2, b=1")
         await ui.press("b")
         await ui.expect_toast("this is the current version")
         await ui.press("j", ENTER)
         await ui.expect("+ b = 1", "~ a = 2  was 1")
         await ui.press("escape", "b")
-        await ui.expect("Put this set back?", "− b = 1")
+        await ui.expect("Restore this version?", "− b = 1")
         store(own, {"a": "2", "b": "1", "c": "1"})
-        await answered(ui, "Put this set back?", "y")
-        await ui.expect_toast("Nothing was undone: another version was stored")
+        await answered(ui, "Restore this version?", "y")
+        await ui.expect_toast("Not restored: a newer version was stored")
         assert stored(own) == {"a": "2", "b": "1", "c": "1"}
         await ui.expect("c=1")
         await ui.press("g", "j", "b")
         await ui.expect("− c = 1")
-        await answered(ui, "Put this set back?", "y")
+        await answered(ui, "Restore this version?", "y")
         await ui.expect_toast("Saved the default tags")
         assert stored(own) == {"a": "2", "b": "1"}
         await ui.press("z")

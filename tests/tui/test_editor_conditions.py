@@ -31,12 +31,12 @@ def head(evaluation: Evaluation, cells: int) -> str:
 
 
 def test_the_head_line_tells_what_is_under_conditions_and_nothing_of_what_is_zero() -> None:
-    assert head(mapped(effective=12), 80) == "gives 12 of 528 operations"
-    assert head(mapped(effective=12, conditional=60), 80) == "gives 12 of 528 operations, 60 under conditions"
+    assert head(mapped(effective=12), 80) == "allows 12 of 528 operations"
+    assert head(mapped(effective=12, conditional=60), 80) == "allows 12 of 528 operations, 60 under conditions"
     same = mapped(effective=0, conditional=60, gained=[], lost=[])
-    assert head(same, 80) == "gives 0 of 528 operations, 60 under conditions · the same as v4"
+    assert head(same, 80) == "allows 0 of 528 operations, 60 under conditions · same as v4"
     changed = mapped(effective=12, gained=[], lost=[], conditionsChanged=names("dns", 2))
-    assert head(changed, 90) == "gives 12 of 528 operations · 2 under conditions changed against v4"
+    assert head(changed, 90) == "allows 12 of 528 operations · 2 conditional changes since v4"
     assert "+3" in head(mapped(effective=12, gained=names("dns", 3), lost=[], conditionalLost=names("dns", 1, 3)), 90)
 
 
@@ -50,7 +50,7 @@ def test_in_a_narrow_head_line_what_changes_stays(count: int) -> None:
         conditionsChanged=names("cdn", count),
     )
     said = head(changed, 50)
-    assert f"+{count} −{count} · {count} under conditions changed" in said
+    assert f"+{count} −{count} · {count} conditional changes" in said
     assert len(said) <= 50
 
 
@@ -71,13 +71,13 @@ def test_the_coverage_of_a_service_has_a_sign_for_each_way_it_changes_and_fits()
     ]
     assert all(content.cell_length <= 76 for content in contents)
     said = [content.plain for content in contents]
-    assert "━ in effect, ╍ ? under conditions, + gained, − lost, ~ under conditions changed against" in " ".join(said)
+    assert "━ in effect, ╍ ? under conditions, + gained, − lost, ~ conditional changes since" in " ".join(said)
     organizations, dns = (next(line for line in said if line.startswith(name)) for name in ("organizations", "dns"))
     assert organizations.endswith("12 of 60   ?40  +10  −11  8 denied")
     assert dns.endswith("0 of 12   ?12  ~5")
     assert ("━" in organizations, "╍" in organizations) == (True, True)
     assert ("━" in dns, "╍" in dns) == (False, True)
-    assert said[-1] == "1 other services: nothing"
+    assert said[-1] == "1 other services: none"
 
 
 @pytest.mark.slow
@@ -98,24 +98,24 @@ async def test_another_address_range_is_a_change_in_the_panel(
         it.editor.go("coverage")
         await it.expect("? under conditions", "?12  ~12")
         if size[0] > 80:
-            await it.expect("12 under conditions changed against v1")
+            await it.expect("12 conditional changes since v1")
             await it.ui.gone("the same as")
         it.editor.perform("editor.changes")
-        await it.expect("~ dns:", "other conditions")
+        await it.expect("~ dns:", "changed conditions")
 
 
 async def test_a_request_that_no_condition_meets_hides_nothing_of_what_the_draft_changes(
     demo: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with editing(demo, monkeypatch) as it:
-        await it.expect("the same as v3")
+        await it.expect("same as v3")
         await it.ask(sourceIp="203.0.113.7")
         more = rule("compute:instances:delete dns:zones:read", name="office", more=OFFICE)
         at = it.text.rindex("\n  ]")
         await it.write(f"{it.text[:at]},\n    {more}{it.text[at:]}")
         await it.answered()
-        await it.expect("under conditions changed against v3")
-        await it.ui.gone("the same as v3")
+        await it.expect("conditional changes since v3")
+        await it.ui.gone("same as v3")
         it.editor.go("coverage")
         await it.expect("On any target, for any request", "~")
 

@@ -39,7 +39,7 @@ async def test_the_key_of_the_tenant_switch_says_why_it_does_nothing_here(
 ) -> None:
     async with editing(shared, monkeypatch) as it:
         await it.press("ctrl+t")
-        await it.ui.expect_toast("This policy belongs to Web Shop: leave the editor first (^g)")
+        await it.ui.expect_toast("This policy belongs to Web Shop: close the editor first (^g)")
         await it.until(lambda: it.ui.app.screen is it.editor, "the editor on top")
 
 
@@ -90,7 +90,7 @@ async def test_empty_fields_say_what_they_take_and_space_turns_the_author_on_and
         assert it.editor.form.values["asAuthor"] == "yes"
         await it.press("space")
         assert it.editor.form.values["asAuthor"] == "no"
-        await it.until(lambda: "as author" not in it.ui.text, "the draft alone")
+        await it.until(lambda: "as author" not in it.ui.text, "only the draft")
 
 
 @pytest.mark.slow
@@ -191,7 +191,7 @@ async def test_a_request_that_a_counterexample_replaced_comes_back_with_the_same
         shown = {"operation": "dns:zones:read", "target": "*", "facts": {"region": "eu-central-1"}, "ruleIndex": 0}
         it.editor.evaluation = replace(it.editor.evaluation, check={"answer": "beyond", "counterexamples": [shown]})
         it.editor.perform("editor.example")
-        await it.ui.expect_toast("Request set to the counterexample: f5 restores yours")
+        await it.ui.expect_toast("Request set to the counterexample. f5: back to your request")
         assert it.editor.form.values["operation"] == "dns:zones:read"
         assert it.editor.form.values["sourceIp"] == ""
         it.editor.evaluation = replace(it.editor.evaluation, check={"answer": "beyond", "counterexamples": [shown]})

@@ -222,7 +222,7 @@ def painted(before: str, after: str, effect: dict[str, object], cells: int = 60)
 
 def test_a_new_document_is_shown_without_places_and_without_counts_of_nothing() -> None:
     lines = painted("", "{\n}\n", {"gained": ["compute:images:read"], "lost": []})
-    assert lines[:3] == ["In effect, on *", "  +1 gained", "  + compute:images:read"]
+    assert lines[:3] == ["Effect on *", "  +1 gained", "  + compute:images:read"]
     assert lines[-2:] == ["  + {", "  + }"]
 
 

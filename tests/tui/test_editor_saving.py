@@ -46,7 +46,7 @@ async def test_operations_are_completed_part_by_part_and_the_keys_of_the_popup_a
         await it.expect("✓ ALLOWED")
         it.editor.pane.show_line(3, it.editor.pane.document.get_line(3).index("allow"))
         await it.press("f2")
-        await it.expect("forbids it, whatever allows it")
+        await it.expect("denies; takes precedence over allow")
         await it.press("escape")
         assert not it.editor.popup.is_open
         assert it.editor.focused is it.editor.pane
@@ -95,7 +95,7 @@ async def test_saving_shows_the_difference_in_text_and_effect_and_stores_a_versi
         await it.until(lambda: it.ui.app.screen is it.editor, "the editor on top")
         assert (await stored(it.ui, "deployments"))["version"] == 3
         await it.press("ctrl+s")
-        await it.expect("In effect")
+        await it.expect("Effect on *")
         await it.press("enter")
         await it.expect("version 4", "saved")
         policy = await stored(it.ui, "deployments")
@@ -103,7 +103,7 @@ async def test_saving_shows_the_difference_in_text_and_effect_and_stores_a_versi
         assert "storage:objects:read" in policy["document"]["rules"][0]["operations"]
         assert policy["description"] == it.editor.document.description
         assert not list((demo.path / ".cli" / "drafts").glob("*.json"))
-        await it.expect("the same as v4")
+        await it.expect("same as v4")
 
 
 OFFICE = ', "constraints": {"ipInRange": {"frn:sourceIp": ["192.0.2.0/24"]}}'
@@ -116,32 +116,32 @@ async def test_a_save_that_only_changes_conditions_says_so(
 ) -> None:
     async with editing(demo, monkeypatch, policy=None, text=document(rule("dns:*", more=OFFICE)), size=size) as it:
         await it.press("ctrl+s")
-        await it.expect("~12 new under conditions", "~ dns:", "new, under conditions")
-        await it.ui.gone("nothing is gained")
+        await it.expect("~12 new conditional", "~ dns:", "new, conditional")
+        await it.ui.gone("no operations gained")
         await it.ui.type("zones")
         await it.press("enter")
         await it.expect("version 1")
         await it.write(document(rule("dns:*", more=NARROWER)))
         await it.answered()
         await it.press("ctrl+s")
-        await it.expect("Save zones on version 1", "~12 under conditions changed", "other conditions")
+        await it.expect("Save zones on version 1", "~12 conditional changes", "changed conditions")
         await it.ui.gone("the same operations as before")
         await it.press("escape")
         await it.write(document(rule("dns:zones:read")))
         await it.answered()
         await it.press("ctrl+s")
-        await it.expect("+1 gained, ~11 gone that had conditions", "+ dns:zones:read  was under conditions")
-        await it.expect("gone, was under conditions")
+        await it.expect("+1 gained, ~11 conditional lost", "+ dns:zones:read  was conditional")
+        await it.expect("lost, was conditional")
         await it.press("escape")
 
 
 async def test_a_new_policy_wants_a_name_and_nothing_else(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     async with editing(demo, monkeypatch, policy=None) as it:
-        await it.expect("(no name yet)", "new", "✓ ALLOWED")
+        await it.expect("(unnamed)", "new", "✓ ALLOWED")
         await it.press("ctrl+s")
         await it.expect("Save a new policy", "+ compute:")
         await it.press("enter")
-        await it.expect("a policy needs a name")
+        await it.expect("a name is required")
         await it.press(*"nightly", "enter")
         await it.expect("Policy  nightly  version 1")
         assert any(one["name"] == "nightly" for one in await policies(it.ui))
@@ -160,24 +160,24 @@ async def test_a_version_stored_meanwhile_is_shown_and_saved_over_only_on_purpos
         await it.write(mine)
         await it.answered()
         await it.press("ctrl+s")
-        await it.expect("In effect")
+        await it.expect("Effect on *")
         await it.press("enter")
-        await it.expect("Version 4 was stored meanwhile", "by ", "document")
+        await it.expect("Newer version: 4", "by ", "document")
         await it.ui.heard()
         await it.press("d")
-        await it.expect("What version 4 changed", '"name": "theirs"')
+        await it.expect("Changes in version 4", '"name": "theirs"')
         await it.press("escape")
-        await it.expect("Save mine on top of theirs")
+        await it.expect("Save my changes on top")
         await it.press("escape")
         assert it.text == mine
         assert (await stored(it.ui, "deployments"))["version"] == 4
         await it.press("ctrl+s")
-        await it.expect("In effect")
+        await it.expect("Effect on *")
         await it.press("enter")
-        await it.expect("Version 4 was stored meanwhile")
+        await it.expect("Newer version: 4")
         await it.ui.heard()
         await it.press("o")
-        await it.expect("Save deployments on version 4", "For keys and identities", "deploy-pipeline", "In effect")
+        await it.expect("Save deployments on version 4", "Effect on keys", "deploy-pipeline", "Effect on *")
         await it.press(*["pagedown"] * 3)
         await it.expect('−       "name": "theirs"')
         await it.press("enter")
@@ -192,12 +192,12 @@ async def test_what_the_author_does_not_hold_is_refused_with_a_counterexample_an
     async with editing(viewer, monkeypatch, policy=None, text=text) as it:
         await it.expect("× grants more than you have")
         await it.press("ctrl+s")
-        await it.expect("Save a new policy", "× It grants more than you have: ", "It will be refused")
+        await it.expect("Save a new policy", "× It grants more than you have: ", "Saving will be refused")
         await it.press(*"too much", "enter")
         await it.expect("Save a new policy", "Not saved: ", "compute:instances:", "by rule 1 all of it", "Esc, then f9")
         await it.expect("too much")
         await it.press("escape")
-        await it.expect("× The draft would allow", "you do not hold this")
+        await it.expect("× The draft would allow", "you do not have this permission")
         assert it.text == text
         assert not any(one["name"] == "too much" for one in await policies(it.ui))
         shown = it.editor.panel.counterexample
@@ -206,7 +206,7 @@ async def test_what_the_author_does_not_hold_is_refused_with_a_counterexample_an
         await it.until(lambda: it.editor.form.values["operation"] == shown["operation"], "the example in the form")
         await it.expect("✓ ALLOWED")
         await it.press("f9")
-        await it.expect("Narrow:", "of rule 1", "Then ")
+        await it.expect("Fix:", "rule 1", "then ")
         await it.press("1")
         await it.until(lambda: it.text != text, "the narrowed text")
         await it.expect("× DENIED")
@@ -214,15 +214,15 @@ async def test_what_the_author_does_not_hold_is_refused_with_a_counterexample_an
         assert all(one["operation"] != shown["operation"] for one in it.editor.evaluation.counterexamples)
         assert it.editor.evaluation.any_target["effective"] < 20
         await it.press("f9")
-        await it.expect("operations you hold")
-        keep = next(line for line in it.ui.text.splitlines() if "operations you hold" in line)
+        await it.expect("operations you have")
+        keep = next(line for line in it.ui.text.splitlines() if "operations you have" in line)
         await it.press(keep.split("Keep")[0].split()[-1])
         await it.answered()
         for _ in range(4):
             if (it.editor.evaluation.check or {}).get("answer") == "within":
                 break
             await it.press("f9")
-            await it.expect("Narrow:")
+            await it.expect("Fix:")
             await it.press("enter")
             await it.answered()
         await it.expect("✓ within your permissions")
@@ -245,15 +245,15 @@ async def test_a_save_that_reaches_beyond_its_author_names_whom_and_stays_in_the
             await it.expect("✓ The draft grants nothing beyond your permissions.")
             await it.ui.gone("can be saved")
             await it.press("ctrl+s")
-            await it.expect("Save deployments on version 3", "For keys and identities")
+            await it.expect("Save deployments on version 3", "Effect on keys and identities")
             await it.press("enter")
             await it.expect(
                 "Not saved: ",
                 "beyond your permissions: ",
                 "API key",
                 "deploy-pipeline",
-                "Ask whoever made it",
-                "somebody who holds",
+                "Ask the author",
+                "a user who has",
             )
             assert (await stored(it.ui, "deployments"))["version"] == 3
             await it.press("escape")
@@ -274,8 +274,8 @@ async def test_the_keys_and_identities_of_a_policy_that_gain_or_lose_are_named_b
         losing = [one for one in answer["principals"] if one["lostCount"]]
         assert losing
         await it.press("ctrl+s")
-        await it.expect("For keys and identities", *(str(one["name"]) for one in losing))
-        assert it.ui.text.index("For keys and identities") < it.ui.text.index("In effect")
+        await it.expect("Effect on keys and identities", *(str(one["name"]) for one in losing))
+        assert it.ui.text.index("Effect on keys and identities") < it.ui.text.index("Effect on *")
 
 
 async def test_only_what_was_changed_differs_however_the_text_is_laid_out(
@@ -287,7 +287,7 @@ async def test_only_what_was_changed_differs_however_the_text_is_laid_out(
         await it.write(json.dumps({**changed, "rules": turned}))
         await it.answered()
         it.editor.perform("editor.changes")
-        await it.expect("In text", '−       "name": "roll-out"', '+       "name": "rolled out"')
+        await it.expect("Difference in text", '−       "name": "roll-out"', '+       "name": "rolled out"')
         marked = [line for line in it.ui.text.splitlines() if " −  " in line or " +  " in line]
         assert len(marked) == 2
 
@@ -308,23 +308,23 @@ async def test_leaving_asks_and_a_kept_draft_is_offered_with_the_version_it_bega
         typed = it.text.replace("roll-out", "roll out slowly")
         await it.write(typed)
         await it.press("escape", "q")
-        await it.expect("Not saved", "Leave and keep the draft")
+        await it.expect("Unsaved changes", "Close and keep the draft")
         await it.press("escape")
         await it.until(lambda: it.ui.app.screen is it.editor, "the editor on top")
         await it.press("q")
-        await it.expect("Not saved")
+        await it.expect("Unsaved changes")
         await it.press("k")
         await it.ui.until(lambda: it.ui.app.screen is it.ui.app.frame, "the frame")
-        await it.ui.expect_toast("The draft is kept: e offers it again")
+        await it.ui.expect_toast("Draft kept: e to resume")
         policy = await stored(it.ui, "deployments")
         client = await it.ui.app.workspace.client()
         await client.ask(policy_calls.update(it.editor.tenant_id, policy["id"], description="changed meanwhile"))
         again = await push(it.ui, await stored(it.ui, "deployments"))
-        await it.ui.expect("An unsaved draft of", "It began with version 3", "Esc closes the editor")
+        await it.ui.expect("Unsaved draft of", "Based on version 3", "Esc close editor")
         await it.ui.press("escape")  # decides nothing
         await it.ui.until(lambda: it.ui.app.screen is it.ui.app.frame, "the frame")
         again = await push(it.ui, await stored(it.ui, "deployments"))
-        await it.ui.expect("An unsaved draft of", "It began with version 3")
+        await it.ui.expect("Unsaved draft of", "Based on version 3")
         await it.ui.press("g")
         await it.ui.until(lambda: again.pane.text == typed, "the draft")
         await it.ui.until(lambda: again.document.version == 3, "the version it began with")
@@ -332,7 +332,7 @@ async def test_leaving_asks_and_a_kept_draft_is_offered_with_the_version_it_bega
         await it.ui.press("ctrl+s")
         await it.ui.expect("Save deployments on version 3")
         await it.ui.press("enter")
-        await it.ui.expect("Version 4 was stored meanwhile", "description")
+        await it.ui.expect("Newer version: 4", "description")
 
 
 @pytest.mark.parametrize("policy", ["deployments", None])
@@ -366,7 +366,7 @@ async def test_a_draft_is_offered_to_nobody_but_the_person_who_typed_it(
         await it.ui.until(lambda: it.ui.app.screen is it.ui.app.frame, "the frame")
         workspace.me = owner
         again = await push(it.ui, None)
-        await it.ui.expect("An unsaved draft of", "It began with a new policy")
+        await it.ui.expect("Unsaved draft of", "Based on a new policy")
         await it.ui.press("g")
         await it.ui.until(lambda: "owners" in again.pane.text, "the owner's draft")
 
@@ -385,7 +385,7 @@ async def test_a_draft_of_an_earlier_release_is_offered_to_the_person_who_typed_
         await other.leave(keep=False)
         drafts.keep(earlier, drafts.Kept(document(rule(READ, name="earlier")), who=workspace.who))
         again = await push(it.ui, None)
-        await it.ui.expect("An unsaved draft of")
+        await it.ui.expect("Unsaved draft of")
         await it.ui.press("g")
         await it.ui.until(lambda: "earlier" in again.pane.text, "the draft")
         assert not earlier.exists()
@@ -406,7 +406,7 @@ async def test_a_read_only_session_keeps_offers_and_deletes_no_draft(
         assert it.ui.app.screen is reader
         reader.pane.set_text(typed.replace("writer", "reader"))
         await it.ui.press("escape", "q")
-        await it.ui.expect("Not saved", "Discard changes")
+        await it.ui.expect("Unsaved changes", "Discard changes")
         assert "keep the draft" not in it.ui.text
         await it.ui.press("escape")
         await it.ui.until(lambda: it.ui.app.screen is reader, "the editor")
@@ -446,11 +446,13 @@ async def test_help_menu_and_palette_name_every_action_with_its_key_or_the_reaso
 ) -> None:
     async with editing(shared, monkeypatch, size=(120, 50)) as it:
         await it.press("f1")
-        await it.expect("Narrow the draft", "the draft stays within what you hold", "Open in $EDITOR", "f4 e")
+        await it.expect(
+            "Remove excess permissions", "the draft is within your own permissions", "Open in $EDITOR", "f4 e"
+        )
         await it.press("escape", "f10")
-        await it.expect("Begin with a template", "Narrow the draft")
+        await it.expect("New from template", "Remove excess permissions")
         await it.press("escape", "ctrl+p", *"format")
-        await it.expect("Lays the text out anew")
+        await it.expect("Format the text")
         await it.press("escape")
 
 

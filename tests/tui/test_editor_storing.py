@@ -26,12 +26,12 @@ async def test_a_save_on_a_platform_that_is_gone_keeps_the_draft_and_says_how_to
         await it.write(mine)
         await it.answered()
         await it.press("ctrl+s")
-        await it.expect("In effect")
+        await it.expect("Effect on *")
         with monkeypatch.context() as broken:
             broken.setattr(Connection, "start", lambda _: False)
             demo.kill_platform()
             await it.press("enter")
-            await it.expect("could not be saved, ^s tries again: ")
+            await it.expect("not saved, ^s to retry: ")
         assert it.text == mine
         assert "mine" in next((demo.path / ".cli" / "drafts").glob("*.json")).read_text()
 
@@ -56,7 +56,7 @@ async def reviewing_mine_since_theirs(home: Home, monkeypatch: pytest.MonkeyPatc
         await it.write(document(rule(READ, name="mine")))
         await it.answered()
         await it.press("ctrl+s")
-        await it.expect("In effect")
+        await it.expect("Effect on *")
         yield it
 
 
@@ -65,7 +65,7 @@ async def test_saving_on_top_of_theirs_leaves_their_name_and_description_where_m
 ) -> None:
     async with reviewing_mine_since_theirs(demo, monkeypatch) as it:
         await it.press("enter")
-        await it.expect("Version 4 was stored meanwhile")
+        await it.expect("Newer version: 4")
         await it.press("o")
         await it.expect("Save their name on version 4", "their words")
         await it.press("enter")
@@ -82,7 +82,7 @@ async def test_saving_a_touched_name_on_top_of_theirs_names_what_it_overwrites(
         await it.press("tab", "ctrl+u", *"mine")
         await it.expect("In name", "− deployments", "+ mine")
         await it.press("enter")
-        await it.expect("Version 4 was stored meanwhile")
+        await it.expect("Newer version: 4")
         await it.press("o")
         await it.expect("Save their name on version 4", "In name", "− their name", "+ mine")
         await it.ui.gone("In description")
@@ -97,23 +97,23 @@ async def test_a_save_that_is_not_answered_is_said_in_the_head_at_once_and_can_b
     monkeypatch.setattr(save, "SAVE_SECONDS", 1.0)
     async with editing(demo, monkeypatch, policy=None, text=document(rule(READ, name="slow"))) as it:
         await it.press("ctrl+s")
-        await it.expect("Save a new policy", "In effect")
+        await it.expect("Save a new policy", "Effect on *")
         await it.press(*"kept", "space", *"name")
         with hung(demo):
             await it.press("enter")
             await it.expect("Policy  kept name", "saving …")
             await it.press("ctrl+s")
-            await it.ui.expect_toast("Save: it is being saved")
-            await it.expect("could not be saved, ^s tries again: no answer within 1 s")
+            await it.ui.expect_toast("Save: save in progress")
+            await it.expect("not saved, ^s to retry: no response within 1 s")
             monkeypatch.setattr(review, "EFFECT_SECONDS", 0.5)
             await it.press("ctrl+s")
-            await it.expect("Save a new policy", "kept name", "not known: no answer within")
+            await it.expect("Save a new policy", "kept name", "unknown: no response within")
             await it.press("escape")
         assert it.text == document(rule(READ, name="slow"))
         monkeypatch.setattr(save, "SAVE_SECONDS", 10.0)
         monkeypatch.setattr(review, "EFFECT_SECONDS", 10.0)
         await it.press("ctrl+s")
-        await it.expect("In effect")
+        await it.expect("Effect on *")
         await it.press("enter")
         await it.expect("Policy  kept name  version 1")
         await it.ui.gone("could not be saved")
@@ -125,7 +125,7 @@ async def test_a_save_that_arrived_unanswered_is_not_stored_twice(demo: Home, mo
         key = it.editor.document.idempotency_key
         made = await client.ask(policy_calls.create(it.editor.tenant_id, "arrived", "", it.text, idempotency_key=key))
         await it.press("ctrl+s")
-        await it.expect("Save a new policy", "In effect")
+        await it.expect("Save a new policy", "Effect on *")
         await it.press(*"arrived", "enter")
         await it.expect("Policy  arrived  version 1")
         assert [one["id"] for one in await policies(it.ui) if one["name"] == "arrived"] == [made.id]
@@ -143,9 +143,9 @@ async def test_what_was_typed_after_a_save_that_arrived_unanswered_is_saved_on_t
         await it.write(document(rule(READ, name="second")))
         await it.answered()
         await it.press("ctrl+s")
-        await it.expect("Save a new policy", "In effect")
+        await it.expect("Save a new policy", "Effect on *")
         await it.press(*"arrived", "enter")
-        await it.expect("Save arrived on version 1", "What you sent before was stored after all")
+        await it.expect("Save arrived on version 1", "Your earlier request was stored")
         await it.press("enter")
         await it.expect("Policy  arrived  version 2")
         (made,) = [one for one in await policies(it.ui) if one["name"] == "arrived"]
@@ -164,8 +164,8 @@ async def test_what_arrived_unanswered_and_was_deleted_since_can_be_saved_anew(
         )
         await client.ask(policy_calls.delete(it.editor.tenant_id, made.id))
         await it.press("ctrl+s")
-        await it.expect("Save a new policy", "In effect")
+        await it.expect("Save a new policy", "Effect on *")
         await it.press(*"arrived", "enter")
-        await it.expect("it was stored and is deleted by now; saving stores it anew")
+        await it.expect("the policy was stored and then deleted; save to create it again")
         await it.press("enter")
         await it.expect("Policy  arrived  version 1")

@@ -16,10 +16,10 @@ def principal(side: str) -> dict[str, object]:
 
 def test_what_comes_or_goes_under_conditions_is_not_gained_and_not_lost() -> None:
     given, taken = principal("conditionalGained"), principal("conditionalLost")
-    assert Effect([given]).summary == "1 key or identity: ~1 new under conditions"
-    assert str(_operations(given)) == f"~ {OPERATION}  new, under conditions"
-    assert Effect([taken]).summary == "1 key or identity: ~1 gone that had conditions"
-    assert str(_operations(taken)) == f"~ {OPERATION}  gone, was under conditions"
+    assert Effect([given]).summary == "1 key or identity: ~1 new conditional"
+    assert str(_operations(given)) == f"~ {OPERATION}  new, conditional"
+    assert Effect([taken]).summary == "1 key or identity: ~1 conditional lost"
+    assert str(_operations(taken)) == f"~ {OPERATION}  lost, was conditional"
     assert Effect([principal("gained")]).summary == "1 key or identity: +1 gained"
 
 
@@ -55,7 +55,7 @@ async def test_what_changes_under_conditions_has_its_column_on_a_small_screen() 
     [
         (Effect(), ""),
         (Effect([long_named(1)]), ""),
-        (Effect([long_named(1), long_named(2)]), " · ↑ ↓ whose"),
+        (Effect([long_named(1), long_named(2)]), " · ↑ ↓ principal"),
         (Effect([long_named(1, gained=["a:b:c"] * 9, gainedCount=9)]), " · PgDn more operations"),
     ],
 )

@@ -110,7 +110,7 @@ async def test_the_hint_of_the_first_run_was_shown_however_that_run_ends(
     shared: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(shared, monkeypatch) as ui:
-        await ui.expect("A platform of your own")
+        await ui.expect("Local platform")
         # What a kill would leave behind.
         await ui.until(lambda: ui.app.state_path.exists(), "what is remembered")
         assert preferences.load(ui.app.state_path).hinted
@@ -165,7 +165,7 @@ async def test_keys_of_ones_own_win_and_conflicts_are_told_at_the_start(
     )
     async with opened(demo_slow, monkeypatch) as ui:
         await ui.expect("Data Lake", "a new")
-        await ui.expect_toast("s now runs app.copy, no longer list.sort")
+        await ui.expect_toast("s now runs app.copy instead of list.sort")
         await ui.expect_toast("unknown action app.no")
         await ui.press("a")
         await ui.expect("Create a tenant")
@@ -213,8 +213,8 @@ async def test_a_lost_connection_leaves_the_rows_says_since_when_and_comes_back(
         await ui.expect_head("far ›")
         await line.cut()
         await ui.press("r")
-        await ui.expect_head("no answer since")
-        await ui.expect("Data Lake", "not refreshed, r tries again")
+        await ui.expect_head("no response since")
+        await ui.expect("Data Lake", "not refreshed, r to retry")
         await ui.cursor_on("Newsroom")
         await line.open()
         await ui.press("r")
@@ -235,8 +235,8 @@ async def test_a_platform_that_cannot_start_is_no_connection_and_names_the_reaso
     log.unlink(missing_ok=True)
     log.symlink_to(demo.path / "elsewhere")
     async with opened(demo, monkeypatch) as ui:
-        await ui.expect_head("no answer since")
-        await ui.expect("platform.log is a link", "not refreshed, r tries again")
+        await ui.expect_head("no response since")
+        await ui.expect("platform.log is a link", "not refreshed, r to retry")
         log.unlink()
         await ui.press("r")
         await ui.expect_head("connected")
@@ -306,10 +306,10 @@ async def test_another_person_signed_in_by_another_shell_is_told_and_sees_nothin
         assert (await asyncio.to_thread(demo_slow.frost, "login", "--as", "member@aurora.example")).code == 0
         await ui.press("r")
         await ui.expect_head("member@aurora.example · session")
-        await ui.expect_toast("member@aurora.example calls now in local, no longer owner@aurora.example")
+        await ui.expect_toast("local: signed in as member@aurora.example, before as owner@aurora.example")
         await ui.expect("Sandbox")
         await ui.gone("Data Lake")
-        await ui.expect_head("not available: choose another")
+        await ui.expect_head("unavailable: choose another")
         assert ui.app.workspace.tenant_before == ""
 
 
@@ -326,7 +326,7 @@ async def test_after_another_shell_signed_out_and_in_r_goes_on_without_a_questio
         assert (await asyncio.to_thread(demo_slow.frost, "login", "--as", "member@aurora.example")).code == 0
         await ui.press("r")
         await ui.expect_head("member@aurora.example · session")
-        await ui.expect_toast("no longer owner@aurora.example")
+        await ui.expect_toast("before as owner@aurora.example")
         await ui.gone("You are not signed in")
 
 
@@ -349,7 +349,7 @@ async def test_esc_never_leaves_and_q_leaves_only_at_the_root(shared: Home, monk
         await ui.press("escape", "escape")
         assert ui.app.is_running
         await ui.press("d")
-        await ui.expect("Tightest quota", "Created")
+        await ui.expect("Fullest quota", "Created")
         await ui.press("q")
         await ui.expect("Data Lake", "Newsroom")
         await ui.press("ctrl+c")
@@ -417,7 +417,7 @@ async def test_signing_out_is_no_reason_to_ask_for_signing_in(demo_slow: Home, m
         await ui.gone("You are not signed in")
         await ui.gone("owner@")
         await ui.press("1", "n")
-        await ui.expect_toast("you signed out; r signs in")
+        await ui.expect_toast("you signed out; r to sign in")
         await ui.press("r")
         await ui.expect("You are not signed in")
 

@@ -63,9 +63,9 @@ async def test_a_key_made_in_the_screens_works_within_its_scopes_and_its_secret_
         await ui.press("tab")
         await ui.type("reads tenants")
         await choose(ui, "organizations:read")
-        await ui.expect("1 chosen", "Read organizations")
+        await ui.expect("1 selected", "Read organizations")
         await ui.press("ctrl+s")
-        await ui.expect("New API key night watch", "shown only now")
+        await ui.expect("New API key night watch", "shown only once")
         assert "Z, in 364d" in ui.row("Expires  20")
         secret = secret_of(ui)
         # What a program that breaks here would show of its variables.
@@ -79,7 +79,7 @@ async def test_a_key_made_in_the_screens_works_within_its_scopes_and_its_secret_
         assert secret not in picture
         assert "•" * 12 in picture
         await ui.press("escape")
-        await ui.expect("Not copied yet", "Esc once more")
+        await ui.expect("Not copied.", "Press Esc again")
         await ui.heard()
         await ui.press("y")
         await ui.expect("Copied to the clipboard.")
@@ -141,7 +141,7 @@ async def test_the_instant_shown_is_the_expiry_of_the_key(
         exact = line[line.index("20") : line.index("Z,") + 1]
         await choose(ui, "dns:read")
         await ui.press("ctrl+s")
-        await ui.expect("shown only now")
+        await ui.expect("shown only once")
         (made,) = await asyncio.to_thread(keys, demo, "dated")
         assert datetime.fromisoformat(made["expiresAt"]) == datetime.fromisoformat(exact.replace(" ", "T"))
 
@@ -156,7 +156,7 @@ async def test_a_date_of_ones_own_is_the_end_of_that_day_here_and_what_is_wrong_
         ui.app.screen.set_focus(ui.app.screen.query_one("ChoiceLine"))
         await ui.press("right", "tab")
         await ui.type("2027-02-30")
-        await ui.expect("neither a day (YYYY-MM-DD) nor an RFC 3339 timestamp")
+        await ui.expect("not a date (YYYY-MM-DD) or an RFC 3339 timestamp")
         await ui.press(ENTER)
         await ui.expect("New API key in")
         await ui.press("ctrl+a", "ctrl+k")
@@ -166,13 +166,13 @@ async def test_a_date_of_ones_own_is_the_end_of_that_day_here_and_what_is_wrong_
         await ui.press("ctrl+a", "ctrl+k")
         await ui.type("2001-01-01")
         await ui.press(ENTER)
-        await ui.expect("that is over: by the platform's clock it is")
+        await ui.expect("the expiry is in the past: the platform's time is")
         await ui.press("ctrl+a", "ctrl+k")
         await ui.type(day)
-        await ui.gone("that is over: by")
+        await ui.gone("the expiry is in the past")
         await ui.expect(f"{day} 23:59:59Z")
         await ui.press(ENTER)
-        await ui.expect("shown only now")
+        await ui.expect("shown only once")
         (made,) = await asyncio.to_thread(keys, demo, "dated")
         assert made["expiresAt"] == f"{day}T23:59:59Z"
 
@@ -183,9 +183,9 @@ async def test_refusals_of_the_platform_stand_in_the_form_and_nothing_typed_is_l
     async with opened(demo, monkeypatch) as ui:
         await form(ui, "x")
         await ui.press(ENTER)
-        await ui.expect("at least one scope is needed")
+        await ui.expect("at least one scope is required")
         await choose(ui, "dns:read")
-        await ui.gone("at least one scope is needed")
+        await ui.gone("at least one scope is required")
         await ui.press("ctrl+s")
         await ui.until(lambda: ui.app.focused is not None and ui.app.focused.id == "field-name", "the field at fault")
         await ui.expect("2")
@@ -194,7 +194,7 @@ async def test_refusals_of_the_platform_stand_in_the_form_and_nothing_typed_is_l
         await ui.press("tab", "tab", "ctrl+a", "ctrl+k")
         await ui.type("0")
         await ui.press(ENTER)
-        await ui.expect("a whole number of requests a minute")
+        await ui.expect("a whole number of requests per minute")
         await ui.press("ctrl+a", "ctrl+k")
         await ui.type("70000")
         await ui.press(ENTER)
@@ -203,7 +203,7 @@ async def test_refusals_of_the_platform_stand_in_the_form_and_nothing_typed_is_l
         await ui.press("ctrl+a", "ctrl+k")
         await ui.type("60")
         await ui.press(ENTER)
-        await ui.expect("New API key xy", "shown only now")
+        await ui.expect("New API key xy", "shown only once")
         (made,) = await asyncio.to_thread(keys, demo, "xy")
         assert (made["rateLimit"], made["scopes"]) == (60, ["dns:read"])
 
@@ -217,13 +217,13 @@ async def test_what_the_role_lacks_and_what_nothing_enforces_is_said_at_the_scop
         await ui.press("6")
         await ui.expect("viewer-dashboard")
         await ui.press("n")
-        await ui.expect("compute:read", "× lacks it", "! not enforced", "Cancel", "Create", "Esc cancel")
+        await ui.expect("compute:read", "× no ", "! not enforced", "Cancel", "Create", "Esc cancel")
         await choose(ui, "compute:write")
-        await ui.expect("0 chosen", "cannot be given", "compute:write: your role does not give it")
+        await ui.expect("0 selected", "not available", "compute:write: your role does not have this scope")
         await choose(ui, "compute:read")
-        await ui.expect("1 chosen")
-        await choose(ui, "role:held")
-        await ui.gone("× lacks it")
+        await ui.expect("1 selected")
+        await choose(ui, "role:yes")
+        await ui.gone("× no ")
 
 
 async def test_a_rotated_key_goes_on_until_it_was_said_and_the_new_one_has_its_groups(
@@ -237,7 +237,7 @@ async def test_a_rotated_key_goes_on_until_it_was_said_and_the_new_one_has_its_g
         await ui.expect("Rotate deploy-pipeline", "New key ends", "Old key ends", "● 24 h", "in 1d", "in 365d")
         await ui.heard()
         await ui.press("left", "ctrl+s")
-        await ui.expect("New API key deploy-pipeline", "Old key", "works until", "Taken over")
+        await ui.expect("New API key deploy-pipeline", "Old key", "works until", "Copied")
         secret = secret_of(ui)
         assert secret not in ui.app.export_screenshot()
         await ui.heard()
@@ -263,13 +263,13 @@ async def test_a_key_rotated_at_once_leaves_the_old_one_revoked(demo: Home, monk
         await ui.heard()
         await ui.press("left", "left")
         await ui.expect(
-            "revoked right away: what uses it fails until it is changed",
+            "revoked now: clients fail until they use the new key",
             "Cancel",
             "Rotate  ",
-            "Enter rotates · Esc cancel",
+            "Enter rotate · Esc cancel",
         )
         await ui.press("enter")
-        await ui.expect("shown only now", "is revoked", "Copy  ", "Leave", "You cannot see this secret again")
+        await ui.expect("shown only once", "is revoked", "Copy  ", "Done", "You cannot see this secret again")
         secret = secret_of(ui)
         await ui.press("escape", "escape")
         await ui.expect("17 API keys")
@@ -284,7 +284,7 @@ async def test_a_key_is_changed_and_its_secret_and_expiry_stay(demo: Home, monke
         await ui.cursor_on("mixed-forms")
         (before,) = await asyncio.to_thread(keys, demo, "mixed-forms")
         await ui.press("e")
-        await ui.expect("Change API key mixed-forms", "compute:instances:start", "2 chosen, 1 not enforced yet")
+        await ui.expect("Change API key mixed-forms", "compute:instances:start", "2 selected, 1 not enforced yet")
         await ui.gone("● 1 year")
         await choose(ui, "instances:start")
         await choose(ui, "dns:read")
@@ -295,7 +295,7 @@ async def test_a_key_is_changed_and_its_secret_and_expiry_stay(demo: Home, monke
         assert after["expiresAt"] == before["expiresAt"]
         await ui.expect_toast("Changed mixed-forms")
         await ui.press("z")
-        await ui.expect_toast("Undone: mixed-forms is as it was")
+        await ui.expect_toast("Undone: mixed-forms was restored")
         (again,) = await asyncio.to_thread(keys, demo, "mixed-forms")
         assert again == before
         await ui.press("e")
@@ -312,12 +312,12 @@ async def test_Esc_leaves_what_was_found_among_the_scopes_before_it_leaves_the_f
         find = ui.app.screen.query_one("#field-find")
         ui.app.screen.set_focus(find)
         await ui.type("zzz")
-        await ui.expect("Nothing matches zzz; Esc clears the filter.")
+        await ui.expect("No matches for zzz; Esc to clear the filter.")
         await ui.press("escape")
         await ui.expect("New API key in Web Shop", "night watch", "compute:read")
         await ui.gone("zzz")
         await ui.press("space")  # the first scope is under the cursor, not the name of its service
-        await ui.expect("●   compute:read", "1 chosen")
+        await ui.expect("●   compute:read", "1 selected")
         await ui.press("escape")
         await ui.until(lambda: "New API key in" not in ui.text, "the form gone")
 
@@ -329,12 +329,12 @@ async def test_a_refused_scope_is_spoken_of_while_one_stands_on_it(demo: Home, m
         await ui.press("6")
         await ui.expect("viewer-dashboard")
         await ui.press("n")
-        await ui.expect("× lacks it")
+        await ui.expect("× no ")
         ui.app.screen.set_focus(ui.app.screen.query_one("#field-scopes"))
         await ui.press("down", "space")
-        await ui.expect("compute:write: your role does not give it")
+        await ui.expect("compute:write: your role does not have this scope")
         await ui.press("up")
-        await ui.until(lambda: "your role does not give it" not in ui.text, "the refusal gone")
+        await ui.until(lambda: "your role does not have this scope" not in ui.text, "the refusal gone")
 
 
 @pytest.mark.parametrize("press", ["n", "e", "o"])
@@ -359,9 +359,9 @@ async def test_a_platform_that_does_not_answer_is_waited_for_in_words_and_holds_
 
         monkeypatch.setattr(ui.app.workspace, "ask", nothing)
         await ui.press("ctrl+s")
-        await ui.expect("Waiting for the platform to answer")
+        await ui.expect("Waiting for the platform")
         await ui.press("escape")
         await ui.expect("Press Esc again to close")
         await ui.press("escape")
         await ui.until(lambda: "Esc cancel" not in ui.text, "the dialog gone")
-        await ui.expect_toast("Left before the platform answered")
+        await ui.expect_toast("Closed before the response")

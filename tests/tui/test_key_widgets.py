@@ -66,7 +66,7 @@ async def test_an_instant_is_shown_exactly_and_an_own_expiry_that_comes_first_is
         for words, away in (
             ("2026-11-21 11:05:00Z, in 1h", timedelta(hours=1)),
             ("2026-11-22 10:05:00Z, in 1d", timedelta(days=1)),
-            ("2026-11-23 10:05:00Z: its own expiry comes first", timedelta(days=7)),
+            ("2026-11-23 10:05:00Z: the key's own expiry is earlier", timedelta(days=7)),
         ):
             await pilot.press("right")
             await pilot.pause()
@@ -75,7 +75,7 @@ async def test_an_instant_is_shown_exactly_and_an_own_expiry_that_comes_first_is
         await pilot.press("right", "tab", *"2026-11-2")
         await pilot.pause()
         assert until.problem
-        assert "neither a day (YYYY-MM-DD) nor" in app.text
+        assert "not a date (YYYY-MM-DD) or" in app.text
         await pilot.press(*"2T08:00:00", "plus", *"01:00")
         await pilot.pause()
         assert not until.problem
@@ -99,10 +99,10 @@ def test_a_scope_says_what_it_permits_what_the_role_lacks_and_what_nothing_enfor
     scope = {"scope": "dns:read", "description": "Read DNS resources", "operations": 5}
     assert about(scope) == "Read DNS resources."
     assert about({**scope, "held": False, "lacks": ["a", "b", "c"]}).endswith(
-        "; cannot be given: your role lacks a and more."
+        "; not available: your role lacks a and more."
     )
-    assert "ends where your role ends, which lacks a." in about({**scope, "lacks": ["a"]})
-    assert about({**scope, "enforced": False}).endswith("no service asks for it, so it allows nothing.")
+    assert "limited to your role, which lacks a." in about({**scope, "lacks": ["a"]})
+    assert about({**scope, "enforced": False}).endswith("no service requires this scope, so it has no effect.")
     assert about({"scope": "dns ", "heading": True}) == about(None) == ""
 
 
@@ -112,7 +112,7 @@ def error(code: str, message: str = "as the platform says", **details: Any) -> F
 
 def test_a_lost_response_names_the_key_that_may_exist() -> None:
     lost = form_problem(FrostError("no answer", code="X", exit_code=Exit.UNREACHABLE))
-    assert lost == KeyProblem("", "no answer; the key may have been created: see the list")
+    assert lost == KeyProblem("", "no answer; the key may exist: check the list")
 
 
 async def test_an_instant_that_is_typed_has_room_beside_the_choices_at_80_columns() -> None:
@@ -124,5 +124,5 @@ async def test_an_instant_that_is_typed_has_room_beside_the_choices_at_80_column
         assert field.display
         assert field.size.width >= len("2027-01-31") + 1
         assert "● until 2027-01-31" in app.text
-        assert "a day (to its end here), or 2027-01-31T12:00:00Z and the like" in app.text
-        assert app.query_one(Until).problem == "no instant yet: a day (YYYY-MM-DD) or an RFC 3339 timestamp"
+        assert "YYYY-MM-DD (end of the day, local time) or RFC 3339" in app.text
+        assert app.query_one(Until).problem == "enter a date (YYYY-MM-DD) or an RFC 3339 timestamp"

@@ -31,7 +31,7 @@ def test_a_key_of_the_users_own_wins_over_a_default_and_the_loser_is_named() -> 
     assert keys.of("tenants.create") == ("s",)
     assert keys.of("list.sort") == ()
     assert keys.changed["list.sort"] == keymap.UNBOUND
-    assert keys.problems == ("keys: s now runs tenants.create, no longer list.sort",)
+    assert keys.problems == ("keys: s now runs tenants.create instead of list.sort",)
 
 
 def test_a_key_for_moving_can_be_changed_as_well() -> None:
@@ -44,7 +44,7 @@ def test_two_actions_that_want_the_same_key_are_a_conflict_and_the_first_keeps_i
     keys = keymap.resolve({"app.copy": "w", "app.refresh": "w"})
     assert keys.of("app.copy") == ("w",)
     assert keys.of("app.refresh") == ()
-    assert any("w is given to app.copy and to app.refresh" in problem for problem in keys.problems)
+    assert any("w is assigned to app.copy and app.refresh" in problem for problem in keys.problems)
 
 
 def test_the_same_key_in_two_places_is_no_conflict() -> None:
@@ -56,7 +56,7 @@ def test_an_action_that_does_not_exist_is_named_with_the_nearest_one() -> None:
 
 
 def test_a_key_that_is_no_text_is_named() -> None:
-    assert keymap.resolve({"app.copy": 7}).problems == ("keys: app.copy needs a key or a list of keys",)
+    assert keymap.resolve({"app.copy": 7}).problems == ("keys: app.copy requires a key or a list of keys",)
 
 
 def test_long_and_short_names_of_a_key_are_the_same_key() -> None:

@@ -53,8 +53,8 @@ async def test_a_long_title_takes_from_its_words_and_stays_one_line(
         await ui.expect("Data Lake")
         await ui.press("ctrl+p")
         await ui.expect("Palette")
-        await ui.type("limit of the organization")
-        await ui.expect("Request another limit of the organization  In quotas")
+        await ui.type("limit for the organization")
+        await ui.expect("Request a new limit for the organization  In quotas")
         palette = ui.app.screen
         assert isinstance(palette, Palette)
         assert palette.query_one(OptionList).virtual_size.height == len(palette.matches)

@@ -32,7 +32,7 @@ async def test_a_sign_in_elsewhere_shows_by_itself_and_says_who_it_is_now(
         begun = time.monotonic()
         await ui.expect_head("member@aurora.example · session")
         assert time.monotonic() - begun < REREAD_SECONDS - 5  # less than the reading that comes anyway
-        await ui.expect_toast("member@aurora.example calls now in local, no longer ")
+        await ui.expect_toast("local: signed in as member@aurora.example, before as ")
 
 
 async def test_the_file_is_noticed_when_it_is_written_replaced_made_and_taken_away(

@@ -125,7 +125,7 @@ async def test_a_policy_changed_meanwhile_is_said_with_who_did_it_and_what_was_t
         await ui.press("ctrl+a", "ctrl+k")
         await ui.type("watch compute")
         await ui.press(ENTER)
-        await ui.expect("Meanwhile description changed by Astrid Lindqvist", "watch compute", "version 2 now")
+        await ui.expect("was saved by Astrid Lindqvist", "watch compute", "Version 2")
         await ui.press(ENTER)
         await ui.until(lambda: ui.under_cursor == "watch compute", "the new name")
 
@@ -148,7 +148,7 @@ async def test_a_version_that_changed_conditions_only_differs(
         await ui.press("v")
         await ui.expect("2 versions")
         await ui.press(ENTER)
-        await ui.expect("1 under conditions changed", "~ dns:zones:read  other conditions")
+        await ui.expect("1 conditional changes", "~ dns:zones:read  changed conditions")
         await ui.gone("The same operations")
 
 
@@ -170,12 +170,12 @@ async def test_taking_back_what_only_changed_conditions_has_an_effect(
         await ui.press("v")
         await ui.expect("2 versions")
         await ui.press("G", "b")
-        await ui.expect("Roll back to version 1?", "1 key or identity: ~1 under conditions changed", "  ~  ", " ~1 ")
-        await ui.expect("~ organizations:tenants:read  other conditions")
+        await ui.expect("Roll back to version 1?", "1 key or identity: ~1 conditional changes", "  ~  ", " ~1 ")
+        await ui.expect("~ organizations:tenants:read  changed conditions")
         await ui.gone("whose")
         await ui.gone("PgDn")
         await ui.gone("nothing gained")
-        await ui.gone("The same as before")
+        await ui.gone("No change")
 
 
 @pytest.mark.slow
@@ -183,7 +183,7 @@ async def test_deleting_a_policy_names_what_goes_and_what_is_lost(demo: Home, mo
     async with opened(demo, monkeypatch) as ui:
         await ui.policy("checkout service")
         await ui.press("delete")
-        await ui.expect("Delete policy?", "1 attachment, 1 version; for good", "Web Shop", "shop/checkout")
+        await ui.expect("Delete policy?", "1 attachment, 1 version, permanently", "Web Shop", "shop/checkout")
         assert "active" in ui.row("shop/checkout")  # as among the members of a group
         await ui.heard()
         await ui.press(ENTER)
@@ -303,6 +303,6 @@ async def test_policies_versions_and_the_difference_fit(
         await ui.press("v")
         await ui.expect("Versions of deployments", "► 3", "2026-", "update")
         await ui.press("G", ENTER)
-        await ui.expect("Version 1 to 3", "+32 gained, −64 lost", "↑ ↓ scroll · Esc leaves")
+        await ui.expect("Version 1 to 3", "+32 gained, −64 lost", "↑ ↓ scroll · Esc close")
         await ui.press("escape", "b")
         await ui.expect("Roll back to version 1?", "y Roll back", "Roll back  ")

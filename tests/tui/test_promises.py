@@ -56,7 +56,7 @@ QUESTIONS = {
     "groups.delete": ("groups", "delete", ("Web Shop",)),
     "api-keys.revoke": ("api-keys", "v", ("Web Shop",)),
     "api-keys.delete": ("api-keys", "delete", ("Web Shop",)),
-    "sessions.end_all": ("sessions", "delete", ("owner@aurora.example", "ends at once")),
+    "sessions.end_all": ("sessions", "delete", ("owner@aurora.example", "ends all sessions now")),
     "contexts.sign_out": ("contexts", "o", ("local", "the session ends")),
     "account.delete": ("account", "delete", ("owner@aurora.example",)),
 }

@@ -10,7 +10,7 @@ from client.errors import Exit, FrostError
 from tui.state.event_stream import Work
 from tui.state.jobs import Provisioning
 
-UNREACHABLE = FrostError("nobody listens there", code="UNREACHABLE", exit_code=Exit.UNREACHABLE)
+UNREACHABLE = FrostError("the platform is not running", code="UNREACHABLE", exit_code=Exit.UNREACHABLE)
 NEW = {"id": "t", "status": "provisioning", "runId": "r"}
 READY = {"id": "t", "status": "active", "runId": "r"}
 

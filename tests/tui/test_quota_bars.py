@@ -173,7 +173,7 @@ def test_a_bar_gives_way_to_long_figures_and_is_not_cut_at_80_columns(used: int,
 
 def test_a_tenant_that_is_not_yours_to_enter_has_no_name_and_no_use_in_the_legend() -> None:
     told = dict(detail.of_organization(shared(), OWN, ()))["Allocated to 3 tenants"]
-    assert told == [("►", "Web Shop  60, 51 in use"), ("b", "not yours to enter  40"), ("a", "Staging  20, 3 in use")]
+    assert told == [("►", "Web Shop  60, 51 in use"), ("b", "(no access)  40"), ("a", "Staging  20, 3 in use")]
 
 
 # --- requests --------------------------------------------------------------------------------------------------------
@@ -189,7 +189,7 @@ def test_a_limit_is_at_most_two_to_the_53rd() -> None:
     assert whole_number(str(LARGEST)) == LARGEST
     assert whole_number("0" * 5000 + "7") == 7
     for text in (str(LARGEST + 1), "9" * 6000):
-        with pytest.raises(ValueError, match="at most"):
+        with pytest.raises(ValueError, match="maximum limit"):
             whole_number(text)
 
 
@@ -204,12 +204,12 @@ def test_a_reason_is_neither_blank_nor_longer_than_500_characters() -> None:
 @pytest.mark.parametrize(
     ("members", "limit", "outcome", "words"),
     [
-        ({}, 25, AT_ONCE, "25: at once"),
+        ({}, 25, AT_ONCE, "25: approved at once"),
         ({}, 40, AT_ONCE, "up to 40"),
         ({}, 41, REVIEW, "above 40"),
         ({}, 20, SAME, "already 20"),
         ({}, 4, LOWER, "lower"),
-        ({"used": 5, "creating": 2}, 4, DENIED, "5 is in use, 2 of it being created"),
+        ({"used": 5, "creating": 2}, 4, DENIED, "5 is in use, 2 in creation"),
         ({"used": 5, "creating": 2}, 5, LOWER, "lower"),
         ({"used": 0}, 0, LOWER, "lower"),
         ({"used": None}, 19, DENIED, "use is unknown"),
@@ -233,7 +233,7 @@ def test_of_an_organization_higher_and_lower_wait_and_one_request_at_a_time() ->
     assert foreseen_of_organization(shared(), 300, None).outcome == WAITS
     lower = foreseen_of_organization(shared(), 100, None)
     assert lower.outcome == WAITS
-    assert "its tenants have 120 already" in lower.explanation
+    assert "its tenants have 120 allocated" in lower.explanation
     assert foreseen_of_organization(shared(), 240, None).outcome == SAME
     pending = foreseen_of_organization(shared(), 300, {"limit": 250})
     assert pending.outcome == PENDING
@@ -277,10 +277,10 @@ def test_a_plan_is_types_with_numbers() -> None:
         ("VCPU=4", "did you mean vcpu"),
         ("vcpu", "vcpu=N"),
         ("vcpu=", "vcpu=N"),
-        ("vcpu=4 vcpu=5", "twice"),
-        ("vcpu=４", "plain digits"),
-        ("vcpu=-1", "plain digits"),
-        ("[/x]=1", "no type is called"),
+        ("vcpu=4 vcpu=5", "duplicate"),
+        ("vcpu=４", "whole number"),
+        ("vcpu=-1", "whole number"),
+        ("[/x]=1", "unknown type"),
     ],
 )
 def test_what_is_no_plan_says_why(line: str, words: str) -> None:
@@ -292,9 +292,9 @@ def test_what_is_no_plan_says_why(line: str, words: str) -> None:
 @pytest.mark.parametrize(
     ("members", "more", "words"),
     [
-        ({}, 4, "It fits 4 times over; vcpu would be the first"),
-        ({}, 16, "It fits once"),
-        ({}, 17, "vcpu needs 21, which may be asked for at once"),
+        ({}, 4, "The plan fits 4 times over; vcpu runs out first"),
+        ({}, 16, "The plan fits once"),
+        ({}, 17, "vcpu needs 21, which you can request without review"),
         ({}, 40, "vcpu needs 44, more than the 40 that need no review"),
         ({"requestable": None}, 17, "only support"),
         ({"used": None}, 4, "the use of vcpu is unknown"),

@@ -57,17 +57,15 @@ async def test_the_details_are_exact_and_say_what_figures_mean(shared: Home, mon
     async with opened(shared, monkeypatch) as ui:
         await quotas(ui)
         await on(ui, "ram")
-        await ui.expect(
-            "514048 MB (502 GB)", "8192 MB (8 GB) of it being", "up to 1310720 MB (1280 GB)", "the limit; past"
-        )
+        await ui.expect("514048 MB (502 GB)", "8192 MB (8 GB) in", "up to 1310720 MB (1280 GB)", "the limit; beyond")
         await on(ui, "registry_storage")
         await ui.expect("The current use is unknown", "limit still applies")
         await on(ui, "gpu")
-        await ui.expect("No allowance: nothing of it can be")
+        await ui.expect("No allowance: none can be")
         await on(ui, "image")
         await ui.expect("This limit cannot be requested;", "contact support")
         await ui.press("n")
-        await ui.expect_toast("Request another limit: its limit cannot be requested; contact support")
+        await ui.expect_toast("Request a new limit: its limit cannot be requested; contact support")
 
 
 @pytest.mark.slow
@@ -106,7 +104,7 @@ async def test_over_the_limit_carries_a_sign_and_another_tenant_shows_its_own(
         assert "110% !" in ui.row("27500 of")
         await ui.gone("4280 of 4500 GB")
         await ui.press("g")
-        await ui.expect("Over by", "2500 GB", "! Over the limit: nothing more can")
+        await ui.expect("Over by", "2500 GB", "! Over the limit: no more can")
         await ui.press("slash")
         await ui.type("is:over")
         await ui.expect("1 of 28")
@@ -166,12 +164,12 @@ async def test_a_tenant_one_may_not_enter_has_no_name_and_a_plain_member_is_told
     async with opened(demo, monkeypatch) as ui:
         await quotas(ui)
         await ui.press("n")
-        await ui.expect_toast("Request another limit: only an owner or admin of the organization requests")
+        await ui.expect_toast("Request a new limit: only an owner or admin of the organization can request")
         await ui.press("o")
-        await ui.expect("Quotas of Aurora Labs", "not yours to enter  6000 GB")
+        await ui.expect("Quotas of Aurora Labs", "(no access)  6000 GB")
         await ui.gone("Data Lake")
         await ui.press("n")
-        await ui.expect_toast("only an owner or admin of the organization requests other limits")
+        await ui.expect_toast("only an owner or admin of the organization can request limits")
 
 
 async def test_in_a_read_only_start_the_keys_stay_and_say_why(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -179,9 +177,9 @@ async def test_in_a_read_only_start_the_keys_stay_and_say_why(shared: Home, monk
         await quotas(ui)
         await ui.expect("n request")
         await ui.press("n")
-        await ui.expect_toast("Request another limit: frost was started with --read-only")
+        await ui.expect_toast("Request a new limit: frost was started with --read-only")
         await ui.press("N")
-        await ui.expect_toast("Request another limit of the organization: frost was started with --read-only")
+        await ui.expect_toast("Request a new limit for the organization: frost was started with --read-only")
         await ui.press("o")
         await ui.expect("Quotas of Aurora Labs")
         await ui.press("n")
@@ -203,7 +201,7 @@ async def test_a_key_sees_its_own_tenant_and_asks_only_with_the_scope(
         await ui.press("N")
         await ui.expect_toast("the organization's quotas need a signed-in user")
         await ui.press("t")
-        await ui.expect("Requests for other limits in Web Shop", "No requests yet.")
+        await ui.expect("Quota requests in Web Shop", "No requests yet. n in Quotas creates one.")
 
 
 async def test_a_list_nobody_has_read_yet_is_not_said_to_be_empty(
@@ -217,7 +215,7 @@ async def test_a_list_nobody_has_read_yet_is_not_said_to_be_empty(
     async with opened(shared, monkeypatch) as ui:
         await ui.expect_head("Web Shop")
         await ui.press("9")
-        await ui.expect("Asking the platform", "refreshing")
+        await ui.expect("Loading …", "refreshing")
         assert "0 quotas" not in ui.text
 
 
@@ -227,7 +225,7 @@ async def test_what_is_copied_is_the_row_its_type_and_the_equal_commands(
     async with opened(shared, monkeypatch) as ui:
         await quotas(ui)
         await ui.press("y")
-        await ui.expect("Copy", "JSON", "command: request another limit")
+        await ui.expect("Copy", "JSON", "command: request a new limit")
         await ui.press("i")
         await ui.expect_toast("Copied id")
         assert ui.app.clipboard == "volume_storage"
@@ -236,7 +234,7 @@ async def test_what_is_copied_is_the_row_its_type_and_the_equal_commands(
         await ui.press("x")
         await ui.expect("Actions", "What if", "frost tenant quota")
         await ui.press("w")
-        await ui.expect("What if there were more of", "volume_storage=")
+        await ui.expect("Plan", "volume_storage=")
 
 
 async def test_the_line_knows_what_the_commands_mean(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -245,7 +243,7 @@ async def test_the_line_knows_what_the_commands_mean(shared: Home, monkeypatch: 
         for line, wanted in (
             ("quotas memory", "1 of 28"),
             ("tenant quota --org", "Quotas of Aurora Labs"),
-            ("tenant quota requests", "Requests for other limits in Web Shop"),
+            ("tenant quota requests", "Quota requests in Web Shop"),
             ("tenant quota", "Share ▼"),
         ):
             await run(ui.app.frame, line)
@@ -258,7 +256,7 @@ async def test_the_line_knows_what_the_commands_mean(shared: Home, monkeypatch: 
             await run(ui.app.frame, line)
             await ui.expect_toast(toast)
         await run(ui.app.frame, 'tenant quota request vcpu 210 --reason "launch"')
-        await ui.expect("vCPUs of Web Shop", "210: at once")
+        await ui.expect("vCPUs of Web Shop", "210: approved at once")
         assert "quotas.request instance" in candidates(ui.app.workspace, "quotas.request inst")
 
 
@@ -271,13 +269,13 @@ async def test_the_palette_opens_a_plan_and_a_plan_leads_to_a_request(
         await ui.press("ctrl+p")
         await ui.type("what if")
         await ui.press(ENTER)
-        await ui.expect("What if there were more of", "volume_storage=N: how many more")
+        await ui.expect("Plan", "volume_storage=N: enter the number to add")
         await ui.type("100 vc")
         await ui.press("tab")
         await ui.expect("vcpu=")
         await ui.type("60")
-        await ui.expect("● fits", "▲ ask, at once", "219 of 200", "vcpu needs 219, which may be asked for at once")
+        await ui.expect("● fits", "▲ request, no review", "219 of 200", "vcpu needs 219, which you can request")
         await ui.type(" gpu=9")
         await ui.expect("◐ needs review")
         await ui.press(ENTER)
-        await ui.expect("vCPUs of Web Shop", "219: at once, no review is needed up to 440")
+        await ui.expect("vCPUs of Web Shop", "219: approved at once; no review up to 440")

@@ -115,7 +115,7 @@ async def test_a_filter_that_finds_nothing_says_so() -> None:
         await pilot.pause()
         app.table.set_filter("status:gone")
         await pilot.pause()
-        assert "Nothing matches status:gone" in "\n".join(app.lines())
+        assert "No matches for status:gone" in "\n".join(app.lines())
 
 
 @pytest.mark.parametrize("line", ["org:aurora", "nme:x", "!org:aurora zzz"])
@@ -127,7 +127,7 @@ async def test_a_column_that_does_not_exist_is_told_with_those_there_are(line: s
         await pilot.pause()
         shown = " ".join(" ".join(app.lines()).split())
         name = line.partition(":")[0].removeprefix("!")
-        assert f"No column is called {name}; there are: name, status, slug, id, organization" in shown
+        assert f"No column named {name}; columns: name, status, slug, id, organization" in shown
 
 
 @pytest.mark.parametrize("line", ["https://x", "12:30", "status:gone", "a:"])

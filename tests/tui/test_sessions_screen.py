@@ -26,8 +26,8 @@ async def test_sessions_of_every_device_are_listed_and_this_one_is_marked(
 ) -> None:
     async with opened(shared, monkeypatch, size=size) as ui:
         await ui.press("7")
-        await ui.expect("5 sessions", "thinkpad-x1 (Fedora)", "Göteborg", "this one, now")
-        assert [line for line in ui.text.splitlines() if "►" in line] == [ui.row("this one, now")]
+        await ui.expect("5 sessions", "thinkpad-x1 (Fedora)", "Göteborg", "this session, now")
+        assert [line for line in ui.text.splitlines() if "►" in line] == [ui.row("this session, now")]
         await ui.cursor_on("astrid-mbp (macOS)")
         await ui.press(ENTER)
         await ui.expect("Last seen  20", "Ends", "Stockholm, Sweden")
@@ -42,17 +42,17 @@ async def test_ending_all_asks_with_no_first_and_then_signs_in_again_with_the_vi
         await ui.expect("5 sessions")
         before = demo.token()
         await ui.press("delete")
-        await ui.expect("End every session?", "5: this one, and 4 other devices", "stay valid")
+        await ui.expect("End all sessions?", "5: this session and 4 other devices", "stay valid")
         await ui.heard()
         await ui.press(ENTER)
-        await ui.until(lambda: "End every session?" not in ui.text, "the question gone")
+        await ui.until(lambda: "End all sessions?" not in ui.text, "the question gone")
         assert demo.request("GET", "/api/v1/me", token=before).status == 200
         await ui.press("delete")
-        await ui.expect("End every session?")
+        await ui.expect("End all sessions?")
         await ui.heard()
         await ui.press("y")
-        await ui.expect_toast("Ended 5 sessions, this one too")
-        await ui.expect("You are not signed in", "you ended every session")
+        await ui.expect_toast("Ended 5 sessions, including this one")
+        await ui.expect("You are not signed in", "you ended all sessions")
         assert questions(ui) == 1
         assert demo.request("GET", "/api/v1/me", token=before).status == 401
         key = demo.world_key("tenant-reader")
@@ -60,7 +60,7 @@ async def test_ending_all_asks_with_no_first_and_then_signs_in_again_with_the_vi
         await ui.heard()
         await ui.press(ENTER)
         await ui.expect_toast("Signed in to local")
-        await ui.expect("1 session", "this one, now")
+        await ui.expect("1 session", "this session, now")
         assert ui.app.frame.current is not None
         assert ui.app.frame.current.NAME == "sessions"
 
@@ -118,13 +118,13 @@ async def test_a_form_that_loses_its_session_is_there_with_all_that_was_typed_af
         await ui.expect("New API key in Web Shop", "compute:read")
         await ui.type("kept")
         await ui.press(*["tab"] * 5, "j", "space")
-        await ui.expect("1 chosen")
+        await ui.expect("1 selected")
         assert demo.request("POST", "/api/v1/sessions/revoke-all", token=demo.token()).status == 200
         await ui.expect("You are not signed in")
         await ui.heard()
         await ui.press(ENTER)
         await ui.expect_toast("Signed in to local")
         await ui.until(lambda: questions(ui) == 0, "the question gone")
-        await ui.expect("New API key in Web Shop", "1 chosen")
+        await ui.expect("New API key in Web Shop", "1 selected")
         await ui.press("ctrl+s")
-        await ui.expect("New API key kept", "shown only now")
+        await ui.expect("New API key kept", "shown only once")

@@ -90,8 +90,8 @@ def test_the_eleventh_tag_is_refused_and_another_value_for_the_tenth_is_not() ->
 
 def test_a_key_that_is_there_already_is_edited_and_not_added_twice() -> None:
     draft = TagDraft(STORED, 1)
-    assert "in the set already" in str(draft.problem_of("env", "x"))
-    assert "in the set already" in str(draft.problem_of("env", "x", "team"))
+    assert "exists already" in str(draft.problem_of("env", "x"))
+    assert "exists already" in str(draft.problem_of("env", "x", "team"))
     assert draft.problem_of("env", "x", "env") is None
 
 
@@ -232,7 +232,7 @@ def test_the_lines_of_a_difference_are_safe_and_carry_their_signs() -> None:
     plain = [line.plain for line in difference_lines(draft.changes, ["env"])]
     assert plain[0] == "+ [/x] = (empty)"
     assert plain[1].startswith("~ env = ␛]52;c;x␇  was prod")
-    assert plain[1].endswith("! both changed it")
+    assert plain[1].endswith("! changed by both")
     assert plain[2] == "− gone = x"
 
 
@@ -352,14 +352,14 @@ def test_a_run_that_failed_as_a_whole_says_why_and_what_to_do() -> None:
 def test_a_completed_run_without_a_result_is_not_called_done() -> None:
     text = lines({"status": "completed"}, 120)
     assert "completed without a result" in text
-    assert "! over" in text
+    assert "! ended" in text
     assert apply.completion_message({"status": "completed"}, "Web Shop")[1]
 
 
 def test_a_lost_connection_and_an_own_run_afterwards_are_said() -> None:
     text = " ".join(lines(RUNNING, lost="the platform does not answer", waits=True, key="o").split())
-    assert "Shown as it was read last" in text
-    assert "Yours begins when this one is over · o changes that" in text
+    assert "This is the last known state" in text
+    assert "Your apply starts when this one has finished · o to cancel" in text
 
 
 @given(st.floats(0, 1), st.integers(8, 30))
@@ -392,9 +392,9 @@ def test_commands_and_screens_preview_a_type_with_the_same_words() -> None:
         ],
     }
     lines = [
-        "  image: 3 skipped (an image)",
-        "  secret: not examined, the type could not be listed (out of reach)",
-        "  volume: 1,200 would change, 2 would fail (not in this state)",
+        "  image: 3 skipped (image)",
+        "  secret: not examined, because the type could not be listed (service unreachable)",
+        "  volume: 1,200 would change, 2 would fail (invalid state)",
     ]
     assert preview_lines(result) == lines
     shown = [" ".join(line.plain.split()) for line in _lines(result, "would change")]

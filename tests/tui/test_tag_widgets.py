@@ -52,15 +52,15 @@ async def test_bytes_are_counted_as_typed_and_a_text_too_long_says_so() -> None:
 @pytest.mark.parametrize(
     ("key", "value", "words"),
     [
-        ("OS_Type", "", "keys that begin with os_ are reserved"),
+        ("OS_Type", "", "keys that start with os_ are reserved"),
         ("Customer-Id", "", "this key is reserved"),
         ("team/owner", "", "character 5: team►/"),
         ("-lead", "", "character 1: ►-"),
-        ("trail.", "", "begins and ends with a letter or digit"),
+        ("trail.", "", "starts and ends with a letter or digit"),
         ("k", 'a"b', 'character 2: a►"'),
         ("k", "x\tz", "character 2: x►␉"),
         ("k", "a\u202eb", "‹U+202E›"),
-        ("env", "", "in the set already"),
+        ("env", "", "exists already"),
         ("x" * 65, "", "a key has 1 to 64 bytes, not 65"),
         ("", "v", "a key has 1 to 64 bytes, not 0"),
     ],
@@ -114,7 +114,7 @@ async def test_the_form_has_room_for_its_longest_words_and_nothing_is_clipped(si
             "61/64 bytes",
             "300/255 bytes",
             "character 31",
-            "begins and ends",
+            "starts and ends",
             "digit",
             "3/10 tags",
             "Cancel",
@@ -140,12 +140,12 @@ async def test_a_conflict_shows_theirs_and_ours_and_enter_leaves_everything(size
         await listened(pilot)
         for words in (
             "[/x] Jonas",
-            "What they changed",
+            "Their changes",
             "+ k0 = theirs",
-            "Leave it",
+            "Keep editing",
             "Merge",
             "Overwrite",
-            "Esc keeps",
+            "Esc keep",
         ):
             assert words in app.text, app.text
         await pilot.press(*["down"] * 12)

@@ -120,7 +120,7 @@ async def test_a_name_the_platform_refuses_is_told_with_its_reason(
     async with opened(shared, monkeypatch) as ui:
         await ui.expect("Data Lake")
         await ui.press("n", ENTER)
-        await ui.expect("a name is needed")
+        await ui.expect("a name is required")
         await ui.press("escape")
         await ui.until(lambda: "Create a tenant" not in ui.text, "closed dialog")
 
@@ -130,7 +130,7 @@ async def test_a_member_cannot_rename_and_is_told_who_can(shared: Home, monkeypa
         await ui.expect("Data Lake")
         await ui.cursor_on("Newsroom")
         await ui.press("e")
-        await ui.expect_toast("only an owner or admin of Borealis Media renames it")
+        await ui.expect_toast("only an owner or admin of Borealis Media can rename the tenant")
 
 
 @pytest.mark.slow
@@ -199,7 +199,7 @@ async def test_the_line_filters_and_sorts_the_list(shared: Home, monkeypatch: py
         await enter("sort name")
         await ui.until(lambda: shown(ui)[0] == "Web Shop", "the last by name")
         await enter("sort nothing")
-        await ui.expect_toast("No column is called nothing; there are: name, status")
+        await ui.expect_toast("No column named nothing; columns: name, status")
         await enter("filter stag")
         await ui.expect("2 of 6")
         assert set(shown(ui)) == {"Staging"}
@@ -291,7 +291,7 @@ async def test_read_only_keeps_the_keys_and_says_why(shared: Home, monkeypatch: 
             await ui.press(key)
             await ui.expect_toast(f"{title}: frost was started with --read-only")
         await ui.switch("newsroom")
-        await ui.expect_toast("Switched in this program only")
+        await ui.expect_toast("Switched only here")
         assert shared.config.read_bytes() == before
 
 

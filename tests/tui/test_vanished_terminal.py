@@ -104,7 +104,7 @@ def editing(home: Home, editor: str) -> Program:
     program.press("enter")
     program.wait_for("within your permissions")
     program.press("down", "end", " ")
-    program.wait_for("not saved")
+    program.wait_for("unsaved")
     return program
 
 

@@ -51,7 +51,7 @@ async def test_sign_in_switch_tenant_and_try_a_request(demo_slow: Home, browser:
 
         # The same place as in a terminal: what is typed there goes to no command of the browser.
         await tab.press("f4")
-        await tab.expect("a browser is no terminal that could be")
+        await tab.expect("not available in a browser")
 
         # Nothing came from elsewhere, and nothing was refused by the page's policy.
         assert all(url.partition("//")[2].startswith(server.host) for url in tab.requested), tab.requested
@@ -118,7 +118,7 @@ async def test_a_draft_in_a_closed_tab_is_kept(demo_slow: Home, browser: Browser
         await tab.expect("within your permissions")
         await tab.press("down", "end")
         await tab.type(" ")
-        await tab.expect("not saved")
+        await tab.expect("unsaved")
         pids = server.until_tabs(1)
         await tab.close()
         assert await asyncio.to_thread(gone, pids)
@@ -132,7 +132,7 @@ async def test_a_used_address_and_an_ended_server_say_so(demo_slow: Home, browse
         await tab.expect("Data Lake")
         stranger = await browser.tab()
         await stranger.open(server.address)
-        await stranger.expect("this address was used already")
+        await stranger.expect("this address was already used")
         await stranger.open(f"{server.origin}/")
         await stranger.expect("the address that frost web printed, which works once")
         assert await asyncio.to_thread(server.stop) == 0

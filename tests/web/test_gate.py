@@ -95,18 +95,18 @@ async def test_the_token_works_once(visit: Visit) -> None:
     path = visit.gate.address.removeprefix(visit.gate.origin)
     for wrong in (path[:-1], path + "x", path + "/", path[:7] + path[7:].swapcase(), "/enter/%C3%A9%ff"):
         status, text, _ = await visit.ask(wrong)
-        assert (status, "not the address that was printed" in text) == (403, True)
+        assert (status, "unknown address" in text) == (403, True)
     for method in ("HEAD", "POST"):
         assert (await visit.ask(path, method=method))[0] == 403
     status, text, headers = await visit.ask(path)
     assert (status, visit.gate.folder in text) == (200, True)
     assert headers["Set-Cookie"].endswith(f"Path={visit.gate.folder}; HttpOnly; SameSite=Strict")
     status, text, headers = await visit.ask(path)
-    assert (status, "used already" in text) == (403, True)
+    assert (status, "already used" in text) == (403, True)
     assert "Set-Cookie" not in headers
-    assert "not the address that was printed" in (await visit.ask(path + "x"))[1]
+    assert "unknown address" in (await visit.ask(path + "x"))[1]
     # As in a second tab of the browser that is in: the cookie is for the folder alone.
-    assert "copy the address of the first one" in (await visit.ask("/"))[1]
+    assert "copy the address of the first tab" in (await visit.ask("/"))[1]
 
 
 async def test_the_token_is_neither_the_cookie_nor_the_folder(visit: Visit) -> None:
@@ -170,7 +170,7 @@ async def test_more_tabs_than_there_may_be_are_closed_with_the_reason(visit: Vis
         client.ws_connect(f"{visit.gate.origin}{visit.gate.folder}socket", headers=headers) as tab,
     ):
         message = await tab.receive()
-        assert (message.data, message.extra) == (1013, "0 tabs are open: close one")
+        assert (message.data, message.extra) == (1013, "at most 0 tabs: close one")
 
 
 async def test_it_listens_on_loopback_only_and_says_when_a_port_is_taken() -> None:
