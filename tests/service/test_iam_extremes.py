@@ -1,29 +1,22 @@
 """What is stored but not understood any more, very many or very large, and ids that are none."""
 
-import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import count
-from threading import Event
-from typing import Any
 from uuid import uuid4
 
 import pytest
 from sqlalchemy import Connection, insert, select
-from starlette.requests import Request
 
-from client.models import strict_json
 from client.policy import containment
 from client.policy.catalogue import Catalogue
 from client.policy.containment import Answer
-from service.api import protected_route
-from service.api.request_body import SMALL_BODY_BYTES
 from service.authz.decisions import CatalogueSnapshot
 from service.db import tables
 from service.db.engine import Database
-from service.iam import author_check, policy_body
+from service.iam import author_check
 from service.iam.author_check import Author
 from service.iam.policy_documents import Draft
 from tests.service.access import KEYS, STOREFRONT, Iam, allow, code, details, document
@@ -193,26 +186,17 @@ def test_what_was_found_within_ones_rights_is_not_found_out_again_in_the_writers
     assert next(asked) == len(texts)
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
+def test_a_malformed_id_in_a_filter_finds_and_removes_nothing(iam: Iam) -> None:
+    policy, group = iam.policy("p", allow("compute:*")), iam.group(str(uuid4()))
+    attached = f"/iam/policies/{policy}/attachments?attacheeType=api_key&attacheeId=a%00"
+    by_attachee, by_member = (
         "/iam/policies?attacheeType=api_key&attacheeId=%00",
         "/iam/groups?memberType=api_key&memberId=%00",
-        "/iam/policies/{policy}/attachments?attacheeType=api_key&attacheeId=a%00",
-    ],
-)
-def test_a_filter_by_an_id_that_is_none_finds_nothing(iam: Iam, path: str) -> None:
-    policy = iam.policy("p", allow("compute:*"))
-    found = iam.get(path.replace("{policy}", policy))
-    assert next(value for name, value in found.items() if name != "nextCursor") == []
-
-
-def test_taking_away_what_an_id_that_is_none_has_is_not_found(iam: Iam) -> None:
-    policy, group = iam.policy("p", allow("compute:*")), iam.group(str(uuid4()))
-    for path in (
-        f"/iam/policies/{policy}/attachments?attacheeType=api_key&attacheeId=%00",
-        f"/iam/groups/{group}/members?memberType=api_key&memberId=%00",
-    ):
+    )
+    for path in (by_attachee, by_member, attached):
+        found = iam.get(path)
+        assert next(value for name, value in found.items() if name != "nextCursor") == []
+    for path in (attached, f"/iam/groups/{group}/members?memberType=api_key&memberId=%00"):
         assert iam.ask("DELETE", path).status == 404
 
 
@@ -279,25 +263,3 @@ def test_what_is_read_is_one_moment_whoever_writes_meanwhile(database: Database)
         assert reading.execute(select(tables.organizations.c.id)).all() == before
     with database.read() as reading:
         assert len(reading.execute(select(tables.organizations.c.id)).all()) == len(before) + 1
-
-
-@pytest.mark.parametrize("reader", [protected_route.read_body, policy_body.policy_body])
-async def test_a_heavy_body_holds_nobody_else_up(
-    monkeypatch: pytest.MonkeyPatch, reader: Callable[[Request], Awaitable[object]]
-) -> None:
-    """However long the strict reader takes over a body, whoever else asks is answered meanwhile."""
-    answered, whole = Event(), strict_json.loads
-
-    def slow(text: str | bytes) -> Any:
-        assert answered.wait(60), "nobody else's turn came while the body was read"
-        return whole(text)
-
-    async def receive() -> dict[str, Any]:
-        name = "n" * SMALL_BODY_BYTES
-        return {"type": "http.request", "body": f'{{"name":"{name}"}}'.encode(), "more_body": False}
-
-    monkeypatch.setattr(strict_json, "loads", slow)
-    headers = [(b"content-type", b"application/json")]
-    asyncio.get_running_loop().call_later(0.01, answered.set)
-    await reader(Request({"type": "http", "method": "POST", "headers": headers}, receive))
-    assert answered.is_set()

@@ -85,8 +85,3 @@ def test_a_refused_request_uses_no_key_up_and_what_was_deleted_since_does_not_co
     assert iam.ask("DELETE", f"{GROUP}/{made.json()['id']}").status == 204
     assert make(iam, GROUP, body, key).status == 404
     assert named(iam, GROUP, body["name"]) == []
-
-
-@pytest.mark.parametrize("path", [GROUP, POLICY])
-def test_a_key_of_the_wrong_form_is_refused(iam: Iam, path: str) -> None:
-    assert code(make(iam, path, body_of(path), "short")) == (400, "INVALID_INPUT")

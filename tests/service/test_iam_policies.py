@@ -10,6 +10,7 @@ from sqlalchemy import func, select
 from service.db import tables
 from service.db.engine import Database
 from tests.service.access import IDENTITIES, KEYS, Iam, allow, code, deny, details, document
+from tests.service.account import Key
 from tests.service.running import ADMIN, MEMBER, REGIONAL, STAGING, VIEWER, WEB_SHOP, Running
 
 READ = allow("compute:instances:read")
@@ -67,6 +68,9 @@ def test_a_policy_belongs_to_its_tenant(iam: Iam) -> None:
         other.ask("POST", f"/iam/policies/{policy}/rollback", {"version": 1}),
         other.attach(policy, "api_key", KEYS["ci-preview"]),
         iam.attach(policy, "api_key", KEYS["ci-preview"]),
+        iam.attach(policy, "group", other.group(f"g {uuid4()}")),
+        iam.attach(policy, "workload_identity", "x"),
+        iam.attach(str(uuid4()), "api_key", KEYS["terraform"]),
         iam.ask("GET", f"/iam/policies/{uuid4()}"),
         iam.ask("GET", f"/iam/policies/{policy}/versions/2"),
         iam.ask("GET", f"/iam/policies/{policy}/versions/x"),
@@ -104,17 +108,12 @@ def test_deleting_takes_the_attachments_and_the_history(iam: Iam, demo_database:
     ("sent", "path", "said"),
     [
         ({"rules": [READ]}, "$", "schemaVersion is missing"),
-        ({"schemaVersion": "2", "rules": [READ]}, "$.schemaVersion", 'reads schemaVersion "1"'),
-        ({"schemaVersion": "1", "rules": []}, "$.rules", "at least one rule"),
-        ({"schemaVersion": "1", "rules": [READ | {"constraint": {}}]}, "$.rules[0].constraint", "unknown member"),
-        (document(allow("compute:inst*:read")), "$.rules[0].operations[0]", "whole part"),
         (document(allow("compute:instnaces:read")), "$.rules[0].operations[0]", "matches no operation"),
         (
             document(allow("*", like={"frn:sourceIp": "10.*"})),
             '$.rules[0].constraints.like["frn:sourceIp"]',
             "ipInRange",
         ),
-        (document(allow("*", targets=("frn:compute",))), "$.rules[0].targets[0]", "is no target"),
         ("text", "$", "is an object"),
     ],
 )
@@ -190,9 +189,6 @@ def test_within_ones_own_rights_everybody_writes_policies(iam: Iam) -> None:
     assert iam.as_(REGIONAL).create("p", allow("compute:instances:*", **own)).status == 201
     assert iam.as_(MEMBER).create("p", allow("compute:*", "iam:*")).status == 201
     assert iam.create("p", allow("*")).status == 201
-
-
-def test_a_document_of_denies_only_may_come_from_anybody_who_writes_policies(iam: Iam) -> None:
     assert iam.as_(VIEWER).create("p", deny("*")).status == 201
 
 
@@ -281,21 +277,6 @@ def test_other_attachees_are_refused_with_the_values(iam: Iam, kind: str) -> Non
         assert details(answer)["known"] == ["api_key", "workload_identity", "group"]
 
 
-def test_what_is_not_in_the_tenant_is_not_found_in_the_same_words(iam: Iam) -> None:
-    policy, other = iam.policy("p", READ), Iam(iam.platform, tenant=STAGING)
-    answers = [
-        iam.attach(policy, "api_key", str(uuid4())),
-        iam.attach(policy, "api_key", KEYS["ci-preview"]),
-        iam.attach(policy, "api_key", KEYS["cms"]),
-        iam.attach(policy, "group", other.group(f"g {uuid4()}")),
-        iam.attach(policy, "workload_identity", "x"),
-        iam.attach(str(uuid4()), "api_key", KEYS["terraform"]),
-    ]
-    assert {(answer.status, answer.body) for answer in answers} == {
-        (404, b'{"code":"NOT_FOUND","message":"resource not found"}')
-    }
-
-
 # Enforcement: what a key gets on its next request
 
 
@@ -363,10 +344,10 @@ def test_across_policies_a_deny_beats_every_allow(own: Running) -> None:
         (allow("compute:*"), 403),
     ],
 )
-def test_constraints_and_targets_count_on_a_real_request(own: Running, rule: dict[str, Any], status: int) -> None:
-    iam = Iam(own)
-    assert iam.attach(iam.policy("p", rule), "api_key", KEYS["terraform"]).status == 204
-    assert reads(own) == status
+def test_constraints_and_targets_count_on_a_real_request(iam: Iam, rule: dict[str, Any], status: int) -> None:
+    key = Key(iam.platform, "organizations:read")
+    assert iam.attach(iam.policy("p", rule), "api_key", key.id).status == 204
+    assert key.use("GET", f"/api/v1/tenants/{WEB_SHOP}").status == status
 
 
 def test_a_policy_of_a_keys_never_gives_more_than_its_scopes_and_its_creator(own: Running) -> None:
@@ -408,81 +389,22 @@ def test_the_catalogue_is_read_with_a_key_whatever_its_policies_say(own: Running
     assert len(answer.json()["operations"]) == answer.json()["total"] == 528
 
 
-@pytest.mark.slow
-def test_a_change_in_another_process_counts_on_the_next_request(cluster_pair: tuple[Running, Running]) -> None:
-    one, other = cluster_pair
-    iam = Iam(one)
-    policy = iam.policy("p", deny("organizations:*"))
-    assert reads(other) == 200
-    assert iam.attach(policy, "api_key", KEYS["terraform"]).status == 204
-    assert other.request("GET", f"/api/v1/tenants/{WEB_SHOP}", {"X-API-Key": one.key("terraform")}).status == 403
-    assert iam.detach(policy, "api_key", KEYS["terraform"]).status == 204
-    assert other.request("GET", f"/api/v1/tenants/{WEB_SHOP}", {"X-API-Key": one.key("terraform")}).status == 200
-
-
 # The record
 
 
-@pytest.mark.slow
-def test_each_change_has_its_entry_and_trying_has_none(own: Running) -> None:
-    iam = Iam(own)
-    database = Database(own.database_url)
+def test_trying_a_document_stores_nothing_and_writes_no_audit_entry(iam: Iam, demo_database: Database) -> None:
+    def state() -> tuple[int, Any]:
+        with demo_database.read() as connection:
+            entries = connection.scalar(select(func.count()).select_from(tables.audit_log))
+        return entries or 0, iam.get("/iam/policies?limit=200")
 
-    def told() -> list[tuple[str, str]]:
-        with database.read() as connection:
-            rows = connection.execute(
-                select(tables.audit_log.c.operation, tables.audit_log.c.outcome)
-                .where(~tables.audit_log.c.request_id.startswith("world-"))
-                .order_by(tables.audit_log.c.id)
-            )
-            return [(row.operation, row.outcome) for row in rows if row.operation.split(".")[0] in AREAS]
-
-    policy, group = iam.policy("p", READ), iam.group("g")
-    binding = iam.binding("b")
-    iam.ask("PATCH", f"/iam/groups/{group}", {"name": "h"})
-    iam.edit(policy, allow("compute:*"))
-    iam.edit(policy, allow("compute:*"))
-    iam.ask("POST", f"/iam/policies/{policy}/rollback", {"version": 1})
-    iam.add(group, "workload_identity", binding)
-    iam.attach(policy, "group", group)
-    iam.attach(policy, "group", group)
-    iam.as_(VIEWER).create("q", allow("*"))
-    iam.ask("PUT", f"/workload-identity/bindings/{binding}", {"scopes": ["compute:read"]})
-    iam.detach(policy, "group", group)
-    iam.drop(group, "workload_identity", binding)
-    for path in (f"/iam/policies/{policy}", f"/iam/groups/{group}", f"/workload-identity/bindings/{binding}"):
-        assert iam.ask("DELETE", path).status == 204
-    before = told()
-    assert before == [
-        ("policy.create", "done"),
-        ("group.create", "done"),
-        ("workload_identity.create", "done"),
-        ("group.update", "done"),
-        ("policy.update", "done"),
-        ("policy.rollback", "done"),
-        ("group.member.add", "done"),
-        ("policy.attach", "done"),
-        ("policy.create", "refused"),
-        ("workload_identity.update", "done"),
-        ("policy.detach", "done"),
-        ("group.member.remove", "done"),
-        ("policy.delete", "done"),
-        ("group.delete", "done"),
-        ("workload_identity.delete", "done"),
-    ]
-    # Trying stores nothing and tells nothing.
-    text = json.dumps(document(allow("*")))
-    for _ in range(20):
-        for path, body in (
-            ("simulate", {"documentText": text, "operation": "compute:instances:read", "target": "*"}),
-            ("coverage", {"documentText": text}),
-            ("check", {"documentText": text}),
-            ("who", {"operation": "compute:instances:read", "target": "*"}),
-            ("check", {"documentText": "{"}),
-        ):
-            assert iam.ask("POST", f"/iam/{path}", body).status in (200, 400)
-    assert told() == before
-    database.close()
-
-
-AREAS = {"policy", "group", "workload_identity"}
+    before, text = state(), json.dumps(document(allow("*")))
+    for path, body in (
+        ("simulate", {"documentText": text, "operation": "compute:instances:read", "target": "*"}),
+        ("coverage", {"documentText": text}),
+        ("check", {"documentText": text}),
+        ("who", {"operation": "compute:instances:read", "target": "*"}),
+        ("check", {"documentText": "{"}),
+    ):
+        assert iam.ask("POST", f"/iam/{path}", body).status in (200, 400)
+    assert state() == before

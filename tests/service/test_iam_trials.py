@@ -232,13 +232,6 @@ def test_the_authors_cap_is_applied_when_asked_for_and_said(iam: Iam) -> None:
     assert (capped["decision"], capped["asAuthor"], capped["rules"][0]["withinAuthor"]) == ("denied", True, False)
 
 
-def test_trying_is_not_kept(iam: Iam) -> None:
-    before = iam.get("/iam/policies?limit=200")
-    for _ in range(100):
-        simulate(iam, allow("*"))
-    assert iam.get("/iam/policies?limit=200") == before
-
-
 # Coverage
 
 
