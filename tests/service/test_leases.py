@@ -120,21 +120,15 @@ def test_a_changed_limit_counts_from_the_next_request_on() -> None:
     assert [replica.admits(1) for _ in range(2)] == [False, False]
 
 
-def test_at_most_so_many_leases_are_in_memory() -> None:
-    rows = LeaseRows(lambda: START)
-    limits = LeasedLimits(rows.take_lease, lambda: 0, max_leases=10)
-    for number in range(1_000):
-        limits.renew(str(number), 60_000)
-    assert len(limits._leases) <= 10
-
-
-def test_leases_of_full_allowances_leave_the_memory() -> None:
+@pytest.mark.parametrize(("options", "per_minute", "pause"), [({"max_leases": 10}, 60_000, 0), ({}, 600, SECOND)])
+def test_few_leases_stay_in_memory(options: dict[str, int], per_minute: int, pause: int) -> None:
+    """At most so many, and none of a full allowance."""
     now = START
-    limits = LeasedLimits(LeaseRows(lambda: now).take_lease, lambda: now)
+    limits = LeasedLimits(LeaseRows(lambda: now).take_lease, lambda: now, **options)
     for number in range(1_000):
-        now += SECOND
-        limits.renew(str(number), 600)
-    assert len(limits._leases) < 10
+        now += pause
+        limits.renew(str(number), per_minute)
+    assert len(limits._leases) <= 10
 
 
 def test_concurrent_requests_of_replicas_get_exactly_the_allowance(database: Database) -> None:

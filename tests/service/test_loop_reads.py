@@ -73,19 +73,14 @@ def test_a_prepared_statement_returns_the_row_of_sqlalchemy(database: Database, 
         in_thread = connection.execute(PREPARED, one).one()
     by_loop = on_loop(database, lambda connection: connection.execute(PREPARED, one).one())
     assert in_thread._asdict() == by_loop._asdict() == expected._asdict()
+    assert READER.get() is None
+    assert (type(by_loop.tags), type(by_loop.attributes), by_loop.created_at.tzinfo is None) == (dict, dict, False)
     assert on_loop(database, lambda connection: connection.scalar(PREPARED, one)) == expected.id
 
 
 def test_a_statement_that_is_not_prepared_is_left_to_a_thread(database: Database) -> None:
     with pytest.raises(NotPreparedError):
         on_loop(database, lambda connection: connection.execute(LISTED))
-
-
-def test_a_function_reads_outside_of_the_loop_again_after_its_end(database: Database, one: dict[str, str]) -> None:
-    on_loop(database, lambda connection: connection.execute(PREPARED, one).one())
-    assert READER.get() is None
-    with database.read() as connection:
-        assert connection.execute(LISTED).first()
 
 
 def test_a_second_statement_of_a_snapshot_runs_on_sqlite_only(database: Database, one: dict[str, str]) -> None:
@@ -229,13 +224,6 @@ def test_a_prepared_statement_uses_the_value_of_a_parameter_that_is_not_given_al
 def test_a_statement_with_a_list_or_a_default_cannot_be_prepared(database: Database) -> None:
     with pytest.raises(ValueError, match="cannot be prepared"), database.read() as connection:
         connection.execute(prepared(select(tenants.c.id).where(tenants.c.id.in_(["a"]))))
-
-
-def test_stored_json_and_instants_are_decoded(database: Database, one: dict[str, str]) -> None:
-    row = on_loop(database, lambda connection: connection.execute(PREPARED, one).one())
-    assert isinstance(row.tags, dict)
-    assert row.created_at.tzinfo is not None
-    assert isinstance(row.attributes, dict)
 
 
 @pytest.mark.parametrize("begin", ["write", "bulk_write", "write_without_waiting", "autocommit"])

@@ -6,13 +6,10 @@ import re
 import signal
 import socket
 import time
-from pathlib import Path
 
-import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from service.request_metrics import UNROUTED
-from service.settings import from_arguments
 from tests.service.planned import until
 from tests.service.running import OWNER, WEB_SHOP, Running
 
@@ -133,15 +130,3 @@ def test_a_short_drain_ends_by_itself() -> None:
         running.process.send_signal(signal.SIGTERM)
         assert running.process.wait(30) == 0
         assert time.monotonic() - began >= 0.5
-
-
-@pytest.mark.parametrize(
-    ("variable", "text"),
-    [("LOG_LEVEL", "loud"), ("METRICS", "9090"), ("METRICS", "127.0.0.1:x"), ("DRAIN_SECONDS", "-1")],
-)
-def test_a_setting_that_is_none_is_refused_by_name(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], variable: str, text: str
-) -> None:
-    with pytest.raises(SystemExit):
-        from_arguments(["--data-dir", str(tmp_path)], {f"FROST_PLATFORM_{variable}": text})
-    assert f"FROST_PLATFORM_{variable}" in capsys.readouterr().err

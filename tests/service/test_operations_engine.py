@@ -121,13 +121,6 @@ def test_a_run_submitted_twice_is_carried_out_once(database: Database, started: 
     assert planned.row()["seq"] == 8
 
 
-def test_a_row_nobody_submitted_is_found_at_start(database: Database, started: Started) -> None:
-    planned = planned_on(database)
-    started()
-    until(completed(planned))
-    planned.is_whole()
-
-
 def test_many_runs_go_on_side_by_side_and_none_waits_for_another(database: Database, started: Started) -> None:
     stuck = [planned_on(database, faults={"isolation": 1000}) for _ in range(20)]
     operations_here = started(pace=0.1)

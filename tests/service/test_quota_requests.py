@@ -39,9 +39,10 @@ def entries(quotas: Quotas, target: str) -> list[tuple[str, str, str, dict[str, 
 
 def test_a_raise_within_the_bound_is_in_force_at_once(sandbox: Quotas) -> None:
     """The number is the new limit."""
-    made = sandbox.decided("vcpu", 81)
+    reason = "../../etc'; DROP TABLE quota_requests; -- [/x] {0} %00\nzweite Zeile 東京 🚀"
+    made = sandbox.ask("vcpu", 81, reason).json()["request"]
     assert (made["status"], made["from"], made["limit"], made["unit"]) == ("approved", 80, 81, "count")
-    assert (made["scope"], made["tenantId"], made["reason"]) == ("tenant", SANDBOX, "launch")
+    assert (made["scope"], made["tenantId"], made["reason"]) == ("tenant", SANDBOX, reason)
     assert (made["decidedBy"], made["decidedAt"]) == ("platform", made["createdAt"])
     assert made["requestedBy"]["email"] == OWNER
     assert sandbox.report()["vcpu"]["limit"] == 81
@@ -96,12 +97,6 @@ def test_lowering_is_in_force_at_once_down_to_what_is_in_use_and_being_created(s
     assert [one["status"] for one in sandbox.history()] == ["approved", "approved", "denied"]
 
 
-def test_lowering_memory_looks_at_what_is_in_use_of_it(sandbox: Quotas) -> None:
-    sandbox.put("instance", "running", "building", vcpu=1, ram=1000)
-    assert sandbox.decided("ram", 1999)["details"] == {"used": 2000, "creating": 1000, "limit": 1999}
-    assert sandbox.decided("ram", 2000)["status"] == "approved"
-
-
 def test_lowering_is_denied_while_the_use_is_unknown_and_raising_is_not(platform: Running) -> None:
     web_shop = Quotas(platform)
     denied = web_shop.decided("registry_storage", 150)
@@ -125,13 +120,7 @@ def test_the_limit_there_is_changes_nothing_and_is_not_kept(sandbox: Quotas) -> 
 
 @pytest.mark.parametrize(
     ("limit", "reason"),
-    [
-        (-1, "range"),
-        (40.0, "int_type"),
-        (True, "int_type"),
-        ("40", "int_type"),
-        (None, "int_type"),
-    ],
+    [(-1, "range"), (40.0, "int_type"), (True, "int_type"), ("40", "int_type"), (None, "int_type")],
 )
 def test_a_limit_is_a_plain_whole_number(sandbox: Quotas, limit: Any, reason: str) -> None:
     for ask in (sandbox.ask, sandbox.ask_organization):
@@ -149,34 +138,19 @@ def test_a_number_on_the_wire_is_written_in_plain_digits(sandbox: Quotas, number
     assert code(answer) == (400, "INVALID_INPUT")
 
 
-@pytest.mark.parametrize(
-    ("reason", "problem"), [("", "blank"), (" \n", "blank"), ("x" * 501, "too_long"), ("a\x1b[2Jb", "character")]
-)
-def test_a_request_has_a_reason(sandbox: Quotas, reason: str, problem: str) -> None:
+def test_a_request_has_a_reason(sandbox: Quotas) -> None:
     for ask in (sandbox.ask, sandbox.ask_organization):
-        refused = ask("vcpu", 90, reason)
-        assert code(refused) == (400, "INVALID_INPUT")
-        assert details(refused)["reason"] == problem
+        refused = ask("vcpu", 90, "")
+        assert (code(refused), details(refused)["reason"]) == ((400, "INVALID_INPUT"), "blank")
     for missing in ({"resourceType": "vcpu", "limit": 90}, {"resourceType": "vcpu", "limit": 90, "reason": None}):
         assert code(sandbox.send(sandbox.path, missing)) == (400, "INVALID_INPUT")
     assert sandbox.history() == []
 
 
-def test_a_reason_is_text_and_comes_back_as_it_was_given(sandbox: Quotas) -> None:
-    reason = "../../etc'; DROP TABLE quota_requests; -- [/x] {0} %00\nzweite Zeile 東京 🚀"
-    answer = sandbox.ask("vcpu", 90, reason)
-    assert answer.json()["request"]["reason"] == reason
-    assert sandbox.history()[0]["reason"] == reason
-
-
 def test_a_body_has_three_members_and_no_other(sandbox: Quotas) -> None:
     body = {"resourceType": "vcpu", "limit": 90, "reason": "launch"}
-    for name, value in {
-        "tenantId": WEB_SHOP,
-        "organizationId": BOREALIS,
-        "status": "approved",
-        "role": "owner",
-    }.items():
+    more = {"tenantId": WEB_SHOP, "organizationId": BOREALIS, "status": "approved", "role": "owner"}
+    for name, value in more.items():
         for path in (sandbox.path, sandbox.organization_path):
             refused = sandbox.send(path, body | {name: value})
             assert code(refused) == (400, "INVALID_INPUT")
@@ -224,12 +198,8 @@ def test_a_key_never_asks_for_what_its_maker_or_its_policies_do_not_give(sandbox
 
 def test_an_organization_waits_for_review_and_then_has_room(sandbox: Quotas) -> None:
     waiting = sandbox.as_(ADMIN).waiting("instance", 300)
-    assert (waiting["status"], waiting["from"], waiting["limit"], waiting["scope"]) == (
-        "pending",
-        200,
-        300,
-        "organization",
-    )
+    figures = ("pending", 200, 300, "organization")
+    assert (waiting["status"], waiting["from"], waiting["limit"], waiting["scope"]) == figures
     assert (waiting["tenantId"], waiting["decision"], waiting["decidedAt"], waiting["decidedBy"]) == (None,) * 4
     assert sandbox.organization_report()["instance"]["limit"] == 200
     before = sandbox.report()["instance"]["requestable"]
@@ -246,15 +216,6 @@ def test_an_organization_waits_for_review_and_then_has_room(sandbox: Quotas) -> 
     entry = sandbox.organization_report()["instance"]
     assert entry["limit"] < entry["allocated"]
     assert sandbox.report()["instance"]["requestable"] == sandbox.report()["instance"]["limit"]
-
-
-def test_a_rejected_request_changes_nothing_and_the_next_may_come(sandbox: Quotas) -> None:
-    waiting = sandbox.waiting("gpu", 64)
-    rejected = sandbox.review(waiting["id"], "reject", note="None left this year.").json()["request"]
-    assert (rejected["status"], rejected["decision"]) == ("rejected", "None left this year.")
-    assert sandbox.organization_report()["gpu"]["limit"] == 8
-    assert sandbox.waiting("gpu", 16)["status"] == "pending"
-    assert [one["status"] for one in sandbox.organization_history()] == ["pending", "rejected"]
 
 
 def test_one_request_for_each_type_of_an_organization_waits(sandbox: Quotas) -> None:
@@ -276,6 +237,11 @@ def test_a_review_decides_once(sandbox: Quotas) -> None:
     assert code(again) == (409, "QUOTA_REQUEST_DECIDED")
     assert details(again) == {"status": "rejected", "decision": "rejected"}
     assert sandbox.organization_report()["vcpu"]["limit"] == 800
+    # The next request may come.
+    following = sandbox.waiting("vcpu", 3000)["id"]
+    rejected = sandbox.review(following, "reject", note="None left this year.").json()["request"]
+    assert (rejected["status"], rejected["decision"]) == ("rejected", "None left this year.")
+    assert [one["status"] for one in sandbox.organization_history()] == ["rejected", "rejected"]
 
 
 def test_a_review_needs_a_request_of_an_organization_and_one_of_two_words(sandbox: Quotas) -> None:

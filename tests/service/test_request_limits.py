@@ -63,13 +63,7 @@ def test_a_session_is_refused_with_when_to_come_back(kind: str, demo_url: DemoUr
     with Running(demo_url(kind), FROST_PLATFORM_REQUESTS_PER_MINUTE="2") as platform:
         assert [platform.get("/api/v1/me", as_=OWNER).status for _ in range(3)] == [200, 200, 429]
         refused = platform.get("/api/v1/me", as_=OWNER)
-        wait = int(refused.headers["retry-after"])
-        assert 1 <= wait <= 30
-        assert refused.json() == {
-            "error": "rate limit exceeded",
-            "message": f"Too many requests. Please retry after {wait} seconds.",
-            "retry_after": wait,
-        }
+        assert 1 <= int(refused.headers["retry-after"]) == refused.json()["retry_after"] <= 30
         # Another session of the same person has its own.
         headers = {"Authorization": f"Bearer {platform.sign_in(OWNER)}"}
         assert platform.get("/api/v1/me", headers=headers).status == 200
@@ -89,15 +83,6 @@ def test_all_tokens_of_a_workload_identity_count_together(kind: str, demo_url: D
         assert statuses[:10] == [200] * 10
         assert statuses[-1] == 429
         assert Workload(cluster, "tests", "other").use().status == 200
-
-
-def test_one_process_counts_in_memory_and_requests_come_back_evenly(sqlite: Database) -> None:
-    clocks = Clocks()
-    limits = clocks.start(sqlite)
-    assert [is_counted(limits, 60) for _ in range(61)] == [True] * 60 + [False]
-    clocks.forward(2 * SECOND)
-    assert [is_counted(limits, 60) for _ in range(3)] == [True, True, False]
-    assert is_counted(limits, 60, "another key")
 
 
 def test_a_weight_is_counted_whole_or_not_at_all(sqlite: Database) -> None:

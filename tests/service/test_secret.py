@@ -4,6 +4,7 @@ import os
 import stat
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -106,11 +107,8 @@ def test_of_many_that_begin_a_database_at_once_one_decides(database_url: str, tm
             outcomes.append(str(error))
         opened.close()
 
-    threads = [threading.Thread(target=begin, args=(path,)) for path in paths]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(len(paths)) as threads:
+        list(threads.map(begin, paths))
     (made,) = tmp_path.iterdir()
     secrets = [outcome for outcome in outcomes if isinstance(outcome, bytes)]
     assert set(secrets) == {made.read_bytes()}

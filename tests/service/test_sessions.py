@@ -13,7 +13,7 @@ from service.db.batch_writer import BatchWriter
 from service.db.engine import Database
 from service.principal import Principal
 from tests.service.inside import READ_ONLY, every_connection
-from tests.service.issuing import MEMBER, NOW, Issuing, claims_of
+from tests.service.issuing import NOW, Issuing, claims_of
 
 
 @pytest.fixture
@@ -23,16 +23,6 @@ def issuing(database: Database, tmp_path: Path) -> Issuing:
 
 def caller_of(issuing: Issuing, tokens: dict[str, str]) -> Principal:
     return issuing.bearer(tokens["access_token"])
-
-
-def test_a_session_ended_is_refused_on_the_next_request_though_its_token_is_good(issuing: Issuing) -> None:
-    tokens, other = issuing.sign_in(), issuing.sign_in()
-    caller = caller_of(issuing, tokens)
-    with issuing.database.write() as connection:
-        sessions.sign_out(connection, caller, str(caller.session_id), at=issuing.clock.now())
-    assert not issuing.accepted(tokens["access_token"])
-    assert issuing.refresh(tokens["refresh_token"]).error == "invalid_grant"
-    assert issuing.accepted(other["access_token"])
 
 
 def test_ending_twice_is_one_end_with_one_entry(issuing: Issuing) -> None:
@@ -58,13 +48,6 @@ def test_an_end_that_is_rolled_back_leaves_neither_end_nor_entry(issuing: Issuin
         end_and_fail()
     assert issuing.accepted(tokens["access_token"])
     assert issuing.audited("session.end") == []
-
-
-def test_a_deleted_persons_session_is_dead(issuing: Issuing) -> None:
-    tokens = issuing.sign_in(email=MEMBER)
-    assert issuing.accepted(tokens["access_token"])
-    issuing.delete(MEMBER)
-    assert not issuing.accepted(tokens["access_token"])
 
 
 def test_after_thirty_days_a_session_is_over_even_for_a_token_that_is_not(issuing: Issuing) -> None:

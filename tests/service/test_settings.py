@@ -96,12 +96,19 @@ def test_a_flag_wins_over_its_variable_and_the_variable_over_the_default() -> No
         {"FROST_PLATFORM_LISTEN": ":80"},
         {"FROST_PLATFORM_ISSUER": "ftp://idp.example"},
         {"FROST_PLATFORM_PROXIES": "10.0.0.1, load-balancer"},
+        {"FROST_PLATFORM_LOG_LEVEL": "loud"},
+        {"FROST_PLATFORM_METRICS": "9090"},
+        {"FROST_PLATFORM_METRICS": "127.0.0.1:x"},
+        {"FROST_PLATFORM_DRAIN_SECONDS": "-1"},
     ],
 )
-def test_a_variable_that_makes_no_sense_is_refused(environ: dict[str, str]) -> None:
+def test_an_invalid_variable_is_refused_by_name(environ: dict[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as stopped:
         settings(**environ)
     assert stopped.value.code == 2
+    (name,) = environ
+    error = capsys.readouterr().err
+    assert name in error or f"--{name.removeprefix('FROST_PLATFORM_').lower().replace('_', '-')}" in error
 
 
 def test_the_clock_stands_still_when_told_to() -> None:

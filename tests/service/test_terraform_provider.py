@@ -366,18 +366,6 @@ def test_policies_of_a_key_narrow_what_it_does_and_gives(served: Served) -> None
     assert provider.call("GET", BINDINGS).refusal == (403, "INSUFFICIENT_PERMISSIONS")
 
 
-@pytest.mark.parametrize("person", [MEMBER, VIEWER])
-def test_an_apply_by_a_member_is_forbidden(served: Served, person: str) -> None:
-    reply = served.session(person).call("POST", f"{TENANT}/default-tags/apply")
-    assert reply.refusal == (403, "FORBIDDEN")
-    assert reply.value["error"]["message"] == (
-        "you must be an owner or admin of the organization that owns this tenant to apply its default tags"
-    )
-    # Who may not enter the tenant at all learns nothing of it.
-    reply = served.session(OUTSIDER).call("POST", f"{TENANT}/default-tags/apply")
-    assert reply.refusal == (403, "TENANT_ACCESS_DENIED")
-
-
 def test_a_refused_call_without_a_tenant_is_in_the_log_of_the_keys_tenant(served: Served) -> None:
     key = Key(served.platform, "organizations:write", rateLimit=60_000)
     served.with_key(key).call("POST", "/v1/api-keys", {"name": "ci", "scopes": ["compute:read"]})

@@ -39,11 +39,6 @@ def test_the_issuer_of_a_cluster_is_told_with_the_audience_and_without_keys(stor
     }
 
 
-def test_only_who_manages_the_organization_says_whose_tokens_count(storefront: Cluster) -> None:
-    assert code(storefront.register(MEMBER)) == (403, "PERMISSION_DENIED")
-    assert code(storefront.platform.ask("DELETE", storefront.path, as_=MEMBER)) == (403, "PERMISSION_DENIED")
-
-
 @pytest.mark.parametrize(
     "members",
     [
@@ -59,10 +54,6 @@ def test_only_who_manages_the_organization_says_whose_tokens_count(storefront: C
 )
 def test_private_keys_and_what_is_no_key_are_not_registered(storefront: Cluster, members: dict[str, Any]) -> None:
     assert code(storefront.register(**members)) == (400, "INVALID_INPUT")
-
-
-def test_another_tenants_cluster_is_not_found(platform: Running) -> None:
-    assert code(Cluster(platform, tenant=STAGING).register()) == (404, "NOT_FOUND")
 
 
 def test_a_workload_with_scopes_does_what_they_give_and_no_more(storefront: Cluster) -> None:

@@ -59,38 +59,19 @@ def allowed(role: Role) -> set[str]:
 # The catalogue
 
 
-def test_the_catalogue_has_about_500_operations_with_level_and_description() -> None:
-    assert 480 <= len(operations()) <= 600
-    assert {operation.access_level for operation in operations()} == {"read", "write", "list", "permission"}
-    assert all(operation.description.strip() for operation in operations())
-
-
 def test_every_operation_is_named_service_resource_action_and_only_once() -> None:
     names = [operation.name for operation in operations()]
     assert [name for name in names if not ENTRY.fullmatch(name)] == []
     assert [name for name, count in Counter(names).items() if count > 1] == []
     assert [operation.position for operation in operations()] == list(range(1, len(names) + 1))
+    assert {operation.access_level for operation in operations()} == {"read", "write", "list", "permission"}
+    assert all(operation.description.strip() for operation in operations())
 
 
 def test_the_first_catalogue_never_changes() -> None:
     """Later versions append. Whoever has to change this digest breaks policies that are stored somewhere."""
     lines = [f"{o.position} {o.name} {o.access_level}" for o in operations()[:SHIPPED]]
     assert sha256("\n".join(lines).encode()).hexdigest() == SHIPPED_DIGEST
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        *(f"compute:instances:{action}" for action in ("create", "read", "list", "delete", "update")),
-        *(f"compute:instances:{action}" for action in ("start", "stop", "restart")),
-        "storage:volumes:delete",
-        "iam:policies:attach",
-        "organizations:tenants:create",
-        "quotas:requests:create",
-    ],
-)
-def test_the_operations_the_platform_names_are_there(name: str) -> None:
-    assert name in {operation.name for operation in operations()}
 
 
 def test_listing_operations_have_the_level_list_and_reading_ones_read() -> None:
@@ -184,13 +165,16 @@ def test_the_owner_may_everything_and_an_admin_all_but_closing_and_paying() -> N
     }
 
 
-def test_a_member_works_with_resources_and_manages_no_organization() -> None:
+def test_a_member_works_with_resources_and_manages_no_organization(demo: dict[str, Any]) -> None:
     granted = allowed(roles()["member"])
     assert {"compute:instances:create", "sessions:shells:open", "iam:policies:create"} <= granted
     assert {"organizations:tenants:read", "quotas:limits:list-organization"} <= granted
     for name in ("organizations:tenants:create", "organizations:tenants:update", "organizations:default-tags:apply"):
         assert name not in granted
     assert "quotas:requests:create" not in granted
+    limitable = {name for name, role in roles().items() if role.limitable}
+    for person in demo["people"].values():
+        assert all(seat["role"] in limitable for seat in person["memberships"].values() if "tenants" in seat)
 
 
 def test_a_viewer_has_exactly_what_the_scope_compute_read_covers() -> None:
@@ -227,6 +211,7 @@ def test_every_kind_says_what_an_apply_does_with_it() -> None:
     skipped = {name for name, kind in kinds().items() if kind.apply == "skipped"}
     assert skipped == {"image", "instance_snapshot", "lb_listener", "lb_pool", "lb_health_monitor"}
     assert {"kubernetes_cluster", "node_pool"} <= {n for n, k in kinds().items() if k.apply == "covered"}
+    assert min((kind.tag_limit, name) for name, kind in kinds().items() if kind.tag_limit) == (32, "dns_zone")
 
 
 def test_of_the_managed_services_some_are_enabled_and_some_not_with_all_their_parts() -> None:
@@ -235,10 +220,6 @@ def test_of_the_managed_services_some_are_enabled_and_some_not_with_all_their_pa
     for kind in kinds().values():
         if kind.parent in managed:
             assert kind.apply == managed[kind.parent], kind.name
-
-
-def test_the_smallest_tag_budget_is_that_of_a_dns_zone() -> None:
-    assert min((kind.tag_limit, name) for name, kind in kinds().items() if kind.tag_limit) == (32, "dns_zone")
 
 
 def test_quotas_count_kinds_in_known_units() -> None:
@@ -309,41 +290,6 @@ def test_ids_are_unique_and_look_like_any_other_and_times_are_offsets(name: str)
             parse_offset(value)
 
 
-def test_the_people_of_the_demo_and_their_seats(demo: dict[str, Any]) -> None:
-    seats = {
-        email: {name: seat["role"] for name, seat in person["memberships"].items()}
-        for email, person in demo["people"].items()
-    }
-    assert seats == {
-        "owner@aurora.example": {"aurora": "owner", "borealis": "member"},
-        "admin@aurora.example": {"aurora": "admin"},
-        "member@aurora.example": {"aurora": "member"},
-        "viewer@aurora.example": {"aurora": "viewer"},
-        "regional@aurora.example": {"aurora": "regional"},
-        "owner@borealis.example": {"borealis": "owner"},
-        "outsider@example.com": {},
-    }
-    assert demo["first_person"] == "owner@aurora.example"
-    limited = demo["people"]["member@aurora.example"]["memberships"]["aurora"]["tenants"]
-    assert set(limited) == {"web-shop", "staging", "sandbox"}
-    for person in demo["people"].values():
-        for seat in person["memberships"].values():
-            assert roles()[seat["role"]].limitable or "tenants" not in seat
-
-
-def test_the_tenants_of_the_demo(demo: dict[str, Any]) -> None:
-    found = {(t["organization"], t["name"], t["slug"]): "provisioning" in t for t in demo["tenants"].values()}
-    assert found == {
-        ("aurora", "Web Shop", "web-shop"): False,
-        ("aurora", "Data Lake", "data-lake"): False,
-        ("aurora", "Staging", "staging"): False,
-        ("aurora", "Sandbox", "sandbox"): True,
-        ("borealis", "Newsroom", "newsroom"): False,
-        ("borealis", "Staging", "staging"): False,
-    }
-    assert demo["tenants"]["sandbox"]["provisioning"] == {"faults": {"billing_account": 2}}
-
-
 def test_default_tags_and_limits_of_the_demo_are_legal(demo: dict[str, Any]) -> None:
     for tenant in demo["tenants"].values():
         tags = tenant.get("default_tags", {})
@@ -352,18 +298,6 @@ def test_default_tags_and_limits_of_the_demo_are_legal(demo: dict[str, Any]) -> 
             assert re.fullmatch(r"[a-zA-Z0-9]([a-zA-Z0-9._:-]{0,62}[a-zA-Z0-9])?", key), key
             assert re.fullmatch(r"[a-zA-Z0-9+\-._:/@ =]{0,255}", value), value
         assert set(tenant.get("quotas", {})) <= set(quota_types())
-
-
-def test_the_inventory_of_the_demo_is_large_and_of_every_kind(inventory: list[dict[str, Any]]) -> None:
-    assert len(inventory) == 3_000
-    assert {line["kind"] for line in inventory} == set(kinds())
-    assert {line["tenant"] for line in inventory} == {
-        "web-shop",
-        "data-lake",
-        "staging",
-        "newsroom",
-        "borealis-staging",
-    }
 
 
 def test_every_resource_is_legal_for_its_kind(inventory: list[dict[str, Any]]) -> None:
