@@ -133,9 +133,6 @@ def names(*numbers: int) -> dict[str, str]:
     return {f"test {number}": "" for number in numbers}
 
 
-# One commit for several changes
-
-
 def test_changes_that_wait_are_committed_together_in_their_order(group: Group) -> None:
     calls = group.run(*(store(str(number)) for number in range(5)))
     assert [call.exception() for call in calls] == [None] * 5
@@ -215,7 +212,7 @@ def test_other_processes_get_a_pause_between_groups(group: Group) -> None:
     assert pauses == pytest.approx([0.05, 0.1])
 
 
-def test_a_bulk_change_shares_its_transaction_with_none(group: Group) -> None:
+def test_a_bulk_change_has_a_transaction_of_its_own(group: Group) -> None:
     group.run(store("0"), store("1"), store("2"), bulk=(1,))
     assert group.steps == ["SAVEPOINT", "RELEASE", "COMMIT", "BEGIN", "COMMIT", "BEGIN", "COMMIT"]
     assert group.values == names(0, 1, 2)
@@ -229,9 +226,6 @@ def test_a_change_sees_the_earlier_ones_of_its_group(group: Group) -> None:
 
     group.run(count, store("1"), count)
     assert seen[1] == seen[0] + 1
-
-
-# A change that fails
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError(), KeyboardInterrupt(), SystemExit()], ids=repr)
@@ -295,9 +289,6 @@ def test_a_result_that_is_not_read_to_its_end_stops_no_later_change(group: Group
     assert "test last" in group.values
 
 
-# A commit that fails
-
-
 def violate_at_commit(connection: Connection) -> None:
     connection.exec_driver_sql("PRAGMA defer_foreign_keys = ON")
     values = {"user_id": "none", "organization_id": "none", "role": "owner", "created_at": datetime.now(UTC)}
@@ -329,7 +320,7 @@ def test_a_full_disk_fails_all_changes_of_the_group(group: Group) -> None:
     assert group.values == names(3)
 
 
-def test_after_an_error_that_rolls_back_no_statement_is_committed_by_itself(group: Group) -> None:
+def test_no_statement_is_committed_after_an_error_that_rolls_back(group: Group) -> None:
     def go_on(connection: Connection) -> None:
         with suppress(OperationalError):
             fill(connection)
@@ -386,9 +377,6 @@ def test_a_busy_database_fails_the_changes_that_waited_with_the_first(group: Gro
     assert group.values == names(8)
 
 
-# Audit entries
-
-
 def targets(database: Database) -> list[str]:
     with database.read() as connection:
         return list(connection.scalars(select(audit_log.c.target).order_by(audit_log.c.id)))
@@ -417,9 +405,6 @@ def test_a_change_whose_entry_cannot_be_written_is_undone_alone(group: Group) ->
     assert [type(call.exception()) for call in calls] == [type(None), IntegrityError, type(None)]
     assert targets(group.database) == ["tenant:0", "tenant:2"]
     assert group.values == names(0, 2)
-
-
-# Turns
 
 
 def test_a_second_transaction_in_a_thread_is_refused_at_once(group: Group) -> None:

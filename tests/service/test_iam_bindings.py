@@ -26,7 +26,7 @@ def name() -> str:
     return f"sa-{uuid4()}"
 
 
-def test_a_binding_has_what_was_given_and_is_inert_without_a_grant(iam: Iam) -> None:
+def test_a_new_binding_has_the_given_members_and_is_inert_without_a_grant(iam: Iam) -> None:
     account = name()
     body = {"clusterId": STOREFRONT, "namespace": "shop", "serviceAccount": account}
     answer = iam.ask("POST", BINDINGS, body)
@@ -72,7 +72,7 @@ def test_scopes_no_service_asks_for_are_refused(iam: Iam, scope: str, answer: tu
     assert code(iam.ask("POST", BINDINGS, body)) == answer
 
 
-def test_nobody_gives_a_scope_beyond_what_they_hold(iam: Iam) -> None:
+def test_a_scope_beyond_those_of_the_author_is_refused(iam: Iam) -> None:
     body = {"clusterId": STOREFRONT, "namespace": "shop", "serviceAccount": name()}
     answer = iam.as_(VIEWER).ask("POST", BINDINGS, body | {"scopes": ["compute:read", "compute:write"]})
     assert (code(answer), details(answer)["scope"]) == ((403, "SCOPE_EXCEEDS_AUTHOR"), "compute:write")
@@ -135,9 +135,7 @@ def test_the_last_grant_may_be_one_of_a_group(iam: Iam) -> None:
 
 
 @pytest.mark.parametrize("way", ["member", "group", "policy"])
-def test_taking_it_out_of_the_group_or_deleting_group_or_policy_is_never_refused_and_leaves_it_inert(
-    iam: Iam, way: str
-) -> None:
+def test_a_binding_that_loses_its_group_or_policy_is_inert(iam: Iam, way: str) -> None:
     policy, group = iam.policy("p", allow("compute:instances:read")), iam.group(f"g {uuid4()}")
     binding = iam.binding(name())
     iam.add(group, "workload_identity", binding)
@@ -173,10 +171,7 @@ def test_deleting_a_binding_takes_it_out_of_groups_and_off_policies(iam: Iam) ->
     assert iam.get(f"/iam/policies/{policy}/attachments")["attachments"] == []
 
 
-def test_the_rights_of_an_author_are_compared_before_the_write_transaction(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """They were compared while the change held the tenant's lock and the only writer."""
+def test_the_author_check_runs_before_the_write_transaction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     inside = Inside(tmp_path, f"sqlite:///{tmp_path / 'platform.db'}", "empty")
     database = inside.platform.database
     now = datetime.now(UTC)

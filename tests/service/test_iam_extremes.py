@@ -60,9 +60,7 @@ def store_identities(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("text", [NOT_JSON, NOT_KNOWN])
-def test_a_stored_document_that_is_not_understood_can_be_seen_mended_and_taken_away_but_not_given(
-    own: Running, text: str
-) -> None:
+def test_an_unreadable_document_can_be_read_edited_and_deleted_but_not_attached(own: Running, text: str) -> None:
     iam = Iam(own)
     policy, identity, group = iam.policy("p", allow("compute:*")), iam.binding("b"), iam.group("g")
     assert iam.attach(policy, "workload_identity", identity).status == 204
@@ -101,7 +99,7 @@ def test_a_stored_document_that_is_not_understood_can_be_seen_mended_and_taken_a
     ],
     ids=["a text", "an object", "a number", "NaN", "no end", "half a pair", "deep lists", "deep objects"],
 )
-def test_whatever_stands_where_a_document_was_is_listed_mended_and_gone_back_from(demo: Running, text: str) -> None:
+def test_a_stored_value_that_is_no_document_is_listed_edited_and_deleted(demo: Running, text: str) -> None:
     iam = Iam(demo)
     policy = iam.policy("p", allow("compute:*"))
     store(demo, policy, text)
@@ -119,8 +117,7 @@ def test_whatever_stands_where_a_document_was_is_listed_mended_and_gone_back_fro
 
 
 @pytest.mark.slow
-def test_a_policy_of_many_identities_is_compared_with_ones_rights_once(own: Running) -> None:
-    """They stand on this one policy alone, so whoever changes what they may do must hold all of it."""
+def test_a_policy_of_many_identities_is_compared_once_with_the_author(own: Running) -> None:
     iam, many = Iam(own), 2_000
     rules = [
         allow("compute:instances:read", targets=tuple(f"frn:compute:*:*:instances/i-{rule}-{n}" for n in range(10)))
@@ -144,7 +141,7 @@ def test_a_policy_of_many_identities_is_compared_with_ones_rights_once(own: Runn
     assert {one["policyName"] for one in details(refused)["counterexamples"]} == {"strong"}
 
 
-def test_who_may_is_answered_for_very_many_that_rest_on_the_same(own: Running) -> None:
+def test_who_answers_for_thousands_of_identities(own: Running) -> None:
     iam, many = Iam(own), 5_000
     policy, first, second = iam.policy("p", allow("compute:*")), iam.group("first"), iam.group("second")
     bound = [iam.binding(f"b-{number}") for number in range(2)]
@@ -174,7 +171,7 @@ def test_who_may_is_answered_for_very_many_that_rest_on_the_same(own: Running) -
         assert [one["name"] for one in grant["paths"][1:]] == names
 
 
-def test_what_was_found_within_ones_rights_is_not_found_out_again_in_the_writers_turn(
+def test_the_result_of_an_author_check_is_cached(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     known = CatalogueSnapshot(Catalogue(["compute:instances:read"]), {"compute:instances:read": "read"})
@@ -210,9 +207,7 @@ def test_a_cursor_with_anything_added_is_damaged(iam: Iam) -> None:
 
 
 @pytest.mark.slow
-def test_a_group_of_very_many_identities_is_attached_detached_and_deleted(
-    demo: Running, demo_database: Database
-) -> None:
+def test_a_group_of_40_000_identities_is_attached_and_deleted(demo: Running, demo_database: Database) -> None:
     iam, many = Iam(demo), 40_000
     group, policy = iam.group(str(uuid4())), iam.policy("p", allow("compute:*"))
     with demo_database.write() as connection:
@@ -227,7 +222,7 @@ def test_a_group_of_very_many_identities_is_attached_detached_and_deleted(
 
 
 @pytest.mark.slow
-def test_everything_a_key_may_do_is_told_in_bounded_space(own: Running) -> None:
+def test_the_effective_access_of_a_key_has_a_bounded_size(own: Running) -> None:
     iam = Iam(own)
     targets = tuple(f"frn:*:*:*:t{number}/i{number}" for number in range(8_000))
     policies = {
@@ -249,8 +244,7 @@ def test_everything_a_key_may_do_is_told_in_bounded_space(own: Running) -> None:
     assert (len(found["tenant-writer"]["by"]), found["tenant-writer"]["byTotal"]) == (20, 502)
 
 
-def test_what_is_read_is_one_moment_whoever_writes_meanwhile(database: Database) -> None:
-    """A decision reads versions, then documents: of two moments it would mix a text with another's author."""
+def test_a_read_transaction_is_one_snapshot(database: Database) -> None:
     with database.read() as reading:
         assert reading.execute(select(tables.platform_state)).all() is not None
         before = reading.execute(select(tables.organizations.c.id)).all()

@@ -21,7 +21,7 @@ def name() -> str:
     return f"group {uuid4()}"
 
 
-def test_a_new_group_has_what_was_given_and_a_version(iam: Iam) -> None:
+def test_a_new_group_has_the_given_members_and_a_version(iam: Iam) -> None:
     called = name()
     answer = iam.ask("POST", "/iam/groups", {"name": called, "description": "on call"})
     group = answer.json()
@@ -35,7 +35,7 @@ def test_a_new_group_has_what_was_given_and_a_version(iam: Iam) -> None:
 
 
 @pytest.mark.parametrize("bad", ["", "   ", "a\u0000b", "a\u202eb", "x" * 129, "line\nbreak"])
-def test_a_name_that_is_none_is_refused(iam: Iam, bad: str) -> None:
+def test_an_invalid_name_is_refused(iam: Iam, bad: str) -> None:
     answer = iam.ask("POST", "/iam/groups", {"name": bad})
     assert code(answer) == (400, "INVALID_INPUT")
     assert details(answer)["member"] == "name"
@@ -59,7 +59,7 @@ def test_an_unknown_id_is_flatly_not_found(iam: Iam, id_: str) -> None:
         assert (answer.status, answer.json()) == (404, {"code": "NOT_FOUND", "message": "resource not found"})
 
 
-def test_a_change_of_some_members_keeps_the_others_and_a_change_of_none_the_version(iam: Iam) -> None:
+def test_a_change_keeps_the_other_members_and_without_effect_the_version(iam: Iam) -> None:
     called, other = name(), name()
     group = iam.group(called, description="before")
     changed = iam.ask("PATCH", f"/iam/groups/{group}", {"name": other})
@@ -72,7 +72,7 @@ def test_a_change_of_some_members_keeps_the_others_and_a_change_of_none_the_vers
     assert (iam.done(same), same.json()["version"]) == (False, 3)
 
 
-def test_a_stale_write_is_refused_with_what_is_there_now(iam: Iam) -> None:
+def test_a_stale_write_is_refused_with_the_current_group(iam: Iam) -> None:
     group = iam.group(name())
     newer = name()
     assert iam.ask("PATCH", f"/iam/groups/{group}", {"name": newer}, if_match='"1"').status == 200
@@ -85,7 +85,7 @@ def test_a_stale_write_is_refused_with_what_is_there_now(iam: Iam) -> None:
     assert iam.ask("DELETE", f"/iam/groups/{group}", if_match='"2"').status == 204
 
 
-def test_a_stale_write_names_what_differs_from_the_version_it_was_made_from(iam: Iam) -> None:
+def test_a_stale_write_names_the_members_that_changed_since_its_version(iam: Iam) -> None:
     called = name()
     group = iam.group(called, description="one")
     for body in ({"description": "two"}, {"name": name()}, {"name": called}, {"description": "three"}):
@@ -165,7 +165,7 @@ def test_other_types_are_refused_with_the_values(iam: Iam, kind: str) -> None:
         assert details(answer)["known"] == ["api_key", "workload_identity"]
 
 
-def test_what_is_not_here_cannot_be_added_in_the_same_words(iam: Iam) -> None:
+def test_adding_an_absent_or_foreign_principal_is_the_same_404(iam: Iam) -> None:
     group = iam.group(name())
     answers = [
         iam.add(group, "api_key", str(uuid4())),
@@ -187,7 +187,7 @@ def test_a_member_is_removed_once(iam: Iam) -> None:
     assert code(iam.ask("DELETE", f"/iam/groups/{group}/members?memberType=api_key")) == (400, "INVALID_INPUT")
 
 
-def test_a_revoked_key_stays_a_member_and_gives_nothing(iam: Iam) -> None:
+def test_a_revoked_key_stays_a_member_without_access(iam: Iam) -> None:
     group, policy = iam.group(name()), iam.policy("p", allow("compute:*"))
     assert iam.add(group, "api_key", KEYS["contractor-2025"]).status == 204
     assert iam.attach(policy, "group", group).status == 204
@@ -224,7 +224,7 @@ def test_a_limit_outside_1_to_200_is_refused_and_never_cut(iam: Iam, limit: str)
     assert (details(answer)["min"], details(answer)["max"]) == (1, 200)
 
 
-def test_what_is_deleted_between_two_pages_takes_nothing_else_with_it(iam: Iam) -> None:
+def test_groups_deleted_between_two_pages_hide_no_others(iam: Iam) -> None:
     other = Iam(iam.platform, tenant=DATA_LAKE)
     made = [other.group(name()) for _ in range(6)]
     page = other.get("/iam/groups?limit=3")

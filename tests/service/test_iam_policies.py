@@ -26,7 +26,7 @@ def reads(platform: Running, key: str = "terraform") -> int:
     return platform.get(f"/api/v1/tenants/{WEB_SHOP}", key=key).status
 
 
-def test_a_policy_is_kept_in_canonical_form_with_its_author(iam: Iam) -> None:
+def test_a_policy_is_stored_in_canonical_form_with_its_author(iam: Iam) -> None:
     sent = {"schemaVersion": "1", "rules": [{"targets": ["*"], "operations": ["compute:*"], "access": "allow"}]}
     answer = iam.ask("POST", "/iam/policies", {"name": "p", "document": sent})
     policy = answer.json()
@@ -40,7 +40,7 @@ def test_a_policy_is_kept_in_canonical_form_with_its_author(iam: Iam) -> None:
     assert iam.get(f"/iam/policies/{policy['id']}") == policy
 
 
-def test_only_what_is_given_is_changed_and_each_change_counts(iam: Iam) -> None:
+def test_a_change_keeps_the_other_members_and_makes_a_version(iam: Iam) -> None:
     policy = iam.policy("first", READ)
     path = f"/iam/policies/{policy}"
     renamed = iam.ask("PATCH", path, {"name": "second"}).json()
@@ -157,7 +157,7 @@ def test_a_body_that_is_no_such_object_is_refused_around_the_document_too(iam: I
     assert iam.raw("POST", "/iam/policies", body).status == 400
 
 
-def test_a_draft_beyond_its_author_is_refused_with_a_request_they_may_not_make(iam: Iam) -> None:
+def test_a_draft_beyond_its_author_is_refused_with_a_counterexample(iam: Iam) -> None:
     for person, rule in (
         (VIEWER, allow("compute:instances:delete")),
         (VIEWER, allow("compute:*:read", "storage:*:read")),
@@ -183,7 +183,7 @@ def test_a_draft_beyond_its_author_is_refused_with_a_request_they_may_not_make(i
     assert details(iam.as_(ADMIN).create("p", allow("*")))["counterexamples"][0]["deniedBy"]["policyName"] == "Admin"
 
 
-def test_within_ones_own_rights_everybody_writes_policies(iam: Iam) -> None:
+def test_every_role_writes_policies_within_its_own_rights(iam: Iam) -> None:
     own = {"equals": {"frn:region": "fi-hel-1", "frn:resourceTag/env": "dev"}}
     assert iam.as_(VIEWER).create("p", allow("compute:*:read")).status == 201
     assert iam.as_(REGIONAL).create("p", allow("compute:instances:*", **own)).status == 201
@@ -192,7 +192,7 @@ def test_within_ones_own_rights_everybody_writes_policies(iam: Iam) -> None:
     assert iam.as_(VIEWER).create("p", deny("*")).status == 201
 
 
-def test_a_stale_write_says_what_changed_since(iam: Iam) -> None:
+def test_a_stale_write_names_the_later_changes(iam: Iam) -> None:
     policy = iam.policy("p", READ)
     iam.ask("PATCH", f"/iam/policies/{policy}", {"name": "q"})
     iam.as_(ADMIN).edit(policy, allow("compute:*:read"))
@@ -209,7 +209,7 @@ def test_a_stale_write_says_what_changed_since(iam: Iam) -> None:
     assert iam.ask("PATCH", f"/iam/policies/{policy}", {"name": "r"}, if_match='"3"').status == 200
 
 
-def test_former_documents_are_kept_and_one_can_be_taken_back(iam: Iam) -> None:
+def test_a_policy_has_a_history_and_can_be_rolled_back(iam: Iam) -> None:
     policy = iam.policy("p", READ)
     iam.edit(policy, allow("compute:*"))
     iam.ask("PATCH", f"/iam/policies/{policy}", {"name": "q"})
@@ -238,9 +238,6 @@ def test_a_new_document_has_a_new_author_and_a_new_name_has_not(iam: Iam) -> Non
     admin = iam.as_(ADMIN)
     assert admin.ask("PATCH", f"/iam/policies/{policy}", {"name": "q"}).json()["author"]["email"] == iam.person
     assert admin.edit(policy, allow("compute:*")).json()["author"]["email"] == ADMIN
-
-
-# Attachments
 
 
 def test_attachments_are_listed_filtered_and_taken_away_once(iam: Iam) -> None:
@@ -277,10 +274,7 @@ def test_other_attachees_are_refused_with_the_values(iam: Iam, kind: str) -> Non
         assert details(answer)["known"] == ["api_key", "workload_identity", "group"]
 
 
-# Enforcement: what a key gets on its next request
-
-
-def test_a_policy_of_a_group_counts_for_members_now_and_later_from_their_next_request(own: Running) -> None:
+def test_a_policy_of_a_group_counts_from_the_next_request_of_its_members(own: Running) -> None:
     iam = Iam(own)
     policy, group = iam.policy("shut", deny("organizations:*")), iam.group("g")
     assert reads(own) == 200
@@ -299,7 +293,7 @@ def test_a_policy_of_a_group_counts_for_members_now_and_later_from_their_next_re
     assert reads(own, "tenant-reader") == 200
 
 
-def test_a_policy_reached_twice_counts_once_and_detaching_one_way_leaves_the_other(own: Running) -> None:
+def test_a_policy_with_two_paths_counts_until_both_are_detached(own: Running) -> None:
     iam = Iam(own)
     policy, group = iam.policy("narrow", allow("compute:*")), iam.group("g")
     iam.add(group, "api_key", KEYS["terraform"])
@@ -350,7 +344,7 @@ def test_constraints_and_targets_count_on_a_real_request(iam: Iam, rule: dict[st
     assert key.use("GET", f"/api/v1/tenants/{WEB_SHOP}").status == status
 
 
-def test_a_policy_of_a_keys_never_gives_more_than_its_scopes_and_its_creator(own: Running) -> None:
+def test_a_policy_of_a_key_adds_nothing_to_its_scopes_and_creator(own: Running) -> None:
     iam = Iam(own)
     everything = iam.policy("everything", allow("*"))
     for key in ("tenant-reader", "former-admin"):
@@ -362,7 +356,7 @@ def test_a_policy_of_a_keys_never_gives_more_than_its_scopes_and_its_creator(own
     assert own.get(path, key="former-admin").status == 200
 
 
-def test_a_stored_document_that_is_not_understood_any_more_denies_everything_and_says_so(own: Running) -> None:
+def test_an_unreadable_stored_document_denies_everything(own: Running) -> None:
     iam = Iam(own)
     policy = iam.policy("p", allow("*"))
     assert iam.attach(policy, "api_key", KEYS["terraform"]).status == 204
@@ -381,15 +375,12 @@ def test_a_stored_document_that_is_not_understood_any_more_denies_everything_and
     assert {one["access"] for one in access["operations"]} == {"denied"}
 
 
-def test_the_catalogue_is_read_with_a_key_whatever_its_policies_say(own: Running) -> None:
+def test_a_key_reads_the_catalogue_despite_a_deny(own: Running) -> None:
     iam = Iam(own)
     iam.attach(iam.policy("p", deny("*")), "api_key", KEYS["terraform"])
     answer = own.get("/api/v1/iam/catalogue", key="terraform")
     assert answer.status == 200
     assert len(answer.json()["operations"]) == answer.json()["total"] == 528
-
-
-# The record
 
 
 def test_trying_a_document_stores_nothing_and_writes_no_audit_entry(iam: Iam, demo_database: Database) -> None:

@@ -47,7 +47,7 @@ def test_the_deciding_rule_is_named(iam: Iam) -> None:
     )
 
 
-def test_on_a_refusal_every_rule_is_traced_and_the_nearest_named_with_what_failed(iam: Iam) -> None:
+def test_a_denied_trial_traces_every_rule_and_names_the_nearest(iam: Iam) -> None:
     found = simulate(
         iam,
         allow("storage:*"),
@@ -77,7 +77,7 @@ def test_only_a_single_operation_is_tried(iam: Iam, operation: str) -> None:
     assert (code(answer), details(answer)["member"]) == ((400, "INVALID_INPUT"), "operation")
 
 
-def test_an_operation_that_is_not_in_the_catalogue_is_refused_with_suggestions(iam: Iam) -> None:
+def test_an_unknown_operation_is_refused_with_suggestions(iam: Iam) -> None:
     body = {"documentText": json.dumps(document(allow("*"))), "operation": "compute:instance:read", "target": "*"}
     answer = iam.ask("POST", "/iam/simulate", body)
     assert code(answer) == (400, "UNKNOWN_OPERATION")
@@ -102,8 +102,7 @@ def test_an_address_decides_and_when_it_is_missing_its_flag_is_named(iam: Iam) -
     assert (shut["reason"], shut["missing"]) == ("explicit_deny", [{"key": "frn:sourceIp", "flag": "--source-ip"}])
 
 
-def test_an_operation_on_a_target_of_another_service_is_denied_saying_which_was_expected(iam: Iam) -> None:
-    """No such request can be made, so no rule is about it, whatever it covers."""
+def test_a_target_of_another_service_is_denied_with_the_expected_service(iam: Iam) -> None:
     bucket = "frn:storage:*:*:buckets/b"
     asked = {"documentText": json.dumps(document(allow("*"))), "operation": READ, "target": bucket}
     found = simulate(iam, deny("storage:*"), allow("*") | {"name": "all"}, deny("*"), target=bucket)
@@ -168,7 +167,7 @@ def test_the_worlds_are_in_regions_that_exist() -> None:
 
 
 @pytest.mark.parametrize("region", ["", " ", "*", "se-*", "fi hel", "fi:hel", "fi/hel", "fi-hel-1\n"])
-def test_what_is_no_region_is_refused_where_it_would_make_another_target(iam: Iam, region: str) -> None:
+def test_a_malformed_region_is_refused(iam: Iam, region: str) -> None:
     """Put into the target as it is, it would shift the fields: a deny that fires in the trace would not decide."""
     draft, asked = document(allow("*")), {"operation": "compute:instances:read", "target": "*"}
     facts = {"facts": {"region": region}}
@@ -204,7 +203,7 @@ def test_three_values_of_tags_types_and_text(iam: Iam) -> None:
     assert code(answer) == (400, "INVALID_INPUT")
 
 
-def test_the_time_is_now_unless_another_or_none_is_given(iam: Iam) -> None:
+def test_the_time_of_a_trial_is_now_by_default(iam: Iam) -> None:
     rule = allow("compute:*", after={"frn:currentTime": "2020-01-01T00:00:00Z"})
     assert simulate(iam, rule)["decision"] == "allowed"
     assert simulate(iam, rule, currentTime="2019-12-31T23:59:59+00:00")["decision"] == "denied"
@@ -216,7 +215,7 @@ def test_the_time_is_now_unless_another_or_none_is_given(iam: Iam) -> None:
         assert details(answer)["member"] == "facts.currentTime"
 
 
-def test_an_open_target_must_be_covered_whole_and_says_whether_some_would_be(iam: Iam) -> None:
+def test_an_open_target_must_be_covered_whole(iam: Iam) -> None:
     narrow = allow("compute:*", targets=("frn:compute:*:*:instances/web-*",))
     found = simulate(iam, narrow)
     assert (found["decision"], found["someTarget"]) == ("denied", True)
@@ -224,7 +223,7 @@ def test_an_open_target_must_be_covered_whole_and_says_whether_some_would_be(iam
     assert simulate(iam, allow("*"), target="frn:compute:eu:t:instances/1")["someTarget"] is None
 
 
-def test_the_authors_cap_is_applied_when_asked_for_and_said(iam: Iam) -> None:
+def test_a_trial_as_author_is_limited_to_the_rights_of_the_author(iam: Iam) -> None:
     body = {"documentText": json.dumps(document(allow("*"))), "operation": "storage:buckets:read", "target": "*"}
     plain = iam.as_(VIEWER).ask("POST", "/iam/simulate", body).json()
     capped = iam.as_(VIEWER).ask("POST", "/iam/simulate", body | {"asAuthor": True}).json()
@@ -232,10 +231,7 @@ def test_the_authors_cap_is_applied_when_asked_for_and_said(iam: Iam) -> None:
     assert (capped["decision"], capped["asAuthor"], capped["rules"][0]["withinAuthor"]) == ("denied", True, False)
 
 
-# Coverage
-
-
-def test_the_map_counts_by_service_and_tells_what_changes(iam: Iam) -> None:
+def test_coverage_counts_by_service_and_compares_with_a_policy(iam: Iam) -> None:
     policy = iam.policy("p", allow("compute:*"), deny("*:*:delete"))
     body = {
         "documentText": json.dumps(document(allow("compute:*", "dns:*"), deny("compute:*:delete"))),
@@ -258,7 +254,7 @@ def test_the_map_counts_by_service_and_tells_what_changes(iam: Iam) -> None:
     assert {name.partition(":")[0] for name in instance["operations"]} == {"compute"}
 
 
-def test_the_map_compares_with_a_text_and_with_an_earlier_version(iam: Iam) -> None:
+def test_coverage_compares_with_a_text_and_with_a_version(iam: Iam) -> None:
     policy = iam.policy("p", allow("compute:*"))
     iam.edit(policy, allow("dns:*"))
     text = json.dumps(document(allow("dns:*")))
@@ -279,7 +275,7 @@ def test_the_map_compares_with_a_text_and_with_an_earlier_version(iam: Iam) -> N
 OFFICE: dict[str, Any] = {"ipInRange": {"frn:sourceIp": ["10.0.0.0/8"]}}
 
 
-def test_what_a_condition_decides_is_counted_and_named_beside_what_is_in_effect(iam: Iam) -> None:
+def test_coverage_counts_conditional_operations_apart(iam: Iam) -> None:
     body = {"documentText": json.dumps(document(allow("dns:*"), allow("compute:*", **OFFICE))), "operations": True}
     found = iam.ask("POST", "/iam/coverage", body).json()["targets"][0]
     services = {one["service"]: (one["effective"], one["conditional"]) for one in found["services"]}
@@ -290,7 +286,7 @@ def test_what_a_condition_decides_is_counted_and_named_beside_what_is_in_effect(
     assert (known["effective"], known["conditional"]) == (72, 0)
 
 
-def test_a_comparison_tells_every_way_an_operation_changes(iam: Iam) -> None:
+def test_coverage_compares_gains_losses_and_conditions(iam: Iam) -> None:
     other: dict[str, Any] = {"ipInRange": {"frn:sourceIp": ["192.0.2.0/24"]}}
     policy = iam.policy(
         "p",
@@ -322,10 +318,7 @@ def test_a_comparison_tells_every_way_an_operation_changes(iam: Iam) -> None:
     assert lost == {"lost": {"dns", "storage"}, "conditionalLost": {"network"}, "conditionalGained": {"iam"}}
 
 
-# Check
-
-
-def test_the_check_answers_for_the_one_who_asks(iam: Iam) -> None:
+def test_a_check_compares_with_the_rights_of_its_caller(iam: Iam) -> None:
     dev = allow("compute:instances:read", equals={"frn:region": "fi-hel-1", "frn:resourceTag/env": "dev"})
     for person, rule, answer in (
         (VIEWER, allow("compute:*:read"), "within"),
@@ -339,11 +332,8 @@ def test_the_check_answers_for_the_one_who_asks(iam: Iam) -> None:
         assert bool(found["counterexamples"]) is (answer == "beyond")
 
 
-# A trial and the real thing
-
-
 @pytest.mark.parametrize("rounds", [40, pytest.param(2_500, marks=pytest.mark.slow)])
-def test_what_is_tried_is_what_a_key_gets(own: Running, rounds: int) -> None:
+def test_a_trial_agrees_with_the_requests_of_a_key(own: Running, rounds: int) -> None:
     """Random documents on a key; the four questions its routes ask, tried and really asked: 10,000 in the long run."""
     iam = Iam(own)
     policy = iam.policy("p", allow("*"))

@@ -53,7 +53,7 @@ def test_an_unknown_or_deleted_person_is_denied_and_the_poll_ends(issuing: Issui
     assert entry.outcome == "refused"
 
 
-def test_somebody_deleted_between_approval_and_poll_gets_nothing(issuing: Issuing) -> None:
+def test_a_person_deleted_between_approval_and_poll_gets_no_token(issuing: Issuing) -> None:
     started = issuing.start_device()
     issuing.approve(started["user_code"], email=MEMBER)
     issuing.delete(MEMBER)

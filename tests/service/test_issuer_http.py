@@ -36,7 +36,7 @@ def refresh(running: Running, token: str) -> Answer:
     return post(running, "/issuer/token", client_id="frost-cli", grant_type="refresh_token", refresh_token=token)
 
 
-def test_discovery_names_only_what_is_there(demo: Running) -> None:
+def test_discovery_names_the_endpoints_that_exist(demo: Running) -> None:
     answer = demo.get("/issuer/.well-known/openid-configuration")
     document = answer.json()
     assert document["issuer"] == "http://localhost/issuer" == demo.get("/api/v1/auth/cli-config").json()["issuer"]
@@ -63,7 +63,7 @@ def test_a_key_as_bearer_and_a_token_as_key_are_refused(demo: Running) -> None:
         assert demo.request("GET", "/api/v1/me", headers).status == 401
 
 
-def test_what_is_not_a_form_is_refused_in_the_oauth_shape(demo: Running) -> None:
+def test_a_body_that_is_no_form_is_refused_as_oauth_error(demo: Running) -> None:
     for content_type in ("application/json", "text/plain", ""):
         refused = demo.request("POST", "/issuer/token", {"Content-Type": content_type}, b'{"client_id":"frost-cli"}')
         assert (refused.status, refused.json()["error"]) == (400, "invalid_request")
@@ -90,9 +90,6 @@ def test_no_secret_of_a_sign_in_is_on_disk_and_the_key_is_the_owners_only(own: R
     for name in ("device_code", "user_code", "access_token", "refresh_token", "next"):
         assert tokens[name].encode() not in written, name
     assert b"/issuer/token" in written  # the log was among what was searched
-
-
-# Over TCP
 
 
 @pytest.fixture

@@ -44,8 +44,7 @@ def test_a_database_that_takes_no_changes_still_knows_its_keys(inside: Inside) -
         inside.platform.writer.flush()
 
 
-def test_a_request_that_could_not_be_counted_for_another_reason_does_not_pass(inside: Inside) -> None:
-    """Otherwise a locked row would switch off the limit of its key."""
+def test_a_request_that_cannot_be_counted_does_not_pass(inside: Inside) -> None:
     secret = inside.stored_key(rate_limit=60)
     assert asked(inside, secret) == 200
     inside.platform.writer.flush()
@@ -63,9 +62,7 @@ def test_a_request_that_could_not_be_counted_for_another_reason_does_not_pass(in
 
 
 @pytest.mark.parametrize(("seconds", "writes"), [(None, 1), (0, 0), (55, 0), (65, 1)])
-def test_a_last_use_that_is_stored_costs_no_write_inside_the_minute(
-    inside: Inside, seconds: int | None, writes: int
-) -> None:
+def test_a_last_use_is_written_once_a_minute(inside: Inside, seconds: int | None, writes: int) -> None:
     used = None if seconds is None else datetime.now(UTC) - timedelta(seconds=seconds)
     secret = inside.stored_key(rate_limit=600, last_used_at=used)
     inside.keep_leases()

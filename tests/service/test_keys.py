@@ -63,7 +63,7 @@ def test_anything_but_the_whole_secret_is_not_well_formed(spoil: Callable[[str],
     assert not secret_format.is_well_formed(spoil(secret_of("aB3" * 10)))
 
 
-def test_what_is_stored_does_not_say_the_secret_and_depends_on_the_platform() -> None:
+def test_a_stored_digest_hides_the_secret_and_depends_on_the_platform() -> None:
     secret = secret_format.mint()
     assert secret[12:] not in secret_format.digest(b"a" * 32, secret)
     assert secret_format.digest(b"a" * 32, secret) != secret_format.digest(b"b" * 32, secret)
@@ -89,7 +89,7 @@ GOOD = secret_of("aB3" * 10).encode()
         [(b"x-api-key", GOOD), (b"authorization", b"")],
     ],
 )
-def test_only_exactly_one_credential_of_the_right_shape_is_looked_at(headers: list[tuple[bytes, bytes]]) -> None:
+def test_a_request_has_exactly_one_well_formed_credential(headers: list[tuple[bytes, bytes]]) -> None:
     with pytest.raises(ApiError) as refused:
         extract_credential(headers)
     assert (refused.value.status_code, refused.value.code) == (401, "AUTHENTICATION_REQUIRED")
@@ -131,7 +131,7 @@ def test_a_key_is_its_creator_in_its_one_tenant(demo: Running) -> None:
 
 
 @pytest.mark.parametrize("name", ["old-deploy", "contractor-2025"])
-def test_expired_and_revoked_keys_are_refused_in_the_words_of_an_unknown_one(demo: Running, name: str) -> None:
+def test_expired_and_revoked_keys_are_refused_like_unknown_ones(demo: Running, name: str) -> None:
     unknown = with_key(demo, secret_format.mint())
     refused = demo.get("/api/v1/me", key=name)
     assert refused.status == unknown.status == 401
@@ -190,7 +190,7 @@ def test_a_bad_checksum_never_reaches_the_database(inside: Inside) -> None:
         ([], 403, "INSUFFICIENT_SCOPE"),
     ],
 )
-def test_a_key_reads_tenants_exactly_with_the_scope_for_it(
+def test_a_key_reads_tenants_with_the_scope_for_it_only(
     demo: Running, demo_database: Database, scopes: list[str], status: int, code: str | None
 ) -> None:
     with made_key(demo_database, demo, scopes=scopes) as secret:
@@ -204,9 +204,7 @@ def test_a_missing_scope_is_named(demo: Running) -> None:
     assert error["details"] == {"scope": "organizations:read"}
 
 
-def test_a_key_with_only_scopes_that_nobody_asks_for_is_denied_everywhere(
-    demo: Running, demo_database: Database
-) -> None:
+def test_a_key_with_only_unenforced_scopes_is_denied_everywhere(demo: Running, demo_database: Database) -> None:
     with made_key(demo_database, demo, scopes=["compute:start", "cdn:purge"]) as secret:
         assert with_key(demo, secret).json()["error"]["code"] == "INSUFFICIENT_SCOPE"
     with made_key(demo_database, demo, scopes=["compute:start", "compute:read"]) as secret:
@@ -236,7 +234,7 @@ LOSSES: dict[str, tuple[Any, tuple[int, str]]] = {
 
 
 @pytest.mark.parametrize("change", LOSSES)
-def test_a_key_loses_with_the_next_request_what_its_creator_loses(own: Running, change: str) -> None:
+def test_a_key_loses_at_once_the_rights_that_its_creator_loses(own: Running, change: str) -> None:
     def rename() -> Answer:
         return own.ask("PATCH", f"/api/v1/tenants/{WEB_SHOP}", key="terraform", body={"displayName": "Web Shop"})
 

@@ -121,5 +121,4 @@ def test_killed_a_few_times_nothing_answered_is_lost(killed: Running) -> None:
 
 @pytest.mark.slow
 def test_killed_100_times_nothing_answered_is_lost(killed: Running) -> None:
-    """About two minutes on each database."""
     kill_under_load(killed, 100)

@@ -143,7 +143,7 @@ def instance(platform: Counted) -> str:
     return str(platform.get(f"{TENANT}/resources/instance?limit=1", platform.key).json()["resources"][0]["id"])
 
 
-def test_a_quick_read_is_repeated_in_a_thread_after_an_error_of_the_database(
+def test_a_failed_quick_read_is_repeated_in_a_thread(
     platform: Counted, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = f"{TENANT}/resources/instance/{instance(platform)}"
@@ -214,7 +214,7 @@ def test_a_row_is_added_found_and_deleted_by_some_of_its_values(database: Databa
         assert has_row(connection, resources, {"id": one["one"]})
 
 
-def test_a_prepared_statement_uses_the_value_of_a_parameter_that_is_not_given_also_null(database: Database) -> None:
+def test_a_prepared_statement_has_default_parameters(database: Database) -> None:
     nothing, seven = prepared(select(bindparam("value", None, type_=String))), prepared(select(literal(7)))
     with database.read() as connection:
         assert (connection.scalar(nothing), connection.scalar(seven)) == (None, 7)
@@ -260,7 +260,7 @@ def test_a_connection_is_not_used_after_a_cancelled_read(demo_url: DemoUrl, tmp_
     platform.close()
 
 
-def test_requests_that_wait_for_an_unreachable_server_are_left_to_threads(
+def test_reads_of_an_unreachable_server_are_left_to_threads(
     demo_url: DemoUrl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     platform = Counted(tmp_path, demo_url("postgresql"))
@@ -296,9 +296,7 @@ def test_a_decision_with_up_to_100_rules_is_light(rules: int, light: bool) -> No
     assert protected_route.is_light(cast(Any, SimpleNamespace(grants=None)))
 
 
-def test_a_read_of_a_principal_with_many_rules_runs_in_a_thread(
-    platform: Counted, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_read_with_many_rules_runs_in_a_thread(platform: Counted, monkeypatch: pytest.MonkeyPatch) -> None:
     url = f"{TENANT}/resources/instance/{instance(platform)}"
     assert platform.get(url, platform.key).status_code == 200
     threads = []

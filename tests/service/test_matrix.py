@@ -245,8 +245,7 @@ def test_missing_and_invalid_credentials(network: Network, row: Row) -> None:
         assert finer == (403, "SESSION_REQUIRED" if row.key == "never" else code_of(row, "INSUFFICIENT_SCOPE"))
 
 
-def test_two_answers_to_a_stranger_are_the_same_words(network: Network) -> None:
-    """What is refused to nobody says nothing about whether it is there."""
+def test_an_anonymous_request_does_not_learn_whether_a_tenant_exists(network: Network) -> None:
     bodies = set()
     for path in (f"/api/v1/tenants/{WEB_SHOP}", f"/api/v1/tenants/{NOBODY}"):
         network.connection.request("GET", path)

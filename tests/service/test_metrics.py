@@ -56,7 +56,7 @@ def test_requests_are_counted_by_method_template_and_status(demo: Running) -> No
     assert not [labels for _, labels in after if any("coffee" in text or WEB_SHOP in text for _, text in labels)]
 
 
-def test_the_state_of_the_platform_is_among_the_numbers(demo: Running) -> None:
+def test_the_state_of_the_platform_is_exported(demo: Running) -> None:
     found = scraped(demo)
     # What is not there is 0: an alarm can tell it from a platform that does not answer.
     open_ones = {labels for name, labels in found if name == "frost_operations_open"}
@@ -107,7 +107,7 @@ def test_an_address_for_prometheus_that_is_in_use_is_one_line() -> None:
     running.__exit__(None, None, None)
 
 
-def test_who_is_told_to_stop_is_not_ready_while_it_goes_on_answering() -> None:
+def test_a_stopping_platform_is_not_ready_and_still_answers() -> None:
     with Running(None, "empty", FROST_PLATFORM_DRAIN_SECONDS="600") as running:
         assert running.process
         running.process.send_signal(signal.SIGTERM)

@@ -23,7 +23,7 @@ from tests.service.running import MEMBER, OWNER, WEB_SHOP, Running
 CHECKS = ("database", "migrations", "operations", "audit", "disk", "clock")
 
 
-def test_a_healthy_platform_says_so_to_anyone(demo: Running) -> None:
+def test_anyone_reads_health_and_readiness(demo: Running) -> None:
     assert demo.get("/healthz").json() == {"status": "ok"}
     answer = demo.get("/readyz")
     assert answer.status == 200
@@ -42,7 +42,7 @@ def test_a_database_of_another_schema_is_not_ready(own: Running) -> None:
     assert own.get("/healthz").status == 200
 
 
-def test_the_status_tells_what_runs_here(demo: Running) -> None:
+def test_the_status_describes_the_platform(demo: Running) -> None:
     status = demo.get("/api/v1/platform/status").json()
     assert (status["world"], status["tenants"], status["resources"]) == ("demo", 6, 3000)
     assert status["openOperations"] == 1
@@ -54,7 +54,6 @@ def test_the_status_tells_what_runs_here(demo: Running) -> None:
 
 
 def test_staff_needs_no_sign_in_and_a_sign_in_is_no_staff_credential(demo: Running) -> None:
-    """The socket's peer decides: the same user id as the service's own."""
     assert demo.get("/api/v1/platform/status", as_=MEMBER).status == 200
 
 
@@ -70,7 +69,7 @@ def test_the_catalogue_lists_every_scope_and_operation_in_order(demo: Running) -
     assert "operations" not in demo.get("/api/v1/scopes", key="start-stop-only").json()
 
 
-def test_the_log_is_one_json_object_a_line_with_who_asked_what(demo: Running) -> None:
+def test_each_line_of_the_log_is_a_json_object_with_actor_and_route(demo: Running) -> None:
     def line_of(request_id: str, path: str) -> dict[str, Any]:
         demo.get(path, as_=OWNER, headers={"X-Request-Id": request_id})
         # The line is written after the answer.
@@ -157,7 +156,7 @@ def test_every_operation_of_the_api_describes_its_refusals_and_its_answer(descri
                     assert status == "204" or response["content"], (path, status)
 
 
-def test_every_reference_leads_somewhere_and_every_path_parameter_is_described(description: Any) -> None:
+def test_references_resolve_and_path_parameters_are_described(description: Any) -> None:
     for reference in re.findall(r'"\$ref": "#/components/schemas/([^"]+)"', json.dumps(description)):
         assert reference in description["components"]["schemas"]
     for path, operations in description["paths"].items():

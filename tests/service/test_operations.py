@@ -47,7 +47,7 @@ def parts(database: Database, tenant_id: str) -> tuple[int, ...]:
 WHOLE = (1, len(roles()), len(default_limits()), 1)
 
 
-def test_a_created_tenant_is_provisioned_and_its_operation_tells_the_story(platform: Live) -> None:
+def test_the_operation_of_a_new_tenant_shows_its_provisioning(platform: Live) -> None:
     token = platform.owner()
     tenant = platform.create_tenant(token, "Telescope")
     assert tenant["status"] == "provisioning"
@@ -79,7 +79,7 @@ def test_a_created_tenant_is_provisioned_and_its_operation_tells_the_story(platf
     assert platform.read(f"{path}/operations", token) == {"operations": [last]}
 
 
-def test_the_tenant_a_world_leaves_unfinished_is_finished_with_its_failures_shown(platform: Live) -> None:
+def test_the_unfinished_tenant_of_the_seed_is_provisioned_with_retries(platform: Live) -> None:
     token = platform.owner()
     errors: set[tuple[str, str]] = set()
 
@@ -94,7 +94,7 @@ def test_the_tenant_a_world_leaves_unfinished_is_finished_with_its_failures_show
     assert [step["attempts"] for step in run["steps"]] == [1, 1, 1, 3]
 
 
-def test_an_operation_that_is_not_there_or_not_yours_is_the_same_nested_404(platform: Live) -> None:
+def test_an_absent_or_foreign_operation_is_the_same_404(platform: Live) -> None:
     token = platform.owner()
     foreign = platform.read(f"/api/v1/tenants/{DATA_LAKE}/operations", token)["operations"][0]
     answers = [
@@ -107,7 +107,7 @@ def test_an_operation_that_is_not_there_or_not_yours_is_the_same_nested_404(plat
     assert answers[-1].status == 404
 
 
-def test_staff_see_the_operations_of_every_tenant_open_ones_first(database_url: str) -> None:
+def test_operators_list_all_operations_open_ones_first(database_url: str) -> None:
     with Live(database_url, pace=600) as platform:
         token = platform.owner()
         until(lambda: operation_named(platform, "Sandbox")["status"] == "running")
@@ -181,11 +181,11 @@ def killed_and_restarted(database_url: str, times: int, seed: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-def test_killed_ten_times_while_provisioning_nothing_is_lost_or_done_twice(database_url: str) -> None:
+def test_killed_10_times_nothing_is_lost_or_done_twice(database_url: str) -> None:
     killed_and_restarted(database_url, 10, seed=1)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [2, 3])
-def test_killed_a_hundred_times_while_provisioning_nothing_is_lost_or_done_twice(database_url: str, seed: int) -> None:
+def test_killed_100_times_nothing_is_lost_or_done_twice(database_url: str, seed: int) -> None:
     killed_and_restarted(database_url, 100, seed)

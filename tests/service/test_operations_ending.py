@@ -72,11 +72,8 @@ def has_status(platform: Running, run_id: str, status: str) -> bool:
     return bool(operation(platform, run_id)["status"] == status)
 
 
-# Failing for good
-
-
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_run_that_cannot_go_on_fails_after_some_tries_and_the_tenant_is_free(kind: str, demo_url: DemoUrl) -> None:
+def test_a_run_that_keeps_failing_ends_and_frees_the_tenant(kind: str, demo_url: DemoUrl) -> None:
     with Running(demo_url(kind), FROST_PLATFORM_OPERATION_TRIES="3") as platform:
         set_tags(platform, env="broken")
         with closing(Database(platform.database_url)) as database:
@@ -124,9 +121,7 @@ async def test_the_tries_are_counted_between_successes_only(tagged: Tagged, monk
     assert (row["status"], calls) == ("completed", 8)
 
 
-async def test_a_run_that_failed_half_way_keeps_its_counts_and_can_be_undone(
-    tagged: Tagged, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_run_that_failed_half_way_can_be_undone(tagged: Tagged, monkeypatch: pytest.MonkeyPatch) -> None:
     tagged.many(20)
     before = tagged.all_rows()
     run_id = tagged.planned()
@@ -149,8 +144,7 @@ async def test_a_run_that_failed_half_way_keeps_its_counts_and_can_be_undone(
 
 
 @pytest.mark.parametrize("state", ["57014", "40P01", "40001"])
-async def test_a_statement_that_always_fails_in_a_passing_way_is_counted(tagged: Tagged, state: str) -> None:
-    """A portion that needs more than the statement timeout, or deadlocks each time, was tried for ever."""
+async def test_repeated_transient_errors_count_as_tries(tagged: Tagged, state: str) -> None:
     if tagged.database.kind == "sqlite":
         pytest.skip("SQLite has neither statement timeouts nor deadlocks")
     tagged.many(20)
@@ -163,10 +157,7 @@ async def test_a_statement_that_always_fails_in_a_passing_way_is_counted(tagged:
     assert tagged.operation(run_id)["error"].startswith("gave up after 3 tries")
 
 
-async def test_the_end_of_a_failed_run_is_tried_again_without_another_portion(
-    tagged: Tagged, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """If the end could not be stored, the run stayed open and the count of the tries was lost."""
+async def test_storing_the_end_of_a_failed_run_is_retried(tagged: Tagged, monkeypatch: pytest.MonkeyPatch) -> None:
     real, ends, portions = apply_job._end_early, 0, 0
     tagged.many(20)
 
@@ -190,9 +181,6 @@ async def test_the_end_of_a_failed_run_is_tried_again_without_another_portion(
     assert (row["status"], ends, portions) == ("failed", 3, 3)
     assert row["error"].startswith("gave up after 3 tries")
     assert "(OSError)" in row["error"]
-
-
-# A tenant whose provisioning fails
 
 
 async def test_a_provisioning_fails_after_some_tries_and_can_be_planned_again(database: Database) -> None:
@@ -231,9 +219,6 @@ def test_the_next_start_provisions_a_tenant_whose_run_failed(kind: str, demo_url
         assert platform.get(f"/api/v1/tenants/{SANDBOX}", as_=OWNER).json()["status"] == "active"
 
 
-# Cancelled by an operator
-
-
 def test_an_operator_cancels_a_run_and_the_tenant_is_free(run_slowly: Running) -> None:
     run_id = started(run_slowly)
     until(lambda: has_status(run_slowly, run_id, "running"), 60)
@@ -270,9 +255,6 @@ def test_a_cancelled_run_is_not_taken_up_again_after_a_restart(run_slowly: Runni
     following = started(run_slowly)
     until(lambda: has_status(run_slowly, following, "completed"), 60)
     assert operation(run_slowly, run_id) == before
-
-
-# Its person, or its key, may not any more
 
 
 @pytest.mark.parametrize("role", [None, "member"])

@@ -64,14 +64,14 @@ def test_a_new_table_without_a_path_is_found() -> None:
     assert organization_path(Table("by_group", other, key)) is not None
 
 
-def test_a_row_of_an_organization_refers_only_to_its_own_rows_and_to_people() -> None:
+def test_rows_refer_to_their_own_organization_or_to_people() -> None:
     for table in tables_of_organizations():
         for key in table.foreign_keys:
             parent = key.column.table
             assert organization_path(parent) is not None or parent is tables.users, (table.name, parent.name)
 
 
-def test_the_constraints_over_all_organizations_are_the_known_ones() -> None:
+def test_constraints_over_all_organizations_are_listed() -> None:
     listed = [table for table in metadata.sorted_tables if table.name not in OF_INSTALLATION | BY_ID.keys()]
     found = {table.name: columns for table in listed if (columns := global_constraints(table))}
     assert found == GLOBAL

@@ -124,7 +124,7 @@ def test_a_failed_attempt_is_visible_and_leaves_nothing_of_its_step(database: Da
     assert planned.parts() == (0, 0, 0, 0)
 
 
-async def test_an_unexpected_error_is_tried_again_and_told_without_internals(planned: Planned) -> None:
+async def test_an_unexpected_error_is_retried_and_shown_without_internals(planned: Planned) -> None:
     other = planned_on(planned.database)
     number = f"BA-{planned.tenant_id.replace('-', '')[:12].upper()}"
     with planned.database.write() as connection:
@@ -169,7 +169,7 @@ def run_until_killed(url: str, run_id: str, statement: int) -> None:
 
 
 @pytest.mark.slow
-def test_killed_before_any_statement_or_commit_nothing_is_lost_or_done_twice(database: Database) -> None:
+def test_killed_before_any_statement_nothing_is_lost_or_done_twice(database: Database) -> None:
     forked = multiprocessing.get_context("fork")
     url = database.engine.url.render_as_string(hide_password=False)
     for statement in range(1, ALL_STATEMENTS):

@@ -34,11 +34,7 @@ def entries(quotas: Quotas, target: str) -> list[tuple[str, str, str, dict[str, 
         return [tuple(row) for row in connection.execute(query)]
 
 
-# At once
-
-
 def test_a_raise_within_the_bound_is_in_force_at_once(sandbox: Quotas) -> None:
-    """The number is the new limit."""
     reason = "../../etc'; DROP TABLE quota_requests; -- [/x] {0} %00\nzweite Zeile 東京 🚀"
     made = sandbox.ask("vcpu", 81, reason).json()["request"]
     assert (made["status"], made["from"], made["limit"], made["unit"]) == ("approved", 80, 81, "count")
@@ -49,7 +45,7 @@ def test_a_raise_within_the_bound_is_in_force_at_once(sandbox: Quotas) -> None:
     assert sandbox.history() == [made]
 
 
-def test_exactly_the_bound_is_given_and_one_more_refused(sandbox: Quotas) -> None:
+def test_the_bound_is_granted_and_one_more_refused(sandbox: Quotas) -> None:
     bound = sandbox.report()["instance"]["requestable"]
     refused = sandbox.ask("instance", bound + 1)
     assert code(refused) == (409, "QUOTA_BOUND_EXCEEDED")
@@ -61,8 +57,7 @@ def test_exactly_the_bound_is_given_and_one_more_refused(sandbox: Quotas) -> Non
     assert sandbox.organization_report()["instance"]["allocated"] == 200
 
 
-def test_the_bound_moves_with_what_others_were_given(sandbox: Quotas) -> None:
-    """The client's figure may be old."""
+def test_the_bound_depends_on_the_limits_of_other_tenants(sandbox: Quotas) -> None:
     before = sandbox.report()["vpc"]["requestable"]
     staging = Quotas(sandbox.platform, tenant=STAGING)
     staging.give("vpc", 10)
@@ -75,7 +70,7 @@ def test_the_bound_moves_with_what_others_were_given(sandbox: Quotas) -> None:
     assert sandbox.decided("vpc", before)["status"] == "approved"
 
 
-def test_where_the_organization_has_nothing_left_a_tenant_keeps_what_it_has(sandbox: Quotas) -> None:
+def test_a_tenant_keeps_its_limit_without_room_in_the_organization(sandbox: Quotas) -> None:
     entry = sandbox.report()["message_broker"]
     assert entry["requestable"] == entry["limit"] == 4
     assert code(sandbox.ask("message_broker", 5)) == (409, "QUOTA_BOUND_EXCEEDED")
@@ -84,7 +79,7 @@ def test_where_the_organization_has_nothing_left_a_tenant_keeps_what_it_has(sand
     assert sandbox.decided("message_broker", 2)["status"] == "approved"
 
 
-def test_lowering_is_in_force_at_once_down_to_what_is_in_use_and_being_created(sandbox: Quotas) -> None:
+def test_a_limit_is_lowered_at_once_down_to_the_use(sandbox: Quotas) -> None:
     sandbox.put("load_balancer", "active", "active", "active", "creating", "creating")
     denied = sandbox.decided("load_balancer", 4)
     assert (denied["status"], denied["details"]) == ("denied", {"used": 5, "creating": 2, "limit": 4})
@@ -105,7 +100,7 @@ def test_lowering_is_denied_while_the_use_is_unknown_and_raising_is_not(platform
     assert web_shop.decided("registry_storage", 300)["status"] == "approved"
 
 
-def test_the_limit_there_is_changes_nothing_and_is_not_kept(sandbox: Quotas) -> None:
+def test_a_request_for_the_current_limit_is_not_stored(sandbox: Quotas) -> None:
     for ask in (sandbox.ask, sandbox.ask_organization):
         limit = 20 if ask == sandbox.ask else 200
         answer = ask("instance", limit)
@@ -113,9 +108,6 @@ def test_the_limit_there_is_changes_nothing_and_is_not_kept(sandbox: Quotas) -> 
         same = answer.json()["request"]
         assert (same["status"], same["from"], same["limit"], same["id"]) == ("approved", limit, limit, "")
     assert sandbox.history() == sandbox.organization_history() == []
-
-
-# What may be said
 
 
 @pytest.mark.parametrize(
@@ -132,7 +124,6 @@ def test_a_limit_is_a_plain_whole_number(sandbox: Quotas, limit: Any, reason: st
 
 @pytest.mark.parametrize("number", ["1e3", "0x28", "040", "1" * 5000])
 def test_a_number_on_the_wire_is_written_in_plain_digits(sandbox: Quotas, number: str) -> None:
-    """As JSON has it, byte by byte."""
     body = f'{{"resourceType":"vcpu","reason":"launch","limit":{number}}}'.encode()
     answer = Iam(sandbox.platform, tenant=SANDBOX).raw("POST", "/quota-requests", body)
     assert code(answer) == (400, "INVALID_INPUT")
@@ -157,9 +148,6 @@ def test_a_body_has_three_members_and_no_other(sandbox: Quotas) -> None:
             assert details(refused)["reason"] == "unknown_member"
 
 
-# Who may ask
-
-
 def test_a_key_asks_with_its_one_scope_for_its_one_tenant(sandbox: Quotas) -> None:
     body = {"resourceType": "vcpu", "limit": 90, "reason": "autoscaling"}
     for scopes in (["compute:write"], ["compute:*"], ["compute:read", "organizations:write"]):
@@ -175,7 +163,7 @@ def test_a_key_asks_with_its_one_scope_for_its_one_tenant(sandbox: Quotas) -> No
     assert made.json()["request"]["requestedBy"]["email"] == OWNER
 
 
-def test_a_key_never_asks_for_what_its_maker_or_its_policies_do_not_give(sandbox: Quotas) -> None:
+def test_a_key_requests_within_its_creator_and_policies(sandbox: Quotas) -> None:
     body = {"resourceType": "vcpu", "limit": 90, "reason": "autoscaling"}
     admins = Key(sandbox.platform, "quotas:write", person=ADMIN, tenant=SANDBOX)
     admin = select(users.c.id).where(users.c.email == ADMIN).scalar_subquery()
@@ -191,9 +179,6 @@ def test_a_key_never_asks_for_what_its_maker_or_its_policies_do_not_give(sandbox
     assert code(refused) == (403, "INSUFFICIENT_PERMISSIONS")
     assert refused.json()["error"]["required_permission"] == "quotas:requests:create"
     assert sandbox.history() == []
-
-
-# For the organization
 
 
 def test_an_organization_waits_for_review_and_then_has_room(sandbox: Quotas) -> None:
@@ -244,7 +229,7 @@ def test_a_review_decides_once(sandbox: Quotas) -> None:
     assert [one["status"] for one in sandbox.organization_history()] == ["rejected", "rejected"]
 
 
-def test_a_review_needs_a_request_of_an_organization_and_one_of_two_words(sandbox: Quotas) -> None:
+def test_a_review_needs_a_request_of_an_organization_and_a_decision(sandbox: Quotas) -> None:
     of_tenant = sandbox.decided("vcpu", 90)
     for identifier in (NOBODY, "x", of_tenant["id"].upper(), of_tenant["id"]):
         assert code(sandbox.review(identifier, "approve")) == (404, "NOT_FOUND")
@@ -255,7 +240,7 @@ def test_a_review_needs_a_request_of_an_organization_and_one_of_two_words(sandbo
     assert sandbox.organization_history()[0]["status"] == "pending"
 
 
-def test_the_staff_see_what_waits_of_every_organization(sandbox: Quotas) -> None:
+def test_operators_list_the_requests_of_every_organization(sandbox: Quotas) -> None:
     borealis = Quotas(sandbox.platform, BOREALIS_OWNER, NEWSROOM, BOREALIS)
     first, second = sandbox.waiting("vcpu", 2000), borealis.waiting("vcpu", 900)
     sandbox.decided("vcpu", 90)
@@ -276,10 +261,7 @@ def test_the_staff_see_what_waits_of_every_organization(sandbox: Quotas) -> None
     assert code(sandbox.platform.get(REVIEWS + "?status=denied")) == (400, "INVALID_INPUT")
 
 
-# What is kept
-
-
-def test_the_history_is_newest_first_page_by_page_and_shows_people_what_waits(sandbox: Quotas) -> None:
+def test_the_history_is_paged_newest_first_with_pending_requests(sandbox: Quotas) -> None:
     numbers = list(range(81, 88))
     for number in numbers:
         sandbox.decided("vcpu", number)
@@ -317,7 +299,7 @@ def test_the_same_request_again_is_answered_with_the_first(sandbox: Quotas) -> N
     assert code(Quotas(sandbox.platform, tenant=STAGING).ask("vcpu", 90, **ONCE)) == (409, "IDEMPOTENCY_KEY_REUSED")
 
 
-def test_a_request_that_changed_nothing_under_a_key_may_change_something_when_it_comes_again(sandbox: Quotas) -> None:
+def test_a_request_without_effect_uses_no_idempotency_key_up(sandbox: Quotas) -> None:
     again = {"Idempotency_Key": "nothing-to-change"}
     assert sandbox.ask("vcpu", 80, **again).status == 200
     sandbox.give("vcpu", 70)

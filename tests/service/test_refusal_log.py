@@ -136,7 +136,7 @@ def test_no_refusal_is_lost_while_the_log_takes_no_entry(database: Database, log
     assert repeated(database) == [3]
 
 
-def test_beyond_the_counted_ones_each_refusal_is_an_entry(database: Database) -> None:
+def test_beyond_the_bound_of_counted_refusals_each_is_an_entry(database: Database) -> None:
     log = RefusalLog(database, FixedClock(NOW), belongs_to, max_counted=2)
     for key_id in ("a", "b", "c", "a", "c"):
         log.record(principal(key_id=key_id), RENAME)

@@ -126,7 +126,7 @@ def test_a_step_of_the_clock_changes_nothing_in_a_running_process(sqlite: Databa
     assert [is_counted(limits, 2) for _ in range(2)] == [True, False]
 
 
-def test_a_counted_request_needs_no_statement_and_a_batch_has_what_is_not_restored(sqlite: Database) -> None:
+def test_a_counted_request_needs_no_statement(sqlite: Database) -> None:
     statements: list[str] = []
     clocks = Clocks()
     limits = clocks.start(sqlite)
@@ -147,7 +147,7 @@ def test_a_counted_request_needs_no_statement_and_a_batch_has_what_is_not_restor
     assert statements == []
 
 
-def test_rows_with_a_full_allowance_are_removed_with_the_next_batch_after_a_minute(sqlite: Database) -> None:
+def test_rows_with_a_full_allowance_are_removed(sqlite: Database) -> None:
     clocks = Clocks()
     limits = clocks.start(sqlite)
     writer = BatchWriter(sqlite, [limits])

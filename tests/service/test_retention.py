@@ -307,7 +307,7 @@ def test_locked_rows_are_skipped(pair: tuple[Database, Database]) -> None:
     assert stored(other, tables.operations) == set()
 
 
-def test_a_sweep_waits_for_a_change_of_a_person_before_it_locks_their_sessions(
+def test_a_sweep_waits_for_a_change_of_a_person(
     pair: tuple[Database, Database],
 ) -> None:
     one, other = pair
@@ -336,9 +336,7 @@ def test_due_rows_of_large_tables_are_found_by_an_index(database: Database, tabl
     assert f"ix_{table}_{index}" in plan
 
 
-def test_the_worker_removes_rows_again_and_again(
-    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_worker_sweeps_repeatedly(database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("service.jobs.worker.START_DELAY", 0)
     often = RetentionSweep.__init__.__kwdefaults__ | {"interval": 0.05, "batch_rows": 10}
     monkeypatch.setattr(RetentionSweep.__init__, "__kwdefaults__", often)
@@ -354,10 +352,7 @@ def test_the_worker_removes_rows_again_and_again(
         worker.stop()
 
 
-def test_a_removed_session_of_an_outside_issuer_is_not_started_again(
-    database: Database, tmp_path: Path, provider: Provider
-) -> None:
-    """A provider may refresh the tokens of a sign-in for years."""
+def test_a_removed_outside_session_is_not_started_again(database: Database, tmp_path: Path, provider: Provider) -> None:
     issuing = Issuing(database, tmp_path)
     issuing.populate()
     clock = HandClock()

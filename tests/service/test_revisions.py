@@ -165,7 +165,7 @@ def test_only_the_organization_of_a_policy_gets_a_new_revision(demo: Inside) -> 
     assert increased(database, statement) == {row.organization_id}
 
 
-def test_a_deleted_person_gets_a_new_revision_and_so_do_their_organizations(demo: Inside) -> None:
+def test_a_deleted_person_and_their_organizations_get_new_revisions(demo: Inside) -> None:
     database = demo.platform.database
     with database.read() as connection:
         user_id = connection.scalar(select(tables.memberships.c.user_id).limit(1))
@@ -295,9 +295,7 @@ def test_the_use_of_a_credential_increases_no_revision(demo: Inside) -> None:
         assert increased(demo.platform.database, text(f"UPDATE {name} SET {displayed} = 7")) == set()
 
 
-def test_changes_that_share_the_locks_of_their_organization_increase_no_revision(
-    tmp_path: Path, database_url: str
-) -> None:
+def test_changes_that_share_locks_increase_no_revision(tmp_path: Path, database_url: str) -> None:
     """Two of them would wait for each other at their commits (`service/db/revisions.py`)."""
     demo = Counted(tmp_path, database_url)
     tenant = f"/api/v1/tenants/{WEB_SHOP}"

@@ -61,7 +61,7 @@ def test_after_thirty_days_a_session_is_over_even_for_a_token_that_is_not(issuin
     assert not issuing.accepted(late)
 
 
-def test_last_seen_moves_at_most_once_a_minute_and_requests_write_nothing(issuing: Issuing) -> None:
+def test_last_seen_is_written_at_most_once_a_minute(issuing: Issuing) -> None:
     tokens, use = issuing.sign_in(), CredentialUse()
     session_id = claims_of(tokens["access_token"])["sid"]
     writer, writes = BatchWriter(issuing.database, [use]), list[str]()
@@ -120,7 +120,7 @@ def test_no_request_that_began_after_the_end_is_let_in(issuing: Issuing) -> None
     while len(served) < 50:
         time.sleep(0.005)
     with issuing.database.write() as connection:
-        sessions.end(connection, str(caller.session_id), reason="signed_out", at=issuing.clock.now())
+        sessions.end(connection, caller.user_id, str(caller.session_id), reason="signed_out", at=issuing.clock.now())
     ended.set()
     while len(late) < 200:
         time.sleep(0.005)
@@ -151,7 +151,7 @@ def test_an_outside_session_is_a_sign_in_by_sid_else_by_subject(claims: dict[str
     assert account_linking.sign_in_key(claims) == name
 
 
-def test_long_names_of_sign_ins_are_told_apart_as_well() -> None:
+def test_long_sign_in_keys_are_distinct() -> None:
     names = {
         account_linking.sign_in_key({"sub": "u" * 250 + end, "auth_time": when}) for end in "ab" for when in (5, 6)
     }

@@ -298,9 +298,7 @@ def threads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return places
 
 
-def test_short_requests_about_cached_subjects_are_decided_on_the_event_loop(
-    demo: Subjects, other: Database, threads: list[str]
-) -> None:
+def test_short_requests_are_decided_on_the_event_loop(demo: Subjects, other: Database, threads: list[str]) -> None:
     def places(number: int = 1) -> list[str]:
         threads.clear()
         subject, part = {"type": "user", "id": PERSON}, {"type": "instance", "id": demo.instance}
@@ -320,7 +318,7 @@ def test_short_requests_about_cached_subjects_are_decided_on_the_event_loop(
     assert places() == loop
 
 
-def test_evaluations_of_many_rules_are_decided_in_a_thread(
+def test_many_rules_are_decided_in_a_thread(
     demo: Subjects, threads: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     subject, part = {"type": "user", "id": PERSON}, {"type": "instance", "id": demo.instance}
@@ -334,7 +332,6 @@ def test_evaluations_of_many_rules_are_decided_in_a_thread(
 
 
 def test_a_changed_subject_is_not_read_on_the_event_loop(demo: Subjects, other: Database) -> None:
-    """One statement at most, the decision."""
     assert demo.decides("api_key", KEY)
     with other.write() as connection:
         connection.execute(of_key(scopes=["compute:read"]))

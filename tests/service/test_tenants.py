@@ -92,7 +92,7 @@ def test_a_key_of_an_admin_may_create_in_its_organization(platform: Running) -> 
     assert platform.get(f"/api/v1/tenants/{answer.json()['id']}", as_=ADMIN).status == 200
 
 
-def test_the_same_key_and_body_answer_with_the_same_tenant(platform: Running) -> None:
+def test_the_same_idempotency_key_and_body_answer_with_the_same_tenant(platform: Running) -> None:
     key = {"Idempotency-Key": str(uuid4())}
     first, again = create(platform, "Once", **key), create(platform, "Once", **key)
     assert first.status == again.status == 201
@@ -104,10 +104,7 @@ def test_the_same_key_and_body_answer_with_the_same_tenant(platform: Running) ->
 @pytest.mark.parametrize(
     ("body", "status"), [({"displayName": "At Once"}, 201), ({"displayName": "Something else"}, 409)]
 )
-def test_a_key_that_is_being_used_at_this_moment_is_waited_for(
-    platform: Running, body: dict[str, str], status: int
-) -> None:
-    """Two requests under one key that share no lock: the key is taken by the other while this one is under way."""
+def test_an_idempotency_key_in_use_is_waited_for(platform: Running, body: dict[str, str], status: int) -> None:
     opened = Database(platform.database_url)
     taken = create(platform, "At Once").json()["id"]
     key = str(uuid4())
@@ -157,7 +154,7 @@ def test_one_idempotency_key_at_once_in_two_organizations_makes_one_tenant(platf
     assert len({answer.json()["id"] for answer in answers if answer.status == 201}) == 1
 
 
-def test_a_membership_that_ends_during_a_request_is_refused_like_any_other(
+def test_a_membership_that_ends_during_a_request_is_refused(
     new_database_url: Callable[[str, bool], str], tmp_path: Path
 ) -> None:
     inside = Inside(tmp_path, new_database_url("postgresql", True), "empty")
@@ -245,9 +242,6 @@ def test_a_list_with_usage_is_the_list_plus_usage(demo: Running) -> None:
     assert {tenant["id"]: tenant["tightestQuota"] for tenant in with_usage}[SANDBOX] is None
 
 
-# Usage by resource type, decided without a database
-
-
 TYPES = {
     "instance": QuotaType("instance", "instance", "count", 10, 20, "instance", None),
     "vcpu": QuotaType("vcpu", "vcpu", "count", 10, 20, "instance", "vcpu"),
@@ -282,9 +276,6 @@ def test_the_tightest_quota_of_a_tenant(
     expected: Tightest | None,
 ) -> None:
     assert tightest(limits, counted, TYPES, unknown) == expected
-
-
-# How much is asked of the database
 
 
 def populate(inside: Inside, tenants: int) -> dict[str, str]:
@@ -323,7 +314,7 @@ def access_token(inside: Inside, now: datetime) -> str:
 
 
 @pytest.mark.parametrize("path", ["/api/v1/tenants", "/api/v1/tenants?include=usage", "/api/v1/me"])
-def test_a_request_asks_as_many_statements_for_two_hundred_tenants_as_for_one(
+def test_the_number_of_statements_is_independent_of_tenants(
     path: str, new_database_url: Callable[[str, bool], str], tmp_path: Path
 ) -> None:
     asked: dict[tuple[str, int], int] = {}

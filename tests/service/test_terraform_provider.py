@@ -254,7 +254,7 @@ def test_a_session_acts_in_the_default_tenant_only(served: Served) -> None:
         assert (answer.status, answer.json()["error"]["code"]) == (403, "TENANT_ACCESS_DENIED")
 
 
-def test_a_person_without_a_default_tenant_is_asked_to_name_one(served: Served) -> None:
+def test_a_person_without_a_default_tenant_must_name_one(served: Served) -> None:
     for path in ("/v1/api-keys", "/v1/iam/policies", BINDINGS):
         reply = served.session(OUTSIDER).call("GET", path)
         assert reply.refusal == (403, "TENANT_ACCESS_DENIED")
@@ -297,7 +297,6 @@ def test_a_key_gives_no_scope_beyond_its_own(served: Served, scopes: tuple[str, 
 
 
 def test_a_key_changes_no_binding_that_has_more_than_the_key(served: Served) -> None:
-    """Not even one that its own creator made: a key acts within its scopes."""
     iam = Iam(served.platform)
     provider = served.key("organizations:write", "compute:read")
     stronger = f"{BINDINGS}/{iam.binding(f'sa-{uuid4()}', ['compute:read', 'storage:write'])}"
@@ -340,7 +339,7 @@ def test_a_key_has_no_more_than_its_creator(served: Served, served_database: Dat
         become("admin")
 
 
-def test_policies_of_a_key_narrow_what_it_does_and_gives(served: Served) -> None:
+def test_policies_of_a_key_narrow_its_actions_and_grants(served: Served) -> None:
     iam = Iam(served.platform)
     key = Key(served.platform, "organizations:write", "compute:read", "storage:read", rateLimit=60_000)
     provider = served.with_key(key)
@@ -375,7 +374,6 @@ def test_a_refused_call_without_a_tenant_is_in_the_log_of_the_keys_tenant(served
 
 
 def test_a_refresh_over_the_network_needs_an_issuer_of_its_own(served: Served) -> None:
-    """The first call of the provider's refresh: without `--issuer` there is no issuer that a network client reaches."""
     reply = served.session().call("GET", "/v1/auth/cli-config")
     assert reply.refusal == (503, "NOT_AVAILABLE")
     assert "--issuer" in reply.value["error"]["hint"]

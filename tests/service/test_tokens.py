@@ -182,7 +182,7 @@ def test_a_forged_or_foreign_token_is_refused(issuing: Issuing, name: str) -> No
     assert issuing.accepted(real)
 
 
-def test_every_refusal_has_the_same_words(issuing: Issuing) -> None:
+def test_every_refusal_has_the_same_body(issuing: Issuing) -> None:
     claims = claims_of(issuing.sign_in()["access_token"])
     answers = set()
     for forge in FORGERIES.values():
@@ -225,17 +225,14 @@ def test_verified_tokens_are_remembered_within_a_bound(issuing: Issuing, monkeyp
     assert verified == [*several, several[0]]
 
 
-def test_a_caller_carries_what_the_session_says_not_what_the_token_says(issuing: Issuing) -> None:
+def test_a_principal_has_the_facts_of_its_session_not_of_the_token(issuing: Issuing) -> None:
     claims = claims_of(issuing.sign_in()["access_token"])
     caller = issuing.bearer(issuing.issuer.sign(claims | {"email": "root@aurora.example", "scope": "everything"}))
     assert (caller.kind, caller.user_id, caller.email, caller.scopes) == ("session", "u-owner", OWNER, ())
     assert caller.session_id == claims["sid"]
 
 
-# The key
-
-
-def test_the_key_is_made_once_readable_by_its_owner_only_and_public_without_its_private_part(issuing: Issuing) -> None:
+def test_the_signing_key_is_created_once_and_private(issuing: Issuing) -> None:
     (key,) = issuing.issuer.public_jwks()["keys"]
     path = issuing.folder / "issuer.jwk"
     assert path.stat().st_mode & 0o777 == 0o600
