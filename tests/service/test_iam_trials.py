@@ -12,7 +12,7 @@ from service.catalogue.resource_types import REGIONS
 from service.db import tables
 from service.db.engine import Database
 from tests.service.access import KEYS, Iam, allow, code, deny, details, document
-from tests.service.running import MEMBER, REGIONAL, VIEWER, WEB_SHOP, Running
+from tests.service.running import AURORA, MEMBER, REGIONAL, VIEWER, WEB_SHOP, Running
 
 READ = "compute:instances:read"
 
@@ -34,17 +34,11 @@ def simulate(
 
 def test_the_deciding_rule_is_named(iam: Iam) -> None:
     allowed = simulate(iam, deny("storage:*"), allow("compute:*"))
-    assert (allowed["decision"], allowed["reason"], allowed["decidingRule"]) == (
-        "allowed",
-        "allowed",
-        {"index": 1, "name": ""},
-    )
+    assert (allowed["decision"], allowed["reason"]) == ("allowed", "allowed")
+    assert allowed["decidingRule"] == {"index": 1, "name": ""}
     denied = simulate(iam, allow("compute:*"), deny("*:*:read") | {"name": "no reading"})
-    assert (denied["decision"], denied["reason"], denied["decidingRule"]) == (
-        "denied",
-        "explicit_deny",
-        {"index": 1, "name": "no reading"},
-    )
+    assert (denied["decision"], denied["reason"]) == ("denied", "explicit_deny")
+    assert denied["decidingRule"] == {"index": 1, "name": "no reading"}
 
 
 def test_a_denied_trial_traces_every_rule_and_names_the_nearest(iam: Iam) -> None:
@@ -70,11 +64,17 @@ def test_a_denied_trial_traces_every_rule_and_names_the_nearest(iam: Iam) -> Non
     }
 
 
-@pytest.mark.parametrize("operation", ["compute:read", "compute:*:read", "*", "compute:instances", "a:b:c:d", ""])
-def test_only_a_single_operation_is_tried(iam: Iam, operation: str) -> None:
-    body = {"documentText": json.dumps(document(allow("*"))), "operation": operation, "target": "*"}
-    answer = iam.ask("POST", "/iam/simulate", body)
-    assert (code(answer), details(answer)["member"]) == ((400, "INVALID_INPUT"), "operation")
+NOT_SINGLE = ("compute:read", "compute:*:read", "*", "compute:instances", "a:b:c:d", "")
+NOT_WHOLE = ("instances/i-1", "frn:compute", "frn:c*:*:*:instances/1", "frn:a:b:c:d", "")
+
+
+@pytest.mark.parametrize(
+    ("member", "value"), [*(("operation", one) for one in NOT_SINGLE), *(("target", one) for one in NOT_WHOLE)]
+)
+def test_a_trial_has_a_single_operation_and_a_whole_target(iam: Iam, member: str, value: str) -> None:
+    body = {"documentText": json.dumps(document(allow("*"))), "operation": READ, "target": "*"}
+    answer = iam.ask("POST", "/iam/simulate", body | {member: value})
+    assert (code(answer), details(answer)["member"]) == ((400, "INVALID_INPUT"), member)
 
 
 def test_an_unknown_operation_is_refused_with_suggestions(iam: Iam) -> None:
@@ -82,13 +82,6 @@ def test_an_unknown_operation_is_refused_with_suggestions(iam: Iam) -> None:
     answer = iam.ask("POST", "/iam/simulate", body)
     assert code(answer) == (400, "UNKNOWN_OPERATION")
     assert READ in details(answer)["suggestions"]
-
-
-@pytest.mark.parametrize("target", ["instances/i-1", "frn:compute", "frn:c*:*:*:instances/1", "frn:a:b:c:d", ""])
-def test_a_target_is_a_star_or_a_whole_name(iam: Iam, target: str) -> None:
-    body = {"documentText": json.dumps(document(allow("*"))), "operation": READ, "target": target}
-    answer = iam.ask("POST", "/iam/simulate", body)
-    assert (code(answer), details(answer)["member"]) == ((400, "INVALID_INPUT"), "target")
 
 
 def test_an_address_decides_and_when_it_is_missing_its_flag_is_named(iam: Iam) -> None:
@@ -132,19 +125,21 @@ def test_a_region_is_a_fact_and_fills_an_open_region_of_the_target(iam: Iam) -> 
         assert simulate(iam, rule, target=target)["decision"] == "denied"
 
 
-@pytest.mark.parametrize("region", ["atlantis", "se-sto-9", "SE-STO-1", "eu"])
-def test_a_region_that_does_not_exist_is_refused_where_a_policy_is_tried(iam: Iam, region: str) -> None:
+UNKNOWN_REGIONS = ("atlantis", "se-sto-9", "SE-STO-1", "eu")
+MALFORMED_REGIONS = ("", " ", "*", "se-*", "fi hel", "fi:hel", "fi/hel", "fi-hel-1\n")
+
+
+@pytest.mark.parametrize("region", [*UNKNOWN_REGIONS, *MALFORMED_REGIONS])
+def test_an_unknown_or_malformed_region_is_refused(iam: Iam, region: str) -> None:
+    """In a target, a malformed one would shift the fields: a deny that fires in the trace would not decide."""
     draft, asked = {"documentText": json.dumps(document(allow("*")))}, {"operation": READ, "target": "*"}
     for path, body in (("simulate", draft | asked), ("coverage", draft), ("who", asked)):
         answer = iam.ask("POST", f"/iam/{path}", body | {"facts": {"region": region}})
-        assert code(answer) == (400, "INVALID_INPUT")
-        assert details(answer) == {
-            "member": "facts.region",
-            "reason": "unknown_region",
-            "regions": ["se-sto-1", "fi-hel-1", "de-fra-1"],
-        }
-        for known in details(answer)["regions"]:
-            assert iam.ask("POST", f"/iam/{path}", body | {"facts": {"region": known}}).status == 200
+        assert (code(answer), details(answer)["member"]) == ((400, "INVALID_INPUT"), "facts.region"), path
+        if region in UNKNOWN_REGIONS:
+            assert (details(answer)["reason"], details(answer)["regions"]) == ("unknown_region", list(REGIONS))
+            for known in REGIONS:
+                assert iam.ask("POST", f"/iam/{path}", body | {"facts": {"region": known}}).status == 200
 
 
 def test_a_region_in_which_the_tenant_has_a_resource_exists(iam: Iam) -> None:
@@ -166,22 +161,7 @@ def test_the_worlds_are_in_regions_that_exist() -> None:
     assert set(yaml.safe_load((world / "large.yaml").read_text())["resources"]["regions"]) == set(REGIONS)
 
 
-@pytest.mark.parametrize("region", ["", " ", "*", "se-*", "fi hel", "fi:hel", "fi/hel", "fi-hel-1\n"])
-def test_a_malformed_region_is_refused(iam: Iam, region: str) -> None:
-    """Put into the target as it is, it would shift the fields: a deny that fires in the trace would not decide."""
-    draft, asked = document(allow("*")), {"operation": "compute:instances:read", "target": "*"}
-    facts = {"facts": {"region": region}}
-    for path, body in (
-        ("simulate", {"documentText": json.dumps(draft), **asked}),
-        ("coverage", {"documentText": json.dumps(draft)}),
-        ("who", asked),
-    ):
-        answer = iam.ask("POST", f"/iam/{path}", body | facts)
-        assert code(answer) == (400, "INVALID_INPUT"), path
-        assert details(answer)["member"] == "facts.region"
-
-
-def test_three_values_of_tags_types_and_text(iam: Iam) -> None:
+def test_tags_and_principal_type_of_a_trial(iam: Iam) -> None:
     tagged = allow("compute:*", equals={"frn:requestTag/env": "prod"})
     assert simulate(iam, tagged, requestTags={"env": "prod", "team": "a"})["decision"] == "allowed"
     assert simulate(iam, tagged, requestTags={})["reason"] == "no_match"
@@ -189,12 +169,6 @@ def test_three_values_of_tags_types_and_text(iam: Iam) -> None:
     kept = deny("compute:*", equals={"frn:resourceTag/env": "prod"})
     assert simulate(iam, allow("*"), kept)["decision"] == "denied"
     assert simulate(iam, allow("*"), kept, resourceTags={})["decision"] == "allowed"
-    other = allow("compute:*", notEquals={"frn:resourceTag/env": "prod"})
-    assert simulate(iam, other, resourceTags={})["decision"] == "allowed"
-    assert simulate(iam, other)["reason"] == "unknown_context"
-    like = allow("compute:*", like={"frn:resourceTag/env": "pr*"})
-    for value, decision in (("prod", "allowed"), ("Prod", "denied"), ("xprod", "denied"), ("pr", "allowed")):
-        assert simulate(iam, like, resourceTags={"env": value})["decision"] == decision
     typed = allow("compute:*", equals={"frn:principalType": "api_key"})
     assert simulate(iam, typed, principalType="api_key")["decision"] == "allowed"
     assert simulate(iam, typed, principalType="user")["decision"] == "denied"
@@ -345,18 +319,12 @@ def test_a_trial_agrees_with_the_requests_of_a_key(own: Running, rounds: int) ->
             tables.api_keys.update().where(tables.api_keys.c.id == KEYS["terraform"]).values(rate_limit=60_000)
         )
     chance = random.Random(29)
-    organization = "21b19d01-a6e8-4950-818c-144893bd4e01"
     tenant = f"frn:organizations:*:{WEB_SHOP}:tenants/{WEB_SHOP}"
+    organization = f"frn:organizations:*:{WEB_SHOP}:organizations/{AURORA}"
     asked = [
         ("organizations:tenants:read", tenant, "GET", f"/api/v1/tenants/{WEB_SHOP}", None),
         ("organizations:tenants:list", tenant, "GET", "/api/v1/tenants", None),
-        (
-            "organizations:organizations:list",
-            f"frn:organizations:*:{WEB_SHOP}:organizations/{organization}",
-            "GET",
-            "/api/v1/organizations",
-            None,
-        ),
+        ("organizations:organizations:list", organization, "GET", "/api/v1/organizations", None),
         ("organizations:tenants:update", tenant, "PATCH", f"/api/v1/tenants/{WEB_SHOP}", {"displayName": "Web Shop"}),
     ]
     facts = {"principalType": "api_key", "tenant": WEB_SHOP, "requestTags": {}, "resourceTags": {}}
@@ -369,11 +337,8 @@ def test_a_trial_agrees_with_the_requests_of_a_key(own: Running, rounds: int) ->
                 tables.policies.update().where(tables.policies.c.id == policy).values(document=text, version=version)
             )
         for operation, target, method, path, body in asked:
-            tried = iam.ask(
-                "POST",
-                "/iam/simulate",
-                {"documentText": text, "operation": operation, "target": target, "facts": facts},
-            ).json()["decision"]
+            trial = {"documentText": text, "operation": operation, "target": target, "facts": facts}
+            tried = iam.ask("POST", "/iam/simulate", trial).json()["decision"]
             got = own.ask(method, path, key="terraform", body=body)
             assert (got.status == 200) is (tried == "allowed"), (rules, operation, got)
             verdicts.add((operation, tried))

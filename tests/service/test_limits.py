@@ -251,10 +251,6 @@ def test_bodies_of_an_address_are_bounded_in_sum(connect: Connect) -> None:
     until(lambda: status(connect(one), head(700_000) + b" " * 700_000) == 404)
 
 
-def test_bodies_of_all_addresses_are_bounded_in_sum(connect: Connect) -> None:
-    fill_memory_of_strangers(connect)
-
-
 def fill_memory_of_strangers(connect: Connect) -> None:
     """Hold one more body that does not end, each from another address, until there is no memory for a further one."""
 

@@ -40,6 +40,13 @@ def platform(tmp_path: Path, world_url: str | None) -> Iterator[Counted]:
 
 
 @pytest.fixture
+def postgresql(tmp_path: Path, demo_url: DemoUrl) -> Iterator[Counted]:
+    opened = Counted(tmp_path, demo_url("postgresql"))
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
 def database(platform: Counted) -> Database:
     return platform.platform.database
 
@@ -173,9 +180,8 @@ def test_errors_of_prepared_changes_are_those_of_sqlalchemy(database: Database, 
     assert row["name"] not in str(prepared_error.value)
 
 
-def test_a_lost_connection_is_replaced(demo_url: DemoUrl, tmp_path: Path) -> None:
-    platform = Counted(tmp_path, demo_url("postgresql"))
-    database = platform.platform.database
+def test_a_lost_connection_is_replaced(postgresql: Counted) -> None:
+    database = postgresql.platform.database
     with database.write() as connection:
         terminated = connection.execute(select(func.pg_backend_pid())).scalar_one()
         with database.engine.connect() as other:
@@ -186,7 +192,6 @@ def test_a_lost_connection_is_replaced(demo_url: DemoUrl, tmp_path: Path) -> Non
         connection.rollback()
     with database.write() as connection:
         assert connection.execute(PREPARED, {"tenant": WEB_SHOP, "one": "x"}).all() == []
-    platform.close()
 
 
 def test_a_changed_row_is_returned(database: Database, one: dict[str, str]) -> None:
@@ -236,9 +241,8 @@ def test_a_change_does_not_begin_on_the_event_loop(database: Database, begin: st
         on_loop(database, change)
 
 
-def test_a_connection_is_not_used_after_a_cancelled_read(demo_url: DemoUrl, tmp_path: Path) -> None:
-    platform = Counted(tmp_path, demo_url("postgresql"))
-    database = platform.platform.database
+def test_a_connection_is_not_used_after_a_cancelled_read(postgresql: Counted) -> None:
+    database = postgresql.platform.database
     backend = prepared(select(func.pg_backend_pid().label("pid")))
     sleep = prepared(select(func.pg_backend_pid().label("pid"), func.pg_sleep(60)))
 
@@ -257,14 +261,12 @@ def test_a_connection_is_not_used_after_a_cancelled_read(demo_url: DemoUrl, tmp_
 
     first, second = asyncio.run(run())
     assert first != second
-    platform.close()
 
 
 def test_reads_of_an_unreachable_server_are_left_to_threads(
-    demo_url: DemoUrl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    postgresql: Counted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    platform = Counted(tmp_path, demo_url("postgresql"))
-    database = platform.platform.database
+    database = postgresql.platform.database
     attempts = []
 
     async def fail(_: object) -> None:
@@ -281,7 +283,6 @@ def test_reads_of_an_unreachable_server_are_left_to_threads(
     results = asyncio.run(run())
     assert {type(result) for result in results} == {NotPreparedError}
     assert len(attempts) <= 8
-    platform.close()
 
 
 @pytest.mark.parametrize(("rules", "light"), [(0, True), (MAX_RULES_ON_EVENT_LOOP, True), (101, False)])

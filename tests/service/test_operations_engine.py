@@ -17,7 +17,6 @@ from service.bootstrap import open_worker
 from service.clock import SystemClock
 from service.db.engine import Database
 from service.db.tables import executors, operations, tenants
-from service.jobs import worker
 from service.jobs.worker import Worker
 from service.settings import Settings, from_arguments
 from service.tenants import provisioning
@@ -35,13 +34,13 @@ def settings_for(database: Database, data_dir: Path, pace: float, tries: int = 1
 
 
 @pytest.fixture
-def started(database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Started]:
+def started(database: Database, tmp_path: Path) -> Iterator[Started]:
     """Starts the operations of a process on the test's database; one at a time."""
-    monkeypatch.setattr(worker, "START_DELAY", 0)
     running: list[Worker] = []
 
-    def start(pace: float = 0.01, tries: int = 10) -> Worker:
-        running.append(open_worker(database, SystemClock(), settings_for(database, tmp_path, pace, tries)))
+    def start(pace: float = 0.01, tries: int = 10, **intervals: float) -> Worker:
+        settings = settings_for(database, tmp_path, pace, tries)
+        running.append(open_worker(database, SystemClock(), settings, **intervals))
         running[-1].start()
         return running[-1]
 
@@ -187,12 +186,8 @@ def test_an_open_run_with_an_ended_workflow_is_run_again(database: Database, sta
     assert planned.tenant()["status"] == "active"
 
 
-def test_an_idle_engine_stops_and_starts_again(
-    database: Database, started: Started, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(worker, "IDLE_SECONDS", 0.1)
-    monkeypatch.setattr(worker, "SWEEP_SECONDS", 0.3)
-    operations_here = started()
+def test_an_idle_engine_stops_and_starts_again(database: Database, started: Started) -> None:
+    operations_here = started(idle_seconds=0.1, sweep_seconds=0.3)
     for _ in range(2):
         planned = planned_on(database)
         operations_here.submit(planned.run_id)
@@ -263,15 +258,12 @@ def silence(database: Database) -> None:
 
 # A SQLite file has one process.
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
-def test_only_the_runs_of_dead_processes_are_taken_over(
-    database: Database, started: Started, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(worker, "SWEEP_SECONDS", 0.3)
+def test_only_the_runs_of_dead_processes_are_taken_over(database: Database, started: Started, tmp_path: Path) -> None:
     planned = planned_on(database)
     process = alone(database, tmp_path)
     try:
         until(lambda: planned.row()["status"] == "running")
-        started()
+        started(sweep_seconds=0.3)
         time.sleep(2)
         assert planned.row()["seq"] == 1
     finally:

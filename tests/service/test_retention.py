@@ -11,7 +11,6 @@ from sqlalchemy import Column, Connection, Table, event, func, insert, select, t
 
 from service.authn.bearer_tokens import BearerTokens
 from service.authn.oidc_provider import ExternalIssuer
-from service.bootstrap import open_worker
 from service.clock import FixedClock, SystemClock
 from service.db import tables
 from service.db.engine import Database
@@ -19,6 +18,7 @@ from service.db.revisions import lock_domains
 from service.default_tags import apply_job, undo_log
 from service.default_tags.queries import propagated
 from service.errors import ApiError
+from service.jobs.worker import Worker
 from service.retention import sweep
 from service.retention.rules import REUSE_PERIOD, rules
 from service.retention.sweep import RetentionSweep
@@ -336,12 +336,11 @@ def test_due_rows_of_large_tables_are_found_by_an_index(database: Database, tabl
     assert f"ix_{table}_{index}" in plan
 
 
-def test_the_worker_sweeps_repeatedly(database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("service.jobs.worker.START_DELAY", 0)
-    often = RetentionSweep.__init__.__kwdefaults__ | {"interval": 0.05, "batch_rows": 10}
-    monkeypatch.setattr(RetentionSweep.__init__, "__kwdefaults__", often)
+def test_the_worker_sweeps_repeatedly(database: Database, tmp_path: Path) -> None:
     url = database.engine.url.render_as_string(hide_password=False)
-    worker = open_worker(database, SystemClock(), from_arguments(["--data-dir", str(tmp_path), "--database", url], {}))
+    settings = from_arguments(["--data-dir", str(tmp_path), "--database", url], {})
+    often = RetentionSweep(database, SystemClock(), SETTINGS, interval=0.05, batch_rows=10)
+    worker = Worker(database, SystemClock(), settings, {}, periodic_work=often.remove_batch)
     tagged = Tagged(database)
     worker.start()
     try:
