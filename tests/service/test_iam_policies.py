@@ -236,8 +236,11 @@ def test_a_policy_has_a_history_and_can_be_rolled_back(iam: Iam) -> None:
 def test_a_new_document_has_a_new_author_and_a_new_name_has_not(iam: Iam) -> None:
     policy = iam.policy("p", READ)
     admin = iam.as_(ADMIN)
-    assert admin.ask("PATCH", f"/iam/policies/{policy}", {"name": "q"}).json()["author"]["email"] == iam.person
-    assert admin.edit(policy, allow("compute:*")).json()["author"]["email"] == ADMIN
+    path = f"/iam/policies/{policy}"
+    renamed = admin.ask("PATCH", path, {"name": "q"}).json()
+    assert (renamed["author"]["email"], renamed) == (iam.person, iam.get(path))
+    edited = admin.edit(policy, allow("compute:*")).json()
+    assert (edited["author"]["email"], edited) == (ADMIN, iam.get(path))
 
 
 def test_attachments_are_listed_filtered_and_taken_away_once(iam: Iam) -> None:

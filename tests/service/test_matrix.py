@@ -243,11 +243,3 @@ def test_missing_and_invalid_credentials(network: Network, row: Row) -> None:
         assert none == (401, code_of(row, "AUTHENTICATION_REQUIRED"))
         assert invalid <= WRONG
         assert finer == (403, "SESSION_REQUIRED" if row.key == "never" else code_of(row, "INSUFFICIENT_SCOPE"))
-
-
-def test_an_anonymous_request_does_not_learn_whether_a_tenant_exists(network: Network) -> None:
-    bodies = set()
-    for path in (f"/api/v1/tenants/{WEB_SHOP}", f"/api/v1/tenants/{NOBODY}"):
-        network.connection.request("GET", path)
-        bodies.add(json.dumps(json.loads(network.connection.getresponse().read())))
-    assert len(bodies) == 1

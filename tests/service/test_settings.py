@@ -5,8 +5,6 @@ from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis.strategies import datetimes, just
 from sqlalchemy.engine import make_url
 
 from service.clock import FixedClock, SystemClock, clock_from_environment, wire_time
@@ -136,12 +134,6 @@ def test_an_invalid_clock_is_refused(text: str) -> None:
 )
 def test_instants_on_the_wire(instant: datetime, text: str) -> None:
     assert wire_time(instant) == text
-
-
-@given(datetimes(timezones=just(UTC)))
-def test_instants_on_the_wire_are_iso_8601_in_milliseconds(instant: datetime) -> None:
-    precision = "milliseconds" if instant.microsecond >= 1000 else "seconds"
-    assert wire_time(instant) == instant.replace(tzinfo=None).isoformat(timespec=precision) + "Z"
 
 
 @pytest.mark.parametrize(
