@@ -418,6 +418,17 @@ def changes_held(platform: Running) -> Iterator[None]:
     database.close()
 
 
+def ask_from(to: tuple[str, int], source: str, request: bytes) -> int:
+    with socket.create_connection(to, timeout=120, source_address=(source, 0)) as connection:
+        return status(connection, request)
+
+
+def creation(number: int, credential: str) -> bytes:
+    """The request of a tenant."""
+    body = json.dumps({"displayName": f"Held {number}"}).encode()
+    return head(len(body), f"/api/v1/organizations/{AURORA}/tenants", credential) + body
+
+
 @pytest.fixture(params=KINDS)
 def served(request: pytest.FixtureRequest, demo_url: DemoUrl) -> Iterator[Running]:
     with Running(demo_url(request.param), "demo", "--listen", "127.0.0.1:0", **LIMITS) as running:
@@ -436,17 +447,14 @@ def test_readiness_does_not_wait_for_the_audit_log(served: Running) -> None:
 def test_health_is_answered_beyond_the_request_limit_of_an_address(served: Running) -> None:
     token, to = served.token(OWNER), tcp_address(served)
     one, other = next(_addresses), next(_addresses)
-    path = f"/api/v1/organizations/{AURORA}/tenants"
     credential = f"Authorization: Bearer {token}\r\n"
 
     def ask(source: str, request: bytes) -> int:
-        with socket.create_connection(to, timeout=120, source_address=(source, 0)) as connection:
-            return status(connection, request)
+        return ask_from(to, source, request)
 
     def create(number: int) -> int:
         """Ask until there is room: the questions below can take it first."""
-        body = json.dumps({"displayName": f"Held {number}"}).encode()
-        while (answered := ask(one, head(len(body), path, credential) + body)) == 503:
+        while (answered := ask(one, creation(number, credential))) == 503:
             time.sleep(0.02)
         return answered
 
@@ -467,20 +475,12 @@ def test_changes_that_wait_do_not_delay_a_read_of_the_same_address(kind: str, de
         to, source = tcp_address(platform), next(_addresses)
         credential = f"Authorization: Bearer {platform.token(OWNER)}\r\n"
 
-        def ask(request: bytes) -> int:
-            with socket.create_connection(to, timeout=120, source_address=(source, 0)) as connection:
-                return status(connection, request)
-
-        def create(number: int) -> int:
-            body = json.dumps({"displayName": f"Held {number}"}).encode()
-            return ask(head(len(body), f"/api/v1/organizations/{AURORA}/tenants", credential) + body)
-
         read = f"GET /api/v1/me HTTP/1.1\r\nHost: x\r\n{credential}\r\n".encode()
 
         def is_read_first() -> bool:
-            held = [threads.submit(create, number) for number in range(4)]
+            held = [threads.submit(ask_from, to, source, creation(number, credential)) for number in range(4)]
             time.sleep(0.5)
-            assert ask(read) == 200
+            assert ask_from(to, source, read) == 200
             if not any(one.done() for one in held):
                 return True
             for one in held:

@@ -64,12 +64,7 @@ def test_the_state_of_the_platform_is_exported(demo: Running) -> None:
     assert open_ones == {frozenset({("kind", kind), ("status", status)}) for kind in kinds for status in statuses}
     assert sum(number for (name, _), number in found.items() if name == "frost_operations_open") == 1
     assert value(found, "frost_audit_entries") > 0
-    assert {name: value(found, "frost_ready", check=name) for name in ("database", "audit", "disk", "clock")} == {
-        "database": 1,
-        "audit": 1,
-        "disk": 1,
-        "clock": 1,
-    }
+    assert all(value(found, "frost_ready", check=name) == 1 for name in ("database", "audit", "disk", "clock"))
     assert value(found, "frost_database_connections", state="in_use") >= 0
     assert value(found, "process_resident_memory_bytes") > 1_000_000
 
