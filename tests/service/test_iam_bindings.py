@@ -12,14 +12,9 @@ from service.iam import author_check
 from tests.service import factories
 from tests.service.access import STOREFRONT, Iam, allow, code, details
 from tests.service.inside import Inside
-from tests.service.running import REGIONAL, STAGING, VIEWER, WEB_SHOP, Running
+from tests.service.running import REGIONAL, STAGING, VIEWER, WEB_SHOP
 
 BINDINGS = "/workload-identity/bindings"
-
-
-@pytest.fixture
-def iam(demo: Running) -> Iam:
-    return Iam(demo)
 
 
 def name() -> str:

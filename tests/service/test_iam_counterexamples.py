@@ -15,7 +15,7 @@ from service.catalogue.operations import operations
 from service.catalogue.resource_types import REGIONS
 from service.iam import representations
 from tests.service.access import Iam, allow, code, deny, document
-from tests.service.running import ADMIN, MEMBER, REGIONAL, VIEWER, WEB_SHOP, Running
+from tests.service.running import ADMIN, MEMBER, REGIONAL, VIEWER, WEB_SHOP
 
 NAMES = tuple(operation.name for operation in operations())
 CATALOGUE = Catalogue(NAMES)
@@ -29,11 +29,6 @@ TIMES = (
 )
 TEXTS = ("dev", "", "*", "d*", "*e*", "prod")
 BLOCKS = ("10.0.0.0/8", "10.0.0.0/9", "::/0", "2001:db8::/32", "0.0.0.0/0", "::ffff:10.0.0.0/104")
-
-
-@pytest.fixture
-def iam(demo: Running) -> Iam:
-    return Iam(demo)
 
 
 def random_constraints(chance: random.Random) -> dict[str, Any]:

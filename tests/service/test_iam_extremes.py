@@ -25,11 +25,6 @@ from tests.service.running import OWNER, VIEWER, WEB_SHOP, Running
 NOT_JSON, NOT_KNOWN = "{", json.dumps(document(allow("*"))).replace('"allow"', '"permit"')
 
 
-@pytest.fixture
-def iam(demo: Running) -> Iam:
-    return Iam(demo)
-
-
 def store(platform: Running, policy: str, text: str) -> None:
     """Put a document in the database that the service would not have taken."""
     database = Database(platform.database_url)

@@ -9,12 +9,7 @@ from sqlalchemy import insert, select
 from service.db.engine import Database
 from service.db.tables import group_members
 from tests.service.access import IDENTITIES, KEYS, Iam, allow, code, details
-from tests.service.running import DATA_LAKE, NOBODY, STAGING, WEB_SHOP, Running
-
-
-@pytest.fixture
-def iam(demo: Running) -> Iam:
-    return Iam(demo)
+from tests.service.running import DATA_LAKE, NOBODY, STAGING, WEB_SHOP
 
 
 def name() -> str:

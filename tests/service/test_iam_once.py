@@ -8,15 +8,10 @@ import pytest
 
 from tests.homes import Answer
 from tests.service.access import Iam, allow, code, details, document
-from tests.service.running import ADMIN, Running
+from tests.service.running import ADMIN
 
 GROUP, POLICY = "/iam/groups", "/iam/policies"
 OTHERWISE: dict[str, dict[str, Any]] = {GROUP: {"description": "other"}, POLICY: {"document": document(allow("dns:*"))}}
-
-
-@pytest.fixture
-def iam(demo: Running) -> Iam:
-    return Iam(demo)
 
 
 def body_of(path: str) -> dict[str, Any]:

@@ -16,11 +16,6 @@ from tests.service.running import ADMIN, MEMBER, REGIONAL, STAGING, VIEWER, WEB_
 READ = allow("compute:instances:read")
 
 
-@pytest.fixture
-def iam(demo: Running) -> Iam:
-    return Iam(demo)
-
-
 def reads(platform: Running, key: str = "terraform") -> int:
     """What the key gets when it reads its tenant now."""
     return platform.get(f"/api/v1/tenants/{WEB_SHOP}", key=key).status

@@ -17,11 +17,6 @@ from tests.service.running import AURORA, MEMBER, REGIONAL, VIEWER, WEB_SHOP, Ru
 READ = "compute:instances:read"
 
 
-@pytest.fixture
-def iam(demo: Running) -> Iam:
-    return Iam(demo)
-
-
 def simulate(
     iam: Iam, *rules: dict[str, Any], operation: str = READ, target: str = "*", **facts: Any
 ) -> dict[str, Any]:

@@ -11,11 +11,6 @@ from tests.service.running import NEWSROOM, OWNER, VIEWER, WEB_SHOP, Running
 OWNER_ID = "dfb359ee-cc3a-4c40-8c3e-0826d45751a4"
 
 
-@pytest.fixture
-def iam(demo: Running) -> Iam:
-    return Iam(demo)
-
-
 def access(iam: Iam, kind: str, identifier: str) -> dict[str, Any]:
     found: dict[str, Any] = iam.get(f"/iam/access?principalType={kind}&principalId={identifier}")
     return found

@@ -2,20 +2,13 @@
 
 import base64
 import json
-from pathlib import Path
 
 import pytest
 from joserfc import jwt
 
-from service.db.engine import Database
 from tests.service.issuing import GONE, MEMBER, OWNER, REDIRECT, SCOPE, Issuing, at_once, claims_of
 
 VERIFIER = "v" * 43
-
-
-@pytest.fixture
-def issuing(database: Database, tmp_path: Path) -> Issuing:
-    return Issuing(database, tmp_path).populate()
 
 
 def test_a_code_and_its_verifier_give_a_session(issuing: Issuing) -> None:

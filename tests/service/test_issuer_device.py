@@ -1,20 +1,13 @@
 """The device flow of the local issuer. RFC 8628"""
 
 import re
-from pathlib import Path
 
 import pytest
 from sqlalchemy import select
 
-from service.db.engine import Database
 from service.db.tables import device_codes, refresh_tokens
 from service.oidc_issuer import queries
 from tests.service.issuing import GONE, MEMBER, OWNER, Issuing, Reply, at_once
-
-
-@pytest.fixture
-def issuing(database: Database, tmp_path: Path) -> Issuing:
-    return Issuing(database, tmp_path).populate()
 
 
 def test_an_approved_device_code_gives_a_session_of_the_first_person(issuing: Issuing) -> None:

@@ -2,7 +2,6 @@
 
 import http.client
 import socket
-import stat
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlencode, urlsplit
@@ -79,17 +78,6 @@ def test_sessions_and_tokens_survive_kill_9(own: Running) -> None:
     assert renewed.status == 200
     assert refresh(own, tokens["refresh_token"]).json()["error"] == "invalid_grant"
     assert me(own, renewed.json()["access_token"]).status == 401
-
-
-def test_no_secret_of_a_sign_in_is_on_disk_and_the_key_is_the_owners_only(own: Running) -> None:
-    tokens = sign_in(own)
-    tokens["next"] = refresh(own, tokens["refresh_token"]).json()["refresh_token"]
-    mode = (own.folder / "issuer.jwk").stat().st_mode
-    assert stat.S_IMODE(mode) == 0o600
-    written = b"".join(path.read_bytes() for path in own.folder.parent.rglob("*") if path.is_file())
-    for name in ("device_code", "user_code", "access_token", "refresh_token", "next"):
-        assert tokens[name].encode() not in written, name
-    assert b"/issuer/token" in written  # the log was among what was searched
 
 
 @pytest.fixture

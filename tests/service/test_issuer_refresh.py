@@ -16,11 +16,6 @@ from tests.service.audited import audited
 from tests.service.issuing import MEMBER, NOW, SCOPE, Issuing, at_once, claims_of
 
 
-@pytest.fixture
-def issuing(database: Database, tmp_path: Path) -> Issuing:
-    return Issuing(database, tmp_path).populate()
-
-
 def test_a_refresh_gives_a_new_pair_for_the_same_session(issuing: Issuing) -> None:
     first = issuing.sign_in()
     issuing.clock.forward(minutes=29)

@@ -1,16 +1,8 @@
 """Handing a token back ends its session. RFC 7009"""
 
-from pathlib import Path
-
 import pytest
 
-from service.db.engine import Database
 from tests.service.issuing import Issuing, Reply, claims_of
-
-
-@pytest.fixture
-def issuing(database: Database, tmp_path: Path) -> Issuing:
-    return Issuing(database, tmp_path).populate()
 
 
 def revoke(issuing: Issuing, token: str, **fields: str) -> Reply:

@@ -74,7 +74,7 @@ def has_status(platform: Running, run_id: str, status: str) -> bool:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_run_that_keeps_failing_ends_and_frees_the_tenant(kind: str, demo_url: DemoUrl) -> None:
-    with Running(demo_url(kind), FROST_PLATFORM_OPERATION_TRIES="3") as platform:
+    with Running(demo_url(kind), FROST_PLATFORM_OPERATION_TRIES="2") as platform:
         set_tags(platform, env="broken")
         with closing(Database(platform.database_url)) as database:
             with database.write() as connection:
@@ -84,7 +84,7 @@ def test_a_run_that_keeps_failing_ends_and_frees_the_tenant(kind: str, demo_url:
             until(lambda: has_status(platform, run_id, "failed"), 60)
             failed = operation(platform, run_id)
             assert failed["errorCode"] == "WORKFLOW_ERROR"
-            assert failed["error"].startswith("gave up after 3 tries")
+            assert failed["error"].startswith("gave up after 2 tries")
             assert failed["error"].endswith("nothing was changed")
             assert "it is broken" not in failed["error"]
             assert failed["completedAt"] is not None

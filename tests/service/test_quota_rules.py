@@ -47,6 +47,7 @@ def test_successive_raises_stay_within_the_organization(
 
 
 @given(current=LIMITS, asked=LIMITS, bound=LIMITS)
+@example(current=1, asked=3, bound=2)
 def test_only_a_limit_above_the_bound_is_refused(current: int, asked: int, bound: int) -> None:
     if asked <= bound:
         request_decision.require_within_bound(VCPU, current, asked, bound)

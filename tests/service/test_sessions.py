@@ -2,7 +2,6 @@
 
 import threading
 import time
-from pathlib import Path
 
 import pytest
 from sqlalchemy import event
@@ -10,15 +9,9 @@ from sqlalchemy import event
 from service.authn import account_linking, sessions
 from service.authn.credential_use import CredentialUse
 from service.db.batch_writer import BatchWriter
-from service.db.engine import Database
 from service.principal import Principal
 from tests.service.inside import READ_ONLY, every_connection
 from tests.service.issuing import NOW, Issuing, claims_of
-
-
-@pytest.fixture
-def issuing(database: Database, tmp_path: Path) -> Issuing:
-    return Issuing(database, tmp_path).populate()
 
 
 def caller_of(issuing: Issuing, tokens: dict[str, str]) -> Principal:

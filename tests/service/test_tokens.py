@@ -15,18 +15,12 @@ from joserfc.jwk import ECKey
 from joserfc.jws import JWSRegistry
 
 from service.authn import bearer_tokens
-from service.db.engine import Database
 from service.errors import ApiError
 from service.oidc_issuer.issuer import LocalIssuer
 from tests.service.issuing import NOW, OWNER, Issuing, claims_of
 
 AT = int(NOW.timestamp())
 Forge = Callable[[Issuing, dict[str, Any]], str]
-
-
-@pytest.fixture
-def issuing(database: Database, tmp_path: Path) -> Issuing:
-    return Issuing(database, tmp_path).populate()
 
 
 def part(value: Any) -> str:
