@@ -192,6 +192,14 @@ def own() -> Iterator[Running]:
 
 
 @pytest.fixture
+def own_database(own: Running) -> Iterator[Database]:
+    """The database of `own`, seen from outside its process."""
+    opened = Database(own.database_url)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
 def demo_database(demo: Running) -> Iterator[Database]:
     """The database of `demo`, seen from outside its process."""
     opened = Database(demo.database_url)

@@ -112,7 +112,7 @@ def test_a_stored_value_that_is_no_document_is_listed_edited_and_deleted(demo: R
 
 
 @pytest.mark.slow
-def test_a_policy_of_many_identities_is_compared_once_with_the_author(own: Running) -> None:
+def test_a_policy_of_many_identities_is_compared_once_with_the_author(own: Running, own_database: Database) -> None:
     iam, many = Iam(own), 2_000
     rules = [
         allow("compute:instances:read", targets=tuple(f"frn:compute:*:*:instances/i-{rule}-{n}" for n in range(10)))
@@ -121,10 +121,8 @@ def test_a_policy_of_many_identities_is_compared_once_with_the_author(own: Runni
     heavy, strong = iam.policy("heavy", *rules), iam.policy("strong", allow("compute:*"))
     group, other = iam.group(str(uuid4())), iam.policy("other", allow("compute:instances:read"))
     assert iam.attach(heavy, "group", group).status == 204
-    database = Database(own.database_url)
-    with database.write() as connection:
+    with own_database.write() as connection:
         ids = store_identities(connection, many, group=group)
-    database.close()
     start = time.perf_counter()
     assert iam.as_(VIEWER).attach(other, "group", group).status == 204
     assert time.perf_counter() - start < 60
@@ -136,7 +134,7 @@ def test_a_policy_of_many_identities_is_compared_once_with_the_author(own: Runni
     assert {one["policyName"] for one in details(refused)["counterexamples"]} == {"strong"}
 
 
-def test_who_answers_for_thousands_of_identities(own: Running) -> None:
+def test_who_answers_for_thousands_of_identities(own: Running, own_database: Database) -> None:
     iam, many = Iam(own), 5_000
     policy, first, second = iam.policy("p", allow("compute:*")), iam.group("first"), iam.group("second")
     bound = [iam.binding(f"b-{number}") for number in range(2)]
@@ -145,10 +143,8 @@ def test_who_answers_for_thousands_of_identities(own: Running) -> None:
         assert iam.attach(policy, "group", group).status == 204
     for identity in bound:
         assert iam.attach(policy, "workload_identity", identity).status == 204
-    database = Database(own.database_url)
-    with database.write() as connection:
+    with own_database.write() as connection:
         ids = store_identities(connection, many, ["compute:read"])
-    database.close()
     start = time.perf_counter()
     found = iam.ask("POST", "/iam/who", {"operation": "compute:instances:read", "target": "*"}).json()
     assert time.perf_counter() - start < 60

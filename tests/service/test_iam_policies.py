@@ -354,18 +354,16 @@ def test_a_policy_of_a_key_adds_nothing_to_its_scopes_and_creator(own: Running) 
     assert own.get(path, key="former-admin").status == 200
 
 
-def test_an_unreadable_stored_document_denies_everything(own: Running) -> None:
+def test_an_unreadable_stored_document_denies_everything(own: Running, own_database: Database) -> None:
     iam = Iam(own)
     policy = iam.policy("p", allow("*"))
     assert iam.attach(policy, "api_key", KEYS["terraform"]).status == 204
     assert reads(own) == 200
-    database = Database(own.database_url)
-    with database.write() as connection:
+    with own_database.write() as connection:
         broken = json.dumps(document(allow("*"))).replace('"allow"', '"permit"')
         connection.execute(
             tables.policies.update().where(tables.policies.c.id == policy).values(document=broken, version=9)
         )
-    database.close()
     answer = own.get(f"/api/v1/tenants/{WEB_SHOP}", key="terraform")
     assert (code(answer), details(answer)) == ((403, "INSUFFICIENT_PERMISSIONS"), {"reason": "unreadable_policy"})
     access = iam.get(f"/iam/access?principalType=api_key&principalId={KEYS['terraform']}")

@@ -302,13 +302,12 @@ def test_a_check_compares_with_the_rights_of_its_caller(iam: Iam) -> None:
 
 
 @pytest.mark.parametrize("rounds", [40, pytest.param(2_500, marks=pytest.mark.slow)])
-def test_a_trial_agrees_with_the_requests_of_a_key(own: Running, rounds: int) -> None:
+def test_a_trial_agrees_with_the_requests_of_a_key(own: Running, own_database: Database, rounds: int) -> None:
     """Random documents on a key; the four questions its routes ask, tried and really asked: 10,000 in the long run."""
     iam = Iam(own)
     policy = iam.policy("p", allow("*"))
     assert iam.attach(policy, "api_key", KEYS["terraform"]).status == 204
-    database = Database(own.database_url)
-    with database.write() as connection:
+    with own_database.write() as connection:
         # Its own limit would end the long run within seconds.
         connection.execute(
             tables.api_keys.update().where(tables.api_keys.c.id == KEYS["terraform"]).values(rate_limit=60_000)
@@ -327,7 +326,7 @@ def test_a_trial_agrees_with_the_requests_of_a_key(own: Running, rounds: int) ->
     for version in range(2, 2 + rounds):
         rules = [random_rule(chance) for _ in range(chance.randint(1, 4))]
         text = json.dumps(document(*rules))
-        with database.write() as connection:
+        with own_database.write() as connection:
             connection.execute(
                 tables.policies.update().where(tables.policies.c.id == policy).values(document=text, version=version)
             )
@@ -338,7 +337,6 @@ def test_a_trial_agrees_with_the_requests_of_a_key(own: Running, rounds: int) ->
             assert (got.status == 200) is (tried == "allowed"), (rules, operation, got)
             verdicts.add((operation, tried))
     assert len(verdicts) == 8
-    database.close()
 
 
 def random_rule(chance: random.Random) -> dict[str, Any]:

@@ -234,16 +234,14 @@ LOSSES: dict[str, tuple[Any, tuple[int, str]]] = {
 
 
 @pytest.mark.parametrize("change", LOSSES)
-def test_a_key_loses_at_once_the_rights_that_its_creator_loses(own: Running, change: str) -> None:
+def test_a_key_loses_at_once_what_its_creator_loses(own: Running, own_database: Database, change: str) -> None:
     def rename() -> Answer:
         return own.ask("PATCH", f"/api/v1/tenants/{WEB_SHOP}", key="terraform", body={"displayName": "Web Shop"})
 
     statement, expected = LOSSES[change]
     assert rename().status == 200
-    opened = Database(own.database_url)
-    with opened.write() as connection:
+    with own_database.write() as connection:
         connection.execute(statement)
-    opened.close()
     refused = rename()
     assert (refused.status, refused.json()["error"]["code"]) == expected
 

@@ -30,11 +30,9 @@ def test_anyone_reads_health_and_readiness(demo: Running) -> None:
     assert answer.json() == {"status": "ok", "checks": dict.fromkeys(CHECKS, "ok")}
 
 
-def test_a_database_of_another_schema_is_not_ready(own: Running) -> None:
-    opened = Database(own.database_url)
-    with opened.write() as connection:
+def test_a_database_of_another_schema_is_not_ready(own: Running, own_database: Database) -> None:
+    with own_database.write() as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '0000'"))
-    opened.close()
     # An answer may be that of the check before.
     until(lambda: own.get("/readyz").json()["checks"].get("migrations") == "behind")
     answer = own.get("/readyz")

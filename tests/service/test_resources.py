@@ -97,7 +97,7 @@ def test_interactive_scopes_are_needed_and_substitute_for_nothing(platform: Runn
         assert code(key.use("GET", kind("instance"))) == (403, "INSUFFICIENT_SCOPE")
 
 
-def test_an_interactive_session_is_opened_to_its_kind_of_resource(platform: Running) -> None:
+def test_an_interactive_session_is_opened_to_its_kind(platform: Running, platform_database: Database) -> None:
     def open_(name: str, resource: str, person: str = MEMBER) -> Answer:
         return platform.ask("POST", interactive(name), as_=person, body={"resourceId": resource})
 
@@ -112,11 +112,9 @@ def test_an_interactive_session_is_opened_to_its_kind_of_resource(platform: Runn
     for resource in (INSTANCE, ELSEWHERE, "x"):
         answer = narrowed.use("POST", interactive("shells"), {"resourceId": resource})
         assert code(answer) == (403, "INSUFFICIENT_PERMISSIONS")
-    opened = Database(platform.database_url)
-    with opened.read() as connection:
+    with platform_database.read() as connection:
         query = select(audit_log).where(audit_log.c.operation == "interactive.open", audit_log.c.outcome == "done")
         entry = connection.execute(query.order_by(audit_log.c.id.desc())).first()
-    opened.close()
     assert entry is not None
     assert (entry.target, entry.details) == (f"instance:{INSTANCE}", {"operation": "sessions:shells:open"})
 
@@ -214,14 +212,8 @@ def test_a_malformed_change_is_refused_before_authorization(platform: Running, c
 
 
 def test_pages_have_every_instance_once(platform: Running) -> None:
-    seen: list[str] = []
-    cursor, path = "", kind("instance") + "?limit=20"
-    while True:
-        page = platform.get(path + (f"&cursor={cursor}" if cursor else ""), as_=OWNER).json()
-        seen += [one["id"] for one in page["resources"]]
-        cursor = page["nextCursor"]
-        if not cursor:
-            break
+    pages = platform.pages(kind("instance") + "?limit=20", as_=OWNER)
+    seen = [one["id"] for page in pages for one in page["resources"]]
     assert len(seen) == len(set(seen)) > 40
     assert INSTANCE in seen
 
@@ -243,17 +235,10 @@ def test_pages_skip_hidden_resources_and_are_never_empty(platform: Running, plat
     # The pages of one who may list some hold at least one each, and together all of them.
     some = [listed[0], *listed[20:32], listed[-1]]
     iam.edit(policy, allow("compute:*", targets=tuple(f"frn:compute:*:*:instances/{one}" for one in some)))
-    seen: list[str] = []
-    cursor = ""
-    while True:
-        page = key.use("GET", path + (f"&cursor={cursor}" if cursor else "")).json()
-        seen += [one["id"] for one in page["resources"]]
-        assert len(page["resources"]) <= 5
-        cursor = page["nextCursor"]
-        if not cursor:
-            break
-        assert page["resources"]
-    assert seen == some
+    pages = [page["resources"] for page in platform.pages(path, headers={"X-API-Key": key.secret})]
+    assert all(len(page) <= 5 for page in pages)
+    assert all(pages[:-1])
+    assert [one["id"] for page in pages for one in page] == some
 
 
 def instances(database: Database) -> list[str]:

@@ -392,17 +392,15 @@ def test_a_rollback_to_a_removed_version_is_not_found(platform: Running, platfor
     assert iam.ask("POST", f"{path}/rollback", {"version": 2}).json()["version"] == 4
 
 
-def test_a_deleted_account_is_restored_after_its_sessions_were_removed(own: Running) -> None:
+def test_a_deleted_account_is_restored_after_its_sessions_were_removed(own: Running, own_database: Database) -> None:
     me = own.get("/api/v1/me", as_=MEMBER).json()["id"]
     assert own.ask("DELETE", "/api/v1/me", as_=MEMBER).status == 200
-    database = Database(own.database_url)
     mine = tables.sessions.c.user_id == me
-    with database.write() as connection:
+    with own_database.write() as connection:
         connection.execute(update(tables.sessions).where(mine).values(ended_at=SystemClock().now() - 2 * DAY))
-    run(database, SystemClock().now(), Retention(0, session_days=1, quota_request_days=0, versions=0))
-    with database.read() as connection:
+    run(own_database, SystemClock().now(), Retention(0, session_days=1, quota_request_days=0, versions=0))
+    with own_database.read() as connection:
         assert connection.scalar(select(func.count()).where(mine)) == 0
-    database.close()
     assert own.ask("POST", "/api/v1/platform/accounts/restore", body={"email": MEMBER}).status == 200
     own.renew_sessions()
     assert own.get("/api/v1/me", as_=MEMBER).json()["id"] == me

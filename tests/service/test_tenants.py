@@ -104,8 +104,9 @@ def test_the_same_idempotency_key_and_body_answer_with_the_same_tenant(platform:
 @pytest.mark.parametrize(
     ("body", "status"), [({"displayName": "At Once"}, 201), ({"displayName": "Something else"}, 409)]
 )
-def test_an_idempotency_key_in_use_is_waited_for(platform: Running, body: dict[str, str], status: int) -> None:
-    opened = Database(platform.database_url)
+def test_an_idempotency_key_in_use_is_waited_for(
+    platform: Running, platform_database: Database, body: dict[str, str], status: int
+) -> None:
     taken = create(platform, "At Once").json()["id"]
     key = str(uuid4())
     earlier = {
@@ -117,12 +118,11 @@ def test_an_idempotency_key_in_use_is_waited_for(platform: Running, body: dict[s
         "created_at": datetime.now(UTC),
     }
     with ThreadPoolExecutor(1) as threads:
-        with opened.write() as connection:
+        with platform_database.write() as connection:
             connection.execute(insert(tables.idempotency_keys).values(earlier))
             asked = threads.submit(platform.ask, "POST", CREATE, as_=OWNER, body=body, headers={"Idempotency-Key": key})
             time.sleep(0.5)
         answer = asked.result()
-    opened.close()
     assert answer.status == status, answer
     if status == 201:
         assert answer.json()["id"] == taken
@@ -130,8 +130,9 @@ def test_an_idempotency_key_in_use_is_waited_for(platform: Running, body: dict[s
         assert answer.json()["error"]["code"] == "IDEMPOTENCY_KEY_REUSED"
 
 
-def test_one_idempotency_key_at_once_in_two_organizations_makes_one_tenant(platform: Running) -> None:
-    opened = Database(platform.database_url)
+def test_one_idempotency_key_in_two_organizations_makes_one_tenant(
+    platform: Running, platform_database: Database
+) -> None:
     me = platform.get("/api/v1/me", as_=OWNER).json()["id"]
     seat = tables.memberships.c.organization_id == BOREALIS, tables.memberships.c.user_id == me
     role = update(tables.memberships).where(*seat).values
@@ -142,14 +143,13 @@ def test_one_idempotency_key_at_once_in_two_organizations_makes_one_tenant(platf
         return platform.ask("POST", path, as_=OWNER, body={"displayName": "Either"}, headers=key)
 
     try:
-        with opened.write() as connection:
+        with platform_database.write() as connection:
             connection.execute(role(role="admin"))
         with ThreadPoolExecutor(8) as threads:
             answers = list(threads.map(make, [AURORA, BOREALIS] * 4))
     finally:
-        with opened.write() as connection:
+        with platform_database.write() as connection:
             connection.execute(role(role="member"))
-        opened.close()
     assert sorted(answer.status for answer in answers) == [201] * 4 + [409] * 4
     assert len({answer.json()["id"] for answer in answers if answer.status == 201}) == 1
 
