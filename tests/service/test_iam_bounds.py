@@ -1,4 +1,4 @@
-"""What a principal stands on may be very much: it is told in bounded work, in few statements and in bounded space."""
+"""Effective access of principals with very many rules and policies has bounded time and size."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""The cache of documents that were read."""
+"""The cache of parsed policy documents."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What is stored but not understood any more, very many or very large, and ids that are none."""
+"""Access policies with unreadable documents, very many identities and malformed ids."""
 
 import json
 import time

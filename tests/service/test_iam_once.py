@@ -1,4 +1,4 @@
-"""Making a policy or a group under an `Idempotency-Key`: what was made by a request that nobody saw answered."""
+"""Policies and groups created under an `Idempotency-Key`."""
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any

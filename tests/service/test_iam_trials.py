@@ -1,4 +1,4 @@
-"""Trying documents: simulate, coverage, check, and that a trial agrees with the real thing."""
+"""Simulate, coverage and check of policy documents."""
 
 import json
 import random

@@ -1,4 +1,4 @@
-"""Everything a principal may do, who may do something, and what a change would do."""
+"""Effective access, who may do an operation, and previews of changes."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Handing a token back ends its session. RFC 7009"""
+"""Token revocation ends the session. RFC 7009"""
 
 import pytest
 

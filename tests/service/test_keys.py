@@ -1,4 +1,4 @@
-"""API keys: what a secret looks like, and who holding one is."""
+"""API keys: the form of a secret, and its principal."""
 
 import string
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""A platform killed (-9) again and again while clients change things: nothing lost, nothing done twice."""
+"""A platform killed (-9) while clients change things loses nothing and does nothing twice."""
 
 import random
 import time

@@ -1,4 +1,4 @@
-"""Processes that share a database take leases of an allowance: together they never exceed it, and use nearly all."""
+"""Leases of a shared allowance never exceed it and use nearly all of it."""
 
 import random
 import threading

@@ -1,7 +1,4 @@
-"""The limits of the HTTP server, on the real process: time, memory, connections, requests, and what may be in a head.
-
-Each test has addresses of its own (127.0.0.x), so that no limit is shared between tests.
-"""
+"""The limits of the HTTP server. Each test has addresses of its own (127.0.0.x)."""
 
 import itertools
 import json

@@ -1,4 +1,4 @@
-"""The checks of readiness run once a second, however often they are asked for."""
+"""Readiness is checked once a second, however often it is requested."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""Every route for every kind of caller does what `matrix.txt` says, cell by cell."""
+"""Every route and kind of principal has the outcome of `matrix.txt`."""
 
 import http.client
 import json

@@ -1,4 +1,4 @@
-"""What Prometheus reads, and how a platform that is told to stop says so first."""
+"""Metrics for Prometheus, and the drain of a stopping platform."""
 
 import http.client
 import json

@@ -1,4 +1,4 @@
-"""For who operates the platform: health, readiness, status, the log and the description of the API."""
+"""Health, readiness, status, the log and the description of the API."""
 
 import json
 import logging

@@ -1,7 +1,4 @@
-"""Durable work that ends before it is done: it fails for good, an operator cancels it, or its person loses the right.
-
-Each time the run says why, what it changed is kept, and the tenant can start another run.
-"""
+"""Jobs that end early: failed for good, cancelled by an operator, or no longer permitted."""
 
 import asyncio
 from collections.abc import Iterator

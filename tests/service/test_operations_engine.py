@@ -1,4 +1,4 @@
-"""Durable work on the real workflow engine: started, parked, left behind, taken over."""
+"""Jobs on the real workflow engine: started, parked, taken over."""
 
 import asyncio
 import os

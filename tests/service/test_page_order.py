@@ -1,4 +1,4 @@
-"""Every page is read along an index in its order, from its cursor on: the last one takes no longer than the first."""
+"""Every page is read along an index from its cursor on."""
 
 import re
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""A power failure: no change that was answered is lost. On SQLite; a server's durability is the server's."""
+"""A power failure on SQLite loses no answered change."""
 
 import random
 import shutil

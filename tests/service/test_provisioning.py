@@ -1,4 +1,4 @@
-"""Provisioning a tenant, step by step and cut short in every way."""
+"""Provisioning of a tenant, step by step and interrupted."""
 
 import asyncio
 import multiprocessing

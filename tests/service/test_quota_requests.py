@@ -1,4 +1,4 @@
-"""Other limits: asked for, decided at once or reviewed, and in force."""
+"""Quota requests: decided at once or reviewed."""
 
 from typing import Any
 

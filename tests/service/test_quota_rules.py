@@ -1,4 +1,4 @@
-"""The rules of quotas for every figure there can be: bound, verdict, room."""
+"""The rules of quotas: bound, decision, room."""
 
 import pytest
 from hypothesis import example, given

@@ -1,4 +1,4 @@
-"""What a tenant and an organization may have and what they use of it."""
+"""Limits and use of tenants and organizations."""
 
 import pytest
 from sqlalchemy import func, select

@@ -1,4 +1,4 @@
-"""Of identical refusals of a principal the first is an entry at once, and the others are one counted entry a minute."""
+"""Repeated refusals of a principal are one counted audit entry a minute."""
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime

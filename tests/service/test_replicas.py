@@ -1,4 +1,4 @@
-"""The example of several replicas under load, while they are killed and replaced."""
+"""Replicas of the example are killed and replaced under load."""
 
 import itertools
 import json

@@ -1,4 +1,4 @@
-"""Listing resources costs a bounded time, however many there are that the caller may not list."""
+"""Listing resources has a bounded cost."""
 
 from collections.abc import Iterator
 from contextlib import closing

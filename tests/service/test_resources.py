@@ -1,4 +1,4 @@
-"""Resources and interactive sessions: scopes, roles and policies decide each operation on each resource."""
+"""Scopes, roles and policies decide each operation on each resource and interactive session."""
 
 from collections.abc import Callable
 from typing import Any

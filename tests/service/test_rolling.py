@@ -1,7 +1,4 @@
-"""A newer version migrates while replicas of this one serve: nobody stands still, nobody is turned out.
-
-The rules for authors of revisions are in `service/db/migrate.py`; the revision made up here keeps to them.
-"""
+"""A newer version migrates while replicas of this version serve (rules in `service/db/migrate.py`)."""
 
 import shutil
 import threading

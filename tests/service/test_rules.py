@@ -1,4 +1,4 @@
-"""The table of route policies is complete, and no route can be reached without its line."""
+"""The table of route policies is complete."""
 
 import re
 from collections.abc import Iterator

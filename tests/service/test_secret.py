@@ -1,4 +1,4 @@
-"""The secret that processes share: which one a database was begun with, and who is let near it. Both databases."""
+"""The secret that processes and a database share."""
 
 import os
 import stat

@@ -1,4 +1,4 @@
-"""Sessions: alive until they end, are ended, or their person goes."""
+"""Sessions live until they end, are ended, or their person is deleted."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""What the platform is told at start, and what time it thinks it is."""
+"""Settings and the clock."""
 
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta, timezone

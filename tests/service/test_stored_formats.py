@@ -1,4 +1,4 @@
-"""Names and digests that earlier releases have stored: in the database, in the data folder and in backups."""
+"""Names and digests stored by earlier releases."""
 
 import json
 import tarfile

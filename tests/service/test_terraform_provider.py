@@ -1,8 +1,4 @@
-"""The calls that the public Terraform provider makes for its four resources, over TCP and the socket.
-
-The calls are written down from the provider's published source: paths, bodies, headers, order, and what it needs in an
-answer. Released versions use paths without a tenant, later ones paths with it.
-"""
+"""The calls of the public Terraform provider for its four resources, as in its published source."""
 
 import http.client
 import json

@@ -1,4 +1,4 @@
-"""Which bearer tokens are believed."""
+"""Bearer tokens of the local issuer."""
 
 import base64
 import hmac

@@ -1,4 +1,4 @@
-"""Workload identities exchange their clusters' tokens and act as their bindings."""
+"""Workload identities exchange tokens of their clusters and act within their bindings."""
 
 import hmac
 import json

@@ -1,4 +1,4 @@
-"""The data files of the world: complete, consistent, legal."""
+"""The seed data is complete and consistent."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Loading a world: once, whole or not at all, with secrets nobody finds in the database. Both databases."""
+"""A world is loaded once, as a whole, and its secrets are private."""
 
 import json
 import threading
