@@ -1,6 +1,4 @@
-"""What a change gives and takes is told by `--dry-run`, in the words that a deletion has for
-it, and nothing is changed.
-"""
+"""`--dry-run` lists the effects of a change and changes nothing."""
 
 import json
 
@@ -11,7 +9,6 @@ from tests.acceptance.people import VIEWER
 
 ATTACH = ("policy", "attach")
 DETACH = ("policy", "detach")
-ADD = ("group", "member", "add")
 REMOVE = ("group", "member", "remove")
 KEY = ("--type", "api_key", "--id", KEYS["terraform"])
 BACK = "no policy left: limited only by its scopes and its creator's permissions"
@@ -40,18 +37,6 @@ def test_attaching_and_detaching_are_told_and_not_done(own_desk: Desk) -> None:
     code, deleting = desk.answering("n", "policy", "delete", policy)
     assert code == 1
     assert BACK in deleting
-
-
-def test_joining_and_leaving_a_group_are_told_and_not_done(own_desk: Desk) -> None:
-    desk = own_desk
-    group, policy = desk.group(), desk.policy(READ_TENANTS)
-    assert played(desk, *ADD, group, *KEY) == "no key or identity gains or loses an operation\n"
-    desk.attach(policy, "group", group)
-    assert " lost: " in played(desk, *ADD, group, *KEY)
-    assert desk.members(group) == set()
-    desk.add(group, "api_key", KEYS["terraform"])
-    assert BACK in played(desk, *REMOVE, group, *KEY)
-    assert desk.members(group) == {("api_key", KEYS["terraform"])}
 
 
 def test_a_deletion_is_told_and_not_done_with_force_or_without(own_desk: Desk) -> None:
@@ -127,19 +112,6 @@ def test_what_would_be_refused_ends_as_the_change_would(own_desk: Desk) -> None:
     program = desk.on_terminal("group", "delete", group)
     assert program.wait_end() == 4
     assert ("it would be refused" in program.text, "undone" in program.text) == (True, False)
-
-
-def test_a_dry_run_of_a_document_that_cannot_be_read_is_refused(desk: Desk) -> None:
-    policy = desk.policy(READ_TENANTS)
-    said = desk.refused(2, "policy", "update", policy, "--document", text(allow("no:such:thing")), "--dry-run")
-    assert "--document:1:" in said
-
-
-def test_every_change_of_permissions_has_a_dry_run(desk: Desk) -> None:
-    others = (("policy", "update"), ("policy", "rollback"), ("policy", "delete"), ("group", "delete"))
-    for words in (ATTACH, DETACH, ADD, REMOVE, *others):
-        text = " ".join(desk.iam(*words, "--help").out.split())
-        assert "--dry-run Show the operations that keys and identities would gain and lose" in text
 
 
 def test_an_update_that_only_changes_conditions_is_an_effect(own_desk: Desk) -> None:

@@ -168,7 +168,9 @@ def test_the_help_of_what_an_api_key_is_refused_for_says_so(run: Run, capsys: py
     for line in TREE:
         words = line.partition(":")[0].split()
         assert run(*words, "--help") == 0
-        says = "Requires an interactive login (frost login)" in " ".join(capsys.readouterr().out.split())
+        shown = " ".join(capsys.readouterr().out.split())
+        assert all(flag in shown for flag in ("--config", "--debug", "--no-color", "--output", "--quiet", "--tenant"))
+        says = "Requires an interactive login (frost login)" in shown
         assert says is needs_person(" ".join(words)), words
     groups = ("iam", False), ("iam policy", True), ("iam groups members", True), ("account", False)
     for group, says in (*groups, ("account api-keys", False), ("account sessions", True)):

@@ -90,6 +90,11 @@ PAST = "the expiry is in the past: the platform's time is 2026-11-21T10:05:00Z"
             KeyProblem("scopes", "dns:write: your role does not grant dns:zones:create"),
         ),
         (
+            refusal("SCOPE_EXCEEDS_AUTHOR", scope="compute:*", lacks=["compute:a:b", "compute:c:d"]),
+            "--scopes: ",
+            KeyProblem("scopes", "compute:*: your role does not grant compute:a:b and more"),
+        ),
+        (
             refusal("API_KEY_LIFETIME_EXCEEDS_MAX", latest="2028-11-21T10:05:00Z"),
             "--expires: ",
             KeyProblem("expiresAt", LATEST),

@@ -144,7 +144,9 @@ def test_trials_are_answered_with_plain_documents() -> None:
         }
 
 
-@pytest.mark.parametrize("number", ["٤", "４", "1_0", "+4", " 4", "4\n", "²", "0x4", "1e1", ""])
+@pytest.mark.parametrize(
+    "number", ["٤", "４", "1_0", "+4", " 4", "4\n", "²", "0x4", "1e1", "", "0", "-1", "abc", "1.5"]
+)
 @pytest.mark.parametrize(
     "words",
     [
