@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.iam import KEYS, NO_ID, Desk, allow, text
-from tests.acceptance.people import WEB_SHOP
+from tests.acceptance.people import DATA_LAKE, WEB_SHOP
 from tests.conftest import opened
 
 READ = text(allow("dns:zones:read"))
@@ -102,6 +102,8 @@ def test_a_document_that_is_none_ends_with_2_wherever_it_is_found(
         ("group", "list", "--cursor", ""),
         ("group", "list", "--cursor", "x"),
         ("policy", "list", "--limit", "201"),
+        ("group", "list", "--tenant", DATA_LAKE, "--cursor", "%00"),
+        ("policy", "update", SAVED),
         ("who", "--operation", "dns:zones", "--target", "*"),
         ("who", "--operation", "dns:zones:nothing", "--target", "*"),
         ("simulate", "--document", READ, "--operation", "dns:zones:nothing", "--target", "*"),
