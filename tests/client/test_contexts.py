@@ -16,39 +16,13 @@ def config_of(home: Home) -> Config:
     return load(str(home.config), environ=home.environment())
 
 
-@pytest.mark.parametrize(
-    "endpoint",
-    [
-        "https://h.example/api",
-        "https://h.example:8443/api",
-        "http://127.0.0.1:8080/api",
-        "http://localhost:1/api",
-        "http://[::1]:1/api",
-    ],
-)
-def test_endpoints_that_are_taken(home: Home, endpoint: str) -> None:
-    contexts.set_endpoint(config_of(home), "local", endpoint)
-    assert config_of(home).contexts["local"].api_endpoint == endpoint
+def test_an_accepted_endpoint_is_stored(home: Home) -> None:
+    for endpoint in ("https://h.example:8443/api", "http://[::1]:1/api"):
+        contexts.set_endpoint(config_of(home), "local", endpoint)
+        assert config_of(home).contexts["local"].api_endpoint == endpoint
 
 
-@pytest.mark.parametrize(
-    "endpoint",
-    [
-        "",
-        "h.example",
-        "ftp://h.example/api",
-        "file:///etc/passwd",
-        "http://h.example/api",
-        "https://u:p@h.example/api",
-        "https://h.example/api?x=1",
-        "https://h.example/api#x",
-        "https://169.254.169.254/api",
-        "unix:relative.sock",
-        "unix:/etc/passwd",
-        "https://h.example/a b",
-        "https://h.example/\x1b[31m",
-    ],
-)
+@pytest.mark.parametrize("endpoint", ["", "http://h.example/api", "unix:/etc/passwd", "https://h.example/\x1b[31m"])
 def test_endpoints_that_are_refused_leave_the_file_alone(home: Home, endpoint: str) -> None:
     contexts.set_region(config_of(home), "local", "r1")
     before = home.config.read_text()

@@ -39,20 +39,13 @@ def test_a_new_key_beside_an_old_one_that_could_not_be_revoked_is_told() -> None
     assert (error.hint, error.exit_code) == ("frost account api-key revoke k-1", Exit.UNREACHABLE)
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        "INVALID_INPUT",
-        "INVALID_API_KEY_NAME",
-        "INVALID_SCOPE",
-        "WILDCARD_SCOPE_NOT_ALLOWED",
-        "SCOPE_EXCEEDS_AUTHOR",
-        "API_KEY_LIFETIME_EXCEEDS_MAX",
-        "API_KEY_EXPIRY_IN_PAST",
-        "SECRET_ALREADY_SHOWN",
-        "SOMETHING_ELSE",
-    ],
-)
+CODES = [
+    "INVALID_INPUT", "INVALID_API_KEY_NAME", "INVALID_SCOPE", "WILDCARD_SCOPE_NOT_ALLOWED", "SCOPE_EXCEEDS_AUTHOR",
+    "API_KEY_LIFETIME_EXCEEDS_MAX", "API_KEY_EXPIRY_IN_PAST", "SECRET_ALREADY_SHOWN", "SOMETHING_ELSE",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("code", CODES)
 @pytest.mark.parametrize("expires", [None, "2030-01-01", "2030-01-01T00:00:00Z"])
 @pytest.mark.parametrize(
     "details",
