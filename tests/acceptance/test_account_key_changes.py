@@ -15,9 +15,6 @@ from tests.acceptance.people import WEB_SHOP
 ROTATE = ("api-key", "rotate")
 
 
-# --- rotate ----------------------------------------------------------------------------------------------------------
-
-
 def test_a_key_is_rotated_with_an_overlap(owner: Account) -> None:
     key = Key(owner, "compute:read", "dns:*", more=("--description", "d", "--rate-limit", "30"))
     document = owner.done(*ROTATE, key.id, "--overlap", "7d")
@@ -59,9 +56,6 @@ def test_a_slow_client_clock_is_reported(owner: Account) -> None:
 @pytest.mark.parametrize("overlap", ["", "1", "1w", "-1h", "1.5h", "soon", "٣h", "1h "])
 def test_a_malformed_overlap_is_refused(owner: Account, overlap: str) -> None:
     assert "30m, 24h or 7d" in owner.refused(2, *ROTATE, "0192f7c1", f"--overlap={overlap}")
-
-
-# --- a context of its own --------------------------------------------------------------------------------------------
 
 
 def test_a_key_becomes_a_context_and_its_secret_is_never_shown(owner: Account) -> None:

@@ -126,9 +126,6 @@ def test_an_apply_is_taken_back_where_nobody_changed_what_it_added(tags: Tags) -
     assert "apply (undone)" in staging.run("default-tags", "history").out
 
 
-# --- one at a time ---------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def slow(demo_platform: Path) -> Iterator[Tags]:
     """The same on a platform of its own where an apply takes some ten seconds: four commands find it going on."""

@@ -27,9 +27,6 @@ def flat(program: Program) -> str:
     return " ".join(program.text.split())
 
 
-# --- the tenant of a change ------------------------------------------------------------------------------------------
-
-
 def test_every_change_names_the_tenant_that_it_changed(desk: Desk) -> None:
     home = desk.home
     web_shop = f"tenant: Web Shop ({WEB_SHOP})\n"
@@ -80,9 +77,6 @@ def test_a_tenant_whose_name_may_not_be_read_is_named_by_its_id(desk: Desk, owne
     assert (done.code, done.err.splitlines()[-1]) == (0, f"tenant: {WEB_SHOP}")
 
 
-# --- keys ------------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("word", ["revoke", "delete"])
 def test_on_a_terminal_ending_a_key_is_asked_about(owner: Account, word: str) -> None:
     used, unused = Key(owner, "compute:read"), Key(owner, "compute:read")
@@ -116,9 +110,6 @@ def test_wide_adds_facts_of_a_key_and_of_the_profile(owner: Account) -> None:
         assert len(wide.splitlines()) > len(table.splitlines())
 
 
-# --- groups ----------------------------------------------------------------------------------------------------------
-
-
 def test_a_group_is_shown_with_its_members(desk: Desk) -> None:
     group = desk.group("with members")
     assert desk.done("group", "get", group)["members"] == []
@@ -131,9 +122,6 @@ def test_a_group_is_shown_with_its_members(desk: Desk) -> None:
     assert "members:" in table
     assert KEYS["terraform"] in table
     assert "terraform" in table
-
-
-# --- which value was wrong -------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("character", FORMAT_CHARACTERS)
@@ -186,9 +174,6 @@ def test_an_organization_may_be_named_before_the_last_word(desk: Desk, words: tu
     refused = desk.home.frost(*other)
     assert refused.code in (4, 5)
     assert "--organization" in desk.home.frost(*words[:1], "--help").out
-
-
-# --- stored values ---------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture

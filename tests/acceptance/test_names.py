@@ -11,9 +11,6 @@ KEY = ("--type", "api_key", "--id")
 ROTATE = ("account", "api-key", "rotate")
 
 
-# --- names and ids select the same object ----------------------------------------------------------------------------
-
-
 def test_a_policy_is_read_and_changed_by_name(desk: Desk) -> None:
     policy = desk.policy(READ_TENANTS, name="by name")
     for words in (
@@ -110,9 +107,6 @@ def test_every_page_is_searched(own_desk: Desk) -> None:
     assert len(lists) == 3
 
 
-# --- an id needs no list ---------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("upper", [False, True])
 def test_an_id_is_sent_without_a_lookup(desk: Desk, upper: bool) -> None:
     policy, group = desk.policy(READ_TENANTS), desk.group()
@@ -146,9 +140,6 @@ def test_a_name_with_the_form_of_an_id_is_an_id(desk: Desk) -> None:
     unknown = other.replace(other[:8], "00000000")
     desk.policy(READ_TENANTS, name=unknown)
     assert f"policy {unknown} not found" in desk.refused(5, "policy", "get", unknown)
-
-
-# --- no match, several matches ---------------------------------------------------------------------------------------
 
 
 def test_a_name_of_nothing_is_refused_with_the_tenant_and_the_list(desk: Desk) -> None:
@@ -207,9 +198,6 @@ def test_a_refused_lookup_is_reported_as_it_is(own_desk: Desk) -> None:
     refused = own_desk.iam("policy", "get", "look at compute", "--tenant", NO_ID, "-o", "json")
     by_id = own_desk.iam("policy", "list", "--tenant", NO_ID, "-o", "json")
     assert (refused.code, refused.error()["code"]) == (by_id.code, by_id.error()["code"])
-
-
-# --- the caller's own keys -------------------------------------------------------------------------------------------
 
 
 def made(owner: Account, name: str) -> str:

@@ -87,9 +87,6 @@ def calls() -> set[str]:
     }
 
 
-# --- the table -------------------------------------------------------------------------------------------------------
-
-
 def test_every_command_has_its_line_and_every_line_a_command() -> None:
     assert sorted(row.command for row in ROWS) == sorted((*COMMANDS, WEB))
 
@@ -128,8 +125,6 @@ def test_every_call_of_the_client_is_named() -> None:
     assert named.isdisjoint(OTHERWISE["m"])
     assert named | set(OTHERWISE["m"]) == calls() | ASYNC
 
-
-# --- actions and their commands --------------------------------------------------------------------------------------
 
 RECORD = {
     **{
@@ -241,8 +236,6 @@ async def test_with_several_marked_the_copy_menu_has_a_command_for_each(
         assert ui.app.clipboard == "\n".join(f"frost account api-key revoke {one}" for one in marked)
         assert len(marked) == 2
 
-
-# --- the paths, as a person goes them --------------------------------------------------------------------------------
 
 WAYS = {
     "members": ("3", "…contractors", "o", "…expired"),

@@ -121,8 +121,6 @@ def test_problems_are_told_at_their_place_in_ones_own_text(desk: Desk, by: str) 
         assert "did you mean constraints?" in said[2]
 
 
-
-
 def test_a_policy_beyond_its_author_is_refused_with_what_it_would_allow(own_desk: Desk) -> None:
     desk = own_desk
     desk.home.sign_in(VIEWER)

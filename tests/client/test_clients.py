@@ -79,9 +79,6 @@ def test_an_answer_without_content_is_none(driver: str) -> None:
         assert ask(driver, Context(service.endpoint, session()), account.end_session()) is None
 
 
-# Sessions
-
-
 def test_a_token_that_is_about_to_expire_is_renewed_before_it_is_used(driver: str) -> None:
     link = Context(Endpoint.parse("http://127.0.0.1:1"), session("old", int(time.time()) + 50), [session("new")])
     with Service(answer(200, ME)) as service:
@@ -129,9 +126,6 @@ def test_a_damaged_secret_never_reaches_the_wire(driver: str) -> None:
     assert error.code == "CREDENTIAL_DAMAGED"
     assert "token" not in error.message.replace("key or token", "")
     assert service.heard == []
-
-
-# Trying again
 
 
 DOWN = answer(503, {"error": {"code": "SERVICE_UNAVAILABLE", "message": "later"}})
@@ -230,9 +224,6 @@ def test_each_try_is_logged_with_its_number(driver: str, quick: Quick) -> None:
     assert [entry.attempt for entry in log if entry.status] == [1, 2, 3]
 
 
-# Nobody there
-
-
 def test_an_endpoint_that_refuses_connections_is_exit_7_and_named(driver: str, quick: Quick) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -300,9 +291,6 @@ def test_a_socket_that_somebody_else_could_exchange_gets_no_credential(
         assert ask(driver, Context(Endpoint.parse(f"unix:{path}")), account.me())
 
 
-# Redirects
-
-
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_a_redirect_is_not_followed_whatever_it_points_to(driver: str, status: int) -> None:
     with Service(answer(200, ME), kind="tcp") as other, Service(b"", kind="tcp") as service:
@@ -323,9 +311,6 @@ def test_no_credential_goes_over_plain_http_to_another_machine(driver: str) -> N
     foreign = Endpoint("http", "192.0.2.1", 80, "/api")
     error = failure(driver, Context(foreign), account.me())
     assert (error.code, error.exit_code) == ("ENDPOINT_REFUSED", Exit.USAGE)
-
-
-# Answers that must not be believed
 
 
 @pytest.mark.parametrize(
@@ -369,9 +354,6 @@ def test_an_answer_shorter_than_announced_is_torn(driver: str, quick: Quick) -> 
         b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 99\r\n\r\n{"id":"u"}'
     ) as service:
         assert failure(driver, Context(service.endpoint), account.me()).exit_code == Exit.UNREACHABLE
-
-
-# Bounds
 
 
 def endless(head: bytes, piece: bytes) -> object:
@@ -435,9 +417,6 @@ def test_one_byte_now_and_then_is_ended_by_the_total_time(
         assert time.monotonic() - begun < 20
     assert error.exit_code == Exit.UNREACHABLE
     assert "no answer within" in error.message
-
-
-# TLS and proxies
 
 
 def test_tls_holds_with_the_added_authority(driver: str, authority: Authority) -> None:
@@ -549,9 +528,6 @@ def test_a_cookie_is_not_kept(driver: str) -> None:
     assert "cookie" not in service.heard[1].headers
 
 
-# What is told
-
-
 def test_every_exchange_is_told_without_a_secret(driver: str, quick: Quick) -> None:
     told: list[RequestLogEntry] = []
     with Service(answer(401, UNAUTHENTICATED), answer(503, b""), answer(200, ME)) as service:
@@ -562,9 +538,6 @@ def test_every_exchange_is_told_without_a_secret(driver: str, quick: Quick) -> N
     assert "request req-12345678" in lines[0]
     assert "HTTP 503" in lines[2]
     assert not any("secret" in line or "eyJ" in line for line in lines)
-
-
-# The identity provider's exchanges (client/auth/sign_in.py)
 
 
 def test_a_fetch_sends_what_it_is_given_and_gives_any_status_back() -> None:

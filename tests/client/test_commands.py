@@ -249,9 +249,6 @@ def test_a_plain_read_loads_little_and_nothing_heavy(demo: Home, words: list[str
     assert len(code) <= 194 + 7 + more, sorted(code)
 
 
-# --- config ----------------------------------------------------------------------------------------------------------
-
-
 def test_a_key_is_masked_everywhere_and_a_short_one_shows_nothing() -> None:
     assert masked(KEY) == "fmk_abcd…6789"
     assert masked("fmk_short") == "…"
@@ -358,9 +355,6 @@ def test_a_warning_about_the_file_is_said_once(capsys: pytest.CaptureFixture[str
     captured = capsys.readouterr()
     json.loads(captured.out)
     assert captured.err.count("chmod 600") == 1
-
-
-# --- platform and sign-in, without a platform ------------------------------------------------------------------------
 
 
 @pytest.mark.slow

@@ -35,9 +35,6 @@ def refused(path: str, **more: bool) -> FrostError:
     return caught.value
 
 
-# --- contexts, flat files, no file -----------------------------------------------------------------------------------
-
-
 def test_no_file_is_the_local_context(file: Path) -> None:
     found = load(str(file), environ=HOME)
     assert not found.exists
@@ -138,9 +135,6 @@ def test_home_must_be_an_absolute_path() -> None:
     assert reader.default_path({"HOME": "/h/$(id)\n'"}) == "/h/$(id)\n'/.cli/config.yaml"  # plain text
 
 
-# --- strictness ------------------------------------------------------------------------------------------------------
-
-
 def test_plain_scalars_stay_the_text_they_are(file: Path) -> None:
     path = write(file, "contexts: {a: {region: no, tenant: 0123, api_endpoint: 12:30:45}}\nkeys: {on: 1e3, '~': ~}\n")
     found = load(path, environ=HOME)
@@ -211,9 +205,6 @@ def test_size_and_count_are_bounded(file: Path) -> None:
     assert "values" in refused(write(file, "a: [" + "x," * 30_000 + "]")).message
 
 
-# --- whose file it is ------------------------------------------------------------------------------------------------
-
-
 def test_a_file_others_can_read_is_warned_of_with_the_repair(file: Path) -> None:
     notices = load(write(file, "a: 1\n", mode=0o644), environ=HOME).notices
     assert len(notices) == 1
@@ -271,9 +262,6 @@ def test_links_in_a_circle_a_folder_and_a_pipe_are_refused(file: Path, tmp_path:
     assert "not a regular file" in refused(str(tmp_path / "folder")).message
     os.mkfifo(tmp_path / "pipe", 0o600)
     assert "not a regular file" in refused(str(tmp_path / "pipe")).message
-
-
-# --- speed -----------------------------------------------------------------------------------------------------------
 
 
 def test_reading_loads_nothing_that_writing_needs(file: Path) -> None:

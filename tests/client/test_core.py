@@ -46,9 +46,6 @@ def refused(status: int, document: Any, where: str = "/v1/tenants/t-1", **header
     return ended(exchange(Request("DELETE", where), HERE, lambda: 0.0), reply(status, document, **headers))
 
 
-# Paths
-
-
 @pytest.mark.parametrize(
     "segment",
     ["", ".", "..", "a/b", "../../me", "a\\b", "%2e%2e", "%2F", "a\r\nX-Evil: 1", "a\x00", "a\u202eb", "a" * 8192],
@@ -75,9 +72,6 @@ def test_a_segment_stays_one_segment_or_is_refused(segment: str) -> None:
 
 def test_braces_in_an_id_are_only_characters() -> None:
     assert path("/v1/tenants/{}/x/{}", "{0}", "{}") == "/v1/tenants/%7B0%7D/x/%7B%7D"
-
-
-# Envelopes
 
 
 def test_a_status_decides_how_a_command_ends() -> None:
@@ -219,9 +213,6 @@ def test_a_body_that_is_no_json_value_is_a_mistake_of_ours() -> None:
         assert caught.value.exit_code == Exit.USAGE
 
 
-# Secrets
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -247,9 +238,6 @@ def test_a_text_without_a_secret_is_left_alone() -> None:
 def test_a_line_of_the_trace_is_one_safe_line() -> None:
     line = RequestLogEntry("GET", "/api/v1/x\n\x1b", 0, 0.5, note="nobody listens there", attempt=2).line()
     assert line == "GET /api/v1/x␊␛ - 500 ms try 2 (nobody listens there)"
-
-
-# Calls
 
 
 def test_routes_of_the_common_command_set() -> None:

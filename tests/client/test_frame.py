@@ -29,8 +29,6 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     return lambda *words: main(words)
 
 
-# --- a tree of its own, with all that the frame offers ---------------------------------------------------------------
-
 made = Group("frost")
 policies = Group("policy")
 seen: list[tuple[object, ...]] = []
@@ -100,9 +98,6 @@ def test_a_group_of_another_module_is_imported_when_it_is_used() -> None:
 def test_help_names_aliases(capsys: pytest.CaptureFixture[str], run: Run) -> None:
     assert run("tenants", "-h") == 0
     assert "frost tenant" in capsys.readouterr().out.split("Aliases:")[1].splitlines()[1]
-
-
-# --- what is wrong with the words ------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -251,9 +246,6 @@ def test_an_unforeseen_mistake_of_click_still_reads_like_ours() -> None:
     assert isinstance(error, FrostError)
     assert error.message == "something Else"
     assert error.exit_code == 2
-
-
-# --- how a run ends --------------------------------------------------------------------------------------------------
 
 
 def test_a_defect_is_one_line_and_its_story_holds_no_secret(

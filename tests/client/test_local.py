@@ -52,9 +52,6 @@ def pids(home: Home) -> set[int]:
     return found
 
 
-# --- where it is -----------------------------------------------------------------------------------------------------
-
-
 def test_the_socket_is_below_home_unless_the_path_is_too_long() -> None:
     assert socket_path("/home/ada") == "/home/ada/.cli/platform/api.sock"
     long = "/" + "x" * 90
@@ -78,9 +75,6 @@ def test_a_home_with_a_very_long_path_works(demo: Home) -> None:
         assert not (deep / ".cli" / "platform" / "api.sock").exists()
     finally:
         control.stop(environ)
-
-
-# --- starting --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -178,9 +172,6 @@ def test_a_platform_folder_of_another_user_is_refused(home: Home) -> None:
         process.ensure_running(home.environment())
 
 
-# --- versions --------------------------------------------------------------------------------------------------------
-
-
 @pytest.fixture
 def older(demo: Home, monkeypatch: pytest.MonkeyPatch) -> Home:
     """A running platform of this version, and a client that is one version further."""
@@ -221,9 +212,6 @@ def test_the_same_version_costs_no_request(demo: Home, monkeypatch: pytest.Monke
 def test_versions_are_compared_as_numbers() -> None:
     assert process._numbers("0.10.0") > process._numbers("0.9.9")
     assert process._numbers("1.2.3rc1") == (1, 2)
-
-
-# --- stopping and resetting ------------------------------------------------------------------------------------------
 
 
 def test_stopping_stops_and_asking_again_starts(demo: Home) -> None:

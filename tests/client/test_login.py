@@ -113,17 +113,6 @@ def test_a_token_that_is_due_is_renewed_by_one_of_many_processes(demo: Home) -> 
     assert token_requests(demo) == 3
 
 
-def test_a_revoked_session_is_over_and_says_so(demo: Home) -> None:
-    connection = connect(demo)
-    who(connection)
-    secret = connection.credential().secret
-    assert demo.request("POST", "/api/v1/sessions/current/end", token=secret).status == 204
-    with pytest.raises(FrostError) as caught:
-        who(connect(demo))
-    assert caught.value.exit_code == Exit.NOT_SIGNED_IN
-    assert connect(demo).context.session_ended
-
-
 def test_a_stolen_refresh_token_ends_the_session_when_both_use_it(demo: Home) -> None:
     connection = connect(demo)
     who(connection)

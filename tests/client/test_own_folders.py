@@ -124,9 +124,6 @@ def test_a_folder_that_the_user_chose_for_the_file_is_refused_and_not_changed(de
     assert mode(chosen) == 0o775
 
 
-# Links in place of the platform's own files
-
-
 @pytest.mark.parametrize("name", ["platform.log", "platform.lock"])
 def test_a_command_refuses_a_link_in_place_of_a_file_of_the_platform(home: Home, name: str) -> None:
     target = home.path / "target"
@@ -167,9 +164,6 @@ def test_a_pipe_in_place_of_the_lock_or_the_log_is_refused_and_not_waited_for(ho
         (home.platform_dir / name).unlink()  # the helpers of the tests would read it
         assert done.code == 2
         assert str(home.platform_dir / name) in done.err
-
-
-# Rotation of the log
 
 
 def test_the_log_rotates_while_the_platform_runs_and_keeps_a_few_generations(home: Home) -> None:

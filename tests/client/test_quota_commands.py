@@ -45,9 +45,6 @@ def made(status: str, limit: int, before: int, resource_type: str = "instance", 
     return answer(201, {"request": {**record, "limit": limit, "status": status, "decision": None, **more}})
 
 
-# --- what is shown ---------------------------------------------------------------------------------------------------
-
-
 def test_the_table_shows_figures_in_their_units(quotas: Scripted) -> None:
     ended = quotas.run("tenant", "quota")
     found = rows(ended.out)
@@ -95,9 +92,6 @@ def test_a_quota_with_a_figure_that_is_none_is_not_believed(quotas: Scripted, me
         ended = quotas.run(*words)
         assert (ended.code, ended.out) == (1, "")
         assert "no quota report" in ended.err
-
-
-# --- requests --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -46,9 +46,6 @@ def applying(platform: Scripted) -> Scripted:
     return platform
 
 
-# --- the set ---------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("words", "says"),
     [
@@ -132,9 +129,6 @@ def test_a_value_from_the_platform_cannot_act_on_the_terminal(platform: Scripted
     ended = platform.run("tenant", "default-tags", "get")
     assert "\x1b" not in ended.out
     assert platform.document("tenant", "default-tags", "get")["a"] == "\x1b]52;c;eA==\x07"
-
-
-# --- apply -----------------------------------------------------------------------------------------------------------
 
 
 def test_the_result_is_printed_with_what_failed_and_was_skipped(applying: Scripted) -> None:

@@ -146,9 +146,6 @@ async def test_leaving_ends_the_listening() -> None:
     assert ended.is_set()
 
 
-# --- the blocking wait, over a socket --------------------------------------------------------------------------------
-
-
 def served(*operations: Answer) -> Callable[[Heard], Iterable[bytes]]:
     """Streams are refused; the operation is the next of these, the last one for ever."""
     left = list(operations)
