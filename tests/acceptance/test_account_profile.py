@@ -6,15 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.account import Account, Key, days, instant, signed_in
+from tests.acceptance.account import Account, Key, days, instant
 from tests.acceptance.people import ADMIN, AURORA, MEMBER, OUTSIDER, OWNER, WEB_SHOP
+from tests.acceptance.shell import signed_in
 
 
 @pytest.fixture
 def member(demo_platform: Path) -> Iterator[Account]:
     """Somebody who can leave: not the only owner of anything."""
-    with signed_in(demo_platform, MEMBER) as account:
-        yield account
+    with signed_in(demo_platform, MEMBER) as home:
+        yield Account(home)
 
 
 def test_the_profile_is_the_person_with_their_organizations(owner: Account) -> None:

@@ -8,8 +8,9 @@ from urllib.parse import urlencode
 import pytest
 import yaml
 
-from tests.acceptance.account import TENANT, Account, Key, instant, signed_in
+from tests.acceptance.account import TENANT, Account, Key, instant
 from tests.acceptance.people import MEMBER
+from tests.acceptance.shell import signed_in
 from tests.homes import Answer
 from tests.service.clusters import GRANT, JWT_TYPE, Cluster
 
@@ -24,15 +25,15 @@ NEED_PERSON = [
 
 @pytest.fixture
 def owner(demo_platform: Path) -> Iterator[Account]:
-    with signed_in(demo_platform) as account:
-        yield account
+    with signed_in(demo_platform) as home:
+        yield Account(home)
 
 
 @pytest.fixture(scope="module")
 def kept(demo_platform: Path) -> Iterator[Account]:
     """Somebody whose sessions stay, for the tests that end none."""
-    with signed_in(demo_platform) as account:
-        yield account
+    with signed_in(demo_platform) as home:
+        yield Account(home)
 
 
 def test_sessions_say_device_place_and_times_and_this_one_is_marked(kept: Account) -> None:

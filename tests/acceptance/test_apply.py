@@ -7,17 +7,8 @@ from typing import Any
 import pytest
 
 from tests.acceptance.people import DATA_LAKE, SANDBOX, STAGING
+from tests.acceptance.shell import signed_in
 from tests.acceptance.tagging import Tags
-from tests.conftest import opened
-
-
-@pytest.fixture(scope="module")
-def tags(demo_platform: Path) -> Iterator[Tags]:
-    """The owner in Web Shop; each test sets keys that no resource has yet."""
-    home = opened(demo_platform, FROST_PLATFORM_PROVISIONING_PACE="600")
-    home.sign_in()
-    yield Tags(home)
-    home.remove()
 
 
 def lacking(before: dict[str, Any], after: dict[str, Any], keys: set[str]) -> set[str]:
@@ -73,14 +64,14 @@ def test_the_question_shows_what_would_change_and_no_is_the_answer_to_enter(tags
     tags.set("asked=1")
     runs = len(tags.runs())
     for typed in ("", "n"):
-        ended, shown = tags.answering(typed, "[y/N]", "default-tags", "apply")
+        ended, shown = tags.answered(typed, "[y/N]", "default-tags", "apply")
         assert ended == 1
     assert "would change" in shown
     assert "boot_volume" in shown
     assert "would fail" in shown
     assert " failed" not in shown
     assert len(tags.runs()) == runs
-    ended, shown = tags.answering("y", "[y/N]", "default-tags", "apply")
+    ended, shown = tags.answered("y", "[y/N]", "default-tags", "apply")
     assert ended == 0
     assert len(tags.runs()) == runs + 1 or len(tags.runs()) == 10
 
@@ -128,11 +119,9 @@ def test_an_apply_is_taken_back_where_nobody_changed_what_it_added(tags: Tags) -
 
 @pytest.fixture
 def slow(demo_platform: Path) -> Iterator[Tags]:
-    """The same on a platform of its own where an apply takes some ten seconds: four commands find it going on."""
-    home = opened(demo_platform, FROST_PLATFORM_PROVISIONING_PACE="600", FROST_PLATFORM_APPLY_PACE="0.25")
-    home.sign_in()
-    yield Tags(home)
-    home.remove()
+    """A platform of its own where an apply takes some ten seconds."""
+    with signed_in(demo_platform, FROST_PLATFORM_APPLY_PACE="0.25") as home:
+        yield Tags(home)
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ import pytest
 from tests.acceptance.account import CREATE, Account, Key
 from tests.acceptance.iam import IDENTITIES, KEYS, NO_ID, Desk
 from tests.acceptance.people import AURORA, DATA_LAKE, STAGING, WEB_SHOP
-from tests.conftest import opened
+from tests.acceptance.shell import signed_in
 from tests.homes import Home
 from tests.service.planned import until
 from tests.terminal import Program
@@ -178,10 +178,8 @@ def test_an_organization_may_be_named_before_the_last_word(desk: Desk, words: tu
 
 @pytest.fixture
 def own_home(demo_platform: Path) -> Iterator[Home]:
-    home = opened(demo_platform, FROST_PLATFORM_PROVISIONING_PACE="600")
-    home.sign_in()
-    yield home
-    home.remove()
+    with signed_in(demo_platform) as home:
+        yield home
 
 
 @pytest.mark.parametrize("value", ["web-shop", "../x", "\u202eevil"])

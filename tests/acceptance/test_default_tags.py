@@ -1,26 +1,12 @@
 """Default tags, from the command to the database and back."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
 import yaml
 
 from tests.acceptance.people import ADMIN, MEMBER, OWNER
 from tests.acceptance.tagging import Tags
-from tests.conftest import opened
 from tests.homes import Home
 
 STORED = {"cost-center": "eu.team:42", "env": "prod", "owner": "owner@aurora.example", "team": "storefront"}
-
-
-@pytest.fixture(scope="module")
-def tags(demo_platform: Path) -> Iterator[Tags]:
-    """The owner of Aurora Labs; each test begins by writing the set it needs."""
-    home = opened(demo_platform, FROST_PLATFORM_PROVISIONING_PACE="600")
-    home.sign_in()
-    yield Tags(home)
-    home.remove()
 
 
 def test_a_set_is_printed_a_tag_a_line_sorted_or_as_one_flat_map(tags: Tags) -> None:
@@ -80,12 +66,12 @@ def test_clearing_asks_and_leaves_resources_as_they_are(tags: Tags) -> None:
     tags.set("a=1", "b=2")
     before = tags.resources()
     assert "--yes" in tags.refused(2, "default-tags", "clear")
-    ended, shown = tags.answering("n", "[y/N]", "default-tags", "clear")
+    ended, shown = tags.answered("n", "[y/N]", "default-tags", "clear")
     assert ended == 1
     assert "2 default tags" in shown
     assert "Web Shop" in shown
     assert tags.stored() == {"a": "1", "b": "2"}
-    assert tags.answering("y", "[y/N]", "default-tags", "clear")[0] == 0
+    assert tags.answered("y", "[y/N]", "default-tags", "clear")[0] == 0
     assert tags.stored() == {}
     tags.set("a=1")
     assert tags.run("default-tags", "clear", "--yes").out == "- a=1\n"

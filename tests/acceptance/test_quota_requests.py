@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from tests.acceptance.people import DATA_LAKE
+from tests.acceptance.shell import signed_in
 from tests.acceptance.tagging import Tags
-from tests.conftest import opened
 from tests.homes import Result
 
 WHY = ("--reason", "launch")
@@ -33,10 +33,8 @@ class Asking(Tags):
 @pytest.fixture(scope="module")
 def asking(demo_platform: Path) -> Iterator[Asking]:
     """The owner in Web Shop; each test has resource types of its own."""
-    home = opened(demo_platform, FROST_PLATFORM_PROVISIONING_PACE="600")
-    home.sign_in()
-    yield Asking(home)
-    home.remove()
+    with signed_in(demo_platform) as home:
+        yield Asking(home)
 
 
 def test_a_raise_is_decided_at_once_and_is_the_new_limit(asking: Asking) -> None:
