@@ -92,7 +92,7 @@ def test_a_key_says_everything_about_itself_but_its_secret(owner: Account) -> No
     assert {"created", "expires", "last used"} <= {line.split("  ")[0] for line in shown.splitlines()}
 
 
-def test_ones_own_keys_are_listed_whatever_their_tenant(owner: Account) -> None:
+def test_own_keys_of_every_tenant_are_listed(owner: Account) -> None:
     found = owner.keys()
     assert {one["tenantName"] for one in found.values()} >= {"Web Shop", "Data Lake", "Newsroom"}
     assert {one["creatorEmail"] for one in found.values()} == {OWNER}

@@ -36,7 +36,7 @@ def test_with_an_api_key_it_is_the_owner_and_what_the_key_is_limited_to(owner: A
     assert all(text in shown for text in ("API key", WEB_SHOP, "compute:read, dns:*"))
 
 
-def test_a_deleted_account_is_over_at_once_and_says_until_when_it_can_come_back(member: Account) -> None:
+def test_a_deleted_account_ends_at_once_and_names_the_restore_limit(member: Account) -> None:
     key, token = Key(member, "compute:read"), member.home.token()
     gone = member.done("delete", "--yes")
     assert gone["email"] == MEMBER
@@ -61,7 +61,7 @@ def test_on_a_terminal_the_address_is_typed_and_nothing_else_will_do(member: Acc
     member.refused(3, "profile")
 
 
-def test_without_a_terminal_it_is_refused_unless_told_not_to_ask(owner: Account) -> None:
+def test_deleting_without_a_terminal_needs_yes(owner: Account) -> None:
     said = owner.refused(2, "delete")
     assert OWNER in said
     assert "--yes" in said
@@ -107,7 +107,7 @@ def test_the_last_owner_is_refused_with_the_organization_and_the_way_on(owner: A
     assert owner.done("profile")["email"] == OWNER
 
 
-def test_who_is_in_no_organization_may_leave(owner: Account) -> None:
+def test_a_person_without_an_organization_may_leave(owner: Account) -> None:
     owner.home.sign_in(OUTSIDER)
     assert owner.run("delete", "--yes").code == 0
     assert owner.home.frost("platform", "account", "restore", OUTSIDER).code == 0

@@ -66,12 +66,12 @@ def test_every_session_ends_this_one_too_and_the_next_command_names_login(owner:
 
 
 @pytest.mark.parametrize("words", NEED_PERSON, ids=" ".join)
-def test_what_needs_a_person_is_refused_with_a_key_and_names_login(kept: Account, words: tuple[str, ...]) -> None:
+def test_a_key_is_refused_where_a_person_is_needed(kept: Account, words: tuple[str, ...]) -> None:
     context = kept.context("compute:*", "organizations:*")
     assert "frost login --context NAME" in kept.refused(4, *words, FROST_CONTEXT=context)
 
 
-def test_what_needs_a_person_is_refused_with_a_workloads_token(kept: Account) -> None:
+def test_a_workload_is_refused_where_a_person_is_needed(kept: Account) -> None:
     token = _workload_token(kept)
     document = yaml.safe_load(kept.home.config.read_text())
     document["contexts"]["workload"] = {

@@ -26,7 +26,7 @@ def lacking(before: dict[str, Any], after: dict[str, Any], keys: set[str]) -> se
     return got
 
 
-def test_what_is_missing_is_added_counted_and_not_added_again(tags: Tags) -> None:
+def test_an_apply_adds_missing_tags_once_and_counts_them(tags: Tags) -> None:
     tags.set("zone=north", "env=other")
     before = tags.resources()
     operation = tags.apply()
@@ -60,7 +60,7 @@ def test_the_table_lists_types_failures_and_skips_and_the_command_succeeds(tags:
 
 
 @pytest.mark.slow
-def test_the_question_shows_what_would_change_and_no_is_the_answer_to_enter(tags: Tags) -> None:
+def test_the_question_shows_the_changes_and_defaults_to_no(tags: Tags) -> None:
     tags.set("asked=1")
     runs = len(tags.runs())
     for typed in ("", "n"):
@@ -86,7 +86,7 @@ def test_nothing_runs_unasked_or_without_tags(tags: Tags) -> None:
     assert data_lake.runs() == []
 
 
-def test_an_apply_is_taken_back_where_nobody_changed_what_it_added(tags: Tags) -> None:
+def test_an_undo_removes_tags_unchanged_since_the_apply(tags: Tags) -> None:
     staging = Tags(tags.home, STAGING)
     staging.set("undone=1")
     before = staging.resources()
@@ -125,7 +125,7 @@ def slow(demo_platform: Path) -> Iterator[Tags]:
 
 
 @pytest.mark.slow
-def test_a_platform_killed_in_the_middle_goes_on_and_the_client_waits_through_it(slow: Tags) -> None:
+def test_an_apply_and_its_client_survive_a_killed_platform(slow: Tags) -> None:
     slow.set("kept=1")
     program = slow.on_terminal("default-tags", "apply", "--yes")
     program.wait_for("updated")

@@ -46,7 +46,7 @@ def test_type_and_id_ask_for_one_and_are_used_together(desk: Desk) -> None:
     assert "--type" in desk.refused(2, "policy", "attachments", policy, "--id", group)
 
 
-def test_a_key_that_is_refused_is_told_what_it_lacks(own_desk: Desk) -> None:
+def test_a_refused_key_gets_the_missing_permission(own_desk: Desk) -> None:
     desk = own_desk
     desk.attach(desk.policy(READ_TENANTS), "api_key", KEYS["terraform"])
     desk.home.frost("--config", "key.yaml", "config", "set", "api_key", desk.home.world_key("terraform"))
@@ -77,7 +77,7 @@ def test_of_very_many_that_may_the_first_are_listed_and_all_counted(own_desk: De
     assert f"{found['total']} of {found['examined']} principals are allowed" in desk.iam(*asked).err
 
 
-def test_who_may_under_conditions_is_listed_behind_and_marked(own_desk: Desk) -> None:
+def test_conditional_principals_are_listed_last_and_marked(own_desk: Desk) -> None:
     desk = own_desk
     asked = ("who", "--operation", "organizations:tenants:update", "--target", "*")
     before = desk.done(*asked)
@@ -95,7 +95,7 @@ def test_who_may_under_conditions_is_listed_behind_and_marked(own_desk: Desk) ->
     assert f"{said}, {found['conditionalTotal']} more conditionally" in shown.err
 
 
-def test_who_may_what_is_told_with_the_path_to_it(own_desk: Desk) -> None:
+def test_access_and_who_name_the_path_to_a_permission(own_desk: Desk) -> None:
     desk = own_desk
     group, policy = desk.group("renamers"), desk.policy(allow("organizations:tenants:update"), name="rename only")
     for key in ("terraform", "tenant-reader"):

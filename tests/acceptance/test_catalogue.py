@@ -19,7 +19,7 @@ def test_the_filter_is_a_plain_text_anywhere_in_any_case(desk: Desk, wanted: str
     assert 0 < len(found) < len(everything)
 
 
-def test_an_empty_filter_is_none_and_signs_of_patterns_are_plain_text(desk: Desk) -> None:
+def test_an_empty_filter_is_ignored_and_wildcards_are_plain_text(desk: Desk) -> None:
     assert names(desk, "--filter", "") == names(desk)
     for nothing in ("*", ".", "%", "_x_", "instances.read", "["):
         assert names(desk, "--filter", nothing) == []

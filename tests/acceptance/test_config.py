@@ -49,7 +49,7 @@ def test_init_over_a_file_asks_and_without_a_terminal_is_refused(home: Home) -> 
     assert home.config.read_text() == "# mine\nregion: r1\n"
 
 
-def test_init_without_a_terminal_writes_defaults_and_says_what_is_missing(home: Home) -> None:
+def test_init_without_a_terminal_writes_defaults(home: Home) -> None:
     result = home.frost("config", "init")
     assert result.code == 0
     assert home.config.is_file()

@@ -49,7 +49,7 @@ def test_a_dry_run_says_it_and_writes_nothing(tags: Tags) -> None:
     assert tags.stored() == {"a": "0"}
 
 
-def test_what_is_refused_is_refused_by_the_service_as_well_and_in_the_same_words(tags: Tags) -> None:
+def test_client_and_service_refuse_tags_in_the_same_words(tags: Tags) -> None:
     tags.set("kept=1")
     for key, value in (
         ("team/owner", "x"), ("_x", "x"), ("miljö", "x"), ("k" * 65, "x"), ("OS_Type", "x"), ("Customer-Id", "x"),
@@ -79,7 +79,7 @@ def test_clearing_asks_and_leaves_resources_as_they_are(tags: Tags) -> None:
     assert tags.resources() == before
 
 
-def test_what_was_written_is_listed_and_put_back_unless_another_has_written_since(tags: Tags) -> None:
+def test_a_former_set_is_listed_and_restored(tags: Tags) -> None:
     tags.set("a=1")
     tags.set("a=2", "b=3")
     versions = tags.done("default-tags", "history", "--limit", "2")

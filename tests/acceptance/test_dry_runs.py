@@ -21,7 +21,7 @@ def played(desk: Desk, *words: str) -> str:
     return result.out
 
 
-def test_attaching_and_detaching_are_told_and_not_done(own_desk: Desk) -> None:
+def test_a_dry_run_of_an_attachment_changes_nothing(own_desk: Desk) -> None:
     desk = own_desk
     policy = desk.policy(READ_TENANTS)
     said = played(desk, *ATTACH, policy, *KEY)
@@ -39,7 +39,7 @@ def test_attaching_and_detaching_are_told_and_not_done(own_desk: Desk) -> None:
     assert BACK in deleting
 
 
-def test_a_deletion_is_told_and_not_done_with_force_or_without(own_desk: Desk) -> None:
+def test_a_dry_run_of_a_deletion_deletes_nothing(own_desk: Desk) -> None:
     desk = own_desk
     group, policy = desk.group(), desk.policy(READ_TENANTS)
     desk.attach(policy, "group", group)
@@ -51,7 +51,7 @@ def test_a_deletion_is_told_and_not_done_with_force_or_without(own_desk: Desk) -
     assert desk.renames("terraform") == 403
 
 
-def test_a_new_document_and_an_earlier_one_are_told_and_not_saved(own_desk: Desk) -> None:
+def test_a_dry_run_of_an_update_or_rollback_saves_nothing(own_desk: Desk) -> None:
     desk = own_desk
     policy = desk.policy(allow("organizations:tenants:read", "organizations:tenants:update"))
     desk.attach(policy, "api_key", KEYS["terraform"])
@@ -84,11 +84,11 @@ def test_a_new_document_and_an_earlier_one_are_told_and_not_saved(own_desk: Desk
         ("policy", "rollback", NO_ID, "--version", "1"),
     ],
 )
-def test_a_dry_run_of_what_is_not_there_is_refused(desk: Desk, words: tuple[str, ...]) -> None:
+def test_a_dry_run_of_a_missing_object_is_refused(desk: Desk, words: tuple[str, ...]) -> None:
     assert f" {NO_ID} not found in this tenant" in desk.refused(5, *words, "--dry-run")
 
 
-def test_what_would_be_refused_ends_as_the_change_would(own_desk: Desk) -> None:
+def test_a_dry_run_of_a_refused_change_is_refused(own_desk: Desk) -> None:
     desk = own_desk
     group, policy = desk.group(), desk.policy(READ_TENANTS)
     desk.attach(policy, "group", group)

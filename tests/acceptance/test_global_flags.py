@@ -114,7 +114,7 @@ def test_a_name_is_refused_where_an_id_is_needed_and_the_source_is_named(shared:
     assert "tenant use" in unknown.err
 
 
-def test_a_name_where_an_id_is_needed_starts_no_platform_and_signs_nobody_in(home: Home) -> None:
+def test_a_name_for_an_id_starts_no_platform_and_no_session(home: Home) -> None:
     result = home.frost("--tenant", "Web Shop", "tenant", "current")
     assert result.code == 2
     assert "tenant use" in result.err

@@ -7,7 +7,7 @@ from tests.acceptance.iam import IDENTITIES, KEYS, NO_ID, READ_TENANTS, Desk, re
 MEMBER = ("group", "member")
 
 
-def test_a_group_is_made_with_what_is_given(desk: Desk) -> None:
+def test_a_group_is_created_and_read(desk: Desk) -> None:
     made = desk.done("group", "create", "--name", "ops", "--description", "on call")
     assert (made["name"], made["description"], made["memberCount"]) == ("ops", "on call", 0)
     assert desk.done("group", "get", made["id"]) == made
@@ -56,7 +56,7 @@ def test_yes_or_force_delete(desk: Desk) -> None:
         desk.refused(5, "group", "get", made)
 
 
-def test_what_members_lose_and_gain_is_said_before_and_true_after(own_desk: Desk) -> None:
+def test_deleting_a_group_lists_its_effects_first(own_desk: Desk) -> None:
     desk = own_desk
     group, policy = desk.group("narrow"), desk.policy(READ_TENANTS)
     identity = IDENTITIES["not-granted-yet"]

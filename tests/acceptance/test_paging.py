@@ -63,7 +63,7 @@ def test_page_by_page_and_all_at_once_are_the_same_items_in_the_same_order(desk:
     assert page(desk, "--all") == (groups, "")
 
 
-def test_with_all_the_limit_is_the_size_of_a_page_and_the_cursor_where_it_begins(desk: Desk, groups: list[str]) -> None:
+def test_all_takes_a_page_size_and_a_first_cursor(desk: Desk, groups: list[str]) -> None:
     assert page(desk, "--all", "--limit", "10") == (groups, "")
     asked = desk.home.frost("iam", "group", "list", "--all", "--limit", "10", "--tenant", DATA_LAKE, "-d").err
     assert asked.count(f"GET /api/v1/tenants/{DATA_LAKE}/iam/groups 200") == 3
@@ -71,7 +71,7 @@ def test_with_all_the_limit_is_the_size_of_a_page_and_the_cursor_where_it_begins
     assert page(desk, "--all", "--cursor", cursor) == (groups[10:], "")
 
 
-def test_a_page_has_50_items_unless_told_otherwise(own_desk: Desk) -> None:
+def test_a_page_has_50_items_by_default(own_desk: Desk) -> None:
     for number in range(52):
         own_desk.raw("POST", "/iam/groups", {"name": f"many {number}"})
     assert len(own_desk.items("group", "list")) == 50
@@ -79,7 +79,7 @@ def test_a_page_has_50_items_unless_told_otherwise(own_desk: Desk) -> None:
 
 
 @pytest.mark.parametrize(("words", "plural"), [("group list", "groups"), ("policy list", "policies")])
-def test_no_items_is_said_beside_the_output_and_is_an_empty_list_in_it(desk: Desk, words: str, plural: str) -> None:
+def test_an_empty_list_is_valid_output_with_a_note(desk: Desk, words: str, plural: str) -> None:
     assert desk.done(*words.split(), "--tenant", SANDBOX) == {"items": [], "nextCursor": ""}
     shown = desk.iam(*words.split(), "--tenant", SANDBOX)
     assert (shown.code, shown.err) == (0, f"no {plural}\n")

@@ -18,7 +18,7 @@ def file(desk: Desk, content: str | bytes, name: str = "policy.json") -> str:
     return f"@{name}"
 
 
-def test_a_policy_is_made_with_what_is_given(desk: Desk) -> None:
+def test_a_policy_is_created_and_read(desk: Desk) -> None:
     rule = allow("compute:instances:read", targets=("frn:compute:*:*:instances/*",), equals={"frn:region": "fi-hel-1"})
     made = desk.done(*CREATE, text(rule), "--description", "d")
     assert (made["name"], made["description"], made["version"]) == ("p", "d", 1)
@@ -68,7 +68,7 @@ def test_deleting_asks_and_needs_force_without_a_terminal(desk: Desk) -> None:
     assert desk.done("policy", "delete", forced, "--force") == {"id": forced, "status": "deleted"}
 
 
-def test_what_deleting_a_policy_takes_is_said_before_and_true_after(own_desk: Desk) -> None:
+def test_deleting_a_policy_lists_its_effects_first(own_desk: Desk) -> None:
     desk, identity = own_desk, IDENTITIES["not-granted-yet"]
     policy = desk.policy(READ_TENANTS)
     desk.attach(policy, "api_key", KEYS["terraform"])
@@ -108,7 +108,7 @@ BROKEN = """{
 
 
 @pytest.mark.parametrize("by", ["@file", "-", "inline"])
-def test_problems_are_told_at_their_place_in_ones_own_text(desk: Desk, by: str) -> None:
+def test_problems_are_reported_at_their_place_in_the_text(desk: Desk, by: str) -> None:
     given = {"@file": file(desk, BROKEN), "-": "-", "inline": BROKEN}[by]
     source = {"@file": "policy.json", "-": "standard input", "inline": "--document"}[by]
     for words in (CREATE, ("policy", "update", NO_ID, "--document"), ("policy", "check", "--document")):
@@ -154,7 +154,7 @@ def test_a_policy_beyond_its_author_is_refused_with_what_it_would_allow(own_desk
         ("[1,]", "1:4"),
     ],
 )
-def test_what_is_not_json_is_refused_with_line_and_column_and_not_sent(desk: Desk, given: str, place: str) -> None:
+def test_malformed_json_is_refused_with_its_place_and_not_sent(desk: Desk, given: str, place: str) -> None:
     for words in (CREATE, ("policy", "update", NO_ID, "--document")):
         said = desk.refused(2, *words, given, "-d")
         assert f"--document:{place}: " in said

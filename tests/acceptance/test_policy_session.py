@@ -67,7 +67,7 @@ def test_a_policy_is_written_attached_and_seen_in_what_its_keys_may_do(own_desk:
     assert desk.done("access", "api_key", KEYS["tenant-reader"])["operations"] == []
 
 
-def test_the_viewer_is_refused_with_a_counterexample_where_the_owner_is_not(own_desk: Desk) -> None:
+def test_a_viewer_is_refused_with_a_counterexample(own_desk: Desk) -> None:
     desk = own_desk
     desk.home.sign_in(VIEWER)
     with policy_editor(desk.home, "n") as program:

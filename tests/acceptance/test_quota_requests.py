@@ -57,7 +57,7 @@ def test_no_question_is_asked_even_on_a_terminal(asking: Asking) -> None:
     assert "[y/N]" not in program.text
 
 
-def test_an_organizations_request_waits_for_the_staff_who_decide_it(asking: Asking) -> None:
+def test_an_organization_request_is_decided_by_the_operator(asking: Asking) -> None:
     before = asking.quota("bucket", "--org")["limit"]
     record = asking.done("quota", "request", "bucket", str(before + 50), "--org", *WHY)
     assert record["status"] == "pending"

@@ -9,7 +9,7 @@ def quotas(tags: Tags, *words: str) -> dict[str, dict[str, object]]:
     return {one["resourceType"]: one for one in tags.done("quota", *words)["items"]}
 
 
-def test_use_is_what_the_rows_say_with_what_is_being_created(shared: Home) -> None:
+def test_use_counts_existing_and_building_resources(shared: Home) -> None:
     shared.sign_in(OWNER)
     tags = Tags(shared)
     found = quotas(tags)

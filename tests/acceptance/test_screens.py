@@ -70,7 +70,7 @@ def test_a_tenant_is_created_and_watched_until_it_is_active(demo: Home) -> None:
 
 
 @pytest.mark.slow
-def test_a_terminal_too_small_says_so_and_recovers(demo: Home) -> None:
+def test_a_terminal_that_is_too_small_recovers(demo: Home) -> None:
     with screens(demo) as program:
         program.wait_for("Data Lake")
         for columns, rows in ((30, 8), (1, 1), (2, 40), (120, 36)):

@@ -19,7 +19,7 @@ def credentials(home: Home) -> dict[str, object]:
     return found
 
 
-def test_login_by_device_by_browser_and_as_somebody_else(demo: Home) -> None:
+def test_login_by_device_by_browser_and_as_another_person(demo: Home) -> None:
     for words, email in (
         (["--device"], OWNER),
         (["--browser"], OWNER),
@@ -45,7 +45,7 @@ def test_logout_ends_the_session_on_the_platform_and_is_final(demo: Home) -> Non
 
 @pytest.mark.slow
 @pytest.mark.parametrize("words", [[], ["--context", "local"]])
-def test_logout_from_a_platform_that_is_away_says_that_the_session_goes_on_there(demo: Home, words: list[str]) -> None:
+def test_logout_without_the_platform_warns_of_the_open_session(demo: Home, words: list[str]) -> None:
     demo.sign_in()
     # One that is not started on demand.
     text = demo.config.read_text()

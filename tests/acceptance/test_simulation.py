@@ -71,7 +71,7 @@ def test_an_invalid_value_is_refused_with_its_flag(desk: Desk, flag: str, value:
     assert flag in desk.refused(2, "simulate", *(word for pair in words.items() for word in pair))
 
 
-def test_a_target_of_another_service_is_denied_and_nobody_can_be_asked_for(desk: Desk) -> None:
+def test_a_target_of_another_service_is_denied(desk: Desk) -> None:
     bucket = "frn:storage:*:*:buckets/b"
     assert verdict(desk, allow("*"), target=bucket) == "denied"
     lines = shown(desk, allow("*"), target=bucket)
@@ -210,7 +210,7 @@ def test_the_rights_of_the_author_count_with_as_author(own_desk: Desk) -> None:
     assert desk.done(*words, "--as-author")["decision"] == "allowed"
 
 
-def test_a_warning_is_said_with_its_place_and_the_verdict_stands(desk: Desk) -> None:
+def test_a_warning_has_its_place_and_keeps_the_decision(desk: Desk) -> None:
     words = ("--operation", READ, "--target", "*", "--source-ip", "192.0.2.1", "-o", "json", "-q")
     rule = text(allow("*", ipInRange={"frn:sourceIp": ["0.0.0.0/0"]}))
     result = desk.iam("simulate", "--document", rule, *words)

@@ -146,7 +146,7 @@ def test_each_context_keeps_its_own_selection(demo: Home) -> None:
     assert current(demo)["id"] == DATA_LAKE
 
 
-def test_the_variable_still_wins_and_use_says_so(demo: Home) -> None:
+def test_tenant_use_warns_that_the_variable_wins(demo: Home) -> None:
     result = demo.frost("tenant", "use", DATA_LAKE, env={"FROST_TENANT": STAGING})
     assert result.code == 0
     assert "FROST_TENANT" in result.err

@@ -74,7 +74,7 @@ def test_an_answer_in_chunks_is_put_together(driver: str) -> None:
         assert ask(driver, Context(service.endpoint), account.me()) == {"id": "u1"}
 
 
-def test_an_answer_without_content_is_none(driver: str) -> None:
+def test_an_answer_without_content_is_accepted(driver: str) -> None:
     with Service(answer(204)) as service:
         assert ask(driver, Context(service.endpoint, session()), account.end_session()) is None
 
@@ -257,7 +257,7 @@ def test_a_dead_socket_is_exit_7(driver: str, tmp_path: Path, quick: Quick) -> N
     assert "frost platform status" in error.hint
 
 
-def test_what_is_no_socket_is_refused(driver: str, tmp_path: Path) -> None:
+def test_a_file_in_place_of_a_socket_is_refused(driver: str, tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("")
     error = failure(driver, Context(Endpoint.parse(f"unix:{path}")), account.me())
@@ -275,9 +275,7 @@ def test_a_socket_of_another_user_gets_no_credential(driver: str) -> None:
 
 
 @pytest.mark.parametrize("linked", [False, True])
-def test_a_socket_that_somebody_else_could_exchange_gets_no_credential(
-    driver: str, tmp_path: Path, linked: bool
-) -> None:
+def test_a_socket_in_a_shared_folder_gets_no_credential(driver: str, tmp_path: Path, linked: bool) -> None:
     with Service(answer(200, ME)) as service:
         folder = Path(service.endpoint.path).parent
         path = service.endpoint.path
@@ -292,7 +290,7 @@ def test_a_socket_that_somebody_else_could_exchange_gets_no_credential(
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_a_redirect_is_not_followed_whatever_it_points_to(driver: str, status: int) -> None:
+def test_a_redirect_to_another_address_is_not_followed(driver: str, status: int) -> None:
     with Service(answer(200, ME), kind="tcp") as other, Service(b"", kind="tcp") as service:
         service.answers = [answer(status, b"", Location=f"http://127.0.0.1:{other.port}/api/v1/me")]
         error = failure(driver, Context(service.endpoint), tenants.rename("t-1", "Name"))
@@ -338,7 +336,7 @@ def test_an_answer_is_not_believed_when_it_is(driver: str, name: str, given: byt
 
 
 @pytest.mark.parametrize("given", [answer(200, {"tenants": None}), answer(204)])
-def test_a_list_that_is_none_is_not_an_empty_list(driver: str, given: bytes) -> None:
+def test_a_missing_list_is_not_an_empty_list(driver: str, given: bytes) -> None:
     with Service(given) as service:
         assert failure(driver, Context(service.endpoint), tenants.list_all()).code == "BAD_ANSWER"
 
@@ -440,7 +438,7 @@ def test_a_certificate_is_refused_that_is(driver: str, authority: Authority, fau
     assert (service.connections, service.heard) == (1, [])
 
 
-def test_an_authority_file_that_is_none_is_a_mistake(driver: str, tmp_path: Path) -> None:
+def test_a_missing_authority_file_is_a_usage_error(driver: str, tmp_path: Path) -> None:
     for path in (tmp_path / "missing", tmp_path):
         link = Context(Endpoint.parse("https://127.0.0.1:9"), environ={"FROST_CA_FILE": str(path)})
         assert failure(driver, link, account.me()).exit_code == Exit.USAGE
@@ -528,7 +526,7 @@ def test_a_cookie_is_not_kept(driver: str) -> None:
     assert "cookie" not in service.heard[1].headers
 
 
-def test_every_exchange_is_told_without_a_secret(driver: str, quick: Quick) -> None:
+def test_every_exchange_is_logged_without_a_secret(driver: str, quick: Quick) -> None:
     told: list[RequestLogEntry] = []
     with Service(answer(401, UNAUTHENTICATED), answer(503, b""), answer(200, ME)) as service:
         link = Context(service.endpoint, session("eyJhbGciOi.secret.part"), [session("eyJuZXdlciI.secret.part")])

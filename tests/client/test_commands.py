@@ -163,7 +163,7 @@ def needs_person(command: str) -> bool:
     )
 
 
-def test_the_help_of_what_an_api_key_is_refused_for_says_so(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_names_commands_that_need_an_interactive_login(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     """Access, sessions, one's keys, the account, the audit log; a key reads the catalogue, and itself."""
     for line in TREE:
         words = line.partition(":")[0].split()
@@ -263,7 +263,7 @@ def test_config_set_prints_no_secret_in_any_format(capsys: pytest.CaptureFixture
 
 
 @pytest.mark.parametrize("key", ["with space", "line\nbreak", "über", "\x1b[31m"])
-def test_what_cannot_be_a_key_is_refused(run: Run, tmp_path: Path, key: str) -> None:
+def test_an_invalid_key_is_refused(run: Run, tmp_path: Path, key: str) -> None:
     assert run("config", "set", "api_key", key) == 2
     assert not (tmp_path / ".cli").exists()
 
@@ -347,7 +347,7 @@ def test_a_damaged_file_does_not_hide_the_format_that_was_asked_for(
     assert json.loads(capsys.readouterr().err)["error"]["code"] == "CONFIG_DAMAGED"
 
 
-def test_a_warning_about_the_file_is_said_once(capsys: pytest.CaptureFixture[str], run: Run, tmp_path: Path) -> None:
+def test_a_warning_about_the_file_is_printed_once(capsys: pytest.CaptureFixture[str], run: Run, tmp_path: Path) -> None:
     run("config", "set", "region", "r1")
     (tmp_path / ".cli" / "config.yaml").chmod(0o644)
     capsys.readouterr()
@@ -383,7 +383,7 @@ def test_serve_refuses_what_it_cannot_use(run: Run, words: list[str]) -> None:
     assert run("platform", "serve", *words) == 2
 
 
-def test_serve_runs_the_platform_and_not_what_the_callers_folder_calls_service(home: Home, tmp_path: Path) -> None:
+def test_serve_ignores_a_service_package_in_the_current_folder(home: Home, tmp_path: Path) -> None:
     (tmp_path / "service").mkdir()
     (tmp_path / "service" / "__init__.py").touch()
     (tmp_path / "service" / "__main__.py").write_text("print('PWNED')")
@@ -427,7 +427,7 @@ def test_a_folder_that_was_removed_under_the_caller_is_no_failure(home: Home, tm
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_signing_in_to_a_new_context_refuses_what_it_cannot_use_and_writes_nothing(run: Run, tmp_path: Path) -> None:
+def test_login_with_an_invalid_context_or_endpoint_writes_nothing(run: Run, tmp_path: Path) -> None:
     for name, endpoint in (
         ("x", "http://host.example/api"),
         ("a/b", "https://host.example/api"),
@@ -470,7 +470,7 @@ def test_a_failed_sign_in_to_another_context_points_to_that_one(
 
 
 @pytest.mark.slow
-def test_a_context_without_a_credential_takes_the_endpoint_and_one_with_a_session_does_not(home: Home) -> None:
+def test_login_changes_the_endpoint_only_without_a_credential(home: Home) -> None:
     assert home.frost("platform", "status").code == 0
     assert home.frost("whoami").code == 0
     stale = home.config.read_text().replace(
@@ -505,7 +505,7 @@ def test_values_that_cannot_be_are_refused_before_anything_is_asked(run: Run, tm
     assert not (tmp_path / ".cli").exists()
 
 
-def test_an_ambiguous_name_is_told_a_tenant_a_line_and_the_organization_narrows_it(shared: Home) -> None:
+def test_an_ambiguous_name_lists_its_tenants(shared: Home) -> None:
     refused = shared.frost("tenant", "use", "staging")
     first, *lines = refused.err.splitlines()
     assert (refused.code, len(lines)) == (1, 2)
@@ -519,7 +519,7 @@ def test_an_ambiguous_name_is_told_a_tenant_a_line_and_the_organization_narrows_
     assert shared.frost("tenant", "current").out.splitlines()[1].endswith("context")
 
 
-def test_a_selection_that_the_next_person_may_not_use_is_named_with_its_place(demo: Home) -> None:
+def test_a_selection_of_a_former_person_is_reported_with_its_source(demo: Home) -> None:
     newsroom = next(one for one in demo.json("tenant", "list", "--all")["items"] if one["slug"] == "newsroom")["id"]
     assert demo.frost("tenant", "use", newsroom).code == 0
     assert newsroom not in demo.frost("login").err

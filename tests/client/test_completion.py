@@ -114,7 +114,7 @@ def asked(home: Home, *words: str) -> list[str]:
         (["nonsense", ""], []),
     ],
 )
-def test_what_is_offered(named: Home, words: list[str], offered: list[str]) -> None:
+def test_completion_offers_values(named: Home, words: list[str], offered: list[str]) -> None:
     assert asked(named, *words) == offered
 
 

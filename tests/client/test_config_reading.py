@@ -122,7 +122,7 @@ def test_a_session_that_has_ended_is_marked(file: Path) -> None:
     assert load(write(file, "contexts: {a: {session: ended}}\n"), environ=HOME).contexts["a"].session_ended
 
 
-def test_an_unknown_output_format_is_told_and_not_used(file: Path) -> None:
+def test_an_unknown_output_format_is_reported_and_not_used(file: Path) -> None:
     found = load(write(file, "defaults: {output_format: wide}\n"), environ=HOME)
     assert found.output_format == "table"
     assert "'wide'" in found.notices[0]
@@ -191,7 +191,7 @@ def test_an_alias_bomb_is_refused_at_once(file: Path) -> None:
     assert taken < 200
 
 
-def test_every_alias_counts_with_all_it_stands_for() -> None:
+def test_every_alias_counts_with_its_values() -> None:
     few = [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 4)}]" for n in range(1, 12)]
     with pytest.raises(FrostError, match="values"):
         strict_yaml.read(("a0: &a0 [x, x, x, x]\n" + "\n".join(few)).encode(), "f")

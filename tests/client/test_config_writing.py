@@ -309,7 +309,7 @@ def test_killed_before_any_line_of_a_write_the_file_is_old_or_new(file: Path) ->
     assert (steps > 60, ended) == (True, 7)
 
 
-def test_what_a_killed_write_left_is_cleaned_up_by_the_next(file: Path) -> None:
+def test_leftovers_of_a_killed_write_are_removed_by_the_next(file: Path) -> None:
     path = written(file, COMMENTED)
     (file.parent / ".config.yaml-0011223344556677.tmp").write_text("half")
     set_region(path, "r2")
@@ -326,7 +326,7 @@ def test_a_write_of_the_file_beside_it_is_left_alone(file: Path) -> None:
     assert all(other.exists() for other in others)
 
 
-def test_a_full_disk_leaves_the_file_and_says_so(file: Path) -> None:
+def test_a_full_disk_leaves_the_file_and_is_reported(file: Path) -> None:
     path = written(file, COMMENTED)
     code = textwrap.dedent("""
         import resource, signal, sys

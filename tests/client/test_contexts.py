@@ -150,7 +150,7 @@ def test_the_current_context_stays_and_an_unknown_one_is_named(home: Home) -> No
     assert home.config.read_bytes() == before
 
 
-def test_without_an_endpoint_of_its_own_a_context_has_the_default_and_no_credentials_of_the_former(home: Home) -> None:
+def test_a_dropped_endpoint_drops_its_credentials(home: Home) -> None:
     two_contexts(home)
     default = f"unix:{home.socket}"
     contexts.drop_endpoint(config_of(home), "b", default)

@@ -93,7 +93,7 @@ REFUSED_VALUES = [
 
 
 @pytest.mark.parametrize("code", REFUSED_VALUES)
-def test_a_value_that_the_platform_refuses_ends_a_command_as_one_that_the_client_refuses(code: str) -> None:
+def test_a_value_refused_by_the_platform_is_a_usage_error(code: str) -> None:
     assert refused(400, {"error": {"code": code, "message": "m"}}).exit_code == Exit.USAGE
     assert refused(409, {"error": {"code": code, "message": "m"}}).exit_code == Exit.CONFLICT
 
@@ -115,7 +115,7 @@ def test_a_nested_404_of_an_operation_is_not_found_but_not_gone() -> None:
     assert (error.gone, error.exit_code, error.message) == (False, Exit.NOT_FOUND, "operation not found")
 
 
-def test_what_stands_beside_the_code_is_kept() -> None:
+def test_details_beside_the_code_are_kept() -> None:
     body = {
         "error": {"code": "APPLY_IN_PROGRESS", "message": "m", "operationId": "op-1", "details": {"a": 1}, "hint": "h"}
     }
@@ -139,7 +139,7 @@ def test_odd_types_do_not_lose_code_and_message() -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"plain words", b"<html>500</html>", b"[1]", b"\xff\xfe", b"[" * 100_000])
-def test_what_is_no_envelope_is_told_by_its_status(body: bytes) -> None:
+def test_a_malformed_error_body_is_reported_by_its_status(body: bytes) -> None:
     error = refused(500, body)
     assert error.code == "ERROR"
     assert error.message.startswith("HTTP 500")

@@ -70,7 +70,7 @@ def test_an_endpoint_is_refused_in_one_safe_line_without_its_password(text: str)
 
 
 @given(st.text(max_size=60))
-def test_whatever_is_typed_gives_a_trusted_endpoint_or_a_refusal(text: str) -> None:
+def test_any_text_gives_a_trusted_endpoint_or_a_refusal(text: str) -> None:
     for given_text in (text, f"https://{text}", f"http://{text}", f"unix:/{text}"):
         try:
             endpoint = Endpoint.parse(given_text)
@@ -94,7 +94,7 @@ def test_an_issuer_elsewhere_is_https() -> None:
     assert issuer_route("https://login.example", LOCAL)[1] == "/"
 
 
-def test_an_issuer_on_a_loopback_address_serves_tests_of_a_loopback_endpoint_only() -> None:
+def test_a_loopback_issuer_serves_a_loopback_endpoint_only() -> None:
     assert issuer_route("http://127.0.0.1:9/token", LOOPBACK)[0].port == 9
     with pytest.raises(FrostError):
         issuer_route("http://127.0.0.1:9/token", REMOTE)

@@ -66,7 +66,7 @@ async def test_an_event_is_a_signal_as_soon_as_it_comes() -> None:
     assert (heard.headers["accept"], heard.headers["cache-control"]) == ("text/event-stream", "no-cache")
 
 
-async def test_a_stream_that_ends_is_one_signal_at_once_and_one_when_it_is_open_again(quick: None) -> None:
+async def test_an_ended_and_a_reopened_stream_each_give_a_resync(quick: None) -> None:
     with Service(HEAD + EVENT, open_stream(EVENT)) as service:
         assert await first(Context(service.endpoint), 4) == [SIGNAL, RESYNC, RESYNC, SIGNAL]
     assert len(service.heard) == 2

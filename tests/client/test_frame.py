@@ -146,7 +146,7 @@ def test_help_names_aliases(capsys: pytest.CaptureFixture[str], run: Run) -> Non
         ("account api-key create --scopes dns:read", ["--name is required"]),
     ],
 )
-def test_a_mistake_is_named_with_the_way_on_and_exit_2(
+def test_a_usage_error_is_one_line_with_the_next_step(
     capsys: pytest.CaptureFixture[str], run: Run, words: str, parts: list[str]
 ) -> None:
     assert run(*words.split()) == 2

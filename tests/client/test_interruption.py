@@ -25,14 +25,14 @@ def as_before() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("number", ENDINGS, ids=lambda number: number.name)
-def test_each_ending_is_ctrl_c_while_waiting_and_is_itself_again_afterwards(number: signal.Signals) -> None:
+def test_signals_interrupt_a_wait_and_are_restored_afterwards(number: signal.Signals) -> None:
     before = signal.getsignal(number)
     with pytest.raises(KeyboardInterrupt), ends_waiting():
         signal.raise_signal(number)
     assert signal.getsignal(number) is before
 
 
-def test_what_was_ignored_stays_ignored() -> None:
+def test_ignored_signals_stay_ignored() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with ends_waiting(), deferred():
@@ -42,7 +42,7 @@ def test_what_was_ignored_stays_ignored() -> None:
         signal.raise_signal(signal.SIGTERM)
 
 
-def test_once_the_end_is_being_told_nothing_cuts_it_short() -> None:
+def test_the_final_report_is_not_interrupted() -> None:
     """The command still prints what goes on when the second SIGTERM, or a terminal's SIGHUP, arrives."""
     with ends_waiting():
         from_now_on_ignored()
@@ -68,7 +68,7 @@ def interrupted(*numbers: signal.Signals, refused: bool = False) -> bool:
 
 
 @pytest.mark.parametrize("number", ENDINGS, ids=lambda number: number.name)
-def test_what_is_being_sent_gets_its_answer_before_it_counts(number: signal.Signals) -> None:
+def test_a_request_on_the_way_gets_its_answer_first(number: signal.Signals) -> None:
     assert interrupted(number)
     assert interrupted(number, refused=True)
 
@@ -105,9 +105,7 @@ sys.exit(start.main([]))
     ],
     ids=["interrupted", "refused", "done", "broken"],
 )
-def test_once_all_is_said_ctrl_c_changes_nothing_and_no_thread_holds_the_end_up_for_long(
-    busy: float, then: str, code: int
-) -> None:
+def test_ctrl_c_after_the_result_changes_nothing(busy: float, then: str, code: int) -> None:
     script = ENDING.format(busy=busy, then=then)
     begun = time.monotonic()
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
@@ -140,7 +138,7 @@ def test_standard_streams_that_are_closed_are_not_given_to_other_files() -> None
     ("words", "closed", "code"),
     [("tenant nonsense", "2", 2), ("tenant nonsense", "1", 2), ("config show", "2", 0), ("config show", "1", 1)],
 )
-def test_a_closed_stream_does_not_change_the_exit_code_unless_output_is_lost(
+def test_a_closed_stream_keeps_the_exit_code_unless_output_is_lost(
     tmp_path: Path, words: str, closed: str, code: int
 ) -> None:
     shell = f'exec {closed}>&-; exec "$0" -m tui {words}'

@@ -31,7 +31,7 @@ def test_a_request_without_an_answer_may_have_made_a_key() -> None:
         assert error.hint.endswith(expected)
 
 
-def test_a_new_key_beside_an_old_one_that_could_not_be_revoked_is_told() -> None:
+def test_a_failed_revocation_after_rotation_is_reported() -> None:
     error = FrostError("nobody listens", code="UNREACHABLE", exit_code=Exit.UNREACHABLE)
     with pytest.raises(FrostError), key_refusals.still_active("k-1"):
         raise error

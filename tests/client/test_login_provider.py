@@ -136,7 +136,7 @@ def test_a_refused_code_ends_the_sign_in(
     assert stored(home).kind == "none"
 
 
-def test_a_code_nobody_confirms_expires(away: Connection, provider: Provider) -> None:
+def test_an_unconfirmed_code_expires(away: Connection, provider: Provider) -> None:
     provider.token_answers = [(400, {"error": "authorization_pending"})]
     provider.device["expires_in"] = 0.1
     with pytest.raises(FrostError, match="expired"):
@@ -205,7 +205,7 @@ def test_a_session_near_its_end_is_refreshed_before_it_is_used(
     assert [path for path, _ in provider.asked if path.startswith("/api/v1/me")] == ["/api/v1/me"]
 
 
-def test_what_the_answer_leaves_out_stays_as_it_was(away: Connection, provider: Provider, home: Home) -> None:
+def test_members_missing_in_a_refresh_answer_are_kept(away: Connection, provider: Provider, home: Home) -> None:
     provider.token_answers = [(200, {"access_token": "ACCESS-2"})]
     connection = signed_in(home, OLD._replace(expires_at=1234))
     fresh = connection.refresh(connection.credential())
@@ -327,7 +327,7 @@ def test_a_pair_that_cannot_be_saved_is_used_all_the_same(
     assert provider.forms("/token")[1]["refresh_token"] == "REFRESH-2"  # not the used one, which is still in the file
 
 
-def test_signing_in_and_refreshing_on_one_connection_do_not_wait_for_each_other(
+def test_sign_in_and_refresh_on_one_connection_do_not_deadlock(
     away: Connection, provider: Provider, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connection = signed_in(home)
@@ -444,7 +444,7 @@ def test_signing_out_of_a_platform_that_is_down_forgets_all_the_same(
     assert stored(home).kind == "none"
 
 
-def test_nobody_signed_in_is_exit_3(away: Connection) -> None:
+def test_a_missing_session_is_exit_3(away: Connection) -> None:
     with pytest.raises(FrostError) as caught:
         away.credential()
     assert (caught.value.exit_code, caught.value.hint) == (Exit.NOT_SIGNED_IN, "sign in: frost login")

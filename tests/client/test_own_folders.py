@@ -94,7 +94,7 @@ def test_a_folder_of_ours_that_others_can_write_is_repaired_with_one_line(demo: 
     assert demo.frost("whoami").err == ""
 
 
-def test_the_screens_repair_a_folder_of_ours_and_report_it_on_standard_error(demo: Home) -> None:
+def test_the_screens_repair_a_shared_folder_and_report_it(demo: Home) -> None:
     (demo.path / ".cli").chmod(0o775)
     with screens(demo) as program:
         program.wait_for("Web Shop")
@@ -112,7 +112,7 @@ def test_a_link_to_a_folder_of_ours_is_repaired_behind_it(demo: Home) -> None:
     assert mode(demo.path / "dotfiles" / "cli") == 0o700
 
 
-def test_a_folder_that_the_user_chose_for_the_file_is_refused_and_not_changed(demo: Home) -> None:
+def test_a_shared_folder_of_the_users_choice_is_refused_unchanged(demo: Home) -> None:
     chosen = demo.path / "project"
     chosen.mkdir()
     chosen.chmod(0o775)
@@ -156,7 +156,7 @@ def test_the_service_refuses_a_link_in_place_of_a_file_of_its_own(home: Home, na
     assert target.read_text() == "precious\n"
 
 
-def test_a_pipe_in_place_of_the_lock_or_the_log_is_refused_and_not_waited_for(home: Home) -> None:
+def test_a_pipe_in_place_of_the_lock_or_the_log_is_refused(home: Home) -> None:
     make_private(str(home.platform_dir))
     for name in ("platform.log", "platform.lock"):
         os.mkfifo(home.platform_dir / name)
@@ -166,7 +166,7 @@ def test_a_pipe_in_place_of_the_lock_or_the_log_is_refused_and_not_waited_for(ho
         assert str(home.platform_dir / name) in done.err
 
 
-def test_the_log_rotates_while_the_platform_runs_and_keeps_a_few_generations(home: Home) -> None:
+def test_the_log_rotates_and_keeps_some_generations(home: Home) -> None:
     home.variables["FROST_PLATFORM_LOG_MEGABYTES"] = "0.01"
     assert home.frost("whoami").code == 0
     log = home.platform_dir / "platform.log"

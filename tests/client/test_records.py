@@ -81,7 +81,7 @@ def test_an_unknown_status_is_printed_as_sent() -> None:
     assert cells(TENANT, {"status": "hibernating"})[1] == "hibernating"
 
 
-def test_an_operation_that_does_not_move_says_so_beside_its_status() -> None:
+def test_a_stalled_operation_is_marked() -> None:
     assert cells(OPERATION, {"status": "running", "stalled": True})[1] == "running (stalled)"
     assert cells(OPERATION, {"status": "running", "stalled": False})[1] == "running"
 
@@ -209,13 +209,13 @@ def test_a_grant_reads_with_its_path(grant: dict[str, object], expected: str) ->
     assert grant_text(grant) == expected
 
 
-def test_every_way_a_policy_takes_is_said() -> None:
+def test_every_path_of_a_policy_is_named() -> None:
     assert paths_text([{"type": "direct"}]) == ""
     assert paths_text([GROUP_PATH, {"type": "group", "name": "dev"}]) == "via groups ops, dev"
     assert paths_text([{"type": "direct"}, GROUP_PATH]) == "directly and via group ops"
 
 
-def test_what_an_operation_depends_on_is_said_in_the_wide_table() -> None:
+def test_the_wide_table_shows_the_conditions_of_an_operation() -> None:
     by = {"kind": "policy", "constraints": [{"operator": "equals", "key": "frn:region", "values": ["x"]}]}
     taken = {"kind": "policy", "targets": ["frn:a:*:*:b/c"]}
     assert named(ACCESS, {"by": [by], "deniedBy": [taken]})["When"] == "equals frn:region x; not frn:a:*:*:b/c"

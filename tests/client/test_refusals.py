@@ -77,7 +77,7 @@ def test_a_counterexample_says_what_on_what_with_which_facts_and_why() -> None:
     ]
 
 
-def test_a_stale_write_says_who_changed_what() -> None:
+def test_a_stale_write_names_the_changes() -> None:
     change = {"version": 4, "changedByName": "Jonas", "changedAt": "2026-01-02T03:04:05Z", "changed": ["document"]}
     assert list(stale_lines(refused("STALE_VERSION", versions=[change]))) == [
         "  version 4, 2026-01-02 03:04Z, by Jonas: document"
@@ -102,7 +102,7 @@ def test_an_effect_names_the_one_it_befalls_and_what_matters_first() -> None:
     ]
 
 
-def test_what_only_comes_under_conditions_is_an_effect_too() -> None:
+def test_conditional_effects_are_listed() -> None:
     def of(**changed: object) -> list[str]:
         return list(effect_lines([{"type": "api_key", "id": "k", **changed}]))[1:]
 

@@ -64,7 +64,7 @@ def test_a_record_goes_back_to_the_wire_as_it_came(model: Any, record: dict[str,
     assert model.model_validate({**record, "fromTheFuture": 1}).wire() == record
 
 
-def test_a_running_apply_has_what_is_counted_so_far() -> None:
+def test_a_running_apply_has_its_counts() -> None:
     document = {"operationId": "o", "status": "running", "createdAt": "2026-01-02T03:04:05Z"}
     operation = Operation.model_validate({**document, "counts": {"summary": COUNTS, "byType": {}}})
     assert ApplyProgress.model_validate(operation.counts).summary.updated == 4
@@ -96,7 +96,7 @@ def test_quota_requests_have_idempotency_keys_and_a_review_has_none() -> None:
 
 
 @pytest.mark.parametrize("tag", ["", "7", '"x"', 'W/"7"', '""', '"-1"', f'"{"9" * 30}"', '"７"'])
-async def test_a_tag_that_is_no_version_is_none(tag: str) -> None:
+async def test_a_malformed_etag_is_no_version(tag: str) -> None:
     headers = {"ETag": tag.encode().decode("latin-1")} if tag else {}
     with Service(answer(200, {"tags": {}}, **headers)) as service:
         async with AsyncClient(Context(service.endpoint)) as client:

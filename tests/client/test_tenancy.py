@@ -144,7 +144,7 @@ def test_a_hostile_name_is_shown_harmless() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "  ", "x" * 129, "a\x1bb", "a\nb"])
-def test_what_can_be_no_display_name_is_refused_with_the_flag(name: str) -> None:
+def test_an_invalid_display_name_is_refused_with_its_flag(name: str) -> None:
     with pytest.raises(FrostError, match="--name") as caught:
         tenancy.check_display_name(name)
     assert caught.value.exit_code == Exit.USAGE
