@@ -67,7 +67,7 @@ def test_the_question_shows_the_changes_and_defaults_to_no(tags: Tags) -> None:
         ended, shown = tags.answered(typed, "[y/N]", "default-tags", "apply")
         assert ended == 1
     assert "would change" in shown
-    assert "boot_volume" in shown
+    assert "boot volume" in shown
     assert "would fail" in shown
     assert " failed" not in shown
     assert len(tags.runs()) == runs
