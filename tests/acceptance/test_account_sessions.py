@@ -2,17 +2,12 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
-from urllib.parse import urlencode
 
 import pytest
 import yaml
 
 from tests.acceptance.account import TENANT, Account, Key, instant
-from tests.acceptance.people import MEMBER
 from tests.acceptance.shell import signed_in
-from tests.homes import Answer
-from tests.service.clusters import GRANT, JWT_TYPE, Cluster
 
 NEED_PERSON = [
     ("api-key", "list"),
@@ -71,23 +66,6 @@ def test_a_key_is_refused_where_a_person_is_needed(kept: Account, words: tuple[s
     assert "frost login --context NAME" in kept.refused(4, *words, FROST_CONTEXT=context)
 
 
-def test_a_workload_is_refused_where_a_person_is_needed(kept: Account) -> None:
-    token = _workload_token(kept)
-    document = yaml.safe_load(kept.home.config.read_text())
-    document["contexts"]["workload"] = {
-        "api_endpoint": f"unix:{kept.home.socket}",
-        "credentials": {"access_token": token},
-    }
-    kept.home.config.write_text(yaml.safe_dump(document))
-    assert kept.done("profile", FROST_CONTEXT="workload")["credential"]["kind"] == "workload"
-    assert "workload identity" in kept.run("profile", FROST_CONTEXT="workload").out
-    for words in NEED_PERSON:
-        assert "frost login" in kept.refused(4, *words, FROST_CONTEXT="workload")
-    listed = kept.home.frost("iam", "policy", "list", env={"FROST_CONTEXT": "workload"})
-    assert (listed.code, listed.out) == (4, "")
-    assert "frost login" in listed.err
-
-
 def test_a_missing_scope_is_named(kept: Account) -> None:
     key = Key(kept, "storage:read")
     answer = key.ask("GET", f"{TENANT}/resources/instance")
@@ -105,33 +83,3 @@ def _elsewhere(owner: Account) -> str:
     document = yaml.safe_load(owner.home.config.read_text())
     assert owner.home.frost("config", "use-context", "local").code == 0
     return str(document["contexts"][name]["credentials"]["access_token"])
-
-
-def _form(owner: Account, path: str, form: dict[str, str]) -> Answer:
-    headers = {"Content-Type": "application/x-www-form-urlencoded"}
-    return owner.home.request("POST", path, body=urlencode(form).encode(), headers=headers)
-
-
-def _workload_token(account: Account) -> str:
-    """The token of a service account of the world, exchanged for its cluster's own."""
-    cluster = Cluster(_Raw(account))  # type: ignore[arg-type]  # it is asked through the socket here
-    assert cluster.register().status == 200
-    form = {
-        "grant_type": GRANT,
-        "subject_token_type": JWT_TYPE,
-        "subject_token": cluster.token("shop", "checkout"),
-    }
-    answer = _form(account, "/api/v1/auth/workload-token", form)
-    assert answer.status == 200, answer
-    return str(answer.json()["access_token"])
-
-
-class _Raw:
-    """What `Cluster` needs of a platform: requests as the person signed in."""
-
-    def __init__(self, account: Account) -> None:
-        self.account = account
-
-    def ask(self, method: str, path: str, *, as_: str, body: Any) -> Answer:
-        assert as_ != MEMBER
-        return self.account.home.request(method, path, body=body, token=self.account.home.token())

@@ -103,6 +103,14 @@ completion:
 Run = Callable[..., int]
 
 
+def write_config(home: Path, text: str) -> Path:
+    config = home / ".cli" / "config.yaml"
+    config.parent.mkdir(mode=0o700)
+    config.write_text(text)
+    config.chmod(0o600)
+    return config
+
+
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs a command line in this process, for a user without a config file."""
@@ -260,6 +268,9 @@ def test_config_set_prints_no_secret_in_any_format(capsys: pytest.CaptureFixture
         captured = capsys.readouterr()
         assert KEY not in captured.out + captured.err
         assert "6789" in captured.out + captured.err
+        assert run("config", "show", "-o", form) == 0
+        shown = capsys.readouterr().out
+        assert (KEY in shown, "fmk_abcd…6789" in shown) == (False, True)
 
 
 @pytest.mark.parametrize("key", ["with space", "line\nbreak", "über", "\x1b[31m"])
@@ -269,10 +280,7 @@ def test_an_invalid_key_is_refused(run: Run, tmp_path: Path, key: str) -> None:
 
 
 def test_config_init_keeps_the_former_file_beside_the_new_one(tmp_path: Path) -> None:
-    config = tmp_path / ".cli" / "config.yaml"
-    config.parent.mkdir(mode=0o700)
-    config.write_text("# mine\nregion: r1\n")
-    config.chmod(0o600)
+    config = write_config(tmp_path, "# mine\nregion: r1\n")
     environment = {"HOME": str(tmp_path), "FROST_CREDENTIAL_STORE": "file", "PATH": os.environ["PATH"]}
     program = Program([sys.executable, "-m", "tui", "config", "init"], 100, 30, env=environment, inherit=False)
     program.wait_for("[y/N]")
@@ -310,16 +318,16 @@ def test_config_show_tells_every_source(capsys: pytest.CaptureFixture[str], run:
 def test_a_context_is_chosen_by_variable_and_the_list_shows_it(
     capsys: pytest.CaptureFixture[str], run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = tmp_path / ".cli" / "config.yaml"
-    config.parent.mkdir(mode=0o700)
-    config.write_text(
-        "current_context: a\ncontexts:\n  a: {api_endpoint: 'https://a.example/api'}\n"
-        "  b: {api_endpoint: 'https://b.example/api', read_only: true}\n"
+    write_config(
+        tmp_path,
+        f"current_context: a\ncontexts:\n  a: {{api_endpoint: 'https://a.example/api', api_key: {KEY}}}\n"
+        "  b: {api_endpoint: 'https://b.example/api', read_only: true}\n",
     )
-    config.chmod(0o600)
     monkeypatch.setenv("FROST_CONTEXT", "b")
     assert run("config", "get-contexts", "-o", "json") == 0
-    items = json.loads(capsys.readouterr().out)["items"]
+    listed = capsys.readouterr().out
+    assert KEY not in listed
+    items = json.loads(listed)["items"]
     assert [(item["name"], item["current"], item["read_only"]) for item in items] == [
         ("a", False, False),
         ("b", True, True),
@@ -339,10 +347,7 @@ def test_an_empty_name_is_no_context(run: Run, tmp_path: Path) -> None:
 def test_a_damaged_file_does_not_hide_the_format_that_was_asked_for(
     capsys: pytest.CaptureFixture[str], run: Run, tmp_path: Path
 ) -> None:
-    config = tmp_path / ".cli" / "config.yaml"
-    config.parent.mkdir(mode=0o700)
-    config.write_text("contexts: [unclosed\n")
-    config.chmod(0o600)
+    write_config(tmp_path, "contexts: [unclosed\n")
     assert run("config", "show", "-o", "json") == 2
     assert json.loads(capsys.readouterr().err)["error"]["code"] == "CONFIG_DAMAGED"
 
@@ -459,12 +464,9 @@ def test_a_sign_in_that_fails_leaves_no_context_behind(
 def test_a_failed_sign_in_to_another_context_points_to_that_one(
     capsys: pytest.CaptureFixture[str], run: Run, tmp_path: Path
 ) -> None:
-    (tmp_path / ".cli").mkdir(mode=0o700)
-    config = tmp_path / ".cli" / "config.yaml"
-    config.write_text(
-        "contexts: {local: {}, my work: {api_endpoint: 'http://127.0.0.1:1/api'}}\ncurrent_context: local\n"
+    write_config(
+        tmp_path, "contexts: {local: {}, my work: {api_endpoint: 'http://127.0.0.1:1/api'}}\ncurrent_context: local\n"
     )
-    config.chmod(0o600)
     assert run("login", "--context", "my work") == 7
     assert "FROST_CONTEXT='my work' frost config show" in capsys.readouterr().err
 

@@ -221,16 +221,10 @@ def test_a_folder_others_can_write_is_refused(file: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
-def test_a_file_of_another_user_is_refused(file: Path) -> None:
+@pytest.mark.parametrize("given", ["file", "folder"])
+def test_a_file_of_another_user_is_refused(file: Path, given: str) -> None:
     path = write(file, "a: 1\n")
-    os.chown(path, 65534, 65534)
-    assert "another user" in refused(path).message
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give folders away")
-def test_a_folder_of_another_user_is_refused(file: Path) -> None:
-    path = write(file, "a: 1\n")
-    os.chown(file.parent, 65534, 65534)
+    os.chown(file if given == "file" else file.parent, 65534, 65534)
     assert "another user" in refused(path).message
 
 

@@ -167,19 +167,13 @@ def test_an_empty_value_is_a_mistake_and_no_default(
     assert words[0].rstrip("=").lstrip("-")[:1] in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        "-o json tennant",
-        "tenant list --al -o json",
-        "--output=json config set",
-        "tenant -ojson",
-        "-o table -o json nonsense",
-        "config show --nonsense --output json",
-        "nonsense -qo json",
-        "nonsense -o=json",
-    ],
-)
+JSON_MISTAKES = [
+    "-o json tennant", "tenant list --al -o json", "--output=json config set", "tenant -ojson", "nonsense -o=json",
+    "-o table -o json nonsense", "config show --nonsense --output json", "nonsense -qo json",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("words", JSON_MISTAKES)
 def test_a_mistake_is_json_when_json_was_asked_for_anywhere(
     capsys: pytest.CaptureFixture[str], run: Run, words: str
 ) -> None:

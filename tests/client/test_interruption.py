@@ -49,6 +49,11 @@ def test_the_final_report_is_not_interrupted() -> None:
     assert {signal.getsignal(number) for number in ENDINGS} == {signal.SIG_IGN}
 
 
+def run_script(script: str) -> "tuple[int, bytes, bytes]":
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False, timeout=50)
+    return done.returncode, done.stdout, done.stderr
+
+
 def interrupted(*numbers: signal.Signals, refused: bool = False) -> bool:
     """Whether what was being sent got its answer, when these came on the way."""
     answered = False
@@ -119,14 +124,8 @@ def test_ctrl_c_after_the_result_changes_nothing(busy: float, then: str, code: i
     assert time.monotonic() - begun < 30
 
 
-@pytest.mark.parametrize("closed", ["1", "2"])
-def test_a_program_begun_with_a_closed_stream_ends_as_any_other(closed: str) -> None:
-    script = "import sys, tui.__main__ as start; start._run = lambda _: 0; sys.exit(start.main([]))"
-    shell = f'exec {closed}>&-; exec "$0" -c "$1"'
-    assert subprocess.run(["sh", "-c", shell, sys.executable, script], check=False).returncode == 0
-
-
 def test_standard_streams_that_are_closed_are_not_given_to_other_files() -> None:
+    """A program that begins with a closed stream ends as any other."""
     script = "import os, sys, tui.__main__ as start; start._run = lambda _: os.open('/', 0) - 3; sys.exit(start.main())"
     for closed in "012":
         shell = f'exec {closed}>&-; exec "$0" -c "$1"'
@@ -168,10 +167,7 @@ sys.exit(main())
 
 @pytest.mark.parametrize("module", ["contextlib", "threading", "tui.launch", "client.commands.root", "client.text"])
 def test_ctrl_c_while_the_program_is_loaded_prints_nothing(module: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED_IMPORT.format(module=module)], capture_output=True, check=False
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
+    assert run_script(INTERRUPTED_IMPORT.format(module=module)) == (130, b"", b"")
 
 
 DROPPED = """
@@ -198,8 +194,7 @@ sys.exit(start.main(["tenant"]))
 
 
 def test_ctrl_c_that_python_drops_is_not_lost() -> None:
-    done = subprocess.run([sys.executable, "-c", DROPPED], capture_output=True, check=False, timeout=50)
-    assert (done.returncode, done.stderr) == (130, b"")
+    assert run_script(DROPPED) == (130, b"", b"")
 
 
 IMPORTING = """
@@ -226,10 +221,7 @@ sys.exit(start.main(["tenant"]))
 def test_an_import_that_is_interrupted_is_completed_first(tmp_path: Path) -> None:
     module = tmp_path / "interrupted_module.py"
     module.write_text("import signal\nsignal.raise_signal(signal.SIGINT)\ncomplete = True\n")
-    done = subprocess.run(
-        [sys.executable, "-c", IMPORTING.format(folder=str(tmp_path))], capture_output=True, check=False, timeout=50
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (130, b"True\n", b"")
+    assert run_script(IMPORTING.format(folder=str(tmp_path))) == (130, b"True\n", b"")
 
 
 @pytest.mark.parametrize("ignored", [False, True])

@@ -125,35 +125,23 @@ def test_a_shared_folder_of_the_users_choice_is_refused_unchanged(demo: Home) ->
 
 
 @pytest.mark.parametrize("name", ["platform.log", "platform.lock"])
-def test_a_command_refuses_a_link_in_place_of_a_file_of_the_platform(home: Home, name: str) -> None:
-    target = home.path / "target"
+@pytest.mark.parametrize("starter", ["command", "service"])
+def test_a_link_in_place_of_a_file_of_the_platform_is_refused(home: Home, name: str, starter: str) -> None:
+    target, path = home.path / "target", home.platform_dir / name
     target.write_text("precious\n")
     make_private(str(home.platform_dir))
-    (home.platform_dir / name).symlink_to(target)
-    done = home.frost("whoami")
-    assert done.code == 2
-    path = home.platform_dir / name
-    assert done.err == f"frost: {path} is a link, which frost does not follow. Remove it: rm {path}\n"
-    assert target.read_text() == "precious\n"
-    assert home.platform_pid() is None
-
-
-@pytest.mark.parametrize("name", ["platform.log", "platform.lock"])
-def test_the_service_refuses_a_link_in_place_of_a_file_of_its_own(home: Home, name: str) -> None:
-    target = home.path / "target"
-    target.write_text("precious\n")
-    make_private(str(home.platform_dir))
-    path = home.platform_dir / name
     path.symlink_to(target)
+    words = ["tui", "whoami"] if starter == "command" else ["service", "--data-dir", str(home.platform_dir)]
     done = subprocess.run(
-        [sys.executable, "-m", "service", "--data-dir", str(home.platform_dir)],
+        [sys.executable, "-m", *words],
         env=home.environment(), capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
-    assert done.returncode == 1
-    assert done.stderr == (
-        f"frost platform: {path} is a link, which the platform does not follow; remove it: rm {path}\n"
-    )
+    assert (done.returncode, done.stderr) == {
+        "command": (2, f"frost: {path} is a link, which frost does not follow. Remove it: rm {path}\n"),
+        "service": (1, f"frost platform: {path} is a link, which the platform does not follow; remove it: rm {path}\n"),
+    }[starter]
     assert target.read_text() == "precious\n"
+    assert home.platform_pid() is None
 
 
 def test_a_pipe_in_place_of_the_lock_or_the_log_is_refused(home: Home) -> None:
