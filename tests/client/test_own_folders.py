@@ -27,22 +27,19 @@ def mode(path: Path) -> int:
 
 
 @pytest.mark.usefixtures("shared_umask")
-def test_the_first_screens_make_folders_that_the_next_command_takes(home: Home) -> None:
-    with screens(home) as program:
-        program.wait_for("Web Shop")
-        assert mode(home.path / ".cli") == 0o700
-        assert mode(home.platform_dir) == 0o700
-        assert "written by others" not in program.text
+@pytest.mark.parametrize("first", ["screens", "command"])
+def test_the_first_start_makes_private_folders(home: Home, first: str) -> None:
+    if first == "screens":
+        with screens(home) as program:
+            program.wait_for("Web Shop")
+            assert "written by others" not in program.text
+    else:
+        assert home.frost("whoami").code == 0
+    assert {mode(folder) for folder in [home.path / ".cli", home.platform_dir]} == {0o700}
     done = home.frost("whoami")
     assert (done.code, done.err) == (0, "")
     assert home.frost("config", "set", "region", "fi-hel-1").code == 0
     assert {mode(folder) for folder in home.path.rglob("*") if folder.is_dir()} == {0o700}
-
-
-@pytest.mark.usefixtures("shared_umask")
-def test_the_first_command_makes_private_folders(home: Home) -> None:
-    assert home.frost("whoami").code == 0
-    assert {mode(folder) for folder in [home.path / ".cli", home.platform_dir]} == {0o700}
 
 
 @pytest.mark.usefixtures("shared_umask")
