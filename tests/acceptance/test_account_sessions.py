@@ -1,4 +1,4 @@
-"""Sessions on all devices; what needs a person, and what a key and a workload may do."""
+"""Sessions on all devices, and commands that need a person."""
 
 from collections.abc import Iterator
 from pathlib import Path

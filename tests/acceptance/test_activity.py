@@ -1,4 +1,4 @@
-"""`frost tenant activity` by hand: what is said where nothing is found, and what is too long ago."""
+"""`frost tenant activity`: hints and refused ages."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Whoever stops waiting stops nothing else. On real terminals, at moments drawn at random."""
+"""Interrupted waits for an apply, on real terminals, at random moments."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What policies are attached to, from the command line, and what that does to real keys."""
+"""Attachments of policies and their effect on real keys."""
 
 from tests.acceptance.iam import IDENTITIES, KEYS, NO_ID, READ_TENANTS, Desk, allow
 from tests.acceptance.people import WEB_SHOP

@@ -1,4 +1,4 @@
-"""What commands answer about the thing that was changed, and which value of the command line was wrong."""
+"""Answers of commands about the changed object, and refusals of one value."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""A policy from its first letter to what its keys may do by it: in the screens, and the same from the command line."""
+"""A policy written, tried and attached in a real terminal."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What is in use of what may be, from the rows to the table."""
+"""Quotas and their use."""
 
 from tests.acceptance.people import AURORA, OWNER, STAGING
 from tests.acceptance.tagging import Tags
@@ -21,21 +21,6 @@ def test_use_counts_existing_and_building_resources(shared: Home) -> None:
     assert [line.split()[:3] for line in table.splitlines() if line.startswith("instance ")] == [
         ["instance", str(found["instance"]["used"]), str(found["instance"]["limit"])]
     ]
-
-
-def test_unknown_units_no_allowance_and_images(shared: Home) -> None:
-    shared.sign_in(OWNER)
-    found = quotas(Tags(shared))
-    assert found["registry_storage"]["used"] is None  # its listing fails in this world
-    lines = {line.split()[0]: line.split()[1:] for line in Tags(shared).run("quota").out.splitlines()[1:]}
-    assert lines["registry_storage"][:3] == ["—", "200", "GB"]
-    assert lines["gpu"] == ["0", "0", "no", "allowance"]
-    assert lines["ram"][1] == "GB"
-    assert {"image", "image_storage"} <= set(lines)
-    newest = Tags(shared, STAGING)
-    assert {"image", "image_storage"} <= set(quotas(newest))
-    assert "image" not in newest.run("quota").out
-    assert "image_storage" in newest.run("quota", "-o", "wide").out
 
 
 def test_a_key_sees_its_own_tenant_and_not_the_organization(shared: Home) -> None:

@@ -69,36 +69,6 @@ def test_a_tenant_is_created_and_watched_until_it_is_active(demo: Home) -> None:
             program.pump(0.2)
 
 
-@pytest.mark.slow
-def test_a_terminal_that_is_too_small_recovers(demo: Home) -> None:
-    with screens(demo) as program:
-        program.wait_for("Data Lake")
-        for columns, rows in ((30, 8), (1, 1), (2, 40), (120, 36)):
-            program.resize(columns, rows)
-            program.until_quiet(0.3, 3)
-            assert program.alive
-        program.wait_for("Data Lake")
-        program.press("q")
-        assert program.wait_end() == 0
-
-
-@pytest.mark.slow
-def test_a_killed_platform_keeps_the_rows_and_comes_back(demo: Home) -> None:
-    with screens(demo) as program:
-        program.wait_for("Data Lake")
-        demo.kill_platform()
-        program.press("r")
-        program.until_quiet(0.5, 8)
-        assert "Data Lake" in program.text
-        until = time.monotonic() + 60
-        while demo.platform_pid() is None and time.monotonic() < until:
-            program.press("r")
-            program.pump(0.5)
-        assert demo.platform_pid() is not None
-        program.press("ctrl+t")
-        program.wait_for("Switch tenant")
-
-
 HOSTILE = (
     "[/x]",
     "[bold red]DELETED[/]",

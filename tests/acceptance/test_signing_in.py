@@ -1,10 +1,6 @@
 """Sign-in and the first routes, and the attacks on both that a user would meet."""
 
 import json
-import signal
-import subprocess
-import sys
-import time
 
 import pytest
 import yaml
@@ -117,22 +113,6 @@ def test_platform_status_stop_and_reset(demo: Home) -> None:
     assert demo.frost("platform", "reset", "--yes").code == 0
     assert "Short Lived" not in [item["displayName"] for item in listed(demo, "--all")]
     assert demo.json("whoami")["email"] == OWNER
-
-
-def test_ctrl_c_ends_a_command_with_130(demo: Home) -> None:
-    process = subprocess.Popen(
-        [sys.executable, "-m", "tui", "platform", "serve"],
-        env=demo.environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-    until = time.monotonic() + 60
-    while not demo.socket.exists() and time.monotonic() < until:
-        time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
-    assert process.returncode in (0, 130)
-    assert b"Traceback" not in err
 
 
 @pytest.mark.parametrize(

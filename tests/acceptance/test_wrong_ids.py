@@ -1,4 +1,4 @@
-"""An id that is none here says which one it is, and what to do next."""
+"""Unknown ids are refused with the next step."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What changes between two documents, in words."""
+"""Differences between two policy documents, in words."""
 
 from client.texts.effects import changes
 

@@ -1,4 +1,4 @@
-"""The commands on real files, and what they load."""
+"""Commands on real files, and the modules they load."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Changes to the configuration file: nothing lost, nothing half, nobody else's file touched."""
+"""Changes to the configuration file, its locks and crashes."""
 
 import errno
 import fcntl

@@ -1,4 +1,4 @@
-"""What people change in the configuration, and what is refused before the file is touched."""
+"""Changes of contexts, and refusals that leave the file unchanged."""
 
 import os
 import socket

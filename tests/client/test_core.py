@@ -1,4 +1,4 @@
-"""The rules of a request without any socket: paths, signing, what an answer means."""
+"""Paths, signing and interpretation of responses, without a socket."""
 
 import json
 import unicodedata

@@ -1,4 +1,4 @@
-"""Endpoints: what is accepted, what a credential must not be sent to."""
+"""Endpoints: accepted forms, and refused targets for credentials."""
 
 import pytest
 from hypothesis import given

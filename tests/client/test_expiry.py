@@ -1,4 +1,4 @@
-"""What a date or an instant for --expires means, by the clocks of the machine."""
+"""Dates and instants of --expires, by local time."""
 
 import time
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""What ends a wait, and when."""
+"""Signals during a wait and at the end of a command."""
 
 import signal
 import subprocess

@@ -1,4 +1,4 @@
-"""What is said of a key that was refused; what a real platform refuses is in tests/acceptance/test_account_keys.py."""
+"""Messages for refused API keys."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Signing in and refreshing against a provider that misbehaves: what is believed, what is tried again, what ends it."""
+"""Sign-in and refresh against a provider that misbehaves."""
 
 import subprocess
 import sys

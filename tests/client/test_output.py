@@ -1,4 +1,4 @@
-"""Who may write, and what is written where."""
+"""Standard output, standard error and the escaping of foreign text."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""`frost tenant quota` against answers written down: what is shown, and what is never sent."""
+"""`frost tenant quota` against scripted responses."""
 
 import json
 from typing import Any

@@ -1,4 +1,4 @@
-"""Which limit a plan breaks first, and what may be asked at once, held against trying it out unit by unit."""
+"""Quota plans, compared with a unit by unit search."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Record kinds as data: what cells say and how columns sort."""
+"""Kinds of records: texts of cells and order of columns."""
 
 from datetime import UTC, datetime
 

@@ -1,4 +1,4 @@
-"""What refusals and previews say to a person: lines that name place, request and people, whatever was sent."""
+"""Messages of refusals and previews."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""JSON read strictly: what is refused, where, and that the two readers agree."""
+"""Strict JSON: refusals with their place, and agreement of the two readers."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""`frost tenant default-tags` against answers written down: what is sent, what is believed, what is printed."""
+"""`frost tenant default-tags` against scripted responses."""
 
 import json
 import operator
