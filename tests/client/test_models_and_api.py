@@ -1,5 +1,6 @@
-"""Models on the wire, and the asynchronous client's areas over a real socket."""
+"""Models on the wire, and the calls of the asynchronous client over a real socket."""
 
+import json
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -9,17 +10,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from client.api import account, tenants
+from client.api import account, default_tags, platform, quotas, tenants
+from client.api import keys as key_calls
 from client.errors import FrostError
 from client.models.account import Me
 from client.models.base import instant_text
+from client.models.default_tags import ApplyProgress, ApplyResult, ApplyRun
 from client.models.errors import ErrorBody
+from client.models.keys import ApiKey, NewKey, RotatedKey
 from client.models.operations import Operation
+from client.models.quotas import QuotaRequest
 from client.models.tenants import Tenant
 from client.transport.async_client import AsyncClient
 from client.transport.exchange import RequestLogEntry
 from tests.client.wire import Context, Service, answer
 
+SECRET = "fmk_abcdefghijklmnopqrstuvwxyz0123456789"
 TENANT: dict[str, Any] = {
     "id": "0b6a2c1e-0000-4000-8000-000000000001",
     "displayName": "Web Shop",
@@ -60,8 +66,78 @@ OPERATION: dict[str, Any] = {
     "startedBy": "owner@aurora.example",
 }
 
+KEY: dict[str, Any] = {
+    "id": "k-1",
+    "tenantId": "t-1",
+    "tenantName": "Web Shop",
+    "name": "ci",
+    "description": "",
+    "keyPrefix": "fmk_abcdefgh",
+    "scopes": ["compute:read"],
+    "rateLimit": 600,
+    "status": "active",
+    "createdAt": "2026-01-02T03:04:05.250Z",
+    "expiresAt": "2027-01-02T03:04:05Z",
+    "revokedAt": None,
+    "lastUsedAt": None,
+    "creatorId": "u-1",
+    "creatorName": "A",
+    "creatorEmail": "a@b.example",
+}
+COUNTS = {"examined": 9, "updated": 4, "unchanged": 3, "skipped": 1, "failed": 1}
+RESULT: dict[str, Any] = {
+    "appliedTags": {"env": "prod"},
+    "summary": COUNTS,
+    "byType": {"volume": COUNTS},
+    "failures": [{"resourceType": "volume", "resourceId": "", "reason": "backend_unavailable", "message": "later"}],
+    "failuresTruncated": False,
+    "skipped": [{"resourceType": "image", "resourceId": "i", "resourceName": "n", "reason": "image"}],
+    "skippedTruncated": True,
+    "affected": {"volume": {"env": 4}},
+}
+RUN: dict[str, Any] = {
+    "runId": "r",
+    "kind": "undo",
+    "status": "completed",
+    "startedAt": "2026-01-02T03:04:05Z",
+    "completedAt": None,
+    "appliedTags": {"env": "prod"},
+    "summary": COUNTS,
+    "startedBy": {"id": "u", "name": "A", "email": "a@b.example"},
+    "undoable": False,
+    "undoneBy": None,
+    "undoes": "r0",
+}
+REQUEST: dict[str, Any] = {
+    "id": "q",
+    "scope": "organization",
+    "tenantId": None,
+    "organizationId": "o",
+    "resourceType": "vcpu",
+    "unit": "count",
+    "from": 10,
+    "limit": 20,
+    "reason": "launch",
+    "status": "pending",
+    "decision": None,
+    "details": None,
+    "requestedBy": {"id": "u", "name": "A", "email": ""},
+    "createdAt": "2026-01-02T03:04:05Z",
+    "decidedAt": None,
+    "decidedBy": None,
+}
+QUOTA = {"resourceType": "vcpu", "title": "vCPUs", "used": None, "creating": None, "limit": 5, "unit": "count"}
+RECORDS = [
+    (Tenant, TENANT),
+    (Operation, OPERATION),
+    (ApiKey, KEY),
+    (ApplyResult, RESULT),
+    (ApplyRun, RUN),
+    (QuotaRequest, REQUEST),
+]
 
-@pytest.mark.parametrize(("model", "record"), [(Tenant, TENANT), (Operation, OPERATION)])
+
+@pytest.mark.parametrize(("model", "record"), RECORDS)
 def test_a_record_goes_back_to_the_wire_as_it_came(model: Any, record: dict[str, Any]) -> None:
     assert model.model_validate(record).wire() == record
     assert model.model_validate({**record, "fromTheFuture": {"x": 1}}).wire() == record
@@ -69,6 +145,7 @@ def test_a_record_goes_back_to_the_wire_as_it_came(model: Any, record: dict[str,
 
 def test_a_status_of_the_future_is_kept_as_sent() -> None:
     assert Tenant.model_validate({**TENANT, "status": "hibernating"}).status == "hibernating"
+    assert ApiKey.model_validate({**KEY, "status": "suspended"}).status == "suspended"
     operation = Operation.model_validate({**OPERATION, "status": "pausing"})
     assert (operation.status, operation.open) == ("pausing", True)
     assert not Operation.model_validate({**OPERATION, "status": "failed"}).open
@@ -133,3 +210,67 @@ def test_the_asynchronous_driver_imports_no_calls_and_no_models() -> None:
 def test_the_blocking_driver_is_light() -> None:
     heavy = {"asyncio", "httpx", "pydantic", "dataclasses", "urllib.request", "rich", "uuid", "subprocess", "logging"}
     assert not heavy & modules_after("import client.transport.blocking_client, client.api.tenants")
+
+
+@pytest.mark.parametrize("made", [NewKey, RotatedKey])
+def test_the_secret_is_in_the_answer_and_in_no_traceback(made: type[NewKey]) -> None:
+    found = made.model_validate({"apiKey": KEY, "key": SECRET, "replaced": KEY, "grants": 2})
+    assert found.key == SECRET
+    assert SECRET not in f"{found!r}{found}"
+
+
+def test_creation_has_an_idempotency_key_and_rotation_has_none() -> None:
+    """A repeated creation makes one key; a rotation is not sent again."""
+    assert key_calls.create("t-1", "ci", ["dns:*"]).request.idempotency_key
+    assert key_calls.rotate("t-1", "k-1", retire_at="2027-01-01T00:00:00Z").request.idempotency_key is None
+
+
+def test_a_body_has_only_the_given_members() -> None:
+    assert key_calls.create("t-1", "ci", ["dns:*"]).request.body == {"name": "ci", "scopes": ["dns:*"]}
+    assert key_calls.update("t-1", "k-1", description="").request.body == {"description": ""}
+    assert account.delete("a+b@c").request.query == (("email", "a+b@c"),)
+
+
+def test_a_running_apply_has_its_counts() -> None:
+    document = {"operationId": "o", "status": "running", "createdAt": "2026-01-02T03:04:05Z"}
+    operation = Operation.model_validate({**document, "counts": {"summary": COUNTS, "byType": {}}})
+    assert ApplyProgress.model_validate(operation.counts).summary.updated == 4
+
+
+async def test_default_tags_come_with_their_version_and_are_written_from_one() -> None:
+    answers = [
+        answer(200, {"tags": {"a": "1"}}, ETag='"7"'),
+        answer(200, {"tags": {"a": "2"}}, ETag='"8"'),
+        answer(409, {"error": {"code": "APPLY_IN_PROGRESS", "message": "no", "operationId": "op", "runId": "r1"}}),
+    ]
+    with Service(*answers) as service:
+        async with AsyncClient(Context(service.endpoint)) as client:
+            found = await client.versioned(default_tags.get("t"))
+            assert (found.record.tags, found.version) == ({"a": "1"}, 7)
+            assert (await client.versioned(default_tags.put("t", {"a": "2"}, found.version))).version == 8
+            with pytest.raises(FrostError) as caught:
+                await client.ask(default_tags.apply("t"))
+    assert (caught.value.operation_id, caught.value.run_id) == ("op", "r1")
+    assert service.heard[1].headers["if-match"] == '"7"'
+    assert json.loads(service.heard[1].body) == {"tags": {"a": "2"}}
+
+
+def test_quota_requests_have_idempotency_keys_and_a_review_has_none() -> None:
+    calls = (quotas.request("t", "vcpu", 20, "launch"), quotas.request_organization("o", "vcpu", 20, "launch"))
+    assert len({call.request.idempotency_key for call in calls} - {None}) == 2
+    review = platform.review_quota("q", approve=False, note="no").request
+    assert (review.idempotency_key, review.body) == (None, {"decision": "reject", "note": "no"})
+
+
+@pytest.mark.parametrize("tag", ["", "7", '"x"', 'W/"7"', '""', '"-1"', f'"{"9" * 30}"', '"７"'])
+async def test_a_malformed_etag_is_no_version(tag: str) -> None:
+    headers = {"ETag": tag.encode().decode("latin-1")} if tag else {}
+    with Service(answer(200, {"tags": {}}, **headers)) as service:
+        async with AsyncClient(Context(service.endpoint)) as client:
+            assert (await client.versioned(default_tags.get("t"))).version is None
+
+
+def test_a_report_that_has_images_itself_gets_no_second_ones() -> None:
+    report = {"report": {"quotas": [{**QUOTA, "resourceType": "image"}]}}
+    found = quotas.complete(report, {"images": 3, "imageStorageGb": True}, {"images": 1})
+    assert [one["resourceType"] for one in found] == ["image"]
