@@ -211,9 +211,11 @@ def held_by_a_process(path: str, lock: str) -> Iterator[None]:
         [sys.executable, "-c", HOLDER, path, lock], stdout=subprocess.PIPE, env=environment()
     ) as holder:
         assert holder.stdout is not None
-        assert holder.stdout.readline() == b"held\n"
-        yield
-        holder.kill()
+        try:
+            assert holder.stdout.readline() == b"held\n"
+            yield
+        finally:
+            holder.kill()
 
 
 def test_no_change_of_two_writing_processes_is_lost(file: Path) -> None:
