@@ -81,6 +81,12 @@ def test_scopes_that_no_service_enforces_are_given_with_a_warning(owner: Account
     assert owner.run(*CREATE, "compute:*,storage:write,sessions:*", "-q").err == ""
 
 
+def test_a_malformed_scope_is_refused_with_the_nearest(owner: Account) -> None:
+    result = owner.run(*CREATE, "compte:read", "-o", "json")
+    assert (result.code, result.out, result.error()["code"]) == (2, "", "INVALID_SCOPE")
+    assert "compute:read" in result.error()["message"]
+
+
 def test_a_key_says_everything_about_itself_but_its_secret(owner: Account) -> None:
     made = Key(owner, "compute:read", "dns:read", more=("--description", "for the tests", "--rate-limit", "42")).made
     plain = Key(owner, "compute:read").made
