@@ -52,7 +52,7 @@ def test_every_ending_names_the_operation_and_leaves_the_run_alone(
     mine = next(one for one in slow.runs() if one["runId"] not in before)
     if times == 1:
         assert f"apply-default-tags-{slow.tenant}" in shown
-        assert "the apply goes on" in shown
+        assert "the apply continues" in shown
         assert f"tenant: {slow.tenant}" in shown
     assert mine["runId"] in shown
     over = slow.wait_for_runs(1)[0]
