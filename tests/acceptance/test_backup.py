@@ -34,7 +34,7 @@ def test_a_running_platform_is_backed_up_and_put_back(demo: Home, tmp_path: Path
     assert demo.json("platform", "audit", "verify")["ok"]
 
 
-def test_what_is_no_backup_stops_nothing(demo: Home, tmp_path: Path) -> None:
+def test_an_invalid_backup_stops_no_platform(demo: Home, tmp_path: Path) -> None:
     demo.start()
     pid = demo.platform_pid()
     (tmp_path / "not.tar").write_text("no tar")
@@ -49,9 +49,7 @@ def test_what_is_no_backup_stops_nothing(demo: Home, tmp_path: Path) -> None:
     assert demo.platform_pid() == pid
 
 
-def test_a_platform_with_its_secret_elsewhere_is_backed_up_and_put_back_with_the_flag_that_serves_it(
-    demo: Home, tmp_path: Path
-) -> None:
+def test_backup_and_restore_take_a_secret_file(demo: Home, tmp_path: Path) -> None:
     """As a replica is served; which folder is the current one does not matter."""
     demo.start()
     assert demo.frost("platform", "stop").code == 0
@@ -86,7 +84,7 @@ def test_on_an_empty_machine_a_copy_of_the_secret_verifies_the_seal(demo: Home, 
 
 
 @pytest.mark.slow
-def test_a_local_platform_that_is_served_with_flags_is_not_stopped_for_a_restore(demo: Home, tmp_path: Path) -> None:
+def test_a_platform_served_with_flags_is_not_stopped_for_a_restore(demo: Home, tmp_path: Path) -> None:
     """Nobody here knows how it was begun, so nobody could begin it again."""
     file, secret = tmp_path / "monday.tar", tmp_path / "shared.key"
     demo.start()

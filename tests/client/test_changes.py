@@ -1,9 +1,9 @@
-"""What changes between two documents, in words."""
+"""Differences between two policy documents, in words."""
 
 from client.texts.effects import changes
 
 
-def test_what_is_certain_and_what_is_under_conditions_are_told_apart() -> None:
+def test_conditional_changes_are_listed_apart() -> None:
     found = changes(
         {
             "gained": ["a:b:c", "a:b:d"],
@@ -25,12 +25,12 @@ def test_what_is_certain_and_what_is_under_conditions_are_told_apart() -> None:
     assert found.conditional == "3 conditional changes"
 
 
-def test_what_is_only_new_or_only_gone_under_conditions_has_not_changed() -> None:
-    assert changes({"conditionalGained": ["a:b:g", "a:b:h"]}).conditional == "2 new conditional"
-    assert changes({"conditionalLost": ["a:b:h"]}).conditional == "1 conditional lost"
+def test_new_and_gone_conditional_permissions_are_counted() -> None:
+    assert changes({"conditionalGained": ["a:b:g", "a:b:h"]}).conditional == "2 new under conditions"
+    assert changes({"conditionalLost": ["a:b:h"]}).conditional == "1 gone that had conditions"
     assert changes({"gained": ["a:b:h"]}).conditional == ""
 
 
-def test_of_what_did_not_change_nothing_is_said() -> None:
+def test_unchanged_permissions_are_not_listed() -> None:
     assert changes({"gained": [], "lost": []}) == ({}, {}, {})
     assert changes({}).conditional == ""

@@ -1,4 +1,4 @@
-"""JSON read strictly: what is refused, where, and that the two readers agree."""
+"""Strict JSON: refusals with their place, and agreement of the two readers."""
 
 import json
 import math
@@ -20,7 +20,7 @@ def error(data: bytes | str, **limits: Any) -> StrictJsonError:
 
 
 @given(VALUES, st.booleans(), st.sampled_from([None, 2]))
-def test_what_json_writes_is_read_the_same(value: Any, ascii_only: bool, indent: int | None) -> None:
+def test_json_round_trips(value: Any, ascii_only: bool, indent: int | None) -> None:
     text = json.dumps(value, ensure_ascii=ascii_only, indent=indent)
     assert loads(text) == value
     assert loads(text.encode()) == value
@@ -32,7 +32,7 @@ def test_what_json_writes_is_read_the_same(value: Any, ascii_only: bool, indent:
 @example("-")
 @example('{"a":1}}')
 @example("[1e999]")
-def test_both_readers_agree_on_what_is_json(text: str) -> None:
+def test_both_readers_accept_the_same_json(text: str) -> None:
     def refused_by_walk() -> bool:
         try:
             for _ in walk(text):

@@ -12,6 +12,7 @@ from sqlalchemy import Connection, insert, select
 
 from client.policy import containment
 from client.policy.containment import Answer
+from client.policy.coverage import Catalogue
 from service.authz.decisions import CatalogueSnapshot
 from service.db import tables
 from service.db.engine import Database
