@@ -3,7 +3,7 @@
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -14,10 +14,15 @@ from client.connection import resolve
 from tests.homes import Home
 from tui.launch import Launch
 from tui.shell.app import FrostApp
+from tui.shell.list_screen import ListScreen
 from tui.state import preferences
 from tui.widgets.record_table import RecordTable
 
 PATIENCE = 60.0
+Words = str | Sequence[str]
+SMALL = pytest.mark.parametrize("size", [(80, 24)])
+BOTH_SIZES = pytest.mark.parametrize("size", [(80, 24), (120, 36)])
+READ_ONLY = pytest.mark.parametrize("launch", [Launch(read_only=True)])
 
 
 async def listened(pilot: Pilot[Any]) -> None:
@@ -47,7 +52,7 @@ class Ui:
             self._told.append(message)
             tell(message, **more)
 
-        self.app.notify = told  # type: ignore[method-assign,assignment]
+        self.app.notify = told
 
     @property
     def text(self) -> str:
@@ -63,24 +68,68 @@ class Ui:
     @property
     def under_cursor(self) -> str:
         """Name of the record under the cursor of the place."""
+        return str((self.screen.record or {}).get(self.screen.KIND.name_key, ""))
+
+    @property
+    def screen(self) -> ListScreen:
+        """The screen in front of the person, below any dialog."""
         screen = self.app.frame.current
         assert screen is not None
-        return str((screen.record or {}).get(screen.KIND.name_key, ""))
+        return screen
+
+    @property
+    def focus(self) -> str | None:
+        """The id of the widget that has the focus."""
+        return self.app.focused.id if self.app.focused is not None else None
 
     @property
     def toasts(self) -> list[str]:
         """Everything that was told so far and is still known."""
         return [notification.message for notification in self.app._notifications]
 
-    async def press(self, *keys: str) -> "Ui":
+    async def press(self, *keys: str, on: str = "", **outcome: Words) -> "Ui":
+        """Press keys, on a record if it is named, and wait for their outcome as `see` does."""
+        if on:
+            await self.cursor_on(on)
         self._told_before_keys = len(self._told)
         await self.pilot.press(*keys)
         await self.pilot.pause()
+        return await self.see(**outcome)
+
+    async def see(
+        self, *, shows: Words = (), head: Words = (), toast: Words = (), cursor: Words = (), gone: Words = ()
+    ) -> "Ui":
+        """Wait for words on the screen, in its header and in messages, for the cursor on a record, for words to go."""
+        expectations = (
+            (self.expect, shows),
+            (self.expect_head, head),
+            (self.expect_toast, toast),
+            (self.expect_cursor, cursor),
+            (self.gone, gone),
+        )
+        for expect, words in expectations:
+            for word in (words,) if isinstance(words, str) else words:
+                await expect(word)
         return self
 
-    async def type(self, words: str) -> "Ui":
+    async def type(self, words: str, **outcome: Words) -> "Ui":
         names = {" ": "space", "-": "minus", ":": "colon", "[": "left_square_bracket", "]": "right_square_bracket"}
-        return await self.press(*(names.get(letter, letter) for letter in words))
+        return await self.press(*(names.get(letter, letter) for letter in words), **outcome)
+
+    async def enter(self, words: str, **outcome: Words) -> "Ui":
+        """Type words and press Enter."""
+        await self.type(words)
+        return await self.press("enter", **outcome)
+
+    async def command(self, line: str, **outcome: Words) -> "Ui":
+        """Enter a line after `:`."""
+        await self.press("colon")
+        return await self.enter(line, **outcome)
+
+    async def filter(self, line: str, **outcome: Words) -> "Ui":
+        """Enter a filter after `/`."""
+        await self.press("slash")
+        return await self.enter(line, **outcome)
 
     async def until(self, holds: Callable[[], bool], what: str) -> "Ui":
         deadline = time.monotonic() + PATIENCE
@@ -91,7 +140,7 @@ class Ui:
 
     async def expect(self, *words: str) -> "Ui":
         for word in words:
-            await self.until(lambda word=word: word in self.text, repr(word))  # type: ignore[misc]
+            await self.until(lambda word=word: word in self.text, repr(word))
         return self
 
     async def expect_head(self, words: str) -> "Ui":
@@ -104,8 +153,10 @@ class Ui:
         await self.pilot.pause()  # what was done along with telling it has come to the screen, too
         return self
 
-    async def gone(self, words: str) -> "Ui":
-        return await self.until(lambda: words not in self.text, f"a screen without {words!r}")
+    async def gone(self, *words: str) -> "Ui":
+        for word in words:
+            await self.until(lambda word=word: word not in self.text, f"a screen without {word!r}")
+        return self
 
     async def expect_cursor(self, name: str) -> "Ui":
         return await self.until(lambda: self.under_cursor == name, f"the cursor on {name!r}")
@@ -113,7 +164,7 @@ class Ui:
     async def cursor_on(self, name: str) -> "Ui":
         """Move the cursor to a record by keys."""
         await self.press("g")
-        for _ in range(self.app.frame.current.table.view.total):  # type: ignore[union-attr]
+        for _ in range(self.app.frame.current.table.view.total):
             if self.under_cursor == name:
                 return self
             await self.press("j")
@@ -139,10 +190,17 @@ class Ui:
         await listened(self.pilot)
         return self
 
-    async def agree(self) -> "Ui":
-        """Answer the question that is open with yes, once it listens."""
+    async def answer(self, key: str, *, to: str = "", **outcome: Words) -> "Ui":
+        """Answer the open question once it listens; if its text is given, wait for it before and until it is gone."""
+        if to:
+            await self.expect(to)
         await self.heard()
-        return await self.press("y")
+        await self.press(key, **outcome)
+        return await self.gone(*([to] if to else ()))
+
+    async def agree(self, **outcome: Words) -> "Ui":
+        """Answer the open question with yes."""
+        return await self.answer("y", **outcome)
 
     def row(self, name: str) -> str:
         """The line of the list that shows a name."""

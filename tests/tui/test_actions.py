@@ -220,7 +220,7 @@ def test_without_a_record_nothing_that_needs_one_can_be_done() -> None:
 
 def test_who_may_ask_for_other_limits_and_of_what_is_said_before_anything_is_sent() -> None:
     def reason(action: str, record: dict[str, object] = QUOTA, **members: object) -> str:
-        return actions.BY_ID[action].disabled_reason(actions.ActionContext(record=record, tenant="t-1", **members))  # type: ignore[arg-type]
+        return actions.BY_ID[action].disabled_reason(actions.ActionContext(record=record, tenant="t-1", **members))
 
     image = {"resourceType": "image", "limit": 5}
     for action in ("quotas.request", "quotas.request_organization", "organization-quotas.request", "requests.again"):

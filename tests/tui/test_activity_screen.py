@@ -5,7 +5,7 @@ import pytest
 from tests.acceptance.people import AURORA, MEMBER, OWNER, WEB_SHOP
 from tests.homes import Home
 from tests.service.access import allow
-from tests.tui.screens import Ui, opened
+from tests.tui.screens import BOTH_SIZES, Ui, opened
 from tui.activity.detail import facts_of, label, of_entry
 from tui.shell.command_line import candidates
 from tui.shell.footer import Footer
@@ -17,9 +17,7 @@ ENTER = "enter"
 
 async def activity(ui: Ui) -> Ui:
     await ui.expect_head("Web Shop")
-    await ui.press("colon")
-    await ui.type("activity")
-    await ui.press(ENTER)
+    await ui.command("activity")
     return await ui.expect("Activity", "entries")
 
 
@@ -29,19 +27,13 @@ def rename(home: Home, name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
-async def test_entries_are_listed_with_who_what_and_target_and_their_facts_beside_them(
-    shared: Home, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
-) -> None:
-    async with opened(shared, monkeypatch, size=size) as ui:
-        await activity(ui)
-        await ui.expect("policy.attach", "Astrid Li", "contracto")
-        await ui.press("slash")
-        await ui.type("what:policy.attach contractor")
-        await ui.press(ENTER)
-        await ui.expect("1 of 40")
-        await ui.press(ENTER)
-        await ui.expect("Sam Okafor", "no longer a member", "About", "contractor access", "Attachee type", "Request id")
+@BOTH_SIZES
+async def test_entries_are_listed_with_who_what_and_target_and_their_facts_beside_them(ui: Ui) -> None:
+    await activity(ui)
+    await ui.expect("policy.attach", "Astrid Li", "contracto")
+    await ui.filter("what:policy.attach contractor", shows="1 of 40")
+    await ui.press(ENTER)
+    await ui.expect("Sam Okafor", "no longer a member", "About", "contractor access", "Attachee type", "Request id")
 
 
 @pytest.mark.slow
@@ -53,17 +45,13 @@ async def test_new_entries_come_on_top_and_the_cursor_stays_on_its_own(
         await activity(ui)
         await ui.expect("contracto")
         await ui.press("j", "j")
-        screen = ui.app.frame.current
-        assert screen is not None
-        assert screen.record is not None
+        screen = ui.screen
         before = screen.record["id"]
         rename(demo, "Web [/x] Shop")
-        await ui.press("r")
-        await ui.expect("41 entries")
+        await ui.press("r", shows="41 entries")
         assert screen.record["id"] == before
         await ui.expect("1 newer ↑")
-        await ui.press("g")
-        await ui.until(lambda: "newer" not in ui.text, "no mark")
+        await ui.press("g", gone="newer")
         await ui.expect("tenant.rename", "Web [/x] ", "Web Shop → Web [/x]", "Outcome", "done")
 
 
@@ -76,19 +64,13 @@ async def test_a_cursor_on_the_newest_entry_follows_to_the_one_that_comes(
         await activity(ui)
         await ui.expect("contracto")
         rename(demo, "Followed")
-        await ui.press("r")
-        await ui.expect("41 entries", "tenant.rename")
-        await ui.until(lambda: ui.under_cursor == "tenant.rename", "the cursor on it")
-        await ui.gone("newer")
+        await ui.press("r", shows=("41 entries", "tenant.rename"), cursor="tenant.rename", gone="newer")
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
-async def test_what_was_done_is_whole_and_others_give_way(
-    shared: Home, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
-) -> None:
-    async with opened(shared, monkeypatch, size=size) as ui:
-        await activity(ui)
-        await ui.expect("workload_identity.create", "default/", "Target")
+@BOTH_SIZES
+async def test_what_was_done_is_whole_and_others_give_way(ui: Ui) -> None:
+    await activity(ui)
+    await ui.expect("workload_identity.create", "default/", "Target")
 
 
 @pytest.mark.slow
@@ -100,9 +82,7 @@ async def test_who_signs_in_instead_finds_nothing_of_the_former_persons_entries_
         await activity(ui)
         await ui.expect("contracto")
         demo.sign_in(MEMBER)
-        await ui.press("r")
-        await ui.expect("Only an owner or admin of the organization sees what was done")
-        await ui.gone("contracto")
+        await ui.press("r", shows="Only an owner or admin of the organization sees what was done", gone="contracto")
 
         def offered() -> set[str]:
             return {one.label for one in ui.app.frame.query_one(Footer).keys if one.enabled}
@@ -111,29 +91,15 @@ async def test_who_signs_in_instead_finds_nothing_of_the_former_persons_entries_
 
 
 @pytest.mark.slow
-async def test_an_entry_leads_to_what_it_is_about_and_a_thing_to_its_entries(
-    shared: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with opened(shared, monkeypatch) as ui:
-        await activity(ui)
-        await ui.press("slash")
-        await ui.type("what:policy.create contractor")
-        await ui.press(ENTER)
-        await ui.expect("1 of 40")
-        await ui.press("t")
-        await ui.expect("Policies")
-        await ui.until(lambda: ui.under_cursor == "contractor access", "the policy under the cursor")
-        await ui.press("A")
-        await ui.expect("Activity of contractor access", "2 entries", "policy.create", "policy.attach")
-        await ui.press("y")
-        await ui.expect("command: show entry")
-        await ui.press(*["down"] * 4)
-        await ui.expect("frost tenant activity --target", "policy:")
-        await ui.press("escape", "escape")
-        await ui.expect("Policies")
-        await ui.expect_cursor("contractor access")
-        await ui.press("4", "A")
-        await ui.expect_toast("the activity log has no entries about this record")
+async def test_an_entry_leads_to_what_it_is_about_and_a_thing_to_its_entries(ui: Ui) -> None:
+    await activity(ui)
+    await ui.filter("what:policy.create contractor", shows="1 of 40")
+    await ui.press("t", shows="Policies", cursor="contractor access")
+    await ui.press("A", shows=("Activity of contractor access", "2 entries", "policy.create", "policy.attach"))
+    await ui.press("y", shows="command: show entry")
+    await ui.press(*["down"] * 4, shows=("frost tenant activity --target", "policy:"))
+    await ui.press("escape", "escape", shows="Policies", cursor="contractor access")
+    await ui.press("4", "A", toast="the activity log has no entries about this record")
 
 
 @pytest.mark.slow
@@ -156,17 +122,12 @@ async def test_what_the_place_does_not_list_is_not_gone_to_and_one_is_told_why(
         assert made.status == 201, made
     async with opened(demo, monkeypatch) as ui:
         await activity(ui)
-        await ui.press("slash")
-        await ui.type(entry)
-        await ui.press(ENTER)
-        await ui.expect("1 of 4")
+        await ui.filter(entry, shows="1 of 4")
         if "gone" in entry:
             path = f"/api/v1/tenants/{WEB_SHOP}/iam/{kind}/{made.json()['id']}"
             assert demo.request("DELETE", path, token=demo.token()).status in (200, 204)
-        await ui.press("t")
-        await ui.expect_toast(words)
-        assert ui.app.frame.current is not None
-        assert ui.app.frame.current.NAME == "activity"
+        await ui.press("t", toast=words)
+        assert ui.screen.NAME == "activity"
 
 
 async def test_the_organizations_own_entries_are_a_key_away_and_esc_leads_back(
@@ -178,12 +139,9 @@ async def test_the_organizations_own_entries_are_a_key_away_and_esc_leads_back(
     demo.sign_in(OWNER)
     async with opened(demo, monkeypatch) as ui:
         await activity(ui)
-        await ui.press("o")
-        await ui.expect("Activity of Aurora Labs, outside of its tenants", "tenant.create", "✗")
-        await ui.press(ENTER)
-        await ui.expect("Refused", "PERMISSION_DENIED (403)", "Aurora Labs")
-        await ui.press("escape", "escape")
-        await ui.expect("40 entries")
+        await ui.press("o", shows=("Activity of Aurora Labs, outside of its tenants", "tenant.create", "✗"))
+        await ui.press(ENTER, shows=("Refused", "PERMISSION_DENIED (403)", "Aurora Labs"))
+        await ui.press("escape", "escape", shows="40 entries")
 
 
 @pytest.mark.slow
@@ -193,13 +151,9 @@ async def test_who_may_not_read_it_is_told_why_and_nothing_is_asked(
     demo.sign_in(MEMBER)
     async with opened(demo, monkeypatch) as ui:
         await ui.expect_head("Web Shop")
-        await ui.press("colon")
-        await ui.type("activity")
-        await ui.press(ENTER)
-        await ui.expect("Only an owner or admin of the organization sees what was done")
+        await ui.command("activity", shows="Only an owner or admin of the organization sees what was done")
         await ui.gone("0 entries")
-        await ui.press("2", "A")
-        await ui.expect_toast("only an owner or admin of the organization sees its activity")
+        await ui.press("2", "A", toast="only an owner or admin of the organization sees its activity")
 
 
 async def test_only_the_newest_are_read_until_older_ones_are_wanted(
@@ -209,33 +163,26 @@ async def test_only_the_newest_are_read_until_older_ones_are_wanted(
     monkeypatch.setattr("client.transport.call.MAX_PAGE_SIZE", 10)
     async with opened(demo, monkeypatch) as ui:
         await ui.expect_head("Web Shop")
-        await ui.press("colon")
-        await ui.type("activity")
-        await ui.press(ENTER)
-        await ui.expect("10 entries", "the newest ones, m reads older")
-        await ui.press("m")
-        await ui.expect("20 entries", "the newest ones")
-        await ui.press("G")
-        await ui.expect("40 entries")
-        table = ui.app.frame.current.query_one(RecordTable)  # type: ignore[union-attr]
+        await ui.command("activity", shows=("10 entries", "the newest ones, m reads older"))
+        await ui.press("m", shows=("20 entries", "the newest ones"))
+        await ui.press("G", shows="40 entries")
+        table = ui.screen.query_one(RecordTable)
         assert table.cursor == 19
 
 
-async def test_tab_offers_of_the_activity_what_can_be_done_there(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with opened(shared, monkeypatch) as ui:
-        await ui.expect_head("Web Shop")
+async def test_tab_offers_of_the_activity_what_can_be_done_there(ui: Ui) -> None:
+    await ui.expect_head("Web Shop")
 
-        def offered() -> list[str]:
-            return candidates(ui.app.workspace, "activity", ui.app.frame.action_context())
+    def offered() -> list[str]:
+        return candidates(ui.app.workspace, "activity", ui.app.frame.action_context())
 
-        assert offered() == ["activity", "activity.older", "activity.organization", "app.activity"]
-        await activity(ui)
-        await ui.expect("contracto")
-        assert "activity.target" in offered()
-        assert not [one for one in offered() if one.startswith(("activity-of", "organization-activity"))]
-        await ui.press("o")
-        await ui.expect("outside of its tenants")
-        assert "organization-activity.older" in offered()
+    assert offered() == ["activity", "activity.older", "activity.organization", "app.activity"]
+    await activity(ui)
+    await ui.expect("contracto")
+    assert "activity.target" in offered()
+    assert not [one for one in offered() if one.startswith(("activity-of", "organization-activity"))]
+    await ui.press("o", shows="outside of its tenants")
+    assert "organization-activity.older" in offered()
 
 
 def test_an_api_key_is_called_as_everywhere_else() -> None:

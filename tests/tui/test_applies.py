@@ -106,7 +106,6 @@ async def test_a_lost_connection_is_said_and_followed_again() -> None:
     world.applies.follow("t", "r", {})
     await world.settled()
     run = world.applies.of("t")
-    assert run is not None
     assert run.lost == "nobody listens there"
     assert run.open
     world.answers["r"] = [{"status": "completed"}]

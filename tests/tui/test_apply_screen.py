@@ -10,7 +10,7 @@ import pytest
 from tests.acceptance.people import ADMIN, DATA_LAKE, WEB_SHOP
 from tests.conftest import opened as home_of
 from tests.homes import Home
-from tests.tui.screens import Ui, opened
+from tests.tui.screens import BOTH_SIZES, Ui, opened
 from tui.launch import Launch
 
 ENTER = "enter"
@@ -54,9 +54,7 @@ async def in_tags(ui: Ui) -> Ui:
 
 async def answered(ui: Ui, question: str, key: str) -> None:
     await ui.expect(question)
-    await ui.heard()
-    await ui.press(key)
-    await ui.until(lambda: question not in ui.text, f"{question} gone")
+    await ui.answer(key, gone=question)
 
 
 async def applied(ui: Ui) -> Ui:
@@ -68,19 +66,16 @@ async def applied(ui: Ui) -> Ui:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("size", SIZES)
-async def test_an_apply_is_asked_with_its_counts_and_enter_means_no(
-    shared: Home, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
-) -> None:
-    async with opened(shared, monkeypatch, size=size) as ui:
-        await in_tags(ui)
-        await ui.press("a")
-        told = shared.json("tenant", "default-tags", "apply", "--preview")["summary"]
-        await ui.expect("Apply default tags?", "Web Shop", "cost-center=eu.team:42", "no tag removed")
-        await ui.expect(f"{told['updated']:,} of {told['examined']:,} resources", f"{told['skipped']:,} skipped")
-        await ui.expect("would change", "n or Esc No")
-        await answered(ui, "Apply default tags?", ENTER)
-        await ui.expect("4/10 tags")
+@BOTH_SIZES
+async def test_an_apply_is_asked_with_its_counts_and_enter_means_no(shared: Home, ui: Ui) -> None:
+    await in_tags(ui)
+    await ui.press("a")
+    told = shared.json("tenant", "default-tags", "apply", "--preview")["summary"]
+    await ui.expect("Apply default tags?", "Web Shop", "cost-center=eu.team:42", "no tag removed")
+    await ui.expect(f"{told['updated']:,} of {told['examined']:,} resources", f"{told['skipped']:,} skipped")
+    await ui.expect("would change", "n or Esc No")
+    await answered(ui, "Apply default tags?", ENTER)
+    await ui.expect("4/10 tags")
     assert runs(shared) == []
 
 
@@ -93,12 +88,8 @@ async def test_a_run_is_seen_wherever_one_is_and_its_result_stays(
     async with opened(paced, monkeypatch, size=size) as ui:
         await applied(ui)
         await ui.expect("/44)", "begun by owner@aurora.example", "······")
-        await ui.press("3")
-        await ui.expect("groups")
-        await ui.expect_head("◐ applying")
-        await ui.press("left_square_bracket")
-        await ui.expect("Apply in Web Shop")
-        await ui.expect_toast("Web Shop: default tags applied:")
+        await ui.press("3", shows="groups", head="◐ applying")
+        await ui.press("left_square_bracket", shows="Apply in Web Shop", toast="Web Shop: default tags applied:")
         result = paced.json("tenant", "default-tags", "history")["runs"][0]["summary"]
         words = f"{result['updated']:,} updated · {result['unchanged']:,} unchanged · {result['skipped']:,} skipped"
         await ui.expect("✓ applied", words, f"{result['failed']:,} failed")
@@ -106,24 +97,15 @@ async def test_a_run_is_seen_wherever_one_is_and_its_result_stays(
         assert before - lacking(paced) > 0
         await ui.press("g", "f")
         await ui.expect("Failures and skips in Web Shop", f"{result['skipped'] + result['failed']} resources")
-        await ui.press("slash")
-        await ui.type("what:failed")
-        await ui.press(ENTER)
-        await ui.expect(f"{result['failed']} of {result['skipped'] + result['failed']}", "×")
-        await ui.press("g", "d")
-        await ui.expect("invalid_state", "Message")
-        await ui.press("escape", "escape", "escape")
-        await ui.expect("✓ applied")
-        await ui.press("g", ENTER)
-        await ui.expect("Failures and skips in Web Shop", "type:instance")
+        await ui.filter("what:failed", shows=(f"{result['failed']} of {result['skipped'] + result['failed']}", "×"))
+        await ui.press("g", "d", shows=("invalid_state", "Message"))
+        await ui.press("escape", "escape", "escape", shows="✓ applied")
+        await ui.press("g", ENTER, shows=("Failures and skips in Web Shop", "type:instance"))
         by_type = asked(paced, "POST", "/preview", body={})["byType"]["instance"]
         await ui.expect(f"{by_type['skipped'] + by_type['failed']} of {result['skipped'] + result['failed']}")
     async with opened(paced, monkeypatch, size=size) as ui:  # the program was closed
         await ui.expect_head("Web Shop")
-        await ui.press("colon")
-        await ui.type("apply")
-        await ui.press(ENTER)
-        await ui.expect("✓ applied", words)
+        await ui.command("apply", shows=("✓ applied", words))
 
 
 @pytest.mark.slow
@@ -149,10 +131,7 @@ async def test_a_run_of_somebody_else_is_seen_and_another_tenant_is_named(
         asked(paced, "POST", "/apply", DATA_LAKE)
         paced.sign_in()
         await ui.expect_head("◐ applying")
-        await ui.press("colon")
-        await ui.type("apply")
-        await ui.press(ENTER)
-        await ui.expect("Apply in Data Lake", "begun by admin@aurora.example")
+        await ui.command("apply", shows=("Apply in Data Lake", "begun by admin@aurora.example"))
         await ui.app.workspace.use_tenant(WEB_SHOP)
         await ui.expect_head("applying")
         await ui.until(lambda: "in Data Lake" in ui.head or "applied" in str(ui.toasts), "where it is")
@@ -167,11 +146,8 @@ async def test_one_that_runs_already_is_followed_and_an_own_one_begins_afterward
         await in_tags(ui)
         asked(paced, "POST", "/apply")
         await ui.expect_head("◐ applying")
-        await ui.press("a")
-        await ui.expect("An apply runs in Web Shop already", "Follow it, and begin mine when it is over")
-        await ui.heard()
-        await ui.press("o")
-        await ui.expect("Apply in Web Shop", "Yours begins when this one is over · o changes that")
+        await ui.press("a", shows=("An apply runs in Web Shop already", "Follow it, and begin mine when it is over"))
+        await ui.answer("o", shows=("Apply in Web Shop", "Yours begins when this one is over · o changes that"))
         asked(paced, "PUT", "", body={"tags": {"late": "1"}})
         await ui.expect_toast("Web Shop: default tags applied:")
         await ui.until(lambda: len(runs(paced)) == 2, "the own run")
@@ -187,14 +163,11 @@ async def test_a_conflict_that_nobody_saw_coming_is_met_in_the_same_way(
     async with opened(paced, monkeypatch) as ui:
         await in_tags(ui)
         monkeypatch.setattr(type(ui.app.workspace.applies), "goes_on", lambda self, tenant_id: False)
-        await ui.press("a")
-        await ui.expect("Apply default tags?")
+        await ui.press("a", shows="Apply default tags?")
         asked(paced, "POST", "/apply")
         await answered(ui, "Apply default tags?", "y")
         await ui.expect("An apply runs in Web Shop already")
-        await ui.press("f")
-        await ui.expect("Apply in Web Shop", "applying")
-        await ui.expect_toast("Web Shop: default tags applied:")
+        await ui.press("f", shows=("Apply in Web Shop", "applying"), toast="Web Shop: default tags applied:")
     assert len(runs(paced)) == 1
 
 
@@ -202,13 +175,11 @@ async def test_a_conflict_that_nobody_saw_coming_is_met_in_the_same_way(
 async def test_an_own_run_afterwards_can_be_called_off(paced: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(paced, monkeypatch) as ui:
         await applied(ui)
-        await ui.press("o")
-        await ui.expect("Yours begins when this one is over")
+        await ui.press("o", shows="Yours begins when this one is over")
         await ui.press("o")
         await ui.until(lambda: "Yours begins when" not in ui.text.split("▌ Yours")[0], "called off")
         await ui.expect_toast("Web Shop: default tags applied:")
-        await ui.press("o")
-        await ui.expect_toast("no apply is running")
+        await ui.press("o", toast="no apply is running")
     assert len(runs(paced)) == 1
 
 
@@ -236,9 +207,7 @@ async def test_a_connection_that_is_lost_is_said_and_the_run_is_found_again(
         await ui.expect("! No answer:", "read last")
         await ui.expect_head("stopped · r start")
         await ui.expect("updated")  # what was known stays
-        await ui.press("r")
-        await ui.until(lambda: "No answer" not in ui.text, "the run found again")
-        await ui.expect_toast("Web Shop: default tags applied:")
+        await ui.press("r", toast="Web Shop: default tags applied:", gone="No answer")
     assert asked(paced, "POST", "/preview", body={})["summary"]["updated"] == 0
 
 
@@ -251,8 +220,7 @@ async def test_a_run_is_undone_after_a_review_and_takes_away_only_what_it_added(
         await applied(ui)
         await ui.expect("✓ applied")
         updated = runs(paced)[0]["summary"]["updated"]
-        await ui.press("u")
-        await ui.expect("Applies in Web Shop", "completed", f"{updated}")
+        await ui.press("u", shows=("Applies in Web Shop", "completed", f"{updated}"))
         await ui.press("b")
         await ui.expect("Undo this run?", f"{updated:,} resources", "would lose tags", "cost-center=eu.team:42")
         await answered(ui, "Undo this run?", ENTER)
@@ -262,10 +230,8 @@ async def test_a_run_is_undone_after_a_review_and_takes_away_only_what_it_added(
         await ui.expect("undoing", "lost tags")
         await ui.expect_head("◐ undoing")
         await ui.expect_toast("default tags undone")
-        await ui.press("u")
-        await ui.expect("apply, undone", "undo")
-        await ui.press("G", "b")
-        await ui.expect_toast("already undone")
+        await ui.press("u", shows=("apply, undone", "undo"))
+        await ui.press("G", "b", toast="already undone")
     assert lacking(paced) == before
 
 
@@ -279,6 +245,5 @@ async def test_a_run_that_cannot_begin_says_what_to_do(shared: Home, monkeypatch
         ui.app.frame.go("default-tags")
         await ui.expect("/10 tags")
         ui.app.frame.perform("default-tags.add", "a=1")
-        await ui.press("p")
-        await ui.expect("still being set up")
+        await ui.press("p", shows="still being set up")
         await ui.press("escape", "D")

@@ -49,7 +49,6 @@ async def edited(ui: Ui, home: Home) -> Ui:
     ui.app.frame.go("default-tags")
     await ui.expect("3/10 tags", "core")
     draft = ui.app.workspace.tag_drafts.of(WEB_SHOP)
-    assert draft is not None
     assert draft.tags == BEGIN
     draft.put("env", "dev", "env")
     draft.remove(["old"])
@@ -60,9 +59,7 @@ async def edited(ui: Ui, home: Home) -> Ui:
 async def answered(ui: Ui, question: str, key: str) -> None:
     """A question that is there, and a deliberate answer to it."""
     await ui.expect(question)
-    await ui.heard()
-    await ui.press(key)
-    await ui.until(lambda: question not in ui.text, f"{question} gone")
+    await ui.answer(key, gone=question)
 
 
 @pytest.mark.slow
@@ -83,9 +80,8 @@ async def test_saving_shows_the_difference_asks_with_no_first_and_can_be_undone(
         await answered(ui, "Save default tags?", "y")
         await ui.expect_toast("Saved the default tags of Web Shop: 1 added, 1 changed, 1 removed · z to undo")
         assert stored(own) == {"env": "dev", "team": "core", "new": "1"}
-        await ui.until(lambda: "Not saved" not in ui.text, "the draft stored")
-        await ui.press("z")
-        await ui.expect_toast("Undone")
+        await ui.gone("Not saved")
+        await ui.press("z", toast="Undone")
         assert stored(own) == BEGIN
         await ui.until(lambda: "old" in ui.text and "Not saved" not in ui.text, "the former set")
 
@@ -98,8 +94,7 @@ async def test_a_set_stored_meanwhile_is_shown_and_merged(own: Home, monkeypatch
         own.sign_in(ADMIN)
         store(own, {"env": "test", "team": "data", "old": "1"})
         own.sign_in()
-        await ui.press("r")
-        await ui.expect("was stored by another user; saving shows its changes")
+        await ui.press("r", shows="was stored by another user; saving shows its changes")
         await ui.press("w")  # what is known already comes first: a question about another set would have false figures
         await ui.expect("Another version was stored", "admin@aurora.example", "~ team = data  was core")
         await ui.expect("~ env = test  was prod  ! both changed it", "~ env = dev  was prod  ! both changed it")
@@ -119,8 +114,7 @@ async def test_a_set_stored_meanwhile_is_overwritten_only_on_purpose(
     async with opened(own, monkeypatch, size=(80, 24)) as ui:
         await edited(ui, own)
         theirs = {"theirs": "1"}
-        await ui.press("w")
-        await ui.expect("Save default tags?")
+        await ui.press("w", shows="Save default tags?")
         store(own, theirs)
         await answered(ui, "Save default tags?", "y")
         await answered(ui, "What they changed", ENTER)  # Leave it has the focus
@@ -131,8 +125,7 @@ async def test_a_set_stored_meanwhile_is_overwritten_only_on_purpose(
         await ui.expect("Overwrites", "− theirs = 1")
         await answered(ui, "Save default tags?", ENTER)
         assert stored(own) == theirs
-        await ui.press("w")
-        await ui.expect("− theirs = 1")
+        await ui.press("w", shows="− theirs = 1")
         await answered(ui, "Save default tags?", "y")
         await ui.expect_toast("Saved the default tags")
         assert stored(own) == {"env": "dev", "team": "core", "new": "1"}
@@ -142,12 +135,11 @@ async def test_the_same_set_stored_meanwhile_leaves_nothing_to_save(own: Home, m
     store(own, BEGIN)
     async with opened(own, monkeypatch) as ui:
         await edited(ui, own)
-        await ui.press("w")
-        await ui.expect("Save default tags?")
+        await ui.press("w", shows="Save default tags?")
         store(own, {"env": "dev", "team": "core", "new": "1"})
         await answered(ui, "Save default tags?", "y")
         await ui.expect_toast("The same tags were stored by another version")
-        await ui.until(lambda: "Not saved" not in ui.text, "the draft gone")
+        await ui.gone("Not saved")
 
 
 async def test_a_cleared_set_asks_with_no_first_and_leaves_nothing_to_apply(
@@ -158,13 +150,11 @@ async def test_a_cleared_set_asks_with_no_first_and_leaves_nothing_to_apply(
         await ui.expect_head("Web Shop")
         ui.app.frame.go("default-tags")
         await ui.expect("1/10 tags")
-        await ui.press("delete", "w")
-        await ui.expect("none then: the set is cleared", "− env = prod")
+        await ui.press("delete", "w", shows=("none then: the set is cleared", "− env = prod"))
         await answered(ui, "Save default tags?", "y")
         await ui.expect("No default tags: new resources get no tags. n: New tag", "0/10 tags")
         await ui.until(lambda: stored(own) == {}, "the cleared set")
-        await ui.press("a")
-        await ui.expect_toast("no default tags to apply")
+        await ui.press("a", toast="no default tags to apply")
 
 
 @pytest.mark.slow
@@ -178,26 +168,20 @@ async def test_a_former_set_is_compared_and_put_back_unless_another_was_stored_m
         await ui.expect_head("Web Shop")
         ui.app.frame.go("default-tags")
         await ui.expect("2/10 tags")
-        await ui.press("v")
-        await ui.expect("what they were", "► ", "a=2, b=1")
-        await ui.press("b")
-        await ui.expect_toast("this is the current version")
-        await ui.press("j", ENTER)
-        await ui.expect("+ b = 1", "~ a = 2  was 1")
-        await ui.press("escape", "b")
-        await ui.expect("Put this set back?", "− b = 1")
+        await ui.press("v", shows=("what they were", "► ", "a=2, b=1"))
+        await ui.press("b", toast="this is the current version")
+        await ui.press("j", ENTER, shows=("+ b = 1", "~ a = 2  was 1"))
+        await ui.press("escape", "b", shows=("Put this set back?", "− b = 1"))
         store(own, {"a": "2", "b": "1", "c": "1"})
         await answered(ui, "Put this set back?", "y")
         await ui.expect_toast("Nothing was undone: another version was stored")
         assert stored(own) == {"a": "2", "b": "1", "c": "1"}
         await ui.expect("c=1")
-        await ui.press("g", "j", "b")
-        await ui.expect("− c = 1")
+        await ui.press("g", "j", "b", shows="− c = 1")
         await answered(ui, "Put this set back?", "y")
         await ui.expect_toast("Saved the default tags")
         assert stored(own) == {"a": "2", "b": "1"}
-        await ui.press("z")
-        await ui.expect_toast("Undone")
+        await ui.press("z", toast="Undone")
         assert stored(own) == {"a": "2", "b": "1", "c": "1"}
 
 
@@ -216,8 +200,7 @@ async def test_a_refusal_of_the_platform_is_told_and_the_draft_stays(
     store(own, BEGIN)
     async with opened(own, monkeypatch) as ui:
         await edited(ui, own)
-        await ui.press("w")
-        await ui.expect("Save default tags?")
+        await ui.press("w", shows="Save default tags?")
         role(own, "member")
         try:
             await answered(ui, "Save default tags?", "y")

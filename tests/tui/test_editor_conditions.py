@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.homes import Home
-from tests.tui.editing import document, editing, rule
+from tests.tui.editing import Edit, document, editing, rule
 from tui.iam.editor import panel, request
 from tui.iam.editor.evaluation import Evaluation
 from tui.iam.editor.verdict import Verdict
@@ -87,14 +87,10 @@ async def test_another_address_range_is_a_change_in_the_panel(
 ) -> None:
     first = document(rule("dns:*", more=OFFICE))
     async with editing(demo, monkeypatch, policy=None, text=first, size=size) as it:
-        await it.press("ctrl+s")
-        await it.expect("Save a new policy")
-        await it.ui.type("zones")
-        await it.press("enter")
-        await it.expect("version 1")
+        await it.press("ctrl+s", shows="Save a new policy")
+        await it.ui.enter("zones", shows="version 1")
         await it.answered()
-        await it.write(document(rule("dns:*", more=NARROWER)))
-        await it.answered()
+        await it.evaluate(document(rule("dns:*", more=NARROWER)))
         it.editor.go("coverage")
         await it.expect("? under conditions", "?12  ~12")
         if size[0] > 80:
@@ -105,27 +101,23 @@ async def test_another_address_range_is_a_change_in_the_panel(
 
 
 async def test_a_request_that_no_condition_meets_hides_nothing_of_what_the_draft_changes(
-    demo: Home, monkeypatch: pytest.MonkeyPatch
+    demo: Home, edit: Edit
 ) -> None:
-    async with editing(demo, monkeypatch) as it:
-        await it.expect("the same as v3")
-        await it.ask(sourceIp="203.0.113.7")
-        more = rule("compute:instances:delete dns:zones:read", name="office", more=OFFICE)
-        at = it.text.rindex("\n  ]")
-        await it.write(f"{it.text[:at]},\n    {more}{it.text[at:]}")
-        await it.answered()
-        await it.expect("under conditions changed against v3")
-        await it.ui.gone("the same as v3")
-        it.editor.go("coverage")
-        await it.expect("On any target, for any request", "~")
+    it = await edit()
+    await it.expect("the same as v3")
+    await it.ask(sourceIp="203.0.113.7")
+    more = rule("compute:instances:delete dns:zones:read", name="office", more=OFFICE)
+    at = it.text.rindex("\n  ]")
+    await it.evaluate(f"{it.text[:at]},\n    {more}{it.text[at:]}", shows="under conditions changed against v3")
+    await it.ui.gone("the same as v3")
+    it.editor.go("coverage")
+    await it.expect("On any target, for any request", "~")
 
 
-async def test_what_could_turn_the_verdict_is_named_as_the_field_it_is_given_in(
-    shared: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with editing(shared, monkeypatch, policy=None, text=document(rule("dns:*", more=OFFICE))) as it:
-        await it.expect("These could change the decision:", "frn:sourceIp  (Address)")
-        await it.ui.gone("--source-ip")
+async def test_what_could_turn_the_verdict_is_named_as_the_field_it_is_given_in(edit: Edit) -> None:
+    it = await edit(policy=None, text=document(rule("dns:*", more=OFFICE)))
+    await it.expect("These could change the decision:", "frn:sourceIp  (Address)")
+    await it.ui.gone("--source-ip")
 
 
 @pytest.mark.parametrize(
@@ -134,6 +126,5 @@ async def test_what_could_turn_the_verdict_is_named_as_the_field_it_is_given_in(
 )
 def test_every_key_that_a_request_gives_has_its_field(key: str, label: str) -> None:
     field = request.field_of(key)
-    assert field is not None
     assert field.label == label
     assert request.field_of("frn:tenant") is None

@@ -40,7 +40,6 @@ def taken(text: str, choice: str) -> str:
     at = text.index("|")
     plain = text.replace("|", "")
     offer = completion.in_text(plain, at, CATALOGUE)
-    assert offer is not None
     span, written, cursor = completion.edit_for(offer, next(one for one in offer.choices if one.text == choice))
     return plain[: span.start] + written[:cursor] + "|" + written[cursor:] + plain[span.end :]
 
@@ -100,11 +99,7 @@ def test_what_can_stand_at_the_cursor_is_offered_part_by_part(text: str, wanted:
         ('{"rules": [{"access": |}]}', "deny", '{"rules": [{"access": "deny"|}]}'),
         ('{"rules": [{"op|"}]}', "operations", '{"rules": [{"operations": ["|"]}]}'),
         ('{"rules": [{"op|": []}]}', "operations", '{"rules": [{"operations"|: []}]}'),
-        (
-            '{"rules": [{"constraints": |}]}',
-            '{ "before": … }',
-            '{"rules": [{"constraints": { "before": { | } }}]}',
-        ),
+        ('{"rules": [{"constraints": |}]}', '{ "before": … }', '{"rules": [{"constraints": { "before": { | } }}]}'),
         ('{"rules": [{"constraints": {"ip|"}}]}', "ipInRange", '{"rules": [{"constraints": {"ipInRange": { | }}}]}'),
     ],
 )

@@ -4,17 +4,7 @@ import subprocess
 import sys
 
 FRAME = "import tui.shell.app, tui.tenants.screen, client.connection"
-HEAVY = {
-    "httpx",
-    "pydantic",
-    "markdown_it",
-    "tree_sitter",
-    "numpy",
-    "pygments",
-    "segno",
-    "ruamel.yaml",
-    "keyring",
-}
+HEAVY = {"httpx", "pydantic", "markdown_it", "tree_sitter", "numpy", "pygments", "segno", "ruamel.yaml", "keyring"}
 
 
 def loaded(code: str) -> set[str]:

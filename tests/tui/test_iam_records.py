@@ -28,15 +28,11 @@ def versions(*numbers: int) -> list[dict[str, object]]:
 def test_the_newest_version_is_compared_with_the_one_before_it_also_after_the_list_was_read_again() -> None:
     selected = versions(3, 2, 1)[0]
     older, newer = compared_versions(versions(3, 2, 1), selected)
-    assert older is not None
-    assert newer is not None
     assert (older["version"], newer["version"]) == (2, 3)
 
 
 def test_an_older_version_is_compared_with_the_newest() -> None:
     older, newer = compared_versions(versions(3, 2, 1), versions(3, 2, 1)[2])
-    assert older is not None
-    assert newer is not None
     assert (older["version"], newer["version"]) == (1, 3)
 
 

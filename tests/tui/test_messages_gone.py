@@ -28,10 +28,8 @@ async def test_of_widgets_that_are_gone_no_painted_line_stays(shared: Home, monk
     shared.sign_in()
     async with opened(shared, monkeypatch) as ui:
         for _ in range(3):
-            await ui.press("question_mark")
-            await ui.expect("Esc close")
-            await ui.press("escape")
-            await ui.until(lambda: "Esc close" not in ui.text, "the help gone")
+            await ui.press("question_mark", shows="Esc close")
+            await ui.press("escape", gone="Esc close")
         gc.collect()
         alive = gc.get_objects()
         kept = {id(one._styles_cache) for one in alive if isinstance(one, Widget)}

@@ -7,13 +7,7 @@ import pytest
 
 from tui.state import preferences
 
-ROW = {
-    "id": "t1",
-    "displayName": "Web Shop",
-    "slug": "web-shop",
-    "status": "active",
-    "organizationName": "Aurora Labs",
-}
+ROW = {"id": "t1", "displayName": "Web Shop", "slug": "web-shop", "status": "active", "organizationName": "Aurora Labs"}
 
 
 def test_what_was_saved_is_loaded(tmp_path: Path) -> None:

@@ -160,16 +160,14 @@ def test_a_draft_is_there_again_in_another_run_of_the_program_for_who_made_it(tm
     first = drafts("astrid")
     assert first.follow("t", STORED, 3) == ""
     draft = first.of("t")
-    assert draft is not None
     draft.put("env", "dev", "env")
     first.keep("t")
     first.wait()
     for other in (drafts("jonas"), drafts("astrid")):
-        assert bool(other.follow("t", STORED, 3)) is (other.of("t").dirty)  # type: ignore[union-attr]
+        assert bool(other.follow("t", STORED, 3)) is (other.of("t").dirty)
     again = drafts("astrid")
     again.follow("t", {"env": "test"}, 4)  # stored meanwhile: the draft still stands on what it began with
     found = again.of("t")
-    assert found is not None
     assert (found.base, found.version, found.tags["env"]) == (STORED, 3, "dev")
     found.discard()
     again.keep("t")
@@ -196,7 +194,6 @@ def test_drafts_are_written_and_deleted_in_threads_of_their_own_in_order(
     drafts = TagDrafts({"HOME": str(tmp_path)}, lambda: ("unix:x", "astrid"))
     drafts.follow("t", STORED, 3)
     draft = drafts.of("t")
-    assert draft is not None
     for number in range(20):
         draft.put("env", f"dev-{number}", "env")
         drafts.keep("t")
@@ -215,7 +212,7 @@ def test_a_draft_on_disk_that_is_none_is_passed_over(tmp_path: Path, text: str) 
     drafts = TagDrafts({"HOME": str(tmp_path)}, lambda: ("e", "w"))
     keep(drafts._path("t"), Kept(text))
     assert drafts.follow("t", STORED, 1) == ""
-    assert drafts.of("t").tags == STORED  # type: ignore[union-attr]
+    assert drafts.of("t").tags == STORED
 
 
 def test_the_lines_of_a_difference_are_safe_and_carry_their_signs() -> None:
@@ -304,7 +301,7 @@ def test_how_long_a_run_takes_is_told_by_its_own_times() -> None:
 
 
 def lines(operation: Record, cells: int = 62, **more: object) -> str:
-    return "\n".join(line.plain for line in progress_lines(operation, cells, {}, **more))  # type: ignore[arg-type]
+    return "\n".join(line.plain for line in progress_lines(operation, cells, {}, **more))
 
 
 RUNNING = {

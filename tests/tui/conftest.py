@@ -1,0 +1,36 @@
+"""The screens and the policy editor, open on the platform of a test."""
+
+from collections.abc import AsyncIterator
+from functools import partial
+
+import pytest
+
+from tests.tui.editing import Edit, edit_on
+from tests.tui.screens import Ui, opened
+from tui.launch import Launch
+
+
+@pytest.fixture
+def size() -> tuple[int, int]:
+    return 120, 36
+
+
+@pytest.fixture
+def launch() -> Launch:
+    return Launch()
+
+
+@pytest.fixture
+async def ui(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int], launch: Launch
+) -> AsyncIterator[Ui]:
+    """The screens on the platform of the test, `demo` or `demo_slow`; else on the shared one, to be left unchanged."""
+    own = [name for name in ("demo", "demo_slow") if name in request.fixturenames]
+    home = request.getfixturevalue((own or ["shared"])[0])
+    async with opened(home, monkeypatch, size=size, launch=launch) as ui:
+        yield ui
+
+
+@pytest.fixture
+def edit(ui: Ui) -> Edit:
+    return partial(edit_on, ui)
