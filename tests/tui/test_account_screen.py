@@ -16,7 +16,7 @@ ENTER = "enter"
 
 @pytest.mark.slow
 @BOTH_SIZES
-async def test_profile_and_the_role_in_each_organization_are_in_sight(ui: Ui) -> None:
+async def test_profile_and_roles_are_shown(ui: Ui) -> None:
     await ui.press("8")
     await ui.expect("Astrid Lindqvist", "owner@aurora.example", "Works with  session, ends", "tenant Web Shop")
     await ui.expect("2 organizations")
@@ -31,9 +31,7 @@ async def typed(ui: Ui, email: str) -> None:
 
 
 @pytest.mark.slow
-async def test_an_account_is_deleted_only_when_its_email_was_typed_and_then_nothing_is_asked_any_more(
-    demo: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_account_is_deleted_once_its_email_is_typed(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     demo.sign_in(MEMBER)
     async with opened(demo, monkeypatch) as ui:
         await ui.expect_head("connected")
@@ -66,7 +64,7 @@ async def test_an_account_is_deleted_only_when_its_email_was_typed_and_then_noth
 
 
 @SMALL
-async def test_the_last_owner_is_told_of_which_organization_and_what_to_do(demo: Home, ui: Ui) -> None:
+async def test_the_last_owner_of_an_organization_is_refused(demo: Home, ui: Ui) -> None:
     await ui.expect_head("connected")
     await ui.press("8", shows="Works with")
     await ui.press("delete", shows="Delete your account?")
@@ -78,9 +76,7 @@ async def test_the_last_owner_is_told_of_which_organization_and_what_to_do(demo:
 
 
 @pytest.mark.slow
-async def test_an_account_deleted_elsewhere_ends_the_screen_with_one_question(
-    demo: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_account_deleted_elsewhere_asks_once_to_sign_in(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     demo.sign_in(MEMBER)
     async with opened(demo, monkeypatch) as ui:
         await ui.expect_head("connected")

@@ -118,7 +118,7 @@ def test_every_screen_has_a_route_and_a_primary_action() -> None:
 
 
 @pytest.mark.parametrize("action", actions.ACTIONS, ids=lambda action: action.id)
-def test_an_equal_command_is_read_back_by_a_shell_as_it_was_meant(action: actions.Action) -> None:
+def test_an_equal_command_is_quoted_for_a_shell(action: actions.Action) -> None:
     record = RECORDS.get(action.scope, TENANT)
     context = actions.ActionContext(record=record, subject="s-1", tenant_before="01a0c0de-0000-7000-8000-000000000002")
     command = action.command(context)
@@ -130,7 +130,7 @@ def test_an_equal_command_is_read_back_by_a_shell_as_it_was_meant(action: action
         assert shlex.split(command)[-1] == TENANT["displayName"]
 
 
-def test_what_changes_platform_or_config_is_refused_in_a_read_only_context_and_says_why() -> None:
+def test_writing_actions_are_refused_in_a_read_only_context() -> None:
     writing = [action for action in actions.ACTIONS if action.writes]
     assert {action.id for action in writing} == {
         *("tenants.create", "tenants.rename"),
@@ -158,20 +158,20 @@ def test_what_changes_platform_or_config_is_refused_in_a_read_only_context_and_s
         assert action.disabled_reason(context) == "the context prod is read-only"
 
 
-def test_with_an_api_key_groups_and_policies_say_that_a_person_is_needed() -> None:
+def test_groups_and_policies_need_a_user_not_an_api_key() -> None:
     for action in actions.of_scope("policies", "attachments", "versions", "groups", "members", "access", "who"):
         context = actions.ActionContext(record=RECORDS[action.scope], tenant="t-1", keyed=True)
         assert "a signed-in user" in action.disabled_reason(context), action.id
 
 
-def test_with_an_api_key_what_a_person_alone_may_do_with_keys_and_sessions_says_so() -> None:
+def test_keys_and_sessions_need_a_user_not_an_api_key() -> None:
     for action in actions.of_scope("api-keys", "sessions", "account"):
         context = actions.ActionContext(record=RECORDS[action.scope], tenant="t-1", keyed=True, identity_known=True)
         wanted = "" if action.id == "account.tenants" else "a signed-in user"
         assert wanted in action.disabled_reason(context), action.id
 
 
-def test_a_key_of_another_tenant_and_one_that_is_over_say_why_they_wait() -> None:
+def test_actions_on_foreign_and_expired_keys_are_refused() -> None:
     elsewhere = actions.ActionContext(record=KEY, tenant="t-2")
     assert (
         actions.BY_ID["api-keys.access"].disabled_reason(elsewhere)
@@ -182,7 +182,7 @@ def test_a_key_of_another_tenant_and_one_that_is_over_say_why_they_wait() -> Non
     assert "this one is expired" in actions.BY_ID["api-keys.rotate"].disabled_reason(over)
 
 
-def test_a_plain_member_is_told_who_may_rename_before_anything_is_sent() -> None:
+def test_a_member_may_not_rename_a_tenant() -> None:
     reason = actions.BY_ID["tenants.rename"].disabled_reason(actions.ActionContext(record={**TENANT, "role": "member"}))
     assert "owner or admin" in reason
     assert "Aurora Labs" in reason
@@ -197,7 +197,7 @@ def test_an_action_by_name_is_enabled_for_a_user_with_a_tenant(action: actions.A
     assert action.disabled_reason(context) == ""
 
 
-def test_an_action_by_name_runs_the_guards_that_are_not_about_the_record() -> None:
+def test_an_action_by_name_runs_the_guards_without_a_record() -> None:
     with_key = actions.ActionContext(tenant="t-1", keyed=True, record_by_name=True)
     for action_id in ("policies.edit", "groups.open", "catalogue.who", "api-keys.create", "activity.show"):
         assert "a signed-in user" in actions.BY_ID[action_id].disabled_reason(with_key), action_id
@@ -209,7 +209,7 @@ def test_an_action_by_name_runs_the_guards_that_are_not_about_the_record() -> No
         assert bool(action.disabled_reason(read_only)) == action.writes, action.id
 
 
-def test_without_a_record_nothing_that_needs_one_can_be_done() -> None:
+def test_actions_on_a_record_need_one() -> None:
     empty = actions.ActionContext()
     for action_id in (
         *("tenants.use", "tenants.rename", "contexts.use", "contexts.edit", "contexts.sign_out"),
@@ -218,7 +218,7 @@ def test_without_a_record_nothing_that_needs_one_can_be_done() -> None:
         assert actions.BY_ID[action_id].disabled_reason(empty)
 
 
-def test_who_may_ask_for_other_limits_and_of_what_is_said_before_anything_is_sent() -> None:
+def test_requests_for_limits_need_role_scope_and_type() -> None:
     def reason(action: str, record: dict[str, object] = QUOTA, **members: object) -> str:
         return actions.BY_ID[action].disabled_reason(actions.ActionContext(record=record, tenant="t-1", **members))
 

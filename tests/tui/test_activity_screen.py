@@ -28,7 +28,7 @@ def rename(home: Home, name: str) -> None:
 
 @pytest.mark.slow
 @BOTH_SIZES
-async def test_entries_are_listed_with_who_what_and_target_and_their_facts_beside_them(ui: Ui) -> None:
+async def test_entries_are_listed_with_their_details(ui: Ui) -> None:
     await activity(ui)
     await ui.expect("policy.attach", "Astrid Li", "contracto")
     await ui.filter("what:policy.attach contractor", shows="1 of 40")
@@ -37,9 +37,7 @@ async def test_entries_are_listed_with_who_what_and_target_and_their_facts_besid
 
 
 @pytest.mark.slow
-async def test_new_entries_come_on_top_and_the_cursor_stays_on_its_own(
-    demo: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_new_entries_come_on_top_and_the_cursor_stays(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     demo.sign_in()
     async with opened(demo, monkeypatch) as ui:
         await activity(ui)
@@ -56,9 +54,7 @@ async def test_new_entries_come_on_top_and_the_cursor_stays_on_its_own(
 
 
 @pytest.mark.slow
-async def test_a_cursor_on_the_newest_entry_follows_to_the_one_that_comes(
-    demo: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_cursor_on_the_newest_entry_follows(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     demo.sign_in()
     async with opened(demo, monkeypatch, size=(80, 24)) as ui:
         await activity(ui)
@@ -68,15 +64,13 @@ async def test_a_cursor_on_the_newest_entry_follows_to_the_one_that_comes(
 
 
 @BOTH_SIZES
-async def test_what_was_done_is_whole_and_others_give_way(ui: Ui) -> None:
+async def test_the_operation_is_never_cut(ui: Ui) -> None:
     await activity(ui)
     await ui.expect("workload_identity.create", "default/", "Target")
 
 
 @pytest.mark.slow
-async def test_who_signs_in_instead_finds_nothing_of_the_former_persons_entries_and_no_way_on(
-    demo: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_another_user_sees_no_entries_of_the_former(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     demo.sign_in(OWNER)
     async with opened(demo, monkeypatch) as ui:
         await activity(ui)
@@ -91,7 +85,7 @@ async def test_who_signs_in_instead_finds_nothing_of_the_former_persons_entries_
 
 
 @pytest.mark.slow
-async def test_an_entry_leads_to_what_it_is_about_and_a_thing_to_its_entries(ui: Ui) -> None:
+async def test_an_entry_leads_to_its_target_and_back(ui: Ui) -> None:
     await activity(ui)
     await ui.filter("what:policy.create contractor", shows="1 of 40")
     await ui.press("t", shows="Policies", cursor="contractor access")
@@ -111,7 +105,7 @@ async def test_an_entry_leads_to_what_it_is_about_and_a_thing_to_its_entries(ui:
         ("group.create gone group", "no longer there"),
     ],
 )
-async def test_what_the_place_does_not_list_is_not_gone_to_and_one_is_told_why(
+async def test_a_target_that_is_not_listed_is_refused(
     demo: Home, monkeypatch: pytest.MonkeyPatch, entry: str, words: str
 ) -> None:
     if "gone" in entry:  # it goes while its entry is shown
@@ -130,9 +124,7 @@ async def test_what_the_place_does_not_list_is_not_gone_to_and_one_is_told_why(
         assert ui.screen.NAME == "activity"
 
 
-async def test_the_organizations_own_entries_are_a_key_away_and_esc_leads_back(
-    demo: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_o_shows_the_entries_of_the_organization(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     token = demo.sign_in(MEMBER)
     body = {"displayName": "Mine"}
     assert demo.request("POST", f"/api/v1/organizations/{AURORA}/tenants", token=token, body=body).status == 403
@@ -145,9 +137,7 @@ async def test_the_organizations_own_entries_are_a_key_away_and_esc_leads_back(
 
 
 @pytest.mark.slow
-async def test_who_may_not_read_it_is_told_why_and_nothing_is_asked(
-    demo: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_member_may_not_read_the_activity(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     demo.sign_in(MEMBER)
     async with opened(demo, monkeypatch) as ui:
         await ui.expect_head("Web Shop")
@@ -156,9 +146,7 @@ async def test_who_may_not_read_it_is_told_why_and_nothing_is_asked(
         await ui.press("2", "A", toast="only an owner or admin of the organization sees its activity")
 
 
-async def test_only_the_newest_are_read_until_older_ones_are_wanted(
-    demo: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_older_entries_are_read_on_request(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(list_store, "NEWEST", 10)
     monkeypatch.setattr("client.transport.call.MAX_PAGE_SIZE", 10)
     async with opened(demo, monkeypatch) as ui:
@@ -170,7 +158,7 @@ async def test_only_the_newest_are_read_until_older_ones_are_wanted(
         assert table.cursor == 19
 
 
-async def test_tab_offers_of_the_activity_what_can_be_done_there(ui: Ui) -> None:
+async def test_tab_completes_the_actions_of_the_activity(ui: Ui) -> None:
     await ui.expect_head("Web Shop")
 
     def offered() -> list[str]:
@@ -185,13 +173,10 @@ async def test_tab_offers_of_the_activity_what_can_be_done_there(ui: Ui) -> None
     assert "organization-activity.older" in offered()
 
 
-def test_an_api_key_is_called_as_everywhere_else() -> None:
+def test_details_show_values_before_and_after() -> None:
     assert label("api_key") == "API key"
     assert label("apiKeyId") == "API key id"
     assert label("displayName") == "Display name"
-
-
-def test_facts_are_told_as_before_and_after_and_never_as_their_spelling() -> None:
     assert facts_of({"from": "Web Shop", "to": "Web Shop 2"}) == [("Change", "Web Shop → Web Shop 2")]
     assert facts_of({"displayName": {"from": "", "to": "x"}}) == [("Display name", "empty → x")]
     assert facts_of({"scopes": {"from": ["a:read", "b:read"], "to": ["b:read", "c:write"]}}) == [
@@ -216,7 +201,7 @@ def test_facts_are_told_as_before_and_after_and_never_as_their_spelling() -> Non
     assert many[-1][1].startswith("and 20 more")
 
 
-def test_an_entry_of_a_version_that_knows_more_is_told_as_far_as_it_is_understood() -> None:
+def test_an_unknown_entry_is_shown_as_far_as_possible() -> None:
     from datetime import UTC, datetime
 
     title, sections = of_entry({"id": "1", "operation": "moon.land", "outcome": "maybe"}, datetime.now(UTC))

@@ -8,7 +8,7 @@ import pytest
 from client import times
 from tests.acceptance.people import OUTSIDER, WEB_SHOP
 from tests.homes import Home
-from tests.tui.screens import BOTH_SIZES, READ_ONLY, SMALL, Ui, opened, use_key
+from tests.tui.screens import BOTH_SIZES, SMALL, Ui, opened, use_key
 from tui.account import key_table
 
 ENTER = "enter"
@@ -62,7 +62,7 @@ def test_the_axis_is_the_shortest_that_holds_every_active_key() -> None:
         (key(status="revoked"), False, "  never"),
     ],
 )
-def test_a_key_that_works_and_that_nobody_uses_is_marked(record: dict[str, object], unused: bool, words: str) -> None:
+def test_an_active_key_that_is_unused_is_marked(record: dict[str, object], unused: bool, words: str) -> None:
     assert key_table.unused(record) is unused
     assert key_table.used_text(record) == words
     assert times.now() == NOW
@@ -70,7 +70,7 @@ def test_a_key_that_works_and_that_nobody_uses_is_marked(record: dict[str, objec
 
 @pytest.mark.slow
 @BOTH_SIZES
-async def test_own_keys_of_every_tenant_with_state_bar_and_use_are_in_sight(ui: Ui) -> None:
+async def test_keys_of_every_tenant_are_listed_with_state_and_use(ui: Ui) -> None:
     await ui.press("6", shows=("16 API keys", "bars span 2 years", "Status", "Expires", "Idle", "old-deploy"))
     row = ui.row("old-deploy")
     assert "expired" in row
@@ -86,7 +86,7 @@ async def test_own_keys_of_every_tenant_with_state_bar_and_use_are_in_sight(ui: 
 
 
 @pytest.mark.slow
-async def test_the_details_say_what_each_scope_permits_and_what_the_key_belongs_to(ui: Ui) -> None:
+async def test_details_show_scopes_tenant_and_groups(ui: Ui) -> None:
     await ui.press("6", shows="mixed-forms")
     await ui.cursor_on("mixed-forms")
     await ui.expect("compute:read", "21 operations", "compute:instances:start", "compute:instances:start  unenforced")
@@ -100,7 +100,7 @@ async def test_the_details_say_what_each_scope_permits_and_what_the_key_belongs_
     await ui.press("escape", shows="16 API keys", cursor="deploy-pipeline")
 
 
-async def test_the_navigation_marks_the_place_from_which_the_access_view_was_entered(ui: Ui) -> None:
+async def test_the_access_of_a_key_belongs_to_the_keys_in_the_navigation(ui: Ui) -> None:
     await ui.press("6", shows=("deploy-pipeline", "▌6 API keys"))
     await ui.press(ENTER, on="deploy-pipeline", shows=("What deploy-pipeline may do", "▌6 API keys"))
     assert ui.app.workspace.state.screen == "api-keys"
@@ -111,7 +111,7 @@ async def test_the_navigation_marks_the_place_from_which_the_access_view_was_ent
     await ui.press("3", shows="▌3 Groups")
 
 
-async def test_enter_and_the_letter_both_refuse_the_access_of_a_key_of_another_tenant(ui: Ui) -> None:
+async def test_the_access_of_a_key_of_another_tenant_is_refused(ui: Ui) -> None:
     await ui.press("6", shows="deploy-pipeline")
     await ui.switch("data lake")
     await ui.cursor_on("deploy-pipeline")
@@ -149,9 +149,7 @@ async def test_marked_keys_are_deleted_together_and_are_gone_for_good(demo: Home
     assert left.isdisjoint({"quota-bot", "tenant-writer"})
 
 
-async def test_a_key_that_was_never_used_is_not_counted_as_in_use_however_young_it_is(
-    demo: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_key_that_was_never_used_is_not_in_use(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     demo.json("account", "api-key", "create", "--name", "young", "--scopes", "dns:read")
     async with opened(demo, monkeypatch, size=(80, 24)) as ui:
         await ui.press("6", shows="17 API keys")
@@ -160,7 +158,7 @@ async def test_a_key_that_was_never_used_is_not_counted_as_in_use_however_young_
         await ui.press("v", shows=("Revoke 2 API keys?", "young, status-page", "1 of them"))
 
 
-async def test_the_longest_idle_keys_stand_last_and_downwards_those_never_used_first(ui: Ui) -> None:
+async def test_keys_are_sorted_by_idle_time(ui: Ui) -> None:
     await ui.press("6", shows="16 API keys")
     view = ui.screen.table.view
     ui.screen.do_sort("idle")
@@ -173,7 +171,7 @@ async def test_the_longest_idle_keys_stand_last_and_downwards_those_never_used_f
     assert str(view[3]["name"]) == "old-deploy"
 
 
-async def test_who_may_enter_no_tenant_is_not_told_to_make_a_key(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_user_without_a_tenant_is_not_offered_a_key(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     demo.sign_in(OUTSIDER)
     async with opened(demo, monkeypatch, size=(80, 24)) as ui:
         await ui.expect_head(OUTSIDER)
@@ -202,16 +200,7 @@ async def test_a_context_whose_key_is_refused_is_not_asked_to_sign_in(
         await ui.until(lambda: ui.screen.NAME == "contexts", "the contexts")
 
 
-@READ_ONLY
-async def test_in_a_read_only_start_the_keys_stay_and_say_why(ui: Ui) -> None:
-    await ui.press("6", shows=("tenant-reader", "n new"))
-    for press, title in (("n", "New API key"), ("o", "Rotate API key"), ("delete", "Delete API key")):
-        await ui.press(press, toast=f"{title}: frost was started with --read-only")
-
-
-async def test_with_an_api_key_the_places_say_that_a_person_is_needed(
-    demo: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_account_screens_need_a_user_not_an_api_key(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     await use_key(demo, "tenant-reader")
     async with opened(demo, monkeypatch) as ui:
         await ui.expect_head("API key")
@@ -225,7 +214,7 @@ async def test_with_an_api_key_the_places_say_that_a_person_is_needed(
 
 @pytest.mark.slow
 @SMALL
-async def test_a_name_full_of_markup_stands_in_every_dialog_as_it_is(ui: Ui) -> None:
+async def test_a_name_with_markup_is_shown_in_every_dialog(ui: Ui) -> None:
     await ui.press("6", shows=EVIL)
     await ui.cursor_on(EVIL)
     for press, words in (
@@ -241,16 +230,14 @@ async def test_a_name_full_of_markup_stands_in_every_dialog_as_it_is(ui: Ui) -> 
 
 
 @SMALL
-async def test_the_palette_writes_API_keys_as_everybody_does_and_each_action_on_one_line(ui: Ui) -> None:
+async def test_the_palette_finds_the_actions_and_names_of_keys(ui: Ui) -> None:
     await ui.expect_head("connected")
     await ui.press("ctrl+p")
     await ui.type("api", shows=("Go to API keys", "In API keys: "))
     assert "In API keys: Name, description" in ui.row("Change API key")
     await ui.press("escape", "6", shows="16 API keys")
     await ui.press("y", shows="command: new API key")
-
-
-async def test_the_palette_finds_a_key_by_its_name(ui: Ui) -> None:
+    await ui.press("escape")
     await ui.press("6", shows="status-page")
     await ui.press("1", shows="Data Lake")
     await ui.press("ctrl+p")

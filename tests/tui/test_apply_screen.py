@@ -67,7 +67,7 @@ async def applied(ui: Ui) -> Ui:
 
 @pytest.mark.slow
 @BOTH_SIZES
-async def test_an_apply_is_asked_with_its_counts_and_enter_means_no(shared: Home, ui: Ui) -> None:
+async def test_an_apply_asks_with_its_counts_and_enter_means_no(shared: Home, ui: Ui) -> None:
     await in_tags(ui)
     await ui.press("a")
     told = shared.json("tenant", "default-tags", "apply", "--preview")["summary"]
@@ -81,7 +81,7 @@ async def test_an_apply_is_asked_with_its_counts_and_enter_means_no(shared: Home
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
-async def test_a_run_is_seen_wherever_one_is_and_its_result_stays(
+async def test_a_run_is_shown_in_every_screen_and_its_result_stays(
     paced: Home, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
 ) -> None:
     before = lacking(paced)
@@ -109,9 +109,7 @@ async def test_a_run_is_seen_wherever_one_is_and_its_result_stays(
 
 
 @pytest.mark.slow
-async def test_a_run_goes_on_without_the_program_and_is_picked_up_at_the_next_start(
-    paced: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_run_is_followed_again_at_the_next_start(paced: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(paced, monkeypatch) as ui:
         await applied(ui)
     async with opened(paced, monkeypatch) as ui:
@@ -121,9 +119,7 @@ async def test_a_run_goes_on_without_the_program_and_is_picked_up_at_the_next_st
 
 
 @pytest.mark.slow
-async def test_a_run_of_somebody_else_is_seen_and_another_tenant_is_named(
-    paced: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_run_of_another_user_and_tenant_is_shown(paced: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(paced, monkeypatch, launch=Launch(tenant=DATA_LAKE)) as ui:
         await ui.expect_head("Data Lake")
         await ui.expect("6 tenants")
@@ -139,9 +135,7 @@ async def test_a_run_of_somebody_else_is_seen_and_another_tenant_is_named(
 
 
 @pytest.mark.slow
-async def test_one_that_runs_already_is_followed_and_an_own_one_begins_afterwards(
-    paced: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_own_run_begins_after_the_one_that_runs(paced: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(paced, monkeypatch) as ui:
         await in_tags(ui)
         asked(paced, "POST", "/apply")
@@ -157,9 +151,7 @@ async def test_one_that_runs_already_is_followed_and_an_own_one_begins_afterward
 
 
 @pytest.mark.slow
-async def test_a_conflict_that_nobody_saw_coming_is_met_in_the_same_way(
-    paced: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_conflict_at_the_start_is_handled_alike(paced: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(paced, monkeypatch) as ui:
         await in_tags(ui)
         monkeypatch.setattr(type(ui.app.workspace.applies), "goes_on", lambda self, tenant_id: False)
@@ -172,7 +164,7 @@ async def test_a_conflict_that_nobody_saw_coming_is_met_in_the_same_way(
 
 
 @pytest.mark.slow
-async def test_an_own_run_afterwards_can_be_called_off(paced: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_waiting_run_can_be_cancelled(paced: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(paced, monkeypatch) as ui:
         await applied(ui)
         await ui.press("o", shows="Yours begins when this one is over")
@@ -184,9 +176,7 @@ async def test_an_own_run_afterwards_can_be_called_off(paced: Home, monkeypatch:
 
 
 @pytest.mark.slow
-async def test_a_platform_that_is_killed_goes_on_where_it_was_and_the_screen_with_it(
-    paced: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_run_continues_after_the_platform_is_killed(paced: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(paced, monkeypatch) as ui:
         await applied(ui)
         paced.kill_platform()  # the next reading has it started anew
@@ -198,9 +188,7 @@ async def test_a_platform_that_is_killed_goes_on_where_it_was_and_the_screen_wit
 
 
 @pytest.mark.slow
-async def test_a_connection_that_is_lost_is_said_and_the_run_is_found_again(
-    paced: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_run_is_found_again_after_a_lost_connection(paced: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(paced, monkeypatch, size=(80, 24)) as ui:
         await applied(ui)
         assert paced.frost("platform", "stop").code == 0
@@ -212,9 +200,7 @@ async def test_a_connection_that_is_lost_is_said_and_the_run_is_found_again(
 
 
 @pytest.mark.slow
-async def test_a_run_is_undone_after_a_review_and_takes_away_only_what_it_added(
-    paced: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_undo_is_reviewed_and_removes_only_added_tags(paced: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     before = lacking(paced)
     async with opened(paced, monkeypatch) as ui:
         await applied(ui)
@@ -235,7 +221,7 @@ async def test_a_run_is_undone_after_a_review_and_takes_away_only_what_it_added(
     assert lacking(paced) == before
 
 
-async def test_a_run_that_cannot_begin_says_what_to_do(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_preview_during_provisioning_is_refused(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sandbox is still being provisioned."""
     async with opened(shared, monkeypatch) as ui:
         await ui.expect("Sandbox")

@@ -14,14 +14,14 @@ ENTER = "enter"
 
 
 @pytest.mark.slow
-async def test_the_catalogue_is_the_platforms_and_is_filtered_while_typing(ui: Ui) -> None:
+async def test_the_catalogue_is_filtered_while_typing(ui: Ui) -> None:
     await ui.press("4", shows=("528 operations", "audit:events:list", "Export audit events"))
     await ui.press("slash")
     await ui.type("key-pairs", shows=("5 of 528", "compute:key-pairs:import"), gone="audit:events:list")
 
 
 @pytest.mark.slow
-async def test_who_may_do_something_is_shown_with_the_path_and_leads_to_what_one_of_them_may(ui: Ui) -> None:
+async def test_principals_of_an_operation_are_listed_with_their_path(ui: Ui) -> None:
     await ui.command("catalogue.who compute:launch-templates:create")
     await ui.expect("Who may compute:launch-templates:create?", "Target")
     await ui.press(ENTER)
@@ -39,9 +39,7 @@ async def test_who_may_do_something_is_shown_with_the_path_and_leads_to_what_one
     await ui.press("escape", shows="528 operations")
 
 
-async def test_an_api_key_reads_the_catalogue_and_elsewhere_is_told_that_a_person_is_needed(
-    demo: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_api_key_reads_the_catalogue_only(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     await use_key(demo, "tenant-reader")
     async with opened(demo, monkeypatch) as ui:
         await ui.expect_head("API key")

@@ -68,7 +68,7 @@ def names(slow: Slow, tenant: str) -> list[str]:
     return [str(row["id"]) for row in slow.lists.rows("groups", tenant).records]
 
 
-async def test_a_first_reading_shows_its_rows_as_the_pages_come(slow: Slow) -> None:
+async def test_a_first_read_shows_rows_page_by_page(slow: Slow) -> None:
     slow.pages[ONE] = [[{"id": "a"}], [{"id": "b"}]]
     rows = slow.lists.read("groups", ONE)
     assert rows.words == "refreshing"
@@ -80,7 +80,7 @@ async def test_a_first_reading_shows_its_rows_as_the_pages_come(slow: Slow) -> N
     assert (rows.known, rows.words) == (True, "")
 
 
-async def test_a_first_reading_begun_again_on_the_way_shows_no_fewer_rows_than_it_did(slow: Slow) -> None:
+async def test_a_first_read_begun_again_keeps_its_rows(slow: Slow) -> None:
     slow.pages[ONE] = [[{"id": "a"}], [{"id": "b"}], [{"id": "c"}]]
     slow.lists.read("groups", ONE)
     await slow.let(ONE, 2)
@@ -92,7 +92,7 @@ async def test_a_first_reading_begun_again_on_the_way_shows_no_fewer_rows_than_i
     assert shown == [["a", "b", "c"]] * 3
 
 
-async def test_of_a_list_that_is_cut_is_said_how_many_there_are(slow: Slow) -> None:
+async def test_a_list_that_is_cut_shows_its_total(slow: Slow) -> None:
     slow.pages[ONE] = [loaders.First([{"id": "a"}, {"id": "b"}], 1_234)]
     rows = slow.lists.read("groups", ONE)
     await slow.let(ONE, 2)
@@ -103,7 +103,7 @@ async def test_of_a_list_that_is_cut_is_said_how_many_there_are(slow: Slow) -> N
     assert rows.words == ""
 
 
-async def test_a_later_reading_keeps_the_old_rows_until_the_last_page(slow: Slow) -> None:
+async def test_a_later_read_keeps_the_old_rows_until_the_last_page(slow: Slow) -> None:
     slow.pages[ONE] = [[{"id": "a"}], [{"id": "b"}]]
     slow.lists.read("groups", ONE)
     await slow.let(ONE, 2)
@@ -115,7 +115,7 @@ async def test_a_later_reading_keeps_the_old_rows_until_the_last_page(slow: Slow
     assert names(slow, ONE) == ["c", "d"]
 
 
-async def test_a_late_answer_for_another_tenant_is_not_among_the_rows_of_this_one(slow: Slow) -> None:
+async def test_a_late_response_for_another_tenant_is_dropped(slow: Slow) -> None:
     slow.pages[ONE], slow.pages[OTHER] = [[{"id": "theirs"}]], [[{"id": "ours"}]]
     slow.lists.read("groups", ONE)
     slow.lists.read("groups", OTHER)
@@ -124,7 +124,7 @@ async def test_a_late_answer_for_another_tenant_is_not_among_the_rows_of_this_on
     assert names(slow, OTHER) == ["ours"]
 
 
-async def test_of_two_readings_of_a_list_the_later_one_counts(slow: Slow) -> None:
+async def test_the_later_of_two_reads_counts(slow: Slow) -> None:
     slow.pages[ONE] = [[{"id": "old"}]]
     slow.lists.read("groups", ONE)
     await slow.let(ONE, 0)
@@ -134,7 +134,7 @@ async def test_of_two_readings_of_a_list_the_later_one_counts(slow: Slow) -> Non
     assert names(slow, ONE) == ["new"]
 
 
-async def test_a_failure_keeps_the_rows_says_so_and_the_next_reading_mends_it(slow: Slow) -> None:
+async def test_a_failed_read_keeps_the_rows_until_the_next(slow: Slow) -> None:
     slow.pages[ONE] = [[{"id": "a"}]]
     slow.lists.read("groups", ONE)
     await slow.let(ONE, 2)
@@ -149,7 +149,7 @@ async def test_a_failure_keeps_the_rows_says_so_and_the_next_reading_mends_it(sl
     assert (names(slow, ONE), rows.words, rows.error) == (["b"], "", None)
 
 
-async def test_what_the_cursor_left_before_it_was_read_is_read_when_the_cursor_comes_back(slow: Slow) -> None:
+async def test_a_list_left_before_its_read_is_read_on_return(slow: Slow) -> None:
     slow.pages[ONE] = [[{"id": "a"}]]
     first = slow.lists.read("groups", ONE, "first", rest=0.001)
     second = slow.lists.read("groups", ONE, "second", rest=0.001)
@@ -160,14 +160,14 @@ async def test_what_the_cursor_left_before_it_was_read_is_read_when_the_cursor_c
     assert (first.state, second.state) == ("fresh", "unread")
 
 
-async def test_a_list_left_for_another_tenant_while_it_was_read_is_not_taken_for_one_on_its_way(slow: Slow) -> None:
+async def test_a_list_left_during_its_read_is_unread(slow: Slow) -> None:
     slow.pages[ONE], slow.pages[OTHER] = [[{"id": "theirs"}]], [[{"id": "ours"}]]
     left = slow.lists.read("groups", ONE)
     slow.lists.read("groups", OTHER)
     assert left.state == "unread"
 
 
-async def test_leaving_the_context_forgets_everything_and_ends_what_is_read(slow: Slow) -> None:
+async def test_leaving_the_context_drops_lists_and_reads(slow: Slow) -> None:
     slow.pages[ONE] = [[{"id": "a"}]]
     slow.lists.read("groups", ONE)
     await slow.let(ONE, 0)
@@ -176,7 +176,7 @@ async def test_leaving_the_context_forgets_everything_and_ends_what_is_read(slow
     assert names(slow, ONE) == []
 
 
-async def test_only_the_lists_looked_at_lately_are_kept(slow: Slow) -> None:
+async def test_only_the_latest_lists_are_kept(slow: Slow) -> None:
     for number in range(KEPT + 20):
         slow.lists.put("groups", f"tenant {number}", {"id": "a"})
     assert names(slow, "tenant 0") == []
@@ -208,7 +208,7 @@ async def test_refreshes_during_a_read_cause_one_more_read_after_it(slow: Slow) 
     assert slow.begun == 2
 
 
-async def test_a_read_that_a_person_asks_for_does_not_end_with_what_an_earlier_one_found(slow: Slow) -> None:
+async def test_a_requested_read_does_not_return_an_earlier_one(slow: Slow) -> None:
     slow.pages[ONE] = [[{"id": "old"}]]
     slow.lists.read("groups", ONE)
     await slow.let(ONE, 0)
@@ -222,7 +222,7 @@ async def test_a_read_that_a_person_asks_for_does_not_end_with_what_an_earlier_o
     assert (rows.state, names(slow, ONE)) == ("fresh", ["new"])
 
 
-async def test_a_read_that_began_before_a_change_does_not_bring_the_old_record_back(slow: Slow) -> None:
+async def test_a_read_begun_before_a_change_keeps_the_change(slow: Slow) -> None:
     slow.pages[ONE] = [[{"id": "a", "name": "old"}]]
     rows = slow.lists.read("groups", ONE)
     await slow.let(ONE)

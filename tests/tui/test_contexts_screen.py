@@ -49,9 +49,7 @@ async def test_a_context_is_created_edited_back_to_the_default_and_deleted(demo_
     await ui.press("delete", on="local", toast="Delete context: this context is in use: use another one first")
 
 
-async def test_credentials_that_go_with_a_context_are_named_before(
-    demo_slow: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_deleting_a_context_names_its_credentials(demo_slow: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     demo_slow.start()
     spare = demo_slow.config.read_text().replace(
         "contexts:\n", "contexts:\n  spare:\n    credentials: {api_key: K, access_token: A}\n", 1
@@ -65,9 +63,7 @@ async def test_credentials_that_go_with_a_context_are_named_before(
 
 
 @pytest.mark.slow
-async def test_what_is_wrong_with_an_endpoint_can_be_read_in_full(
-    shared: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_problem_of_an_endpoint_is_shown_in_full(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     from tui.state.contexts import endpoint_problem
 
     wrong = "http://a-host-with-a-rather-long-name.of-somebody-else.example.com/api"

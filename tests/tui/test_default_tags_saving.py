@@ -64,7 +64,7 @@ async def answered(ui: Ui, question: str, key: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
-async def test_saving_shows_the_difference_asks_with_no_first_and_can_be_undone(
+async def test_saving_shows_the_difference_and_can_be_undone(
     own: Home, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
 ) -> None:
     store(own, BEGIN)
@@ -107,7 +107,7 @@ async def test_a_set_stored_meanwhile_is_shown_and_merged(own: Home, monkeypatch
 
 
 @pytest.mark.slow
-async def test_a_set_stored_meanwhile_is_overwritten_only_on_purpose(
+async def test_a_set_stored_meanwhile_is_overwritten_on_request_only(
     own: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store(own, BEGIN)
@@ -142,9 +142,7 @@ async def test_the_same_set_stored_meanwhile_leaves_nothing_to_save(own: Home, m
         await ui.gone("Not saved")
 
 
-async def test_a_cleared_set_asks_with_no_first_and_leaves_nothing_to_apply(
-    own: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_cleared_set_leaves_nothing_to_apply(own: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     store(own, {"env": "prod"})
     async with opened(own, monkeypatch) as ui:
         await ui.expect_head("Web Shop")
@@ -159,7 +157,7 @@ async def test_a_cleared_set_asks_with_no_first_and_leaves_nothing_to_apply(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
-async def test_a_former_set_is_compared_and_put_back_unless_another_was_stored_meanwhile(
+async def test_a_former_set_is_compared_and_put_back(
     own: Home, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
 ) -> None:
     store(own, {"a": "1"})
@@ -194,9 +192,7 @@ def role(home: Home, name: str) -> None:
     database.close()
 
 
-async def test_a_refusal_of_the_platform_is_told_and_the_draft_stays(
-    own: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_refused_save_keeps_the_draft(own: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     store(own, BEGIN)
     async with opened(own, monkeypatch) as ui:
         await edited(ui, own)

@@ -30,7 +30,7 @@ def head(evaluation: Evaluation, cells: int) -> str:
     return verdict.change(cells).plain
 
 
-def test_the_head_line_tells_what_is_under_conditions_and_nothing_of_what_is_zero() -> None:
+def test_the_head_line_counts_conditional_operations() -> None:
     assert head(mapped(effective=12), 80) == "gives 12 of 528 operations"
     assert head(mapped(effective=12, conditional=60), 80) == "gives 12 of 528 operations, 60 under conditions"
     same = mapped(effective=0, conditional=60, gained=[], lost=[])
@@ -41,7 +41,7 @@ def test_the_head_line_tells_what_is_under_conditions_and_nothing_of_what_is_zer
 
 
 @pytest.mark.parametrize("count", [1, 264])
-def test_in_a_narrow_head_line_what_changes_stays(count: int) -> None:
+def test_a_narrow_head_line_keeps_the_changes(count: int) -> None:
     changed = mapped(
         effective=count,
         conditional=count,
@@ -54,7 +54,7 @@ def test_in_a_narrow_head_line_what_changes_stays(count: int) -> None:
     assert len(said) <= 50
 
 
-def test_the_coverage_of_a_service_has_a_sign_for_each_way_it_changes_and_fits() -> None:
+def test_the_coverage_has_a_sign_for_each_change() -> None:
     found = mapped(
         services=[
             {"service": "organizations", "total": 60, "effective": 12, "conditional": 40, "denied": 8},
@@ -82,7 +82,7 @@ def test_the_coverage_of_a_service_has_a_sign_for_each_way_it_changes_and_fits()
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [(80, 24), (120, 36)])
-async def test_another_address_range_is_a_change_in_the_panel(
+async def test_a_changed_address_range_is_shown_as_a_change(
     demo: Home, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
 ) -> None:
     first = document(rule("dns:*", more=OFFICE))
@@ -100,9 +100,7 @@ async def test_another_address_range_is_a_change_in_the_panel(
         await it.expect("~ dns:", "other conditions")
 
 
-async def test_a_request_that_no_condition_meets_hides_nothing_of_what_the_draft_changes(
-    demo: Home, edit: Edit
-) -> None:
+async def test_changes_do_not_depend_on_the_request(demo: Home, edit: Edit) -> None:
     it = await edit()
     await it.expect("the same as v3")
     await it.ask(sourceIp="203.0.113.7")
@@ -114,7 +112,7 @@ async def test_a_request_that_no_condition_meets_hides_nothing_of_what_the_draft
     await it.expect("On any target, for any request", "~")
 
 
-async def test_what_could_turn_the_verdict_is_named_as_the_field_it_is_given_in(edit: Edit) -> None:
+async def test_facts_that_could_change_the_decision_name_their_field(edit: Edit) -> None:
     it = await edit(policy=None, text=document(rule("dns:*", more=OFFICE)))
     await it.expect("These could change the decision:", "frn:sourceIp  (Address)")
     await it.ui.gone("--source-ip")

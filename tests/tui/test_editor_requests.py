@@ -45,7 +45,7 @@ async def quiet(it: Editing) -> None:
     await it.answered()
 
 
-async def test_a_letter_of_the_request_costs_one_request(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_one_letter_in_the_form_sends_one_request(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     requests = Requests(monkeypatch)
     async with editing(shared, monkeypatch, policy=None, text=document(rule(READ))) as it:
         await it.ask(resourceTags="env=de")
@@ -71,7 +71,7 @@ async def test_an_analysis_that_failed_is_requested_again_with_the_same_text(dem
     await it.until(lambda: {"verdict", "coverage", "check"} <= it.editor.evaluation.current, "all results")
 
 
-async def test_the_text_is_joined_once_for_a_letter(monkeypatch: pytest.MonkeyPatch, edit: Edit) -> None:
+async def test_one_letter_joins_the_text_once(monkeypatch: pytest.MonkeyPatch, edit: Edit) -> None:
     it = await edit(policy=None, text=document(rule(READ, name="a")))
     joins: list[str] = []
     text = TextDocument.text.fget
@@ -91,7 +91,7 @@ async def test_the_text_is_joined_once_for_a_letter(monkeypatch: pytest.MonkeyPa
     assert len(joins) == 1
 
 
-async def test_a_slow_evaluation_is_said_also_after_the_first_one(demo: Home, edit: Edit) -> None:
+async def test_every_slow_evaluation_is_shown(demo: Home, edit: Edit) -> None:
     it = await edit(policy=None, text=document(rule(READ, name="first")))
     await it.expect("allowed by rule 1 first")
     for name in ("second", "third"):

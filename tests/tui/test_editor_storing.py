@@ -18,7 +18,7 @@ pytestmark = pytest.mark.slow
 READ = "compute:instances:read"
 
 
-async def test_a_save_on_a_platform_that_is_gone_keeps_the_draft_and_says_how_to_try_again(
+async def test_a_save_without_a_platform_keeps_the_draft(
     demo: Home, monkeypatch: pytest.MonkeyPatch, edit: Edit
 ) -> None:
     it = await edit()
@@ -55,9 +55,7 @@ async def reviewing_mine_since_theirs(home: Home, monkeypatch: pytest.MonkeyPatc
         yield it
 
 
-async def test_saving_on_top_of_theirs_leaves_their_name_and_description_where_mine_were_not_touched(
-    demo: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_save_over_theirs_keeps_their_name_and_description(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     async with reviewing_mine_since_theirs(demo, monkeypatch) as it:
         await it.press("enter", shows="Version 4 was stored meanwhile")
         await it.press("o", shows=("Save their name on version 4", "their words"))
@@ -67,9 +65,7 @@ async def test_saving_on_top_of_theirs_leaves_their_name_and_description_where_m
         assert after["document"]["rules"][0]["name"] == "mine"
 
 
-async def test_saving_a_touched_name_on_top_of_theirs_names_what_it_overwrites(
-    demo: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_save_over_their_name_shows_it(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     async with reviewing_mine_since_theirs(demo, monkeypatch) as it:
         await it.press("tab", "ctrl+u", *"mine", shows=("In name", "− deployments", "+ mine"))
         await it.press("enter", shows="Version 4 was stored meanwhile")
@@ -79,9 +75,7 @@ async def test_saving_a_touched_name_on_top_of_theirs_names_what_it_overwrites(
         assert (await stored(it.ui, "mine"))["description"] == "their words"
 
 
-async def test_a_save_that_is_not_answered_is_said_in_the_head_at_once_and_can_be_tried_again(
-    demo: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_unanswered_save_can_be_tried_again(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(save, "SAVE_SECONDS", 1.0)
     async with editing(demo, monkeypatch, policy=None, text=document(rule(READ, name="slow"))) as it:
         await it.press("ctrl+s", shows=("Save a new policy", "In effect"))
@@ -110,9 +104,7 @@ async def test_a_save_that_arrived_unanswered_is_not_stored_twice(demo: Home, ed
     assert [one["id"] for one in await policies(it.ui) if one["name"] == "arrived"] == [made.id]
 
 
-async def test_what_was_typed_after_a_save_that_arrived_unanswered_is_saved_on_top_of_it(
-    demo: Home, edit: Edit
-) -> None:
+async def test_changes_after_an_unanswered_save_make_a_version(demo: Home, edit: Edit) -> None:
     it = await edit(policy=None, text=document(rule(READ, name="first")))
     draft = it.editor.document
     client = await it.ui.app.workspace.client()
@@ -128,7 +120,7 @@ async def test_what_was_typed_after_a_save_that_arrived_unanswered_is_saved_on_t
     assert made["document"]["rules"][0]["name"] == "second"
 
 
-async def test_what_arrived_unanswered_and_was_deleted_since_can_be_saved_anew(demo: Home, edit: Edit) -> None:
+async def test_an_unanswered_save_deleted_since_is_stored_anew(demo: Home, edit: Edit) -> None:
     it = await edit(policy=None, text=document(rule(READ, name="first")))
     client = await it.ui.app.workspace.client()
     made = await client.ask(

@@ -135,7 +135,7 @@ async def test_three_followed_runs_of_the_tenant_in_use_share_its_stream(
         assert relay.opened[EVENTS] == 1
 
 
-async def test_a_followed_run_of_another_tenant_keeps_one_stream_until_the_tenant_is_left(
+async def test_a_run_of_another_tenant_keeps_one_stream(
     home: Home, relay: Relay, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     other = f"/api/v1/tenants/{DATA_LAKE}/events"
@@ -244,7 +244,7 @@ async def turns() -> None:
         await asyncio.sleep(0)
 
 
-async def test_subscriptions_to_a_tenant_share_a_stream_which_closes_with_the_last() -> None:
+async def test_subscriptions_share_a_stream_until_the_last() -> None:
     sources, first, second = Sources(), [], []
     one = sources.streams.subscribe("t", first.append)
     other = sources.streams.subscribe("t", second.append)
@@ -259,7 +259,7 @@ async def test_subscriptions_to_a_tenant_share_a_stream_which_closes_with_the_la
     assert sources.open["t"] == 0
 
 
-async def test_subscriptions_learn_whether_the_stream_is_open_and_survive_its_error() -> None:
+async def test_subscriptions_survive_an_error_of_the_stream() -> None:
     sources, states, late = Sources(), [], []
     sources.streams.subscribe("t", lambda _: None, states.append)
     await turns()
@@ -272,7 +272,7 @@ async def test_subscriptions_learn_whether_the_stream_is_open_and_survive_its_er
     assert (states[-1], late[-1], sources.opened["t"]) == (True, True, 2)
 
 
-async def test_a_subscription_that_ended_with_all_does_not_close_a_later_stream() -> None:
+async def test_a_stopped_subscription_closes_no_later_stream() -> None:
     sources = Sources()
     former = sources.streams.subscribe("t", lambda _: None)
     await turns()
@@ -283,7 +283,7 @@ async def test_a_subscription_that_ended_with_all_does_not_close_a_later_stream(
     assert sources.open["t"] == 1
 
 
-async def test_a_reader_of_an_operation_receives_only_the_signals_about_its_type() -> None:
+async def test_a_reader_receives_signals_about_its_type_only() -> None:
     sources, signals = Sources(), []
 
     async def read() -> None:

@@ -17,7 +17,7 @@ def loaded(code: str) -> set[str]:
     return set(listing.stdout.split())
 
 
-def test_the_first_frame_loads_nothing_it_does_not_show() -> None:
+def test_the_first_frame_loads_no_heavy_module() -> None:
     modules = loaded(FRAME)
     assert not modules & HEAVY
     # Dialogs, inputs and the prompt are loaded when they are opened, or once the first frame is on the screen.

@@ -24,7 +24,7 @@ ENTER = "enter"
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [(120, 50)])
-async def test_the_help_lists_what_works_here_and_can_be_searched(ui: Ui) -> None:
+async def test_the_help_lists_the_actions_and_is_searched(ui: Ui) -> None:
     await ui.expect("Data Lake")
     await ui.press("question_mark")
     await ui.expect(*(action.title for action in actions.of_scope("tenants", "list")))
@@ -34,7 +34,7 @@ async def test_the_help_lists_what_works_here_and_can_be_searched(ui: Ui) -> Non
 
 
 @pytest.mark.slow
-async def test_the_palette_names_everything_with_its_key_or_the_reason(ui: Ui) -> None:
+async def test_the_palette_names_actions_or_the_reason_against_them(ui: Ui) -> None:
     await ui.expect("Data Lake")
     await ui.press("ctrl+p", shows=("Create tenant", "Go to contexts"))
     await ui.type("undo", shows="nothing to undo")
@@ -43,7 +43,7 @@ async def test_the_palette_names_everything_with_its_key_or_the_reason(ui: Ui) -
 
 
 @pytest.mark.slow
-async def test_an_action_chosen_quickly_is_the_one_that_was_typed(demo_slow: Home, ui: Ui) -> None:
+async def test_enter_right_after_typing_runs_the_typed_action(demo_slow: Home, ui: Ui) -> None:
     await ui.expect_head("Web Shop")
     await ui.pilot.press("ctrl+p", *"light", ENTER)
     await ui.until(lambda: ui.app.theme == "frost-light", "the light theme")
@@ -51,7 +51,7 @@ async def test_an_action_chosen_quickly_is_the_one_that_was_typed(demo_slow: Hom
 
 
 @pytest.mark.slow
-async def test_the_prompt_runs_what_was_typed_completes_and_remembers(demo_slow: Home, ui: Ui) -> None:
+async def test_the_prompt_runs_completes_and_remembers_lines(demo_slow: Home, ui: Ui) -> None:
     await ui.expect_head("Web Shop")
     await ui.press("colon")
     await ui.type("use newsr", shows="use Newsroom")
@@ -63,7 +63,7 @@ async def test_the_prompt_runs_what_was_typed_completes_and_remembers(demo_slow:
     await ui.press("escape", head="Newsroom")
 
 
-async def test_history_goes_through_the_views_with_their_filters(ui: Ui) -> None:
+async def test_the_history_keeps_views_with_their_filters(ui: Ui) -> None:
     await ui.expect("Data Lake")
     await ui.press("slash")
     await ui.type("lake")
@@ -73,7 +73,7 @@ async def test_history_goes_through_the_views_with_their_filters(ui: Ui) -> None
     await ui.press("right_square_bracket", toast="this is the latest view")
 
 
-async def test_the_hint_of_the_first_run_was_shown_however_that_run_ends(ui: Ui) -> None:
+async def test_the_hint_of_the_first_run_is_shown_once(ui: Ui) -> None:
     await ui.expect("A platform of your own")
     # What a kill would leave behind.
     await ui.until(lambda: ui.app.state_path.exists(), "what is remembered")
@@ -82,15 +82,13 @@ async def test_the_hint_of_the_first_run_was_shown_however_that_run_ends(ui: Ui)
 
 @pytest.mark.parametrize("key", ["1", "2"])
 @SMALL
-async def test_help_and_the_way_out_stand_in_the_footer_at_every_width(key: str, ui: Ui) -> None:
+async def test_the_footer_always_shows_help_and_quit(key: str, ui: Ui) -> None:
     await ui.expect("Data Lake")
     await ui.press(key)
     await ui.until(lambda: ui.text.splitlines()[-1].endswith("…  ? help  q quit"), "both at the end")
 
 
-async def test_work_that_is_replaced_before_its_turn_was_never_begun(
-    shared: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_replaced_work_never_begins(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     begun = []
 
     async def work(number: int) -> None:
@@ -117,9 +115,7 @@ async def test_copying_gives_the_id_and_the_equal_command(ui: Ui) -> None:
     await ui.until(lambda: ui.app.clipboard == f"frost tenant use {lake}", "the command")
 
 
-async def test_keys_of_ones_own_win_and_conflicts_are_told_at_the_start(
-    demo_slow: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_configured_keys_win_and_conflicts_are_reported(demo_slow: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     demo_slow.sign_in()
     demo_slow.config.write_text(
         demo_slow.config.read_text() + "keys:\n  tenants.create: a\n  app.copy: s\n  app.no: w\n"
@@ -136,7 +132,7 @@ async def test_keys_of_ones_own_win_and_conflicts_are_told_at_the_start(
 
 
 @pytest.mark.parametrize("size", [(80, 24), (60, 16), (100, 30), (200, 60)])
-async def test_everything_needed_fits(size: tuple[int, int], ui: Ui) -> None:
+async def test_the_frame_fits(size: tuple[int, int], ui: Ui) -> None:
     await ui.expect("Data Lake", "Newsroom", "? help")
     await ui.expect_head("Web Shop")
     await ui.expect_head("owner@aurora.example")
@@ -146,7 +142,7 @@ async def test_everything_needed_fits(size: tuple[int, int], ui: Ui) -> None:
 
 
 @pytest.mark.parametrize("size", [(59, 24), (80, 15), (1, 1), (3, 2)])
-async def test_a_screen_too_small_says_so(size: tuple[int, int], ui: Ui) -> None:
+async def test_a_screen_too_small_shows_the_needed_size(size: tuple[int, int], ui: Ui) -> None:
     if size[0] > 20:
         await ui.expect("frost needs 60 × 16", f"this is {size[0]} × {size[1]}")
     await ui.pilot.resize_terminal(120, 36)
@@ -154,7 +150,7 @@ async def test_a_screen_too_small_says_so(size: tuple[int, int], ui: Ui) -> None
 
 
 @pytest.mark.slow
-async def test_a_lost_connection_leaves_the_rows_says_since_when_and_comes_back(
+async def test_a_lost_connection_keeps_the_rows_and_comes_back(
     demo_slow: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     line = Line(demo_slow.path / "line.sock", demo_slow.socket)
@@ -175,9 +171,7 @@ async def test_a_lost_connection_leaves_the_rows_says_since_when_and_comes_back(
     await line.cut()
 
 
-async def test_a_platform_that_cannot_start_is_no_connection_and_names_the_reason(
-    demo: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_platform_that_cannot_start_names_the_reason(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     demo.sign_in()
     async with opened(demo, monkeypatch) as ui:
         await ui.expect("Data Lake")
@@ -227,18 +221,7 @@ class Line:
         writer.close()
 
 
-async def test_a_lost_session_asks_once_and_the_view_comes_back(demo_slow: Home, ui: Ui) -> None:
-    await ui.expect("Data Lake")
-    await ui.filter("lake")
-    assert (await asyncio.to_thread(demo_slow.frost, "logout")).code == 0
-    await ui.press("r", shows="You are not signed in")
-    assert sum(type(screen).__name__ == "Confirm" for screen in ui.app.screen_stack) == 1
-    await ui.answer(ENTER, shows="1 of 6", head="owner@aurora.example · session", toast="Signed in to local")
-
-
-async def test_another_person_signed_in_by_another_shell_is_told_and_sees_nothing_of_the_former(
-    demo_slow: Home, ui: Ui
-) -> None:
+async def test_another_user_sees_nothing_of_the_former(demo_slow: Home, ui: Ui) -> None:
     await ui.expect_head("owner@aurora.example · session")
     await ui.expect("Data Lake", "Newsroom")
     await ui.switch("newsroom")
@@ -251,7 +234,7 @@ async def test_another_person_signed_in_by_another_shell_is_told_and_sees_nothin
     assert ui.app.workspace.tenant_before == ""
 
 
-async def test_after_another_shell_signed_out_and_in_r_goes_on_without_a_question(demo_slow: Home, ui: Ui) -> None:
+async def test_r_continues_with_a_sign_in_of_another_shell(demo_slow: Home, ui: Ui) -> None:
     await ui.expect_head("connected")
     assert (await asyncio.to_thread(demo_slow.frost, "logout")).code == 0
     await ui.press("r", shows="You are not signed in")
@@ -262,15 +245,8 @@ async def test_after_another_shell_signed_out_and_in_r_goes_on_without_a_questio
     await ui.gone("You are not signed in")
 
 
-async def test_signing_out_asks_first_and_no_is_the_answer_of_enter(demo_slow: Home, ui: Ui) -> None:
-    await ui.expect("Data Lake")
-    await ui.press("5", "o", shows=("Sign out?", "the session ends"))
-    await ui.answer(ENTER, gone="Sign out?")
-    assert (await asyncio.to_thread(demo_slow.frost, "tenant", "list")).code == 0
-
-
 @SMALL
-async def test_esc_never_leaves_and_q_leaves_only_at_the_root(ui: Ui) -> None:
+async def test_escape_never_quits_and_q_quits_at_the_root(ui: Ui) -> None:
     await ui.expect("Data Lake")
     await ui.press("escape", "escape")
     assert ui.app.is_running
@@ -281,8 +257,13 @@ async def test_esc_never_leaves_and_q_leaves_only_at_the_root(ui: Ui) -> None:
     await ui.until(lambda: not ui.app.is_running, "the end")
 
 
-async def test_the_keys_of_the_list_work_again_after_the_screen_was_too_small(ui: Ui) -> None:
+async def test_the_list_keeps_its_keys_after_clicks_and_resizes(ui: Ui) -> None:
     await ui.expect("Data Lake")
+    await ui.press("g")
+    first = ui.under_cursor
+    await ui.pilot.click("Heading")
+    await ui.press("j")
+    await ui.until(lambda: ui.under_cursor != first, "a cursor that moved")
     await ui.press("g")
     for size in ((50, 12), (80, 24), (120, 10), (120, 36)):
         await ui.pilot.resize_terminal(*size)
@@ -291,15 +272,6 @@ async def test_the_keys_of_the_list_work_again_after_the_screen_was_too_small(ui
     await ui.press("j")
     await ui.until(lambda: ui.under_cursor != first, "a cursor that moved")
     await ui.press("e", shows="Rename tenant")
-
-
-async def test_a_click_on_nothing_takes_no_key_away(ui: Ui) -> None:
-    await ui.expect("Data Lake")
-    await ui.press("g")
-    first = ui.under_cursor
-    await ui.pilot.click("Heading")
-    await ui.press("j")
-    await ui.until(lambda: ui.under_cursor != first, "a cursor that moved")
 
 
 async def test_the_sort_is_remembered_for_the_next_start(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -319,7 +291,7 @@ async def test_the_sort_is_remembered_for_the_next_start(shared: Home, monkeypat
 
 
 @pytest.mark.slow
-async def test_signing_out_is_no_reason_to_ask_for_signing_in(demo_slow: Home, ui: Ui) -> None:
+async def test_signing_out_asks_first_and_does_not_ask_to_sign_in(demo_slow: Home, ui: Ui) -> None:
     await ui.expect_head("connected")
     await ui.press("5", "i", head="connected", toast="Signed in to local")
     await ui.press("o", shows="Sign out?")
@@ -331,9 +303,7 @@ async def test_signing_out_is_no_reason_to_ask_for_signing_in(demo_slow: Home, u
 
 
 @SMALL
-async def test_a_list_without_an_action_of_its_own_shows_the_details_of_the_opened_record(
-    monkeypatch: pytest.MonkeyPatch, ui: Ui
-) -> None:
+async def test_a_list_without_a_primary_action_opens_the_details(monkeypatch: pytest.MonkeyPatch, ui: Ui) -> None:
     await ui.expect("Data Lake")
     monkeypatch.setattr(Tenants, "PRIMARY", "list.detail")
     await ui.press("down", ENTER, shows="Organization")

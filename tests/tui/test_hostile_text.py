@@ -82,7 +82,7 @@ def run(tmp_path: Path, *words: str) -> Program:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("words", [(), ("bare",)], ids=["our widgets", "the net behind them"])
-def test_no_widget_passes_on_what_a_terminal_would_obey(tmp_path: Path, words: tuple[str, ...]) -> None:
+def test_no_widget_passes_control_sequences_to_a_terminal(tmp_path: Path, words: tuple[str, ...]) -> None:
     program = run(tmp_path, *words)
     raw = program.raw()
     assert b"ALL SHOWN" in raw, program.text
@@ -130,7 +130,7 @@ WITHOUT_FOREIGN_TEXT = (
 """Arrangements of other widgets, and words of our own."""
 
 
-def test_a_place_paints_nothing_by_itself() -> None:
+def test_a_list_screen_paints_nothing_itself() -> None:
     painting()
     left: list[type[Widget]] = [ListScreen]
     for kind in left:
@@ -138,7 +138,7 @@ def test_a_place_paints_nothing_by_itself() -> None:
         left += kind.__subclasses__()
 
 
-def test_the_net_replaces_controls_cell_for_cell_and_leaves_the_rest() -> None:
+def test_the_line_filter_replaces_controls_cell_for_cell() -> None:
     net = VisibleControls()
     line = [Segment("good "), Segment("e\x1b]0;x\x07vil\x9b"), Segment("", control=[(1,)])]
     out = net.apply(line, Color(0, 0, 0))

@@ -52,7 +52,7 @@ def secret_of(ui: Ui) -> str:
     return found
 
 
-async def test_a_key_made_in_the_screens_works_within_its_scopes_and_its_secret_is_seen_once(
+async def test_a_new_key_works_in_its_scopes_and_shows_its_secret_once(
     demo: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with opened(demo, monkeypatch) as ui:
@@ -104,7 +104,7 @@ async def test_a_secret_that_is_forgotten_is_painted_no_more(ui: Ui) -> None:
     assert dialog._secret == ""
 
 
-def test_a_program_that_breaks_shows_no_secret_among_its_variables() -> None:
+def test_a_crash_shows_no_secret_among_its_variables() -> None:
     def copy(secret: str) -> None:
         raise ValueError(len(secret))
 
@@ -135,9 +135,7 @@ async def test_the_instant_shown_is_the_expiry_of_the_key(
 
 
 @SMALL
-async def test_a_date_of_ones_own_is_the_end_of_that_day_here_and_what_is_wrong_is_said_at_the_field(
-    demo: Home, ui: Ui
-) -> None:
+async def test_a_typed_expiry_is_checked_and_ends_with_its_day(demo: Home, ui: Ui) -> None:
     day = (datetime.now(UTC) + timedelta(days=40)).date().isoformat()
     await form(ui, "dated")
     await choose(ui, "dns:read")
@@ -156,7 +154,7 @@ async def test_a_date_of_ones_own_is_the_end_of_that_day_here_and_what_is_wrong_
     assert made["expiresAt"] == f"{day}T23:59:59Z"
 
 
-async def test_refusals_of_the_platform_stand_in_the_form_and_nothing_typed_is_lost(demo: Home, ui: Ui) -> None:
+async def test_refusals_are_shown_in_the_form(demo: Home, ui: Ui) -> None:
     await form(ui, "x")
     await ui.press(ENTER, shows="at least one scope is needed")
     await choose(ui, "dns:read")
@@ -176,9 +174,7 @@ async def test_refusals_of_the_platform_stand_in_the_form_and_nothing_typed_is_l
     assert (made["rateLimit"], made["scopes"]) == (60, ["dns:read"])
 
 
-async def test_what_the_role_lacks_and_what_nothing_enforces_is_said_at_the_scope(
-    demo: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_scopes_beyond_the_role_are_refused(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     demo.sign_in(VIEWER)
     async with opened(demo, monkeypatch, size=(80, 24)) as ui:
         await ui.expect_head("connected")
@@ -192,7 +188,7 @@ async def test_what_the_role_lacks_and_what_nothing_enforces_is_said_at_the_scop
         await ui.gone("× lacks it")
 
 
-async def test_a_rotated_key_goes_on_until_it_was_said_and_the_new_one_has_its_groups(demo: Home, ui: Ui) -> None:
+async def test_a_rotated_key_works_until_its_end(demo: Home, ui: Ui) -> None:
     await ui.press("6", shows="deploy-pipeline")
     await ui.press("o", on="deploy-pipeline")
     await ui.expect("Rotate deploy-pipeline", "New key ends", "Old key ends", "● 24 h", "in 1d", "in 365d")
@@ -213,7 +209,7 @@ async def test_a_rotated_key_goes_on_until_it_was_said_and_the_new_one_has_its_g
 
 
 @SMALL
-async def test_a_key_rotated_at_once_leaves_the_old_one_revoked(demo: Home, ui: Ui) -> None:
+async def test_a_key_rotated_at_once_is_revoked(demo: Home, ui: Ui) -> None:
     await ui.press("6", shows="tenant-reader")
     await ui.press("o", on="tenant-reader", shows="Rotate tenant-reader")
     await ui.heard()
@@ -229,7 +225,7 @@ async def test_a_key_rotated_at_once_leaves_the_old_one_revoked(demo: Home, ui: 
     assert demo.request("GET", "/api/v1/tenants", key=demo.world_key("tenant-reader")).status == 401
 
 
-async def test_a_key_is_changed_and_its_secret_and_expiry_stay(demo: Home, ui: Ui) -> None:
+async def test_a_changed_key_keeps_secret_and_expiry(demo: Home, ui: Ui) -> None:
     await ui.press("6", shows="mixed-forms")
     await ui.cursor_on("mixed-forms")
     (before,) = await asyncio.to_thread(keys, demo, "mixed-forms")
@@ -250,7 +246,7 @@ async def test_a_key_is_changed_and_its_secret_and_expiry_stay(demo: Home, ui: U
 
 
 @SMALL
-async def test_Esc_leaves_what_was_found_among_the_scopes_before_it_leaves_the_form(ui: Ui) -> None:
+async def test_escape_clears_the_scope_filter_before_it_closes_the_form(ui: Ui) -> None:
     await form(ui, "night watch")
     find = ui.app.screen.query_one("#field-find")
     ui.app.screen.set_focus(find)
@@ -261,20 +257,9 @@ async def test_Esc_leaves_what_was_found_among_the_scopes_before_it_leaves_the_f
     await ui.press("escape", gone="New API key in")
 
 
-async def test_a_refused_scope_is_spoken_of_while_one_stands_on_it(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    demo.sign_in(VIEWER)
-    async with opened(demo, monkeypatch, size=(80, 24)) as ui:
-        await ui.expect_head("connected")
-        await ui.press("6", shows="viewer-dashboard")
-        await ui.press("n", shows="× lacks it")
-        ui.app.screen.set_focus(ui.app.screen.query_one("#field-scopes"))
-        await ui.press("down", "space", shows="compute:write: your role does not give it")
-        await ui.press("up", gone="your role does not give it")
-
-
 @pytest.mark.parametrize("press", ["n", "e", "o"])
 @SMALL
-async def test_a_platform_that_does_not_answer_is_waited_for_in_words_and_holds_nobody(
+async def test_a_form_waits_for_the_platform_and_can_be_left(
     demo: Home, monkeypatch: pytest.MonkeyPatch, press: str, ui: Ui
 ) -> None:
     await ui.expect_head("Web Shop")

@@ -14,7 +14,7 @@ async def members(ui: Ui) -> None:
     await ui.press(ENTER, on="deployers", shows=("Members of deployers", "3 members"))
 
 
-async def test_escape_goes_back_view_by_view_however_often_a_place_was_entered(ui: Ui) -> None:
+async def test_escape_goes_back_view_by_view(ui: Ui) -> None:
     await members(ui)
     await ui.press("w", on="deploy-pipeline", shows=("What deploy-pipeline may do", "compute:instances:delete"))
     await ui.press("w", on="compute:instances:create", shows=("Who may compute:instances:create on *", "shop/checkout"))
@@ -28,7 +28,7 @@ async def test_escape_goes_back_view_by_view_however_often_a_place_was_entered(u
     await ui.press("escape", "escape", shows="3 groups")
 
 
-async def test_the_way_back_belongs_to_the_view_also_when_it_is_come_to_through_the_history(ui: Ui) -> None:
+async def test_a_view_from_the_history_keeps_its_way_back(ui: Ui) -> None:
     await members(ui)
     await ui.press("w", shows=("What ", " may do"))
     await ui.press("4", shows=("Catalogue", "operations"))
@@ -38,7 +38,7 @@ async def test_the_way_back_belongs_to_the_view_also_when_it_is_come_to_through_
     await ui.press("escape", "escape", shows="3 groups")
 
 
-async def test_the_history_does_not_show_the_inside_of_another_tenants_record(ui: Ui) -> None:
+async def test_the_history_shows_no_record_of_another_tenant(ui: Ui) -> None:
     await members(ui)
     await ui.press("2", shows="7 policies")
     await ui.switch("newsroom")

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.slow
 ENTER = "enter"
 
 
-async def test_the_actions_of_the_other_places_are_offered_and_done_there(ui: Ui) -> None:
+async def test_actions_of_other_screens_are_offered_and_run_there(ui: Ui) -> None:
     await ui.expect("Data Lake")
     titles = [entry.title for entry in entries(ui.app.frame)]
     for route in routes.ROUTES:
@@ -26,14 +26,14 @@ async def test_the_actions_of_the_other_places_are_offered_and_done_there(ui: Ui
 
 
 @READ_ONLY
-async def test_an_action_of_another_place_that_writes_says_why_it_cannot(ui: Ui) -> None:
+async def test_a_writing_action_of_another_screen_shows_the_reason(ui: Ui) -> None:
     await ui.expect("Data Lake")
     await ui.press("ctrl+p", shows="Palette")
     await ui.type("new group", shows=("New group", "frost was started with --read-only"))
 
 
 @BOTH_SIZES
-async def test_a_long_title_takes_from_its_words_and_stays_one_line(ui: Ui) -> None:
+async def test_a_long_title_stays_on_one_line(ui: Ui) -> None:
     await ui.expect("Data Lake")
     await ui.press("ctrl+p", shows="Palette")
     await ui.type("limit of the organization", shows="Request another limit of the organization  In quotas")
@@ -42,7 +42,7 @@ async def test_a_long_title_takes_from_its_words_and_stays_one_line(ui: Ui) -> N
     assert palette.query_one(OptionList).virtual_size.height == len(palette.matches)
 
 
-async def test_where_nothing_is_found_the_palette_says_so_and_enter_does_nothing(ui: Ui) -> None:
+async def test_enter_does_nothing_without_matches(ui: Ui) -> None:
     await ui.expect("Data Lake")
     await ui.press("ctrl+p", shows="Palette")
     await ui.type("zzzqqq", shows="No matches")
@@ -51,7 +51,7 @@ async def test_where_nothing_is_found_the_palette_says_so_and_enter_does_nothing
     await ui.enter("go to con", shows=("Endpoint", "Credential"))
 
 
-async def test_a_long_name_is_found_by_its_end_and_shown_with_an_ellipsis(ui: Ui) -> None:
+async def test_a_long_name_is_found_by_its_end(ui: Ui) -> None:
     await ui.expect("Data Lake")
     name = "Analytics of the north-eastern region, nightly jobs zanzibar"
     await ui.until(lambda: ui.app.workspace.tenants_state == "fresh", "the tenants")

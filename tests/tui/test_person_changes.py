@@ -22,7 +22,7 @@ async def somebody_else(ui: Ui, home: Home) -> None:
     await ui.press("r", head="member@aurora.example · session")
 
 
-async def test_a_sign_in_elsewhere_shows_by_itself_and_says_who_it_is_now(demo: Home, ui: Ui) -> None:
+async def test_a_sign_in_elsewhere_is_noticed(demo: Home, ui: Ui) -> None:
     await ui.expect("Staging")
     assert (await asyncio.to_thread(demo.frost, "login", "--as", "member@aurora.example")).code == 0
     begun = time.monotonic()
@@ -31,9 +31,7 @@ async def test_a_sign_in_elsewhere_shows_by_itself_and_says_who_it_is_now(demo: 
     await ui.expect_toast("member@aurora.example calls now in local, no longer ")
 
 
-async def test_the_file_is_noticed_when_it_is_written_replaced_made_and_taken_away(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_changes_of_the_config_file_are_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(contexts, "LOOK_SECONDS", 0.01)
     file, seen = tmp_path / "config.yaml", asyncio.Event()
 
@@ -58,7 +56,7 @@ async def test_the_file_is_noticed_when_it_is_written_replaced_made_and_taken_aw
 
 
 @pytest.mark.slow
-async def test_a_platform_stopped_on_purpose_stays_so_until_a_person_wants_it(demo: Home, ui: Ui) -> None:
+async def test_a_stopped_platform_is_started_on_request_only(demo: Home, ui: Ui) -> None:
     await ui.expect_head("connected")
     await ui.expect("Staging")
     assert (await asyncio.to_thread(demo.frost, "platform", "stop")).code == 0
@@ -71,7 +69,7 @@ async def test_a_platform_stopped_on_purpose_stays_so_until_a_person_wants_it(de
 
 
 @pytest.mark.slow
-async def test_a_command_that_needs_the_platform_starts_it_for_the_screens_as_well(demo: Home, ui: Ui) -> None:
+async def test_a_platform_started_by_a_command_is_noticed(demo: Home, ui: Ui) -> None:
     await ui.expect_head("connected")
     assert (await asyncio.to_thread(demo.frost, "platform", "stop")).code == 0
     await ui.expect_head("○ stopped · r start")
@@ -88,9 +86,7 @@ async def test_the_cursor_stays_on_its_record(demo: Home, screen: str, name: str
     await ui.expect_cursor(name)
 
 
-async def test_a_record_of_a_later_page_gets_the_cursor_when_it_has_come(
-    demo: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_cursor_returns_to_a_record_of_a_later_page(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = loaders.LOADERS["groups"]
 
     async def one_by_one(*about: Any) -> AsyncIterator[Sequence[Record]]:

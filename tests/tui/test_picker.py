@@ -11,7 +11,7 @@ def tenants(*names: str) -> list[Record]:
     return [{"id": name, "displayName": name, "status": "active"} for name in names]
 
 
-async def test_what_comes_later_above_the_first_record_is_seen_and_a_cursor_that_moved_stays() -> None:
+async def test_records_that_come_later_leave_a_moved_cursor() -> None:
     known = tenants("m", "n")
     picker = Picker("Choose", TENANT, lambda: known)
     app: App[None] = App()

@@ -14,7 +14,7 @@ async def open_screen(ui: Ui, name: str) -> None:
 
 
 @SMALL
-async def test_every_place_says_context_organization_tenant_and_kind_of_credential(ui: Ui) -> None:
+async def test_every_screen_names_context_tenant_and_credential(ui: Ui) -> None:
     await ui.expect_head("session")
     for name in routes.NAMES:
         await ui.app.frame.navigate(name, "")
@@ -23,9 +23,7 @@ async def test_every_place_says_context_organization_tenant_and_kind_of_credenti
 
 
 @pytest.mark.slow
-async def test_a_switch_drops_the_former_tenants_rows_in_every_open_place(
-    shared: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_switch_drops_the_rows_of_the_former_tenant(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     of_a_tenant = ("policies", "groups", "quotas", "default-tags", "activity")
     async with opened(shared, monkeypatch) as ui:
         await ui.expect_head("Web Shop")
@@ -58,7 +56,7 @@ QUESTIONS = {
 
 
 @pytest.mark.parametrize("action", QUESTIONS)
-async def test_a_question_names_thing_tenant_and_effect_and_enter_does_nothing(
+async def test_a_question_names_its_effect_and_enter_does_nothing(
     shared: Home, monkeypatch: pytest.MonkeyPatch, action: str
 ) -> None:
     name, key, named = QUESTIONS[action]

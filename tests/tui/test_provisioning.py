@@ -51,7 +51,7 @@ def world() -> World:
     return World()
 
 
-async def test_what_is_provisioned_is_watched_and_its_end_is_told_once(world: World) -> None:
+async def test_provisioning_is_watched_and_its_end_reported_once(world: World) -> None:
     world.answers = [{"status": "running", "progress": 20}, {"status": "completed"}]
     for _ in range(3):
         world.provisioning.noticed([NEW, {"id": "other", "status": "active"}])
@@ -66,7 +66,7 @@ async def test_what_is_provisioned_is_watched_and_its_end_is_told_once(world: Wo
     assert world.provisioning.running == []
 
 
-async def test_what_could_not_be_read_is_watched_again_when_the_tenants_are_read(world: World) -> None:
+async def test_a_failed_watch_begins_again_with_the_tenants(world: World) -> None:
     world.answers = [UNREACHABLE, {"status": "completed"}]
     world.provisioning.noticed([NEW])
     await world.let()
@@ -78,7 +78,7 @@ async def test_what_could_not_be_read_is_watched_again_when_the_tenants_are_read
 
 
 @pytest.mark.parametrize("answered", [0, 1], ids=["before the first answer", "on the way"])
-async def test_what_is_left_is_heard_of_no_more(world: World, answered: int) -> None:
+async def test_a_stopped_watch_reports_nothing(world: World, answered: int) -> None:
     world.answers = [{"status": "running"}, {"status": "failed"}]
     world.provisioning.noticed([NEW])
     await world.let(answered)

@@ -51,7 +51,7 @@ async def told(home: Home, path: str) -> list[dict[str, Any]]:
 
 
 @SMALL
-async def test_raised_to_the_bound_at_once_and_lowered_only_after_a_question(demo: Home, ui: Ui) -> None:
+async def test_a_limit_is_raised_at_once_and_lowered_after_a_question(demo: Home, ui: Ui) -> None:
     await form(ui, "instance")
     await ui.expect("51, 2 of it being created", "up to 110 without review", "the new limit, not the increase")
     await ui.type("110", shows="● 110: at once, no review is needed up to 110")
@@ -75,7 +75,7 @@ async def test_raised_to_the_bound_at_once_and_lowered_only_after_a_question(dem
     assert [one["reason"] for one in await told(demo, REQUESTS)] == ["over", "launch"]
 
 
-async def test_what_would_come_to_nothing_is_not_sent(shared: Home, ui: Ui) -> None:
+async def test_a_request_without_effect_is_not_sent(shared: Home, ui: Ui) -> None:
     await form(ui, "instance")
     for limit, reason, words in (
         ("6０", "x", "× a whole number in plain digits"),
@@ -96,7 +96,7 @@ async def test_what_would_come_to_nothing_is_not_sent(shared: Home, ui: Ui) -> N
     assert await told(shared, REQUESTS) == []
 
 
-async def test_above_the_bound_the_organization_is_asked_and_the_review_is_seen(demo: Home, ui: Ui) -> None:
+async def test_a_request_above_the_bound_goes_to_review(demo: Home, ui: Ui) -> None:
     await form(ui, "instance")
     await fill(ui, "150", "second region")
     await ui.expect("◐ 150: above 110, the most without review; Enter", "For the organization …")
@@ -128,7 +128,7 @@ async def test_above_the_bound_the_organization_is_asked_and_the_review_is_seen(
 
 
 @SMALL
-async def test_a_request_is_made_again_from_the_list_and_memory_is_told_in_both_units(demo: Home, ui: Ui) -> None:
+async def test_a_request_is_repeated_and_memory_has_both_units(demo: Home, ui: Ui) -> None:
     await form(ui, "ram")
     await fill(ui, "786432", "[/x] index 🌙")
     await ui.expect("● 786432 MB (768 GB): at once", "MB")
@@ -141,7 +141,7 @@ async def test_a_request_is_made_again_from_the_list_and_memory_is_told_in_both_
     assert ui.app.is_running
 
 
-async def test_a_bound_that_moved_meanwhile_is_told_and_what_was_typed_stays(demo: Home, ui: Ui) -> None:
+async def test_a_bound_that_moved_keeps_what_was_typed(demo: Home, ui: Ui) -> None:
     await form(ui, "instance")
     await fill(ui, "110", "launch")
     taken = demo.request(
@@ -156,7 +156,7 @@ async def test_a_bound_that_moved_meanwhile_is_told_and_what_was_typed_stays(dem
     assert json.dumps(await told(demo, REQUESTS)) == "[]"
 
 
-async def test_a_request_that_cannot_be_sent_leaves_the_form_as_it_is(demo: Home, ui: Ui) -> None:
+async def test_a_request_that_cannot_be_sent_keeps_the_form(demo: Home, ui: Ui) -> None:
     await form(ui, "vcpu")
     await fill(ui, "210", "launch")
     await asyncio.to_thread(demo.frost, "platform", "stop")

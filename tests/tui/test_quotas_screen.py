@@ -33,7 +33,7 @@ async def gone(ui: Ui, words: str) -> None:
 
 
 @BOTH_SIZES
-async def test_every_limit_is_in_sight_with_its_use_and_a_bar_the_tightest_first(ui: Ui) -> None:
+async def test_quotas_are_listed_with_bars_tightest_first(ui: Ui) -> None:
     await quotas(ui)
     await ui.expect_cursor("Volume storage")
     row = ui.row("4280 of 4500 GB")
@@ -47,7 +47,7 @@ async def test_every_limit_is_in_sight_with_its_use_and_a_bar_the_tightest_first
     assert "…" not in "".join(line for line in ui.text.splitlines()[4:-1] if " of " in line)
 
 
-async def test_the_details_are_exact_and_say_what_figures_mean(ui: Ui) -> None:
+async def test_details_are_exact_and_explained(ui: Ui) -> None:
     await quotas(ui)
     await on(ui, "ram")
     await ui.expect("514048 MB (502 GB)", "8192 MB (8 GB) of it being", "up to 1310720 MB (1280 GB)", "the limit; past")
@@ -61,7 +61,7 @@ async def test_the_details_are_exact_and_say_what_figures_mean(ui: Ui) -> None:
 
 
 @pytest.mark.slow
-async def test_quotas_are_filtered_by_what_they_are_and_sorted_as_wanted(ui: Ui) -> None:
+async def test_quotas_are_filtered_and_sorted(ui: Ui) -> None:
     await quotas(ui)
     for line, found in (("is:unknown", "1 of 28"), ("is:creating", "10 of 28"), ("type:storage", "5 of 28")):
         await ui.press("slash")
@@ -74,7 +74,7 @@ async def test_quotas_are_filtered_by_what_they_are_and_sorted_as_wanted(ui: Ui)
 
 @pytest.mark.slow
 @READ_ONLY
-async def test_over_the_limit_carries_a_sign_and_another_tenant_shows_its_own(ui: Ui) -> None:
+async def test_a_tenant_over_its_limit_is_marked(ui: Ui) -> None:
     await quotas(ui)
     await ui.press("ctrl+t", shows="Switch tenant")
     await ui.enter("data lake", shows="27500 of 25000 GB", head="Data Lake")
@@ -86,9 +86,7 @@ async def test_over_the_limit_carries_a_sign_and_another_tenant_shows_its_own(ui
 
 
 @BOTH_SIZES
-async def test_the_organizations_limits_stand_by_tenant_and_one_key_leads_there_and_back(
-    size: tuple[int, int], ui: Ui
-) -> None:
+async def test_o_shows_the_limits_of_the_organization(size: tuple[int, int], ui: Ui) -> None:
     await quotas(ui)
     await on(ui, "instance")
     await ui.press("o", shows=("Quotas of Aurora Labs", "28 quotas", "Allocated", "101 of 200"), cursor="Instances")
@@ -107,7 +105,7 @@ async def test_the_organizations_limits_stand_by_tenant_and_one_key_leads_there_
 
 @pytest.mark.slow
 @READ_ONLY
-async def test_another_tenant_of_the_same_organization_keeps_its_view_and_one_of_another_leaves_it(ui: Ui) -> None:
+async def test_the_organization_view_follows_the_tenant(ui: Ui) -> None:
     await quotas(ui)
     await ui.press("o", shows=("Quotas of Aurora Labs", "101 of 200", "►  Web Shop"))
     for name in ("data lake", "newsroom"):
@@ -122,9 +120,7 @@ async def test_another_tenant_of_the_same_organization_keeps_its_view_and_one_of
     await ui.gone("Quotas of Aurora Labs")
 
 
-async def test_a_tenant_one_may_not_enter_has_no_name_and_a_plain_member_is_told_who_may_request(
-    demo: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_member_sees_no_foreign_tenant_and_may_not_request(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (await asyncio.to_thread(demo.frost, "login", "--as", MEMBER)).code == 0
     async with opened(demo, monkeypatch) as ui:
         await quotas(ui)
@@ -133,19 +129,7 @@ async def test_a_tenant_one_may_not_enter_has_no_name_and_a_plain_member_is_told
         await ui.press("n", toast="only an owner or admin of the organization requests other limits")
 
 
-@READ_ONLY
-async def test_in_a_read_only_start_the_keys_stay_and_say_why(ui: Ui) -> None:
-    await quotas(ui)
-    await ui.expect("n request")
-    await ui.press("n", toast="Request another limit: frost was started with --read-only")
-    await ui.press("N", toast="Request another limit of the organization: frost was started with --read-only")
-    await ui.press("o", shows="Quotas of Aurora Labs")
-    await ui.press("n", toast="frost was started with --read-only")
-
-
-async def test_a_key_sees_its_own_tenant_and_asks_only_with_the_scope(
-    demo: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_api_key_sees_its_tenant_and_needs_the_scope(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     await use_key(demo, "tenant-reader")
     async with opened(demo, monkeypatch, size=(80, 24)) as ui:
         await ui.expect_head("API key")
@@ -156,9 +140,7 @@ async def test_a_key_sees_its_own_tenant_and_asks_only_with_the_scope(
         await ui.press("t", shows=("Requests for other limits in Web Shop", "No requests yet."))
 
 
-async def test_a_list_nobody_has_read_yet_is_not_said_to_be_empty(
-    shared: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_unread_list_is_not_empty(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     async def silent(*_: object) -> AsyncIterator[Sequence[Record]]:
         await asyncio.Event().wait()
         yield ()
@@ -170,7 +152,7 @@ async def test_a_list_nobody_has_read_yet_is_not_said_to_be_empty(
         assert "0 quotas" not in ui.text
 
 
-async def test_what_is_copied_is_the_row_its_type_and_the_equal_commands(ui: Ui) -> None:
+async def test_the_copy_menu_has_row_type_and_commands(ui: Ui) -> None:
     await quotas(ui)
     await ui.press("y", shows=("Copy", "JSON", "command: request another limit"))
     await ui.press("i", toast="Copied id")
@@ -181,7 +163,7 @@ async def test_what_is_copied_is_the_row_its_type_and_the_equal_commands(ui: Ui)
     await ui.press("w", shows=("What if there were more of", "volume_storage="))
 
 
-async def test_the_line_knows_what_the_commands_mean(ui: Ui) -> None:
+async def test_the_command_line_knows_the_quota_commands(ui: Ui) -> None:
     await ui.expect_head("Web Shop")
     for line, wanted in (
         ("quotas memory", "1 of 28"),

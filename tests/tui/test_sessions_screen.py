@@ -21,16 +21,14 @@ def questions(ui: Ui) -> int:
 
 
 @BOTH_SIZES
-async def test_sessions_of_every_device_are_listed_and_this_one_is_marked(ui: Ui) -> None:
+async def test_sessions_are_listed_and_the_own_one_is_marked(ui: Ui) -> None:
     await ui.press("7", shows=("5 sessions", "thinkpad-x1 (Fedora)", "Göteborg", "this one, now"))
     assert [line for line in ui.text.splitlines() if "►" in line] == [ui.row("this one, now")]
     await ui.press(ENTER, on="astrid-mbp (macOS)", shows=("Last seen  20", "Ends", "Stockholm, Sweden"))
 
 
 @pytest.mark.slow
-async def test_ending_all_asks_with_no_first_and_then_signs_in_again_with_the_view_as_it_was(
-    demo: Home, ui: Ui
-) -> None:
+async def test_ending_all_sessions_asks_and_returns_after_sign_in(demo: Home, ui: Ui) -> None:
     await ui.press("7", shows="5 sessions")
     before = demo.token()
     await ui.press("delete", shows=("End every session?", "5: this one, and 4 other devices", "stay valid"))
@@ -48,9 +46,7 @@ async def test_ending_all_asks_with_no_first_and_then_signs_in_again_with_the_vi
 
 
 @pytest.mark.slow
-async def test_a_session_ended_elsewhere_is_said_within_seconds_and_everything_stops_asking(
-    demo: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_session_ended_elsewhere_stops_all_requests(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[object] = []
     whole = Workspace.ask
 
@@ -80,9 +76,7 @@ async def test_a_session_ended_elsewhere_is_said_within_seconds_and_everything_s
 
 
 @pytest.mark.slow
-async def test_a_form_that_loses_its_session_is_there_with_all_that_was_typed_after_signing_in(
-    demo: Home, ui: Ui
-) -> None:
+async def test_a_form_keeps_what_was_typed_over_a_sign_in(demo: Home, ui: Ui) -> None:
     await ui.expect_head("Web Shop")
     await ui.press("6", shows="compute-all")
     await ui.press("n", shows=("New API key in Web Shop", "compute:read"))

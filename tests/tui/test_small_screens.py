@@ -14,7 +14,7 @@ WIDE_NAMES = ("local", "Aurora Labs", "Web Shop", "漢字" * 20, "👨‍👩‍
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [(60, 16), (80, 24), (120, 36)])
-async def test_a_menu_scrolls_to_every_entry_and_keeps_its_note_and_its_hint(ui: Ui) -> None:
+async def test_a_menu_scrolls_and_keeps_its_note_and_hint(ui: Ui) -> None:
     await ui.expect("Data Lake")
     entries = [Entry(str(n), f"Entry number {n}", note=f"the words of {n} " * 12) for n in range(30)]
     ui.app.push_screen(Menu("Actions", entries))
@@ -25,7 +25,7 @@ async def test_a_menu_scrolls_to_every_entry_and_keeps_its_note_and_its_hint(ui:
 
 
 @pytest.mark.parametrize("size", [(60, 30)])
-async def test_help_that_has_no_room_beside_a_title_stands_below_it_and_never_breaks_out_of_its_column(ui: Ui) -> None:
+async def test_help_without_room_wraps_below_the_title(ui: Ui) -> None:
     await ui.expect("Data Lake")
     words = "Its members and what each of them may do in every tenant there is"
     ui.app.push_screen(Help([Line("Groups", "PgDn ^f", "Detach a policy from the group", words)]))
@@ -39,7 +39,7 @@ async def test_help_that_has_no_room_beside_a_title_stands_below_it_and_never_br
 
 
 @pytest.mark.parametrize("size", [(100, 24)])
-async def test_both_lines_of_the_header_end_in_the_same_cell_in_a_terminal_and_in_a_picture(ui: Ui) -> None:
+async def test_both_header_lines_end_in_the_same_cell(ui: Ui) -> None:
     await ui.expect_head("connected")
     header = ui.app.screen.query_one(Header)
     for width in range(60, 132, 7):

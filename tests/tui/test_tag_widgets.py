@@ -34,7 +34,7 @@ def form(draft: TagDraft, tag: tuple[str, str] = ("", ""), instead_of: str = "")
     return TagForm("New tag", tag, lambda key, value: draft.problem_of(key, value, instead_of), count="3/10 tags")
 
 
-async def test_bytes_are_counted_as_typed_and_a_text_too_long_says_so() -> None:
+async def test_bytes_are_counted_while_typing() -> None:
     app = Alone()
     async with app.run_test(size=(80, 24)) as pilot:
         dialog = form(TagDraft({}, 1))
@@ -67,7 +67,7 @@ async def test_bytes_are_counted_as_typed_and_a_text_too_long_says_so() -> None:
         ("", "v", "a key has 1 to 64 bytes, not 0"),
     ],
 )
-async def test_each_rule_is_told_while_typing_in_its_own_words(key: str, value: str, words: str) -> None:
+async def test_a_broken_rule_is_named_while_typing(key: str, value: str, words: str) -> None:
     app = Alone()
     async with app.run_test(size=(80, 24)) as pilot:
         dialog = form(TagDraft({"env": "prod"}, 1))
@@ -93,7 +93,7 @@ async def test_what_the_rules_allow_is_given_back(key: str, value: str) -> None:
         assert app.answer == (key, value)
 
 
-async def test_a_tag_typed_as_a_command_takes_it_is_parted_at_the_first_equals_sign() -> None:
+async def test_a_tag_is_split_at_the_first_equals_sign() -> None:
     app = Alone()
     async with app.run_test() as pilot:
         app.ask(form(TagDraft({}, 1)))
@@ -104,7 +104,7 @@ async def test_a_tag_typed_as_a_command_takes_it_is_parted_at_the_first_equals_s
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_the_form_has_room_for_its_longest_words_and_nothing_is_clipped(size: tuple[int, int]) -> None:
+async def test_the_form_fits_its_longest_words(size: tuple[int, int]) -> None:
     app = Alone()
     async with app.run_test(size=size) as pilot:
         dialog = form(TagDraft({}, 1), ("x" * 64, "v" * 300))
@@ -125,7 +125,7 @@ async def test_the_form_has_room_for_its_longest_words_and_nothing_is_clipped(si
         assert app.text.splitlines()[-1].strip()[:1] in "╰", app.text
 
 
-def test_where_the_stray_character_stands_is_shown_also_deep_in_a_text() -> None:
+def test_a_stray_character_is_shown_deep_in_a_text() -> None:
     problem = Problem("value_charset", "rule", "k", 200)
     words = problem_text(problem, "k", "a" * 200 + "\x1b" + "b")
     assert words.splitlines()[0] == "character 201: aaaaaaaaaaaa►␛"
@@ -133,7 +133,7 @@ def test_where_the_stray_character_stands_is_shown_also_deep_in_a_text() -> None
 
 
 @pytest.mark.parametrize("size", SIZES)
-async def test_a_conflict_shows_theirs_and_ours_and_enter_leaves_everything(size: tuple[int, int]) -> None:
+async def test_a_conflict_shows_both_sides_and_enter_cancels(size: tuple[int, int]) -> None:
     theirs = [Content(f"+ k{number} = theirs") for number in range(10)]
     ours = [Content(f"~ k{number} = ours") for number in range(10)]
     app = Alone()
@@ -164,7 +164,7 @@ async def test_a_conflict_shows_theirs_and_ours_and_enter_leaves_everything(size
 
 
 @pytest.mark.parametrize("size", [(60, 16), *SIZES])
-async def test_a_question_with_many_lines_keeps_its_buttons_and_scrolls_to_the_last(size: tuple[int, int]) -> None:
+async def test_a_long_question_scrolls_and_keeps_its_buttons(size: tuple[int, int]) -> None:
     facts = [("Tenant", "Web Shop"), ("Effect", "adds only; " * 9)]
     app = Alone()
     async with app.run_test(size=size) as pilot:

@@ -23,7 +23,7 @@ async def attached(ui: Ui) -> None:
     await ui.expect_toast("Attached deployments to contractors (group) · z to undo")
 
 
-async def test_a_change_that_stays_ends_the_offer_to_take_back_the_one_before(demo: Home, ui: Ui) -> None:
+async def test_a_permanent_change_ends_the_offer_to_undo(demo: Home, ui: Ui) -> None:
     await attached(ui)
     await ui.press("v", shows=("Versions of deployments", "► 3"))
     await ui.press("G", "b", shows="Roll back to version 1?")
@@ -38,9 +38,7 @@ def policy_of(home: Home) -> str:
     return str(next(one["id"] for one in Desk(home).items("policy", "list") if one["name"] == "deployments"))
 
 
-async def test_a_question_answered_with_no_leaves_the_offer_and_taking_back_says_what_it_did(
-    demo: Home, ui: Ui
-) -> None:
+async def test_a_question_answered_with_no_keeps_the_offer(demo: Home, ui: Ui) -> None:
     await attached(ui)
     await ui.press("delete", shows="Delete policy?")
     await ui.press("escape", gone="Delete policy?")
@@ -48,14 +46,14 @@ async def test_a_question_answered_with_no_leaves_the_offer_and_taking_back_says
     await ui.until(lambda: not any("to undo" in toast for toast in ui.toasts), "no offer that is over")
 
 
-async def test_the_offer_to_take_back_goes_with_the_next_change(demo: Home, ui: Ui) -> None:
+async def test_the_next_change_removes_the_offer_message(demo: Home, ui: Ui) -> None:
     await attached(ui)
     ui.app.frame.post_message(UndoCleared("deleting a group"))
     await ui.until(lambda: not ui.toasts, "the offer gone")
 
 
 @SMALL
-async def test_what_was_refused_goes_with_the_next_action_and_nothing_stands_on_the_help(ui: Ui) -> None:
+async def test_messages_go_with_the_next_action_and_over_help(ui: Ui) -> None:
     await ui.expect("Staging")
     await ui.press("z", toast="Undo: nothing to undo")
     ui.app.frame.toast("Staging is ready")
@@ -68,7 +66,7 @@ async def test_what_was_refused_goes_with_the_next_action_and_nothing_stands_on_
     await ui.until(lambda: not ui.toasts, "no message")
 
 
-async def test_what_is_made_in_a_form_stays(demo: Home, ui: Ui) -> None:
+async def test_a_created_group_cannot_be_undone(demo: Home, ui: Ui) -> None:
     await attached(ui)
     await ui.press("3", shows="deployers")
     await ui.press("n", shows="New group")
@@ -76,13 +74,13 @@ async def test_what_is_made_in_a_form_stays(demo: Home, ui: Ui) -> None:
     await ui.press("z", toast="creating a group cannot be undone")
 
 
-async def test_the_offer_ends_with_the_tenant_it_was_made_in(demo: Home, ui: Ui) -> None:
+async def test_the_offer_ends_with_its_tenant(demo: Home, ui: Ui) -> None:
     await attached(ui)
     await ui.switch("newsroom")
     await ui.press("z", toast="Undo: nothing to undo")
 
 
-async def test_the_offer_ends_with_the_person_who_made_the_change(demo: Home, ui: Ui) -> None:
+async def test_the_offer_ends_with_its_user(demo: Home, ui: Ui) -> None:
     await attached(ui)
     assert (await asyncio.to_thread(demo.frost, "login", "--as", "member@aurora.example")).code == 0
     await ui.press("r", head="member@aurora.example · session")

@@ -75,7 +75,7 @@ async def test_nothing_is_served_without_the_cookie(visit: Visit) -> None:
                     assert visit.gate.folder not in text + str(headers)
 
 
-async def test_with_the_cookie_there_is_what_is_listed_and_nothing_else(visit: Visit) -> None:
+async def test_with_the_cookie_only_listed_files_are_served(visit: Visit) -> None:
     cookie = await visit.let_in()
     for name in FILES:
         status, _, headers = await visit.ask(visit.gate.folder + name, cookie=cookie)
@@ -173,7 +173,7 @@ async def test_more_tabs_than_there_may_be_are_closed_with_the_reason(visit: Vis
         assert (message.data, message.extra) == (1013, "0 tabs are open: close one")
 
 
-async def test_it_listens_on_loopback_only_and_says_when_a_port_is_taken() -> None:
+async def test_the_server_listens_on_loopback_only() -> None:
     from client.errors import FrostError
     from tui.web.command import _listen
 
