@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 
 from tests.tui.editing import Edit, edit_on
-from tests.tui.screens import Ui, opened
+from tests.tui.screens import Ui, opened, use_key
 from tui.launch import Launch
 
 
@@ -21,12 +21,31 @@ def launch() -> Launch:
 
 
 @pytest.fixture
+def user() -> str:
+    return ""
+
+
+@pytest.fixture
+def api_key() -> str:
+    return ""
+
+
+@pytest.fixture
 async def ui(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int], launch: Launch
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+    size: tuple[int, int],
+    launch: Launch,
+    user: str,
+    api_key: str,
 ) -> AsyncIterator[Ui]:
     """The screens on the platform of the test, `demo` or `demo_slow`; else on the shared one, to be left unchanged."""
     own = [name for name in ("demo", "demo_slow") if name in request.fixturenames]
     home = request.getfixturevalue((own or ["shared"])[0])
+    if user:
+        home.sign_in(user)
+    if api_key:
+        await use_key(home, api_key)
     async with opened(home, monkeypatch, size=size, launch=launch) as ui:
         yield ui
 

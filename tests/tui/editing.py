@@ -1,8 +1,10 @@
 """The policy editor in tests: opened over the frame on the real platform, and what stands in it."""
 
+import os
 import shutil
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+import signal
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Protocol
 
 import pytest
@@ -138,6 +140,18 @@ async def push(ui: Ui, record: Mapping[str, Any] | None, *, text: str = "") -> P
 
     await ui.until(begun, "the editor")
     return editor
+
+
+@contextmanager
+def hung(home: Home) -> Iterator[None]:
+    """The platform of a home takes connections and answers nothing."""
+    pid = home.platform_pid()
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
 
 
 async def policies(ui: Ui) -> Sequence[Mapping[str, Any]]:

@@ -16,6 +16,7 @@ from tui.launch import Launch
 from tui.shell.app import FrostApp
 from tui.shell.list_screen import ListScreen
 from tui.state import preferences
+from tui.widgets.confirm import Confirm
 from tui.widgets.record_table import RecordTable
 
 PATIENCE = 60.0
@@ -23,6 +24,16 @@ Words = str | Sequence[str]
 SMALL = pytest.mark.parametrize("size", [(80, 24)])
 BOTH_SIZES = pytest.mark.parametrize("size", [(80, 24), (120, 36)])
 READ_ONLY = pytest.mark.parametrize("launch", [Launch(read_only=True)])
+
+
+def signed_in(email: str) -> pytest.MarkDecorator:
+    """Open the screens for a user of the demo data."""
+    return pytest.mark.parametrize("user", [email])
+
+
+def with_key(name: str) -> pytest.MarkDecorator:
+    """Open the screens in a context with an API key of the demo data."""
+    return pytest.mark.parametrize("api_key", [name])
 
 
 async def listened(pilot: Pilot[Any]) -> None:
@@ -209,11 +220,7 @@ class Ui:
 
 @asynccontextmanager
 async def opened(
-    home: Home,
-    monkeypatch: pytest.MonkeyPatch,
-    *,
-    size: tuple[int, int] = (120, 36),
-    launch: Launch | None = None,
+    home: Home, monkeypatch: pytest.MonkeyPatch, *, size: tuple[int, int] = (120, 36), launch: Launch | None = None
 ) -> AsyncIterator[Ui]:
     """The application in this process, on the platform of a home, remembering nothing of an earlier test."""
     for name, value in home.environment().items():
@@ -228,6 +235,11 @@ async def opened(
         ui = Ui(app, pilot)
         await ui.until(lambda: app.focused is not None, "the first frame")
         yield ui
+
+
+def sign_in_questions(ui: Ui) -> int:
+    """Count the open questions to sign in."""
+    return sum(isinstance(screen, Confirm) and "signed in" in screen.question for screen in ui.app.screen_stack)
 
 
 def shown(ui: Ui) -> list[str]:

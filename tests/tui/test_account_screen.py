@@ -8,8 +8,7 @@ import pytest
 from client.operations import REREAD_SECONDS
 from tests.acceptance.people import MEMBER
 from tests.homes import Home
-from tests.tui.screens import BOTH_SIZES, SMALL, Ui, opened
-from tests.tui.test_sessions_screen import questions
+from tests.tui.screens import BOTH_SIZES, SMALL, Ui, sign_in_questions, signed_in
 
 ENTER = "enter"
 
@@ -31,36 +30,33 @@ async def typed(ui: Ui, email: str) -> None:
 
 
 @pytest.mark.slow
-async def test_an_account_is_deleted_once_its_email_is_typed(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    demo.sign_in(MEMBER)
-    async with opened(demo, monkeypatch) as ui:
-        await ui.expect_head("connected")
-        await ui.press("8", shows="Works with  session")
-        await ui.press("delete")
-        await ui.expect(
-            "Delete your account?", "every session on every device", "for 30 days support", f"Type {MEMBER}"
-        )
-        await ui.heard()
-        await typed(ui, "somebody@else.example")
-        assert ui.app.screen.query_one("#yes").disabled
-        await ui.press(ENTER, shows=f"Does not match: type {MEMBER}")
-        await ui.press("ctrl+a", "ctrl+k")
-        await typed(ui, MEMBER)
-        await ui.expect(f"Type {MEMBER} to go on")
-        token = demo.token()
-        await ui.press(ENTER)  # goes on to the answer and is none
-        await ui.until(lambda: ui.focus == "yes", "the answer")
-        assert demo.request("GET", "/api/v1/me", token=token).status == 200
-        await ui.press(ENTER, toast=f"The account {MEMBER} is deleted; support can restore it until 20")
-        await ui.expect_head("not signed in")
-        assert demo.request("GET", "/api/v1/me", token=token).status == 401
-        await ui.pilot.pause(0.5)
-        assert questions(ui) == 0
-        assert MEMBER not in ui.text.replace(f"The account {MEMBER} is", "")
-        await ui.press("6", "7", "1", "3")
-        await ui.pilot.pause(0.3)
-        assert questions(ui) == 0
-        assert (await asyncio.to_thread(demo.frost, "account", "profile")).code != 0
+@signed_in(MEMBER)
+async def test_an_account_is_deleted_once_its_email_is_typed(demo: Home, ui: Ui) -> None:
+    await ui.expect_head("connected")
+    await ui.press("8", shows="Works with  session")
+    await ui.press("delete")
+    await ui.expect("Delete your account?", "every session on every device", "for 30 days support", f"Type {MEMBER}")
+    await ui.heard()
+    await typed(ui, "somebody@else.example")
+    assert ui.app.screen.query_one("#yes").disabled
+    await ui.press(ENTER, shows=f"Does not match: type {MEMBER}")
+    await ui.press("ctrl+a", "ctrl+k")
+    await typed(ui, MEMBER)
+    await ui.expect(f"Type {MEMBER} to go on")
+    token = demo.token()
+    await ui.press(ENTER)  # goes on to the answer and is none
+    await ui.until(lambda: ui.focus == "yes", "the answer")
+    assert demo.request("GET", "/api/v1/me", token=token).status == 200
+    await ui.press(ENTER, toast=f"The account {MEMBER} is deleted; support can restore it until 20")
+    await ui.expect_head("not signed in")
+    assert demo.request("GET", "/api/v1/me", token=token).status == 401
+    await ui.pilot.pause(0.5)
+    assert sign_in_questions(ui) == 0
+    assert MEMBER not in ui.text.replace(f"The account {MEMBER} is", "")
+    await ui.press("6", "7", "1", "3")
+    await ui.pilot.pause(0.3)
+    assert sign_in_questions(ui) == 0
+    assert (await asyncio.to_thread(demo.frost, "account", "profile")).code != 0
 
 
 @SMALL
@@ -76,21 +72,20 @@ async def test_the_last_owner_of_an_organization_is_refused(demo: Home, ui: Ui) 
 
 
 @pytest.mark.slow
-async def test_an_account_deleted_elsewhere_asks_once_to_sign_in(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    demo.sign_in(MEMBER)
-    async with opened(demo, monkeypatch) as ui:
-        await ui.expect_head("connected")
-        await ui.expect_head("Web Shop")
-        await ui.press("6", shows="API keys")
-        begun = time.monotonic()
-        gone = demo.request("DELETE", f"/api/v1/me?email={MEMBER}", token=demo.token())
-        assert gone.status == 200, gone
-        await ui.expect("You are not signed in")
-        assert time.monotonic() - begun < REREAD_SECONDS - 5
-        await ui.pilot.pause(0.5)
-        assert questions(ui) == 1
-        await ui.press("escape", shows="API keys · not refreshed, r tries again", head="not signed in")
-        await ui.press("3", "7", "6", "j")
-        await ui.pilot.pause(0.5)
-        assert questions(ui) == 0
-        assert MEMBER not in ui.head
+@signed_in(MEMBER)
+async def test_an_account_deleted_elsewhere_asks_once_to_sign_in(demo: Home, ui: Ui) -> None:
+    await ui.expect_head("connected")
+    await ui.expect_head("Web Shop")
+    await ui.press("6", shows="API keys")
+    begun = time.monotonic()
+    gone = demo.request("DELETE", f"/api/v1/me?email={MEMBER}", token=demo.token())
+    assert gone.status == 200, gone
+    await ui.expect("You are not signed in")
+    assert time.monotonic() - begun < REREAD_SECONDS - 5
+    await ui.pilot.pause(0.5)
+    assert sign_in_questions(ui) == 1
+    await ui.press("escape", shows="API keys · not refreshed, r tries again", head="not signed in")
+    await ui.press("3", "7", "6", "j")
+    await ui.pilot.pause(0.5)
+    assert sign_in_questions(ui) == 0
+    assert MEMBER not in ui.head

@@ -6,38 +6,13 @@ from pkgutil import resolve_name
 
 import pytest
 
-from tui.account.api_keys import ApiKeys
-from tui.account.screen import Account
-from tui.account.sessions import Sessions
-from tui.activity.screen import Activity, ActivityOf, OrganizationActivity
-from tui.contexts.screen import Contexts
-from tui.default_tags.apply_items import Untouched
-from tui.default_tags.apply_preview import ApplyPreview
-from tui.default_tags.apply_runs import ApplyRuns
-from tui.default_tags.apply_screen import Apply
-from tui.default_tags.history import TagVersions
-from tui.default_tags.screen import DefaultTags
-from tui.iam.access import Access, Catalogue, Who
 from tui.iam.editor import actions as editor
-from tui.iam.groups import Groups, Members
-from tui.iam.policies import Attachments, Policies
-from tui.iam.versions import Versions
-from tui.quotas.organization import OrganizationQuotas
-from tui.quotas.requests import QuotaRequests
-from tui.quotas.screen import Quotas
 from tui.shell import actions, command_line, routes
 from tui.shell.list_screen import ListScreen
 from tui.shell.main_screen import MainScreen
-from tui.tenants.screen import Tenants
 
-SCREENS = (
-    *(Tenants, Policies, Attachments, Versions, Groups, Members, Access, Catalogue, Who, Contexts),
-    *(ApiKeys, Sessions, Account),
-    *(Quotas, OrganizationQuotas, QuotaRequests),
-    *(DefaultTags, TagVersions, ApplyPreview, Apply, ApplyRuns, Untouched),
-    *(Activity, ActivityOf, OrganizationActivity),
-)
-TARGETS = {"app": MainScreen, "list": ListScreen, **{screen.NAME: screen for screen in SCREENS}}
+SCREENS = {name: resolve_name(route.path) for name, route in routes.BY_NAME.items()}
+TARGETS = {"app": MainScreen, "list": ListScreen, **SCREENS}
 TENANT = {
     "id": "01a0c0de-0000-7000-8000-000000000001",
     "displayName": "Web Shop's $(reboot)",
@@ -45,52 +20,52 @@ TENANT = {
     "organizationId": "org-1",
     "organizationName": "Aurora Labs",
 }
-POLICY = {"id": "p-1", "name": "roll out; rm -rf /", "description": "it's\nnew", "version": 3}
-ATTACHMENT = {"policyId": "p-1", "attacheeType": "group", "attacheeId": "g-1"}
-VERSION = {"policyId": "p-1", "version": 2}
-GROUP = {"id": "g-1", "name": "on call", "description": "", "policyCount": 1}
-MEMBER = {"groupId": "g-1", "memberType": "api_key", "memberId": "k-1"}
-ACCESS = {"operation": "compute:instances:read", "access": "allowed", "by": [{"kind": "policy", "policyId": "p-1"}]}
-OPERATION = {"name": "compute:instances:read"}
-WHO = {"type": "user", "id": "u-1", "name": "Astrid"}
-CONTEXT = {"name": "local two", "api_endpoint": "unix:/tmp/api.sock", "credential": "session"}
 KEY = {"id": "k-1", "name": "ci; reboot", "status": "active", "tenantId": "t-1", "tenantName": "Web Shop"}
-SESSION = {"id": "s-1", "device": "vm", "current": True}
-ORGANIZATION = {"id": "o-1", "name": "Aurora Labs", "role": "owner"}
 QUOTA = {"resourceType": "vcpu", "title": "vCPUs", "used": 4, "limit": 20, "unit": "count", "requestable": 40}
-REQUEST = {"id": "r-1", "resourceType": "ram", "limit": 2048, "reason": "it's $(reboot)", "scope": "organization"}
-TAG = {"key": "env", "value": "it's; reboot", "mark": "", "was": None, "problem": ""}
-TAG_VERSION = {"version": 2, "tags": {"env": "dev"}, "current": False}
-RUN = {"runId": "0192-run", "kind": "apply", "status": "completed", "undoable": True}
 TYPE = {"resourceType": "instance", "updated": 3, "state": "done"}
-UNTOUCHED = {"key": "failed 0", "what": "failed", "resourceType": "instance", "resourceId": "i-1", "reason": "odd"}
 ENTRY = {"id": "7", "operation": "policy.attach", "targetKind": "policy", "targetId": "p-1", "target": "policy:p-1"}
 RECORDS = {
     "activity": ENTRY,
     "activity-of": ENTRY,
     "organization-activity": ENTRY,
     "tenants": TENANT,
-    "policies": POLICY,
-    "attachments": ATTACHMENT,
-    "versions": VERSION,
-    "groups": GROUP,
-    "members": MEMBER,
-    "access": ACCESS,
-    "catalogue": OPERATION,
-    "who": WHO,
-    "contexts": CONTEXT,
+    "policies": {"id": "p-1", "name": "roll out; rm -rf /", "description": "it's\nnew", "version": 3},
+    "attachments": {"policyId": "p-1", "attacheeType": "group", "attacheeId": "g-1"},
+    "versions": {"policyId": "p-1", "version": 2},
+    "groups": {"id": "g-1", "name": "on call", "description": "", "policyCount": 1},
+    "members": {"groupId": "g-1", "memberType": "api_key", "memberId": "k-1"},
+    "access": {
+        "operation": "compute:instances:read",
+        "access": "allowed",
+        "by": [{"kind": "policy", "policyId": "p-1"}],
+    },
+    "catalogue": {"name": "compute:instances:read"},
+    "who": {"type": "user", "id": "u-1", "name": "Astrid"},
+    "contexts": {"name": "local two", "api_endpoint": "unix:/tmp/api.sock", "credential": "session"},
     "api-keys": KEY,
-    "sessions": SESSION,
-    "account": ORGANIZATION,
+    "sessions": {"id": "s-1", "device": "vm", "current": True},
+    "account": {"id": "o-1", "name": "Aurora Labs", "role": "owner"},
     "quotas": QUOTA,
     "organization-quotas": QUOTA,
-    "requests": REQUEST,
-    "default-tags": TAG,
-    "tag-versions": TAG_VERSION,
+    "requests": {
+        "id": "r-1",
+        "resourceType": "ram",
+        "limit": 2048,
+        "reason": "it's $(reboot)",
+        "scope": "organization",
+    },
+    "default-tags": {"key": "env", "value": "it's; reboot", "mark": "", "was": None, "problem": ""},
+    "tag-versions": {"version": 2, "tags": {"env": "dev"}, "current": False},
     "apply-preview": TYPE,
     "apply": TYPE,
-    "apply-runs": RUN,
-    "untouched": UNTOUCHED,
+    "apply-runs": {"runId": "0192-run", "kind": "apply", "status": "completed", "undoable": True},
+    "untouched": {
+        "key": "failed 0",
+        "what": "failed",
+        "resourceType": "instance",
+        "resourceId": "i-1",
+        "reason": "odd",
+    },
 }
 
 
@@ -112,9 +87,9 @@ def test_the_handler_of_an_editor_action_takes_the_editor(action: actions.Action
 
 
 def test_every_screen_has_a_route_and_a_primary_action() -> None:
-    assert {screen.NAME for screen in SCREENS} == set(routes.BY_NAME)
-    for screen in SCREENS:
-        assert actions.BY_ID[screen.PRIMARY].scope == screen.NAME
+    assert SCREENS.keys() == RECORDS.keys()
+    for name, screen in SCREENS.items():
+        assert screen.NAME == actions.BY_ID[screen.PRIMARY].scope == name
 
 
 @pytest.mark.parametrize("action", actions.ACTIONS, ids=lambda action: action.id)
@@ -138,14 +113,8 @@ def test_writing_actions_are_refused_in_a_read_only_context() -> None:
         *("attachments.attach", "attachments.detach", "versions.roll_back"),
         *("groups.create", "groups.edit", "groups.add", "groups.attach", "groups.detach", "groups.delete"),
         *("members.add", "members.remove"),
-        *(
-            "contexts.use",
-            "contexts.create",
-            "contexts.edit",
-            "contexts.sign_in",
-            "contexts.sign_out",
-            "contexts.delete",
-        ),
+        *("contexts.use", "contexts.create", "contexts.edit", "contexts.delete"),
+        *("contexts.sign_in", "contexts.sign_out"),
         *("api-keys.create", "api-keys.edit", "api-keys.rotate", "api-keys.revoke", "api-keys.delete"),
         *("sessions.end_all", "account.delete"),
         *("quotas.request", "quotas.request_organization", "organization-quotas.request", "requests.again"),
@@ -173,10 +142,8 @@ def test_keys_and_sessions_need_a_user_not_an_api_key() -> None:
 
 def test_actions_on_foreign_and_expired_keys_are_refused() -> None:
     elsewhere = actions.ActionContext(record=KEY, tenant="t-2")
-    assert (
-        actions.BY_ID["api-keys.access"].disabled_reason(elsewhere)
-        == "this key belongs to Web Shop: use that tenant first"
-    )
+    reason = actions.BY_ID["api-keys.access"].disabled_reason(elsewhere)
+    assert reason == "this key belongs to Web Shop: use that tenant first"
     assert actions.BY_ID["api-keys.revoke"].disabled_reason(elsewhere) == ""
     over = actions.ActionContext(record={**KEY, "status": "expired"}, tenant="t-1")
     assert "this one is expired" in actions.BY_ID["api-keys.rotate"].disabled_reason(over)

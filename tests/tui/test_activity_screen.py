@@ -5,7 +5,7 @@ import pytest
 from tests.acceptance.people import AURORA, MEMBER, OWNER, WEB_SHOP
 from tests.homes import Home
 from tests.service.access import allow
-from tests.tui.screens import BOTH_SIZES, Ui, opened
+from tests.tui.screens import BOTH_SIZES, Ui, opened, signed_in
 from tui.activity.detail import facts_of, label, of_entry
 from tui.shell.command_line import candidates
 from tui.shell.footer import Footer
@@ -70,18 +70,17 @@ async def test_the_operation_is_never_cut(ui: Ui) -> None:
 
 
 @pytest.mark.slow
-async def test_another_user_sees_no_entries_of_the_former(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    demo.sign_in(OWNER)
-    async with opened(demo, monkeypatch) as ui:
-        await activity(ui)
-        await ui.expect("contracto")
-        demo.sign_in(MEMBER)
-        await ui.press("r", shows="Only an owner or admin of the organization sees what was done", gone="contracto")
+@signed_in(OWNER)
+async def test_another_user_sees_no_entries_of_the_former(demo: Home, ui: Ui) -> None:
+    await activity(ui)
+    await ui.expect("contracto")
+    demo.sign_in(MEMBER)
+    await ui.press("r", shows="Only an owner or admin of the organization sees what was done", gone="contracto")
 
-        def offered() -> set[str]:
-            return {one.label for one in ui.app.frame.query_one(Footer).keys if one.enabled}
+    def offered() -> set[str]:
+        return {one.label for one in ui.app.frame.query_one(Footer).keys if one.enabled}
 
-        await ui.until(lambda: not offered() & {"target", "organization"}, "no way on")
+    await ui.until(lambda: not offered() & {"target", "organization"}, "no way on")
 
 
 @pytest.mark.slow
@@ -137,13 +136,12 @@ async def test_o_shows_the_entries_of_the_organization(demo: Home, monkeypatch: 
 
 
 @pytest.mark.slow
-async def test_a_member_may_not_read_the_activity(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    demo.sign_in(MEMBER)
-    async with opened(demo, monkeypatch) as ui:
-        await ui.expect_head("Web Shop")
-        await ui.command("activity", shows="Only an owner or admin of the organization sees what was done")
-        await ui.gone("0 entries")
-        await ui.press("2", "A", toast="only an owner or admin of the organization sees its activity")
+@signed_in(MEMBER)
+async def test_a_member_may_not_read_the_activity(demo: Home, ui: Ui) -> None:
+    await ui.expect_head("Web Shop")
+    await ui.command("activity", shows="Only an owner or admin of the organization sees what was done")
+    await ui.gone("0 entries")
+    await ui.press("2", "A", toast="only an owner or admin of the organization sees its activity")
 
 
 async def test_older_entries_are_read_on_request(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import pytest
 from client import times
 from tests.acceptance.people import OUTSIDER, WEB_SHOP
 from tests.homes import Home
-from tests.tui.screens import BOTH_SIZES, SMALL, Ui, opened, use_key
+from tests.tui.screens import BOTH_SIZES, SMALL, Ui, opened, signed_in, with_key
 from tui.account import key_table
 
 ENTER = "enter"
@@ -171,11 +171,11 @@ async def test_keys_are_sorted_by_idle_time(ui: Ui) -> None:
     assert str(view[3]["name"]) == "old-deploy"
 
 
-async def test_a_user_without_a_tenant_is_not_offered_a_key(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    demo.sign_in(OUTSIDER)
-    async with opened(demo, monkeypatch, size=(80, 24)) as ui:
-        await ui.expect_head(OUTSIDER)
-        await ui.press("6", shows="You have no API key. A key belongs to a tenant, and none is")
+@signed_in(OUTSIDER)
+@SMALL
+async def test_a_user_without_a_tenant_is_not_offered_a_key(demo: Home, ui: Ui) -> None:
+    await ui.expect_head(OUTSIDER)
+    await ui.press("6", shows="You have no API key. A key belongs to a tenant, and none is")
 
 
 @pytest.mark.slow
@@ -200,16 +200,15 @@ async def test_a_context_whose_key_is_refused_is_not_asked_to_sign_in(
         await ui.until(lambda: ui.screen.NAME == "contexts", "the contexts")
 
 
-async def test_account_screens_need_a_user_not_an_api_key(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    await use_key(demo, "tenant-reader")
-    async with opened(demo, monkeypatch) as ui:
-        await ui.expect_head("API key")
-        for digit, press, title in (("6", "n", "New API key"), ("7", "delete", "End every session")):
-            await ui.press(digit, shows=("This context works with an API key", "signed-in user."))
-            await ui.gone("0 API keys", "0 sessions")
-            await ui.press(press, toast=f"{title}: this context works with an API key")
-        await ui.press("8", shows=("Works with  API key, ends", "Scopes      organizations:read", "Aurora Labs"))
-        await ui.press("delete", toast="Delete account: this context works with an API key")
+@with_key("tenant-reader")
+async def test_account_screens_need_a_user_not_an_api_key(demo: Home, ui: Ui) -> None:
+    await ui.expect_head("API key")
+    for digit, press, title in (("6", "n", "New API key"), ("7", "delete", "End every session")):
+        await ui.press(digit, shows=("This context works with an API key", "signed-in user."))
+        await ui.gone("0 API keys", "0 sessions")
+        await ui.press(press, toast=f"{title}: this context works with an API key")
+    await ui.press("8", shows=("Works with  API key, ends", "Scopes      organizations:read", "Aurora Labs"))
+    await ui.press("delete", toast="Delete account: this context works with an API key")
 
 
 @pytest.mark.slow

@@ -94,9 +94,7 @@ async def test_completed_and_missing_runs_are_not_followed() -> None:
 
 
 @pytest.mark.parametrize("now", [[], [{"runId": "s", "status": "completed"}, {"runId": "r", "status": "completed"}]])
-async def test_a_completed_run_gives_way_to_what_the_platform_lists(
-    now: list[dict[str, str]],
-) -> None:
+async def test_a_completed_run_gives_way_to_what_the_platform_lists(now: list[dict[str, str]]) -> None:
     world = World({"r": [{"status": "running"}, {"status": "completed"}]})
     world.applies.follow("t", "r", {})
     world.applies.noticed("t", now)

@@ -87,7 +87,7 @@ async def test_a_run_is_shown_in_every_screen_and_its_result_stays(
     before = lacking(paced)
     async with opened(paced, monkeypatch, size=size) as ui:
         await applied(ui)
-        await ui.expect("/44)", "begun by owner@aurora.example", "······")
+        await ui.expect("/44)", "started by owner@aurora.example", "······")
         await ui.press("3", shows="groups", head="◐ applying")
         await ui.press("left_square_bracket", shows="Apply in Web Shop", toast="Web Shop: default tags applied:")
         result = paced.json("tenant", "default-tags", "history")["runs"][0]["summary"]
@@ -127,7 +127,7 @@ async def test_a_run_of_another_user_and_tenant_is_shown(paced: Home, monkeypatc
         asked(paced, "POST", "/apply", DATA_LAKE)
         paced.sign_in()
         await ui.expect_head("◐ applying")
-        await ui.command("apply", shows=("Apply in Data Lake", "begun by admin@aurora.example"))
+        await ui.command("apply", shows=("Apply in Data Lake", "started by admin@aurora.example"))
         await ui.app.workspace.use_tenant(WEB_SHOP)
         await ui.expect_head("applying")
         await ui.until(lambda: "in Data Lake" in ui.head or "applied" in str(ui.toasts), "where it is")

@@ -7,7 +7,7 @@ import pytest
 from client.tables.iam import CATALOGUE
 from tests.effort import effort
 from tests.homes import Home
-from tests.tui.screens import Ui, opened, use_key
+from tests.tui.screens import Ui, with_key
 from tui.widgets.record_view import RecordView
 
 ENTER = "enter"
@@ -39,14 +39,13 @@ async def test_principals_of_an_operation_are_listed_with_their_path(ui: Ui) -> 
     await ui.press("escape", shows="528 operations")
 
 
-async def test_an_api_key_reads_the_catalogue_only(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    await use_key(demo, "tenant-reader")
-    async with opened(demo, monkeypatch) as ui:
-        await ui.expect_head("API key")
-        await ui.press("4", shows="528 operations")
-        for digit in "23":
-            await ui.press(digit, shows=("groups and policies need a", "signed-in user."))
-        await ui.press("n", toast="New group: this context works with an API key")
+@with_key("tenant-reader")
+async def test_an_api_key_reads_the_catalogue_only(demo: Home, ui: Ui) -> None:
+    await ui.expect_head("API key")
+    await ui.press("4", shows="528 operations")
+    for digit in "23":
+        await ui.press(digit, shows=("groups and policies need a", "signed-in user."))
+    await ui.press("n", toast="New group: this context works with an API key")
 
 
 def test_twenty_thousand_operations_are_filtered_with_little_work() -> None:

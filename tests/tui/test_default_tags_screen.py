@@ -138,20 +138,17 @@ async def test_the_copy_menu_gives_the_tags_and_the_equal_commands(ui: Ui) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
+async def test_commands_of_a_shell_lead_to_their_screens(ui: Ui) -> None:
+    await ui.expect_head("Web Shop")
+    for line, words in (
         ("apply", "Default tags were not applied here yet."),
         ("tenant default-tags history", "what they were"),
         ("tenant default-tags apply --preview", "would change"),
         ("frost tenant default-tags undo", "Applies in Web Shop"),
         ("tenant default-tags", "4/10 tags"),
-    ],
-)
-async def test_the_lines_that_are_commands_in_a_shell_lead_to_the_same(line: str, words: str, ui: Ui) -> None:
-    await ui.expect_head("Web Shop")
-    await ui.command(line, shows=words)
-    await ui.press("escape", shows="4/10 tags")
+    ):
+        await ui.command(line, shows=words)
+        await ui.press("escape", shows="4/10 tags")
 
 
 @pytest.mark.slow

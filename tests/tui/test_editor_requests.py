@@ -13,8 +13,7 @@ from client.errors import FrostError
 from client.transport.async_client import AsyncClient
 from client.transport.exchange import OnReply
 from tests.homes import Home
-from tests.tui.editing import Edit, Editing, document, editing, rule
-from tests.tui.test_editor_storing import hung
+from tests.tui.editing import Edit, Editing, document, editing, hung, rule
 from tui.state import contexts, drafts
 from tui.state.drafts import DraftFiles, Kept
 
@@ -67,6 +66,7 @@ async def test_an_analysis_that_failed_is_requested_again_with_the_same_text(dem
     assert (await asyncio.to_thread(demo.frost, "platform", "stop")).code == 0
     await it.write(document(rule(READ, name="typed meanwhile")))
     await it.until(lambda: it.editor.evaluation.error is not None, "the loss")
+    assert "typed meanwhile" in it.text
     await asyncio.to_thread(demo.start)
     await it.until(lambda: {"verdict", "coverage", "check"} <= it.editor.evaluation.current, "all results")
 

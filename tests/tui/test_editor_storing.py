@@ -1,16 +1,14 @@
 """Storing a draft while others store too, and while the platform does not answer."""
 
-import os
-import signal
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 
 from client.api import policies as policy_calls
 from client.connection import Connection
 from tests.homes import Home
-from tests.tui.editing import Edit, Editing, document, editing, policies, rule, stored
+from tests.tui.editing import Edit, Editing, document, editing, hung, policies, rule, stored
 from tui.iam.editor import review, save
 
 pytestmark = pytest.mark.slow
@@ -31,18 +29,6 @@ async def test_a_save_without_a_platform_keeps_the_draft(
         await it.press("enter", shows="could not be saved, ^s tries again: ")
     assert it.text == mine
     assert "mine" in next((demo.path / ".cli" / "drafts").glob("*.json")).read_text()
-
-
-@contextmanager
-def hung(home: Home) -> Iterator[None]:
-    """The platform of a home takes connections and answers nothing."""
-    pid = home.platform_pid()
-    assert pid is not None
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(pid, signal.SIGCONT)
 
 
 @asynccontextmanager

@@ -294,6 +294,9 @@ async def test_the_sort_is_remembered_for_the_next_start(shared: Home, monkeypat
 async def test_signing_out_asks_first_and_does_not_ask_to_sign_in(demo_slow: Home, ui: Ui) -> None:
     await ui.expect_head("connected")
     await ui.press("5", "i", head="connected", toast="Signed in to local")
+    await ui.press("o", shows=("Sign out?", "the session ends"))
+    await ui.answer(ENTER, gone="Sign out?")
+    assert (await asyncio.to_thread(demo_slow.frost, "tenant", "list")).code == 0
     await ui.press("o", shows="Sign out?")
     await ui.answer("y", head="not signed in", toast="Signed out of local")
     await ui.pilot.pause(1)

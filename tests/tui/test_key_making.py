@@ -14,7 +14,7 @@ from client.tables.columns import parse_time
 from tests.acceptance.people import AURORA, VIEWER
 from tests.homes import Home
 from tests.leaks import secrets_in
-from tests.tui.screens import SMALL, Ui, opened
+from tests.tui.screens import SMALL, Ui, opened, signed_in
 from tui.account.secret_dialog import NewSecret
 from tui.widgets.secret import Secret, Unsaid
 
@@ -174,18 +174,21 @@ async def test_refusals_are_shown_in_the_form(demo: Home, ui: Ui) -> None:
     assert (made["rateLimit"], made["scopes"]) == (60, ["dns:read"])
 
 
-async def test_scopes_beyond_the_role_are_refused(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    demo.sign_in(VIEWER)
-    async with opened(demo, monkeypatch, size=(80, 24)) as ui:
-        await ui.expect_head("connected")
-        await ui.press("6", shows="viewer-dashboard")
-        await ui.press("n", shows=("compute:read", "× lacks it", "! not enforced", "Cancel", "Create", "Esc cancel"))
-        await choose(ui, "compute:write")
-        await ui.expect("0 chosen", "cannot be given", "compute:write: your role does not give it")
-        await choose(ui, "compute:read")
-        await ui.expect("1 chosen")
-        await choose(ui, "role:held")
-        await ui.gone("× lacks it")
+@signed_in(VIEWER)
+@SMALL
+async def test_scopes_beyond_the_role_are_refused(demo: Home, ui: Ui) -> None:
+    await ui.expect_head("connected")
+    await ui.press("6", shows="viewer-dashboard")
+    await ui.press("n", shows=("compute:read", "× lacks it", "! not enforced", "Cancel", "Create", "Esc cancel"))
+    ui.app.screen.set_focus(ui.app.screen.query_one("#field-scopes"))
+    await ui.press("down", "space", shows="compute:write: your role does not give it")
+    await ui.press("up", gone="your role does not give it")
+    await choose(ui, "compute:write")
+    await ui.expect("0 chosen", "cannot be given", "compute:write: your role does not give it")
+    await choose(ui, "compute:read")
+    await ui.expect("1 chosen")
+    await choose(ui, "role:held")
+    await ui.gone("× lacks it")
 
 
 async def test_a_rotated_key_works_until_its_end(demo: Home, ui: Ui) -> None:

@@ -52,9 +52,7 @@ async def test_a_choice_is_made_by_keys_and_clicks() -> None:
 
 
 @pytest.mark.slow
-async def test_an_expiry_is_shown_exactly_and_limited_by_its_own(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_an_expiry_is_shown_exactly_and_limited_by_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FROST_CLOCK", NOW)
     latest = datetime(2026, 11, 23, 10, 5, tzinfo=UTC)
     app = Alone(lambda: Until("The old one", OVERLAPS, 0, at_once=AT_ONCE, latest=latest))

@@ -7,7 +7,7 @@ import pytest
 
 from client.tables.columns import Record
 from tests.homes import Home
-from tests.tui.screens import BOTH_SIZES, READ_ONLY, SMALL, Ui, opened, use_key
+from tests.tui.screens import BOTH_SIZES, READ_ONLY, SMALL, Ui, opened, with_key
 from tui.shell.command_line import candidates, run
 from tui.state import loaders
 
@@ -129,15 +129,15 @@ async def test_a_member_sees_no_foreign_tenant_and_may_not_request(demo: Home, m
         await ui.press("n", toast="only an owner or admin of the organization requests other limits")
 
 
-async def test_an_api_key_sees_its_tenant_and_needs_the_scope(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    await use_key(demo, "tenant-reader")
-    async with opened(demo, monkeypatch, size=(80, 24)) as ui:
-        await ui.expect_head("API key")
-        await ui.press("9", shows=("28 quotas", "4280 of 4500 GB"))
-        await ui.press("n", toast="this API key lacks the scope quotas:write")
-        await ui.press("o", toast="the organization's quotas need a signed-in user")
-        await ui.press("N", toast="the organization's quotas need a signed-in user")
-        await ui.press("t", shows=("Requests for other limits in Web Shop", "No requests yet."))
+@with_key("tenant-reader")
+@SMALL
+async def test_an_api_key_sees_its_tenant_and_needs_the_scope(demo: Home, ui: Ui) -> None:
+    await ui.expect_head("API key")
+    await ui.press("9", shows=("28 quotas", "4280 of 4500 GB"))
+    await ui.press("n", toast="this API key lacks the scope quotas:write")
+    await ui.press("o", toast="the organization's quotas need a signed-in user")
+    await ui.press("N", toast="the organization's quotas need a signed-in user")
+    await ui.press("t", shows=("Requests for other limits in Web Shop", "No requests yet."))
 
 
 async def test_an_unread_list_is_not_empty(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,16 +8,10 @@ import pytest
 
 from client.operations import REREAD_SECONDS
 from tests.homes import Home
-from tests.tui.screens import BOTH_SIZES, Ui, opened
+from tests.tui.screens import BOTH_SIZES, Ui, opened, sign_in_questions
 from tui.state.workspace import Workspace
-from tui.widgets.confirm import Confirm
 
 ENTER = "enter"
-
-
-def questions(ui: Ui) -> int:
-    """How many questions to sign in stand over each other."""
-    return sum(isinstance(screen, Confirm) and "signed in" in screen.question for screen in ui.app.screen_stack)
 
 
 @BOTH_SIZES
@@ -37,7 +31,7 @@ async def test_ending_all_sessions_asks_and_returns_after_sign_in(demo: Home, ui
     await ui.press("delete", shows="End every session?")
     await ui.answer("y", toast="Ended 5 sessions, this one too")
     await ui.expect("You are not signed in", "you ended every session")
-    assert questions(ui) == 1
+    assert sign_in_questions(ui) == 1
     assert demo.request("GET", "/api/v1/me", token=before).status == 401
     key = demo.world_key("tenant-reader")
     assert demo.request("GET", "/api/v1/tenants", key=key).status == 200
@@ -64,13 +58,13 @@ async def test_a_session_ended_elsewhere_stops_all_requests(demo: Home, monkeypa
         await ui.expect("You are not signed in")
         assert time.monotonic() - begun < REREAD_SECONDS - 5
         await ui.pilot.pause(0.5)
-        assert questions(ui) == 1
+        assert sign_in_questions(ui) == 1
         await ui.press("escape", head="not signed in")
         number = len(asked)
         await ui.press("j", "k", "3", "2", "7", "6")
         await ui.pilot.pause(0.5)
         assert len(asked) == number, "nobody is signed in, and the platform was asked"
-        assert questions(ui) == 0
+        assert sign_in_questions(ui) == 0
         await ui.press("r", shows="You are not signed in")
         await ui.answer(ENTER, shows=("2 of 16", "tenant-reader"), toast="Signed in to local")
 
@@ -85,6 +79,6 @@ async def test_a_form_keeps_what_was_typed_over_a_sign_in(demo: Home, ui: Ui) ->
     assert demo.request("POST", "/api/v1/sessions/revoke-all", token=demo.token()).status == 200
     await ui.expect("You are not signed in")
     await ui.answer(ENTER, toast="Signed in to local")
-    await ui.until(lambda: questions(ui) == 0, "the question gone")
+    await ui.until(lambda: sign_in_questions(ui) == 0, "the question gone")
     await ui.expect("New API key in Web Shop", "1 chosen")
     await ui.press("ctrl+s", shows=("New API key kept", "shown only now"))

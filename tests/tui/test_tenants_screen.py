@@ -25,6 +25,9 @@ async def test_a_new_tenant_gets_the_cursor_and_shows_its_steps(demo: Home, monk
         await ui.press("r")
         await ui.pilot.pause(0.5)
         await ui.expect_cursor("Night Shift")
+        await ui.until(lambda: "◐ provisioning" in ui.text, "its status")
+        await ui.press("5", shows="Endpoint", toast="Night Shift is ready")
+        await ui.press("1", gone="◐")
 
 
 @pytest.mark.slow
