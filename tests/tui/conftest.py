@@ -9,6 +9,8 @@ from tests.tui.editing import Edit, edit_on
 from tests.tui.screens import Ui, opened, use_key
 from tui.launch import Launch
 
+HOMES = ("demo", "demo_slow", "paced", "own", "viewer")
+
 
 @pytest.fixture
 def size() -> tuple[int, int]:
@@ -39,9 +41,8 @@ async def ui(
     user: str,
     api_key: str,
 ) -> AsyncIterator[Ui]:
-    """The screens on the platform of the test, `demo` or `demo_slow`; else on the shared one, to be left unchanged."""
-    own = [name for name in ("demo", "demo_slow") if name in request.fixturenames]
-    home = request.getfixturevalue((own or ["shared"])[0])
+    """The screens on the platform that the test requests; else on the shared one, which stays unchanged."""
+    home = request.getfixturevalue(next((name for name in HOMES if name in request.fixturenames), "shared"))
     if user:
         home.sign_in(user)
     if api_key:

@@ -11,7 +11,7 @@ import pytest
 
 from client.api import policies as policy_calls
 from tests.homes import Home
-from tests.tui.screens import Ui, Words, opened
+from tests.tui.screens import Ui, opened
 from tui.iam.editor import request
 from tui.iam.editor.screen import PolicyEditor
 
@@ -42,14 +42,14 @@ class Editing:
         """Kinds of marks by line from 0."""
         return self.editor.pane.marks.lines
 
-    async def write(self, text: str, **outcome: Words) -> "Editing":
+    async def write(self, text: str, **outcome: Any) -> "Editing":
         """Another text, as if pasted."""
         self.editor.pane.set_text(text)
         await self.ui.pilot.pause()
         await self.ui.see(**outcome)
         return self
 
-    async def evaluate(self, text: str, **outcome: Words) -> "Editing":
+    async def evaluate(self, text: str, **outcome: Any) -> "Editing":
         """Write another text and wait until it is evaluated."""
         await self.write(text)
         await self.answered()
@@ -86,7 +86,7 @@ class Editing:
         await self.ui.until(holds, what)
         return self
 
-    async def press(self, *keys: str, **outcome: Words) -> "Editing":
+    async def press(self, *keys: str, **outcome: Any) -> "Editing":
         await self.ui.press(*keys, **outcome)
         return self
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from textual.pilot import Pilot
+from textual.screen import Screen
 
 from client.connection import resolve
 from tests.homes import Home
@@ -98,7 +99,7 @@ class Ui:
         """Everything that was told so far and is still known."""
         return [notification.message for notification in self.app._notifications]
 
-    async def press(self, *keys: str, on: str = "", **outcome: Words) -> "Ui":
+    async def press(self, *keys: str, on: str = "", **outcome: Any) -> "Ui":
         """Press keys, on a record if it is named, and wait for their outcome as `see` does."""
         if on:
             await self.cursor_on(on)
@@ -108,9 +109,16 @@ class Ui:
         return await self.see(**outcome)
 
     async def see(
-        self, *, shows: Words = (), head: Words = (), toast: Words = (), cursor: Words = (), gone: Words = ()
+        self,
+        *,
+        shows: Words = (),
+        head: Words = (),
+        toast: Words = (),
+        cursor: Words = (),
+        gone: Words = (),
+        top: Screen[Any] | None = None,
     ) -> "Ui":
-        """Wait for words on the screen, in its header and in messages, for the cursor on a record, for words to go."""
+        """Wait for words on the screen, in its header and in messages, a cursor, words that go and a screen on top."""
         expectations = (
             (self.expect, shows),
             (self.expect_head, head),
@@ -121,23 +129,25 @@ class Ui:
         for expect, words in expectations:
             for word in (words,) if isinstance(words, str) else words:
                 await expect(word)
+        if top is not None:
+            await self.until(lambda: self.app.screen is top, f"{top} on top")
         return self
 
-    async def type(self, words: str, **outcome: Words) -> "Ui":
+    async def type(self, words: str, **outcome: Any) -> "Ui":
         names = {" ": "space", "-": "minus", ":": "colon", "[": "left_square_bracket", "]": "right_square_bracket"}
         return await self.press(*(names.get(letter, letter) for letter in words), **outcome)
 
-    async def enter(self, words: str, **outcome: Words) -> "Ui":
+    async def enter(self, words: str, **outcome: Any) -> "Ui":
         """Type words and press Enter."""
         await self.type(words)
         return await self.press("enter", **outcome)
 
-    async def command(self, line: str, **outcome: Words) -> "Ui":
+    async def command(self, line: str, **outcome: Any) -> "Ui":
         """Enter a line after `:`."""
         await self.press("colon")
         return await self.enter(line, **outcome)
 
-    async def filter(self, line: str, **outcome: Words) -> "Ui":
+    async def filter(self, line: str, **outcome: Any) -> "Ui":
         """Enter a filter after `/`."""
         await self.press("slash")
         return await self.enter(line, **outcome)
@@ -201,7 +211,7 @@ class Ui:
         await listened(self.pilot)
         return self
 
-    async def answer(self, key: str, *, to: str = "", **outcome: Words) -> "Ui":
+    async def answer(self, key: str, *, to: str = "", **outcome: Any) -> "Ui":
         """Answer the open question once it listens; if its text is given, wait for it before and until it is gone."""
         if to:
             await self.expect(to)
@@ -209,7 +219,7 @@ class Ui:
         await self.press(key, **outcome)
         return await self.gone(*([to] if to else ()))
 
-    async def agree(self, **outcome: Words) -> "Ui":
+    async def agree(self, **outcome: Any) -> "Ui":
         """Answer the open question with yes."""
         return await self.answer("y", **outcome)
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from client.errors import Exit, FrostError
+from tests.tui.tasks import Tasks
 from tui.default_tags.apply_progress import progress_lines
 from tui.state.apply_tracker import Applies
 
@@ -23,14 +24,14 @@ class Started:
         return {"runId": self.run_id, "operationId": self.operation_id, "status": "pending"}
 
 
-class World:
+class World(Tasks):
     """A platform that answers as it was told, and everything that was told to the workspace."""
 
     def __init__(self, answers: Answers) -> None:
+        super().__init__()
         self.answers = answers
         self.starts: list[str | FrostError] = []
         self.told: list[Any] = []
-        self.tasks: dict[str, asyncio.Task[None]] = {}
         self.applies = Applies(
             self,
             self.watch,
@@ -45,12 +46,6 @@ class World:
         if isinstance(answer, FrostError):
             raise answer
         return Started(answer)
-
-    def spawn(self, name: str, work: Any) -> None:
-        if name in self.tasks:
-            self.tasks.pop(name).cancel()
-        if work is not None:
-            self.tasks[name] = asyncio.create_task(work())
 
     async def watch(self, tenant_id: str, run_id: str) -> Any:
         while self.answers[run_id]:

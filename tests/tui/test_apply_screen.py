@@ -10,7 +10,7 @@ import pytest
 from tests.acceptance.people import ADMIN, DATA_LAKE, WEB_SHOP
 from tests.conftest import opened as home_of
 from tests.homes import Home
-from tests.tui.screens import BOTH_SIZES, Ui, opened
+from tests.tui.screens import BOTH_SIZES, SMALL, Ui, opened
 from tui.launch import Launch
 
 ENTER = "enter"
@@ -52,16 +52,11 @@ async def in_tags(ui: Ui) -> Ui:
     return await ui.expect("4/10 tags", "eu.team:42")
 
 
-async def answered(ui: Ui, question: str, key: str) -> None:
-    await ui.expect(question)
-    await ui.answer(key, gone=question)
-
-
 async def applied(ui: Ui) -> Ui:
     """An apply begun from the tags, seen going on."""
     await in_tags(ui)
     await ui.press("a")
-    await answered(ui, "Apply default tags?", "y")
+    await ui.answer("y", to="Apply default tags?")
     return await ui.expect("Apply in Web Shop", "applying", "updated", "instance")
 
 
@@ -74,8 +69,7 @@ async def test_an_apply_asks_with_its_counts_and_enter_means_no(shared: Home, ui
     await ui.expect("Apply default tags?", "Web Shop", "cost-center=eu.team:42", "no tag removed")
     await ui.expect(f"{told['updated']:,} of {told['examined']:,} resources", f"{told['skipped']:,} skipped")
     await ui.expect("would change", "n or Esc No")
-    await answered(ui, "Apply default tags?", ENTER)
-    await ui.expect("4/10 tags")
+    await ui.answer(ENTER, to="Apply default tags?", shows="4/10 tags")
     assert runs(shared) == []
 
 
@@ -119,83 +113,78 @@ async def test_a_run_is_followed_again_at_the_next_start(paced: Home, monkeypatc
 
 
 @pytest.mark.slow
-async def test_a_run_of_another_user_and_tenant_is_shown(paced: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with opened(paced, monkeypatch, launch=Launch(tenant=DATA_LAKE)) as ui:
-        await ui.expect_head("Data Lake")
-        await ui.expect("6 tenants")
-        paced.sign_in(ADMIN)
-        asked(paced, "POST", "/apply", DATA_LAKE)
-        paced.sign_in()
-        await ui.expect_head("◐ applying")
-        await ui.command("apply", shows=("Apply in Data Lake", "started by admin@aurora.example"))
-        await ui.app.workspace.use_tenant(WEB_SHOP)
-        await ui.expect_head("applying")
-        await ui.until(lambda: "in Data Lake" in ui.head or "applied" in str(ui.toasts), "where it is")
-        await ui.expect_toast("Data Lake: default tags applied:")
+@pytest.mark.parametrize("launch", [Launch(tenant=DATA_LAKE)])
+async def test_a_run_of_another_user_and_tenant_is_shown(paced: Home, ui: Ui) -> None:
+    await ui.expect_head("Data Lake")
+    await ui.expect("6 tenants")
+    paced.sign_in(ADMIN)
+    asked(paced, "POST", "/apply", DATA_LAKE)
+    paced.sign_in()
+    await ui.expect_head("◐ applying")
+    await ui.command("apply", shows=("Apply in Data Lake", "started by admin@aurora.example"))
+    await ui.app.workspace.use_tenant(WEB_SHOP)
+    await ui.expect_head("applying")
+    await ui.until(lambda: "in Data Lake" in ui.head or "applied" in str(ui.toasts), "where it is")
+    await ui.expect_toast("Data Lake: default tags applied:")
 
 
 @pytest.mark.slow
-async def test_an_own_run_begins_after_the_one_that_runs(paced: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with opened(paced, monkeypatch) as ui:
-        await in_tags(ui)
-        asked(paced, "POST", "/apply")
-        await ui.expect_head("◐ applying")
-        await ui.press("a", shows=("An apply runs in Web Shop already", "Follow it, and begin mine when it is over"))
-        await ui.answer("o", shows=("Apply in Web Shop", "Yours begins when this one is over · o changes that"))
-        asked(paced, "PUT", "", body={"tags": {"late": "1"}})
-        await ui.expect_toast("Web Shop: default tags applied:")
-        await ui.until(lambda: len(runs(paced)) == 2, "the own run")
-        await ui.until(lambda: runs(paced)[0]["status"] == "completed", "its end")
-        assert runs(paced)[0]["appliedTags"] == {"late": "1"}
-        await ui.until(lambda: "Yours begins" not in ui.text and "late=1" in ui.text, "the own run shown")
+async def test_an_own_run_begins_after_the_one_that_runs(paced: Home, ui: Ui) -> None:
+    await in_tags(ui)
+    asked(paced, "POST", "/apply")
+    await ui.expect_head("◐ applying")
+    await ui.press("a", shows=("An apply runs in Web Shop already", "Follow it, and begin mine when it is over"))
+    await ui.answer("o", shows=("Apply in Web Shop", "Yours begins when this one is over · o changes that"))
+    asked(paced, "PUT", "", body={"tags": {"late": "1"}})
+    await ui.expect_toast("Web Shop: default tags applied:")
+    await ui.until(lambda: len(runs(paced)) == 2, "the own run")
+    await ui.until(lambda: runs(paced)[0]["status"] == "completed", "its end")
+    assert runs(paced)[0]["appliedTags"] == {"late": "1"}
+    await ui.until(lambda: "Yours begins" not in ui.text and "late=1" in ui.text, "the own run shown")
 
 
 @pytest.mark.slow
-async def test_a_conflict_at_the_start_is_handled_alike(paced: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with opened(paced, monkeypatch) as ui:
-        await in_tags(ui)
-        monkeypatch.setattr(type(ui.app.workspace.applies), "goes_on", lambda self, tenant_id: False)
-        await ui.press("a", shows="Apply default tags?")
-        asked(paced, "POST", "/apply")
-        await answered(ui, "Apply default tags?", "y")
-        await ui.expect("An apply runs in Web Shop already")
-        await ui.press("f", shows=("Apply in Web Shop", "applying"), toast="Web Shop: default tags applied:")
+async def test_a_conflict_at_the_start_is_handled_alike(paced: Home, monkeypatch: pytest.MonkeyPatch, ui: Ui) -> None:
+    await in_tags(ui)
+    monkeypatch.setattr(type(ui.app.workspace.applies), "goes_on", lambda self, tenant_id: False)
+    await ui.press("a", shows="Apply default tags?")
+    asked(paced, "POST", "/apply")
+    await ui.answer("y", to="Apply default tags?", shows="An apply runs in Web Shop already")
+    await ui.press("f", shows=("Apply in Web Shop", "applying"), toast="Web Shop: default tags applied:")
     assert len(runs(paced)) == 1
 
 
 @pytest.mark.slow
-async def test_a_waiting_run_can_be_cancelled(paced: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with opened(paced, monkeypatch) as ui:
-        await applied(ui)
-        await ui.press("o", shows="Yours begins when this one is over")
-        await ui.press("o")
-        await ui.until(lambda: "Yours begins when" not in ui.text.split("▌ Yours")[0], "called off")
-        await ui.expect_toast("Web Shop: default tags applied:")
-        await ui.press("o", toast="no apply is running")
+async def test_a_waiting_run_can_be_cancelled(paced: Home, ui: Ui) -> None:
+    await applied(ui)
+    await ui.press("o", shows="Yours begins when this one is over")
+    await ui.press("o")
+    await ui.until(lambda: "Yours begins when" not in ui.text.split("▌ Yours")[0], "called off")
+    await ui.expect_toast("Web Shop: default tags applied:")
+    await ui.press("o", toast="no apply is running")
     assert len(runs(paced)) == 1
 
 
 @pytest.mark.slow
-async def test_a_run_continues_after_the_platform_is_killed(paced: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with opened(paced, monkeypatch) as ui:
-        await applied(ui)
-        paced.kill_platform()  # the next reading has it started anew
-        await ui.expect_toast("Web Shop: default tags applied:")
-        await ui.expect("✓ applied")
+async def test_a_run_continues_after_the_platform_is_killed(paced: Home, ui: Ui) -> None:
+    await applied(ui)
+    paced.kill_platform()  # the next reading has it started anew
+    await ui.expect_toast("Web Shop: default tags applied:")
+    await ui.expect("✓ applied")
     (run,) = runs(paced)
     assert run["status"] == "completed"
     assert asked(paced, "POST", "/preview", body={})["summary"]["updated"] == 0
 
 
 @pytest.mark.slow
-async def test_a_run_is_found_again_after_a_lost_connection(paced: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with opened(paced, monkeypatch, size=(80, 24)) as ui:
-        await applied(ui)
-        assert paced.frost("platform", "stop").code == 0
-        await ui.expect("! No answer:", "read last")
-        await ui.expect_head("stopped · r start")
-        await ui.expect("updated")  # what was known stays
-        await ui.press("r", toast="Web Shop: default tags applied:", gone="No answer")
+@SMALL
+async def test_a_run_is_found_again_after_a_lost_connection(paced: Home, ui: Ui) -> None:
+    await applied(ui)
+    assert paced.frost("platform", "stop").code == 0
+    await ui.expect("! No answer:", "read last")
+    await ui.expect_head("stopped · r start")
+    await ui.expect("updated")  # what was known stays
+    await ui.press("r", toast="Web Shop: default tags applied:", gone="No answer")
     assert asked(paced, "POST", "/preview", body={})["summary"]["updated"] == 0
 
 
@@ -209,12 +198,10 @@ async def test_an_undo_is_reviewed_and_removes_only_added_tags(paced: Home, monk
         await ui.press("u", shows=("Applies in Web Shop", "completed", f"{updated}"))
         await ui.press("b")
         await ui.expect("Undo this run?", f"{updated:,} resources", "would lose tags", "cost-center=eu.team:42")
-        await answered(ui, "Undo this run?", ENTER)
+        await ui.answer(ENTER, to="Undo this run?")
         assert len(runs(paced)) == 1
         await ui.press("b")
-        await answered(ui, "Undo this run?", "y")
-        await ui.expect("undoing", "lost tags")
-        await ui.expect_head("◐ undoing")
+        await ui.answer("y", to="Undo this run?", shows=("undoing", "lost tags"), head="◐ undoing")
         await ui.expect_toast("default tags undone")
         await ui.press("u", shows=("apply, undone", "undo"))
         await ui.press("G", "b", toast="already undone")

@@ -10,30 +10,24 @@ import pytest
 
 from client.errors import Exit, FrostError
 from client.tables.columns import Record
+from tests.tui.tasks import Tasks
 from tui.state import loaders
-from tui.state.event_stream import Work
 from tui.state.list_store import KEPT, Collections
 
 ONE, OTHER = "tenant-1", "tenant-2"
 LOST = FrostError("no answer", code="UNREACHABLE", exit_code=Exit.UNREACHABLE)
 
 
-class Slow:
+class Slow(Tasks):
     """Pages by tenant, each handed over when `let` is called for its tenant."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.pages: dict[str, list[Sequence[Record] | Exception]] = {}
         self.begun = 0
         self.gates: dict[str, asyncio.Semaphore] = {}
         self.told: list[str] = []
-        self.tasks: dict[str, asyncio.Task[None]] = {}
         self.lists = Collections(self, lambda: None, self.spawn, self.told.append)
-
-    def spawn(self, name: str, work: Work | None) -> None:
-        if name in self.tasks:
-            self.tasks.pop(name).cancel()
-        if work is not None:
-            self.tasks[name] = asyncio.ensure_future(work())
 
     async def read(self, _requests: object, tenant: str, _subject: str) -> AsyncIterator[Sequence[Record]]:
         self.begun += 1

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.homes import Home
-from tests.tui.editing import Edit, document, editing, rule
+from tests.tui.editing import Edit, document, rule
 from tui.iam.editor import panel, request
 from tui.iam.editor.evaluation import Evaluation
 from tui.iam.editor.verdict import Verdict
@@ -78,26 +78,6 @@ def test_the_coverage_has_a_sign_for_each_change() -> None:
     assert ("━" in organizations, "╍" in organizations) == (True, True)
     assert ("━" in dns, "╍" in dns) == (False, True)
     assert said[-1] == "1 other services: nothing"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
-async def test_a_changed_address_range_is_shown_as_a_change(
-    demo: Home, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
-) -> None:
-    first = document(rule("dns:*", more=OFFICE))
-    async with editing(demo, monkeypatch, policy=None, text=first, size=size) as it:
-        await it.press("ctrl+s", shows="Save a new policy")
-        await it.ui.enter("zones", shows="version 1")
-        await it.answered()
-        await it.evaluate(document(rule("dns:*", more=NARROWER)))
-        it.editor.go("coverage")
-        await it.expect("? under conditions", "?12  ~12")
-        if size[0] > 80:
-            await it.expect("12 under conditions changed against v1")
-            await it.ui.gone("the same as")
-        it.editor.perform("editor.changes")
-        await it.expect("~ dns:", "other conditions")
 
 
 async def test_changes_do_not_depend_on_the_request(demo: Home, edit: Edit) -> None:

@@ -19,8 +19,7 @@ async def test_ctrl_w_deletes_a_word_of_the_text_and_another_key_leaves(edit: Ed
     assert it.at == '      "name": "-out",'
     await it.until(lambda: it.ui.app.screen is it.editor, "the editor on top")
     await it.press("ctrl+z")
-    await it.press("ctrl+g")
-    await it.ui.until(lambda: it.ui.app.screen is it.ui.app.frame, "the frame")
+    await it.press("ctrl+g", top=it.ui.app.frame)
 
 
 @pytest.mark.parametrize("size", [(80, 60)])
@@ -32,8 +31,7 @@ async def test_footer_and_help_name_the_key_to_leave(edit: Edit) -> None:
 
 async def test_the_tenant_switch_is_refused_and_an_empty_palette_says_so(edit: Edit) -> None:
     it = await edit()
-    await it.press("ctrl+t", toast="This policy belongs to Web Shop: leave the editor first (^g)")
-    await it.until(lambda: it.ui.app.screen is it.editor, "the editor on top")
+    await it.press("ctrl+t", toast="This policy belongs to Web Shop: leave the editor first (^g)", top=it.editor)
     await it.ui.pilot.pause()
     await it.press("ctrl+p", *"zzzz", shows="No matches")
 

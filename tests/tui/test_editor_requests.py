@@ -153,8 +153,7 @@ async def test_drafts_are_written_and_deleted_outside_the_event_loop(
         await it.until(lambda: threads, "the draft")
         await it.write(typed.replace("kept", "kept again"))
         await it.press("ctrl+g", shows="Leave and keep the draft")
-        await it.press("k")
-        await it.until(lambda: it.ui.app.screen is it.ui.app.frame, "the frame")
+        await it.press("k", top=it.ui.app.frame)
     assert {name for name, _ in threads} == {"keep"}
     assert not [thread for _, thread in threads if thread is threading.main_thread()]
 

@@ -77,8 +77,7 @@ async def test_saving_shows_the_difference_and_stores_a_version(demo: Home, edit
     await it.evaluate(it.text.replace('"storage:objects:*",', '"storage:objects:read",'))
     await it.press("ctrl+s")
     await it.expect("Save deployments on version 3", "lost", "− storage:objects:", '+         "storage:objects:read"')
-    await it.press("escape")
-    await it.until(lambda: it.ui.app.screen is it.editor, "the editor on top")
+    await it.press("escape", top=it.editor)
     assert (await stored(it.ui, "deployments"))["version"] == 3
     await it.press("ctrl+s", shows="In effect")
     await it.press("enter", shows=("version 4", "saved"))
@@ -118,8 +117,7 @@ async def test_a_new_policy_needs_a_name_only(demo: Home, edit: Edit) -> None:
     await it.press("enter", shows="a policy needs a name")
     await it.press(*"nightly", "enter", shows="Policy  nightly  version 1")
     assert any(one["name"] == "nightly" for one in await policies(it.ui))
-    await it.press("ctrl+g")
-    await it.ui.until(lambda: it.ui.app.screen is it.ui.app.frame, "the frame")
+    await it.press("ctrl+g", top=it.ui.app.frame)
     assert it.editor.document.saved is not None
 
 
@@ -206,8 +204,7 @@ async def test_a_save_beyond_its_author_names_the_principals(
                 "somebody who holds",
             )
             assert (await stored(it.ui, "deployments"))["version"] == 3
-            await it.press("escape")
-            await it.until(lambda: it.ui.app.screen is it.editor, "the editor on top")
+            await it.press("escape", top=it.editor)
     finally:
         home.remove()
 
@@ -241,12 +238,9 @@ async def test_a_kept_draft_is_offered_with_its_version(demo: Home, edit: Edit) 
     typed = it.text.replace("roll-out", "roll out slowly")
     await it.write(typed)
     await it.press("escape", "q", shows=("Not saved", "Leave and keep the draft"))
-    await it.press("escape")
-    await it.until(lambda: it.ui.app.screen is it.editor, "the editor on top")
+    await it.press("escape", top=it.editor)
     await it.press("q", shows="Not saved")
-    await it.press("k")
-    await it.ui.until(lambda: it.ui.app.screen is it.ui.app.frame, "the frame")
-    await it.ui.expect_toast("The draft is kept: e offers it again")
+    await it.press("k", toast="The draft is kept: e offers it again", top=it.ui.app.frame)
     policy = await stored(it.ui, "deployments")
     client = await it.ui.app.workspace.client()
     await client.ask(policy_calls.update(it.editor.tenant_id, policy["id"], description="changed meanwhile"))
@@ -271,15 +265,13 @@ async def test_escape_never_closes_the_editor(policy: str | None, edit: Edit) ->
         await it.press("escape")
         assert it.ui.app.screen is it.editor
     await it.ui.expect_toast("^g or q closes the editor")
-    await it.press("q")
-    await it.ui.until(lambda: it.ui.app.screen is it.ui.app.frame, "the frame")
+    await it.press("q", top=it.ui.app.frame)
 
 
 async def test_a_draft_is_offered_to_its_author_only(demo: Home, edit: Edit) -> None:
     it = await edit(policy=None)
     await it.write(document(rule(READ, name="owners")))
-    await it.press("escape", "q", "k")
-    await it.ui.until(lambda: it.ui.app.screen is it.ui.app.frame, "the frame")
+    await it.press("escape", "q", "k", top=it.ui.app.frame)
     workspace = it.ui.app.workspace
     assert workspace.me is not None
     owner, workspace.me = workspace.me, {**workspace.me, "email": "member@aurora.example"}
@@ -328,8 +320,7 @@ async def test_a_read_only_session_keeps_offers_and_deletes_no_draft(demo: Home,
     reader.pane.set_text(typed.replace("writer", "reader"))
     await it.ui.press("escape", "q", shows=("Not saved", "Discard changes"))
     assert "keep the draft" not in it.ui.text
-    await it.ui.press("escape")
-    await it.ui.until(lambda: it.ui.app.screen is reader, "the editor")
+    await it.ui.press("escape", top=reader)
     await reader.leave(keep=False)
     await it.ui.until(lambda: it.ui.app.screen is it.ui.app.frame, "the frame")
     assert {one.name: one.read_bytes() for one in (demo.path / ".cli" / "drafts").iterdir()} == files
@@ -362,5 +353,4 @@ async def test_a_read_only_context_evaluates_and_does_not_save(edit: Edit) -> No
     it = await edit()
     it.ui.app.workspace.read_only = "the context local is read-only"
     await it.write(it.text.replace("roll-out", "changed"), shows="allowed by rule 1 changed")
-    await it.press("ctrl+s", toast="Save: the context local is read-only")
-    await it.until(lambda: it.ui.app.screen is it.editor, "the editor on top")
+    await it.press("ctrl+s", toast="Save: the context local is read-only", top=it.editor)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from client.errors import Exit, FrostError
-from tui.state.event_stream import Work
+from tests.tui.tasks import Tasks
 from tui.state.provisioning import Provisioning
 
 UNREACHABLE = FrostError("nobody listens there", code="UNREACHABLE", exit_code=Exit.UNREACHABLE)
@@ -15,21 +15,15 @@ NEW = {"id": "t", "status": "provisioning", "runId": "r"}
 READY = {"id": "t", "status": "active", "runId": "r"}
 
 
-class World:
+class World(Tasks):
     """A platform that answers as it was told (a fake for time only), and what was told to the workspace."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.answers: list[dict[str, Any] | FrostError] = []
         self.gate = asyncio.Semaphore(0)
         self.ended: list[Any] = []
-        self.tasks: dict[str, asyncio.Task[None]] = {}
         self.provisioning = Provisioning(self.watch, self.spawn, lambda: None, lambda *about: self.ended.append(about))
-
-    def spawn(self, name: str, work: Work | None) -> None:
-        if name in self.tasks:
-            self.tasks.pop(name).cancel()
-        if work is not None:
-            self.tasks[name] = asyncio.ensure_future(work())
 
     async def watch(self, *_: object) -> AsyncIterator[dict[str, Any]]:
         while self.answers:

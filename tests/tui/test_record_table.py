@@ -1,11 +1,14 @@
 """The virtual table: what is on the screen, and what moves when records change."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 from textual.app import App, ComposeResult
 from textual.events import Resize
 from textual.geometry import Size
+from textual.pilot import Pilot
 
 from client.tables.columns import TENANT, columns
 from client.text import safe
@@ -23,6 +26,16 @@ def tenant(number: int, name: str | None = None, **members: Any) -> dict[str, An
         "organizationName": "Aurora Labs" if number % 2 else "Borealis Media",
         **members,
     }
+
+
+@asynccontextmanager
+async def table_app(
+    *records: dict[str, Any], size: tuple[int, int] = (80, 20)
+) -> AsyncIterator[tuple["TableApp", Pilot[None]]]:
+    app = TableApp(list(records))
+    async with app.run_test(size=size) as pilot:
+        await pilot.pause()
+        yield app, pilot
 
 
 class TableApp(App[None]):
@@ -56,9 +69,7 @@ class TableApp(App[None]):
 
 @pytest.mark.slow
 async def test_only_the_lines_on_the_screen_are_painted() -> None:
-    app = TableApp([tenant(number) for number in range(100_000)])
-    async with app.run_test(size=(80, 24)) as pilot:
-        await pilot.pause()
+    async with table_app(*(tenant(number) for number in range(100_000)), size=(80, 24)) as (app, pilot):
         assert app.lines()[1].startswith("  Tenant 00000")
         assert len(app.table._strips) < 50
         await pilot.press("G")
@@ -68,9 +79,7 @@ async def test_only_the_lines_on_the_screen_are_painted() -> None:
 
 
 async def test_a_refresh_keeps_cursor_scroll_and_marks() -> None:
-    app = TableApp([tenant(number) for number in range(200)])
-    async with app.run_test(size=(80, 20)) as pilot:
-        await pilot.pause()
+    async with table_app(*(tenant(number) for number in range(200))) as (app, pilot):
         app.table.select("id-100")
         await pilot.press("space", "k")
         height = app.lines().index(next(line for line in app.lines() if "Tenant 00100" in line))
@@ -81,9 +90,7 @@ async def test_a_refresh_keeps_cursor_scroll_and_marks() -> None:
 
 
 async def test_the_cursor_stays_as_records_go_and_return() -> None:
-    app = TableApp([tenant(number) for number in range(5)])
-    async with app.run_test(size=(80, 20)) as pilot:
-        await pilot.pause()
+    async with table_app(*(tenant(number) for number in range(5))) as (app, pilot):
         app.table.select("id-3")
         app.table.show([tenant(number) for number in (0, 1, 2, 4)])
         await pilot.pause()
@@ -109,17 +116,13 @@ async def test_the_cursor_stays_as_records_go_and_return() -> None:
 
 
 async def test_the_filter_takes_words_and_fields() -> None:
-    app = TableApp([tenant(number) for number in range(100)])
-    async with app.run_test(size=(80, 20)) as pilot:
-        await pilot.pause()
+    async with table_app(*(tenant(number) for number in range(100))) as (app, pilot):
         app.table.set_filter("organization:aurora tenant-9")
         assert [record["id"] for record in app.table.view] == [f"id-{n}" for n in (9, 91, 93, 95, 97, 99)]
         app.table.set_filter("!organization:aurora 0001")
         assert [record["id"] for record in app.table.view] == [f"id-{n}" for n in (10, 12, 14, 16, 18)]
         assert app.table.view.total == 100
-    app = TableApp([tenant(1)])
-    async with app.run_test(size=(80, 20)) as pilot:
-        await pilot.pause()
+    async with table_app(tenant(1)) as (app, pilot):
         app.table.set_filter("status:gone")
         await pilot.pause()
         assert "Nothing matches status:gone" in "\n".join(app.lines())
@@ -127,9 +130,7 @@ async def test_the_filter_takes_words_and_fields() -> None:
 
 @pytest.mark.parametrize("line", ["org:aurora", "nme:x", "!org:aurora zzz"])
 async def test_a_filter_on_an_unknown_column_names_the_columns(line: str) -> None:
-    app = TableApp([tenant(1)])
-    async with app.run_test(size=(80, 20)) as pilot:
-        await pilot.pause()
+    async with table_app(tenant(1)) as (app, pilot):
         app.table.set_filter(line)
         await pilot.pause()
         shown = " ".join(" ".join(app.lines()).split())
@@ -139,9 +140,7 @@ async def test_a_filter_on_an_unknown_column_names_the_columns(line: str) -> Non
 
 @pytest.mark.parametrize("line", ["https://x", "12:30", "status:gone", "a:"])
 async def test_a_text_with_a_colon_is_searched_as_words(line: str) -> None:
-    app = TableApp([tenant(1), tenant(2, "see https://x at 12:30, a: b")])
-    async with app.run_test(size=(80, 20)) as pilot:
-        await pilot.pause()
+    async with table_app(tenant(1), tenant(2, "see https://x at 12:30, a: b")) as (app, pilot):
         app.table.set_filter(line)
         assert [record["id"] for record in app.table.view] == ([] if line == "status:gone" else ["id-2"])
         app.table.show([tenant(1)])
@@ -150,9 +149,7 @@ async def test_a_text_with_a_colon_is_searched_as_words(line: str) -> None:
 
 
 async def test_names_are_cut_after_what_can_be_left_out() -> None:
-    app = TableApp([tenant(1, "Archive Development Europe")])
-    async with app.run_test(size=(60, 20)) as pilot:
-        await pilot.pause()
+    async with table_app(tenant(1, "Archive Development Europe"), size=(60, 20)) as (app, _pilot):
         assert "Archive Development" in app.lines()[1]
 
 
@@ -172,9 +169,7 @@ async def test_sorting_keeps_unknown_values_last_in_both_directions() -> None:
     "name", ["[bold]x[/]", "[/x]", "[@click=app.quit]x[/]", "a\x1b]0;PWNED\x07b", "\x9b31m", "a\rb"]
 )
 async def test_names_are_shown_and_never_obeyed(name: str) -> None:
-    app = TableApp([tenant(1, name), tenant(2)])
-    async with app.run_test(size=(80, 20)) as pilot:
-        await pilot.pause()
+    async with table_app(tenant(1, name), tenant(2)) as (app, _pilot):
         line = app.lines()[1]
         assert not set(map(ord, line)) & {*range(32), *range(127, 160)}
         assert safe(name) in line
@@ -183,9 +178,7 @@ async def test_names_are_shown_and_never_obeyed(name: str) -> None:
 @pytest.mark.parametrize("columns_of_screen", [1, 2, 8, 20, 40, 80, 200])
 async def test_no_width_of_the_screen_breaks_the_line(columns_of_screen: int) -> None:
     wide = [tenant(1, "漢字" * 60), tenant(2, "e\u0301" * 90), tenant(3, "👩‍👩‍👧‍👦" * 30)]
-    app = TableApp(wide)
-    async with app.run_test(size=(columns_of_screen, 10)) as pilot:
-        await pilot.pause()
+    async with table_app(*wide, size=(columns_of_screen, 10)) as (app, pilot):
         for y in range(app.table.size.height):
             assert app.table.render_line(y).cell_length == app.table.size.width
         app.table.post_message(Resize(Size(30, 5), Size(30, 5)))
@@ -193,9 +186,7 @@ async def test_no_width_of_the_screen_breaks_the_line(columns_of_screen: int) ->
 
 
 async def test_clicks_move_open_and_sort() -> None:
-    app = TableApp([tenant(number, f"{9 - number}") for number in range(5)])
-    async with app.run_test(size=(80, 20)) as pilot:
-        await pilot.pause()
+    async with table_app(*(tenant(number, f"{9 - number}") for number in range(5))) as (app, pilot):
         await pilot.click(RecordTable, offset=(4, 3))
         assert app.table.record == tenant(2, "7")
         await pilot.click(RecordTable, offset=(4, 3), times=2)

@@ -91,6 +91,7 @@ def test_the_history_of_views() -> None:
     history.visit(View("contexts"))
     assert history.later is None
     assert history.earlier == View("tenants", "web")
+    history = History()
     history.visit(View("tenants"))
     assert history.back(View("tenants")) is None
     assert history.forth(View("tenants")) is None

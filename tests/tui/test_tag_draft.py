@@ -37,6 +37,7 @@ def test_rows_mark_added_changed_and_removed_tags() -> None:
     assert next(row for row in draft.rows() if row["key"] == "env")["was"] == "prod"
     assert draft.words == "+ 1 added  ~ 1 changed  − 1 removed"
     assert draft.dirty
+    draft = TagDraft(STORED, 3)
     draft.put("stage", "prod", "env")
     assert marks(draft) == {"env": "removed", "stage": "added", "team": ""}
     draft = TagDraft({"a": "", "env": "prod"}, 1)
@@ -57,6 +58,7 @@ def test_edits_are_undone_one_by_one() -> None:
     assert not draft.undoable
     draft.undo()
     assert draft.tags == STORED
+    draft = TagDraft(STORED, 3)
     draft.put("env", "prod", "env")
     draft.restore(["team"])
     assert not draft.undoable
@@ -84,6 +86,7 @@ def test_a_draft_follows_the_stored_set_until_it_is_edited() -> None:
     assert not draft.dirty
     assert draft.version == 6
     assert not draft.undoable
+    draft = TagDraft(STORED, 3)
     draft.put("env", "dev", "env")
     draft.follow(dict(STORED), 5)
     assert draft.version == 5
