@@ -31,12 +31,11 @@ async def test_a_sign_in_elsewhere_is_noticed(demo: Home, ui: Ui) -> None:
     await ui.expect_toast("member@aurora.example calls now in local, no longer ")
 
 
-async def test_changes_of_the_config_file_are_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(contexts, "LOOK_SECONDS", 0.01)
+async def test_changes_of_the_config_file_are_noticed(tmp_path: Path) -> None:
     file, seen = tmp_path / "config.yaml", asyncio.Event()
 
     async def watch() -> None:
-        async for _ in contexts.config_changes(str(file)):
+        async for _ in contexts.config_changes(str(file), 0.01):
             seen.set()
 
     task = asyncio.ensure_future(watch())
