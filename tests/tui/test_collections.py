@@ -12,7 +12,7 @@ from client.errors import Exit, FrostError
 from client.tables.columns import Record
 from tests.tui.tasks import Tasks
 from tui.state import loaders
-from tui.state.list_store import KEPT, Collections
+from tui.state.list_store import KEPT, Collections, Rows
 
 ONE, OTHER = "tenant-1", "tenant-2"
 LOST = FrostError("no answer", code="UNREACHABLE", exit_code=Exit.UNREACHABLE)
@@ -42,6 +42,13 @@ class Slow(Tasks):
             self.gates.setdefault(tenant, asyncio.Semaphore(0)).release()
         for _ in range(20):
             await asyncio.sleep(0)
+
+    async def read_pages(self, *pages: Sequence[Record] | Exception, let: int, quiet: bool = False) -> Rows:
+        """Read a list of the first tenant that has these pages, and let some of them come."""
+        self.pages[ONE] = list(pages)
+        rows = self.lists.read("groups", ONE, quiet=quiet)
+        await self.let(ONE, let)
+        return rows
 
     async def settle(self, tenant: str, ids: list[str]) -> None:
         """Let pages come until the list holds these records."""
@@ -75,9 +82,7 @@ async def test_a_first_read_shows_rows_page_by_page(slow: Slow) -> None:
 
 
 async def test_a_first_read_begun_again_keeps_its_rows(slow: Slow) -> None:
-    slow.pages[ONE] = [[{"id": "a"}], [{"id": "b"}], [{"id": "c"}]]
-    slow.lists.read("groups", ONE)
-    await slow.let(ONE, 2)
+    await slow.read_pages([{"id": "a"}], [{"id": "b"}], [{"id": "c"}], let=2)
     slow.lists.read("groups", ONE)
     shown = []
     for _ in range(3):
@@ -87,23 +92,15 @@ async def test_a_first_read_begun_again_keeps_its_rows(slow: Slow) -> None:
 
 
 async def test_a_list_that_is_cut_shows_its_total(slow: Slow) -> None:
-    slow.pages[ONE] = [loaders.First([{"id": "a"}, {"id": "b"}], 1_234)]
-    rows = slow.lists.read("groups", ONE)
-    await slow.let(ONE, 2)
+    rows = await slow.read_pages(loaders.First([{"id": "a"}, {"id": "b"}], 1_234), let=2)
     assert (names(slow, ONE), rows.words) == (["a", "b"], "the first of 1,234")
-    slow.pages[ONE] = [loaders.First([{"id": "a"}], 1)]
-    slow.lists.read("groups", ONE)
-    await slow.let(ONE, 2)
+    await slow.read_pages(loaders.First([{"id": "a"}], 1), let=2)
     assert rows.words == ""
 
 
 async def test_a_later_read_keeps_the_old_rows_until_the_last_page(slow: Slow) -> None:
-    slow.pages[ONE] = [[{"id": "a"}], [{"id": "b"}]]
-    slow.lists.read("groups", ONE)
-    await slow.let(ONE, 2)
-    slow.pages[ONE] = [[{"id": "c"}], [{"id": "d"}]]
-    slow.lists.read("groups", ONE)
-    await slow.let(ONE)
+    await slow.read_pages([{"id": "a"}], [{"id": "b"}], let=2)
+    await slow.read_pages([{"id": "c"}], [{"id": "d"}], let=1)
     assert names(slow, ONE) == ["a", "b"]
     await slow.let(ONE, 2)
     assert names(slow, ONE) == ["c", "d"]
@@ -119,27 +116,17 @@ async def test_a_late_response_for_another_tenant_is_dropped(slow: Slow) -> None
 
 
 async def test_the_later_of_two_reads_counts(slow: Slow) -> None:
-    slow.pages[ONE] = [[{"id": "old"}]]
-    slow.lists.read("groups", ONE)
-    await slow.let(ONE, 0)
-    slow.pages[ONE] = [[{"id": "new"}]]
-    slow.lists.read("groups", ONE)
-    await slow.let(ONE, 3)
+    await slow.read_pages([{"id": "old"}], let=0)
+    await slow.read_pages([{"id": "new"}], let=3)
     assert names(slow, ONE) == ["new"]
 
 
 async def test_a_failed_read_keeps_the_rows_until_the_next(slow: Slow) -> None:
-    slow.pages[ONE] = [[{"id": "a"}]]
-    slow.lists.read("groups", ONE)
-    await slow.let(ONE, 2)
-    slow.pages[ONE] = [LOST]
-    rows = slow.lists.read("groups", ONE, quiet=True)
-    await slow.let(ONE, 2)
+    await slow.read_pages([{"id": "a"}], let=2)
+    rows = await slow.read_pages(LOST, let=2, quiet=True)
     assert names(slow, ONE) == ["a"]
     assert (rows.words, rows.error) == ("not refreshed, r tries again", LOST)
-    slow.pages[ONE] = [[{"id": "b"}]]
-    slow.lists.read("groups", ONE, quiet=True)
-    await slow.let(ONE, 2)
+    await slow.read_pages([{"id": "b"}], let=2, quiet=True)
     assert (names(slow, ONE), rows.words, rows.error) == (["b"], "", None)
 
 
@@ -162,9 +149,7 @@ async def test_a_list_left_during_its_read_is_unread(slow: Slow) -> None:
 
 
 async def test_leaving_the_context_drops_lists_and_reads(slow: Slow) -> None:
-    slow.pages[ONE] = [[{"id": "a"}]]
-    slow.lists.read("groups", ONE)
-    await slow.let(ONE, 0)
+    await slow.read_pages([{"id": "a"}], let=0)
     slow.lists.drop()
     await slow.let(ONE, 2)
     assert names(slow, ONE) == []
@@ -178,9 +163,7 @@ async def test_only_the_latest_lists_are_kept(slow: Slow) -> None:
 
 
 async def test_a_list_is_updated_while_refreshes_come_faster_than_it_is_read(slow: Slow) -> None:
-    slow.pages[ONE] = [[{"id": "a", "name": "old"}], [{"id": "b"}], [{"id": "c"}]]
-    rows = slow.lists.read("groups", ONE)
-    await slow.let(ONE, 4)
+    rows = await slow.read_pages([{"id": "a", "name": "old"}], [{"id": "b"}], [{"id": "c"}], let=4)
     slow.pages[ONE][0] = [{"id": "a", "name": "new"}]
     for _ in range(3):  # one refresh before each page
         slow.lists.read("groups", ONE, quiet=True)
@@ -190,9 +173,7 @@ async def test_a_list_is_updated_while_refreshes_come_faster_than_it_is_read(slo
 
 
 async def test_refreshes_during_a_read_cause_one_more_read_after_it(slow: Slow) -> None:
-    slow.pages[ONE] = [[{"id": "a"}]]
-    slow.lists.read("groups", ONE)
-    await slow.let(ONE, 0)
+    await slow.read_pages([{"id": "a"}], let=0)
     for _ in range(5):
         slow.lists.read("groups", ONE, quiet=True)
     slow.pages[ONE] = [[{"id": "b"}]]
@@ -203,9 +184,7 @@ async def test_refreshes_during_a_read_cause_one_more_read_after_it(slow: Slow) 
 
 
 async def test_a_requested_read_does_not_return_an_earlier_one(slow: Slow) -> None:
-    slow.pages[ONE] = [[{"id": "old"}]]
-    slow.lists.read("groups", ONE)
-    await slow.let(ONE, 0)
+    await slow.read_pages([{"id": "old"}], let=0)
     asked = asyncio.ensure_future(slow.lists.anew("groups", ONE))
     slow.pages[ONE] = [[{"id": "new"}]]
     await slow.let(ONE)
@@ -217,9 +196,7 @@ async def test_a_requested_read_does_not_return_an_earlier_one(slow: Slow) -> No
 
 
 async def test_a_read_begun_before_a_change_keeps_the_change(slow: Slow) -> None:
-    slow.pages[ONE] = [[{"id": "a", "name": "old"}]]
-    rows = slow.lists.read("groups", ONE)
-    await slow.let(ONE)
+    rows = await slow.read_pages([{"id": "a", "name": "old"}], let=1)
     slow.lists.read("groups", ONE, quiet=True)
     await slow.let(ONE, 0)
     slow.lists.put("groups", ONE, {"id": "a", "name": "new"})
@@ -242,7 +219,5 @@ async def test_an_unexpected_exception_ends_the_read_as_failed(slow: Slow) -> No
     assert rows.error.message == "the answer could not be used: KeyError: 'id'"
     with pytest.raises(KeyError):  # the application shows it
         await slow.tasks["read groups "]
-    slow.pages[ONE] = [[{"id": "a"}]]
-    slow.lists.read("groups", ONE, quiet=True)
-    await slow.let(ONE, 2)
+    await slow.read_pages([{"id": "a"}], let=2, quiet=True)
     assert (names(slow, ONE), rows.words) == (["a"], "")
