@@ -10,7 +10,7 @@ import pytest
 from client.transport.async_client import AsyncClient
 from client.transport.call import Call
 from tests.homes import Home
-from tests.tui.editing import Edit, document, editing, rule
+from tests.tui.editing import Edit, document, rule
 from tests.tui.screens import SMALL
 
 READ = "compute:instances:read"
@@ -18,24 +18,24 @@ DEV = ', "constraints": {"equals": {"frn:resourceTag/env": "dev"}}'
 
 
 @pytest.mark.slow
-async def test_the_verdict_and_the_deciding_rule_follow_the_text(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_verdict_and_the_deciding_rule_follow_the_text(edit: Edit) -> None:
     text = document(rule(READ, name="reads"))
-    async with editing(shared, monkeypatch, policy=None, text=text) as it:
-        await it.expect("✓ ALLOWED", "allowed by rule 1 reads")
-        await it.until(lambda: it.marked == {3: "allow"}, "the marks")
-        it.editor.pane.show_line(3, it.editor.pane.document.get_line(3).index("allow") + 5)
-        await it.press(*["backspace"] * 5, *"deny", shows=("× DENIED", "denied by rule 1 reads"))
-        await it.until(lambda: it.marked == {3: "deny"}, "the mark of the deny")
+    it = await edit(policy=None, text=text)
+    await it.expect("✓ ALLOWED", "allowed by rule 1 reads")
+    await it.until(lambda: it.marked == {3: "allow"}, "the marks")
+    it.editor.pane.show_line(3, it.editor.pane.document.get_line(3).index("allow") + 5)
+    await it.press(*["backspace"] * 5, *"deny", shows=("× DENIED", "denied by rule 1 reads"))
+    await it.until(lambda: it.marked == {3: "deny"}, "the mark of the deny")
 
 
-async def test_the_nearest_rule_is_named_if_none_matches(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_nearest_rule_is_named_if_none_matches(edit: Edit) -> None:
     text = document(rule(READ, name="dev only", more=DEV))
-    async with editing(shared, monkeypatch, policy=None, text=text) as it:
-        await it.expect("× DENIED", "? unknown", "frn:resourceTag/env")
-        await it.ask(resourceTags="env=prod")
-        await it.expect("no rule matches; nearest is rule 1 dev only", "× false")
-        await it.ask(resourceTags="env=dev")
-        await it.expect("✓ ALLOWED")
+    it = await edit(policy=None, text=text)
+    await it.expect("× DENIED", "? unknown", "frn:resourceTag/env")
+    await it.ask(resourceTags="env=prod")
+    await it.expect("no rule matches; nearest is rule 1 dev only", "× false")
+    await it.ask(resourceTags="env=dev")
+    await it.expect("✓ ALLOWED")
 
 
 async def test_a_target_of_another_service_is_a_problem(edit: Edit) -> None:
@@ -47,14 +47,14 @@ async def test_a_target_of_another_service_is_a_problem(edit: Edit) -> None:
     await it.expect("✓ ALLOWED")
 
 
-async def test_unknown_no_and_given_tags_are_different_requests(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_unknown_no_and_given_tags_are_different_requests(edit: Edit) -> None:
     deny = rule(READ, access="deny", name="not in prod", more=DEV.replace("dev", "prod"))
-    async with editing(shared, monkeypatch, policy=None, text=document(rule(READ), deny)) as it:
-        await it.expect("× DENIED", "denied by rule 2 not in prod, as", "is not known")
-        await it.ask(resourceTags="none")
-        await it.expect("✓ ALLOWED", "∅ none")
-        await it.ask(resourceTags="env=prod")
-        await it.expect("× DENIED", "= env=prod")
+    it = await edit(policy=None, text=document(rule(READ), deny))
+    await it.expect("× DENIED", "denied by rule 2 not in prod, as", "is not known")
+    await it.ask(resourceTags="none")
+    await it.expect("✓ ALLOWED", "∅ none")
+    await it.ask(resourceTags="env=prod")
+    await it.expect("× DENIED", "= env=prod")
 
 
 async def test_an_invalid_text_keeps_the_last_verdict_marked_as_old(edit: Edit) -> None:
@@ -186,16 +186,16 @@ async def test_a_draft_names_its_tenant_after_a_switch(demo: Home, edit: Edit) -
     await it.write(it.text + " ", shows="version 3  in Web Shop")
 
 
-async def test_hostile_names_are_shown_and_never_obeyed(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_hostile_names_are_shown_and_never_obeyed(edit: Edit) -> None:
     name = "[red]x[/] [@click=app.quit]y[/] [/z]"
+    it = await edit(policy=None, text=document(rule(READ, name=name)))
     raw = document(rule(READ, name=name)).replace('"schemaVersion"', '"\\u001b]0;owned\\u0007", "schemaVersion"')
-    async with editing(shared, monkeypatch, policy=None, text=document(rule(READ, name=name))) as it:
-        await it.expect("allowed by rule 1 [red]x[/] [@click=app.quit]y[/]", "decides  [red]x[/] [@click")
-        await it.evaluate(json.loads(f'"{raw.splitlines()[1].strip()[1:8]}"') + it.text)
-        assert "\x1b" not in it.ui.text
-        await it.evaluate('{"rules": "\x1b]0;owned\x07"}')
-        assert "\x1b" not in it.ui.text
-        await it.expect("␛")
+    await it.expect("allowed by rule 1 [red]x[/] [@click=app.quit]y[/]", "decides  [red]x[/] [@click")
+    await it.evaluate(json.loads(f'"{raw.splitlines()[1].strip()[1:8]}"') + it.text)
+    assert "\x1b" not in it.ui.text
+    await it.evaluate('{"rules": "\x1b]0;owned\x07"}')
+    assert "\x1b" not in it.ui.text
+    await it.expect("␛")
 
 
 @SMALL
@@ -225,24 +225,24 @@ async def test_at_80_by_24_f6_reaches_every_view(edit: Edit) -> None:
     await it.expect('"schemaVersion"', "Request tags")
 
 
-async def test_the_problem_at_the_cursor_is_shown(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_problem_at_the_cursor_is_shown(edit: Edit) -> None:
     text = document(rule("compute:instnces:read", name="one"), rule("storage:buckts:read", name="two"))
-    async with editing(shared, monkeypatch, policy=None, text=text) as it:
-        await it.expect("! line 4")
-        it.editor.pane.show_line(0)
-        await it.press("f8", shows="! line 4")
-        await it.press("f8", shows="! line 5", gone="! line 4")
-        await it.press("f9", toast="Narrow the draft: first mend line 4")
+    it = await edit(policy=None, text=text)
+    await it.expect("! line 4")
+    it.editor.pane.show_line(0)
+    await it.press("f8", shows="! line 4")
+    await it.press("f8", shows="! line 5", gone="! line 4")
+    await it.press("f9", toast="Narrow the draft: first mend line 4")
 
 
-async def test_a_long_reason_is_shown_in_full(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_long_reason_is_shown_in_full(edit: Edit) -> None:
     until = ', "constraints": {"before": {"frn:currentTime": "2020-12-31T00:00:00Z"}}'
     text = document(rule(READ, name="only up to the end of the year and no longer than that", more=until))
-    async with editing(shared, monkeypatch, policy=None, text=text) as it:
-        await it.answered()
-        said = " ".join(line.partition("│")[2].strip() for line in it.ui.text.splitlines())
-        assert "2020-12-31T00:00:00Z does not hold" in said.replace("  ", " ")
-        await it.expect("within your permissions", "gives 0 of 528 operations, 1 under conditions")
-        wrapped = [line.partition("│")[2].rstrip() for line in it.ui.text.splitlines()]
-        at = next(at for at, line in enumerate(wrapped) if "false   before" in line)
-        assert "2020-12-31T00:00:00Z" in wrapped[at] + wrapped[at + 1]
+    it = await edit(policy=None, text=text)
+    await it.answered()
+    said = " ".join(line.partition("│")[2].strip() for line in it.ui.text.splitlines())
+    assert "2020-12-31T00:00:00Z does not hold" in said.replace("  ", " ")
+    await it.expect("within your permissions", "gives 0 of 528 operations, 1 under conditions")
+    wrapped = [line.partition("│")[2].rstrip() for line in it.ui.text.splitlines()]
+    at = next(at for at, line in enumerate(wrapped) if "false   before" in line)
+    assert "2020-12-31T00:00:00Z" in wrapped[at] + wrapped[at + 1]

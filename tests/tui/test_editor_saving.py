@@ -143,43 +143,43 @@ async def test_a_version_stored_meanwhile_is_replaced_on_request_only(demo: Home
     assert (await stored(it.ui, "deployments"))["document"]["rules"][0]["name"] == "mine"
 
 
-async def test_a_draft_beyond_its_author_is_refused_and_narrowed(viewer: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_draft_beyond_its_author_is_refused_and_narrowed(viewer: Home, edit: Edit) -> None:
     text = document(rule("compute:instances:*", name="all of it"), rule("compute:instances:delete", name="again"))
-    async with editing(viewer, monkeypatch, policy=None, text=text) as it:
-        await it.expect("× grants more than you have")
-        await it.press("ctrl+s", shows=("Save a new policy", "× It grants more than you have: ", "It will be refused"))
-        await it.press(*"too much", "enter")
-        await it.expect("Save a new policy", "Not saved: ", "compute:instances:", "by rule 1 all of it", "Esc, then f9")
-        await it.expect("too much")
-        await it.press("escape", shows=("× The draft would allow", "you do not hold this"))
-        assert it.text == text
-        assert not any(one["name"] == "too much" for one in await policies(it.ui))
-        shown = it.editor.panel.counterexample
-        await it.press("t")
-        await it.until(lambda: it.editor.form.values["operation"] == shown["operation"], "the example in the form")
-        await it.expect("✓ ALLOWED")
-        await it.press("f9", shows=("Narrow:", "of rule 1", "Then "))
-        await it.press("1")
-        await it.until(lambda: it.text != text, "the narrowed text")
-        await it.expect("× DENIED")
+    it = await edit(policy=None, text=text)
+    await it.expect("× grants more than you have")
+    await it.press("ctrl+s", shows=("Save a new policy", "× It grants more than you have: ", "It will be refused"))
+    await it.press(*"too much", "enter")
+    await it.expect("Save a new policy", "Not saved: ", "compute:instances:", "by rule 1 all of it", "Esc, then f9")
+    await it.expect("too much")
+    await it.press("escape", shows=("× The draft would allow", "you do not hold this"))
+    assert it.text == text
+    assert not any(one["name"] == "too much" for one in await policies(it.ui))
+    shown = it.editor.panel.counterexample
+    await it.press("t")
+    await it.until(lambda: it.editor.form.values["operation"] == shown["operation"], "the example in the form")
+    await it.expect("✓ ALLOWED")
+    await it.press("f9", shows=("Narrow:", "of rule 1", "Then "))
+    await it.press("1")
+    await it.until(lambda: it.text != text, "the narrowed text")
+    await it.expect("× DENIED")
+    await it.answered()
+    assert all(one["operation"] != shown["operation"] for one in it.editor.evaluation.counterexamples)
+    assert it.editor.evaluation.any_target["effective"] < 20
+    await it.press("f9", shows="operations you hold")
+    keep = next(line for line in it.ui.text.splitlines() if "operations you hold" in line)
+    await it.press(keep.split("Keep")[0].split()[-1])
+    await it.answered()
+    for _ in range(4):
+        if (it.editor.evaluation.check or {}).get("answer") == "within":
+            break
+        await it.press("f9", shows="Narrow:")
+        await it.press("enter")
         await it.answered()
-        assert all(one["operation"] != shown["operation"] for one in it.editor.evaluation.counterexamples)
-        assert it.editor.evaluation.any_target["effective"] < 20
-        await it.press("f9", shows="operations you hold")
-        keep = next(line for line in it.ui.text.splitlines() if "operations you hold" in line)
-        await it.press(keep.split("Keep")[0].split()[-1])
-        await it.answered()
-        for _ in range(4):
-            if (it.editor.evaluation.check or {}).get("answer") == "within":
-                break
-            await it.press("f9", shows="Narrow:")
-            await it.press("enter")
-            await it.answered()
-        await it.expect("✓ within your permissions")
-        it.editor.set_focus(it.editor.pane)
-        for _ in range(8):
-            await it.press("ctrl+z")
-        assert it.text == text
+    await it.expect("✓ within your permissions")
+    it.editor.set_focus(it.editor.pane)
+    for _ in range(8):
+        await it.press("ctrl+z")
+    assert it.text == text
 
 
 async def test_a_save_beyond_its_author_names_the_principals(

@@ -88,21 +88,20 @@ async def test_the_footer_always_shows_help_and_quit(ui: Ui) -> None:
         await ui.until(lambda: ui.text.splitlines()[-1].endswith("…  ? help  q quit"), "both at the end")
 
 
-async def test_replaced_work_never_begins(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_replaced_work_never_begins(ui: Ui) -> None:
     begun = []
 
     async def work(number: int) -> None:
         begun.append(number)
 
-    async with opened(shared, monkeypatch) as ui:
-        with warnings.catch_warnings(record=True) as told:
-            warnings.simplefilter("always")
-            for number in range(3):
-                ui.app.spawn("the same name", partial(work, number))
-            await ui.until(lambda: bool(begun), "the last one")
-            gc.collect()
-        assert begun == [2]
-        assert not [one for one in told if "never awaited" in str(one.message)]
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        for number in range(3):
+            ui.app.spawn("the same name", partial(work, number))
+        await ui.until(lambda: bool(begun), "the last one")
+        gc.collect()
+    assert begun == [2]
+    assert not [one for one in told if "never awaited" in str(one.message)]
 
 
 async def test_copying_gives_the_id_and_the_equal_command(ui: Ui) -> None:

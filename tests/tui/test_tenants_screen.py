@@ -7,7 +7,7 @@ import pytest
 
 from client.connection import Connection
 from tests.homes import Home
-from tests.tui.screens import READ_ONLY, Ui, opened, shown
+from tests.tui.screens import READ_ONLY, SMALL, Ui, opened, shown
 from tui.state import contexts
 
 ENTER = "enter"
@@ -80,16 +80,16 @@ async def test_the_filter_counts_and_is_cleared_by_escape(ui: Ui) -> None:
 
 
 @pytest.mark.slow
-async def test_a_long_filter_shows_its_end_while_typing(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+@SMALL
+async def test_a_long_filter_shows_its_end_while_typing(ui: Ui) -> None:
     beginning, end = "/ organization:borealis", "!nobody !news"
-    async with opened(shared, monkeypatch, size=(80, 24)) as ui:
-        await ui.expect("Data Lake")
-        await ui.press("slash")
-        await ui.type("organization:borealis !nothing !somewhere !nobody !news", shows=("1 of 6", end), gone=beginning)
-        await ui.press(ENTER, shows=beginning)
-        await ui.press("slash", shows=end, gone=beginning)
-        await ui.press("escape", shows="6 tenants")
-        await ui.command("filter organization:borealis !nothing !somewhere !nobody !news", shows=("1 of 6", beginning))
+    await ui.expect("Data Lake")
+    await ui.press("slash")
+    await ui.type("organization:borealis !nothing !somewhere !nobody !news", shows=("1 of 6", end), gone=beginning)
+    await ui.press(ENTER, shows=beginning)
+    await ui.press("slash", shows=end, gone=beginning)
+    await ui.press("escape", shows="6 tenants")
+    await ui.command("filter organization:borealis !nothing !somewhere !nobody !news", shows=("1 of 6", beginning))
 
 
 @pytest.mark.slow
@@ -132,7 +132,7 @@ async def test_the_switcher_and_the_tenant_before_keep_the_view(demo: Home, ui: 
     assert current["displayName"] == "Newsroom"
 
 
-async def test_the_last_of_two_switches_is_stored(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_last_of_two_switches_is_stored(demo: Home, monkeypatch: pytest.MonkeyPatch, ui: Ui) -> None:
     written, later = contexts.remember_tenant, threading.Event()
     order: list[str] = []
 
@@ -145,19 +145,18 @@ async def test_the_last_of_two_switches_is_stored(demo: Home, monkeypatch: pytes
         finally:
             later.set()
 
-    async with opened(demo, monkeypatch) as ui:
-        await ui.expect("Data Lake")
-        monkeypatch.setattr(contexts, "remember_tenant", on_a_slow_disk)
-        workspace = ui.app.workspace
-        ids = [str(next(one for one in workspace.tenants if one["displayName"] == name)["id"]) for name in CHOSEN]
-        ui.app.frame.use_tenant(ids[0])
-        await ui.until(lambda: order == ids[:1], "the first write")
-        ui.app.frame.use_tenant(ids[1])
-        await ui.expect_head(CHOSEN[1])
-        await ui.until(lambda: len(order) == 2 and workspace.tenant_source == "context", "both writes")
-        assert workspace.connection.context.tenant == ids[1]
-        current = await asyncio.to_thread(demo.json, "tenant", "current")
-        assert current["displayName"] == CHOSEN[1]
+    await ui.expect("Data Lake")
+    monkeypatch.setattr(contexts, "remember_tenant", on_a_slow_disk)
+    workspace = ui.app.workspace
+    ids = [str(next(one for one in workspace.tenants if one["displayName"] == name)["id"]) for name in CHOSEN]
+    ui.app.frame.use_tenant(ids[0])
+    await ui.until(lambda: order == ids[:1], "the first write")
+    ui.app.frame.use_tenant(ids[1])
+    await ui.expect_head(CHOSEN[1])
+    await ui.until(lambda: len(order) == 2 and workspace.tenant_source == "context", "both writes")
+    assert workspace.connection.context.tenant == ids[1]
+    current = await asyncio.to_thread(demo.json, "tenant", "current")
+    assert current["displayName"] == CHOSEN[1]
 
 
 async def test_a_switch_that_cannot_be_stored_is_reported(demo: Home, ui: Ui) -> None:
@@ -191,17 +190,16 @@ async def test_read_only_screens_refuse_changes(shared: Home, ui: Ui) -> None:
 
 
 @pytest.mark.slow
-async def test_names_with_markup_are_shown_as_text(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_names_with_markup_are_shown_as_text(demo: Home, ui: Ui) -> None:
     evil = "[/x][@click=app.exit]Web[/]"
-    async with opened(demo, monkeypatch) as ui:
-        await ui.expect("Data Lake")
-        web = next(t for t in ui.app.workspace.tenants if t["displayName"] == "Web Shop")
-        await asyncio.to_thread(demo.frost, "tenant", "rename", web["id"], "--name", evil)
-        await ui.press("r", head=evil)
-        await ui.press("e", on=evil, shows="Rename tenant")
-        await ui.press("escape", "ctrl+p")
-        await ui.type("click", shows="Use tenant [/x]")
-        await ui.press("escape", "y", shows="Copy")
-        await ui.press("n")
-        await ui.until(lambda: ui.app.clipboard == evil, "the name in the clipboard")
-        assert ui.app.is_running
+    await ui.expect("Data Lake")
+    web = next(t for t in ui.app.workspace.tenants if t["displayName"] == "Web Shop")
+    await asyncio.to_thread(demo.frost, "tenant", "rename", web["id"], "--name", evil)
+    await ui.press("r", head=evil)
+    await ui.press("e", on=evil, shows="Rename tenant")
+    await ui.press("escape", "ctrl+p")
+    await ui.type("click", shows="Use tenant [/x]")
+    await ui.press("escape", "y", shows="Copy")
+    await ui.press("n")
+    await ui.until(lambda: ui.app.clipboard == evil, "the name in the clipboard")
+    assert ui.app.is_running
