@@ -1,4 +1,4 @@
-"""The policy editor in tests: opened over the frame on the real platform, and what stands in it."""
+"""The policy editor on the real platform, for tests."""
 
 import os
 import shutil

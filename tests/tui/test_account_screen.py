@@ -1,4 +1,4 @@
-"""The account from the screens: who one is, the role in each organization, and the end of the account."""
+"""The account screen: profile, roles and deletion of the account."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""The action table: named once, with somebody who does it, with an equal command a shell reads back."""
+"""The table of actions: handlers, guards and equal commands."""
 
 import inspect
 import shlex

@@ -1,4 +1,4 @@
-"""The activity screen on the real platform: what was done, by whom, what hangs on it; and who is told why not."""
+"""The activity screen on the real platform."""
 
 import pytest
 

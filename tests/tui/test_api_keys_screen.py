@@ -1,4 +1,4 @@
-"""The API keys screen on the real platform: what is seen of a key, and how one is ended."""
+"""The API keys screen: list, details, revocation and deletion."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta

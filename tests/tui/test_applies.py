@@ -1,4 +1,4 @@
-"""Following applies, without a screen and without a platform: found again, one after another, never for ever."""
+"""Following applies, without a screen and without a platform."""
 
 import asyncio
 from typing import Any

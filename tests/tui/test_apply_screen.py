@@ -1,4 +1,4 @@
-"""Applies from the screens: asked with their counts, live, found again, one at a time, browsed and taken back."""
+"""Applies from the screens: preview, progress, conflicts and undo."""
 
 import sqlite3
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The catalogue screen on the real platform: filter, who may do something, what a key sees."""
+"""The catalogue screen: filter, principals of an operation and API keys."""
 
 from functools import partial
 

@@ -1,4 +1,4 @@
-"""Which columns a list shows and how wide: what may be cut, what never is, and what says nothing."""
+"""The columns that a list shows, and their widths."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""The `:` line as a table: what is typed, and what it means."""
+"""The `:` line: lines and their meaning."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The contexts place on a real config file: create, edit, delete, and forms that lose nothing typed."""
+"""The contexts screen on a real config file: create, edit and delete."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Storing default tags from the screens: the difference first, nobody's change lost, and the way back."""
+"""Storing default tags from the screens: difference, conflicts and undo."""
 
 import shutil
 import sqlite3

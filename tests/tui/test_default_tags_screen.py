@@ -1,4 +1,4 @@
-"""The default tags screen: the set with its draft, what is said of it, previews; nothing is stored here."""
+"""The default tags screen: the set, its draft and previews."""
 
 import json
 
@@ -152,7 +152,7 @@ async def test_commands_of_a_shell_lead_to_their_screens(ui: Ui) -> None:
 
 
 @pytest.mark.slow
-async def test_the_palette_and_the_help_know_the_place(ui: Ui) -> None:
+async def test_palette_and_help_list_the_tag_actions(ui: Ui) -> None:
     await ui.expect_head("Web Shop")
     await ui.press("ctrl+p")
     await ui.enter("go to tags", shows="4/10 tags")

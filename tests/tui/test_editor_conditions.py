@@ -1,4 +1,4 @@
-"""What a draft gives under conditions only is seen while it is written, in a count and a sign of its own."""
+"""Conditional operations in the policy editor."""
 
 from typing import Any
 

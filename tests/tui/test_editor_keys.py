@@ -1,4 +1,4 @@
-"""Where keys go in the editor: the text, the form, the panel, what is only looked at, and the ways out."""
+"""Keys in the policy editor."""
 
 from dataclasses import replace
 

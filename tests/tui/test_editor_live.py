@@ -1,4 +1,4 @@
-"""The policy editor says what a draft would mean, at each key, on the real platform."""
+"""The policy editor evaluates a draft at each key, on the real platform."""
 
 import asyncio
 import json

@@ -1,4 +1,4 @@
-"""The parts of the editor that need no platform: places in a text, completion, layout, fields, narrowing, drafts."""
+"""The parts of the policy editor that need no platform."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a change in the editor costs: requests to the platform, joins of the text, and work on the event loop."""
+"""The cost of an edit: requests, joins of the text and work on the event loop."""
 
 import asyncio
 import threading

@@ -1,4 +1,4 @@
-"""Completing, narrowing, saving, leaving and coming back, on the real platform."""
+"""Completing, narrowing, saving, leaving and resuming, on the real platform."""
 
 import json
 from collections.abc import Iterator

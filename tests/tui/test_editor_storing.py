@@ -1,4 +1,4 @@
-"""Storing a draft while others store too, and while the platform does not answer."""
+"""Storing a draft during conflicts and without a response."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,4 +1,4 @@
-"""The editor in a real terminal: the person's own editor, and what is left of a draft after a kill."""
+"""The policy editor in a real terminal: external editor and drafts after a kill."""
 
 import json
 import os

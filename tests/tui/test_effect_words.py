@@ -1,4 +1,4 @@
-"""What a question says of a change's effect: what is certain is counted apart from what some fact decides."""
+"""The effect of a change in a question."""
 
 import pytest
 from textual.app import App

@@ -1,4 +1,4 @@
-"""What the first frame may cost, by what does not waver: the modules it loads."""
+"""The modules that the first frame and a command load."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The frame on the real platform: keys, help, palette, prompt, history, copying, sizes, loss of the connection."""
+"""The frame on the real platform: help, palette, prompt, history, sizes, connection and sign-in."""
 
 import asyncio
 import gc

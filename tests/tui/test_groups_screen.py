@@ -1,4 +1,4 @@
-"""The groups place on the real platform: what a change gives or takes is seen before it is made."""
+"""The groups screen on the real platform, with previews of each change."""
 
 import asyncio
 

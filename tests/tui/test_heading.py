@@ -1,4 +1,4 @@
-"""The line above a list, alone: what its filter shows where no story of a place can bring it for sure."""
+"""The filter in the heading of a list."""
 
 from textual.app import App, ComposeResult
 

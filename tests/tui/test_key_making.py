@@ -1,4 +1,4 @@
-"""Keys made, changed and rotated from the screens: what is chosen is what is made, and the secret is seen once."""
+"""Creating, changing and rotating API keys from the screens."""
 
 import asyncio
 import io

@@ -1,4 +1,4 @@
-"""A key made in a real terminal: its secret goes to the clipboard, and nothing of it is left behind."""
+"""The secret of a new key in a real terminal."""
 
 import base64
 import sys

@@ -1,4 +1,4 @@
-"""The parts of the forms of keys: choices on a line, instants, scopes by service, refusals as words."""
+"""The widgets of the API key forms."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""Keys: the defaults do not meet, a key of the user's own wins, and every mistake in the config is named."""
+"""Default and configured keys."""
 
 from textual.binding import Binding
 

@@ -1,4 +1,4 @@
-"""What a message was shown by goes with it: who works all day sees thousands."""
+"""Removed widgets free their memory."""
 
 import gc
 

@@ -1,4 +1,4 @@
-"""The ways between the places: Esc leads out of every inside exactly the way one came, `[` and `]` keep that way."""
+"""Navigation between screens with Esc, `[` and `]`."""
 
 import pytest
 

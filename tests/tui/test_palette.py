@@ -1,4 +1,4 @@
-"""The palette: what it offers beyond the place one is in, and what it says when nothing is called that."""
+"""The palette: actions of other screens, filters and empty results."""
 
 import pytest
 from textual.widgets import OptionList

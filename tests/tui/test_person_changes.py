@@ -1,4 +1,4 @@
-"""Somebody else calls now: what was loaded for the one before goes, and the cursor stays on its record."""
+"""Another sign-in and a stopped platform while the screens are open."""
 
 import asyncio
 import os

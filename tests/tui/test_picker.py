@@ -1,4 +1,4 @@
-"""The list one chooses from while it is still on its way."""
+"""The picker while its records load."""
 
 from textual.app import App
 

@@ -1,4 +1,4 @@
-"""The policies screen on the real platform: rules, attachments, versions, the way back, and deleting."""
+"""The policies screen on the real platform: rules, attachments and versions."""
 
 import asyncio
 

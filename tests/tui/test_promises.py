@@ -1,4 +1,4 @@
-"""Every screen names its tenant, drops the rows of the former tenant after a switch, and asks with the name."""
+"""Every screen names its tenant, and every question its effect."""
 
 import pytest
 

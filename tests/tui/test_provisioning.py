@@ -1,4 +1,4 @@
-"""Watching what is provisioned, without a screen and without a platform: told once, taken up again, left behind."""
+"""Watching provisioning, without a screen and without a platform."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,4 +1,4 @@
-"""Other limits asked for from the screens: said before it is sent, decided at once or by review, seen afterwards."""
+"""Requests for quotas from the screens."""
 
 import asyncio
 import json

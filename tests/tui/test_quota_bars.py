@@ -1,4 +1,4 @@
-"""Quotas as lines of cells and as words: read without any colour, honest at both ends, exact where figures are told."""
+"""Quotas as bars, figures, requests and plans."""
 
 from typing import Any
 
@@ -115,7 +115,7 @@ def test_the_share_column_has_a_sign_and_an_order() -> None:
         ({"used": 3, "limit": 9, "unit": "shards"}, "3 shards of 9 shards"),
     ],
 )
-def test_figures_stand_in_the_unit_people_read(members: dict[str, Any], text: str) -> None:
+def test_figures_have_readable_units(members: dict[str, Any], text: str) -> None:
     assert table.figures_text(quota(**members)) == text
 
 

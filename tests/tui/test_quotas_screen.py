@@ -1,4 +1,4 @@
-"""The quotas places on the real platform: what is seen of limits, of a tenant and of its organization."""
+"""The quotas screens on the real platform, of a tenant and of its organization."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence

@@ -1,4 +1,4 @@
-"""The virtual table: what is on the screen, and what moves when records change."""
+"""The virtual table of records."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,4 +1,4 @@
-"""Sessions from the screens: this one marked, the end of all of them, and what a screen does that has lost its own."""
+"""The sessions screen, and screens that lose their session."""
 
 import time
 from collections.abc import Awaitable, Callable

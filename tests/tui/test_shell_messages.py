@@ -1,4 +1,4 @@
-"""Messages: refreshes that are still queued are merged, requests of the user are not."""
+"""Queued messages: refreshes are merged, requests are not."""
 
 from textual.message import Message
 

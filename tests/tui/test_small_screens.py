@@ -1,4 +1,4 @@
-"""What must be read also on the smallest screen: the action menu, the help, the header; and pictures of the header."""
+"""Menu, help and header on small screens."""
 
 import re
 

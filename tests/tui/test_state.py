@@ -1,4 +1,4 @@
-"""What is remembered: whole or not at all, versioned, nobody else's, and never a secret."""
+"""The preferences file."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The form of one default tag, its bytes and its rules, and the dialogs that decide about a whole set."""
+"""The form of a default tag, and the dialogs about a set."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,4 +1,4 @@
-"""The tenants place on the real platform: create, rename, use, and lists that do not jump."""
+"""The tenants screen on the real platform."""
 
 import asyncio
 import threading

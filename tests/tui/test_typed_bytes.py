@@ -1,4 +1,4 @@
-"""What is typed comes as bytes, in whatever pieces the line to the terminal makes of them."""
+"""A character whose bytes arrive in pieces."""
 
 import pytest
 

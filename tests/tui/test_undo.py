@@ -1,4 +1,4 @@
-"""What `z` takes back: only the last change, only where it was made, and it says what that did."""
+"""Undo: the last change only, in its tenant and for its user."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""The screens in a real browser: what a person does there, and what is left of it when the browser is gone."""
+"""The screens in a real browser."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""What `frost web` serves to whom: every route without the token, from another page, under another name."""
+"""The requests that `frost web` serves and refuses."""
 
 import socket
 from collections.abc import AsyncIterator

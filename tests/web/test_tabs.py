@@ -1,4 +1,4 @@
-"""The processes behind the tabs: each its own, each ended with its tab, all with the server."""
+"""The processes of browser tabs end with their tab and with the server."""
 
 import asyncio
 import contextlib
