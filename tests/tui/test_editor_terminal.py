@@ -1,4 +1,4 @@
-"""The editor in a real terminal: the person's own editor, and what is left of a draft after a kill."""
+"""The policy editor in a real terminal: external editor and drafts after a kill."""
 
 import json
 import os
@@ -68,7 +68,7 @@ def test_an_editor_that_fails_loses_nothing(demo: Home, tmp_path: Path, work: st
         assert ("half done" if "half" in work else "roll-out") in program.wait_for('"rules"')
 
 
-def test_without_an_editor_one_line_says_what_to_set(demo: Home, tmp_path: Path) -> None:
+def test_without_an_editor_a_message_names_the_variable(demo: Home, tmp_path: Path) -> None:
     with policy_editor(demo, "enter", PATH=str(tmp_path), EDITOR="") as program:
         program.write(b"\x1bOS")
         program.wait_for("No editor: set EDITOR")

@@ -1,4 +1,4 @@
-"""The parts of the forms of keys: choices on a line, instants, scopes by service, refusals as words."""
+"""The widgets of the API key forms."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -34,7 +34,7 @@ class Alone(App[None]):
         return "\n".join(strip.text.rstrip() for strip in self.screen._compositor.render_strips())
 
 
-async def test_a_choice_is_made_by_keys_and_by_clicks_and_ends_at_the_ends() -> None:
+async def test_a_choice_is_made_by_keys_and_clicks() -> None:
     app = Alone(lambda: ChoiceLine(["one", "two", "[/x] three"], 1))
     async with app.run_test() as pilot:
         line = app.query_one(ChoiceLine)
@@ -51,9 +51,7 @@ async def test_a_choice_is_made_by_keys_and_by_clicks_and_ends_at_the_ends() -> 
 
 
 @pytest.mark.slow
-async def test_an_instant_is_shown_exactly_and_an_own_expiry_that_comes_first_is_said(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_an_expiry_is_shown_exactly_and_limited_by_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FROST_CLOCK", NOW)
     latest = datetime(2026, 11, 23, 10, 5, tzinfo=UTC)
     app = Alone(lambda: Until("The old one", OVERLAPS, 0, at_once=AT_ONCE, latest=latest))
@@ -83,7 +81,7 @@ async def test_an_instant_is_shown_exactly_and_an_own_expiry_that_comes_first_is
         assert "2026-11-22 07:00:00Z, in 20h" in app.text
 
 
-def test_scopes_stand_by_service_and_one_that_is_not_listed_stands_with_its_service() -> None:
+def test_scopes_are_grouped_by_service_and_described() -> None:
     listed = [{"scope": "dns:read"}, {"scope": "cdn:read"}, {"scope": "dns:write"}]
     found = rows(listed, ["dns:zones:read", "cdn:read", "other:read"])
     assert [row["scope"] for row in found] == [
@@ -93,9 +91,6 @@ def test_scopes_stand_by_service_and_one_that_is_not_listed_stands_with_its_serv
     ]
     assert [row["scope"] for row in found if row.get("enforced") is False] == ["dns:zones:read", "other:read"]
     assert len({row["scope"] for row in found}) == len(found)
-
-
-def test_a_scope_says_what_it_permits_what_the_role_lacks_and_what_nothing_enforces() -> None:
     scope = {"scope": "dns:read", "description": "Read DNS resources", "operations": 5}
     assert about(scope) == "Read DNS resources."
     assert about({**scope, "held": False, "lacks": ["a", "b", "c"]}).endswith(
@@ -115,7 +110,7 @@ def test_a_lost_response_names_the_key_that_may_exist() -> None:
     assert lost == KeyProblem("", "no answer; the key may exist: check the list")
 
 
-async def test_an_instant_that_is_typed_has_room_beside_the_choices_at_80_columns() -> None:
+async def test_a_typed_expiry_has_room_beside_the_choices() -> None:
     app = Alone(lambda: Until("The old one", OVERLAPS, 0))
     async with app.run_test(size=(74, 5)) as pilot:
         app.query_one(Until).line.chosen = len(OVERLAPS)

@@ -1,4 +1,4 @@
-"""What is typed comes as bytes, in whatever pieces the line to the terminal makes of them."""
+"""A character whose bytes arrive in pieces."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from tests.terminal import screens
 
 
 @pytest.mark.slow
-def test_a_letter_that_comes_in_two_pieces_is_heard_and_every_key_behind_it(demo: Home) -> None:
+def test_a_letter_in_two_pieces_is_read(demo: Home) -> None:
     with screens(demo) as program:
         program.wait_for("Data Lake")
         program.press("/")

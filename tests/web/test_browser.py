@@ -1,4 +1,4 @@
-"""The screens in a real browser: what a person does there, and what is left of it when the browser is gone."""
+"""The screens in a real browser."""
 
 import asyncio
 import time
@@ -60,7 +60,7 @@ async def test_sign_in_switch_tenant_and_try_a_request(demo_slow: Home, browser:
         assert server.address not in await tab.value("document.documentElement.outerHTML + location.href")
 
 
-async def test_what_is_copied_is_on_the_clipboard_of_the_browser(demo_slow: Home, browser: Browser) -> None:
+async def test_copies_go_to_the_clipboard_of_the_browser(demo_slow: Home, browser: Browser) -> None:
     with serving(demo_slow) as server:
         tab = await browser.tab()
         await tab.ask("Browser.grantPermissions", permissions=["clipboardReadWrite", "clipboardSanitizedWrite"])
@@ -146,7 +146,7 @@ def mode(path: Path) -> int:
     return path.stat().st_mode & 0o777
 
 
-async def test_the_address_is_opened_without_being_told_to_everybody(
+async def test_the_address_is_opened_through_a_private_file(
     demo_platform: Path, browser: Browser, tmp_path: Path
 ) -> None:
     """The browser gets the name of a private file: its command line can be read by everybody on the machine."""

@@ -1,14 +1,13 @@
-"""What `frost web` serves to whom: every route without the token, from another page, under another name."""
+"""The requests that `frost web` serves and refuses."""
 
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import aiohttp
 import pytest
 from aiohttp import web
 from yarl import URL
 
-from tui.web import server as serving
 from tui.web.gate import COOKIE, HOST, Gate
 from tui.web.server import FILES, Server
 
@@ -46,9 +45,14 @@ class Visit:
 
 
 @pytest.fixture
-async def visit() -> AsyncIterator[Visit]:
+def max_tabs() -> int:
+    return 8
+
+
+@pytest.fixture
+async def visit(max_tabs: int) -> AsyncIterator[Visit]:
     listening = socket.create_server((HOST, 0))
-    server = Server(Gate(listening.getsockname()[1]), WORDS, warn=lambda words: None)
+    server = Server(Gate(listening.getsockname()[1]), WORDS, warn=lambda words: None, max_tabs=max_tabs)
     runner = web.AppRunner(server.app, access_log=None)
     await runner.setup()
     await web.SockSite(runner, listening).start()
@@ -75,7 +79,7 @@ async def test_nothing_is_served_without_the_cookie(visit: Visit) -> None:
                     assert visit.gate.folder not in text + str(headers)
 
 
-async def test_with_the_cookie_there_is_what_is_listed_and_nothing_else(visit: Visit) -> None:
+async def test_with_the_cookie_only_listed_files_are_served(visit: Visit) -> None:
     cookie = await visit.let_in()
     for name in FILES:
         status, _, headers = await visit.ask(visit.gate.folder + name, cookie=cookie)
@@ -155,13 +159,7 @@ async def test_a_websocket_that_names_no_page_is_refused(visit: Visit) -> None:
     assert (status, text) == (403, "frost web: a page of frost web opens this\n")
 
 
-@pytest.fixture
-def few_tabs(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(serving, "MOST_TABS", 0)
-    return
-
-
-@pytest.mark.usefixtures("few_tabs")
+@pytest.mark.parametrize("max_tabs", [0])
 async def test_more_tabs_than_there_may_be_are_closed_with_the_reason(visit: Visit) -> None:
     cookie = await visit.let_in()
     headers = {"Cookie": f"{COOKIE}={cookie}", "Origin": visit.gate.origin}
@@ -173,7 +171,7 @@ async def test_more_tabs_than_there_may_be_are_closed_with_the_reason(visit: Vis
         assert (message.data, message.extra) == (1013, "at most 0 tabs: close one")
 
 
-async def test_it_listens_on_loopback_only_and_says_when_a_port_is_taken() -> None:
+async def test_the_server_listens_on_loopback_only() -> None:
     from client.errors import FrostError
     from tui.web.command import _listen
 

@@ -179,11 +179,15 @@ def endpoint_problem(text: str) -> str | None:
     return None
 
 
-async def config_changes(path: str) -> AsyncIterator[None]:
-    """Yield after each change of the configuration file: written, replaced, created or deleted."""
+async def config_changes(path: str, seconds: float = LOOK_SECONDS) -> AsyncIterator[None]:
+    """Yield after each change of the configuration file: written, replaced, created or deleted.
+
+    Args:
+        seconds: The time between two looks at the file.
+    """
     before = await asyncio.to_thread(_stamp, path)
     while True:
-        await asyncio.sleep(LOOK_SECONDS)
+        await asyncio.sleep(seconds)
         now = await asyncio.to_thread(_stamp, path)
         if now != before:
             before = now

@@ -51,12 +51,16 @@ class Server:
     Args:
         words: The command line of the screens.
         warn: Prints a line on the terminal.
+        max_tabs: The tabs that may be open at a time.
     """
 
-    def __init__(self, gate: Gate, arguments: tuple[str, ...], warn: Callable[[str], None]) -> None:
+    def __init__(
+        self, gate: Gate, arguments: tuple[str, ...], warn: Callable[[str], None], *, max_tabs: int = MOST_TABS
+    ) -> None:
         self.gate = gate
         self._arguments = arguments
         self._warn = warn
+        self._max_tabs = max_tabs
         self._tabs: dict[Tab, web.WebSocketResponse] = {}
         self._opening = 0
         self.entered = asyncio.Event()
@@ -128,7 +132,7 @@ class Server:
         """Serve a tab. Its process lives as long as the WebSocket."""
         if request.headers.get("Origin") is None:
             return refused("a page of frost web opens this")
-        if len(self._tabs) + self._opening >= MOST_TABS:
+        if len(self._tabs) + self._opening >= self._max_tabs:
             return await self._too_many(request)
         socket = web.WebSocketResponse(heartbeat=HEARTBEAT_SECONDS, max_msg_size=MOST_BYTES)
         tab = Tab(self._arguments, socket)
@@ -153,7 +157,9 @@ class Server:
     async def _too_many(self, request: web.Request) -> web.StreamResponse:
         socket = web.WebSocketResponse()
         await socket.prepare(request)
-        await socket.close(code=WSCloseCode.TRY_AGAIN_LATER, message=f"at most {MOST_TABS} tabs: close one".encode())
+        await socket.close(
+            code=WSCloseCode.TRY_AGAIN_LATER, message=f"{self._max_tabs} tabs are open: close one".encode()
+        )
         return socket
 
     async def end(self) -> None:
