@@ -11,7 +11,7 @@ ATTACH = ("policy", "attach")
 DETACH = ("policy", "detach")
 REMOVE = ("group", "member", "remove")
 KEY = ("--type", "api_key", "--id", KEYS["terraform"])
-BACK = "loses its last policy: limited only by its scopes and its creator's permissions"
+BACK = "last policy removed: limited only by scopes and creator's permissions"
 
 
 def played(desk: Desk, *words: str) -> str:

@@ -70,7 +70,7 @@ def test_deleting_a_group_lists_its_effects_first(own_desk: Desk) -> None:
     lines = [line.strip() for line in shown.splitlines()]
     assert "2 memberships and 1 policy attachment" in shown
     after_key = lines[lines.index("api_key terraform") :]
-    assert after_key[1] == "loses its last policy: limited only by its scopes and its creator's permissions"
+    assert after_key[1] == "last policy removed: limited only by scopes and creator's permissions"
     assert any(line.startswith("+") for line in after_key)
     after_identity = lines[lines.index("workload_identity default/not-granted-yet") :]
     assert after_identity[1:3] == [

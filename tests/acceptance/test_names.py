@@ -163,7 +163,7 @@ def test_a_name_of_two_policies_is_refused_with_both_ids(desk: Desk) -> None:
     for words in (("get",), ("delete", "--force"), ("attach", *KEY, "terraform")):
         refused = desk.refused(1, "policy", words[0], "TWICE", *words[1:])
         first, *lines = refused.splitlines()
-        assert first == "frost: 'TWICE' is the name of 2 policies. Use the id of one of them"
+        assert first == "frost: 'TWICE' is the name of 2 policies. Use one of the ids"
         assert [line.split() for line in lines] == [[ids[0], "Twice"], [ids[1], "twice"]]
     error = desk.iam("policy", "get", "twice", "-o", "json").error()
     assert (error["code"], error["details"]["count"]) == ("AMBIGUOUS_NAME", 2)
@@ -223,7 +223,7 @@ def test_a_name_of_two_keys_is_refused_with_ids_status_and_tenant(owner: Account
     owner.done("api-key", "revoke", ids[0])
     for word in ("get", "revoke", "delete"):
         first, *lines = owner.refused(1, "api-key", word, "Key Twice").splitlines()
-        assert first == "frost: 'Key Twice' is the name of 2 API keys. Use the id of one of them"
+        assert first == "frost: 'Key Twice' is the name of 2 API keys. Use one of the ids"
         assert {tuple(line.split(maxsplit=3)) for line in lines} == {
             (ids[0], "key", "twice", "revoked  Web Shop"),
             (ids[1], "key", "twice", "active   Web Shop"),

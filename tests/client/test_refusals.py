@@ -97,7 +97,7 @@ def test_an_effect_names_the_one_it_befalls_and_what_matters_first() -> None:
         "    loses its last permission; its next request is denied",
         "    -1 lost: a:b:c",
         "  api_key k",
-        "    loses its last policy: limited only by its scopes and its creator's permissions",
+        "    last policy removed: limited only by scopes and creator's permissions",
         "    +3 gained: a:b:c and 2 more",
     ]
 
