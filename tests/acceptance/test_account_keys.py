@@ -168,7 +168,7 @@ def test_a_key_reads_itself_and_no_other(owner: Account) -> None:
     context = owner.context("compute:read")
     itself = owner.done("profile", FROST_CONTEXT=context)["credential"]["id"]
     assert owner.done("api-key", "get", itself, FROST_CONTEXT=context)["id"] == itself
-    assert "may read only itself" in owner.refused(5, "api-key", "get", other.id, FROST_CONTEXT=context)
+    assert "can read only its own record" in owner.refused(5, "api-key", "get", other.id, FROST_CONTEXT=context)
 
 
 def test_a_revoked_key_in_a_context_is_named_with_the_next_step(owner: Account) -> None:

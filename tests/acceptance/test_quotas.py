@@ -16,7 +16,7 @@ WHY = ("--reason", "launch")
 
 
 class Asking(Tags):
-    """Requests for other limits."""
+    """Quota requests."""
 
     def ask(self, *words: str) -> Result:
         return self.run("quota", "request", *words, *WHY)

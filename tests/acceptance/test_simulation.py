@@ -93,7 +93,7 @@ def test_a_target_is_a_star_or_a_whole_name(desk: Desk) -> None:
     only = allow("*", targets=("frn:compute:*:*:instances/i-*",))
     assert verdict(desk, only, target=ONE) == "allowed"
     assert verdict(desk, only, target="frn:compute:*:*:instances/x-1") == "denied"
-    assert "it is allowed on some targets" in shown(desk, only)[2]
+    assert "the operation is allowed on some targets" in shown(desk, only)[2]
 
 
 def test_both_verdicts_exit_0_and_fail_on_deny_makes_a_deny_1(desk: Desk) -> None:

@@ -26,8 +26,8 @@ def test_conditional_changes_are_listed_apart() -> None:
 
 
 def test_new_and_gone_conditional_permissions_are_counted() -> None:
-    assert changes({"conditionalGained": ["a:b:g", "a:b:h"]}).conditional == "2 new under conditions"
-    assert changes({"conditionalLost": ["a:b:h"]}).conditional == "1 gone that had conditions"
+    assert changes({"conditionalGained": ["a:b:g", "a:b:h"]}).conditional == "2 new conditional"
+    assert changes({"conditionalLost": ["a:b:h"]}).conditional == "1 conditional lost"
     assert changes({"gained": ["a:b:h"]}).conditional == ""
 
 

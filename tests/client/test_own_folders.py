@@ -32,7 +32,7 @@ def test_the_first_start_makes_private_folders(home: Home, first: str) -> None:
     if first == "screens":
         with screens(home) as program:
             program.wait_for("Web Shop")
-            assert "written by others" not in program.text
+            assert "writable by other users" not in program.text
     else:
         assert home.frost("whoami").code == 0
     assert {mode(folder) for folder in [home.path / ".cli", home.platform_dir]} == {0o700}

@@ -188,7 +188,7 @@ def test_a_policy_says_its_author_and_whether_they_still_count() -> None:
 def test_a_version_says_what_it_changed() -> None:
     version = {"version": 3, "change": "rollback", "rolledBackTo": 1, "changed": ["document", "name"]}
     assert named(VERSION, version)["Change"] == "rollback to 1"
-    assert named(VERSION, version)["What changed"] == "document, name"
+    assert named(VERSION, version)["Changes"] == "document, name"
 
 
 def test_an_identity_is_named_by_its_service_account() -> None:

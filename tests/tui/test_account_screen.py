@@ -17,7 +17,7 @@ ENTER = "enter"
 @BOTH_SIZES
 async def test_profile_and_roles_are_shown(ui: Ui) -> None:
     await ui.press("8")
-    await ui.expect("Astrid Lindqvist", "owner@aurora.example", "Works with  session, ends", "tenant Web Shop")
+    await ui.expect("Astrid Lindqvist", "owner@aurora.example", "Credential  session, ends", "tenant Web Shop")
     await ui.expect("2 organizations")
     assert "owner" in ui.row("Aurora Labs  ")
     assert "member" in ui.row("Borealis Media")
@@ -33,9 +33,9 @@ async def typed(ui: Ui, email: str) -> None:
 @signed_in(MEMBER)
 async def test_an_account_is_deleted_once_its_email_is_typed(demo: Home, ui: Ui) -> None:
     await ui.expect_head("connected")
-    await ui.press("8", shows="Works with  session")
+    await ui.press("8", shows="Credential  session")
     await ui.press("delete")
-    await ui.expect("Delete your account?", "every session on every device", "for 30 days support", f"Type {MEMBER}")
+    await ui.expect("Delete your account?", "all your sessions", "support can restore the account", f"Type {MEMBER}")
     await ui.heard()
     await typed(ui, "somebody@else.example")
     assert ui.app.screen.query_one("#yes").disabled
@@ -47,7 +47,7 @@ async def test_an_account_is_deleted_once_its_email_is_typed(demo: Home, ui: Ui)
     await ui.press(ENTER)  # goes on to the answer and is none
     await ui.until(lambda: ui.focus == "yes", "the answer")
     assert demo.request("GET", "/api/v1/me", token=token).status == 200
-    await ui.press(ENTER, toast=f"The account {MEMBER} is deleted; support can restore it until 20")
+    await ui.press(ENTER, toast=f"The account {MEMBER} was deleted; support can restore it until 20")
     await ui.expect_head("not signed in")
     assert demo.request("GET", "/api/v1/me", token=token).status == 401
     await ui.pilot.pause(0.5)
@@ -62,13 +62,13 @@ async def test_an_account_is_deleted_once_its_email_is_typed(demo: Home, ui: Ui)
 @SMALL
 async def test_the_last_owner_of_an_organization_is_refused(demo: Home, ui: Ui) -> None:
     await ui.expect_head("connected")
-    await ui.press("8", shows="Works with")
+    await ui.press("8", shows="Credential")
     await ui.press("delete", shows="Delete your account?")
     await ui.heard()
     await typed(ui, "owner@aurora.example")
     await ui.press("tab", "tab", ENTER)
-    await ui.expect("Your account stays", "the last owner of", "Aurora Labs", "Have one of them made an owner")
-    await ui.answer(ENTER, head="owner@aurora.example · session", gone="Your account stays")
+    await ui.expect("Your account was not deleted", "the last owner", "Aurora Labs", "Make another member an owner")
+    await ui.answer(ENTER, head="owner@aurora.example · session", gone="Your account was not deleted")
 
 
 @pytest.mark.slow
@@ -84,7 +84,7 @@ async def test_an_account_deleted_elsewhere_asks_once_to_sign_in(demo: Home, ui:
     assert time.monotonic() - begun < REREAD_SECONDS - 5
     await ui.pilot.pause(0.5)
     assert sign_in_questions(ui) == 1
-    await ui.press("escape", shows="API keys · not refreshed, r tries again", head="not signed in")
+    await ui.press("escape", shows="API keys · not refreshed, r to retry", head="not signed in")
     await ui.press("3", "7", "6", "j")
     await ui.pilot.pause(0.5)
     assert sign_in_questions(ui) == 0

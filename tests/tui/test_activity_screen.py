@@ -33,7 +33,7 @@ async def test_entries_are_listed_with_their_details(ui: Ui) -> None:
     await ui.expect("policy.attach", "Astrid Li", "contracto")
     await ui.filter("what:policy.attach contractor", shows="1 of 40")
     await ui.press(ENTER)
-    await ui.expect("Sam Okafor", "no longer a member", "About", "contractor access", "Attachee type", "Request id")
+    await ui.expect("Sam Okafor", "no longer a member", "About", "contractor access", "Attachee type", "Request ID")
 
 
 @pytest.mark.slow
@@ -129,7 +129,7 @@ async def test_a_member_may_not_read_the_activity(demo: Home, ui: Ui) -> None:
     await ui.expect_head("Web Shop")
     await ui.command("activity", shows="Only an owner or admin of the organization sees its activity")
     await ui.gone("0 entries")
-    await ui.press("2", "A", toast="only an owner or admin of the organization sees its activity")
+    await ui.press("2", "A", toast="only an owner or admin of the organization can see its activity")
 
 
 async def test_older_entries_are_read_on_request(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -137,7 +137,7 @@ async def test_older_entries_are_read_on_request(demo: Home, monkeypatch: pytest
     monkeypatch.setattr("client.transport.call.MAX_PAGE_SIZE", 10)
     async with opened(demo, monkeypatch) as ui:
         await ui.expect_head("Web Shop")
-        await ui.command("activity", shows=("10 entries", "the newest ones, m reads older"))
+        await ui.command("activity", shows=("10 entries", "the newest ones, m loads more"))
         await ui.press("m", shows=("20 entries", "the newest ones"))
         await ui.press("G", shows="40 entries")
         table = ui.screen.query_one(RecordTable)

@@ -90,22 +90,22 @@ async def test_details_show_scopes_tenant_and_groups(ui: Ui) -> None:
     await ui.press("6", shows="mixed-forms")
     await ui.cursor_on("mixed-forms")
     await ui.expect("compute:read", "21 operations", "compute:instances:start", "compute:instances:start  unenforced")
-    await ui.expect("requests a minute", "Prefix", "fmk_", "Astrid Lindqvist", "In groups")
+    await ui.expect("requests per minute", "Prefix", "fmk_", "Astrid Lindqvist", "In groups")
     await ui.cursor_on("deploy-pipeline")
     await ui.expect("deployers")
     await ui.cursor_on(EVIL)  # a key of another tenant: its own groups are shown, and its scopes there
     await ui.expect("functions:*", "15 operations", "Staging")
     await ui.press("w", toast="this key belongs to Staging: use that tenant first")
-    await ui.press(ENTER, on="deploy-pipeline", shows="What deploy-pipeline may do")
+    await ui.press(ENTER, on="deploy-pipeline", shows="Access of deploy-pipeline")
     await ui.press("escape", shows="16 API keys", cursor="deploy-pipeline")
 
 
 async def test_the_access_of_a_key_belongs_to_the_keys_in_the_navigation(ui: Ui) -> None:
     await ui.press("6", shows=("deploy-pipeline", "▌6 API keys"))
-    await ui.press(ENTER, on="deploy-pipeline", shows=("What deploy-pipeline may do", "▌6 API keys"))
+    await ui.press(ENTER, on="deploy-pipeline", shows=("Access of deploy-pipeline", "▌6 API keys"))
     assert ui.app.workspace.state.screen == "api-keys"
     await ui.press("escape", shows=("16 API keys", "▌6 API keys"))
-    await ui.press("left_square_bracket", shows=("What deploy-pipeline may do", "▌6 API keys"))
+    await ui.press("left_square_bracket", shows=("Access of deploy-pipeline", "▌6 API keys"))
     await ui.switch("data lake")
     await ui.expect("16 API keys", "▌6 API keys")
     await ui.press("3", shows="▌3 Groups")
@@ -126,7 +126,7 @@ async def test_the_access_of_a_key_of_another_tenant_is_refused(ui: Ui) -> None:
 async def test_revoking_asks_with_no_first_and_the_key_is_refused_at_once(demo: Home, ui: Ui) -> None:
     await ui.press("6", shows="tenant-reader")
     await ui.press("v", on="tenant-reader")
-    await ui.expect("Revoke API key?", "a93f32a9", "Web Shop", "the next request with it is refused; it cannot")
+    await ui.expect("Revoke API key?", "a93f32a9", "Web Shop", "the next request with this key is denied")
     await ui.answer(ENTER, gone="Revoke API key?")
     secret = demo.world_key("tenant-reader")
     assert demo.request("GET", "/api/v1/tenants", key=secret).status == 200
@@ -194,8 +194,8 @@ async def test_a_context_whose_key_is_refused_is_not_asked_to_sign_in(
             await ui.press("r")
             await ui.expect("API key rejected", "revoked, expired", "frost config set api_key -", "y Contexts")
             await ui.expect_head("API key refused · r retry")
-            await ui.press("escape", gone="The API key is refused")
-        await ui.press("r", shows="The API key is refused")
+            await ui.press("escape", gone="API key rejected")
+        await ui.press("r", shows="API key rejected")
         await ui.answer(ENTER)
         await ui.until(lambda: ui.screen.NAME == "contexts", "the contexts")
 
@@ -203,11 +203,11 @@ async def test_a_context_whose_key_is_refused_is_not_asked_to_sign_in(
 @with_key("tenant-reader")
 async def test_account_screens_need_a_user_not_an_api_key(demo: Home, ui: Ui) -> None:
     await ui.expect_head("API key")
-    for digit, press, title in (("6", "n", "New API key"), ("7", "delete", "End every session")):
+    for digit, press, title in (("6", "n", "New API key"), ("7", "delete", "End all sessions")):
         await ui.press(digit, shows=("This context works with an API key", "signed-in user."))
         await ui.gone("0 API keys", "0 sessions")
         await ui.press(press, toast=f"{title}: this context works with an API key")
-    await ui.press("8", shows=("Works with  API key, ends", "Scopes      organizations:read", "Aurora Labs"))
+    await ui.press("8", shows=("Credential  API key, ends", "Scopes      organizations:read", "Aurora Labs"))
     await ui.press("delete", toast="Delete account: this context works with an API key")
 
 
@@ -233,7 +233,7 @@ async def test_the_palette_finds_the_actions_and_names_of_keys(ui: Ui) -> None:
     await ui.expect_head("connected")
     await ui.press("ctrl+p")
     await ui.type("api", shows=("Go to API keys", "In API keys: "))
-    assert "In API keys: Name, description" in ui.row("Change API key")
+    assert "In API keys: Change name" in ui.row("Change API key")
     await ui.press("escape", "6", shows="16 API keys")
     await ui.press("y", shows="command: new API key")
     await ui.press("escape")

@@ -104,7 +104,7 @@ async def test_a_run_is_followed_again_after_a_lost_connection() -> None:
     world.applies.follow("t", "r", {})
     await world.settled()
     run = world.applies.of("t")
-    assert run.lost == "nobody listens there"
+    assert run.lost == "the platform is not running"
     assert run.open
     world.answers["r"] = [{"status": "completed"}]
     world.applies.again()
@@ -170,7 +170,7 @@ def test_progress_of_a_failed_type_and_of_a_cancelled_run() -> None:
     result = {"summary": zero | {"failed": 1}, "byType": {"secret": zero | {"failed": 1}}, "failures": [failed]}
     operation = {"operationId": "apply-x", "status": "completed", "result": result}
     lines = [line.plain for line in progress_lines(operation, 100, {})]
-    assert "! 1 type not examined, it could not be listed: secret" in lines
+    assert "! 1 type not examined, because it could not be listed: secret" in lines
     operation = {
         "operationId": "apply-x",
         "status": "cancelled",

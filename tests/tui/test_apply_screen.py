@@ -66,7 +66,7 @@ async def test_an_apply_asks_with_its_counts_and_enter_means_no(shared: Home, ui
     await in_tags(ui)
     await ui.press("a")
     told = shared.json("tenant", "default-tags", "apply", "--preview")["summary"]
-    await ui.expect("Apply default tags?", "Web Shop", "cost-center=eu.team:42", "no tag removed")
+    await ui.expect("Apply default tags?", "Web Shop", "cost-center=eu.team:42", "removes no tag")
     await ui.expect(f"{told['updated']:,} of {told['examined']:,} resources", f"{told['skipped']:,} skipped")
     await ui.expect("would change", "n or Esc No")
     await ui.answer(ENTER, to="Apply default tags?", shows="4/10 tags")
@@ -133,14 +133,14 @@ async def test_an_own_run_begins_after_the_one_that_runs(paced: Home, ui: Ui) ->
     await in_tags(ui)
     asked(paced, "POST", "/apply")
     await ui.expect_head("◐ applying")
-    await ui.press("a", shows=("An apply runs in Web Shop already", "Follow it, and begin mine when it is over"))
-    await ui.answer("o", shows=("Apply in Web Shop", "Yours begins when this one is over · o changes that"))
+    await ui.press("a", shows=("An apply is running in Web Shop", "Show progress, and start my apply afterwards"))
+    await ui.answer("o", shows=("Apply in Web Shop", "Your apply starts when this one has finished · o to cancel"))
     asked(paced, "PUT", "", body={"tags": {"late": "1"}})
     await ui.expect_toast("Web Shop: default tags applied:")
     await ui.until(lambda: len(runs(paced)) == 2, "the own run")
     await ui.until(lambda: runs(paced)[0]["status"] == "completed", "its end")
     assert runs(paced)[0]["appliedTags"] == {"late": "1"}
-    await ui.until(lambda: "Yours begins" not in ui.text and "late=1" in ui.text, "the own run shown")
+    await ui.until(lambda: "Your apply starts" not in ui.text and "late=1" in ui.text, "the own run shown")
 
 
 @pytest.mark.slow
@@ -149,7 +149,7 @@ async def test_a_conflict_at_the_start_is_handled_alike(paced: Home, monkeypatch
     monkeypatch.setattr(type(ui.app.workspace.applies), "goes_on", lambda self, tenant_id: False)
     await ui.press("a", shows="Apply default tags?")
     asked(paced, "POST", "/apply")
-    await ui.answer("y", to="Apply default tags?", shows="An apply runs in Web Shop already")
+    await ui.answer("y", to="Apply default tags?", shows="An apply is running in Web Shop")
     await ui.press("f", shows=("Apply in Web Shop", "applying"), toast="Web Shop: default tags applied:")
     assert len(runs(paced)) == 1
 
@@ -157,9 +157,9 @@ async def test_a_conflict_at_the_start_is_handled_alike(paced: Home, monkeypatch
 @pytest.mark.slow
 async def test_a_waiting_run_can_be_cancelled(paced: Home, ui: Ui) -> None:
     await applied(ui)
-    await ui.press("o", shows="Yours begins when this one is over")
+    await ui.press("o", shows="Your apply starts when this one has finished")
     await ui.press("o")
-    await ui.until(lambda: "Yours begins when" not in ui.text.split("▌ Yours")[0], "called off")
+    await ui.until(lambda: "Your apply starts when" not in ui.text.split("▌ Your apply")[0], "called off")
     await ui.expect_toast("Web Shop: default tags applied:")
     await ui.press("o", toast="no apply is running")
     assert len(runs(paced)) == 1
@@ -181,10 +181,10 @@ async def test_a_run_continues_after_the_platform_is_killed(paced: Home, ui: Ui)
 async def test_a_run_is_found_again_after_a_lost_connection(paced: Home, ui: Ui) -> None:
     await applied(ui)
     assert paced.frost("platform", "stop").code == 0
-    await ui.expect("! No answer:", "read last")
+    await ui.expect("! No response:", "last known state")
     await ui.expect_head("stopped · r start")
     await ui.expect("updated")  # what was known stays
-    await ui.press("r", toast="Web Shop: default tags applied:", gone="No answer")
+    await ui.press("r", toast="Web Shop: default tags applied:", gone="No response")
     assert asked(paced, "POST", "/preview", body={})["summary"]["updated"] == 0
 
 

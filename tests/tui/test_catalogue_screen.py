@@ -34,7 +34,7 @@ async def test_principals_of_an_operation_are_listed_with_their_path(ui: Ui) -> 
     )
     await ui.cursor_on("deploy-pipeline")
     await ui.expect("deployments", "via group deployers")
-    await ui.press(ENTER, shows=("What deploy-pipeline may do", "compute:launch-templates:create"))
+    await ui.press(ENTER, shows=("Access of deploy-pipeline", "compute:launch-templates:create"))
     await ui.press("escape", shows="Who may compute:launch-templates:create on *")
     await ui.press("escape", shows="528 operations")
 

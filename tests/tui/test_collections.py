@@ -125,7 +125,7 @@ async def test_a_failed_read_keeps_the_rows_until_the_next(slow: Slow) -> None:
     await slow.read_pages([{"id": "a"}], let=2)
     rows = await slow.read_pages(LOST, let=2, quiet=True)
     assert names(slow, ONE) == ["a"]
-    assert (rows.words, rows.error) == ("not refreshed, r tries again", LOST)
+    assert (rows.words, rows.error) == ("not refreshed, r to retry", LOST)
     await slow.read_pages([{"id": "b"}], let=2, quiet=True)
     assert (names(slow, ONE), rows.words, rows.error) == (["b"], "", None)
 
@@ -215,8 +215,8 @@ async def test_an_unexpected_exception_ends_the_read_as_failed(slow: Slow) -> No
     await slow.let(ONE, 2)
     async with asyncio.timeout(60):
         rows = await asked
-    assert rows.words == "not refreshed, r tries again"
-    assert rows.error.message == "the answer could not be used: KeyError: 'id'"
+    assert rows.words == "not refreshed, r to retry"
+    assert rows.error.message == "the response could not be read: KeyError: 'id'"
     with pytest.raises(KeyError):  # the application shows it
         await slow.tasks["read groups "]
     await slow.read_pages([{"id": "a"}], let=2, quiet=True)

@@ -24,7 +24,7 @@ async def test_a_context_is_created_edited_back_to_the_default_and_deleted(demo_
     await ui.expect_head("connected")
     await ui.press("5", "n", shows="Create a context")
     await fill(ui, "local", "https://away.example/api", "north-1")
-    await ui.press(ENTER, shows="there is a context 'local' already")
+    await ui.press(ENTER, shows="context 'local' already exists")
     await fill(ui, "work")
     await ui.press(ENTER, cursor="work")
     made = (await asyncio.to_thread(demo_slow.json, "config", "get-contexts"))["items"]
@@ -34,10 +34,10 @@ async def test_a_context_is_created_edited_back_to_the_default_and_deleted(demo_
 
     await ui.press("e", shows="Edit context work")
     await ui.press("ctrl+a", "ctrl+k", shows="empty: unix:~/.cli/platform/api.sock")
-    await ui.press(ENTER, toast="Stored context work")
+    await ui.press(ENTER, toast="Saved context work")
     assert "away.example" not in demo_slow.config.read_text()
 
-    await ui.press("delete", shows=("Delete this context?", "endpoint, region, selected tenant", "for good"))
+    await ui.press("delete", shows=("Delete this context?", "endpoint, region, selected tenant", "permanently"))
     await ui.heard()
     await ui.press(ENTER)  # No has the focus
     await ui.gone("Delete this context?")
@@ -46,7 +46,9 @@ async def test_a_context_is_created_edited_back_to_the_default_and_deleted(demo_
     await ui.answer("y", toast="Deleted context work")
     assert "work:" not in demo_slow.config.read_text()
 
-    await ui.press("delete", on="local", toast="Delete context: this context is in use: use another one first")
+    await ui.press(
+        "delete", on="local", toast="Delete context: this context is in use: switch to another context first"
+    )
 
 
 async def test_deleting_a_context_names_its_credentials(demo_slow: Home, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,7 +61,7 @@ async def test_deleting_a_context_names_its_credentials(demo_slow: Home, monkeyp
         await ui.expect_head("connected")
         await ui.press("5")
         await ui.press("delete", on="spare")
-        await ui.expect("selected tenant, stored API", "key, stored session", "Session    stays valid until it expires")
+        await ui.expect("selected tenant, stored API", "key, stored session", "Session   stays valid until it expires")
 
 
 @pytest.mark.slow

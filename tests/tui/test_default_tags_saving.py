@@ -70,15 +70,15 @@ async def test_saving_shows_the_difference_and_can_be_undone(own: Home, ui: Ui) 
     await ui.expect("− old = 1", "until an apply")
     await ui.answer(ENTER, to="Save default tags?")  # a tag is taken away: No has the focus
     assert stored(own) == BEGIN
-    await ui.expect("Not saved")
+    await ui.expect("Unsaved changes")
     await ui.press("w")
     await ui.answer("y", to="Save default tags?")
     await ui.expect_toast("Saved the default tags of Web Shop: 1 added, 1 changed, 1 removed · z to undo")
     assert stored(own) == {"env": "dev", "team": "core", "new": "1"}
-    await ui.gone("Not saved")
+    await ui.gone("Unsaved changes")
     await ui.press("z", toast="Undone")
     assert stored(own) == BEGIN
-    await ui.until(lambda: "old" in ui.text and "Not saved" not in ui.text, "the former set")
+    await ui.until(lambda: "old" in ui.text and "Unsaved changes" not in ui.text, "the former set")
 
 
 @pytest.mark.slow
@@ -89,10 +89,10 @@ async def test_a_set_stored_meanwhile_is_shown_and_merged(own: Home, ui: Ui) -> 
     own.sign_in()
     await ui.press("r", shows="was stored by another user; saving shows its changes")
     await ui.press("w")  # what is known already comes first: a question about another set would have false figures
-    await ui.expect("Another version was stored", "admin@aurora.example", "~ team = data  was core")
-    await ui.expect("~ env = test  was prod  ! both changed it", "~ env = dev  was prod  ! both changed it")
+    await ui.expect("Newer version on the platform", "admin@aurora.example", "~ team = data  was core")
+    await ui.expect("~ env = test  was prod  ! changed by both", "~ env = dev  was prod  ! changed by both")
     assert stored(own)["team"] == "data"
-    await ui.answer("m", to="What they changed", shows=("Save default tags?", "~ env = dev  was test"))
+    await ui.answer("m", to="Their changes", shows=("Save default tags?", "~ env = dev  was test"))
     await ui.answer("y", to="Save default tags?", toast="Saved the default tags")
     assert stored(own) == {"env": "dev", "team": "data", "new": "1"}
 
@@ -105,11 +105,11 @@ async def test_a_set_stored_meanwhile_is_overwritten_on_request_only(own: Home, 
     await ui.press("w", shows="Save default tags?")
     store(own, theirs)
     await ui.answer("y", to="Save default tags?")
-    await ui.answer(ENTER, to="What they changed")  # Leave it has the focus
+    await ui.answer(ENTER, to="Their changes")  # Leave it has the focus
     assert stored(own) == theirs
-    await ui.expect("Not saved", "+ new")
+    await ui.expect("Unsaved changes", "+ new")
     await ui.press("w")
-    await ui.answer("o", to="What they changed", shows=("Overwrites", "− theirs = 1"))
+    await ui.answer("o", to="Their changes", shows=("Overwrites", "− theirs = 1"))
     await ui.answer(ENTER, to="Save default tags?")
     assert stored(own) == theirs
     await ui.press("w", shows="− theirs = 1")
@@ -121,8 +121,8 @@ async def test_the_same_set_stored_meanwhile_leaves_nothing_to_save(own: Home, u
     await edited(ui, own)
     await ui.press("w", shows="Save default tags?")
     store(own, {"env": "dev", "team": "core", "new": "1"})
-    await ui.answer("y", to="Save default tags?", toast="The same tags were stored by another version")
-    await ui.gone("Not saved")
+    await ui.answer("y", to="Save default tags?", toast="No changes to save: the stored version")
+    await ui.gone("Unsaved changes")
 
 
 @pytest.mark.parametrize("begin", [{"env": "prod"}])
@@ -130,9 +130,9 @@ async def test_a_cleared_set_leaves_nothing_to_apply(own: Home, ui: Ui) -> None:
     await ui.expect_head("Web Shop")
     ui.app.frame.go("default-tags")
     await ui.expect("1/10 tags")
-    await ui.press("delete", "w", shows=("none then: the set is cleared", "− env = prod"))
+    await ui.press("delete", "w", shows=("none: all default tags are removed", "− env = prod"))
     await ui.answer("y", to="Save default tags?")
-    await ui.expect("No default tags: new resources get no tags. n: New tag", "0/10 tags")
+    await ui.expect("No default tags. New resources get no tags. n: New tag", "0/10 tags")
     await ui.until(lambda: stored(own) == {}, "the cleared set")
     await ui.press("a", toast="no default tags to apply")
 
@@ -148,16 +148,16 @@ async def test_a_former_set_is_compared_and_put_back(
         await ui.expect_head("Web Shop")
         ui.app.frame.go("default-tags")
         await ui.expect("2/10 tags")
-        await ui.press("v", shows=("what they were", "► ", "a=2, b=1"))
+        await ui.press("v", shows=("history", "► ", "a=2, b=1"))
         await ui.press("b", toast="this is the current version")
         await ui.press("j", ENTER, shows=("+ b = 1", "~ a = 2  was 1"))
-        await ui.press("escape", "b", shows=("Put this set back?", "− b = 1"))
+        await ui.press("escape", "b", shows=("Restore this version?", "− b = 1"))
         store(own, {"a": "2", "b": "1", "c": "1"})
-        await ui.answer("y", to="Put this set back?", toast="Nothing was undone: another version was stored")
+        await ui.answer("y", to="Restore this version?", toast="Not restored: a newer version was stored")
         assert stored(own) == {"a": "2", "b": "1", "c": "1"}
         await ui.expect("c=1")
         await ui.press("g", "j", "b", shows="− c = 1")
-        await ui.answer("y", to="Put this set back?", toast="Saved the default tags")
+        await ui.answer("y", to="Restore this version?", toast="Saved the default tags")
         assert stored(own) == {"a": "2", "b": "1"}
         await ui.press("z", toast="Undone")
         assert stored(own) == {"a": "2", "b": "1", "c": "1"}
@@ -179,7 +179,7 @@ async def test_a_refused_save_keeps_the_draft(own: Home, ui: Ui) -> None:
     try:
         await ui.answer("y", to="Save default tags?")
         await ui.until(lambda: any("permission" in toast or "owner" in toast for toast in ui.toasts), "the refusal")
-        await ui.expect("+ new", "~ env", "Not saved")
+        await ui.expect("+ new", "~ env", "Unsaved changes")
     finally:
         role(own, "owner")
     assert stored(own) == BEGIN

@@ -44,7 +44,7 @@ async def test_every_edit_changes_the_draft_only_and_is_undone(shared: Home, ui:
     await ui.type("stage")
     await ui.press("tab")
     await ui.type("pre/prod", shows="8/255 bytes")
-    await ui.press(ENTER, shows=("+ stage", "5/10 tags", "Not saved:  + 1 added", "w saves", "D discards"))
+    await ui.press(ENTER, shows=("+ stage", "5/10 tags", "Not saved:  + 1 added", "w save", "D discard"))
     await ui.press(ENTER, on="env", shows=("Edit env", "3/64 bytes"))
     await ui.press(*["backspace"] * 4)
     await ui.enter("dev", shows=("~ env", "was prod", "~ 1 changed"))
@@ -54,7 +54,7 @@ async def test_every_edit_changes_the_draft_only_and_is_undone(shared: Home, ui:
     await ui.press("z", "z", shows="~ env")
     await ui.press("z", gone="~ env")
     await ui.press("z")
-    await ui.until(lambda: "Not saved" not in ui.text and "4/10 tags" in ui.text, "the set as it is stored")
+    await ui.until(lambda: "Unsaved changes" not in ui.text and "4/10 tags" in ui.text, "the set as it is stored")
     assert stored(shared) == before
 
 
@@ -66,8 +66,8 @@ async def test_ten_tags_are_full_and_the_key_says_so(ui: Ui) -> None:
     await ui.expect("10/10 tags", "+ 6 added")
     await ui.press("n", toast="at most 10 default tags: remove one first")
     await ui.press("g", *["j"] * 2, "space", "space", "space", "delete", shows="7/10 tags")
-    await ui.press("D", gone="Not saved")
-    await ui.press("z", shows=("7/10 tags", "Not saved"))
+    await ui.press("D", gone="Unsaved changes")
+    await ui.press("z", shows=("7/10 tags", "Unsaved changes"))
     await ui.press("D")
 
 
@@ -78,12 +78,12 @@ async def test_a_draft_outlives_screen_tenant_and_program(shared: Home, monkeypa
         ui.app.frame.perform("default-tags.add", "stage=kept")
         await ui.expect("+ stage")
         await ui.press("2", "1")
-        await ui.press("t", on="Staging", shows="1/10 tags", head="Staging", gone="Not saved")
-        await ui.press("minus", shows=("+ stage", "Not saved"), head="Web Shop")
+        await ui.press("t", on="Staging", shows="1/10 tags", head="Staging", gone="Unsaved changes")
+        await ui.press("minus", shows=("+ stage", "Unsaved changes"), head="Web Shop")
     async with opened(shared, monkeypatch) as ui:
         await ui.expect_head("Web Shop")
-        await ui.command("default-tags", shows=("+ stage", "5/10 tags"), toast="D discards it")
-        await ui.press("D", gone="Not saved")
+        await ui.command("default-tags", shows=("+ stage", "5/10 tags"), toast="D to discard")
+        await ui.press("D", gone="Unsaved changes")
     assert not list((shared.path / ".cli" / "drafts").iterdir())
 
 
@@ -95,8 +95,8 @@ async def test_a_member_sees_the_set_and_may_not_change_it(ui: Ui) -> None:
     changes = {"n": "New tag", ENTER: "Edit tag", "delete": "Remove tag", "a": "Apply to existing resources"}
     for key, title in changes.items():
         await ui.press(key, toast=f"{title}: only an owner or admin")
-    await ui.press("p", toast="Preview an apply: only an owner or admin", gone="Not saved")
-    await ui.press("v", shows=("what they were", "► 1"))
+    await ui.press("p", toast="Preview apply: only an owner or admin", gone="Unsaved changes")
+    await ui.press("v", shows=("history", "► 1"))
 
 
 @pytest.mark.slow
@@ -104,7 +104,7 @@ async def test_a_member_sees_the_set_and_may_not_change_it(ui: Ui) -> None:
 async def test_a_preview_counts_by_type_key_and_reason(shared: Home, ui: Ui) -> None:
     await at_tags(ui)
     await ui.press("p")
-    await ui.expect("Preview of an apply in Web Shop", "would change", "by the set as stored", "Lack it:  cost-center")
+    await ui.expect("Apply preview in Web Shop", "would change", "by the stored tags", "Missing:  cost-center")
     told = shared.json("tenant", "default-tags", "apply", "--preview")
     summary = told["summary"]
     await ui.expect(f"{summary['updated']:,} would change")
@@ -113,14 +113,14 @@ async def test_a_preview_counts_by_type_key_and_reason(shared: Home, ui: Ui) -> 
     assert [row["resourceType"] for row in screen.records()] == list(told["byType"])
     for row in screen.records():
         assert {name: row[name] for name in told["byType"]["instance"]} == told["byType"][row["resourceType"]]
-    await ui.press("d", shows=("Lack the key", "Looked at"))
+    await ui.press("d", shows=("Resources that miss the key", "Examined"))
     await ui.press("escape", "f", shows="Failures and skips in Web Shop")
     await ui.filter("what:skipped why:boot", shows="boot volume")
     await ui.press("escape", "escape", "escape", shows="4/10 tags")
     ui.app.frame.perform("default-tags.add", "brand-new=1")
-    await ui.press("p", shows=("by the draft, which is not saved", "brand-new"))
+    await ui.press("p", shows=("by the unsaved draft", "brand-new"))
     await ui.press("a", toast="unsaved changes: save them first")
-    await ui.press("escape", "D", gone="Not saved")
+    await ui.press("escape", "D", gone="Unsaved changes")
 
 
 @pytest.mark.slow
@@ -141,8 +141,8 @@ async def test_the_copy_menu_gives_the_tags_and_the_equal_commands(ui: Ui) -> No
 async def test_commands_of_a_shell_lead_to_their_screens(ui: Ui) -> None:
     await ui.expect_head("Web Shop")
     for line, words in (
-        ("apply", "Default tags were not applied here yet."),
-        ("tenant default-tags history", "what they were"),
+        ("apply", "No applies in this tenant yet."),
+        ("tenant default-tags history", "history"),
         ("tenant default-tags apply --preview", "would change"),
         ("frost tenant default-tags undo", "Applies in Web Shop"),
         ("tenant default-tags", "4/10 tags"),
@@ -157,4 +157,4 @@ async def test_palette_and_help_list_the_tag_actions(ui: Ui) -> None:
     await ui.press("ctrl+p")
     await ui.enter("go to tags", shows="4/10 tags")
     await ui.press("question_mark")
-    await ui.expect("Save the set", "no changes", "Preview an apply", "What would change, type by type")
+    await ui.expect("Save default tags", "no changes", "Preview apply", "Changes that an apply")

@@ -31,8 +31,8 @@ def head(evaluation: Evaluation, cells: int) -> str:
 
 
 def test_the_head_line_counts_conditional_operations() -> None:
-    assert head(mapped(effective=12), 80) == "gives 12 of 528 operations"
-    assert head(mapped(effective=12, conditional=60), 80) == "gives 12 of 528 operations, 60 under conditions"
+    assert head(mapped(effective=12), 80) == "allows 12 of 528 operations"
+    assert head(mapped(effective=12, conditional=60), 80) == "allows 12 of 528 operations, 60 under conditions"
     same = mapped(effective=0, conditional=60, gained=[], lost=[])
     assert head(same, 80) == "allows 0 of 528 operations, 60 under conditions · same as v4"
     changed = mapped(effective=12, gained=[], lost=[], conditionsChanged=names("dns", 2))
@@ -82,12 +82,12 @@ def test_the_coverage_has_a_sign_for_each_change() -> None:
 
 async def test_changes_do_not_depend_on_the_request(demo: Home, edit: Edit) -> None:
     it = await edit()
-    await it.expect("the same as v3")
+    await it.expect("same as v3")
     await it.ask(sourceIp="203.0.113.7")
     more = rule("compute:instances:delete dns:zones:read", name="office", more=OFFICE)
     at = it.text.rindex("\n  ]")
-    await it.evaluate(f"{it.text[:at]},\n    {more}{it.text[at:]}", shows="under conditions changed against v3")
-    await it.ui.gone("the same as v3")
+    await it.evaluate(f"{it.text[:at]},\n    {more}{it.text[at:]}", shows="conditional changes since v3")
+    await it.ui.gone("same as v3")
     it.editor.go("coverage")
     await it.expect("On any target, for any request", "~")
 

@@ -31,7 +31,7 @@ async def test_footer_and_help_name_the_key_to_leave(edit: Edit) -> None:
 
 async def test_the_tenant_switch_is_refused_and_an_empty_palette_says_so(edit: Edit) -> None:
     it = await edit()
-    await it.press("ctrl+t", toast="This policy belongs to Web Shop: leave the editor first (^g)", top=it.editor)
+    await it.press("ctrl+t", toast="This policy belongs to Web Shop: close the editor first (^g)", top=it.editor)
     await it.ui.pilot.pause()
     await it.press("ctrl+p", *"zzzz", shows="No matches")
 
@@ -156,7 +156,7 @@ async def test_the_request_before_a_counterexample_is_restored(edit: Edit) -> No
     shown = {"operation": "dns:zones:read", "target": "*", "facts": {"region": "eu-central-1"}, "ruleIndex": 0}
     it.editor.evaluation = replace(it.editor.evaluation, check={"answer": "beyond", "counterexamples": [shown]})
     it.editor.perform("editor.example")
-    await it.ui.expect_toast("Request set to the counterexample: f5 restores yours")
+    await it.ui.expect_toast("Request set to the counterexample. f5: back to your request")
     assert it.editor.form.values["operation"] == "dns:zones:read"
     assert it.editor.form.values["sourceIp"] == ""
     it.editor.evaluation = replace(it.editor.evaluation, check={"answer": "beyond", "counterexamples": [shown]})

@@ -152,7 +152,7 @@ async def test_drafts_are_written_and_deleted_outside_the_event_loop(
         await it.write(typed)
         await it.until(lambda: threads, "the draft")
         await it.write(typed.replace("kept", "kept again"))
-        await it.press("ctrl+g", shows="Leave and keep the draft")
+        await it.press("ctrl+g", shows="Close and keep the draft")
         await it.press("k", top=it.ui.app.frame)
     assert {name for name, _ in threads} == {"keep"}
     assert not [thread for _, thread in threads if thread is threading.main_thread()]
@@ -166,6 +166,6 @@ async def test_a_new_key_after_a_deleted_policy_is_in_the_draft_as_well(demo: Ho
     assert await flow._adopt_stored(reused) == "used for another request"
     assert it.editor.document.idempotency_key == key
     message = await flow._adopt_stored(FrostError("not found", code="NOT_FOUND", status=404, gone=True))
-    assert "deleted by now" in message
+    assert "then deleted" in message
     draft = drafts.load(it.editor.autosave.path)
     assert draft.creation == it.editor.document.idempotency_key != key

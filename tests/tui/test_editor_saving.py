@@ -40,7 +40,7 @@ async def test_operations_are_completed_part_by_part(edit: Edit) -> None:
     assert len(it.text.splitlines()) == 6
     await it.expect("✓ ALLOWED")
     it.editor.pane.show_line(3, it.editor.pane.document.get_line(3).index("allow"))
-    await it.press("f2", shows="forbids it, whatever allows it")
+    await it.press("f2", shows="denies; takes precedence over allow")
     await it.press("escape")
     assert not it.editor.popup.is_open
     assert it.editor.focused is it.editor.pane
@@ -79,14 +79,14 @@ async def test_saving_shows_the_difference_and_stores_a_version(demo: Home, edit
     await it.expect("Save deployments on version 3", "lost", "− storage:objects:", '+         "storage:objects:read"')
     await it.press("escape", top=it.editor)
     assert (await stored(it.ui, "deployments"))["version"] == 3
-    await it.press("ctrl+s", shows="In effect")
+    await it.press("ctrl+s", shows="Effect on *")
     await it.press("enter", shows=("version 4", "saved"))
     policy = await stored(it.ui, "deployments")
     assert policy["version"] == 4
     assert "storage:objects:read" in policy["document"]["rules"][0]["operations"]
     assert policy["description"] == it.editor.document.description
     assert not list((demo.path / ".cli" / "drafts").glob("*.json"))
-    await it.expect("the same as v4")
+    await it.expect("same as v4")
 
 
 OFFICE = ', "constraints": {"ipInRange": {"frn:sourceIp": ["192.0.2.0/24"]}}'
@@ -96,25 +96,25 @@ NARROWER = OFFICE.replace("/24", "/25")
 @BOTH_SIZES
 async def test_a_save_shows_changed_conditions(demo: Home, edit: Edit) -> None:
     it = await edit(policy=None, text=document(rule("dns:*", more=OFFICE)))
-    await it.press("ctrl+s", shows=("~12 new under conditions", "~ dns:", "new, under conditions"))
-    await it.ui.gone("nothing is gained")
+    await it.press("ctrl+s", shows=("~12 new conditional", "~ dns:", "new, conditional"))
+    await it.ui.gone("no operations gained")
     await it.ui.enter("zones", shows="version 1")
     await it.evaluate(document(rule("dns:*", more=NARROWER)))
-    await it.press("ctrl+s", shows=("Save zones on version 1", "~12 under conditions changed", "other conditions"))
+    await it.press("ctrl+s", shows=("Save zones on version 1", "~12 conditional changes", "changed conditions"))
     await it.ui.gone("the same operations as before")
     await it.press("escape")
     await it.evaluate(document(rule("dns:zones:read")))
     await it.press("ctrl+s")
-    await it.expect("+1 gained, ~11 gone that had conditions", "+ dns:zones:read  was under conditions")
-    await it.expect("gone, was under conditions")
+    await it.expect("+1 gained, ~11 conditional lost", "+ dns:zones:read  was conditional")
+    await it.expect("lost, was conditional")
     await it.press("escape")
 
 
 async def test_a_new_policy_needs_a_name_only(demo: Home, edit: Edit) -> None:
     it = await edit(policy=None)
-    await it.expect("(no name yet)", "new", "✓ ALLOWED")
+    await it.expect("(unnamed)", "new", "✓ ALLOWED")
     await it.press("ctrl+s", shows=("Save a new policy", "+ compute:"))
-    await it.press("enter", shows="a policy needs a name")
+    await it.press("enter", shows="a name is required")
     await it.press(*"nightly", "enter", shows="Policy  nightly  version 1")
     assert any(one["name"] == "nightly" for one in await policies(it.ui))
     await it.press("ctrl+g", top=it.ui.app.frame)
@@ -127,17 +127,17 @@ async def test_a_version_stored_meanwhile_is_replaced_on_request_only(demo: Home
     await it.meanwhile(document_text=theirs)
     mine = document(rule("storage:*:read", name="mine"))
     await it.evaluate(mine)
-    await it.press("ctrl+s", shows="In effect")
-    await it.press("enter", shows=("Version 4 was stored meanwhile", "by ", "document"))
-    await it.ui.answer("d", shows=("What version 4 changed", '"name": "theirs"'))
-    await it.press("escape", shows="Save mine on top of theirs")
+    await it.press("ctrl+s", shows="Effect on *")
+    await it.press("enter", shows=("Newer version: 4", "by ", "document"))
+    await it.ui.answer("d", shows=("Changes in version 4", '"name": "theirs"'))
+    await it.press("escape", shows="Save my changes on top")
     await it.press("escape")
     assert it.text == mine
     assert (await stored(it.ui, "deployments"))["version"] == 4
-    await it.press("ctrl+s", shows="In effect")
-    await it.press("enter", shows="Version 4 was stored meanwhile")
+    await it.press("ctrl+s", shows="Effect on *")
+    await it.press("enter", shows="Newer version: 4")
     await it.ui.answer("o")
-    await it.expect("Save deployments on version 4", "For keys and identities", "deploy-pipeline", "In effect")
+    await it.expect("Save deployments on version 4", "For keys and identities", "deploy-pipeline", "Effect on *")
     await it.press(*["pagedown"] * 3, shows='−       "name": "theirs"')
     await it.press("enter", shows="version 5")
     assert (await stored(it.ui, "deployments"))["document"]["rules"][0]["name"] == "mine"
@@ -147,32 +147,32 @@ async def test_a_draft_beyond_its_author_is_refused_and_narrowed(viewer: Home, e
     text = document(rule("compute:instances:*", name="all of it"), rule("compute:instances:delete", name="again"))
     it = await edit(policy=None, text=text)
     await it.expect("× grants more than you have")
-    await it.press("ctrl+s", shows=("Save a new policy", "× It grants more than you have: ", "It will be refused"))
+    await it.press("ctrl+s", shows=("Save a new policy", "× It grants more than you have: ", "Saving will be refused"))
     await it.press(*"too much", "enter")
     await it.expect("Save a new policy", "Not saved: ", "compute:instances:", "by rule 1 all of it", "Esc, then f9")
     await it.expect("too much")
-    await it.press("escape", shows=("× The draft would allow", "you do not hold this"))
+    await it.press("escape", shows=("× The draft would allow", "you do not have this permission"))
     assert it.text == text
     assert not any(one["name"] == "too much" for one in await policies(it.ui))
     shown = it.editor.panel.counterexample
     await it.press("t")
     await it.until(lambda: it.editor.form.values["operation"] == shown["operation"], "the example in the form")
     await it.expect("✓ ALLOWED")
-    await it.press("f9", shows=("Narrow:", "of rule 1", "Then "))
+    await it.press("f9", shows=("Fix:", "rule 1", "Then "))
     await it.press("1")
     await it.until(lambda: it.text != text, "the narrowed text")
     await it.expect("× DENIED")
     await it.answered()
     assert all(one["operation"] != shown["operation"] for one in it.editor.evaluation.counterexamples)
     assert it.editor.evaluation.any_target["effective"] < 20
-    await it.press("f9", shows="operations you hold")
-    keep = next(line for line in it.ui.text.splitlines() if "operations you hold" in line)
+    await it.press("f9", shows="operations you have")
+    keep = next(line for line in it.ui.text.splitlines() if "operations you have" in line)
     await it.press(keep.split("Keep")[0].split()[-1])
     await it.answered()
     for _ in range(4):
         if (it.editor.evaluation.check or {}).get("answer") == "within":
             break
-        await it.press("f9", shows="Narrow:")
+        await it.press("f9", shows="Fix:")
         await it.press("enter")
         await it.answered()
     await it.expect("✓ within your permissions")
@@ -219,7 +219,7 @@ async def test_affected_principals_are_named_before_a_save(edit: Edit) -> None:
     assert losing
     await it.press("ctrl+s")
     await it.expect("For keys and identities", *(str(one["name"]) for one in losing))
-    assert it.ui.text.index("For keys and identities") < it.ui.text.index("In effect")
+    assert it.ui.text.index("For keys and identities") < it.ui.text.index("Effect on *")
 
 
 async def test_layout_is_no_difference(edit: Edit) -> None:
@@ -228,7 +228,7 @@ async def test_layout_is_no_difference(edit: Edit) -> None:
     turned = [dict(reversed(one.items())) for one in changed["rules"]]
     await it.evaluate(json.dumps({**changed, "rules": turned}))
     it.editor.perform("editor.changes")
-    await it.expect("In text", '−       "name": "roll-out"', '+       "name": "rolled out"')
+    await it.expect("Difference in text", '−       "name": "roll-out"', '+       "name": "rolled out"')
     marked = [line for line in it.ui.text.splitlines() if " −  " in line or " +  " in line]
     assert len(marked) == 2
 
@@ -237,25 +237,25 @@ async def test_a_kept_draft_is_offered_with_its_version(demo: Home, edit: Edit) 
     it = await edit()
     typed = it.text.replace("roll-out", "roll out slowly")
     await it.write(typed)
-    await it.press("escape", "q", shows=("Not saved", "Leave and keep the draft"))
+    await it.press("escape", "q", shows=("Unsaved changes", "Close and keep the draft"))
     await it.press("escape", top=it.editor)
-    await it.press("q", shows="Not saved")
-    await it.press("k", toast="The draft is kept: e offers it again", top=it.ui.app.frame)
+    await it.press("q", shows="Unsaved changes")
+    await it.press("k", toast="Draft kept: e to resume", top=it.ui.app.frame)
     policy = await stored(it.ui, "deployments")
     client = await it.ui.app.workspace.client()
     await client.ask(policy_calls.update(it.editor.tenant_id, policy["id"], description="changed meanwhile"))
     again = await push(it.ui, await stored(it.ui, "deployments"))
-    await it.ui.expect("An unsaved draft of", "It began with version 3", "Esc closes the editor")
+    await it.ui.expect("Unsaved draft of", "Based on version 3", "Esc close editor")
     await it.ui.press("escape")  # decides nothing
     await it.ui.until(lambda: it.ui.app.screen is it.ui.app.frame, "the frame")
     again = await push(it.ui, await stored(it.ui, "deployments"))
-    await it.ui.expect("An unsaved draft of", "It began with version 3")
+    await it.ui.expect("Unsaved draft of", "Based on version 3")
     await it.ui.press("g")
     await it.ui.until(lambda: again.pane.text == typed, "the draft")
     await it.ui.until(lambda: again.document.version == 3, "the version it began with")
     assert again.document.idempotency_key == it.editor.document.idempotency_key
     await it.ui.press("ctrl+s", shows="Save deployments on version 3")
-    await it.ui.press("enter", shows=("Version 4 was stored meanwhile", "description"))
+    await it.ui.press("enter", shows=("Newer version: 4", "description"))
 
 
 @pytest.mark.parametrize("policy", ["deployments", None])
@@ -283,7 +283,7 @@ async def test_a_draft_is_offered_to_its_author_only(demo: Home, edit: Edit) -> 
     await it.ui.until(lambda: it.ui.app.screen is it.ui.app.frame, "the frame")
     workspace.me = owner
     again = await push(it.ui, None)
-    await it.ui.expect("An unsaved draft of", "It began with a new policy")
+    await it.ui.expect("Unsaved draft of", "Based on a new policy")
     await it.ui.press("g")
     await it.ui.until(lambda: "owners" in again.pane.text, "the owner's draft")
 
@@ -300,7 +300,7 @@ async def test_a_draft_of_an_earlier_release_is_offered_to_its_author(demo: Home
     await other.leave(keep=False)
     drafts.keep(earlier, drafts.Kept(document(rule(READ, name="earlier")), who=workspace.who))
     again = await push(it.ui, None)
-    await it.ui.expect("An unsaved draft of")
+    await it.ui.expect("Unsaved draft of")
     await it.ui.press("g")
     await it.ui.until(lambda: "earlier" in again.pane.text, "the draft")
     assert not earlier.exists()
@@ -318,7 +318,7 @@ async def test_a_read_only_session_keeps_offers_and_deletes_no_draft(demo: Home,
     await reader.offer_draft()
     assert it.ui.app.screen is reader
     reader.pane.set_text(typed.replace("writer", "reader"))
-    await it.ui.press("escape", "q", shows=("Not saved", "Discard changes"))
+    await it.ui.press("escape", "q", shows=("Unsaved changes", "Discard changes"))
     assert "keep the draft" not in it.ui.text
     await it.ui.press("escape", top=reader)
     await reader.leave(keep=False)
@@ -343,9 +343,11 @@ async def test_formatting_refuses_an_ambiguous_text(edit: Edit) -> None:
 @pytest.mark.parametrize("size", [(120, 50)])
 async def test_help_menu_and_palette_name_the_actions(edit: Edit) -> None:
     it = await edit()
-    await it.press("f1", shows=("Narrow the draft", "the draft stays within what you hold", "Open in $EDITOR", "f4 e"))
-    await it.press("escape", "f10", shows=("Begin with a template", "Narrow the draft"))
-    await it.press("escape", "ctrl+p", *"format", shows="Lays the text out anew")
+    await it.press(
+        "f1", shows=("Remove excess permissions", "the draft is within your own permissions", "Open in $EDITOR", "f4 e")
+    )
+    await it.press("escape", "f10", shows=("New from template", "Remove excess permissions"))
+    await it.press("escape", "ctrl+p", *"format", shows="Format the text")
     await it.press("escape")
 
 

@@ -22,11 +22,11 @@ async def test_a_save_without_a_platform_keeps_the_draft(
     it = await edit()
     mine = document(rule(READ, name="mine"))
     await it.evaluate(mine)
-    await it.press("ctrl+s", shows="In effect")
+    await it.press("ctrl+s", shows="Effect on *")
     with monkeypatch.context() as broken:
         broken.setattr(Connection, "start", lambda _: False)
         demo.kill_platform()
-        await it.press("enter", shows="could not be saved, ^s tries again: ")
+        await it.press("enter", shows="not saved, ^s to retry: ")
     assert it.text == mine
     assert "mine" in next((demo.path / ".cli" / "drafts").glob("*.json")).read_text()
 
@@ -37,13 +37,13 @@ async def reviewing_mine_since_theirs(home: Home, monkeypatch: pytest.MonkeyPatc
     async with editing(home, monkeypatch) as it:
         await it.meanwhile(name="their name", description="their words")
         await it.evaluate(document(rule(READ, name="mine")))
-        await it.press("ctrl+s", shows="In effect")
+        await it.press("ctrl+s", shows="Effect on *")
         yield it
 
 
 async def test_a_save_over_theirs_keeps_their_name_and_description(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     async with reviewing_mine_since_theirs(demo, monkeypatch) as it:
-        await it.press("enter", shows="Version 4 was stored meanwhile")
+        await it.press("enter", shows="Newer version: 4")
         await it.press("o", shows=("Save their name on version 4", "their words"))
         await it.press("enter", shows="Policy  their name  version 5")
         after = await stored(it.ui, "their name")
@@ -54,7 +54,7 @@ async def test_a_save_over_theirs_keeps_their_name_and_description(demo: Home, m
 async def test_a_save_over_their_name_shows_it(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     async with reviewing_mine_since_theirs(demo, monkeypatch) as it:
         await it.press("tab", "ctrl+u", *"mine", shows=("In name", "− deployments", "+ mine"))
-        await it.press("enter", shows="Version 4 was stored meanwhile")
+        await it.press("enter", shows="Newer version: 4")
         await it.press("o", shows=("Save their name on version 4", "In name", "− their name", "+ mine"))
         await it.ui.gone("In description")
         await it.press("enter", shows="Policy  mine  version 5")
@@ -64,19 +64,19 @@ async def test_a_save_over_their_name_shows_it(demo: Home, monkeypatch: pytest.M
 async def test_an_unanswered_save_can_be_tried_again(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(save, "SAVE_SECONDS", 1.0)
     async with editing(demo, monkeypatch, policy=None, text=document(rule(READ, name="slow"))) as it:
-        await it.press("ctrl+s", shows=("Save a new policy", "In effect"))
+        await it.press("ctrl+s", shows=("Save a new policy", "Effect on *"))
         await it.press(*"kept", "space", *"name")
         with hung(demo):
             await it.press("enter", shows=("Policy  kept name", "saving …"))
-            await it.press("ctrl+s", toast="Save: it is being saved")
-            await it.expect("could not be saved, ^s tries again: no answer within 1 s")
+            await it.press("ctrl+s", toast="Save: save in progress")
+            await it.expect("not saved, ^s to retry: no response within 1 s")
             monkeypatch.setattr(review, "EFFECT_SECONDS", 0.5)
-            await it.press("ctrl+s", shows=("Save a new policy", "kept name", "not known: no answer within"))
+            await it.press("ctrl+s", shows=("Save a new policy", "kept name", "unknown: no response within"))
             await it.press("escape")
         assert it.text == document(rule(READ, name="slow"))
         monkeypatch.setattr(save, "SAVE_SECONDS", 10.0)
         monkeypatch.setattr(review, "EFFECT_SECONDS", 10.0)
-        await it.press("ctrl+s", shows="In effect")
+        await it.press("ctrl+s", shows="Effect on *")
         await it.press("enter", shows="Policy  kept name  version 1", gone="could not be saved")
 
 
@@ -85,7 +85,7 @@ async def test_a_save_that_arrived_unanswered_is_not_stored_twice(demo: Home, ed
     client = await it.ui.app.workspace.client()
     key = it.editor.document.idempotency_key
     made = await client.ask(policy_calls.create(it.editor.tenant_id, "arrived", "", it.text, idempotency_key=key))
-    await it.press("ctrl+s", shows=("Save a new policy", "In effect"))
+    await it.press("ctrl+s", shows=("Save a new policy", "Effect on *"))
     await it.press(*"arrived", "enter", shows="Policy  arrived  version 1")
     assert [one["id"] for one in await policies(it.ui) if one["name"] == "arrived"] == [made.id]
 
@@ -98,9 +98,9 @@ async def test_changes_after_an_unanswered_save_make_a_version(demo: Home, edit:
         policy_calls.create(it.editor.tenant_id, "arrived", "", it.text, idempotency_key=draft.idempotency_key)
     )
     await it.evaluate(document(rule(READ, name="second")))
-    await it.press("ctrl+s", shows=("Save a new policy", "In effect"))
+    await it.press("ctrl+s", shows=("Save a new policy", "Effect on *"))
     await it.press(*"arrived", "enter")
-    await it.expect("Save arrived on version 1", "What you sent before was stored after all")
+    await it.expect("Save arrived on version 1", "Your earlier request was stored")
     await it.press("enter", shows="Policy  arrived  version 2")
     (made,) = [one for one in await policies(it.ui) if one["name"] == "arrived"]
     assert made["document"]["rules"][0]["name"] == "second"
@@ -115,6 +115,6 @@ async def test_an_unanswered_save_deleted_since_is_stored_anew(demo: Home, edit:
         )
     )
     await client.ask(policy_calls.delete(it.editor.tenant_id, made.id))
-    await it.press("ctrl+s", shows=("Save a new policy", "In effect"))
-    await it.press(*"arrived", "enter", shows="it was stored and is deleted by now; saving stores it anew")
+    await it.press("ctrl+s", shows=("Save a new policy", "Effect on *"))
+    await it.press(*"arrived", "enter", shows="the policy was stored and then deleted; save to create it again")
     await it.press("enter", shows="Policy  arrived  version 1")

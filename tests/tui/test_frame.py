@@ -74,7 +74,7 @@ async def test_the_history_keeps_views_with_their_filters(ui: Ui) -> None:
 
 
 async def test_the_hint_of_the_first_run_is_shown_once(ui: Ui) -> None:
-    await ui.expect("A platform of your own")
+    await ui.expect("Local platform")
     # What a kill would leave behind.
     await ui.until(lambda: ui.app.state_path.exists(), "what is remembered")
     assert preferences.load(ui.app.state_path).hinted
@@ -163,7 +163,7 @@ async def test_a_lost_connection_keeps_the_rows_and_comes_back(
         await ui.expect("Data Lake")
         await ui.expect_head("far ›")
         await line.cut()
-        await ui.press("r", shows=("Data Lake", "not refreshed, r tries again"), head="no answer since")
+        await ui.press("r", shows=("Data Lake", "not refreshed, r to retry"), head="no response since")
         await ui.cursor_on("Newsroom")
         await line.open()
         await ui.press("r", head="connected", cursor="Newsroom", gone="not refreshed")
@@ -226,10 +226,10 @@ async def test_another_user_sees_nothing_of_the_former(demo_slow: Home, ui: Ui) 
     await ui.switch("newsroom")
     assert (await asyncio.to_thread(demo_slow.frost, "login", "--as", "member@aurora.example")).code == 0
     await ui.press("r", head="member@aurora.example · session")
-    await ui.expect_toast("member@aurora.example calls now in local, no longer owner@aurora.example")
+    await ui.expect_toast("local: signed in as member@aurora.example, before as owner@aurora.example")
     await ui.expect("Sandbox")
     await ui.gone("Data Lake")
-    await ui.expect_head("not available: choose another")
+    await ui.expect_head("unavailable: choose another")
     assert ui.app.workspace.tenant_before == ""
 
 
@@ -240,7 +240,7 @@ async def test_r_continues_with_a_sign_in_of_another_shell(demo_slow: Home, ui: 
     await ui.press("escape")
     await ui.until(lambda: "owner@" not in ui.head, "a header without the account")
     assert (await asyncio.to_thread(demo_slow.frost, "login", "--as", "member@aurora.example")).code == 0
-    await ui.press("r", head="member@aurora.example · session", toast="no longer owner@aurora.example")
+    await ui.press("r", head="member@aurora.example · session", toast="before as owner@aurora.example")
     await ui.gone("You are not signed in")
 
 
@@ -249,7 +249,7 @@ async def test_escape_never_quits_and_q_quits_at_the_root(ui: Ui) -> None:
     await ui.expect("Data Lake")
     await ui.press("escape", "escape")
     assert ui.app.is_running
-    await ui.press("d", shows=("Tightest quota", "Created"))
+    await ui.press("d", shows=("Fullest quota", "Created"))
     await ui.press("q", shows=("Data Lake", "Newsroom"))
     await ui.press("ctrl+c", toast="q to quit.")
     await ui.press("q")
@@ -300,7 +300,7 @@ async def test_signing_out_asks_first_and_does_not_ask_to_sign_in(demo_slow: Hom
     await ui.answer("y", head="not signed in", toast="Signed out of local")
     await ui.pilot.pause(1)
     await ui.gone("You are not signed in", "owner@")
-    await ui.press("1", "n", toast="you signed out; r signs in")
+    await ui.press("1", "n", toast="you signed out; r to sign in")
     await ui.press("r", shows="You are not signed in")
 
 

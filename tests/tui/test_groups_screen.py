@@ -67,18 +67,18 @@ async def test_the_access_of_a_member_names_group_policy_and_rule(ui: Ui) -> Non
     await ui.command("groups.open deployers", shows=("Members of deployers", "deploy-pipeline"))
     await ui.cursor_on("deploy-pipeline")
     await ui.expect("In groups", "active")
-    await ui.press("w", shows=("What deploy-pipeline may do", "◐ conditional", "● allowed"))
+    await ui.press("w", shows=("Access of deploy-pipeline", "◐ conditional", "● allowed"))
     await ui.press("slash")
     await ui.type("instances:delete", shows=("keep-production", "via group deployers", "frn:resourceTag/env"))
     await ui.press(ENTER, "o", shows=("7 policies", "3 rules"), cursor="deployments")
-    await ui.press("left_square_bracket", shows="What deploy-pipeline may do")
+    await ui.press("left_square_bracket", shows="Access of deploy-pipeline")
 
 
 @pytest.mark.slow
 async def test_deleting_a_group_shows_what_is_lost(demo: Home, ui: Ui) -> None:
     await ui.press("3", shows="on call")
     await ui.press("delete", on="on call")
-    await ui.expect("Delete group?", ON_CALL, "2 memberships, 1 attachment; for good", "Web Shop")
+    await ui.expect("Delete group?", ON_CALL, "2 memberships, 1 attachment, permanently", "Web Shop")
     await ui.answer(ENTER, shows="on call", gone="Delete group?")
     await ui.press("delete", shows="Delete group?")
     await ui.agree()
@@ -94,7 +94,7 @@ async def test_a_group_changed_meanwhile_keeps_what_was_typed(demo: Home, ui: Ui
     await asked(Desk(demo).done, "group", "update", ON_CALL, "--description", "changed elsewhere")
     await ui.press("ctrl+a", "ctrl+k")
     await ui.enter("on duty")
-    await ui.expect("Meanwhile description changed", "on duty", "changed elsewhere", "What you typed is kept")
+    await ui.expect("and changed description", "on duty", "changed elsewhere", "Your input is kept")
     await ui.press(ENTER, cursor="on duty")
     group = Desk(demo).done("group", "get", ON_CALL)
     assert (group["name"], group["description"]) == ("on duty", "changed elsewhere")
@@ -116,7 +116,7 @@ async def test_names_with_markup_are_shown_as_text(demo: Home, monkeypatch: pyte
         await ui.press("o", shows="Members of [/x]")
         await ui.press("2")
         await ui.press("v", on=evil, shows=("Versions of [/x]", "1 version", "create"))
-        await ui.press(ENTER, toast="There is only this version")
+        await ui.press(ENTER, toast="This is the only version")
         assert ui.app.is_running
     assert group
 
@@ -130,7 +130,7 @@ async def test_groups_members_and_the_question_fit(size: tuple[int, int], ui: Ui
     await ui.press("escape")
     await ui.press("o", shows=("Members of deployers", "workload identity", "w access"))
     await ui.press("w")
-    await ui.expect("What old-deploy may do", "compute:instances:attach-interface" if size[0] > 100 else "allowed")
+    await ui.expect("Access of old-deploy", "compute:instances:attach-interface" if size[0] > 100 else "allowed")
 
 
 async def test_every_action_of_a_group_shows_its_command(ui: Ui) -> None:

@@ -48,7 +48,7 @@ def test_conflicts_and_mistakes_of_configured_keys() -> None:
     keys = keymap.resolve({"app.copy": "w", "app.refresh": "w"})
     assert keys.of("app.copy") == ("w",)
     assert keys.of("app.refresh") == ()
-    assert any("w is given to app.copy and to app.refresh" in problem for problem in keys.problems)
+    assert any("w is assigned to app.copy and app.refresh" in problem for problem in keys.problems)
     assert keymap.resolve({"tenants.use": "w", "contexts.use": "w"}).problems == ()
     assert "did you mean tenants.rename?" in keymap.resolve({"tenants.renam": "w"}).problems[0]
-    assert keymap.resolve({"app.copy": 7}).problems == ("keys: app.copy needs a key or a list of keys",)
+    assert keymap.resolve({"app.copy": 7}).problems == ("keys: app.copy requires a key or a list of keys",)

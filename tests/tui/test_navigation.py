@@ -16,13 +16,13 @@ async def members(ui: Ui) -> None:
 
 async def test_escape_goes_back_view_by_view(ui: Ui) -> None:
     await members(ui)
-    await ui.press("w", on="deploy-pipeline", shows=("What deploy-pipeline may do", "compute:instances:delete"))
+    await ui.press("w", on="deploy-pipeline", shows=("Access of deploy-pipeline", "compute:instances:delete"))
     await ui.press("w", on="compute:instances:create", shows=("Who may compute:instances:create on *", "shop/checkout"))
-    await ui.press("w", on="shop/checkout", shows=("What shop/checkout may do", "compute:instances:create"))
+    await ui.press("w", on="shop/checkout", shows=("Access of shop/checkout", "compute:instances:create"))
     await ui.press("g", "w", shows="Who may ", gone="Who may compute:instances:create on")
-    await ui.press("escape", shows="What shop/checkout may do")
+    await ui.press("escape", shows="Access of shop/checkout")
     await ui.press("escape", shows="Who may compute:instances:create on *", cursor="shop/checkout")
-    await ui.press("escape", shows="What deploy-pipeline may do", cursor="compute:instances:create")
+    await ui.press("escape", shows="Access of deploy-pipeline", cursor="compute:instances:create")
     await ui.press("escape", shows="Members of deployers", cursor="deploy-pipeline")
     await ui.press("escape", shows="3 groups")
     await ui.press("escape", "escape", shows="3 groups")

@@ -36,7 +36,7 @@ async def test_a_writing_action_of_another_screen_shows_the_reason(ui: Ui) -> No
 async def test_a_long_title_stays_on_one_line(ui: Ui) -> None:
     await ui.expect("Data Lake")
     await ui.press("ctrl+p", shows="Palette")
-    await ui.type("limit of the organization", shows="Request another limit of the organization  In quotas")
+    await ui.type("limit for the organization", shows="Request a new limit for the organization  In quotas")
     palette = ui.app.screen
     assert isinstance(palette, Palette)
     assert palette.query_one(OptionList).virtual_size.height == len(palette.matches)

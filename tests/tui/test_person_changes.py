@@ -28,7 +28,7 @@ async def test_a_sign_in_elsewhere_is_noticed(demo: Home, ui: Ui) -> None:
     begun = time.monotonic()
     await ui.expect_head("member@aurora.example · session")
     assert time.monotonic() - begun < REREAD_SECONDS - 5  # less than the reading that comes anyway
-    await ui.expect_toast("member@aurora.example calls now in local, no longer ")
+    await ui.expect_toast("local: signed in as member@aurora.example, before as ")
 
 
 async def test_changes_of_the_config_file_are_noticed(tmp_path: Path) -> None:

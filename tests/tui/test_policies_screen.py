@@ -86,7 +86,7 @@ async def test_a_policy_changed_meanwhile_keeps_what_was_typed(demo: Home, ui: U
     assert done.code == 0, done
     await ui.press("ctrl+a", "ctrl+k")
     await ui.enter("watch compute")
-    await ui.expect("Meanwhile description changed by Astrid Lindqvist", "watch compute", "version 2 now")
+    await ui.expect("was saved by Astrid Lindqvist", "watch compute", "Version 2")
     await ui.press(ENTER, cursor="watch compute")
 
 
@@ -107,15 +107,17 @@ async def test_a_rollback_shows_changed_conditions(
         await ui.policy(name)
         await ui.press("v", shows="2 versions")
         await ui.press("G", "b")
-        await ui.expect("Roll back to version 1?", "1 key or identity: ~1 under conditions changed", "  ~  ", " ~1 ")
-        await ui.expect("~ organizations:tenants:read  other conditions")
-        await ui.gone("whose", "PgDn", "nothing gained", "The same as before")
+        await ui.expect("Roll back to version 1?", "1 key or identity: ~1 conditional changes", "  ~  ", " ~1 ")
+        await ui.expect("~ organizations:tenants:read  changed conditions")
+        await ui.gone("whose", "PgDn", "nothing gained", "No change")
 
 
 @pytest.mark.slow
 async def test_deleting_a_policy_shows_what_is_lost(demo: Home, ui: Ui) -> None:
     await ui.policy("checkout service")
-    await ui.press("delete", shows=("Delete policy?", "1 attachment, 1 version; for good", "Web Shop", "shop/checkout"))
+    await ui.press(
+        "delete", shows=("Delete policy?", "1 attachment, 1 version, permanently", "Web Shop", "shop/checkout")
+    )
     assert "active" in ui.row("shop/checkout")  # as among the members of a group
     await ui.answer(ENTER, gone="Delete policy?")
     await ui.press("delete", shows="Delete policy?")
@@ -186,5 +188,5 @@ async def test_a_policy_created_elsewhere_appears(demo: Home, monkeypatch: pytes
 async def test_policies_versions_and_the_difference_fit(ui: Ui) -> None:
     await ui.press("2", shows=("deployments", "orphaned: Sam Okafor", "Version", "Uses", "e edit"))
     await ui.press("v", on="deployments", shows=("Versions of deployments", "► 3", "2026-", "update"))
-    await ui.press("G", ENTER, shows=("Version 1 to 3", "+32 gained, −64 lost", "↑ ↓ scroll · Esc leaves"))
+    await ui.press("G", ENTER, shows=("Version 1 to 3", "+32 gained, −64 lost", "↑ ↓ scroll · Esc close"))
     await ui.press("escape", "b", shows=("Roll back to version 1?", "y Roll back", "Roll back  "))

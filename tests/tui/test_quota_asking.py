@@ -53,8 +53,8 @@ async def told(home: Home, path: str) -> list[dict[str, Any]]:
 @SMALL
 async def test_a_limit_is_raised_at_once_and_lowered_after_a_question(demo: Home, ui: Ui) -> None:
     await form(ui, "instance")
-    await ui.expect("51, 2 of it being created", "up to 110 without review", "the new limit, not the increase")
-    await ui.type("110", shows="● 110: at once, no review is needed up to 110")
+    await ui.expect("51, 2 in creation", "up to 110", "the new limit, not the increase")
+    await ui.type("110", shows="● 110: approved at once; no review up to 110")
     await ui.press("tab")
     await ui.type("launch", shows="6 of 500 characters")
     await ui.press(ENTER, shows="51 of 110", toast="Instances: 60 → 110 approved")
@@ -79,9 +79,9 @@ async def test_a_request_without_effect_is_not_sent(shared: Home, ui: Ui) -> Non
     await form(ui, "instance")
     for limit, reason, words in (
         ("6０", "x", "× a whole number in plain digits"),
-        ("9007199254740993", "x", "a limit is at most"),
+        ("9007199254740993", "x", "the maximum limit is"),
         ("60", "x", "= already 60"),
-        ("50", "x", "× 50: denied, as 51 is in use, 2 of it being created"),
+        ("50", "x", "× 50: denied, as 51 is in use, 2 in creation"),
         ("61", " ", "the reason is empty"),
         ("61", "x" * 501, "501 of 500 characters"),
     ):
@@ -91,7 +91,7 @@ async def test_a_request_without_effect_is_not_sent(shared: Home, ui: Ui) -> Non
     await until_gone(ui, "New limit")
     await form(ui, "registry_storage")
     await fill(ui, "100", "x")
-    await ui.expect("× 100 GB: denied, as what is in use is not known")
+    await ui.expect("× 100 GB: denied, because the current use is unknown")
     await ui.press(ENTER, ESC)
     assert await told(shared, REQUESTS) == []
 
@@ -100,21 +100,21 @@ async def test_a_request_above_the_bound_goes_to_review(demo: Home, ui: Ui) -> N
     await form(ui, "instance")
     await fill(ui, "150", "second region")
     await ui.expect("◐ 150: above 110, the most without review; Enter", "For the organization …")
-    await ui.press(ENTER, shows=("Instances of the organization Aurora Labs", "240, so that Web Shop may have 150"))
-    await ui.expect("◐ 240: waits for review by the platform's staff", "second region")
-    await ui.press(ENTER, toast="Instances of the organization: 200 → 240 pending, waits for review")
+    await ui.press(ENTER, shows=("Instances of the organization Aurora Labs", "240, for Web Shop to have 150"))
+    await ui.expect("◐ 240: waits for review by the platform's operator", "second region")
+    await ui.press(ENTER, toast="Instances of the organization: 200 → 240 pending, in review")
     await ui.expect("◐ Instances", "◐ pending organization")
     await form(ui, "instance", "N")
     await fill(ui, "300", "more")
     await ui.expect("a request for 240 waits for review already")
-    await ui.press(ENTER, shows="Nothing is sent")
+    await ui.press(ENTER, shows="Not sent")
     await ui.press(ESC)
     await until_gone(ui, "New limit")
     (waiting,) = await told(demo, f"/api/v1/organizations/{AURORA}/quota-requests")
     assert (waiting["status"], waiting["limit"], waiting["reason"]) == ("pending", 240, "second region")
 
     await ui.press("t")
-    await ui.expect("Requests for other limits in Web Shop", "200 → 240", "◐ pending", "waits for the platform's")
+    await ui.expect("Quota requests in Web Shop", "200 → 240", "◐ pending", "waits for the platform's")
     rows = [line.split("│")[0] for line in ui.text.splitlines() if "200 → 240" in line]
     assert any(" org " in row for row in rows), rows  # whose limit it is, without opening each
     review = await asyncio.to_thread(demo.frost, "platform", "review", "approve", waiting["id"])
@@ -124,14 +124,14 @@ async def test_a_request_above_the_bound_goes_to_review(demo: Home, ui: Ui) -> N
     await until_gone(ui, "◐ Instances")
     await form(ui, "instance")
     await fill(ui, "150", "second region")
-    await ui.expect("● 150: at once, no review is needed up to 150")
+    await ui.expect("● 150: approved at once; no review up to 150")
 
 
 @SMALL
 async def test_a_request_is_repeated_and_memory_has_both_units(demo: Home, ui: Ui) -> None:
     await form(ui, "ram")
     await fill(ui, "786432", "[/x] index 🌙")
-    await ui.expect("● 786432 MB (768 GB): at once", "MB")
+    await ui.expect("● 786432 MB (768 GB): approved at once", "MB")
     await ui.press(ENTER, toast="Memory: 655360 MB (640 GB) → 786432 MB (768 GB) approved")
     await ui.press("t", shows=("640 → 768 GB", "● approved"))
     await ui.press(ENTER, shows=("[/x] index 🌙", "Astrid Lindqvist", "786432 MB (768 GB)"))
@@ -151,8 +151,8 @@ async def test_a_bound_that_moved_keeps_what_was_typed(demo: Home, ui: Ui) -> No
         body={"resourceType": "instance", "limit": 90, "reason": "took it"},
     )
     assert taken.json()["request"]["status"] == "approved"
-    await ui.press(ENTER, shows=("without review this tenant may be raised to 70", "launch"))
-    await ui.expect("up to 70 without review", "above 70, the most without review")
+    await ui.press(ENTER, shows=("without review, the limit of this tenant can be raised to 70", "launch"))
+    await ui.expect("up to 70", "above 70, the most without review")
     assert json.dumps(await told(demo, REQUESTS)) == "[]"
 
 
@@ -160,4 +160,4 @@ async def test_a_request_that_cannot_be_sent_keeps_the_form(demo: Home, ui: Ui) 
     await form(ui, "vcpu")
     await fill(ui, "210", "launch")
     await asyncio.to_thread(demo.frost, "platform", "stop")
-    await ui.press(ENTER, shows=("New limit", "launch", "whether it was made is seen in the requests"))
+    await ui.press(ENTER, shows=("New limit", "launch", "the request may exist: check Quota requests"))

@@ -123,7 +123,7 @@ def test_unknown_types_and_foreign_tenants_are_named() -> None:
     assert table.name_text({"resourceType": "warp_core", "limit": 1}) == "warp_core"
     assert table.name_text({"resourceType": "warp_core", "title": "Warp cores", "limit": 1}) == "Warp cores"
     told = dict(detail.of_organization(shared(), OWN, ()))["Allocated to 3 tenants"]
-    assert told == [("►", "Web Shop  60, 51 in use"), ("b", "not yours to enter  40"), ("a", "Staging  20, 3 in use")]
+    assert told == [("►", "Web Shop  60, 51 in use"), ("b", "(no access)  40"), ("a", "Staging  20, 3 in use")]
 
 
 def test_the_limit_of_an_organization_is_stacked_by_tenant() -> None:

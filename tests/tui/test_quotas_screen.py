@@ -50,14 +50,14 @@ async def test_quotas_are_listed_with_bars_tightest_first(ui: Ui) -> None:
 async def test_details_are_exact_and_explained(ui: Ui) -> None:
     await quotas(ui)
     await on(ui, "ram")
-    await ui.expect("514048 MB (502 GB)", "8192 MB (8 GB) of it being", "up to 1310720 MB (1280 GB)", "the limit; past")
+    await ui.expect("514048 MB (502 GB)", "8192 MB (8 GB) in", "up to 1310720 MB (1280 GB)", "the limit; beyond")
     await on(ui, "registry_storage")
     await ui.expect("The current use is unknown", "limit still applies")
     await on(ui, "gpu")
-    await ui.expect("No allowance: nothing of it can be")
+    await ui.expect("No allowance: none can be")
     await on(ui, "image")
     await ui.expect("This limit cannot be requested;", "contact support")
-    await ui.press("n", toast="Request another limit: its limit cannot be requested; contact support")
+    await ui.press("n", toast="Request a new limit: its limit cannot be requested; contact support")
 
 
 @pytest.mark.slow
@@ -80,7 +80,7 @@ async def test_a_tenant_over_its_limit_is_marked(ui: Ui) -> None:
     await ui.enter("data lake", shows="27500 of 25000 GB", head="Data Lake")
     assert "110% !" in ui.row("27500 of")
     await ui.gone("4280 of 4500 GB")
-    await ui.press("g", shows=("Over by", "2500 GB", "! Over the limit: nothing more can"))
+    await ui.press("g", shows=("Over by", "2500 GB", "! Over the limit: no more can"))
     await ui.press("slash")
     await ui.type("is:over", shows="1 of 28")
 
@@ -124,9 +124,9 @@ async def test_a_member_sees_no_foreign_tenant_and_may_not_request(demo: Home, m
     assert (await asyncio.to_thread(demo.frost, "login", "--as", MEMBER)).code == 0
     async with opened(demo, monkeypatch) as ui:
         await quotas(ui)
-        await ui.press("n", toast="Request another limit: only an owner or admin of the organization requests")
-        await ui.press("o", shows=("Quotas of Aurora Labs", "not yours to enter  6000 GB"), gone="Data Lake")
-        await ui.press("n", toast="only an owner or admin of the organization requests other limits")
+        await ui.press("n", toast="Request a new limit: only an owner or admin of the organization can request")
+        await ui.press("o", shows=("Quotas of Aurora Labs", "(no access)  6000 GB"), gone="Data Lake")
+        await ui.press("n", toast="only an owner or admin of the organization can request limits")
 
 
 @with_key("tenant-reader")
@@ -137,7 +137,7 @@ async def test_an_api_key_sees_its_tenant_and_needs_the_scope(demo: Home, ui: Ui
     await ui.press("n", toast="this API key lacks the scope quotas:write")
     await ui.press("o", toast="the organization's quotas need a signed-in user")
     await ui.press("N", toast="the organization's quotas need a signed-in user")
-    await ui.press("t", shows=("Requests for other limits in Web Shop", "No requests yet."))
+    await ui.press("t", shows=("Quota requests in Web Shop", "No requests yet. n in Quotas creates one."))
 
 
 async def test_an_unread_list_is_not_empty(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -148,19 +148,19 @@ async def test_an_unread_list_is_not_empty(shared: Home, monkeypatch: pytest.Mon
     monkeypatch.setitem(loaders.LOADERS, "quotas", silent)
     async with opened(shared, monkeypatch) as ui:
         await ui.expect_head("Web Shop")
-        await ui.press("9", shows=("Asking the platform", "refreshing"))
+        await ui.press("9", shows=("Loading …", "refreshing"))
         assert "0 quotas" not in ui.text
 
 
 async def test_the_copy_menu_has_row_type_and_commands(ui: Ui) -> None:
     await quotas(ui)
-    await ui.press("y", shows=("Copy", "JSON", "command: request another limit"))
+    await ui.press("y", shows=("Copy", "JSON", "command: request a new limit"))
     await ui.press("i", toast="Copied id")
     assert ui.app.clipboard == "volume_storage"
     copies = ui.screen.copies()
     assert copies["row"].split("\t")[:3] == ["volume_storage", "4280 GB", "4500 GB"]
     await ui.press("x", shows=("Actions", "What if", "frost tenant quota"))
-    await ui.press("w", shows=("What if there were more of", "volume_storage="))
+    await ui.press("w", shows=("Plan", "volume_storage="))
 
 
 async def test_the_command_line_knows_the_quota_commands(ui: Ui) -> None:
@@ -168,7 +168,7 @@ async def test_the_command_line_knows_the_quota_commands(ui: Ui) -> None:
     for line, wanted in (
         ("quotas memory", "1 of 28"),
         ("tenant quota --org", "Quotas of Aurora Labs"),
-        ("tenant quota requests", "Requests for other limits in Web Shop"),
+        ("tenant quota requests", "Quota requests in Web Shop"),
         ("tenant quota", "Share ▼"),
     ):
         await run(ui.app.frame, line)
@@ -181,7 +181,7 @@ async def test_the_command_line_knows_the_quota_commands(ui: Ui) -> None:
         await run(ui.app.frame, line)
         await ui.expect_toast(toast)
     await run(ui.app.frame, 'tenant quota request vcpu 210 --reason "launch"')
-    await ui.expect("vCPUs of Web Shop", "210: at once")
+    await ui.expect("vCPUs of Web Shop", "210: approved at once")
     assert "quotas.request instance" in candidates(ui.app.workspace, "quotas.request inst")
 
 
@@ -190,10 +190,10 @@ async def test_the_command_line_knows_the_quota_commands(ui: Ui) -> None:
 async def test_the_palette_opens_a_plan_and_a_plan_leads_to_a_request(ui: Ui) -> None:
     await quotas(ui)
     await ui.press("ctrl+p")
-    await ui.enter("what if", shows=("What if there were more of", "volume_storage=N: how many more"))
+    await ui.enter("what if", shows=("Plan", "volume_storage=N: enter the number to add"))
     await ui.type("100 vc")
     await ui.press("tab", shows="vcpu=")
     await ui.type("60")
-    await ui.expect("● fits", "▲ ask, at once", "219 of 200", "vcpu needs 219, which may be asked for at once")
+    await ui.expect("● fits", "▲ request, no review", "219 of 200", "vcpu needs 219, which you can request")
     await ui.type(" gpu=9", shows="◐ needs review")
-    await ui.press(ENTER, shows=("vCPUs of Web Shop", "219: at once, no review is needed up to 440"))
+    await ui.press(ENTER, shows=("vCPUs of Web Shop", "219: approved at once; no review up to 440"))

@@ -16,8 +16,8 @@ ENTER = "enter"
 
 @BOTH_SIZES
 async def test_sessions_are_listed_and_the_own_one_is_marked(ui: Ui) -> None:
-    await ui.press("7", shows=("5 sessions", "thinkpad-x1 (Fedora)", "Göteborg", "this one, now"))
-    assert [line for line in ui.text.splitlines() if "►" in line] == [ui.row("this one, now")]
+    await ui.press("7", shows=("5 sessions", "thinkpad-x1 (Fedora)", "Göteborg", "this session, now"))
+    assert [line for line in ui.text.splitlines() if "►" in line] == [ui.row("this session, now")]
     await ui.press(ENTER, on="astrid-mbp (macOS)", shows=("Last seen  20", "Ends", "Stockholm, Sweden"))
 
 
@@ -25,17 +25,17 @@ async def test_sessions_are_listed_and_the_own_one_is_marked(ui: Ui) -> None:
 async def test_ending_all_sessions_asks_and_returns_after_sign_in(demo: Home, ui: Ui) -> None:
     await ui.press("7", shows="5 sessions")
     before = demo.token()
-    await ui.press("delete", shows=("End every session?", "5: this one, and 4 other devices", "stay valid"))
-    await ui.answer(ENTER, gone="End every session?")
+    await ui.press("delete", shows=("End all sessions?", "5: this session and 4 other devices", "stay valid"))
+    await ui.answer(ENTER, gone="End all sessions?")
     assert demo.request("GET", "/api/v1/me", token=before).status == 200
-    await ui.press("delete", shows="End every session?")
-    await ui.answer("y", toast="Ended 5 sessions, this one too")
-    await ui.expect("You are not signed in", "you ended every session")
+    await ui.press("delete", shows="End all sessions?")
+    await ui.answer("y", toast="Ended 5 sessions, including this one")
+    await ui.expect("You are not signed in", "you ended all sessions")
     assert sign_in_questions(ui) == 1
     assert demo.request("GET", "/api/v1/me", token=before).status == 401
     key = demo.world_key("tenant-reader")
     assert demo.request("GET", "/api/v1/tenants", key=key).status == 200
-    await ui.answer(ENTER, shows=("1 session", "this one, now"), toast="Signed in to local")
+    await ui.answer(ENTER, shows=("1 session", "this session, now"), toast="Signed in to local")
     assert ui.screen.NAME == "sessions"
 
 
@@ -75,10 +75,10 @@ async def test_a_form_keeps_what_was_typed_over_a_sign_in(demo: Home, ui: Ui) ->
     await ui.press("6", shows="compute-all")
     await ui.press("n", shows=("New API key in Web Shop", "compute:read"))
     await ui.type("kept")
-    await ui.press(*["tab"] * 5, "j", "space", shows="1 chosen")
+    await ui.press(*["tab"] * 5, "j", "space", shows="1 selected")
     assert demo.request("POST", "/api/v1/sessions/revoke-all", token=demo.token()).status == 200
     await ui.expect("You are not signed in")
     await ui.answer(ENTER, toast="Signed in to local")
     await ui.until(lambda: sign_in_questions(ui) == 0, "the question gone")
-    await ui.expect("New API key in Web Shop", "1 chosen")
-    await ui.press("ctrl+s", shows=("New API key kept", "shown only now"))
+    await ui.expect("New API key in Web Shop", "1 selected")
+    await ui.press("ctrl+s", shows=("New API key kept", "shown only once"))

@@ -325,8 +325,8 @@ def test_progress_lines_of_each_state() -> None:
     assert "! ended" in text
     assert apply.completion_message({"status": "completed"}, "Web Shop")[1]
     text = " ".join(lines(RUNNING, lost="the platform does not answer", waits=True, key="o").split())
-    assert "Shown as it was read last" in text
-    assert "Yours begins when this one is over · o changes that" in text
+    assert "This is the last known state" in text
+    assert "Your apply starts when this one has finished · o to cancel" in text
     operation = {
         "operationId": "undo-default-tags-t",
         "status": "running",

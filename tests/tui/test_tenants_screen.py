@@ -65,9 +65,9 @@ async def test_a_change_elsewhere_keeps_cursor_and_marks(demo_slow: Home, ui: Ui
 
 async def test_an_empty_name_and_a_member_are_refused(ui: Ui) -> None:
     await ui.expect("Data Lake")
-    await ui.press("n", ENTER, shows="a name is needed")
+    await ui.press("n", ENTER, shows="a name is required")
     await ui.press("escape", gone="Create a tenant")
-    await ui.press("e", on="Newsroom", toast="only an owner or admin of Borealis Media renames it")
+    await ui.press("e", on="Newsroom", toast="only an owner or admin of Borealis Media can rename the tenant")
 
 
 @pytest.mark.slow
@@ -112,7 +112,7 @@ async def test_the_line_filters_and_sorts_the_list(ui: Ui) -> None:
     await enter("sort name")
     await ui.until(lambda: shown(ui)[0] == "Web Shop", "the last by name")
     await enter("sort nothing")
-    await ui.expect_toast("No column is called nothing; there are: name, status")
+    await ui.expect_toast("No column named nothing; columns: name, status")
     await enter("filter stag")
     await ui.expect("2 of 6")
     assert set(shown(ui)) == {"Staging"}
@@ -185,7 +185,7 @@ async def test_read_only_screens_refuse_changes(shared: Home, ui: Ui) -> None:
     for key, title in (("e", "Edit endpoint and region"), ("i", "Sign in"), ("o", "Sign out")):
         await ui.press(key, toast=f"{title}: frost was started with --read-only")
     await ui.switch("newsroom")
-    await ui.expect_toast("Switched in this program only")
+    await ui.expect_toast("Switched only here")
     assert shared.config.read_bytes() == before
 
 
