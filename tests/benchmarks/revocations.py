@@ -1,7 +1,4 @@
-"""Late successes: requests that start after the answer to a revocation and succeed with what it took away.
-
-Two processes on one database answer 8 connections, which never pause. Each kind of revocation is made at one of them.
-"""
+"""Requests that start after the answer to a revocation and succeed, with two processes on one database."""
 
 import http.client
 import threading

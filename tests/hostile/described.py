@@ -1,8 +1,4 @@
-"""The served description of the API, driven by schemathesis as one kind of caller.
-
-What a stranger to this world cannot guess (ids that are there, operations of the catalogue, documents that are good)
-is written into a copy of the description as the values to choose from; the rest is made up, right and wrong.
-"""
+"""Runs schemathesis over the served description of the API, as one kind of caller."""
 
 import json
 import subprocess

@@ -1,7 +1,4 @@
-"""The isolation of tenants and organizations, generated from the table of routes.
-
-Nothing here names a route: one that is added is tried by itself, with every kind of caller.
-"""
+"""The isolation of tenants and organizations, generated from the table of routes."""
 
 import json
 from collections.abc import Iterator
@@ -10,9 +7,8 @@ from uuid import uuid4
 
 import pytest
 
-from tests.hostile.callers import PEOPLE, Callers, Route, routes, words
+from tests.hostile.callers import FOREIGN, PEOPLE, Callers, Route, routes, words
 from tests.hostile.world import World
-from tests.service.access import KEYS
 from tests.service.running import (
     ADMIN,
     BOREALIS,
@@ -30,14 +26,6 @@ IN_TENANTS = [route for route in ROUTES if "tenant_id" in route.ids]
 CALLERS = (*PEOPLE, "key", "workload")
 # The demo world's first person belongs to both organizations.
 IN_BOTH = ("owner", "owner of another")
-# A sentence may name what was asked for; nothing may tell whose that is.
-FOREIGN = {
-    "tenant_id": NEWSROOM,
-    "organization_id": BOREALIS,
-    "key_id": KEYS["cms"],
-    "cluster_id": "68b4aef7-3eaa-4e17-9d8a-4eace693ae2d",
-    "resource_id": "acdd5646-ec93-4d0b-937d-1afc6542d2d0",
-}
 PLANTED = {
     "target": "*",
     "role": "owner",
@@ -92,7 +80,6 @@ def theirs(inside: World) -> dict[str, str]:
 
 @pytest.mark.slow
 def test_what_is_anothers_costs_and_says_what_is_nobodys_does(world: World) -> None:
-    """The same status, the same words, the very same statements to the database: no clock can tell them apart."""
     ids = theirs(world)
     who = {"admin": world.session(ADMIN), "key": world.key("terraform")}
     for headers in who.values():
@@ -129,7 +116,6 @@ def test_no_caller_learns_whether_what_is_anothers_is_there(callers: Callers, ca
 @pytest.mark.slow
 @pytest.mark.parametrize("caller", CALLERS)
 def test_nothing_in_a_query_a_header_or_a_body_decides(callers: Callers, caller: str) -> None:
-    """Each route, asked plainly and with what could be taken for facts about the caller: let in or not alike."""
     query = urlencode({name: value if isinstance(value, str) else json.dumps(value) for name, value in PLANTED.items()})
     asked = 0
     for route in ROUTES:
@@ -156,7 +142,6 @@ def test_nothing_in_a_query_a_header_or_a_body_decides(callers: Callers, caller:
 @pytest.mark.slow
 @pytest.mark.parametrize("caller", ["owner", "key", "workload"])
 def test_a_request_that_names_two_tenants_is_refused_on_every_route(callers: Callers, caller: str) -> None:
-    """The header against the path, beside the right one too; the owner could enter either tenant."""
     asked = 0
     for route in IN_TENANTS:
         plain = callers.ask(caller, route.method, route.at(), None)
@@ -191,7 +176,6 @@ def test_an_organization_that_is_not_ones_own_is_told_like_nobodys(callers: Call
 
 
 def test_every_route_that_takes_a_body_has_one_here(callers: Callers) -> None:
-    """A wrong body is refused before anything is looked up: the proofs above would compare nothing."""
     described = callers.platform.get("/api/openapi.json").json()["paths"]
     for route in ROUTES:
         if "requestBody" in described[route.path][route.method.lower()]:

@@ -1,8 +1,4 @@
-"""A week of everything at once, compressed: no permit that a decision from scratch denies.
-
-Some change policies, groups, keys and roles as fast as they can; others use keys. Whenever nothing changed between two
-looks at the tables around a request, what was answered must be what the plain reference makes of those tables.
-"""
+"""Under mixed load, no permit that a decision from the tables denies."""
 
 import json
 import os
@@ -260,7 +256,6 @@ def test_no_permit_that_a_decision_from_scratch_denies(kind: str, new_database_u
 
 
 def test_the_comparison_sees_a_permit_too_many(own: Running) -> None:
-    """A key with a deny in the tables is denied from scratch; the same without it is allowed."""
     iam, key = Iam(own), Key(own, "compute:*")
     resource = iam.get("/resources/instance")["resources"][0]
     name = f"frn:compute:{resource['region']}:{WEB_SHOP}:instances/{resource['id']}"

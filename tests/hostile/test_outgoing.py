@@ -172,7 +172,6 @@ def test_a_name_that_is_not_resolved_in_time_ends_the_fetch(monkeypatch: pytest.
 
 
 def test_the_time_for_all_addresses_of_a_name_is_bounded_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ten addresses, none of which answers: each is given what is left of the time."""
     given: list[float] = []
 
     def connect(address: object, timeout: float) -> socket.socket:

@@ -96,7 +96,6 @@ def open_files(number: int) -> Iterator[None]:
 
 @pytest.mark.slow
 def test_beside_900_connections_of_a_credential_health_and_another_address_are_answered(served: Running) -> None:
-    """None of their changes ends before, because the database is locked; so no order is left to chance."""
     to = tcp_address(served)
     content = request("PATCH", TENANT, {"Authorization": f"Bearer {served.token(OWNER)}", **JSON}, CHANGE)
     places = RUNNING_PER_CREDENTIAL[Work.WRITE] + Limits().max_waiting_writes // 2
@@ -125,7 +124,6 @@ def test_beside_900_connections_of_a_credential_health_and_another_address_are_a
 
 
 def test_a_request_that_waits_is_refused_before_the_platform_stops(served: Running) -> None:
-    """Its connection is not cut, so that the client knows that nothing was changed."""
     number, headers = 10, {"Authorization": f"Bearer {served.token(OWNER)}", **JSON}
     running = RUNNING_PER_CREDENTIAL[Work.WRITE]
 

@@ -57,7 +57,6 @@ def test_a_request_of_two_readings_is_refused_and_nothing_behind_it_is_answered(
 
 
 def test_the_same_without_a_fault_is_answered_twice(network: Running) -> None:
-    """Otherwise the proof above would prove nothing."""
     answer = said(
         network, HEAD + b"Content-Length: 1\r\n\r\nx" + BEHIND.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
     )

@@ -1,7 +1,4 @@
-"""Storage that is full or read-only, a clock that is set back: degraded, never a wrong permit.
-
-The disks are real ones: a tmpfs of a few megabytes, which takes root to mount. Only the clock is a fake.
-"""
+"""Storage that is full or read-only, and a clock that is set back."""
 
 import os
 import shutil

@@ -1,9 +1,4 @@
-"""Signing in at canaille by code with PKCE: a provider that leaves unsaid what oidc-provider says.
-
-Its access tokens are JWTs, but no `at+jwt`: `auth_time` is the time of each token, and `email_verified` is never there.
-It has no device codes, no `offline_access`, takes one `prompt` at a time, one whole redirect address, and no revocation
-from a public client.
-"""
+"""Sign-in at canaille by code with PKCE. Its access tokens lack claims that oidc-provider's have."""
 
 from contextlib import closing
 from pathlib import Path

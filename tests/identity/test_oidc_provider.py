@@ -28,7 +28,6 @@ def refreshed(site: Site, refresh_token: str) -> dict[str, Any]:
 
 
 def test_login_in_the_browser_and_by_device_and_logout(site: Site) -> None:
-    """Code with PKCE to any port of the loopback; device code; the token is asked for as this platform's."""
     for words in (("--browser",), ("--device",)):
         person = Person("astrid")
         result = site.signs_in(person, *words)
@@ -78,7 +77,6 @@ def test_refresh_tokens_rotate_and_a_second_use_ends_the_session(site: Site) -> 
 
 
 def test_revoke_all_ends_every_sign_in_also_one_the_platform_has_not_seen(site: Site, provider: OidcProvider) -> None:
-    """The hole of an issuer's refresh token: it goes on at the issuer, and its session is new here."""
     thief = site.takes_tokens(Person("astrid"))
     past_this_second()
     assert site.signs_in(Person("astrid")).code == 0

@@ -1,7 +1,4 @@
-"""Comparisons of the engine, the coverage map and the author check with the reference and the enumeration.
-
-A comparison returns the first difference, None if there is none.
-"""
+"""Comparisons with the reference and the enumeration. Each returns the first difference, or None."""
 
 import json
 import random

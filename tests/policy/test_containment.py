@@ -109,8 +109,6 @@ def test_a_comparison_that_exceeds_its_steps_is_undecided() -> None:
 
 
 def test_the_region_constraint_and_the_region_of_the_target_are_the_same_region() -> None:
-    """A target in a region meets a constraint on that region, on both sides and in either direction."""
-
     def only(operator: str, region: str) -> dict[str, Any]:
         return {"constraints": {operator: {"frn:region": region}}}
 
@@ -217,7 +215,6 @@ def test_many_allows_with_a_word_between_stars_are_decided(each: list[dict[str, 
 
 
 def test_a_deny_that_is_needed_is_found_among_many() -> None:
-    """The author lacks one of the words: only the deny of the draft on that word keeps the draft within."""
     lacking = rules(allow("*"), deny("compute:*", constraints={"like": {"frn:resourceTag/env": f"*{WORDS[17]}*"}}))
     denies = [deny("*", **one) for one in BY_TAG]
     assert bounded(rules(allow("compute:*"), *denies), lacking) is Answer.WITHIN
@@ -289,7 +286,6 @@ def test_rules_that_almost_agree_are_compared_as_trying_every_request_does(seed:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_counterexample_is_one_in_the_judgement_of_the_reference(seed: int) -> None:
-    """Of larger documents than can be tried out, with globs that are compared only when needed."""
     chance = random.Random(9500 + seed)
     for _ in range(40):
         draft = [worlds.rule(chance) for _ in range(chance.randint(5, 30))]
@@ -300,8 +296,6 @@ def test_a_counterexample_is_one_in_the_judgement_of_the_reference(seed: int) ->
 
 
 def test_a_bounded_time_has_bounds_on_both_sides() -> None:
-    """Instants before the first and after the last that can be written are no requests."""
-
     def times(**operators: str) -> dict[str, Any]:
         return {"constraints": {operator: {"frn:currentTime": value} for operator, value in operators.items()}}
 
@@ -312,7 +306,6 @@ def test_a_bounded_time_has_bounds_on_both_sides() -> None:
 
 
 def test_the_first_and_the_last_day_of_the_calendar_are_days() -> None:
-    """No gap between two instants is without one that stands for it."""
     for operator, value in (("before", "0001-01-01T12:00:00Z"), ("after", "9999-12-31T12:00:00Z")):
         draft = rules(allow("*", constraints={operator: {"frn:currentTime": value}}))
         assert answer(draft, rules(allow("compute:*"))) is Answer.BEYOND
@@ -341,7 +334,6 @@ LARGE = {
 
 @pytest.mark.parametrize("kind", LARGE)
 def test_whatever_a_quarter_of_a_megabyte_holds_is_examined_in_bounded_time(kind: str) -> None:
-    """Most of these took from ten seconds to hours before the work was counted; none may pass by being too much."""
     found, taken = effort(lambda: asked(LARGE[kind], rules(allow("storage:volumes:read"), deny("*:*:delete"))))
     assert found.answer in (Answer.BEYOND, Answer.UNDECIDED)
     assert taken < 2_000

@@ -201,7 +201,6 @@ def test_a_single_operation_is_no_pattern() -> None:
 
 
 def test_a_constraint_is_compiled_once_however_often_a_decision_is_explained() -> None:
-    """A document with more address blocks than were ever kept read: reading them at each call took 50 times as long."""
     blocks = tuple(f"10.{number // 128}.{number % 128 * 2}.0/24" for number in range(9_000))
     office = Rule(
         "",

@@ -1,8 +1,4 @@
-"""Plants faults in the engine and checks that the comparisons of the other tests detect them.
-
-A comparison returns the first difference, None if there is none. Without a fault every comparison returns None; with
-its fault planted it must not.
-"""
+"""Plants faults in the engine and checks that the comparisons of the other tests detect them."""
 
 import json
 from collections.abc import Callable

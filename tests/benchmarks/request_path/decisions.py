@@ -1,9 +1,4 @@
-"""Decisions over HTTP, one and 50 in a request, beside Cerbos with policies of the same meaning.
-
-Four workload identities have a policy each. Every request asks for other identities, instances and actions; both sides
-must give the same decisions. Cerbos gets the attributes of a resource with the request and has no credentials, rate
-limit or log; the platform reads the attributes from its database.
-"""
+"""Decisions over HTTP, one and 50 in a request, beside Cerbos with policies of the same meaning."""
 
 import json
 import random

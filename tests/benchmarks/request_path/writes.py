@@ -1,7 +1,4 @@
-"""Renaming a resource with its audit entry, beside a bare FastAPI route that stores nothing.
-
-Afterwards the audit log must have an entry for each acknowledged change, and each resource the name of its newest one.
-"""
+"""Renaming a resource with its audit entry, beside a bare FastAPI route that stores nothing."""
 
 from collections.abc import Iterator
 from functools import partial
