@@ -1,7 +1,9 @@
 """The isolation of tenants and organizations, generated from the table of routes."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator
+from itertools import product
 from urllib.parse import urlencode
 from uuid import uuid4
 
@@ -81,25 +83,23 @@ def theirs(inside: World) -> dict[str, str]:
 @pytest.mark.slow
 def test_what_is_anothers_costs_and_says_what_is_nobodys_does(world: World) -> None:
     ids = theirs(world)
-    who = {"admin": world.session(ADMIN), "key": world.key("terraform")}
-    for headers in who.values():
+    credentials = {"admin": world.session(ADMIN), "key": world.key("terraform")}
+    for headers in credentials.values():
         world.get("/api/v1/me", headers)
-    asked = refused = 0
-    for route in ROUTES:
-        for name in route.ids:
-            if route.path.endswith("/events") and name != "tenant_id":
-                continue
-            for caller, headers in who.items():
-                unknown = cost(world, route, headers, route.at(**{name: str(uuid4())}))
-                known = cost(world, route, headers, route.at(**{name: ids[name]}))
-                if known != unknown:  # The first of all compiled what both rest on.
-                    unknown = cost(world, route, headers, route.at(**{name: str(uuid4())}))
-                assert known == unknown, (route.name, name, caller)
-                assert known[0] in (403, 404), (route.name, name, caller, known)
-                asked += 1
-                refused += known[0] == 403
-    assert asked > 200
-    assert asked - refused > 40  # found out by looking, not only by a role
+    named = [(route, name) for route in ROUTES for name in route.ids]
+    statuses: Counter[int] = Counter()
+    for (route, name), (caller, headers) in product(named, credentials.items()):
+        if route.path.endswith("/events") and name != "tenant_id":
+            continue
+        unknown = cost(world, route, headers, route.at(**{name: str(uuid4())}))
+        known = cost(world, route, headers, route.at(**{name: ids[name]}))
+        if known != unknown:  # The first of all requests fills caches.
+            unknown = cost(world, route, headers, route.at(**{name: str(uuid4())}))
+        assert known == unknown, (route.name, name, caller)
+        statuses[known[0]] += 1
+    assert set(statuses) == {403, 404}
+    assert statuses.total() > 200
+    assert statuses[404] > 40  # found by a query, not only by a role
 
 
 @pytest.mark.slow
@@ -155,24 +155,10 @@ def test_a_request_that_names_two_tenants_is_refused_on_every_route(callers: Cal
 
 
 def test_a_machine_in_the_path_of_another_tenant_is_refused_whatever_the_header_says(callers: Callers) -> None:
-    for route in IN_TENANTS:
-        for caller in ("key", "workload"):
-            for header in (None, WEB_SHOP, STAGING):
-                more = [("X-Tenant-Id", header)] if header else []
-                answer = callers.ask(caller, route.method, route.at(tenant_id=STAGING), route.body, *more)
-                assert answer.status == 403, (route.name, caller, header, answer)
-
-
-def test_an_organization_that_is_not_ones_own_is_told_like_nobodys(callers: Callers) -> None:
-    for caller in CALLERS:
-        if caller in IN_BOTH:
-            continue
-        for route in ROUTES:
-            if "organization_id" in route.ids:
-                known = callers.ask(caller, route.method, route.at(organization_id=BOREALIS), route.body)
-                unknown = callers.ask(caller, route.method, route.at(organization_id=NOBODY), route.body)
-                assert (known.status, known.body) == (unknown.status, unknown.body), (route.name, caller)
-                assert known.status == 403, (route.name, caller, known)
+    for route, caller, header in product(IN_TENANTS, ("key", "workload"), (None, WEB_SHOP, STAGING)):
+        more = [("X-Tenant-Id", header)] if header else []
+        answer = callers.ask(caller, route.method, route.at(tenant_id=STAGING), route.body, *more)
+        assert answer.status == 403, (route.name, caller, header, answer)
 
 
 def test_every_route_that_takes_a_body_has_one_here(callers: Callers) -> None:
