@@ -120,8 +120,7 @@ def test_another_name_in_the_certificate_is_refused(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("head", [b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n"])
-def test_an_answer_of_a_byte_now_and_then_ends_in_bounded_time(monkeypatch: pytest.MonkeyPatch, head: bytes) -> None:
-    monkeypatch.setattr(http_fetch, "FETCH_TIMEOUT_SECONDS", 0.3)
+def test_an_answer_of_a_byte_now_and_then_ends_in_bounded_time(head: bytes) -> None:
     drained = threading.Event()
 
     def drip(connection: socket.socket) -> None:
@@ -133,7 +132,7 @@ def test_an_answer_of_a_byte_now_and_then_ends_in_bounded_time(monkeypatch: pyte
         drained.set()
 
     with serving(drip) as port, pytest.raises((ValueError, OSError)):
-        http_fetch.fetch(f"http://127.0.0.1:{port}/keys", trusted_host="127.0.0.1")
+        http_fetch.fetch(f"http://127.0.0.1:{port}/keys", trusted_host="127.0.0.1", timeout_seconds=0.3)
     assert not drained.is_set()
 
 
@@ -158,10 +157,9 @@ def test_a_name_that_is_not_resolved_in_time_ends_the_fetch(monkeypatch: pytest.
         return []
 
     monkeypatch.setattr(socket, "getaddrinfo", resolve)
-    monkeypatch.setattr(http_fetch, "FETCH_TIMEOUT_SECONDS", 0.3)
     try:
         with pytest.raises(OSError, match="in time"):
-            http_fetch.fetch(f"https://{NAME}/keys", trusted_host=NAME)
+            http_fetch.fetch(f"https://{NAME}/keys", trusted_host=NAME, timeout_seconds=0.3)
         assert not answered.is_set()
     finally:
         answered.set()
@@ -177,8 +175,7 @@ def test_the_time_for_all_addresses_of_a_name_is_bounded_as_a_whole(monkeypatch:
 
     resolved(monkeypatch, [f"8.8.8.{number}" for number in range(10)])
     monkeypatch.setattr(socket, "create_connection", connect)
-    monkeypatch.setattr(http_fetch, "FETCH_TIMEOUT_SECONDS", 0.25)
     with pytest.raises(OSError):
-        http_fetch.fetch(f"https://{NAME}/keys", trusted_host=NAME)
+        http_fetch.fetch(f"https://{NAME}/keys", trusted_host=NAME, timeout_seconds=0.25)
     assert all(timeout <= 0.25 for timeout in given)
     assert len(given) <= 3
