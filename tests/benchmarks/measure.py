@@ -1,4 +1,4 @@
-"""Figures of a program on a pty: start, key to visible change, held key, idle. Milliseconds and bytes."""
+"""Figures of a program on a pty: start, key to visible change, idle. Milliseconds and bytes."""
 
 import time
 
@@ -58,20 +58,6 @@ def measure_key(program: Program, key: bytes, quiet: float, timeout: float = 2.0
     settled = (program.chunks[-1][0] - pressed) * 1000
     written = sum(len(data) for _, data in program.chunks[mark:])
     return (visible - pressed) * 1000, settled, written
-
-
-def measure_burst(program: Program, key: bytes, count: int, quiet: float) -> float | None:
-    """ms per key when ``count`` keys arrive at once (a key held down)."""
-    program.until_quiet(quiet, 10)
-    program.replay()
-    mark = len(program.chunks)
-    pressed = program.write(key * count)
-    program.pump(10)
-    program.until_quiet(quiet, 60)
-    if len(program.chunks) == mark:
-        return None  # the key did nothing, e.g. the cursor was at the end
-    program.replay()
-    return (program.chunks[-1][0] - pressed) * 1000 / count
 
 
 def measure_idle(program: Program, seconds: float) -> dict[str, float]:
