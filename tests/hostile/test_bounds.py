@@ -20,7 +20,7 @@ from tests.service.running import OWNER, VIEWER
 MAX_WAITING = Limits().max_waiting_cpu_intensive // 2
 
 
-def test_of_one_caller_few_trials_go_on_at_a_time_and_nobody_else_waits(
+def test_trials_of_a_credential_run_in_turn_and_others_do_not_wait(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     owner, viewer = world.session(OWNER), world.session(VIEWER)

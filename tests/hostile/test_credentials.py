@@ -161,7 +161,7 @@ def test_ten_thousand_keys_share_no_prefix() -> None:
 # Expiry is decided by the clock of the service
 
 
-def test_expiry_is_told_by_the_services_clock_alone() -> None:
+def test_a_key_expires_by_the_clock_of_the_platform() -> None:
     start = datetime(2027, 5, 1, 12, 0, 0, tzinfo=UTC)
     with Running(FROST_CLOCK=wire_time(start)) as platform:
         key = Key(platform, "compute:read", expiresAt=wire_time(start + timedelta(hours=1)))
@@ -230,7 +230,7 @@ def refused(platform: Running, through: http.client.HTTPConnection, guesser: str
     raise AssertionError(f"{caller} is let through while {guesser} guesses")
 
 
-def test_guessing_from_one_address_is_refused_whatever_it_claims_to_come_from(network: Running) -> None:
+def test_guesses_from_an_address_are_limited_despite_forged_headers(network: Running) -> None:
     in_use = Key(network, "compute:read")
     guessing, elsewhere = tcp(network), tcp(network, "127.0.0.2")
     assert status(guessing, in_use.secret) == 200
@@ -246,13 +246,13 @@ def test_guessing_from_one_address_is_refused_whatever_it_claims_to_come_from(ne
     assert not_used.use().status == 200
 
 
-def test_addresses_of_version_4_written_as_version_6_are_told_apart(proxied: Running) -> None:
+def test_guesses_count_for_the_mapped_ipv4_address(proxied: Running) -> None:
     through, key = tcp(proxied), Key(proxied, "compute:read")
     refused(proxied, through, "::ffff:203.0.113.9", "203.0.113.9")
     assert status(through, key.secret, X_Forwarded_For="::ffff:198.51.100.7") == 200
 
 
-def test_one_prefix_from_many_addresses_is_limited_and_its_own_key_works_on(proxied: Running) -> None:
+def test_guesses_of_a_prefix_from_many_addresses_are_limited(proxied: Running) -> None:
     key = Key(proxied, "compute:read")
     through = tcp(proxied)
     found = Counter(
@@ -264,9 +264,7 @@ def test_one_prefix_from_many_addresses_is_limited_and_its_own_key_works_on(prox
     assert status(through, key.secret, X_Forwarded_For="198.51.9.9") == 200
 
 
-def test_an_address_in_a_header_satisfies_no_policy_unless_a_known_proxy_says_it(
-    network: Running, proxied: Running
-) -> None:
+def test_a_forwarded_address_counts_only_from_a_configured_proxy(network: Running, proxied: Running) -> None:
     def narrowed(platform: Running) -> Key:
         iam, key = Iam(platform), Key(platform, "compute:read", rateLimit=60_000)
         inside: dict[str, Any] = {"ipInRange": {"frn:sourceIp": ["203.0.113.0/24"]}}
@@ -302,7 +300,7 @@ def test_an_address_in_a_header_satisfies_no_policy_unless_a_known_proxy_says_it
 # Names of others
 
 
-def test_tenants_of_others_and_of_nobody_are_refused_alike(network: Running) -> None:
+def test_foreign_and_unknown_tenants_are_refused_alike(network: Running) -> None:
     connection = UnixConnection(network.socket)
     token, bodies = network.token(OUTSIDER), set()
 
@@ -315,7 +313,7 @@ def test_tenants_of_others_and_of_nobody_are_refused_alike(network: Running) -> 
     assert len(bodies) == 1
 
 
-def test_over_the_network_nobody_learns_which_addresses_there_are(network: Running) -> None:
+def test_local_routes_do_not_exist_on_the_network(network: Running) -> None:
     """Routes of the operator and of the local issuer exist on the socket only."""
     connection, headers = tcp(network, "127.0.0.4"), {"Content-Type": "application/json"}
     credentials = ({}, {"Authorization": f"Bearer {network.token(OWNER)}"}, {"X-API-Key": network.key("quota-bot")})

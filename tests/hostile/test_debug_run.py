@@ -131,7 +131,7 @@ def made(run: Run, *words: str, **how: Any) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_nothing_that_is_told_of_a_run_over_all_areas_holds_a_secret(run: Run) -> None:
+def test_debug_output_of_all_areas_contains_no_secret(run: Run) -> None:
     run.frost("login")
     run.platforms_own()
     key = made(run, "account", "api-key", "create", "--name", "told", "--scopes", "compute:read", shows=1)

@@ -81,7 +81,7 @@ def theirs(inside: World) -> dict[str, str]:
 
 
 @pytest.mark.slow
-def test_what_is_anothers_costs_and_says_what_is_nobodys_does(world: World) -> None:
+def test_foreign_and_unknown_ids_need_the_same_statements(world: World) -> None:
     ids = theirs(world)
     credentials = {"admin": world.session(ADMIN), "key": world.key("terraform")}
     for headers in credentials.values():
@@ -104,7 +104,7 @@ def test_what_is_anothers_costs_and_says_what_is_nobodys_does(world: World) -> N
 
 @pytest.mark.slow
 @pytest.mark.parametrize("caller", [caller for caller in CALLERS if caller not in IN_BOTH])
-def test_no_caller_learns_whether_what_is_anothers_is_there(callers: Callers, caller: str) -> None:
+def test_foreign_and_unknown_ids_get_the_same_answer(callers: Callers, caller: str) -> None:
     for route in ROUTES:
         for name in {"tenant_id", "organization_id"} & {*route.ids}:
             known = callers.ask(caller, route.method, route.at(**{name: FOREIGN[name]}), route.body)
@@ -115,7 +115,7 @@ def test_no_caller_learns_whether_what_is_anothers_is_there(callers: Callers, ca
 
 @pytest.mark.slow
 @pytest.mark.parametrize("caller", CALLERS)
-def test_nothing_in_a_query_a_header_or_a_body_decides(callers: Callers, caller: str) -> None:
+def test_no_query_header_or_body_decides(callers: Callers, caller: str) -> None:
     query = urlencode({name: value if isinstance(value, str) else json.dumps(value) for name, value in PLANTED.items()})
     asked = 0
     for route in ROUTES:
@@ -154,7 +154,7 @@ def test_a_request_that_names_two_tenants_is_refused_on_every_route(callers: Cal
     assert asked > 300
 
 
-def test_a_machine_in_the_path_of_another_tenant_is_refused_whatever_the_header_says(callers: Callers) -> None:
+def test_a_machine_is_refused_in_the_path_of_another_tenant(callers: Callers) -> None:
     for route, caller, header in product(IN_TENANTS, ("key", "workload"), (None, WEB_SHOP, STAGING)):
         more = [("X-Tenant-Id", header)] if header else []
         answer = callers.ask(caller, route.method, route.at(tenant_id=STAGING), route.body, *more)

@@ -12,7 +12,7 @@ from tests.homes import Home
 from tests.tui.screens import opened
 
 
-def test_a_name_never_means_a_tenant_of_an_organization_one_is_not_in(demo: Home) -> None:
+def test_a_name_never_means_a_tenant_of_a_foreign_organization(demo: Home) -> None:
     both = demo.frost("tenant", "use", "Staging")
     assert both.code != 0
     assert STAGING in both.err
@@ -30,9 +30,7 @@ def test_a_name_never_means_a_tenant_of_an_organization_one_is_not_in(demo: Home
 
 
 @pytest.mark.slow
-async def test_who_loses_a_tenant_while_its_screen_is_open_sees_nothing_of_it_any_more(
-    demo_slow: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_lost_tenant_disappears_from_an_open_screen(demo_slow: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     await asyncio.to_thread(demo_slow.sign_in)
     listed = await asyncio.to_thread(demo_slow.json, "iam", "policy", "list", env={"FROST_TENANT": NEWSROOM})
     policy = listed["items"][0]["name"]

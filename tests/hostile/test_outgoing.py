@@ -71,7 +71,7 @@ def serving_tls(monkeypatch: pytest.MonkeyPatch, folder: Path, name: str) -> Ite
     ["127.0.0.1", "::1", "10.0.0.5", "172.16.0.1", "192.168.1.1", "100.64.0.1", "fd00::1", "::ffff:10.0.0.1",
      "169.254.169.254", "fe80::1", "0.0.0.0", "224.0.0.1", "192.0.2.1"],
 )  # fmt: skip
-def test_what_a_document_points_to_is_fetched_from_the_public_network_only(
+def test_urls_of_a_document_are_fetched_from_public_addresses_only(
     monkeypatch: pytest.MonkeyPatch, address: str
 ) -> None:
     for answer in ([address], ["8.8.8.8", address]):
@@ -81,20 +81,18 @@ def test_what_a_document_points_to_is_fetched_from_the_public_network_only(
 
 
 @pytest.mark.parametrize("address", ["169.254.169.254", "fe80::1", "0.0.0.0", "224.0.0.1", "::ffff:169.254.169.254"])
-def test_even_the_host_that_was_named_is_not_what_tells_a_machine_about_itself(
-    monkeypatch: pytest.MonkeyPatch, address: str
-) -> None:
+def test_the_configured_host_has_no_metadata_address(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
     resolved(monkeypatch, [address])
     with pytest.raises(ValueError, match="is not allowed"):
         http_fetch.fetch(f"https://{NAME}/keys", trusted_host=NAME)
 
 
-def test_the_host_that_was_named_may_be_in_ones_own_network(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_configured_host_may_have_a_private_address(monkeypatch: pytest.MonkeyPatch) -> None:
     resolved(monkeypatch, ["10.0.0.5"])
     assert http_fetch.resolve_allowed(NAME, 443, trusted=True) == ["10.0.0.5"]
 
 
-def test_a_service_of_this_machine_is_not_asked_because_a_provider_says_so() -> None:
+def test_a_local_service_is_not_fetched_for_a_provider() -> None:
     asked = []
     server = serving(lambda connection: asked.append(connection.recv(65536)))
     with server as port, pytest.raises(ValueError, match="is not allowed"):
@@ -102,7 +100,7 @@ def test_a_service_of_this_machine_is_not_asked_because_a_provider_says_so() -> 
     assert asked == []
 
 
-def test_a_name_is_resolved_once_and_the_connection_goes_to_what_was_judged(
+def test_a_name_is_resolved_once_and_the_checked_address_is_used(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """A name that means another address a moment later (rebinding), over real TLS under the name of the host."""

@@ -95,7 +95,7 @@ def open_files(number: int) -> Iterator[None]:
 
 
 @pytest.mark.slow
-def test_beside_900_connections_of_a_credential_health_and_another_address_are_answered(served: Running) -> None:
+def test_health_and_others_are_answered_beside_900_connections(served: Running) -> None:
     to = tcp_address(served)
     content = request("PATCH", TENANT, {"Authorization": f"Bearer {served.token(OWNER)}", **JSON}, CHANGE)
     places = RUNNING_PER_CREDENTIAL[Work.WRITE] + Limits().max_waiting_writes // 2

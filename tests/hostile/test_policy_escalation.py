@@ -72,7 +72,7 @@ def test_patterns_are_compared_as_patterns_over_a_catalogue_that_grows(iam: Iam,
     assert code(iam.as_(VIEWER).create("p", allow("compute:instances:*"))) == EXCEEDS_AUTHOR
 
 
-def test_who_edits_a_stronger_persons_policy_becomes_its_author_within_their_own_rights(iam: Iam) -> None:
+def test_the_editor_of_a_stronger_policy_becomes_its_author(iam: Iam) -> None:
     policy = iam.policy("strong", allow("organizations:*", "compute:*"))
     assert iam.attach(policy, "api_key", KEYS["tenant-writer"]).status == 204
     viewer = iam.as_(VIEWER)
@@ -119,14 +119,14 @@ def test_a_deny_does_not_reach_a_stronger_key_by_an_edit_or_a_step_back(iam: Iam
         assert iam.ask("DELETE", f"/iam/policies/{policy}").status == 204
 
 
-def test_nobody_rolls_back_to_what_exceeds_them(iam: Iam) -> None:
+def test_a_rollback_beyond_the_rights_of_the_person_is_refused(iam: Iam) -> None:
     policy = iam.policy("p", allow("*"))
     iam.edit(policy, allow("compute:instances:read"))
     assert code(iam.as_(VIEWER).ask("POST", f"/iam/policies/{policy}/rollback", {"version": 1})) == EXCEEDS_AUTHOR
     assert iam.get(f"/iam/policies/{policy}")["version"] == 2
 
 
-def test_a_strong_policy_is_not_attached_by_the_weak_to_a_key_or_group_of_theirs(iam: Iam) -> None:
+def test_a_weak_person_does_not_attach_a_strong_policy(iam: Iam) -> None:
     policy = iam.policy("strong", allow("compute:*"))
     viewer = iam.as_(VIEWER)
     group = viewer.group("viewer's")
@@ -147,7 +147,7 @@ def test_a_weak_key_is_not_added_to_a_strong_group_and_the_policy_is_named(iam: 
     assert iam.get(f"/iam/groups/{group}/members")["members"] == []
 
 
-def test_a_group_that_grows_strong_later_gives_a_weak_key_no_more_than_its_scopes_and_its_creator(iam: Iam) -> None:
+def test_a_strong_group_does_not_widen_a_weak_key(iam: Iam) -> None:
     viewer = iam.as_(VIEWER)
     group = viewer.group("grows")
     assert viewer.add(group, "api_key", KEYS["viewer-dashboard"]).status == 204
@@ -163,7 +163,7 @@ def test_a_group_that_grows_strong_later_gives_a_weak_key_no_more_than_its_scope
     assert iam.decision("api_key", KEYS["viewer-dashboard"], "compute:instances:read")
 
 
-def test_a_scopeless_identity_of_a_weak_maker_is_not_freed_of_its_scopes_into_a_strong_policy(iam: Iam) -> None:
+def test_a_weak_person_does_not_lift_the_scopes_of_an_identity(iam: Iam) -> None:
     viewer = iam.as_(VIEWER)
     binding = viewer.binding("mine", ["compute:read"])
     policy = iam.policy("everything", allow("*"))
@@ -174,7 +174,7 @@ def test_a_scopeless_identity_of_a_weak_maker_is_not_freed_of_its_scopes_into_a_
     assert iam.decision("workload_identity", binding, "storage:buckets:delete")
 
 
-def test_a_key_manages_no_access_whatever_its_scopes(iam: Iam) -> None:
+def test_a_key_manages_no_access_with_any_scope(iam: Iam) -> None:
     asked = 0
     for (method, path), rule in ROUTE_POLICIES.items():
         if rule.who != "person" or rule.tenancy != "tenant":
@@ -198,9 +198,7 @@ def test_a_demoted_authors_policy_gives_only_what_they_hold_now(iam: Iam, platfo
     iam.ask("DELETE", f"/iam/policies/{policy}")
 
 
-def test_an_orphans_policy_gives_nothing_is_listed_as_such_and_denies_still(
-    iam: Iam, platform_database: Database
-) -> None:
+def test_an_orphaned_policy_gives_nothing_and_still_denies(iam: Iam, platform_database: Database) -> None:
     policy = attached_policy(iam, allow("organizations:*:read"), deny("compute:*"), author=iam.as_(ADMIN))
     seats, users = tables.memberships, tables.users
     seat, account = seats.c.user_id == ADMIN_ID, users.c.id == ADMIN_ID
@@ -273,7 +271,7 @@ def test_nothing_in_a_query_reaches_the_decision(iam: Iam, query: str) -> None:
     assert iam.platform.get(f"{PATH}?{query}", key="tenant-writer").status == 403
 
 
-def test_a_key_never_has_more_than_its_creator_whatever_the_graph() -> None:
+def test_a_key_never_has_more_rights_than_its_creator() -> None:
     """Random graphs of roles, scopes, policies and authors."""
     chance = random.Random(17)
     shipped = operations()

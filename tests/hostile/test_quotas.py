@@ -51,7 +51,7 @@ def outcomes(answers: Iterable[Answer]) -> Counter[str]:
 # Creations
 
 
-def test_creations_at_once_share_what_is_left_of_a_sum(sandbox: Quotas) -> None:
+def test_creations_at_once_share_the_rest_of_a_sum(sandbox: Quotas) -> None:
     sandbox.give("vcpu", 7)
     answers = at_once([lambda: sandbox.create("instance", vcpu=2)] * 12)
     assert outcomes(answers) == {"201": 3, "QUOTA_EXCEEDED": 9}
@@ -96,7 +96,7 @@ def test_a_lowering_waits_for_a_creation_and_counts_it(sandbox: Quotas) -> None:
 
 
 @pytest.mark.parametrize("attempt", range(5))
-def test_a_lowering_that_races_with_creations_never_ends_below_what_is_in_use(sandbox: Quotas, attempt: int) -> None:
+def test_a_lowering_among_creations_never_ends_below_the_use(sandbox: Quotas, attempt: int) -> None:
     sandbox.give("secret", 12)
     sandbox.put("secret", *["active"] * 8)
     creations: list[Callable[[], Answer]] = [lambda: sandbox.create("secret")] * 8
@@ -121,9 +121,7 @@ def allocated(quotas: Quotas, resource_type: str) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("attempt", range(5))
-def test_raises_of_two_tenants_at_once_never_take_the_organization_over_its_limit(
-    sandbox: Quotas, attempt: int
-) -> None:
+def test_raises_of_two_tenants_never_exceed_the_organization(sandbox: Quotas, attempt: int) -> None:
     staging = Quotas(sandbox.platform, ADMIN, STAGING)
     with_room, limit = allocated(sandbox, "dns_zone")
     room = limit - with_room
@@ -136,7 +134,7 @@ def test_raises_of_two_tenants_at_once_never_take_the_organization_over_its_limi
         staging.give("dns_zone", 20)
 
 
-def test_ten_raises_at_once_end_at_one_that_was_asked_for_and_within_the_bound(sandbox: Quotas) -> None:
+def test_ten_raises_at_once_end_at_one_of_them_within_the_bound(sandbox: Quotas) -> None:
     bound = sandbox.report()["vcpu"]["requestable"]
     asked = [bound - 5 + step for step in range(10)]
     answers = at_once([partial(sandbox.ask, "vcpu", limit) for limit in asked])
@@ -162,7 +160,7 @@ def test_a_raise_waits_for_one_of_another_tenant_and_counts_it(sandbox: Quotas) 
 # Requests of an organization
 
 
-def test_of_a_hundred_requests_at_once_one_waits_for_review(sandbox: Quotas) -> None:
+def test_one_of_a_hundred_requests_at_once_waits_for_review(sandbox: Quotas) -> None:
     asks = [partial(sandbox.as_(person).ask_organization, "vcpu", 5000) for person in (OWNER, ADMIN) * 50]
     answers = at_once(asks)
     assert outcomes(answers) == {"201": 1, "QUOTA_REQUEST_PENDING": 99}
@@ -214,7 +212,7 @@ def test_the_same_request_ten_times_at_once_is_made_once(sandbox: Quotas) -> Non
 
 
 @pytest.mark.slow
-def test_endless_requests_end_and_the_others_go_on(sandbox: Quotas) -> None:
+def test_requests_of_a_tenant_are_limited_for_each_hour(sandbox: Quotas) -> None:
     sandbox.put("secret", *["active"] * 5)
     answers = [sandbox.ask("secret", 1) for _ in range(101)]
     assert outcomes(answers) == {"201": 100, "QUOTA_REQUESTS_LIMITED": 1}

@@ -42,7 +42,7 @@ def race(*asks: Callable[[], Answer]) -> list[int]:
 
 
 @pytest.mark.slow
-def test_what_is_deleted_while_it_is_filled_leaves_nothing_behind(iam: Iam, platform_database: Database) -> None:
+def test_deletions_during_additions_leave_nothing_behind(iam: Iam, platform_database: Database) -> None:
     for number in range(ROUNDS):
         name = f"race-{number}-{random.randrange(10**9)}"
         group, policy, key = iam.group(name), iam.policy(name, allow("compute:*")), Key(iam.platform, "compute:read")
@@ -71,7 +71,7 @@ def test_the_scan_finds_a_row_that_dangles(iam: Iam, platform_database: Database
         connection.execute(group_members.delete().where(group_members.c.member_id == member))
 
 
-def test_of_two_who_edit_one_version_the_second_is_told_what_changed_and_nothing_is_lost(iam: Iam) -> None:
+def test_the_second_of_two_edits_gets_the_changed_members(iam: Iam) -> None:
     for _ in range(ROUNDS):
         policy = iam.policy("edited", allow("compute:*"))
         drafts = [document(allow("compute:instances:read")), document(allow("storage:buckets:read"))]

@@ -49,14 +49,14 @@ def said(platform: Running, request: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_request_of_two_readings_is_refused_and_nothing_behind_it_is_answered(network: Running, shape: str) -> None:
+def test_an_ambiguous_request_is_refused_with_all_behind_it(network: Running, shape: str) -> None:
     answer = said(network, HEAD + SHAPES[shape] + BEHIND)
     assert answer.startswith(b"HTTP/1.1 4"), answer
     assert answer.count(b"HTTP/1.1 ") == 1, answer
     assert b'"status":"ok"' not in answer
 
 
-def test_the_same_without_a_fault_is_answered_twice(network: Running) -> None:
+def test_two_valid_requests_are_both_answered(network: Running) -> None:
     answer = said(
         network, HEAD + b"Content-Length: 1\r\n\r\nx" + BEHIND.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
     )

@@ -176,7 +176,7 @@ class Wall:
         self.passed += step.total_seconds()
 
 
-def test_time_goes_on_when_the_clock_is_set_back() -> None:
+def test_time_continues_when_the_clock_is_set_back() -> None:
     wall = Wall()
     clock = SystemClock(wall.now, wall.steady)
     began = clock.now()

@@ -57,9 +57,7 @@ def test_without_device_codes_the_other_way_is_named(canaille_site: Site) -> Non
     assert "frost login --browser" in result.err
 
 
-def test_revoke_all_keeps_out_every_token_there_is_and_the_provider_ends_the_rest(
-    canaille_site: Site, canaille: Canaille
-) -> None:
+def test_revoke_all_refuses_every_issued_token(canaille_site: Site, canaille: Canaille) -> None:
     """docs/identity-providers.md names this limit: a refresh token brings a new sign-in, until it ends at canaille."""
     person = CanaillePerson("priya")
     assert canaille.signs_in(canaille_site, person).code == 0
@@ -87,7 +85,7 @@ def test_revoke_all_keeps_out_every_token_there_is_and_the_provider_ends_the_res
     assert who(canaille_site) == MEMBER
 
 
-def test_what_it_leaves_unsaid_is_not_guessed(canaille: Canaille, demo_platform: Path) -> None:
+def test_missing_claims_are_not_assumed(canaille: Canaille, demo_platform: Path) -> None:
     words = ("--audience", "frost-cli", "--assume", "email_verified")
     with closing(Site(demo_platform, canaille.issuer, *words)) as site, site.somebody():
         result = canaille.signs_in(site, CanaillePerson("astrid"))

@@ -31,13 +31,13 @@ from tests.policy.comparisons import (
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
-def test_the_check_agrees_with_trying_every_request_of_a_small_universe(seed: int) -> None:
+def test_the_check_agrees_with_the_enumeration(seed: int) -> None:
     assert disagreement(seed, 40) is None
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(100, 108))
-def test_the_same_at_length(seed: int) -> None:
+def test_the_check_agrees_with_the_enumeration_at_length(seed: int) -> None:
     assert disagreement(seed, 250) is None
 
 
@@ -57,7 +57,7 @@ def test_a_draft_is_beyond_the_rights_of_the_author(case: str) -> None:
     assert asked(*BEYOND[case]).answer is Answer.BEYOND
 
 
-def test_todays_operations_one_by_one_do_not_hold_a_star() -> None:
+def test_present_operations_do_not_contain_a_star() -> None:
     found = asked(rules(allow("*")), rules(allow(*worlds.CATALOGUE)))
     assert found.answer is Answer.BEYOND
     assert found.examples
@@ -244,7 +244,7 @@ LARGE = {
 
 
 @pytest.mark.parametrize("kind", LARGE)
-def test_whatever_a_quarter_of_a_megabyte_holds_is_examined_in_bounded_time(kind: str) -> None:
+def test_large_documents_are_compared_in_bounded_time(kind: str) -> None:
     found, taken = effort(lambda: asked(LARGE[kind], rules(allow("storage:volumes:read"), deny("*:*:delete"))))
     assert found.answer in (Answer.BEYOND, Answer.UNDECIDED)
     assert taken < 2_000

@@ -16,13 +16,13 @@ from tests.policy.comparisons import CONDITIONAL, EFFECTIVE, MASKS, NONE, map_di
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_an_operation_is_conditional_exactly_when_what_is_unknown_decides(seed: int) -> None:
+def test_an_operation_is_conditional_if_unknown_facts_decide(seed: int) -> None:
     met: set[str] = set()
     assert map_difference(7000 + seed, 150, met) is None
     assert met == {NONE, CONDITIONAL, EFFECTIVE}
 
 
-def test_what_is_in_effect_stays_so_and_what_is_nothing_stays_nothing_as_facts_become_known() -> None:
+def test_known_facts_change_only_conditional_operations() -> None:
     chance = random.Random(7100)
     turned = set()
     for _ in range(400):
@@ -63,7 +63,7 @@ def said(rule: Rule, asked: AccessRequest) -> tuple[object, ...] | None:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_every_move_between_two_documents_is_told_and_none_besides(seed: int) -> None:
+def test_every_change_between_two_documents_is_classified(seed: int) -> None:
     chance = random.Random(7200 + seed)
     met = set()
     for _ in range(150):

@@ -45,7 +45,7 @@ def test_the_canonical_form_is_fixed_and_reads_back_to_itself() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_what_is_stored_decides_as_what_was_read(seed: int) -> None:
+def test_a_stored_document_decides_as_the_one_read(seed: int) -> None:
     chance = random.Random(seed)
     for _ in range(100):
         document = worlds.document(chance)
@@ -77,7 +77,7 @@ def test_an_unknown_member_is_refused_at_every_level_with_its_path() -> None:
     assert refused(text({**RULE, "constraints": {"Equals": {"frn:region": "eu"}}}))[0].suggestions == ("equals",)
 
 
-def test_a_member_given_twice_is_refused_where_it_stands() -> None:
+def test_a_duplicate_member_is_refused_at_its_place() -> None:
     source = '{"schemaVersion": "1", "rules": [\n  {"access": "deny", "access": "allow"}]}'
     (problem,) = (one for one in refused(source) if "twice" in one.reason)
     assert (problem.line, problem.column) == (2, 22)
@@ -95,13 +95,13 @@ def test_a_member_given_twice_is_refused_where_it_stands() -> None:
         ('{"schemaVersion": "1", "rules": [{"constraints": {"equals": {"region": "a"}}}]}', '"region"'),
     ],
 )
-def test_a_member_that_is_not_known_is_found_at_its_name_not_at_its_value(text: str, name: str) -> None:
+def test_an_unknown_member_is_reported_at_its_name(text: str, name: str) -> None:
     problem = next(one for one in refused(text) if one.reason.startswith("unknown "))
     before = text[: text.index(name)]
     assert (problem.line, problem.column) == (before.count("\n") + 1, len(before) - before.rfind("\n"))
 
 
-def test_a_member_given_twice_hides_no_other_problem_nor_is_it_hidden() -> None:
+def test_duplicate_members_and_other_problems_are_all_reported() -> None:
     source = (
         '{"schemaVersion": "2",\n "rules": [{"access": "deny", "access": "allow",\n'
         ' "operations": ["compute:instanses:read"], "targets": ["*"],\n "targets": ["x"]}]}'
@@ -117,7 +117,7 @@ def test_a_member_given_twice_hides_no_other_problem_nor_is_it_hidden() -> None:
     assert [(problem.path, problem.line) for problem in broken] == [("$.schemaVersion", 1), ("$.rules[0]", 2)]
 
 
-def test_members_given_twice_without_end_are_told_as_far_as_anybody_reads() -> None:
+def test_the_first_of_many_duplicate_members_are_reported() -> None:
     members = ",".join(['"access":"no"'] * 15_000)
     problems, taken = effort(lambda: refused(f'{{"schemaVersion":"1","rules":[{{{members}}}]}}'))
     assert (len(problems), {problem.path for problem in problems}) == (20, {"$.rules[0].access"})
@@ -134,7 +134,7 @@ def test_a_member_of_another_policy_language_leads_to_ours(member: str, meant: s
     assert (problem.path, problem.suggestions) == (f"$.rules[0].{member}", (meant,))
 
 
-def test_a_member_that_is_another_one_elsewhere_is_not_offered_where_it_is_none() -> None:
+def test_a_suggestion_is_a_member_of_the_same_object() -> None:
     assert [problem.suggestions for problem in refused(text(RULE, Effect="Allow"))] == [()]
     assert refused(text(RULE, Statement=[]))[0].suggestions == ("rules",)
 
@@ -212,11 +212,11 @@ NO_TIMES = (
         ("EQUALS", "frn:region", "eu"),
     ],
 )
-def test_a_constraint_that_is_not_understood_is_refused(operator: str, key: str, value: object) -> None:
+def test_an_invalid_constraint_is_refused(operator: str, key: str, value: object) -> None:
     assert refused(text({**RULE, "constraints": {operator: {key: value}}}))[0].path.startswith("$.rules[0].constraints")
 
 
-def test_all_addresses_are_accepted_with_a_warning_and_mapped_ones_are_ipv4() -> None:
+def test_blocks_of_all_addresses_are_accepted_with_a_warning() -> None:
     blocks = ["0.0.0.0/0", "::/0", "::ffff:203.0.113.0/120"]
     reading = accepted(text({**RULE, "constraints": {"ipInRange": {"frn:sourceIp": blocks}}}))
     assert [warning.path[-3:] for warning in reading.warnings] == ["[0]", "[1]"]
@@ -246,7 +246,7 @@ def test_limits_hold_before_anything_is_evaluated() -> None:
         text(RULE).encode() + b" trailing",
     ],
 )
-def test_what_is_no_strict_json_is_refused_with_a_place(source: bytes) -> None:
+def test_text_that_is_not_strict_json_is_refused_with_a_place(source: bytes) -> None:
     problem = refused(source)[0]
     assert problem.line >= 1
     assert problem.column >= 1
@@ -258,7 +258,7 @@ def test_a_byte_order_mark_is_accepted() -> None:
 
 
 @pytest.mark.parametrize("breaks", ["\n", "\r\n"])
-def test_a_byte_order_mark_tabs_and_wide_characters_leave_places_as_an_editor_counts_them(breaks: str) -> None:
+def test_places_are_counted_as_an_editor_counts_them(breaks: str) -> None:
     lines = ["{", '\t"schemaVersion": "1",', '\t"rules": [{"name": "\U0001f600", "access": "x",']
     source = breaks.join([*lines, '"operations": ["*"], "targets": ["*"]}]}'])
     for sent in (source, "\ufeff" + source, ("\ufeff" + source).encode()):
@@ -276,9 +276,7 @@ HUGE = {
 
 
 @pytest.mark.parametrize("kind", HUGE)
-def test_of_thousands_of_problems_the_first_are_told_and_the_rest_not_looked_at(
-    monkeypatch: pytest.MonkeyPatch, kind: str
-) -> None:
+def test_the_first_of_thousands_of_problems_are_reported(monkeypatch: pytest.MonkeyPatch, kind: str) -> None:
     looked: list[str] = []
 
     def near(word: str, known: Sequence[str], **_: Any) -> list[str]:
@@ -291,7 +289,7 @@ def test_of_thousands_of_problems_the_first_are_told_and_the_rest_not_looked_at(
 
 
 @pytest.mark.parametrize("kind", [*HUGE, "rules", "targets that are"])
-def test_whatever_is_in_a_quarter_of_a_megabyte_it_is_read_within_64_megabytes(kind: str) -> None:
+def test_a_large_document_is_read_within_64_megabytes(kind: str) -> None:
     largest = {
         "rules": text(*[{**RULE, "constraints": {"equals": {"frn:resourceTag/env": f"v{n}"}}} for n in range(500)]),
         "targets that are": text({**RULE, "targets": [f"frn:*:*:*:t/{number}" for number in range(12_000)]}),
@@ -306,7 +304,7 @@ def test_whatever_is_in_a_quarter_of_a_megabyte_it_is_read_within_64_megabytes(k
         tracemalloc.stop()
 
 
-def test_of_thousands_of_warnings_the_first_are_told() -> None:
+def test_the_first_of_thousands_of_warnings_are_reported() -> None:
     blocks = ["::/0"] * 20_000
     assert len(accepted(text({**RULE, "constraints": {"ipInRange": {"frn:sourceIp": blocks}}})).warnings) == 20
 
@@ -317,7 +315,7 @@ def test_patterns_of_great_length_are_not_kept_in_memory() -> None:
     assert _cached_glob.cache_info().currsize == before
 
 
-def test_every_problem_is_told_in_the_order_of_the_text() -> None:
+def test_problems_are_in_the_order_of_the_text() -> None:
     problems = refused(text({**RULE, "access": "x"}, {**RULE, "targets": ["y"]}))
     assert [problem.path for problem in problems] == ["$.rules[0].access", "$.rules[1].targets[0]"]
 

@@ -170,7 +170,7 @@ def test_a_key_with_a_blank_is_named_whole_where_it_is_missing() -> None:
     assert explain(engine, ANYTHING).missing_keys == (key,)
 
 
-def test_a_constraint_is_compiled_once_however_often_a_decision_is_explained() -> None:
+def test_a_constraint_is_compiled_once_for_many_explanations() -> None:
     blocks = tuple(f"10.{number // 128}.{number % 128 * 2}.0/24" for number in range(9_000))
     engine = compile_document(Document((allow_all(Constraint("ipInRange", "frn:sourceIp", blocks)),) * 20))
     assert explain(engine, ANYTHING).missing_keys == ("frn:sourceIp",)
