@@ -8,8 +8,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from client.policy.catalogue import Catalogue
 from client.policy.document import InvalidDocument, ParsedDocument, canonical, parse_document
@@ -318,27 +316,6 @@ def test_patterns_of_great_length_are_not_kept_in_memory() -> None:
 def test_problems_are_in_the_order_of_the_text() -> None:
     problems = refused(text({**RULE, "access": "x"}, {**RULE, "targets": ["y"]}))
     assert [problem.path for problem in problems] == ["$.rules[0].access", "$.rules[1].targets[0]"]
-
-
-MEMBERS = ["schemaVersion", "rules", "access", "operations", "targets", "constraints", "equals", "frn:region", "x"]
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=6) | st.sampled_from(["*", "allow", "1", "compute:*"]),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(MEMBERS), inner, max_size=5),
-    max_leaves=25,
-)
-
-
-@pytest.mark.slow
-@given(JSON)
-@settings(max_examples=400, deadline=None)
-def test_any_value_is_read_or_refused_with_a_place(value: Any) -> None:
-    source = json.dumps(value)
-    problems: Sequence[Problem] = ()
-    try:
-        canonical(parse_document(source, CATALOGUE).document)
-    except InvalidDocument as refused:
-        problems = refused.problems
-    assert all(problem.line >= 1 and problem.column >= 1 and problem.path.startswith("$") for problem in problems)
 
 
 def test_a_pattern_of_many_stars_is_answered_in_linear_time() -> None:
