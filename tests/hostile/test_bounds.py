@@ -10,7 +10,6 @@ import pytest
 from sqlalchemy import func, select
 
 from service.db.tables import metadata
-from service.http_server.work_queues import Work
 from service.iam import simulate
 from service.settings import Limits
 from tests.hostile.concurrency import WAIT_SECONDS, Gate
@@ -44,12 +43,6 @@ def test_trials_of_a_credential_run_in_turn_and_others_do_not_wait(
     assert other == 200
     assert Counter(statuses) == {200: MAX_CONCURRENT + MAX_WAITING, 503: 6}
     assert gate.most == MAX_CONCURRENT
-
-
-def test_the_line_is_gone_with_its_last_request(world: World) -> None:
-    assert world.ask("POST", f"{IAM}/simulate", world.session(OWNER), TRIAL).status_code == 200
-    queue = world.platform.work.queues[Work.CPU_INTENSIVE]
-    assert (queue.running, queue.waiting, queue._running, queue._waiting) == (0, 0, {}, {})
 
 
 @pytest.mark.slow

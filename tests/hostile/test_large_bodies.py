@@ -16,27 +16,19 @@ from fastapi.exceptions import RequestValidationError
 from starlette.requests import Request
 
 from client.models import strict_json
-from service import large_bodies
 from service.api import request_body
 from service.api.request_body import MAX_VALUES
-from service.authzen import evaluation
 from service.errors import ApiError
 from service.http_server.rejections import Rejections
-from service.iam import simulate
 from service.iam.policy_body import split
 from service.large_bodies import MAX_WAITING_PER_SENDER, LargeBodyLimiter
 from tests.hostile.concurrency import WAIT_SECONDS, Gate
-from tests.hostile.world import IAM, MAX_CONCURRENT, TRIAL, World
+from tests.hostile.world import IAM, World
 from tests.service.account import Key
 from tests.service.running import OWNER, VIEWER, WEB_SHOP, Running
 
 KEYS = f"/api/v1/tenants/{WEB_SHOP}/api-keys"
 MANY = 200_000
-QUESTION = {
-    "subject": {"type": "api_key", "id": "none"},
-    "action": {"name": "read"},
-    "resource": {"type": "instance", "id": "none"},
-}
 
 
 def test_while_eight_large_bodies_are_read_another_caller_is_answered(own: Running) -> None:
@@ -133,7 +125,7 @@ def test_large_bodies_are_parsed_one_at_a_time(world: World, monkeypatch: pytest
     assert gate.most == 1
 
 
-def test_after_a_large_body_the_next_waits_as_long_as_it_took(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_a_large_body_the_next_waits_as_long_as_it_took() -> None:
     now, slept = [0.0], []
 
     async def sleep(seconds: float) -> None:
@@ -141,13 +133,11 @@ def test_after_a_large_body_the_next_waits_as_long_as_it_took(monkeypatch: pytes
         now[0] += seconds
 
     async def scene() -> None:
-        bodies = LargeBodyLimiter(Rejections())
+        bodies = LargeBodyLimiter(Rejections(), clock=lambda: now[0], sleep=sleep)
         for _ in range(2):
             async with bodies.slot("k"):
                 now[0] += 3.0
 
-    monkeypatch.setattr(large_bodies, "time", type("Clock", (), {"monotonic": staticmethod(lambda: now[0])}))
-    monkeypatch.setattr(large_bodies.asyncio, "sleep", sleep)
     asyncio.run(scene())
     assert slept == [0.0, 3.0]
 
@@ -194,43 +184,3 @@ def test_a_body_that_does_not_arrive_takes_no_turn(own: Running, path: str) -> N
         time.sleep(0.5)  # A turn was taken within milliseconds.
         headers = {**credential, "Content-Type": "application/json"}
         assert own.request("POST", path, headers, b"{}").status == 400
-
-
-def test_evaluations_take_no_turns(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    body = {"name": "decisions", "scopes": ["decisions:evaluate"], "rateLimit": 60_000}
-    created = world.ask("POST", KEYS, world.session(OWNER), body)
-    assert created.status_code == 201, created.text
-    credential = {"X-API-Key": created.json()["key"]}
-    gate = Gate(evaluation.EvaluationContext.decide, MAX_CONCURRENT + 1)
-    gate.opened = gate.is_full
-
-    async def scene() -> list[int]:
-        async with world.client() as client:
-            sent = [client.post("/access/v1/evaluation", headers=credential, json=QUESTION) for _ in range(100)]
-            return [answer.status_code for answer in await asyncio.gather(*sent)]
-
-    monkeypatch.setattr(evaluation.EvaluationContext, "decide", lambda *arguments: gate(*arguments))
-    assert Counter(asyncio.run(scene())) == {200: 100}
-    assert gate.is_full.is_set()
-
-
-def test_one_session_does_not_take_the_turns_of_another(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    laptop, desktop = world.session(OWNER), world.session(OWNER)
-    gate = Gate(simulate.read_document, MAX_CONCURRENT, lambda platform, catalogue, text: " " in text)
-    slow = {**TRIAL, "documentText": TRIAL["documentText"] + " "}
-
-    async def scene() -> tuple[int, bool]:
-        async with world.client() as client:
-            trials = [
-                asyncio.create_task(client.post(f"{IAM}/simulate", headers=laptop, json=slow))
-                for _ in range(MAX_CONCURRENT + 1)
-            ]
-            assert await asyncio.to_thread(gate.is_full.wait, WAIT_SECONDS)
-            other = asyncio.create_task(client.post(f"{IAM}/simulate", headers=desktop, json=TRIAL))
-            done, _ = await asyncio.wait([other], timeout=30)
-            gate.opened.set()
-            await asyncio.gather(*trials)
-            return (await other).status_code, bool(done)
-
-    monkeypatch.setattr(simulate, "read_document", gate)
-    assert asyncio.run(scene()) == (200, True)

@@ -123,42 +123,42 @@ def test_health_and_others_are_answered_beside_900_connections(served: Running) 
     assert "overloaded: " in served.log
 
 
-def test_a_request_that_waits_is_refused_before_the_platform_stops(served: Running) -> None:
-    number, headers = 10, {"Authorization": f"Bearer {served.token(OWNER)}", **JSON}
+def test_a_request_that_waits_is_refused_before_the_platform_stops(own: Running) -> None:
+    number, headers = 10, {"Authorization": f"Bearer {own.token(OWNER)}", **JSON}
     running = RUNNING_PER_CREDENTIAL[Work.WRITE]
 
     def change(_: int) -> Answer | None:
         try:
-            return exchange(UnixConnection(served.socket), "PATCH", TENANT, headers, CHANGE)
+            return exchange(UnixConnection(own.socket), "PATCH", TENANT, headers, CHANGE)
         except (OSError, http.client.HTTPException):
             return None  # It ran when the time was up.
 
     with ThreadPoolExecutor(number) as threads:
-        with changes_held(served):
+        with changes_held(own):
             answers = [threads.submit(change, one) for one in range(number)]
-            until(lambda: metric(served, 'frost_requests_waiting{work="writes"}') == number - running)
-            assert served.process
-            served.process.terminate()
+            until(lambda: metric(own, 'frost_requests_waiting{work="writes"}') == number - running)
+            assert own.process
+            own.process.terminate()
             until(lambda: sum(one.done() for one in answers) >= number - running)
         refused = [answer for one in answers if (answer := one.result()) and answer.status == 503]
     stopping = [answer for answer in refused if "the platform is stopping" in answer.body.decode()]
     assert len(stopping) == number - running
     assert all(int(answer.headers["retry-after"]) > 0 for answer in stopping)
-    assert served.process.wait(60) == 0
+    assert own.process.wait(60) == 0
 
 
-def test_a_waiting_request_whose_client_disconnects_leaves_the_queue(served: Running) -> None:
-    headers = {"Authorization": f"Bearer {served.token(OWNER)}", **JSON}
+def test_a_waiting_request_whose_client_disconnects_leaves_the_queue(own: Running) -> None:
+    headers = {"Authorization": f"Bearer {own.token(OWNER)}", **JSON}
     content = request("PATCH", TENANT, headers, CHANGE)
     running = RUNNING_PER_CREDENTIAL[Work.WRITE]
 
     def waiting() -> float:
-        return metric(served, 'frost_requests_waiting{work="writes"}')
+        return metric(own, 'frost_requests_waiting{work="writes"}')
 
-    with changes_held(served):
+    with changes_held(own):
         connections = [socket.socket(socket.AF_UNIX) for _ in range(running + 3)]
         for connection in connections:
-            connection.connect(str(served.socket))
+            connection.connect(str(own.socket))
             connection.sendall(content)
         until(lambda: waiting() == 3)
         for connection in connections:
