@@ -2,11 +2,8 @@
 
 import http.client
 import json
-import threading
-import time
 from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -20,6 +17,7 @@ from service.clock import wire_time
 from service.db import tables
 from service.db.engine import Database
 from service.errors import ApiError
+from tests.benchmarks.revocations import KINDS, REFUSED, ask_during
 from tests.effort import take_as_long
 from tests.homes import UnixConnection
 from tests.service.access import Iam, allow, code
@@ -31,7 +29,6 @@ from tests.service.running import (
     OUTSIDER,
     OWNER,
     STAGING,
-    VIEWER,
     WEB_SHOP,
     Running,
     tcp_address,
@@ -118,36 +115,12 @@ def test_unknown_revoked_and_wrong_keys_take_the_same_time_and_words(inside: Ins
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("ending", ["revoke", "account"])
-def test_nothing_succeeds_that_starts_after_the_answer(cluster_pair: tuple[Running, Running], ending: str) -> None:
-    key = Key(cluster_pair[0], "compute:read", person=VIEWER, rateLimit=60_000)
-    over = threading.Event()
-    moments: list[tuple[float, int]] = []
-
-    def ask(number: int) -> None:
-        connection = UnixConnection(cluster_pair[number % 2].socket)
-        after = 0
-        while after < 125:
-            after += over.is_set()
-            began = time.perf_counter()
-            moments.append((began, status(connection, key.secret)))
-
-    with ThreadPoolExecutor(8) as threads:
-        asking = [threads.submit(ask, number) for number in range(8)]
-        while len(moments) < 100:
-            time.sleep(0.005)
-        leave = key.revoke if ending == "revoke" else lambda: key.platform.ask("DELETE", "/api/v1/me", as_=VIEWER)
-        answer = leave()
-        ended = time.perf_counter()
-        over.set()
-        for done in asking:
-            done.result()
-    assert answer.status == 200
-    before = Counter(status for began, status in moments if began < ended)
-    after = Counter(status for began, status in moments if began >= ended)
-    assert before[200] > 0
-    assert sum(after.values()) >= 900
-    assert set(after) <= {401, 429}
+def test_nothing_succeeds_that_starts_after_the_answer(cluster_pair: tuple[Running, Running]) -> None:
+    """With eight connections to two processes, for a key, a policy, a role, a person and a session."""
+    for kind, prepare in KINDS.items():
+        statuses = ask_during(prepare(cluster_pair[0]), *cluster_pair, requests=1_000)
+        assert statuses.total() == 1_000
+        assert set(statuses) <= {*REFUSED}, kind
 
 
 # Prefixes of keys

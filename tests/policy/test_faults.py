@@ -248,12 +248,7 @@ FAULTS: dict[str, tuple[Comparison, Any, str, Any]] = {
     "unknown is no value of a fact": (trap, request_space, "context_dimension", known_only),
     "the targets of other tenants count": (containments, containment, "restrict_to_tenant", of_every_tenant),
     "a constraint on the region always holds": (containments, containment, "restrict_to_tenant", of_any_author),
-    "an unknown member is ignored": (
-        readings,
-        document._Parser,
-        "_check_members",
-        lambda self, path, value, known: None,
-    ),
+    "an unknown member is ignored": (readings, document._Parser, "_check_members", lambda *_, **__: None),
     "of a member given twice the last counts": (readings, document, "loads", lambda text, **_: json.loads(text)),
     "a pattern may match nothing": (readings, Catalogue, "has_match", lambda self, pattern: True),
     "host bits are cut off": (readings, document, "parse_cidr_block", lambda text: (4, 0, 1)),
