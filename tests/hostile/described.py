@@ -26,8 +26,8 @@ from tests.service.running import (
     VIEWER,
     WEB_SHOP,
     Running,
+    tcp_address,
 )
-from tests.service.test_daemon import tcp_address
 
 PEOPLE = {
     "owner": OWNER,
