@@ -4,7 +4,6 @@ import json
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -13,7 +12,7 @@ from tests.benchmarks import wrk
 from tests.benchmarks.cerbos import binary, cerbos
 from tests.benchmarks.ratios import Line
 from tests.benchmarks.request_path.resource_loads import JSON, instances, keys
-from tests.benchmarks.samples import compare, take, warm_up
+from tests.benchmarks.samples import beside
 from tests.benchmarks.servers import Platform, stores
 from tests.benchmarks.settings import POSTGRESQL, SQLITE
 from tests.benchmarks.wrk import Exchange, Load
@@ -59,15 +58,7 @@ def beside_cerbos(name: str, platform: Platform, program: Path) -> Iterator[Line
             expected = [cerbos_decisions(json.loads(body)) for body in theirs.bodies]
             assert {True, False} <= {decision for decisions in expected for decision in decisions}
             ours = platform_load(platform, asked, expected)
-            warm_up(ours, platform.server)
-            warm_up(theirs, other)
-            yield compare(
-                f"{what} ({name})",
-                partial(take, ours, platform.server),
-                partial(take, theirs, other),
-                GOALS[count, name],
-                "Cerbos",
-            )
+            yield beside(f"{what} ({name})", (ours, platform.server), (theirs, other), GOALS[count, name], "Cerbos")
 
 
 def decision_load(platform: Platform, count: int) -> Load:
