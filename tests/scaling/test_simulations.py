@@ -22,11 +22,8 @@ ROOT = Path(__file__).parents[2]
 @pytest.mark.parametrize("shape", ["even", "Zipf", "one hot"])
 def test_a_hundred_replicas_admit_at_most_the_limit(per_minute: int, times: float, shape: str) -> None:
     total = times * per_minute / 60
-    rates = {
-        "even": [total / 100] * 100,
-        "Zipf": skewed(100, total),
-        "one hot": [total * 0.9] + [total * 0.1 / 99] * 99,
-    }
+    one_hot = [total * 0.9] + [total * 0.1 / 99] * 99
+    rates = {"even": [total / 100] * 100, "Zipf": skewed(100, total), "one hot": one_hot}
     simulation = Simulation(100, drift=0.0004)
     requests = list(arrivals(simulation.now, 90, rates[shape]))
     admitted = list(simulation.run(requests, per_minute))
@@ -95,18 +92,8 @@ def test_measured_costs_can_be_passed_to_the_model(tmp_path: Path) -> None:
     path = tmp_path / "costs.json"
     path.write_text(json.dumps(measured | {"row_bytes": dict(Costs().row_bytes)}))
     arguments = ["--costs", str(path), "--reads", "600", "--writes", "0", "--decisions", "0", "--changes", "0"]
-    command = [
-        sys.executable,
-        "-m",
-        "tests.scaling",
-        *arguments,
-        "--credentials",
-        "1",
-        "--replicas",
-        "1",
-        "--per-minute",
-        "60000",
-    ]
+    arguments += ["--credentials", "1", "--replicas", "1", "--per-minute", "60000"]
+    command = [sys.executable, "-m", "tests.scaling", *arguments]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     # 600 ms of reads and some leases in a core of 60 %.
     assert re.search(r"cores of replicas +1\.0\n", done.stdout)
