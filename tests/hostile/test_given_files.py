@@ -19,7 +19,7 @@ GOOD = '{"schemaVersion":"1","rules":[{"access":"allow","operations":["*"],"targ
 
 def refused(value: str) -> FrostError:
     with pytest.raises(FrostError) as caught:
-        document.given(NOBODY_ASKS, value)
+        document.read_document(NOBODY_ASKS, value)
     assert caught.value.exit_code == Exit.USAGE
     return caught.value
 
@@ -84,7 +84,7 @@ def test_a_document_in_pieces_through_a_pipe_is_read_whole(pipe: Path) -> None:
         os.close(opened)
 
     threading.Thread(target=write, daemon=True).start()
-    assert document.given(NOBODY_ASKS, f"@{pipe}").text == GOOD
+    assert document.read_document(NOBODY_ASKS, f"@{pipe}").text == GOOD
 
 
 @pytest.mark.parametrize("path", ["../../../../../../../../etc/passwd", "/etc/passwd", "/proc/self/environ"])
