@@ -10,10 +10,12 @@ from tests.service.conftest import (  # noqa: F401 - fixtures are found by their
     cluster,
     cluster_pair,
     database_url,
+    demo_url,
     inside,
     migrated_file,
     new_database_url,
     own,
+    platform,
     platform_database,
     sandbox,
 )

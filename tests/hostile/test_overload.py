@@ -4,7 +4,7 @@ import asyncio
 import http.client
 import re
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -17,7 +17,7 @@ from tests.benchmarks.flood import CONNECTIONS, FLOODERS, flooded
 from tests.benchmarks.load import request
 from tests.homes import Answer, UnixConnection
 from tests.hostile.world import World
-from tests.service.conftest import KINDS
+from tests.service.conftest import KINDS, DemoUrl
 from tests.service.planned import until
 from tests.service.running import OWNER, WEB_SHOP, Running, exchange, tcp_address
 from tests.service.test_limits import changes_held
@@ -29,9 +29,8 @@ JSON = {"Content-Type": "application/json"}
 
 
 @pytest.fixture(params=KINDS)
-def served(request: pytest.FixtureRequest, new_database_url: Callable[[str, bool], str]) -> Iterator[Running]:
-    url = new_database_url("postgresql", True) if request.param == "postgresql" else None
-    with Running(url, "demo", "--listen", "127.0.0.1:0") as running:
+def served(request: pytest.FixtureRequest, demo_url: DemoUrl) -> Iterator[Running]:
+    with Running(demo_url(request.param), "demo", "--listen", "127.0.0.1:0") as running:
         yield running
 
 

@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
@@ -18,7 +18,6 @@ from service.quotas import queries
 from tests.homes import Answer
 from tests.hostile.concurrency import at_once
 from tests.service.access import code
-from tests.service.conftest import KINDS
 from tests.service.quotas import Quotas, row
 from tests.service.running import (
     ADMIN,
@@ -34,13 +33,12 @@ from tests.service.running import (
 from tests.service.test_account_races import MEANWHILE_SECONDS, NOW
 
 
-@pytest.fixture(scope="module", params=KINDS)
-def platform(request: pytest.FixtureRequest, new_database_url: Callable[[str, bool], str]) -> Iterator[Running]:
-    url = new_database_url("postgresql", True) if request.param == "postgresql" else None
-    with Running(url) as running:
-        for person in (OWNER, ADMIN):
-            running.token(person)
-        yield running
+@pytest.fixture
+def sandbox(sandbox: Quotas) -> Quotas:
+    """The tenant, with people who are signed in before a race begins."""
+    for person in (OWNER, ADMIN):
+        sandbox.platform.token(person)
+    return sandbox
 
 
 def outcomes(answers: Iterable[Answer]) -> Counter[str]:

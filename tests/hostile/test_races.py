@@ -1,7 +1,7 @@
 """Groups, policies, keys and identities that are deleted or edited while others change them."""
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 
 import pytest
@@ -14,18 +14,9 @@ from tests.hostile.concurrency import at_once
 from tests.hostile.dangling import dangling
 from tests.service.access import Iam, allow, code, document
 from tests.service.account import Key
-from tests.service.conftest import KINDS
-from tests.service.running import OWNER, Running
+from tests.service.running import Running
 
 ROUNDS = 8
-
-
-@pytest.fixture(scope="module", params=KINDS)
-def platform(request: pytest.FixtureRequest, new_database_url: Callable[[str, bool], str]) -> Iterator[Running]:
-    url = new_database_url("postgresql", True) if request.param == "postgresql" else None
-    with Running(url) as running:
-        running.token(OWNER)
-        yield running
 
 
 @pytest.fixture

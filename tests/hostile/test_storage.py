@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -16,6 +16,7 @@ import pytest
 from service import bootstrap
 from service.clock import SystemClock
 from service.operator import health
+from tests.service.conftest import DemoUrl
 from tests.service.inside import Inside
 from tests.service.planned import until
 from tests.service.postgres import Cluster, unprivileged
@@ -129,10 +130,8 @@ def test_a_full_disk_of_postgresql_refuses_changes_and_nothing_else() -> None:
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def test_a_database_that_turns_read_only_refuses_changes_and_nothing_else(
-    new_database_url: Callable[[str, bool], str], cluster: Cluster
-) -> None:
-    url = new_database_url("postgresql", True)
+def test_a_database_that_turns_read_only_refuses_changes_and_nothing_else(demo_url: DemoUrl, cluster: Cluster) -> None:
+    url = str(demo_url("postgresql"))
     name = url.partition("@/")[2].partition("?")[0]
     with Running(url) as running:
         for email in (OWNER, MEMBER, OUTSIDER):
