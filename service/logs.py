@@ -8,6 +8,7 @@ that output without a log handler, such as an interpreter traceback, also goes t
 are not rotated.
 """
 
+import asyncio
 import json
 import logging
 import os
@@ -90,6 +91,8 @@ FIELDS = (
     "tenant",
 )
 PACKAGE = "service"
+# In ASCII, so that a terminal interprets nothing of a line.
+_ENCODER = json.JSONEncoder(default=str)
 
 
 class JsonFormatter(logging.Formatter):
@@ -103,18 +106,54 @@ class JsonFormatter(logging.Formatter):
         line.update({name: value for name in FIELDS if (value := getattr(record, name, None)) is not None})
         if record.exc_info:
             line["exception"] = secret_format.mask_secrets(self.formatException(record.exc_info))
-        return json.dumps(line, default=str)
+        return _ENCODER.encode(line)
+
+
+def running_loop() -> asyncio.AbstractEventLoop | None:
+    """Return the event loop of this thread."""
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
 
 
 class RotatingStderrHandler(logging.StreamHandler[TextIO]):
+    """Writes lines to stderr: those of the event loop together after its iteration, warnings and others at once."""
+
     def __init__(self, file: LogFile | None) -> None:
         super().__init__(sys.stderr)
         self._file = file
+        self._pending: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:
-        super().emit(record)
-        if self._file:
-            self._file.rotate_if_full()
+        try:
+            self._pending.append(self.format(record) + self.terminator)
+            if record.levelno < logging.WARNING and (loop := running_loop()) is not None:
+                if len(self._pending) == 1:
+                    loop.call_soon(self._flush_for, record)
+                return
+        except Exception:
+            self.handleError(record)
+        else:
+            self._flush_for(record)
+
+    def _flush_for(self, record: logging.LogRecord) -> None:
+        try:
+            self.flush()
+        except Exception:
+            self.handleError(record)
+
+    def flush(self) -> None:
+        self.acquire()
+        try:
+            lines, self._pending = self._pending, []
+            if lines:
+                self.stream.write("".join(lines))
+            super().flush()
+            if lines and self._file:
+                self._file.rotate_if_full()
+        finally:
+            self.release()
 
 
 def configure(level: str = "info", file: LogFile | None = None) -> None:

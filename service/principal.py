@@ -33,6 +33,26 @@ class Principal:
     last_used_at: datetime | None = field(default=None, compare=False)
     token_hash: str | None = field(default=None, repr=False)
 
+    def in_request(self, request_id: str, peer_uid: int | None) -> "Principal":
+        """Return the principal in a request. `dataclasses.replace` would take three times as long."""
+        return Principal(
+            self.kind,
+            request_id,
+            self.user_id,
+            self.email,
+            self.session_id,
+            self.key_id,
+            self.workload_id,
+            self.tenant_id,
+            self.scopes,
+            peer_uid,
+            self.expires_at,
+            self.token_ends_at,
+            self.rate_limit,
+            self.last_used_at,
+            self.token_hash,
+        )
+
     @property
     def actor_id(self) -> str:
         """The actor in the audit log."""

@@ -5,6 +5,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
+from functools import lru_cache
 from typing import Any
 
 from client.models.names import CONTROL
@@ -16,6 +17,9 @@ from service.errors import ApiError
 MAX_NAME_LENGTH = 128
 MAX_SLUG_LENGTH = 48
 MAX_DESCRIPTION_LENGTH = 1_024
+MAX_ID_LENGTH = 64
+"""Of a UUID in any of its forms."""
+MAX_CACHED_IDS = 4_096
 LINE_BREAKS = "\n\t\u2028\u2029"
 """Allowed control characters of multi-line texts."""
 MEMBER_TYPES = ("api_key", "workload_identity")
@@ -182,6 +186,11 @@ def is_id(text: str) -> bool:
 
 
 def _canonical(text: str) -> str | None:
+    return _parsed_id(text) if len(text) <= MAX_ID_LENGTH else None
+
+
+@lru_cache(MAX_CACHED_IDS)
+def _parsed_id(text: str) -> str | None:
     match = _UUID.fullmatch(text)
     return None if match is None else "-".join(match.groups()[1:]).lower()
 

@@ -8,6 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Literal, NamedTuple
 
@@ -72,9 +73,17 @@ PrincipalType = Literal["api_key", "workload_identity", "user"]
 Address = tuple[int, int]
 """IP version (4 or 6) and the address as an integer."""
 
+MAX_ADDRESS_LENGTH = 45
+MAX_CACHED_ADDRESSES = 1_024
+
 
 def parse_address(text: str) -> Address | None:
     """Return an address, IPv4-mapped IPv6 as IPv4; None if the text is invalid."""
+    return _parse_address(text) if len(text) <= MAX_ADDRESS_LENGTH else None
+
+
+@lru_cache(MAX_CACHED_ADDRESSES)
+def _parse_address(text: str) -> Address | None:
     try:
         address: IPv4Address | IPv6Address = ip_address(text)
     except ValueError:

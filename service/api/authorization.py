@@ -94,8 +94,8 @@ def digest_of(credential: Credential) -> bytes:
 
 def _identify(rule: RoutePolicy, request: Request, principal: Principal) -> Principal:
     """Add the request to the principal, and store it for the log and the audit entry of a refusal."""
-    principal = request.scope["frost.caller"] = replace(
-        principal, request_id=request.scope["frost.request_id"], peer_uid=peer_uid(request.scope)
+    principal = request.scope["frost.caller"] = principal.in_request(
+        request.scope["frost.request_id"], peer_uid(request.scope)
     )
     if rule.home and principal.tenant_id:
         request.path_params["tenant_id"] = principal.tenant_id
@@ -171,7 +171,7 @@ def _authorize(
     facts = request_context(platform, request, context)
     grants = enforce(rule, entitlements, context, facts)
     catalogue = entitlements.catalogue() if rule.tenancy == "tenant" else None
-    return replace(context, facts=facts, grants=grants, catalogue=catalogue, rule=rule, path=path, revisions=revisions)
+    return context.decided(facts, grants, catalogue, revisions, rule, path)
 
 
 def check_tenant_header(request: Request, context: AuthorizationContext) -> None:

@@ -13,14 +13,13 @@ cannot use a credential that was revoked while its body arrived.
 
 import asyncio
 import logging
+import os
 import re
 import time
 from collections.abc import Callable, Hashable
 from urllib.parse import unquote_to_bytes
-from uuid import uuid4
 
 from sqlalchemy.exc import DBAPIError
-from starlette.datastructures import MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -40,7 +39,10 @@ logger = logging.getLogger("service.requests")
 
 MAX_BODY_BYTES = 1024 * 1024
 MAX_LOGGED_PATH_LENGTH = 512
+DEFAULT_HEADERS = ((b"cache-control", b"no-store"), (b"x-content-type-options", b"nosniff"))
 _REQUEST_ID = re.compile(rb"[A-Za-z0-9-]{8,64}")
+_PLAIN_PATH = re.compile(rb"(/[\w~:-][\w.~:-]*)+")
+"""Most canonical paths: without escapes and without a segment that begins with a dot."""
 _UNCLEAN_BYTES = re.compile(rb"[\x00-\x1f\x7f/\\]")
 
 
@@ -87,11 +89,7 @@ class RequestMiddleware:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                headers = MutableHeaders(raw=message.setdefault("headers", []))
-                headers["X-Request-Id"] = response_id
-                headers["X-Frost-Version"] = VERSION
-                headers.setdefault("Cache-Control", "no-store")
-                headers.setdefault("X-Content-Type-Options", "nosniff")
+                add_headers(message.setdefault("headers", []), response_id)
                 # An open event stream occupies no slot.
                 release_slot()
                 if (principal := scope.get("frost.caller")) is not None and principal.credential_id:
@@ -152,12 +150,26 @@ class RequestMiddleware:
         await response(scope, receive, send)
 
 
+def add_headers(headers: list[tuple[bytes, bytes]], request_id: str) -> None:
+    """Add the headers of every response; those in `DEFAULT_HEADERS` unless the response has them."""
+    names = {name for name, _ in headers}
+    headers += [(b"x-request-id", request_id.encode("latin-1")), (b"x-frost-version", VERSION.encode("ascii"))]
+    headers += [header for header in DEFAULT_HEADERS if header[0] not in names]
+
+
 def request_id_of(scope: Scope) -> str:
     """Return the `X-Request-Id` of the client if it is valid, otherwise a new id."""
     ids = [value for name, value in scope["headers"] if name == b"x-request-id"]
     if len(ids) == 1 and _REQUEST_ID.fullmatch(ids[0]):
         return str(ids[0], "ascii")
-    return str(uuid4())
+    return new_request_id()
+
+
+def new_request_id() -> str:
+    """Return a random UUID of version 4, in a fifth of the time of `uuid4`."""
+    digits = os.urandom(16).hex()
+    variant = "89ab"[int(digits[16], 16) & 3]
+    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
 
 
 def is_authzen_path(scope: Scope) -> bool:
@@ -167,8 +179,10 @@ def is_authzen_path(scope: Scope) -> bool:
 
 def echoed_request_id(scope: Scope) -> str | None:
     """Return the request id of an AuthZEN client, which may have any form; None for other requests."""
+    if not is_authzen_path(scope):
+        return None
     ids = [value for name, value in scope["headers"] if name == b"x-request-id" and value]
-    return ids[0].decode("latin-1") if len(ids) == 1 and is_authzen_path(scope) else None
+    return ids[0].decode("latin-1") if len(ids) == 1 else None
 
 
 def is_canonical_path(raw_path: bytes) -> bool:
@@ -176,6 +190,8 @@ def is_canonical_path(raw_path: bytes) -> bool:
 
     So each resource has a single path.
     """
+    if _PLAIN_PATH.fullmatch(raw_path):
+        return True
     for segment in raw_path.split(b"/")[1:]:
         text = unquote_to_bytes(segment)
         if text in (b"", b".", b"..") or _UNCLEAN_BYTES.search(text):
@@ -196,8 +212,10 @@ def has_body(scope: Scope) -> bool:
 
 def require_plain_body(scope: Scope) -> None:
     """Raise 415 for a body with a content coding."""
+    if not has_body(scope):
+        return
     codings = [value.strip().lower() for name, value in scope["headers"] if name == b"content-encoding"]
-    if has_body(scope) and any(coding not in (b"", b"identity") for coding in codings):
+    if any(coding not in (b"", b"identity") for coding in codings):
         raise errors.body_encoded()
 
 

@@ -3,9 +3,9 @@
 Requests without a valid credential are not audited, because they could fill the database.
 """
 
+import inspect
 import sys
 from collections.abc import Awaitable, Callable, Coroutine
-from contextlib import suppress
 from functools import cached_property, partial
 from typing import Any
 
@@ -48,18 +48,32 @@ class ProtectedRoute(LazyRoute):
     """A route that applies its entry of `ROUTE_POLICIES`."""
 
     async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request of this route's path and method."""
-        call, request = self.direct_call, Request(scope, receive, send)
-        if call is None:
+        """Serve a request of this route's path and method, without FastAPI if it only has to call the endpoint."""
+        request, call = Request(scope, receive, send), self.direct_call
+        if call is not None:
+            is_quick = ROUTE_POLICIES[scope["method"], self.path_format].quick
+            response = await self.respond(
+                request, lambda request: run_in_threadpool(call, request), call if is_quick else None
+            )
+        elif self.takes_request_only:
+            response = await self.respond(request, self.endpoint)
+        else:
             await self.app(scope, receive, send)
             return
-
-        async def answer(request: Request) -> Response:
-            return await run_in_threadpool(call, request)
-
-        is_quick = ROUTE_POLICIES[scope["method"], self.path_format].quick
-        response = await self.respond(request, answer, call if is_quick else None)
         await response(scope, receive, send)
+
+    @cached_property
+    def takes_request_only(self) -> bool:
+        """Whether the endpoint is a coroutine function of the request that returns a response."""
+        signature = inspect.signature(self.endpoint)
+        returned = signature.return_annotation
+        return (
+            inspect.iscoroutinefunction(self.endpoint)
+            and not self.dependencies
+            and [parameter.annotation for parameter in signature.parameters.values()] == [Request]
+            and isinstance(returned, type)
+            and issubclass(returned, Response)
+        )
 
     @cached_property
     def direct_call(self) -> DirectCall | None:
@@ -85,10 +99,9 @@ class ProtectedRoute(LazyRoute):
         rule = ROUTE_POLICIES[request.method, self.path_format]
         platform: Platform = request.app.state.platform
         try:
-            context = request.scope["frost.access"] = await self.admit(rule, platform, request)
-            if quick is not None and is_light(context):
-                with suppress(NotPreparedError):
-                    return await platform.database.loop_reads.run(partial(quick, request))
+            context, response = await self.admit(rule, platform, request, quick)
+            if response is not None:
+                return response
             # Read the body first, so that waiting for it occupies no slot.
             if self.body_field is not None:
                 request.scope[BODY] = await read_body(request, self.body_field)
@@ -104,14 +117,29 @@ class ProtectedRoute(LazyRoute):
                 await run_in_threadpool(record_refusal, platform, rule.audit_event, principal, request, error)
             raise
 
-    async def admit(self, rule: RoutePolicy, platform: Platform, request: Request) -> AuthorizationContext:
+    async def admit(
+        self, rule: RoutePolicy, platform: Platform, request: Request, quick: DirectCall | None
+    ) -> tuple[AuthorizationContext, Response | None]:
+        """Authorize a request, and answer it on the event loop if possible."""
+        scope = request.scope
         require_transport(rule, request)
         if rule.who == "anyone":
-            return AuthorizationContext(anonymous_principal(request))
+            context = scope["frost.access"] = AuthorizationContext(anonymous_principal(request))
+            return context, None
         try:
-            return await platform.database.loop_reads.run(partial(authorize_from_memory, rule, platform, request))
+            return await platform.database.loop_reads.run(partial(admit_from_memory, rule, platform, request, quick))
         except (NotLoaded, NotPreparedError):
-            return await run_in_threadpool(authenticate_and_authorize, rule, platform, request)
+            if "frost.access" not in scope:
+                scope["frost.access"] = await run_in_threadpool(authenticate_and_authorize, rule, platform, request)
+            return scope["frost.access"], None
+
+
+def admit_from_memory(
+    rule: RoutePolicy, platform: Platform, request: Request, quick: DirectCall | None
+) -> tuple[AuthorizationContext, Response | None]:
+    """Authorize a request from the cache. If `quick` is set and the decision is short, answer in the same snapshot."""
+    context = request.scope["frost.access"] = authorize_from_memory(rule, platform, request)
+    return context, quick(request) if quick is not None and is_light(context) else None
 
 
 def is_light(context: AuthorizationContext) -> bool:

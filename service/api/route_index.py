@@ -4,6 +4,9 @@ Starlette compares a path with the regular expression of each route in turn: wit
 most reads. Requests that match no route by method and path go to the router, which answers 404 and 405.
 """
 
+from collections.abc import Callable, Sequence
+from operator import itemgetter
+
 from fastapi import APIRouter
 from starlette.routing import BaseRoute
 from starlette.types import Receive, Scope, Send
@@ -11,6 +14,18 @@ from starlette.types import Receive, Scope, Send
 from service.api.protected_route import ProtectedRoute
 
 Segments = tuple[str, ...]
+
+
+class _Pattern:
+    """The routes with parameters at the same positions: by method and literal segments."""
+
+    def __init__(self, names: Segments) -> None:
+        self.parameters = [(position, name) for position, name in enumerate(names) if name]
+        # The first segment is empty in every path. With it there are always two positions, so the result is a tuple.
+        self.literals: Callable[[Sequence[str]], Segments] = itemgetter(
+            0, *(position for position, name in enumerate(names) if not name)
+        )
+        self.routes: dict[Segments, ProtectedRoute] = {}
 
 
 class RouteIndex:
@@ -22,8 +37,8 @@ class RouteIndex:
 
     def __init__(self, router: APIRouter) -> None:
         self._router = router
-        self._by_length: dict[int, dict[Segments, dict[tuple[Segments, str], ProtectedRoute]]] = {}
-        """Routes by number of segments, names of the parameters ("" for a literal), and literals with the method."""
+        self._by_length: dict[int, dict[Segments, _Pattern]] = {}
+        """Patterns by number of segments and names of the parameters ("" for a literal)."""
         for route in router.routes:
             self._add(route)
 
@@ -32,23 +47,22 @@ class RouteIndex:
             raise ValueError(f"{route} cannot be indexed")  # noqa: TRY004
         segments = route.path_format.split("/")
         names = tuple(segment[1:-1] if segment.startswith("{") else "" for segment in segments)
-        literals = tuple("" if name else segment for name, segment in zip(names, segments, strict=True))
-        by_literals = self._by_length.setdefault(len(segments), {}).setdefault(names, {})
+        pattern = self._by_length.setdefault(len(segments), {}).setdefault(names, _Pattern(names))
         for method in route.methods or ():
-            if (literals, method) in by_literals:
+            key = (method, *pattern.literals(segments))
+            if key in pattern.routes:
                 raise ValueError(f"two routes match {method} {route.path_format}")
-            by_literals[literals, method] = route
+            pattern.routes[key] = route
 
     def find(self, method: str, path: str) -> tuple[ProtectedRoute, dict[str, str]] | None:
         """Return the route of a method and path, and the values of its path parameters."""
         segments = path.split("/")
         if "" in segments[1:]:
             return None
-        for names, by_literals in self._by_length.get(len(segments), {}).items():
-            literals = tuple("" if name else segment for name, segment in zip(names, segments, strict=True))
-            route = by_literals.get((literals, method))
+        for pattern in self._by_length.get(len(segments), {}).values():
+            route = pattern.routes.get((method, *pattern.literals(segments)))
             if route is not None:
-                return route, {name: segment for name, segment in zip(names, segments, strict=True) if name}
+                return route, {name: segments[position] for position, name in pattern.parameters}
         return None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

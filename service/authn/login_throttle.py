@@ -97,8 +97,8 @@ class LoginThrottle:
         return max_wait
 
     def record_success(self, address: str | None, secret: str) -> None:
-        if address is not None:
-            self._accepted[_digest(secret)] = True
+        if address is not None and self._accepted.get(digest := _digest(secret)) is None:
+            self._accepted[digest] = True
 
 
 def _too_many(wait: float) -> Exception:

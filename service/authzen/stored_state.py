@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import BindParameter, CompoundSelect, Connection, Select, String, bindparam, null, select
 
 from service.db.prepared import prepared
+from service.db.revisions import memory_of
 from service.db.tables import read_json, resources, revisions
 
 _SIZES = (1, 4, 16, 64, 256)
@@ -32,7 +33,23 @@ class StoredState(NamedTuple):
 def read_state(
     connection: Connection, domains: Sequence[str], tenant_id: str, names: Collection[ResourceName]
 ) -> StoredState:
-    """Return revisions and resources of a tenant in one statement."""
+    """Return revisions and resources of a tenant: what the connection remembers, the rest in one statement."""
+    memory = memory_of(connection)
+    if memory is None:
+        return _read_stored(connection, domains, tenant_id, names)
+    keys = {name: (tenant_id, *name) for name in names}
+    missing = {name for name, key in keys.items() if key not in memory}
+    if missing or any(domain not in memory for domain in domains):
+        stored = _read_stored(connection, domains, tenant_id, missing)
+        memory.update(zip(domains, stored.revisions, strict=True))
+        memory.update((keys[name], stored.resources.get(name)) for name in missing)
+    resources = {name: row for name, key in keys.items() if (row := memory[key]) is not None}
+    return StoredState(tuple(memory[domain] for domain in domains), resources)
+
+
+def _read_stored(
+    connection: Connection, domains: Sequence[str], tenant_id: str, names: Collection[ResourceName]
+) -> StoredState:
     kinds = _padded({kind for kind, _ in names})
     ids = _padded({id for _, id in names})
     parameters = {

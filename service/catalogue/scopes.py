@@ -37,6 +37,7 @@ def _naming() -> dict[str, dict[str, str]]:
     return naming
 
 
+@cache
 def scope_of(operation: str, access_level: str) -> str:
     """Return the scope that covers an operation, such as `compute:read`; `roles.yaml` lists special scopes."""
     special = _naming()["special"].get(operation)

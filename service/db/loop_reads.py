@@ -12,8 +12,8 @@ import asyncio
 import sqlite3
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -33,6 +33,8 @@ READER: ContextVar["LoopReader | None"] = ContextVar("frost_loop_reader", defaul
 MAX_CONNECTIONS = 8
 # Longer connects and statements belong to a thread.
 STATEMENT_SECONDS = 5.0
+MAX_REMEMBERED = 20_000
+"""Values between two commits."""
 # How long all reads run in threads after the server did not answer.
 RETRY_SECONDS = 5.0
 # Parameters of a PostgreSQL URL with the same meaning for psycopg and asyncpg. With others, reads run in threads.
@@ -68,15 +70,31 @@ class _SqliteReader(LoopReader):
     def __init__(self, connection: sqlite3.Connection, statements: PreparedStatements) -> None:
         super().__init__(statements)
         self._connection = connection
+        self._data_version = 0
+        self._memory: dict[Hashable, Any] = {}
+
+    def memory(self) -> dict[Hashable, Any]:
+        """Return what was read since the last commit. Other connections make all commits.
+
+        `data_version` changes with each of them, and not within a snapshot.
+        """
+        (version,) = self._connection.execute("PRAGMA data_version").fetchone()
+        if version != self._data_version or len(self._memory) > MAX_REMEMBERED:
+            self._data_version, self._memory = version, {}
+        return self._memory
 
     def fetch(self, text: str, values: list[Any]) -> list[tuple[Any, ...]]:
         return self._connection.execute(text, values).fetchall()
 
-    @contextmanager
-    def snapshot(self) -> Iterator[None]:
+    def snapshot(self) -> AbstractContextManager[None]:
+        # A function reads one snapshot from its beginning to its end.
+        return nullcontext()
+
+    def run(self, function: Callable[[], T]) -> T:
+        """Run a function in a read transaction."""
         self._connection.execute("BEGIN")
         try:
-            yield
+            return function()
         finally:
             self._connection.execute("ROLLBACK")
 
@@ -95,7 +113,7 @@ class SqliteLoopReads:
             self._reader = await asyncio.to_thread(self._connect)
         token = READER.set(self._reader)
         try:
-            return function()
+            return self._reader.run(function)
         except sqlite3.Error as error:
             raise NotPreparedError from error
         finally:

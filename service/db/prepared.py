@@ -7,7 +7,7 @@ here. Any other statement goes through SQLAlchemy (`PreparedConnection`) or is r
 
 from abc import ABC, abstractmethod
 from collections import namedtuple
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from sqlalchemy import CompoundSelect, Connection, Delete, Dialect, Engine, Insert, Select, Update
@@ -162,6 +162,13 @@ class Reader(ABC):
     @abstractmethod
     def fetch(self, text: str, values: list[Any]) -> Iterable[Sequence[Any]]:
         """Execute a statement; return all rows."""
+
+    def memory(self) -> dict[Hashable, Any] | None:
+        """Return what was read since the last commit of any connection, for the caller to use and to complete.
+
+        None if the database does not report commits.
+        """
+        return None
 
     def execute(self, statement: Any, parameters: Parameters | None = None) -> Result:
         """Raises NotPreparedError for a statement without `prepared`."""

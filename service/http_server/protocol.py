@@ -22,6 +22,7 @@ from uuid import uuid4
 import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
+from service.http_server.joined_writes import JoinedWrites
 from service.http_server.rejections import spread
 from service.settings import VERSION, Limits
 
@@ -69,7 +70,7 @@ class HttpProtocol(HttpToolsProtocol):
         self._flood_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
+        super().connection_made(cast("asyncio.Transport", JoinedWrites(transport, self.loop)))
         connection: socket.socket | None = transport.get_extra_info("socket")
         if connection is not None and connection.family == socket.AF_UNIX:
             uid, pid = peer_credentials(connection)

@@ -1,7 +1,6 @@
 """The client of the current request, for code that has no access to the request."""
 
-from collections.abc import Hashable, Iterator, MutableMapping
-from contextlib import contextmanager
+from collections.abc import Hashable, MutableMapping
 from contextvars import ContextVar
 from typing import Any, NamedTuple
 
@@ -16,11 +15,16 @@ class Client(NamedTuple):
 CLIENT: ContextVar[Client] = ContextVar("frost_client", default=Client())  # noqa: B039
 
 
-@contextmanager
-def client_of(key: Hashable, scope: MutableMapping[str, Any] | None = None) -> Iterator[None]:
+class client_of:
     """Set the client of the code in this context."""
-    token = CLIENT.set(Client(key, scope))
-    try:
-        yield
-    finally:
-        CLIENT.reset(token)
+
+    __slots__ = ("_client", "_token")
+
+    def __init__(self, key: Hashable, scope: MutableMapping[str, Any] | None = None) -> None:
+        self._client = Client(key, scope)
+
+    def __enter__(self) -> None:
+        self._token = CLIENT.set(self._client)
+
+    def __exit__(self, *_: object) -> None:
+        CLIENT.reset(self._token)

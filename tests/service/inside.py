@@ -82,7 +82,11 @@ class Inside:
             self.statements.append(statement)
 
     def forget(self) -> None:
+        """Forget the statements, and what the event loop has read since the last commit."""
         self.statements.clear()
+        reader = getattr(self.platform.database.loop_reads, "_reader", None)
+        if reader is not None:
+            reader.memory().clear()
 
     def without_leases(self) -> list[str]:
         """Return the statements except those of rate limits, which depend on the time."""

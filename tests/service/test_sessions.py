@@ -137,7 +137,7 @@ def test_no_request_that_began_after_the_end_is_let_in(issuing: Issuing) -> None
     while len(served) < 50:
         time.sleep(0.005)
     with issuing.database.write() as connection:
-        sessions.end(connection, str(caller.session_id), reason="signed_out", at=issuing.clock.now())
+        sessions.end(connection, caller.user_id, str(caller.session_id), reason="signed_out", at=issuing.clock.now())
     ended.set()
     while len(late) < 200:
         time.sleep(0.005)

@@ -65,7 +65,7 @@ def test_a_session_starts_at_the_first_sight_of_a_valid_token_and_ends_here(
     name = f"sid their-session {AT - 5}"
     assert (row.issuer, row.subject, row.user_id, row.place) == (provider.url, name, "u-owner", "192.0.2.7")
     with database.write() as connection:
-        assert end(connection, row.id, reason="signed_out", at=NOW)
+        assert end(connection, row.user_id, row.id, reason="signed_out", at=NOW)
     assert not accepted(trusting, token)
     assert len(rows(database)) == 1
 
@@ -93,7 +93,8 @@ def test_who_signs_out_and_in_again_in_the_same_session_of_the_provider_is_in(
     old = provider.token()
     assert accepted(trusting, old)
     with database.write() as connection:
-        assert end(connection, rows(database)[0].id, reason="signed_out", at=NOW)
+        row = rows(database)[0]
+        assert end(connection, row.user_id, row.id, reason="signed_out", at=NOW)
     assert accepted(trusting, provider.token(auth_time=AT))
     assert not accepted(trusting, old)
 
