@@ -22,6 +22,7 @@ from tests.effort import take_as_long
 from tests.homes import UnixConnection
 from tests.service.access import Iam, allow, code
 from tests.service.account import Key
+from tests.service.conftest import DemoUrl
 from tests.service.inside import Inside
 from tests.service.running import (
     BOREALIS_STAGING,
@@ -115,12 +116,14 @@ def test_unknown_revoked_and_wrong_keys_take_the_same_time_and_words(inside: Ins
 
 
 @pytest.mark.slow
-def test_nothing_succeeds_that_starts_after_the_answer(cluster_pair: tuple[Running, Running]) -> None:
+def test_nothing_succeeds_that_starts_after_the_answer(demo_url: DemoUrl) -> None:
     """With eight connections to two processes, for a key, a policy, a role, a person and a session."""
-    for kind, prepare in KINDS.items():
-        statuses = ask_during(prepare(cluster_pair[0]), *cluster_pair, requests=1_000)
-        assert statuses.total() == 1_000
-        assert set(statuses) <= {*REFUSED}, kind
+    url = demo_url("postgresql")
+    with Running(url) as one, Running(url, "demo", "--secret-file", str(one.folder / "secret.key")) as other:
+        for kind, prepare in KINDS.items():
+            statuses = ask_during(prepare(one), one, other, requests=1_000)
+            assert statuses.total() == 1_000
+            assert set(statuses) <= {*REFUSED}, kind
 
 
 # Prefixes of keys

@@ -34,11 +34,13 @@ from tests.service.test_account_races import MEANWHILE_SECONDS, NOW
 
 
 @pytest.fixture
-def sandbox(sandbox: Quotas) -> Quotas:
-    """The tenant, with people who are signed in before a race begins."""
+def sandbox(platform: Running) -> Quotas:
+    """A tenant without resources and requests; its people are signed in before a race begins."""
     for person in (OWNER, ADMIN):
-        sandbox.platform.token(person)
-    return sandbox
+        platform.token(person)
+    quotas = Quotas(platform, tenant=SANDBOX)
+    quotas.forget()
+    return quotas
 
 
 def outcomes(answers: Iterable[Answer]) -> Counter[str]:
