@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from tests.identity.kept import claims_of, credentials, make_due, past_this_second, taken, who
-from tests.identity.provider import AUDIENCE, MEMBER, OWNER, PEOPLE, OidcProvider, Person, Site, posted
+from tests.identity.provider import AUDIENCE, OWNER, OidcProvider, Person, Site, posted
 
 pytestmark = pytest.mark.slow
 
@@ -98,29 +98,6 @@ def test_unverified_addresses_and_strangers_get_no_account(site: Site, subject: 
     assert result.code == 3
     assert len(result.err.strip().splitlines()) == 2, result.err
     assert f"subject '{subject}'" in site.log
-
-
-def test_an_account_keeps_its_subject_when_the_address_changes(site: Site, provider: OidcProvider) -> None:
-    assert site.signs_in(Person("astrid")).code == 0
-    moved = {"email": "astrid@elsewhere.example", "email_verified": True}
-    provider.tell(people={**PEOPLE, "astrid": moved})
-    assert site.signs_in(Person("astrid")).code == 0
-    assert who(site) == OWNER
-    assert site.signs_in(Person("astrid-too")).code == 3
-    assert who(site) == OWNER
-    assert site.signs_in(Person("priya")).code == 0
-    assert who(site) == MEMBER
-
-
-def test_the_issuer_adds_a_key_and_withdraws_the_old_ones(own_site: Site, second_provider: OidcProvider) -> None:
-    assert own_site.signs_in(Person("astrid")).code == 0
-    old = own_site.takes_tokens(Person("astrid"))
-    second_provider.tell(keys="add")
-    assert own_site.signs_in(Person("priya")).code == 0
-    assert taken(own_site, old["access_token"]) == 200
-    second_provider.tell(keys="replace")
-    assert taken(own_site, refreshed(own_site, old["refresh_token"])["access_token"]) == 200
-    assert taken(own_site, old["access_token"]) == 401
 
 
 def test_tokens_of_another_issuer_audience_algorithm_or_kind_are_refused(
