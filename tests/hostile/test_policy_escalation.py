@@ -34,11 +34,6 @@ def platform() -> Iterator[Running]:
         yield running
 
 
-@pytest.fixture
-def iam(platform: Running) -> Iam:
-    return Iam(platform)
-
-
 def read_status(iam: Iam) -> int:
     """The status for a key whose scope is reading the tenant."""
     return iam.platform.get(PATH, key="tenant-reader").status

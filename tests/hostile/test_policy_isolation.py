@@ -22,11 +22,6 @@ def platform() -> Iterator[Running]:
         yield running
 
 
-@pytest.fixture
-def iam(platform: Running) -> Iam:
-    return Iam(platform)
-
-
 def test_ids_of_another_tenant_are_not_found(iam: Iam) -> None:
     """As a person who is a member of both organizations."""
     newsroom = Iam(iam.platform, BOREALIS_OWNER, NEWSROOM)

@@ -14,14 +14,8 @@ from tests.hostile.concurrency import at_once
 from tests.hostile.dangling import dangling
 from tests.service.access import Iam, allow, code, document
 from tests.service.account import Key
-from tests.service.running import Running
 
 ROUNDS = 8
-
-
-@pytest.fixture
-def iam(platform: Running) -> Iam:
-    return Iam(platform)
 
 
 def race(*asks: Callable[[], Answer]) -> list[int]:
