@@ -31,7 +31,7 @@ def test_login_one_silent_refresh_and_logout(canaille_site: Site, canaille: Cana
         canaille.refreshed(before["refresh_token"])
     result = canaille_site.home.frost("logout")
     assert result.code == 0
-    assert "the identity provider could not be told" in result.err
+    assert "the identity provider could not revoke the session" in result.err
     assert taken(canaille_site, after["access_token"]) == 401
     assert canaille_site.home.frost("whoami").code == 3
     # The same browser again: canaille remembers it, and asks for the password all the same.
@@ -90,6 +90,6 @@ def test_missing_claims_are_not_assumed(canaille: Canaille, demo_platform: Path)
     with closing(Site(demo_platform, canaille.issuer, *words)) as site, site.somebody():
         result = canaille.signs_in(site, CanaillePerson("astrid"))
         assert result.code == 3
-        assert f"{canaille.issuer} has signed you in, but this platform does not take it" in result.err
+        assert f"{canaille.issuer} has signed you in, but this platform rejects the session" in result.err
         assert "it is no at+jwt, so its auth_time may be its own" in site.log
         assert not site.home.config.is_file() or "work" not in site.home.config.read_text()
