@@ -41,7 +41,7 @@ def network() -> Iterator[Running]:
         yield running
 
 
-def said(platform: Running, request: bytes) -> bytes:
+def answers(platform: Running, request: bytes) -> bytes:
     with socket.create_connection(tcp_address(platform), timeout=10) as connection:
         connection.sendall(request)
         return read_until_closed(connection)
@@ -49,14 +49,14 @@ def said(platform: Running, request: bytes) -> bytes:
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_an_ambiguous_request_is_refused_with_all_behind_it(network: Running, shape: str) -> None:
-    answer = said(network, HEAD + SHAPES[shape] + BEHIND)
+    answer = answers(network, HEAD + SHAPES[shape] + BEHIND)
     assert answer.startswith(b"HTTP/1.1 4"), answer
     assert answer.count(b"HTTP/1.1 ") == 1, answer
     assert b'"status":"ok"' not in answer
 
 
 def test_two_valid_requests_are_both_answered(network: Running) -> None:
-    answer = said(
+    answer = answers(
         network, HEAD + b"Content-Length: 1\r\n\r\nx" + BEHIND.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
     )
     assert answer.count(b"HTTP/1.1 ") == 2
@@ -75,5 +75,5 @@ def test_a_tenant_with_a_line_break_never_leaves_the_client() -> None:
 def test_eight_kilobytes_in_a_header_are_no_tenant(network: Running) -> None:
     token = network.token(OWNER).encode()
     head = b"GET /api/v1/tenants/" + WEB_SHOP.encode() + b" HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + token
-    answer = said(network, head + b"\r\nX-Tenant-Id: " + b"a" * 8192 + b"\r\nConnection: close\r\n\r\n")
+    answer = answers(network, head + b"\r\nX-Tenant-Id: " + b"a" * 8192 + b"\r\nConnection: close\r\n\r\n")
     assert answer.startswith(b"HTTP/1.1 403"), answer[:300]
