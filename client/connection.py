@@ -1,4 +1,7 @@
-"""The connection of a context: its endpoint, credential and configuration, and the start of the local platform."""
+"""The connection of a context, and clients for programs that use the platform (docs/library.md).
+
+A connection has the endpoint, credential and configuration of a context. It starts the local platform.
+"""
 
 from __future__ import annotations
 
@@ -18,8 +21,11 @@ from client.text import safe
 from client.transport.endpoint import Endpoint
 
 if TYPE_CHECKING:
-    from client.auth.model import Provider
-    from client.transport.request import Credential as Signing
+    from client.auth.oidc import Provider
+    from client.transport.async_client import AsyncClient
+    from client.transport.blocking_client import BlockingClient
+    from client.transport.call import Credential as Signing
+    from client.transport.exchange import OnReply
 
 
 def resolve(
@@ -204,3 +210,42 @@ class Staff(OperatorConnection):
 
         ensure_running(self.environ)
         return True
+
+
+def open_client(
+    context: str | None = None,
+    *,
+    config_path: str | None = None,
+    environ: Mapping[str, str] = os.environ,
+    on_reply: OnReply | None = None,
+) -> AsyncClient:
+    """Return an asynchronous client for a context of the configuration. Close it with `async with` or `aclose`.
+
+    Args:
+        context: The name of the context; None selects it by `FROST_CONTEXT`, then by the file.
+        config_path: The path of the configuration file; None is `$HOME/.cli/config.yaml`.
+        environ: The environment, with `HOME` and the variables of frost.
+        on_reply: Called on the event loop after each response, failed exchange and wait, for logs.
+
+    Raises:
+        FrostError: The file is invalid (exit 2), or the context does not exist (exit 5).
+    """
+    from client.transport.async_client import AsyncClient
+
+    return AsyncClient(resolve(config_path, environ, context=context), on_reply=on_reply)
+
+
+def open_blocking_client(
+    context: str | None = None,
+    *,
+    config_path: str | None = None,
+    environ: Mapping[str, str] = os.environ,
+    on_reply: OnReply | None = None,
+) -> BlockingClient:
+    """Return a blocking client for a context of the configuration. It holds no connection, so it needs no close.
+
+    Arguments and errors are those of `open_client`.
+    """
+    from client.transport.blocking_client import BlockingClient
+
+    return BlockingClient(resolve(config_path, environ, context=context), on_reply=on_reply)

@@ -240,7 +240,7 @@ def create(path: str, endpoint: str) -> str | None:
 
 def _endpoint(text: str) -> Endpoint:
     """Parse an endpoint and check that a unix socket belongs to this user."""
-    from client.transport.network import check_socket_owner
+    from client.transport.endpoint import check_socket_owner
 
     endpoint = Endpoint.parse(text)
     if endpoint.kind == "unix":

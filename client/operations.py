@@ -15,11 +15,12 @@ from client.api import operations
 from client.errors import Exit, FrostError
 
 if TYPE_CHECKING:
-    from client.models.operations import Operation
+    from client.models.tenants import Operation
     from client.transport.async_client import AsyncClient
+    from client.transport.call import ConnectionProtocol
     from client.transport.events import Listening, Signal
     from client.transport.exchange import OnReply
-    from client.transport.request import ConnectionProtocol
+
 
 REREAD_SECONDS = 30.0
 """Longest interval between reads while an event stream is open."""

@@ -93,7 +93,7 @@ def check_display_name(value: str) -> str:
     Raises:
         FrostError: Not 1 to 128 characters, or with control or formatting characters (exit 2).
     """
-    from client.models.names import has_control  # only writes need it
+    from client.models.validation import has_control  # only writes need it
 
     name = unicodedata.normalize("NFC", value).strip()
     if not name:

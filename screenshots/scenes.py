@@ -96,7 +96,7 @@ async def review(pilot: Pilot) -> None:
 
 async def new_secret(pilot: Pilot) -> None:
     """Show the dialog of a new key with a placeholder for the secret."""
-    from tui.account.secret_dialog import NewSecret
+    from tui.account.key_create import NewSecret
 
     facts = [
         ("Id", "5c0d2c1e-8a55-4f0b-9a37-6d3c1f0e7a42"),
@@ -109,7 +109,7 @@ async def new_secret(pilot: Pilot) -> None:
 
 async def running(pilot: Pilot) -> None:
     """Show an unfinished apply with the numbers of its preview. The progress of a real one would differ every time."""
-    from tui.state.apply_tracker import Run
+    from tui.state.jobs import Run
 
     workspace = pilot.app.workspace
     tenant_id = workspace.tenant_id

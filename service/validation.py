@@ -8,8 +8,8 @@ from difflib import get_close_matches
 from functools import lru_cache
 from typing import Any
 
-from client.models.names import CONTROL
-from client.models.names import has_control as has_control
+from client.models.validation import CONTROL
+from client.models.validation import has_control as has_control
 from service import errors
 from service.catalogue.scopes import enforced_scopes
 from service.errors import ApiError

@@ -71,14 +71,13 @@ CLIENT_ORDER = (
         "policy",
         "tables",
         "times",
-        "audit_file",
         "transport",
         "paths",
         "config",
         "api",
     ),
-    *("auth", "platform", "connection", "library", "contexts", "tenancy", "operations"),
-    *("quota_plan", "quota_request", "tag_changes", "texts", "commands"),
+    *("auth", "platform", "connection", "contexts", "tenancy", "operations"),
+    *("quota_rules", "texts", "commands"),
 )
 FEATURES = ("account", "activity", "contexts", "default_tags", "iam", "quotas", "tenants")
 TUI_ORDER = ("launch", "terminal", "state", "widgets", "shell", *FEATURES, "__main__", "web")

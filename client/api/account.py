@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from client.transport.call import Call, Model, no_content, record, records
-from client.transport.request import Request
+from client.transport.call import Call, Model, Request, no_content, record, records
 
 if TYPE_CHECKING:
     from client.models.account import DeletedAccount, EndedSessions, Me, Organization, Scope, Session

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from client.transport.call import Call, Model, page_query, records
-from client.transport.request import Request, path
+from client.transport.call import Call, Model, Request, page_query, path, records
 
 if TYPE_CHECKING:
-    from client.models.activity import Entry
+    from client.models.tenants import Entry
 
-ENTRY: Model[Entry] = Model("activity.Entry")
+ENTRY: Model[Entry] = Model("tenants.Entry")
 
 
 class ActivityFilter(NamedTuple):

@@ -1,6 +1,6 @@
 """Read-only calls for policy analysis: catalogue, simulate, coverage, check, access, who, preview.
 
-The results other than the catalogue are JSON objects, typed in client/models/analysis.py.
+The results other than the catalogue are JSON objects, typed in client/models/iam.py.
 """
 
 from __future__ import annotations
@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from client.transport.call import Call, Model, records
-from client.transport.request import Request, path
+from client.transport.call import Call, Model, Request, path, records
 
 if TYPE_CHECKING:
-    from client.models.analysis import (
+    from client.models.iam import (
         Access,
         AllowedPrincipals,
         AuthorCheck,
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
         Simulation,
     )
 
-CATALOGUE_OPERATION: Model[CatalogueOperation] = Model("analysis.CatalogueOperation")
+CATALOGUE_OPERATION: Model[CatalogueOperation] = Model("iam.CatalogueOperation")
 
 Facts = Mapping[str, Any]
 """A simulated request context: sourceIp, currentTime, region, principalType, tenant, requestTags, resourceTags.

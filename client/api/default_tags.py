@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from client.transport.call import Call, Model, page_query, record, records
-from client.transport.request import Request, if_match, path
+from client.transport.call import Call, Model, Request, if_match, page_query, path, record, records
 
 if TYPE_CHECKING:
     from client.models.default_tags import ApplyResult, ApplyRun, ApplyStarted, DefaultTags, TagVersion

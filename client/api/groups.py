@@ -4,17 +4,27 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from client.transport.call import Call, Model, no_content, page_query, record, records
-from client.transport.request import Request, if_match, new_idempotency_key, path
+from client.transport.call import (
+    Call,
+    Model,
+    Request,
+    if_match,
+    new_idempotency_key,
+    no_content,
+    page_query,
+    path,
+    record,
+    records,
+)
 
 if TYPE_CHECKING:
-    from client.models.groups import Binding, Group, Member
-    from client.models.keys import ApiKey
+    from client.models.account import ApiKey
+    from client.models.iam import Binding, Group, Member
 
-GROUP: Model[Group] = Model("groups.Group")
-MEMBER: Model[Member] = Model("groups.Member")
-BINDING: Model[Binding] = Model("groups.Binding")
-API_KEY: Model[ApiKey] = Model("keys.ApiKey")
+GROUP: Model[Group] = Model("iam.Group")
+MEMBER: Model[Member] = Model("iam.Member")
+BINDING: Model[Binding] = Model("iam.Binding")
+API_KEY: Model[ApiKey] = Model("account.ApiKey")
 
 NEEDS = ("id", "name")
 

@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from client.transport.call import Call, Model, no_content, record, records
-from client.transport.request import Request, new_idempotency_key, path
+from client.transport.call import Call, Model, Request, new_idempotency_key, no_content, path, record, records
 
 if TYPE_CHECKING:
-    from client.models.keys import ApiKey, GrantableScope, NewKey, RotatedKey
+    from client.models.account import ApiKey, GrantableScope, NewKey, RotatedKey
 
-API_KEY: Model[ApiKey] = Model("keys.ApiKey")
-NEW_KEY: Model[NewKey] = Model("keys.NewKey")
-ROTATED_KEY: Model[RotatedKey] = Model("keys.RotatedKey")
-GRANTABLE_SCOPE: Model[GrantableScope] = Model("keys.GrantableScope")
+API_KEY: Model[ApiKey] = Model("account.ApiKey")
+NEW_KEY: Model[NewKey] = Model("account.NewKey")
+ROTATED_KEY: Model[RotatedKey] = Model("account.RotatedKey")
+GRANTABLE_SCOPE: Model[GrantableScope] = Model("account.GrantableScope")
 
 NEEDS = ("id", "name", "status")
 

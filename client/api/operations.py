@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from client.transport.call import Call, Model, record, records
-from client.transport.request import Request, path
+from client.transport.call import Call, Model, Request, path, record, records
 
 if TYPE_CHECKING:
-    from client.models.operations import Operation
+    from client.models.tenants import Operation
 
-OPERATION: Model[Operation] = Model("operations.Operation")
+OPERATION: Model[Operation] = Model("tenants.Operation")
 
 
 def get(tenant_id: str, operation_id: str) -> Call[Operation]:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from client.transport.call import Call, Model, member_record, page_query, record, records
-from client.transport.request import Request, path
+from client.transport.call import Call, Model, Request, member_record, page_query, path, record, records
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from client.models.operations import Operation
     from client.models.platform import (
         AuditExport,
         AuditVerdict,
@@ -21,9 +19,10 @@ if TYPE_CHECKING:
         Stopping,
     )
     from client.models.quotas import QuotaRequest
+    from client.models.tenants import Operation
 
 PLATFORM_STATUS: Model[PlatformStatus] = Model("platform.PlatformStatus")
-OPERATION: Model[Operation] = Model("operations.Operation")
+OPERATION: Model[Operation] = Model("tenants.Operation")
 AUDIT_VERDICT: Model[AuditVerdict] = Model("platform.AuditVerdict")
 AUDIT_EXPORT: Model[AuditExport] = Model("platform.AuditExport")
 SEGMENT_STATE: Model[SegmentState] = Model("platform.SegmentState")

@@ -9,15 +9,25 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from client.errors import Exit, FrostError
-from client.transport.call import Call, Model, no_content, page_query, record, records
-from client.transport.request import Request, if_match, new_idempotency_key, path
+from client.transport.call import (
+    Call,
+    Model,
+    Request,
+    if_match,
+    new_idempotency_key,
+    no_content,
+    page_query,
+    path,
+    record,
+    records,
+)
 
 if TYPE_CHECKING:
-    from client.models.policies import Attachment, Policy, PolicyVersion
+    from client.models.iam import Attachment, Policy, PolicyVersion
 
-POLICY: Model[Policy] = Model("policies.Policy")
-POLICY_VERSION: Model[PolicyVersion] = Model("policies.PolicyVersion")
-ATTACHMENT: Model[Attachment] = Model("policies.Attachment")
+POLICY: Model[Policy] = Model("iam.Policy")
+POLICY_VERSION: Model[PolicyVersion] = Model("iam.PolicyVersion")
+ATTACHMENT: Model[Attachment] = Model("iam.Attachment")
 
 NEEDS = ("id", "name", "document", "version")
 REFUSED = "INVALID_POLICY_DOCUMENT"

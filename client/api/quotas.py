@@ -5,8 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from client.transport.call import Call, Model, member_record, page_query, record, records
-from client.transport.request import Request, new_idempotency_key, path
+from client.transport.call import (
+    Call,
+    Model,
+    Request,
+    member_record,
+    new_idempotency_key,
+    page_query,
+    path,
+    record,
+    records,
+)
 from client.transport.responses import malformed_response
 
 if TYPE_CHECKING:

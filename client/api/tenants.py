@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from client.transport.call import Call, Model, record
-from client.transport.request import Request, new_idempotency_key, path
+from client.transport.call import Call, Model, Request, new_idempotency_key, path, record
 
 if TYPE_CHECKING:
     from client.models.tenants import Tenant, TenantList

@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Self
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from client.auth import oidc
-from client.auth.model import Provider
+from client.auth.oidc import Provider
 from client.errors import Exit, FrostError
 
 PATH = "/callback"

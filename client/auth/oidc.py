@@ -1,4 +1,4 @@
-"""The identity provider of a platform: discovery, requests to its endpoints, and token responses.
+"""The identity provider of a platform: discovery, requests to its endpoints, token responses, device codes (RFC 8628).
 
 All endpoints must be on the issuer's host and use https, except on this machine. Error bodies are never shown.
 """
@@ -6,27 +6,91 @@ All endpoints must be on the issuer's host and use https, except on this machine
 from __future__ import annotations
 
 import json
+import threading
+import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from urllib.parse import urlencode, urlsplit
 
 from client import times
 from client.auth.credential_store import Credential
-from client.auth.model import _PROMPTS, _SCOPES, Provider
 from client.errors import Exit, FrostError
 from client.text import safe
-from client.transport.call import Call, Model, record
+from client.transport.call import Call, Model, Request, record
 from client.transport.endpoint import Endpoint, issuer_route
-from client.transport.request import Request
 
 if TYPE_CHECKING:
-    from client.auth.model import Connection
+    from client.config.reader import Config, Context
     from client.models.account import CliConfig
-    from client.transport.request import Reply
+    from client.transport.call import Credential as Signing
+    from client.transport.responses import Reply
+
+
+_SCOPES = ("openid", "profile", "email", "offline_access")
+_PROMPTS = ("login", "consent")
+
+
+class Provider(NamedTuple):
+    """Endpoints and parameters of an identity provider. Missing endpoints are empty.
+
+    `resource` is the resource indicator for tokens (RFC 8707), empty if the platform has none. `prompt` requests the
+    password, because the platform rejects sign-ins from before `revoke-all`, and consent, which `offline_access`
+    requires (OpenID Connect Core 11).
+    """
+
+    issuer: str
+    client_id: str
+    token: str
+    authorization: str
+    device_authorization: str
+    revocation: str
+    resource: str = ""
+    scope: str = " ".join(_SCOPES)
+    prompt: str = " ".join(_PROMPTS)
+
+    @property
+    def common_parameters(self) -> dict[str, str]:
+        """Return the common parameters of token requests: client and resource."""
+        return {"client_id": self.client_id, **({"resource": self.resource} if self.resource else {})}
+
+
+class Connection(Protocol):
+    """A context for sign-in and refresh, implemented in client/connection.py."""
+
+    config: Config
+    context: Context
+    environ: Mapping[str, str]
+    notices: list[str]
+    lock: threading.RLock
+
+    @property
+    def endpoint(self) -> Endpoint: ...
+
+    def credential(self) -> Credential:
+        """Return the credential, loaded on first use."""
+
+    def refresh(self, used: Signing) -> Credential:
+        """Return a session newer than `used`."""
+
+    def start(self) -> bool:
+        """Start the local platform if it does not run; return False if this connection must not start it."""
+
+    def set_credential(self, credential: Credential | None) -> None:
+        """Use this credential from now on; None loads it again at the next request."""
+
+    def reload(self) -> None:
+        """Read the configuration file again."""
+
+    def provider(self) -> Provider:
+        """Return the identity provider, discovered once."""
+
 
 CLI_CONFIG: Model[CliConfig] = Model("account.CliConfig")
 
 _LONGEST_LIFE = 366 * 24 * 3600
+_GRANT = "urn:ietf:params:oauth:grant-type:device_code"
+_INTERVAL = 5.0
+_LONGEST_CODE = 3600.0
 
 
 class Refused(Exception):
@@ -211,3 +275,74 @@ def cli_config() -> Call[CliConfig]:
     """Request the identity provider that the platform trusts, and the client id to use."""
     request = Request("GET", "/v1/auth/cli-config", authenticated=False)
     return record(request, CLI_CONFIG, ("issuer",))
+
+
+class DeviceCode(NamedTuple):
+    """The codes and URLs to show to the user; `expires_in` and `interval` are in seconds."""
+
+    user_code: str
+    verification_uri: str
+    verification_uri_complete: str
+    expires_in: float
+    interval: float
+
+
+def device_codes(answer: dict[str, Any], connection: Connection) -> tuple[str, DeviceCode]:
+    """Return the device code and the data to show. Raises FrostError if a URL is not allowed for the endpoint."""
+    device_code, user_code, page = (answer.get(name) for name in ("device_code", "user_code", "verification_uri"))
+    complete = answer.get("verification_uri_complete") or page
+    if not all(isinstance(one, str) and one for one in (device_code, user_code, page, complete)):
+        raise FrostError("the identity provider's device code is incomplete", code="SIGN_IN_REFUSED")
+    for url in (page, complete):
+        issuer_route(str(url), connection.endpoint)
+    expires = min(_seconds(answer.get("expires_in"), 600.0), _LONGEST_CODE)
+    interval = _seconds(answer.get("interval"), _INTERVAL)
+    return str(device_code), DeviceCode(safe(user_code, 60), str(page), str(complete), expires, interval)
+
+
+def poll_for_tokens(
+    connection: Connection,
+    provider: Provider,
+    device_code: str,
+    code: DeviceCode,
+    stop: threading.Event,
+    *,
+    at_once: bool,
+) -> dict[str, Any]:
+    """Poll for tokens until the user confirms. `at_once` omits the first pause, for a code confirmed already.
+
+    Raises:
+        Refused: The user declined, or the code has expired.
+        FrostError: Cancelled (exit 130), or the provider is unreachable until the code expires (exit 7).
+    """
+    form = {"grant_type": _GRANT, "device_code": device_code, **provider.common_parameters}
+    away: FrostError | None = None
+    interval = code.interval
+    end = time.monotonic() + code.expires_in
+    pause = 0.0 if at_once else interval
+    while time.monotonic() < end:
+        if stop.wait(pause):
+            raise FrostError("the sign-in was cancelled", code="CANCELLED", exit_code=Exit.INTERRUPTED)
+        pause = interval
+        try:
+            return post(connection, provider.token, form)
+        except Refused as error:
+            away = None
+            if error.code == "slow_down":
+                interval += 5.0
+                pause = interval
+            elif time.monotonic() >= end:
+                break  # the provider may report an unknown code instead of an expired one
+            elif error.code != "authorization_pending":
+                raise
+        except FrostError as error:
+            if error.exit_code != Exit.UNREACHABLE:
+                raise
+            away = error
+            interval *= 2  # RFC 8628, 3.5: back off while the provider is unreachable
+    raise away or Refused("expired_token", 400)
+
+
+def _seconds(value: object, default: float) -> float:
+    known = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < 86400
+    return float(value) if known else default  # type: ignore[arg-type]

@@ -18,8 +18,8 @@ from client.config import file
 from client.errors import SESSION_ENDED, Exit, FrostError
 
 if TYPE_CHECKING:
-    from client.auth.model import Connection
-    from client.transport.request import Credential as Signing
+    from client.auth.oidc import Connection
+    from client.transport.call import Credential as Signing
 
 GRANT_SECONDS = 90.0
 RETRY_PAUSE = 0.25

@@ -1,4 +1,4 @@
-"""Sign in and out: by device code (device_code.py), by browser (browser.py), or automatically on the local platform.
+"""Sign in and out: by device code (oidc.py), by browser (browser.py), or automatically on the local platform.
 
 The functions block. Screens call them in a thread and stop them with `cancelled`. See RFC 8628 and RFC 8252.
 """
@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 from client.auth import credential_store, oidc
 from client.auth.credential_store import Credential
-from client.auth.device_code import DeviceCode, device_codes, poll_for_tokens
+from client.auth.oidc import DeviceCode, device_codes, poll_for_tokens
 from client.errors import Exit, FrostError, usage
 from client.text import safe
 
 if TYPE_CHECKING:
-    from client.auth.model import Connection
+    from client.auth.oidc import Connection
 
 BROWSER_SECONDS = 300.0
 

@@ -5,10 +5,10 @@ from functools import partial
 import click
 
 from client.api import activity as calls
-from client.commands import paging
+from client.commands import options
 from client.commands.command import leaf
 from client.commands.invocation import Invocation
-from client.commands.quotas import quota_options
+from client.commands.quotas.quota import owning_organization_id
 from client.commands.tenants import WITHIN_ORGANIZATION, check_within
 from client.errors import usage
 from client.tables.activity import ACTIVITY
@@ -32,7 +32,7 @@ _HINTS = {
     ),
     click.Option(["--target"], metavar="KIND:ID", help="Changed resource, as policy:ID or api_key:ID."),
     click.Option(["--org"], is_flag=True, help="Show entries of the organization instead of a tenant."),
-    *paging.FLAGS,
+    *options.PAGE_FLAGS,
     WITHIN_ORGANIZATION,
     person=True,
     examples=(
@@ -69,7 +69,7 @@ def activity(
         begin = times.past_instant_text(since, "--since")
     which = calls.ActivityFilter(operation or "", actor or "", outcome or "", begin, target or "")
     if org:
-        of = quota_options.organization_id(run, organization, "entries")
+        of = owning_organization_id(run, organization, "entries")
     else:
         check_within(run, organization)
 
@@ -78,7 +78,7 @@ def activity(
             return calls.organization_page(of, which, limit=limit, cursor=cursor)
         return calls.page(tenant, which, limit=limit, cursor=cursor)
 
-    number = paging.listed(
+    number = options.listed(
         run,
         ACTIVITY,
         lambda tenant, limit, cursor: page_of(tenant, which, limit, cursor),

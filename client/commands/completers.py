@@ -6,7 +6,7 @@ platform and does not sign in.
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
@@ -156,13 +156,53 @@ def _types(ctx: click.Context) -> list[tuple[str, str]]:
 
 def _of_tenant(ctx: click.Context, kind: str, incomplete: str) -> "list[CompletionItem[str]]":
     """Complete names and ids from the first page of a list of the tenant; nothing for types without a list."""
-    from client.commands.lookup import TENANT_LISTS
-
-    if kind not in TENANT_LISTS:
+    of = tenant_list(kind)
+    if of is None:
         return []
-    of = TENANT_LISTS[kind]
     call = of.page(_tenant(ctx), "")
     return _names_and_ids(of.kind, _asked(ctx, call)[call.member], incomplete, lambda one: of.kind.names(one)[0])
+
+
+class TenantList(NamedTuple):
+    """A list of a tenant's records that have names.
+
+    Attributes:
+        kind: The type of the records.
+        page: Returns the request of a page for a tenant id and a cursor.
+        hint: How to list the names.
+    """
+
+    kind: "NamedKind"
+    page: "Callable[[str, str], Call[object]]"
+    hint: str
+
+
+def tenant_list(kind: str) -> TenantList | None:
+    """Return the list of a type: policy, group, api_key or workload_identity; None for a type without a list."""
+    from client import name_lookup
+    from client.api import groups, policies
+    from client.transport.call import MAX_PAGE_SIZE
+
+    by_tab = "shell completion lists the names of this tenant: frost completion --help"
+    lists = {
+        "policy": TenantList(
+            name_lookup.POLICY,
+            lambda tenant, cursor: policies.page(tenant, limit=MAX_PAGE_SIZE, cursor=cursor),
+            "list them with: frost iam policy list --all",
+        ),
+        "group": TenantList(
+            name_lookup.GROUP,
+            lambda tenant, cursor: groups.page(tenant, limit=MAX_PAGE_SIZE, cursor=cursor),
+            "list them with: frost iam group list --all",
+        ),
+        "api_key": TenantList(name_lookup.API_KEY, lambda tenant, cursor: groups.keys(tenant), by_tab),
+        "workload_identity": TenantList(
+            name_lookup.WORKLOAD_IDENTITY,
+            lambda tenant, cursor: groups.identity_page(tenant, limit=MAX_PAGE_SIZE, cursor=cursor),
+            by_tab,
+        ),
+    }
+    return lists.get(kind)
 
 
 def _names_and_ids(

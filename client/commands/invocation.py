@@ -16,9 +16,8 @@ if TYPE_CHECKING:
     from client.errors import FrostError
     from client.tenancy import Selection
     from client.transport.blocking_client import BlockingClient
-    from client.transport.call import Call, Change, Versioned
+    from client.transport.call import Call, Change, ConnectionProtocol, Versioned
     from client.transport.exchange import OnReply, RequestLogEntry
-    from client.transport.request import ConnectionProtocol
 
 Answer = TypeVar("Answer")
 

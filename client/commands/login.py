@@ -17,7 +17,7 @@ from client.tables.columns import time_text
 from client.text import safe
 
 if TYPE_CHECKING:
-    from client.auth.device_code import DeviceCode
+    from client.auth.oidc import DeviceCode
     from client.connection import Connection
 
 _SOURCES = {"flag": "--context", "variable": "FROST_CONTEXT", "file": "current_context", "default": "default"}

@@ -22,7 +22,7 @@ from client.text import safe
 from client.transport.endpoint import Endpoint
 
 if TYPE_CHECKING:
-    from client.transport.request import Credential as Signing
+    from client.transport.call import Credential as Signing
 
 STOP_SECONDS = 20.0
 _PAUSE = 0.02

@@ -6,9 +6,9 @@ before it is reported.
 
 The draft is within its author's rights if both hold: its allows are covered by the author's allows and its own denies;
 the parts of its allows that an author's deny covers are covered by its own denies. Rules that a single rule of the
-other side settles are removed (`pruning`). The others are compared in rounds. The first round omits the draft's denies
-and globs that are costly to distinguish. This is sound: omitted rules only subtract, so an empty remainder is final,
-and an omitted rule that covers a remaining request is added in the next round.
+other side settles are removed (`request_space`). The others are compared in rounds. The first round omits the draft's
+denies and globs that are costly to distinguish. This is sound: omitted rules only subtract, so an empty remainder is
+final, and an omitted rule that covers a remaining request is added in the next round.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,9 +17,8 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
-from client.policy import conditions
+from client.policy import model
 from client.policy.bitsets import MAX_WORK_UNITS, Box, BoxIndex, Budget, OutOfBudget, difference, indices, intersection
-from client.policy.conditions import Predicate
 from client.policy.engine import Engine, GrantedRule, Source
 from client.policy.matching import STAR, OperationPattern, Target, may_cover, must_cover, parse_operation, parse_target
 from client.policy.model import (
@@ -33,21 +32,29 @@ from client.policy.model import (
     AccessRequest,
     Constraint,
     Document,
+    Predicate,
     RequestContext,
     Rule,
 )
-from client.policy.pruning import (
+from client.policy.request_classes import UNKNOWN as UNKNOWN_ATOM
+from client.policy.request_classes import context_of_atoms
+from client.policy.request_space import (
+    ACTION,
+    ID,
+    RESOURCE,
+    SERVICE,
+    TYPE,
+    CatalogueIndex,
     GlobSet,
     RuleIndex,
+    Space,
     entangled_globs,
     group_rules,
     restrict_to_tenant,
     split_entangled,
+    split_names,
     uncovered_rules,
 )
-from client.policy.request_classes import UNKNOWN as UNKNOWN_ATOM
-from client.policy.request_classes import context_of_atoms
-from client.policy.request_space import ACTION, ID, RESOURCE, SERVICE, TYPE, CatalogueIndex, Space, split_names
 from client.policy.request_space import REGION as REGION_AXIS
 
 MAX_STEPS = 50_000
@@ -307,7 +314,7 @@ class _Comparison:
     def _predicate(self, constraint: Constraint, deny: bool) -> Predicate:
         predicate = self._predicates.get((deny, constraint))
         if predicate is None:
-            polarity = conditions.may_hold if deny else conditions.must_hold
+            polarity = model.may_hold if deny else model.must_hold
             predicate = self._predicates[deny, constraint] = polarity(constraint)
         return predicate
 

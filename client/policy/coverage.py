@@ -1,4 +1,4 @@
-"""Computes the operations that rules allow on targets, and bounds for a whole tenant.
+"""The operations of a catalogue as masks, the operations that rules allow on targets, and bounds for a whole tenant.
 
 Bit i of a mask is operation i of the catalogue. A pattern is the AND of its parts' masks, a rule the OR of its
 patterns, so the work is rules times targets, not operations times targets.
@@ -6,11 +6,13 @@ patterns, so the work is rules times targets, not operations times targets.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import cached_property
 
-from client.policy import conditions
+from client.policy import model
 from client.policy.bitsets import indices, mask_from
 from client.policy.engine import GrantedRule
-from client.policy.matching import STAR, OperationPattern, Target, may_cover, must_cover, resolve_target
+from client.policy.matching import STAR, OperationPattern, Target, compile_glob, may_cover, must_cover, resolve_target
 from client.policy.model import Constraint, RequestContext, Rule
 
 
@@ -136,9 +138,9 @@ def _hold_all(constraints: Iterable[Constraint], context: RequestContext) -> boo
     """Return whether all constraints hold; None if unknown."""
     holds = True
     for constraint in constraints:
-        if not conditions.may_hold(constraint)(context):
+        if not model.may_hold(constraint)(context):
             return False
-        holds = holds and conditions.must_hold(constraint)(context)
+        holds = holds and model.must_hold(constraint)(context)
     return True if holds else None
 
 
@@ -210,3 +212,58 @@ def rule_bounds(masks: CatalogueMasks, rule: Rule, tenant: str) -> tuple[int, in
 
 def _covers_all(target: Target) -> bool:
     return target.region == STAR and target.type == STAR and target.id.strip(STAR) == ""
+
+
+MAX_SUGGESTIONS = 3
+
+
+class Catalogue:
+    def __init__(self, names: Iterable[str]) -> None:
+        self.names = tuple(names)
+
+    @cached_property
+    def masks(self) -> CatalogueMasks:
+        return CatalogueMasks(self.names)
+
+    def has_match(self, pattern: OperationPattern) -> bool:
+        return bool(self.masks.for_pattern(pattern))
+
+    @cached_property
+    def _names_by_part(self) -> dict[str, dict[str, list[str]]]:
+        tree: dict[str, dict[str, list[str]]] = {}
+        for name in self.names:
+            service, resource, action = name.split(":")
+            tree.setdefault(service, {}).setdefault(resource, []).append(action)
+        return tree
+
+    def suggest(self, pattern: OperationPattern) -> list[str]:
+        """Return the names closest to a pattern without a match, compared part by part for speed."""
+        suggestions: list[str] = []
+        for service in _close_matches(pattern.service, list(self._names_by_part)):
+            resources = self._names_by_part[service]
+            for resource in _close_matches(pattern.resource, list(resources)):
+                actions = resources[resource]
+                for action in _close_matches(pattern.action, actions):
+                    parts = (service, resource, action)
+                    # Keep the * of the pattern.
+                    corrected = [
+                        STAR if written == STAR else known for written, known in zip(pattern, parts, strict=True)
+                    ]
+                    suggestions.append(":".join(corrected))
+        return list(dict.fromkeys(suggestions))[:MAX_SUGGESTIONS]
+
+    def expand(self, text: str) -> list[str]:
+        """Return the operations that match a pattern with `*` inside a part."""
+        parts = text.split(":")
+        if len(parts) != 3:
+            return []
+        tests = [compile_glob(part) for part in parts]
+        return [
+            name for name in self.names if all(test(part) for test, part in zip(tests, name.split(":"), strict=True))
+        ]
+
+
+def _close_matches(part: str, values: Sequence[str]) -> list[str]:
+    if part == STAR or part in values:
+        return [part] if part in values else list(values)[:MAX_SUGGESTIONS]
+    return get_close_matches(part, values, n=2, cutoff=0.6)

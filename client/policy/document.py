@@ -11,8 +11,7 @@ from difflib import get_close_matches
 from typing import Any, Literal, cast
 
 from client.models.strict_json import Path, StrictJsonError, loads, walk
-from client.policy.catalogue import Catalogue
-from client.policy.conditions import explain_invalid_block, parse_cidr_block
+from client.policy.coverage import Catalogue
 from client.policy.matching import STAR, InvalidPattern, parse_operation_pattern, parse_target
 from client.policy.model import (
     CURRENT_TIME,
@@ -27,6 +26,8 @@ from client.policy.model import (
     Effect,
     Operator,
     Rule,
+    explain_invalid_block,
+    parse_cidr_block,
     parse_timestamp,
 )
 from client.policy.problems import MAX_PROBLEMS, Finding, Problem, first_problems, json_problems, locate_findings

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from client.policy import conditions
-from client.policy.conditions import Predicate
+from client.policy import model
 from client.policy.matching import (
     STAR,
     InvalidPattern,
@@ -23,7 +22,7 @@ from client.policy.matching import (
     parse_operation,
     parse_target,
 )
-from client.policy.model import Constraint, Document, RequestContext, Rule
+from client.policy.model import Constraint, Document, Predicate, RequestContext, Rule
 
 NO_MATCH = 0
 MAX_COMPILED = 50_000
@@ -188,15 +187,15 @@ class Engine:
     def _predicate(self, deny: bool, constraints: tuple[Constraint, ...]) -> Predicate | None:
         cache_key = (deny, constraints)
         if cache_key not in self._predicates:
-            polarity = conditions.may_hold if deny else conditions.must_hold
-            self._predicates[cache_key] = conditions.conjunction([polarity(constraint) for constraint in constraints])
+            polarity = model.may_hold if deny else model.must_hold
+            self._predicates[cache_key] = model.conjunction([polarity(constraint) for constraint in constraints])
         return self._predicates[cache_key]
 
     def truth_tests(self, constraint: Constraint) -> tuple[Predicate, Predicate]:
         """Return the `must_hold` and `may_hold` predicates of a constraint."""
         pair = self._truth_tests.get(constraint)
         if pair is None:
-            pair = self._truth_tests[constraint] = conditions.must_hold(constraint), conditions.may_hold(constraint)
+            pair = self._truth_tests[constraint] = model.must_hold(constraint), model.may_hold(constraint)
         return pair
 
 

@@ -2,7 +2,7 @@
 
 `exists_allowed_target` searches for an allowed value of the target's unknown parts: "not allowed on all" does not mean
 "denied on each". It intersects each allow with its author's allows and searches there for a target that no deny covers.
-A value that no deny names represents all other values of a field, a witness each class of ids (`glob_classes`).
+A value that no deny names represents all other values of a field, a witness each class of ids (`class_witnesses`).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 from client.policy.bitsets import Budget, OutOfBudget
 from client.policy.engine import Engine, GrantedRule
-from client.policy.glob_classes import class_witnesses
 from client.policy.matching import (
     ANY_TARGET,
     STAR,
     OperationPattern,
     Target,
+    class_witnesses,
     compile_glob,
     may_cover,
     must_cover,

@@ -11,11 +11,9 @@ from itertools import compress, count
 from math import ceil, floor
 from typing import Any
 
-from client.policy import conditions
+from client.policy import model
 from client.policy.bitsets import Budget, mask_from
-from client.policy.conditions import parse_cidr_block
-from client.policy.glob_classes import class_witnesses
-from client.policy.matching import STAR, compile_glob, is_region
+from client.policy.matching import STAR, class_witnesses, compile_glob, is_region
 from client.policy.model import (
     CURRENT_TIME,
     PRINCIPAL_TYPE,
@@ -27,6 +25,7 @@ from client.policy.model import (
     Address,
     Constraint,
     RequestContext,
+    parse_cidr_block,
     parse_timestamp,
 )
 
@@ -86,7 +85,7 @@ class Dimension:
         mask = self._masks.get((constraint, deny))
         if mask is None:
             self.budget.consume(len(self.atoms))
-            holds = conditions.may_hold(constraint) if deny else conditions.must_hold(constraint)
+            holds = model.may_hold(constraint) if deny else model.must_hold(constraint)
             mask = self._masks[constraint, deny] = self._to_mask(map(holds, self._contexts))
         return mask
 

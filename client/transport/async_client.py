@@ -17,7 +17,25 @@ import httpx
 from client import times
 from client.errors import FrostError
 from client.text import safe
-from client.transport.call import Call, Change, Versioned, cursors, next_cursor, read_json
+from client.transport.call import (
+    Call,
+    Change,
+    ConnectionProtocol,
+    Credential,
+    Request,
+    Versioned,
+    cursors,
+    next_cursor,
+    read_json,
+)
+from client.transport.endpoint import (
+    ANSWER_BYTES,
+    CONNECT_SECONDS,
+    TOTAL_SECONDS,
+    authorities,
+    check_socket_owner,
+    proxy_for,
+)
 from client.transport.exchange import (
     NeedCredential,
     NeedRefresh,
@@ -29,15 +47,7 @@ from client.transport.exchange import (
     exchange,
     log_entry,
 )
-from client.transport.network import (
-    ANSWER_BYTES,
-    CONNECT_SECONDS,
-    TOTAL_SECONDS,
-    authorities,
-    check_socket_owner,
-    proxy_for,
-)
-from client.transport.request import NOT_LISTENING, ConnectionProtocol, Credential, NoResponse, Reply, Request
+from client.transport.responses import NOT_LISTENING, NoResponse, Reply
 
 T = TypeVar("T")
 

@@ -17,8 +17,18 @@ from typing import Any, TypeVar, cast
 from client import times
 from client.errors import FrostError
 from client.text import safe
-from client.transport.call import Call, Change, Versioned, cursors, next_cursor, read_json
-from client.transport.endpoint import Endpoint
+from client.transport.call import Call, Change, ConnectionProtocol, Request, Versioned, cursors, next_cursor, read_json
+from client.transport.endpoint import (
+    ANSWER_BYTES,
+    CONNECT_SECONDS,
+    PIECE_BYTES,
+    TOTAL_SECONDS,
+    Endpoint,
+    Proxy,
+    authorities,
+    check_socket_owner,
+    proxy_for,
+)
 from client.transport.exchange import (
     USER_AGENT,
     NeedCredential,
@@ -30,18 +40,7 @@ from client.transport.exchange import (
     exchange,
     log_entry,
 )
-from client.transport.network import (
-    ANSWER_BYTES,
-    CONNECT_SECONDS,
-    PIECE_BYTES,
-    TOTAL_SECONDS,
-    Proxy,
-    authorities,
-    check_socket_owner,
-    proxy_for,
-)
-from client.transport.request import NOT_LISTENING, ConnectionProtocol, NoResponse, Reply, Request
-from client.transport.responses import connection_error
+from client.transport.responses import NOT_LISTENING, NoResponse, Reply, connection_error
 
 T = TypeVar("T")
 

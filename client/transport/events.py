@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from client.errors import Exit, FrostError
-from client.transport.request import Request, path
+from client.transport.call import Request, path
 
 if TYPE_CHECKING:
     from client.transport.async_client import AsyncClient

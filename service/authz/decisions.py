@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 
 from sqlalchemy import Connection, func, select
 
-from client.policy.catalogue import Catalogue
+from client.policy.coverage import Catalogue
 from client.policy.document import InvalidDocument, parse_document
 from client.policy.engine import Engine, GrantedRule, Source, granted_rules
 from client.policy.model import Document, RequestContext

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from client.models import tags
+from client.models import validation
 from service import errors
 from service.errors import ApiError
 
@@ -25,10 +25,10 @@ def read_set(value: Any) -> dict[str, str]:
                 raise errors.invalid_input(f'"tags": the value of "{key[:80]}" is null', member="tags", key=key)
     if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
         raise errors.invalid_input('"tags" must be an object of string values', member="tags", reason="type")
-    if problem := tags.problem_of_set(value):
+    if problem := validation.problem_of_set(value):
         details: dict[str, Any] = {"reason": problem.reason}
         if problem.reason == "count":
-            details |= {"max": tags.MOST, "count": len(value)}
+            details |= {"max": validation.MOST, "count": len(value)}
         else:
             details |= {"key": problem.key}
         if problem.index is not None:
@@ -50,7 +50,7 @@ def require_good(stored: Mapping[str, str]) -> None:
     """
     if not stored:
         raise ApiError(400, "NOTHING_TO_APPLY", "this tenant has no default tags", hint="set some first")
-    if problem := tags.problem_of_set(stored):
+    if problem := validation.problem_of_set(stored):
         raise ApiError(
             422,
             "INVALID_DEFAULT_TAGS",

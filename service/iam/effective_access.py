@@ -14,8 +14,8 @@ from client.policy.coverage import (
     rule_bounds,
     unlimited_bounds,
 )
-from client.policy.effect_diff import Condition, conditions_by_target, differing_operations
 from client.policy.engine import GrantedRule
+from client.policy.explain import Condition, conditions_by_target, differing_operations
 from client.policy.matching import ANY_TARGET
 from client.policy.model import RequestContext
 from client.policy.partial import undetermined_rules

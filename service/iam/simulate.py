@@ -8,9 +8,16 @@ from sqlalchemy import Connection
 
 from client.policy.coverage import Coverage, compute_coverage
 from client.policy.document import ParsedDocument
-from client.policy.effect_diff import classify_changes, conditions_by_target, differing_operations
 from client.policy.engine import Engine, compile_document, granted_rules
-from client.policy.explain import RuleTrace, explain, explain_unmatched, flag_for
+from client.policy.explain import (
+    RuleTrace,
+    classify_changes,
+    conditions_by_target,
+    differing_operations,
+    explain,
+    explain_unmatched,
+    flag_for,
+)
 from client.policy.matching import STAR, OperationPattern, Target
 from client.policy.model import AccessRequest, RequestContext
 from service import errors, validation

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from client.policy.catalogue import Catalogue
+from client.policy.coverage import Catalogue
 from client.policy.document import canonical_text, parse_document
 from service.catalogue.operations import operations
 from service.seed.insert import Row, SeedFile

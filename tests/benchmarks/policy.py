@@ -9,9 +9,8 @@ from typing import Any
 
 import cedarpy
 
-from client.policy.catalogue import Catalogue
 from client.policy.containment import check
-from client.policy.coverage import CatalogueMasks, compute_coverage
+from client.policy.coverage import Catalogue, CatalogueMasks, compute_coverage
 from client.policy.document import parse_document
 from client.policy.engine import Engine, GrantedRule, compile_document, granted_rules
 from client.policy.explain import explain

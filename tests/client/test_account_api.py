@@ -7,7 +7,7 @@ import pytest
 
 from client.api import account
 from client.api import keys as key_calls
-from client.models.keys import ApiKey, NewKey, RotatedKey
+from client.models.account import ApiKey, NewKey, RotatedKey
 from client.transport.async_client import AsyncClient
 from tests.client.wire import Context, Service, answer
 

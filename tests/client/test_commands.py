@@ -203,8 +203,8 @@ TRIAL = ["iam", "simulate", "--document", DOCUMENT, "--operation", "compute:inst
 ALWAYS = {"command", "formats", "interruption", "invocation", "output", "root", "usage_errors"}
 TENANTS = {"tenants", "completers"}
 IAM = {"iam", "iam.catalogue"}
-PAGED = IAM | {"completers", "ids", "paging"}
-DOCUMENTS = {"iam.document", "ids"}
+PAGED = IAM | {"completers", "options"}
+DOCUMENTS = {"iam.inputs", "options"}
 
 
 @pytest.mark.parametrize(
@@ -212,14 +212,14 @@ DOCUMENTS = {"iam.document", "ids"}
     [
         (["tenant", "list", "--all"], TENANTS),
         (["tenant", "default-tags", "get"], TENANTS | {"default_tags", "default_tags.tags"}),
-        (["tenant", "quota"], TENANTS | {"quotas", "quotas.quota", "quotas.quota_options", "paging"}),
+        (["tenant", "quota"], TENANTS | {"quotas", "quotas.quota", "options"}),
         (["account", "profile"], {"account", "account.profile"}),
-        (["account", "session", "list"], {"account", "account.profile", "account.sessions"}),
-        (["account", "api-key", "list"], {"account", "account.profile", "account.keys", "ids", "completers"}),
+        (["account", "session", "list"], {"account", "account.profile"}),
+        (["account", "api-key", "list"], {"account", "account.profile", "account.keys", "options", "completers"}),
         (["iam", "catalog", "--filter", "dns"], IAM),
         (["iam", "group", "list"], PAGED | {"iam.groups", "iam.effects"}),
         (["iam", "policy", "list"], PAGED | DOCUMENTS | {"iam.policies", "iam.effects"}),
-        (TRIAL, IAM | DOCUMENTS | {"completers", "iam.simulate", "iam.request_options"}),
+        (TRIAL, IAM | DOCUMENTS | {"completers", "iam.simulate"}),
     ],
     ids=["tenants", "tags", "quotas", "profile", "sessions", "keys", "catalogue", "groups", "policies", "simulate"],
 )
@@ -243,7 +243,7 @@ def test_a_plain_read_loads_little_and_nothing_heavy(demo: Home, words: list[str
     # right. Folders of `client` and `tui` are not counted.
     folders = {name.rpartition(".")[0] for name in loaded if name.partition(".")[0] in ("client", "tui")}
     code = set(loaded) - folders
-    more = 13 if "iam" in own else 9 if own & {"default_tags", "paging", "ids"} else 0
+    more = 13 if "iam" in own else 9 if own & {"default_tags", "options"} else 0
     assert len(code) <= 194 + 7 + more, sorted(code)
 
 

@@ -4,15 +4,15 @@ from typing import Any
 
 import pytest
 
-from client.commands.account import key_refusals
+from client.commands.account import keys
 from client.errors import Exit, FrostError
-from client.texts.key_errors import KeyProblem
+from client.texts.refusals import KeyProblem
 from tui.account.key_form import form_problem
 
 
 def told(code: str, details: Any, expires: str | None = "2030-01-01", message: str = "no") -> FrostError:
     error = FrostError(message, code=code, details=details, exit_code=Exit.REFUSED, hint="h")
-    with pytest.raises(FrostError), key_refusals.explained(expires):
+    with pytest.raises(FrostError), keys.key_errors(expires):
         raise error
     return error
 
@@ -26,14 +26,14 @@ def test_a_key_whose_answer_was_lost_is_named_with_what_to_do() -> None:
 def test_a_request_without_an_answer_may_have_made_a_key() -> None:
     for code, expected in (("UNREACHABLE", "list your keys: frost account api-key list"), ("NOT_LISTENING", "h")):
         error = FrostError("no answer within 60 s", code=code, hint="h", exit_code=Exit.UNREACHABLE)
-        with pytest.raises(FrostError), key_refusals.explained(None):
+        with pytest.raises(FrostError), keys.key_errors(None):
             raise error
         assert error.hint.endswith(expected)
 
 
 def test_a_new_key_beside_an_old_one_that_could_not_be_revoked_is_told() -> None:
     error = FrostError("nobody listens", code="UNREACHABLE", exit_code=Exit.UNREACHABLE)
-    with pytest.raises(FrostError), key_refusals.still_active("k-1"):
+    with pytest.raises(FrostError), keys.still_active("k-1"):
         raise error
     assert error.message == "the new key was created, but the old one is still valid: nobody listens"
     assert (error.hint, error.exit_code) == ("frost account api-key revoke k-1", Exit.UNREACHABLE)
@@ -108,6 +108,6 @@ def test_commands_and_screens_show_the_same_message(
 ) -> None:
     monkeypatch.setenv("TZ", "UTC")
     assert form_problem(error) == problem
-    with pytest.raises(FrostError), key_refusals.explained("2030-01-01"):
+    with pytest.raises(FrostError), keys.key_errors("2030-01-01"):
         raise error
     assert error.message == flag + problem.message

@@ -20,7 +20,7 @@ from client.config.reader import Config, load
 from client.connection import resolve
 from client.errors import Exit, FrostError
 from client.paths import socket_path, socket_path_in
-from client.platform import control, process, reset
+from client.platform import control, process
 from client.transport.blocking_client import BlockingClient
 from client.transport.endpoint import Endpoint
 from tests.conftest import opened
@@ -252,7 +252,7 @@ def test_resetting_loads_another_world_and_forgets_the_session(demo: Home) -> No
     sign_in.sign_in_device(connection, email="admin@aurora.example")
     sign_in.sign_out(connection)
     keys = (demo.platform_dir / "world-keys.json").read_bytes()
-    reset.reset(load(str(demo.config), environ=environ), "empty", environ)
+    process.reset(load(str(demo.config), environ=environ), "empty", environ)
     assert BlockingClient(control.OperatorConnection(environ)).ask_json(platform.status())["world"] == "empty"
     assert who(demo)  # it signs in by itself again
     assert (demo.platform_dir / "world-keys.json").read_bytes() != keys
@@ -263,7 +263,7 @@ def test_what_still_runs_when_the_platform_is_reset_signs_in_again(demo: Home) -
     environ = demo.environment()
     running = BlockingClient(resolve(None, environ))
     running.ask_json(account.me())
-    reset.reset(load(str(demo.config), environ=environ), "demo", environ)
+    process.reset(load(str(demo.config), environ=environ), "demo", environ)
     assert running.ask_json(account.me())["email"] == "owner@aurora.example"
     assert not load(str(demo.config), environ=environ).contexts["local"].session_ended
 
@@ -275,7 +275,7 @@ def test_resetting_keeps_sessions_and_keys_of_other_places(demo: Home) -> None:
         "  away: {api_endpoint: 'https://h.example/api', credentials: {access_token: A, refresh_token: R}}\n"
     )
     demo.config.chmod(0o600)
-    reset.reset(load(str(demo.config), environ=environ), "empty", environ)
+    process.reset(load(str(demo.config), environ=environ), "empty", environ)
     found = load(str(demo.config), environ=environ)
     assert found.contexts["local"].credentials.kinds == ("api_key",)
     assert found.contexts["away"].credentials.kinds == ("session",)
@@ -314,19 +314,19 @@ def test_a_world_that_somebody_else_was_quicker_to_start_is_not_said_to_be_the_o
     demo: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     environ = demo.environment()
-    forget = reset._forget_sessions
+    forget = process._forget_sessions
 
     def quicker(config: Config, environ: dict[str, str]) -> None:
         forget(config, environ)
         process.ensure_running(environ)  # what an open screen does when it has lost its connection
 
-    monkeypatch.setattr(reset, "_forget_sessions", quicker)
+    monkeypatch.setattr(process, "_forget_sessions", quicker)
     assert _reset(load(str(demo.config), environ=environ), environ) == Exit.CONFLICT
 
 
 def _reset(config: Config, environ: dict[str, str]) -> Exit | None:
     try:
-        reset.reset(config, "empty", environ)
+        process.reset(config, "empty", environ)
     except FrostError as error:
         return error.exit_code
     return None

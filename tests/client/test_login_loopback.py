@@ -14,7 +14,7 @@ import pytest
 
 from client.auth import browser
 from client.auth.browser import AuthorizationCodeFlow
-from client.auth.model import Provider
+from client.auth.oidc import Provider
 from client.errors import Exit, FrostError
 
 PROVIDER = Provider("https://id.example", "frost-cli", "https://id.example/t", "https://id.example/a?x=1", "", "")

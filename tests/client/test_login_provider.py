@@ -12,7 +12,7 @@ from client import contexts
 from client.api import account
 from client.auth import credential_store, sign_in
 from client.auth.credential_store import Credential
-from client.auth.device_code import DeviceCode
+from client.auth.oidc import DeviceCode
 from client.config import reader
 from client.connection import Connection, resolve
 from client.errors import SESSION_ENDED, Exit, FrostError

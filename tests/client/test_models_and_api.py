@@ -13,9 +13,7 @@ from client.api import account, operations, platform, tenants
 from client.errors import FrostError
 from client.models.account import Me
 from client.models.base import instant_text
-from client.models.errors import ErrorBody
-from client.models.operations import Operation
-from client.models.tenants import Tenant
+from client.models.tenants import Operation, Tenant
 from client.transport.async_client import AsyncClient
 from client.transport.exchange import RequestLogEntry
 from tests.client.wire import Context, Service, answer
@@ -85,10 +83,6 @@ def test_an_unknown_use_is_not_zero() -> None:
 
 def test_members_that_were_never_given_are_left_out() -> None:
     assert Me(id="u", email="a@b.example").wire() == {"id": "u", "email": "a@b.example"}
-
-
-def test_the_required_permission_keeps_its_name() -> None:
-    assert ErrorBody(code="C", message="m", required_permission="a:b").wire()["required_permission"] == "a:b"
 
 
 @given(st.datetimes(timezones=st.just(UTC)))

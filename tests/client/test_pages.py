@@ -9,12 +9,11 @@ import pytest
 
 from client.api import analysis, groups
 from client.api.policies import create, require_json, update
-from client.commands.paging import next_command
+from client.commands.options import next_command
 from client.errors import Exit, FrostError
 from client.transport.async_client import AsyncClient
 from client.transport.blocking_client import BlockingClient
-from client.transport.call import cursors, no_content, page_query
-from client.transport.request import Request
+from client.transport.call import Request, cursors, no_content, page_query
 from tests.client.scripted import Scripted
 from tests.client.wire import Context, Service, answer
 

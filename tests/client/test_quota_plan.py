@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from client.quota_plan import AT_ONCE, FITS, REVIEW, SUPPORT, UNKNOWN, what_if
+from client.quota_rules import AT_ONCE, FITS, REVIEW, SUPPORT, UNKNOWN, what_if
 
 SMALL = st.integers(0, 30)
 QUOTA = st.fixed_dictionaries(

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from client.tag_changes import difference, merged
+from client.tables.default_tags import difference, merged
 
 SETS = st.dictionaries(st.sampled_from("abcdef"), st.sampled_from(["", "1", "2"]))
 

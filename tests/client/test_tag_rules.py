@@ -4,8 +4,8 @@ import string
 
 import pytest
 
-from client.models import tags
-from client.models.tags import problem_of_key, problem_of_set, problem_of_tag, problem_of_value
+from client.models import validation
+from client.models.validation import problem_of_key, problem_of_set, problem_of_tag, problem_of_value
 
 ACCEPTED = [
     ("env", "prod"),
@@ -35,7 +35,7 @@ REFUSED_KEYS = [
             "__x",
         )
     ),
-    *((key, "reserved_key") for key in (*sorted(tags.RESERVED_KEYS), "Customer-Id", "ACL")),
+    *((key, "reserved_key") for key in (*sorted(validation.RESERVED_KEYS), "Customer-Id", "ACL")),
     ("", "key_length"),
     ("k" * 65, "key_length"),
     *(
@@ -144,7 +144,7 @@ def every_case(word: str) -> set[str]:
     return {word, word.upper(), word.title(), word.swapcase(), word[:-1] + word[-1].upper()}
 
 
-@pytest.mark.parametrize("prefix", tags.RESERVED_PREFIXES)
+@pytest.mark.parametrize("prefix", validation.RESERVED_PREFIXES)
 def test_reserved_prefixes_in_any_case_and_not_what_is_only_near(prefix: str) -> None:
     for one in every_case(prefix):
         for key in (one, one + "x", one + "x" * 80, one + "!"):
@@ -156,7 +156,7 @@ def test_reserved_prefixes_in_any_case_and_not_what_is_only_near(prefix: str) ->
         assert near_problem is None or near_problem.reason != "reserved_prefix"
 
 
-@pytest.mark.parametrize("key", sorted(tags.RESERVED_KEYS))
+@pytest.mark.parametrize("key", sorted(validation.RESERVED_KEYS))
 def test_reserved_keys_in_any_case_and_not_what_is_only_near(key: str) -> None:
     for one in every_case(key):
         problem = problem_of_key(one)

@@ -8,8 +8,8 @@ import pytest
 from client.api import default_tags, platform, quotas
 from client.errors import FrostError
 from client.models.default_tags import ApplyProgress, ApplyResult, ApplyRun
-from client.models.operations import Operation
 from client.models.quotas import QuotaRequest
+from client.models.tenants import Operation
 from client.transport.async_client import AsyncClient
 from tests.client.wire import Context, Service, answer
 

@@ -18,10 +18,9 @@ from client.auth.credential_store import Credential as Stored
 from client.errors import SESSION_ENDED, Exit, FrostError
 from client.transport.async_client import AsyncClient
 from client.transport.blocking_client import BlockingClient
-from client.transport.call import Call
+from client.transport.call import Call, Credential
 from client.transport.endpoint import Endpoint
 from client.transport.exchange import RequestLogEntry
-from client.transport.request import Credential
 
 Answer = bytes | Callable[["Heard"], Iterable[bytes]] | None
 """Bytes to send; or what yields them; None hangs up without a word."""

@@ -19,7 +19,7 @@ from typing import Any
 
 from client.config import reader, strict_yaml
 from client.errors import Exit, FrostError
-from client.policy.catalogue import Catalogue
+from client.policy.coverage import Catalogue
 from client.policy.document import InvalidDocument, canonical, canonical_text, parse_document
 from client.policy.engine import compile_document
 from client.text import safe

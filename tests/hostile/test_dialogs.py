@@ -10,7 +10,7 @@ from tests.acceptance.people import STAGING
 from tests.homes import Home
 from tests.terminal import Program
 from tests.tui.screens import listened
-from tui.widgets.confirm import Confirm
+from tui.widgets.dialog import Confirm
 
 
 class Asking(App[None]):

@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 
-from client.commands.iam import document
+from client.commands.iam import inputs
 from client.commands.invocation import Invocation
 from client.errors import Exit, FrostError
 
@@ -19,7 +19,7 @@ GOOD = '{"schemaVersion":"1","rules":[{"access":"allow","operations":["*"],"targ
 
 def refused(value: str) -> FrostError:
     with pytest.raises(FrostError) as caught:
-        document.read_document(NOBODY_ASKS, value)
+        inputs.read_document(NOBODY_ASKS, value)
     assert caught.value.exit_code == Exit.USAGE
     return caught.value
 
@@ -45,7 +45,7 @@ def test_a_file_without_end_is_read_to_the_limit_and_refused(tmp_path: Path) -> 
 
 
 def test_a_silent_pipe_is_refused_after_a_while(monkeypatch: pytest.MonkeyPatch, pipe: Path) -> None:
-    monkeypatch.setattr(document, "SILENT_SECONDS", 0.2)
+    monkeypatch.setattr(inputs, "SILENT_SECONDS", 0.2)
     writer, said = os.open(pipe, os.O_RDWR), list[str]()
     waiting = threading.Thread(target=lambda: said.append(refused(f"@{pipe}").message), daemon=True)
     waiting.start()
@@ -84,7 +84,7 @@ def test_a_document_in_pieces_through_a_pipe_is_read_whole(pipe: Path) -> None:
         os.close(opened)
 
     threading.Thread(target=write, daemon=True).start()
-    assert document.read_document(NOBODY_ASKS, f"@{pipe}").text == GOOD
+    assert inputs.read_document(NOBODY_ASKS, f"@{pipe}").text == GOOD
 
 
 @pytest.mark.parametrize("path", ["../../../../../../../../etc/passwd", "/etc/passwd", "/proc/self/environ"])

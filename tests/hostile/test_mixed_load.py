@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, func, select, update
 
-from client.policy.catalogue import Catalogue
+from client.policy.coverage import Catalogue
 from client.policy.document import parse_document
 from client.policy.model import AccessRequest, RequestContext, Rule
 from service.catalogue.operations import operations, roles

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from sqlalchemy import delete, update
 
-from client.policy.catalogue import Catalogue
 from client.policy.containment import Answer, check
+from client.policy.coverage import Catalogue
 from client.policy.document import parse_document
 from client.policy.engine import Engine, granted_rules
 from client.policy.model import RequestContext

@@ -4,9 +4,8 @@ import json
 import random
 from typing import Any
 
-from client.policy.catalogue import Catalogue, CatalogueMasks
 from client.policy.containment import Answer, CheckResult, check
-from client.policy.coverage import Coverage, compute_coverage
+from client.policy.coverage import Catalogue, CatalogueMasks, Coverage, compute_coverage
 from client.policy.document import parse_document
 from client.policy.engine import Engine, compile_document, granted_rules
 from client.policy.matching import Target, parse_target

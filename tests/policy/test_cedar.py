@@ -66,8 +66,8 @@ def test_both_engines_decide_100_000_requests_alike(seed: int) -> None:
 
 
 def test_the_comparison_sees_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    from client.policy import conditions
+    from client.policy import model
 
-    monkeypatch.setattr(conditions, "may_hold", lambda constraint: lambda known: False)
+    monkeypatch.setattr(model, "may_hold", lambda constraint: lambda known: False)
     with pytest.raises(AssertionError):
         compared(1, 40, 50)

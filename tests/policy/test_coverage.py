@@ -4,11 +4,10 @@ import random
 
 import pytest
 
-from client.policy.catalogue import Catalogue
-from client.policy.coverage import compute_coverage
+from client.policy.coverage import Catalogue, compute_coverage
 from client.policy.document import parse_document
-from client.policy.effect_diff import classify_changes, conditions_by_target, differing_operations
 from client.policy.engine import granted_rules
+from client.policy.explain import classify_changes, conditions_by_target, differing_operations
 from client.policy.matching import ANY_TARGET, parse_target
 from client.policy.model import AccessRequest, Document, RequestContext, Rule, parse_address
 from tests.policy import reference, worlds

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from client.policy.catalogue import Catalogue
+from client.policy.coverage import Catalogue
 from client.policy.document import InvalidDocument, ParsedDocument, canonical, parse_document
 from client.policy.matching import _cached_glob, compile_glob
 from client.policy.problems import Problem

@@ -10,21 +10,20 @@ from typing import Any
 import pytest
 
 from client.policy.bitsets import Budget
-from client.policy.conditions import parse_cidr_block
 from client.policy.containment import Answer, check
 from client.policy.engine import compile_document, granted_rules
 from client.policy.explain import Truth, explain
-from client.policy.glob_classes import class_witnesses
 from client.policy.matching import (
     ANY_TARGET,
     Target,
+    class_witnesses,
     compile_glob,
     parse_operation,
     parse_operation_pattern,
     parse_target,
     resolve_target,
 )
-from client.policy.model import AccessRequest, Constraint, Document, RequestContext, Rule
+from client.policy.model import AccessRequest, Constraint, Document, RequestContext, Rule, parse_cidr_block
 from client.policy.partial import exists_allowed_target
 from tests.effort import effort
 from tests.policy import enumeration, reference, worlds

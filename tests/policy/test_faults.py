@@ -8,18 +8,8 @@ from typing import Any
 
 import pytest
 
-from client.policy import (
-    conditions,
-    containment,
-    coverage,
-    document,
-    engine,
-    matching,
-    model,
-    request_classes,
-    request_space,
-)
-from client.policy.catalogue import Catalogue
+from client.policy import containment, coverage, document, engine, matching, model, request_classes, request_space
+from client.policy.coverage import Catalogue
 from client.policy.document import InvalidDocument, parse_document
 from client.policy.engine import compile_document
 from client.policy.model import AccessRequest, Document, RequestContext, Rule
@@ -136,7 +126,7 @@ GRANTED, FACT = engine.GrantedRule, request_space.context_dimension
 
 
 def unknown_counts_as(value: bool) -> Any:
-    return lambda constraint: conditions._compile(constraint, value)
+    return lambda constraint: model._compile(constraint, value)
 
 
 def begins(pattern: str) -> Any:
@@ -144,7 +134,7 @@ def begins(pattern: str) -> Any:
 
 
 def whatever_the_case(operator: str, value: str) -> Any:
-    same = conditions.compile_glob(value.casefold()) if operator == "like" else value.casefold().__eq__
+    same = model.compile_glob(value.casefold()) if operator == "like" else value.casefold().__eq__
     return lambda text: same(text.casefold()) is not (operator == "notEquals")
 
 
@@ -174,7 +164,7 @@ def inclusive(before: bool, text: str, unknown: bool) -> Any:
 
 
 def absent_is_unknown(tags: str, name: str, operator: str, value: str, unknown: bool) -> Any:
-    same = conditions._text_test(operator, value)
+    same = model._text_test(operator, value)
 
     def test(known: RequestContext) -> bool:
         held = getattr(known, tags)
@@ -226,18 +216,18 @@ def of_every_tenant(rule: Rule, tenant: str) -> Any:
 
 
 FAULTS: dict[str, tuple[Comparison, Any, str, Any]] = {
-    "an unknown fact lets an allow grant": (decisions, conditions, "must_hold", unknown_counts_as(True)),
-    "an unknown fact keeps a deny from firing": (decisions, conditions, "may_hold", unknown_counts_as(False)),
+    "an unknown fact lets an allow grant": (decisions, model, "must_hold", unknown_counts_as(True)),
+    "an unknown fact keeps a deny from firing": (decisions, model, "may_hold", unknown_counts_as(False)),
     "an open target is covered by any pattern": (decisions, engine, "must_cover", matching.may_cover),
     "the map covers an open target with any pattern": (maps, coverage, "must_cover", matching.may_cover),
     "a deny needs the whole of an open target": (decisions, engine, "may_cover", matching.must_cover),
     "a pattern matches by its first characters": (decisions, matching, "compile_glob", begins),
-    "letter case does not count": (letters, conditions, "_text_test", whatever_the_case),
-    "addresses of both versions are one number line": (addresses, conditions, "_address_test", of_any_version),
+    "letter case does not count": (letters, model, "_text_test", whatever_the_case),
+    "addresses of both versions are one number line": (addresses, model, "_address_test", of_any_version),
     "a mapped address stays of version 6": (addresses, model, "parse_address", unmapped),
-    "before and after hold at the instant itself": (decisions, conditions, "_time_test", inclusive),
-    "a tag that is not there is unknown": (decisions, conditions, "_tag_test", absent_is_unknown),
-    "one of the constraints is enough": (decisions, conditions, "conjunction", any_of_them),
+    "before and after hold at the instant itself": (decisions, model, "_time_test", inclusive),
+    "a tag that is not there is unknown": (decisions, model, "_tag_test", absent_is_unknown),
+    "one of the constraints is enough": (decisions, model, "conjunction", any_of_them),
     "the author's cap is left out": (capped, engine, "GrantedRule", without_cap),
     "a deny is no part of the map": (maps, coverage.Coverage, "effective", property(lambda self: self.allowed)),
     "a deny that may fire always fires": (maps, coverage.Coverage, "conditional", property(shut_by_what_may)),

@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import Connection
 
-from client.policy.catalogue import Catalogue
+from client.policy.coverage import Catalogue
 from client.policy.document import parse_document
 from client.policy.engine import Engine, granted_rules
 from service.authz.decisions import CatalogueSnapshot, CompiledGrants

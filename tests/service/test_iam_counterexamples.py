@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from client.policy.catalogue import Catalogue
 from client.policy.containment import Answer, check
+from client.policy.coverage import Catalogue
 from client.policy.document import parse_document
 from client.policy.engine import granted_rules
 from service.catalogue.operations import operations

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from client.policy.catalogue import Catalogue
+from client.policy.coverage import Catalogue
 from client.policy.document import InvalidDocument
 from service.authz.decisions import CatalogueSnapshot
 from service.iam.policy_documents import ReadingCache

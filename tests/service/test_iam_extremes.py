@@ -16,8 +16,8 @@ from starlette.requests import Request
 
 from client.models import strict_json
 from client.policy import containment
-from client.policy.catalogue import Catalogue
 from client.policy.containment import Answer
+from client.policy.coverage import Catalogue
 from service.api import protected_route
 from service.api.request_body import SMALL_BODY_BYTES
 from service.authz.decisions import CatalogueSnapshot

@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import Connection, String, bindparam, func, insert, literal, select, text, update
 from sqlalchemy.exc import IntegrityError, OperationalError
 
-from client.policy.catalogue import Catalogue
+from client.policy.coverage import Catalogue
 from client.policy.document import parse_document
 from client.policy.engine import Engine, granted_rules
 from service.api import protected_route

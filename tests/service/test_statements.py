@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select, update
 
-from client.policy.catalogue import Catalogue
+from client.policy.coverage import Catalogue
 from client.policy.document import MAX_BYTES, MAX_RULES, InvalidDocument, canonical_text, parse_document
 from service.authz.decisions import CatalogueSnapshot
 from service.catalogue.operations import operations

@@ -19,53 +19,44 @@ from textual.widget import Widget
 from textual.widgets import Button, Input, Label, OptionList, Static
 from textual.widgets.option_list import Option
 
-from client.quota_request import Foreseen
+from client.quota_rules import Foreseen
 from client.tables.columns import TENANT
 from client.text import safe
 from client.texts.effects import Effect
+from tui.account.key_create import NewSecret
 from tui.account.key_form import KeyDraft, KeyForm
 from tui.account.rotate_dialog import Rotation
 from tui.account.screen import LastOwner, Profile
-from tui.account.secret_dialog import NewSecret
 from tui.contexts.sign_in import DeviceCode
-from tui.default_tags.apply_progress import progress_lines
-from tui.default_tags.conflict_dialog import TagConflict
-from tui.default_tags.difference import difference_lines
-from tui.default_tags.list_confirm import Listing, ListingConfirm
-from tui.default_tags.summary import Summary
-from tui.default_tags.tag_form import TagForm
-from tui.iam.difference import Difference
+from tui.default_tags.apply_text import Summary, progress_lines
+from tui.default_tags.dialogs import Listing, ListingConfirm, TagConflict, TagForm
+from tui.default_tags.versions import difference_lines
+from tui.iam.editor.bars import Tabs, Title, TitleBar, Verdict
 from tui.iam.editor.completion import Choice
-from tui.iam.editor.completion_popup import Popup
 from tui.iam.editor.evaluation import Evaluation
-from tui.iam.editor.line_list import Line as ListLine
-from tui.iam.editor.line_list import LineList
+from tui.iam.editor.lists import Line as ListLine
+from tui.iam.editor.lists import LineList, Popup
 from tui.iam.editor.panel import Panel
 from tui.iam.editor.request import FIELDS
 from tui.iam.editor.request_form import RequestForm
 from tui.iam.editor.review import Review
 from tui.iam.editor.text_pane import PolicyText
-from tui.iam.editor.title_bar import Tabs, Title, TitleBar
-from tui.iam.editor.verdict import Verdict
-from tui.iam.effect_dialog import EffectConfirm
+from tui.iam.effects import Difference, EffectConfirm
 from tui.quotas.request_dialog import QuotaForm
 from tui.quotas.what_if import QuotaPlanner
+from tui.shell.bars import Footer, Header, HeaderState, Key, Navigation
 from tui.shell.command_prompt import CommandPrompt
-from tui.shell.footer import Footer, Key, Navigation
-from tui.shell.header import Facts, Header
-from tui.shell.help import Help, Line
 from tui.shell.palette import Entry as Found
-from tui.shell.palette import Palette
+from tui.shell.palette import Help, Line, Palette
 from tui.state.tag_draft import TagDraft
 from tui.tenants.screen import Steps
 from tui.tenants.switcher import TenantSwitcher
 from tui.terminal.textual_patches import VisibleControls
-from tui.widgets.confirm import Confirm
 from tui.widgets.detail import Detail
+from tui.widgets.dialog import Confirm
 from tui.widgets.form import Field, Form
 from tui.widgets.heading import Heading
-from tui.widgets.menu import Entry, Menu
-from tui.widgets.picker import Picker
+from tui.widgets.picker import Entry, Menu, Picker
 from tui.widgets.record_table import RecordTable
 
 STRINGS: list[str] = json.loads(Path(sys.argv[1]).read_text())
@@ -261,7 +252,7 @@ class Hostile(App[None]):
             yield self.back
 
     def show(self, text: str) -> None:
-        self.query_one(Header).show(Facts(text, text, text, text, text, text, text, True, text, "bold", text))
+        self.query_one(Header).show(HeaderState(text, text, text, text, text, text, text, True, text, "bold", text))
         self.query_one(Heading).count(text)
         self.query_one(Heading).put(text)
         counts = {"summary": {}, "appliedTags": {text: text}}

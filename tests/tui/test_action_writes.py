@@ -23,7 +23,7 @@ from tui.iam.editor import actions as editor
 from tui.shell import actions, routes
 from tui.shell.main_screen import MainScreen
 from tui.state import contexts
-from tui.state.apply_tracker import Applies
+from tui.state.jobs import Applies
 from tui.state.workspace import Workspace
 
 READS_BY_POST = {"analysis", "default_tags.preview", "default_tags.undo_preview"}

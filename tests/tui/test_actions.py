@@ -7,24 +7,18 @@ from pkgutil import resolve_name
 import pytest
 
 from tui.account.api_keys import ApiKeys
-from tui.account.screen import Account
-from tui.account.sessions import Sessions
+from tui.account.screen import Account, Sessions
 from tui.activity.screen import Activity, ActivityOf, OrganizationActivity
 from tui.contexts.screen import Contexts
-from tui.default_tags.apply_items import Untouched
-from tui.default_tags.apply_preview import ApplyPreview
-from tui.default_tags.apply_runs import ApplyRuns
+from tui.default_tags.apply_lists import ApplyPreview, ApplyRuns, Untouched
 from tui.default_tags.apply_screen import Apply
-from tui.default_tags.history import TagVersions
 from tui.default_tags.screen import DefaultTags
+from tui.default_tags.versions import TagVersions
 from tui.iam.access import Access, Catalogue, Who
 from tui.iam.editor import actions as editor
 from tui.iam.groups import Groups, Members
-from tui.iam.policies import Attachments, Policies
-from tui.iam.versions import Versions
-from tui.quotas.organization import OrganizationQuotas
-from tui.quotas.requests import QuotaRequests
-from tui.quotas.screen import Quotas
+from tui.iam.policies import Attachments, Policies, Versions
+from tui.quotas.screen import OrganizationQuotas, QuotaRequests, Quotas
 from tui.shell import actions, command_line, routes
 from tui.shell.list_screen import ListScreen
 from tui.shell.main_screen import MainScreen

@@ -6,9 +6,9 @@ from tests.acceptance.people import AURORA, MEMBER, OWNER, WEB_SHOP
 from tests.homes import Home
 from tests.service.access import allow
 from tests.tui.screens import Ui, opened
-from tui.activity.detail import facts_of, label, of_entry
+from tui.activity.screen import facts_of, label, of_entry
+from tui.shell.bars import Footer
 from tui.shell.command_line import candidates
-from tui.shell.footer import Footer
 from tui.state import list_store
 from tui.widgets.record_table import RecordTable
 

@@ -9,7 +9,7 @@ from client import times
 from tests.acceptance.people import OUTSIDER, WEB_SHOP
 from tests.homes import Home
 from tests.tui.screens import opened, use_key
-from tui.account import key_table
+from tui.account import key_tables
 from tui.launch import Launch
 
 ENTER = "enter"
@@ -39,17 +39,17 @@ def standing_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_bar_is_read_by_its_length_alone(left: timedelta, span: timedelta, drawn: str) -> None:
-    assert key_table.bar(left, span) == drawn
+    assert key_tables.bar(left, span) == drawn
 
 
 @pytest.mark.usefixtures("standing_clock")
 def test_the_axis_is_the_shortest_that_holds_every_active_key() -> None:
-    assert key_table.axis([]).label == "30 days"
-    assert key_table.axis([key(expiresAt="2026-12-21T10:05:00Z")]).label == "30 days"
-    assert key_table.axis([key(expiresAt="2026-12-21T10:05:01Z")]).label == "90 days"
-    assert key_table.axis([key()]).label == "1 year"
-    assert key_table.axis([key(), key(expiresAt="2028-11-21T10:05:00Z")]).label == "2 years"
-    assert key_table.axis([key(expiresAt="2028-11-21T10:05:00Z", status="revoked")]).label == "30 days"
+    assert key_tables.axis([]).label == "30 days"
+    assert key_tables.axis([key(expiresAt="2026-12-21T10:05:00Z")]).label == "30 days"
+    assert key_tables.axis([key(expiresAt="2026-12-21T10:05:01Z")]).label == "90 days"
+    assert key_tables.axis([key()]).label == "1 year"
+    assert key_tables.axis([key(), key(expiresAt="2028-11-21T10:05:00Z")]).label == "2 years"
+    assert key_tables.axis([key(expiresAt="2028-11-21T10:05:00Z", status="revoked")]).label == "30 days"
 
 
 @pytest.mark.usefixtures("standing_clock")
@@ -64,8 +64,8 @@ def test_the_axis_is_the_shortest_that_holds_every_active_key() -> None:
     ],
 )
 def test_a_key_that_works_and_that_nobody_uses_is_marked(record: dict[str, object], unused: bool, words: str) -> None:
-    assert key_table.unused(record) is unused
-    assert key_table.used_text(record) == words
+    assert key_tables.unused(record) is unused
+    assert key_tables.used_text(record) == words
     assert times.now() == NOW
 
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from client.errors import Exit, FrostError
-from tui.default_tags.apply_progress import progress_lines
-from tui.state.apply_tracker import Applies
+from tui.default_tags.apply_text import progress_lines
+from tui.state.jobs import Applies
 
 Answers = dict[str, list[dict[str, Any] | FrostError]]
 """By run id: what is read of it, one after another."""

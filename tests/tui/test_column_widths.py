@@ -8,7 +8,7 @@ import pytest
 from client.tables.columns import TENANT, Column
 from client.tables.iam import ACCESS, CATALOGUE
 from tui.iam.access import Access
-from tui.iam.effect_dialog import EFFECT
+from tui.iam.effects import EFFECT
 from tui.widgets.record_view import UNKNOWN_SAMPLE, RecordView
 from tui.widgets.row_painting import fitted
 

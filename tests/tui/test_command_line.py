@@ -3,7 +3,8 @@
 import pytest
 
 from tui.shell import routes
-from tui.shell.command_line import Go, History, Mistake, Run, complete, parse
+from tui.shell.command_line import Go, Mistake, Run, complete, parse
+from tui.shell.command_prompt import History
 
 SCREENS = ("tenants", "contexts")
 EVERY = ("tenants", "policies", "groups", "catalogue", "contexts")

@@ -7,8 +7,8 @@ import pytest
 from tests.homes import Home
 from tests.tui.editing import document, editing, rule
 from tui.iam.editor import panel, request
+from tui.iam.editor.bars import Verdict
 from tui.iam.editor.evaluation import Evaluation
-from tui.iam.editor.verdict import Verdict
 
 OFFICE = ', "constraints": {"ipInRange": {"frn:sourceIp": ["192.0.2.0/24"]}}'
 NARROWER = OFFICE.replace("/24", "/25")

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 
 from tests.tui.editing import document, rule
-from tui.iam.difference import difference_lines
 from tui.iam.editor import completion, counterexample_fixes, json_scanner, request, review
 from tui.iam.editor.action_handlers import undo_key
 from tui.iam.editor.completion import Catalogue
 from tui.iam.editor.document import as_stored, text_of
 from tui.iam.editor.request import matches
+from tui.iam.effects import difference_lines
 from tui.shell import keymap
 from tui.state import drafts
 from tui.terminal import external_editor

@@ -5,7 +5,7 @@ from textual.app import App
 
 from client.texts.effects import Effect
 from tests.tui.screens import listened
-from tui.iam.effect_dialog import EffectConfirm, _operations
+from tui.iam.effects import EffectConfirm, _operations
 
 OPERATION = "compute:instances:read"
 

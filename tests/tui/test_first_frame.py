@@ -32,8 +32,8 @@ def test_the_first_frame_loads_nothing_it_does_not_show() -> None:
     assert not modules & HEAVY
     # Dialogs, inputs and the prompt are loaded when they are opened, or once the first frame is on the screen.
     later = {
-        *(f"tui.widgets.{name}" for name in ("form", "confirm", "menu", "line_input")),
-        *(f"tui.shell.{name}" for name in ("command_prompt", "palette", "help")),
+        *(f"tui.widgets.{name}" for name in ("dialog", "form", "lines", "picker")),
+        *(f"tui.shell.{name}" for name in ("clipboard", "command_prompt", "palette")),
         *(f"tui.contexts.{name}" for name in ("sign_in", "screen")),
     }
     assert not modules & later

@@ -21,7 +21,7 @@ from tests.terminal import Program
 from tests.tui.screens import opened
 from tui.iam.editor.layout import EditorLayout
 from tui.iam.editor.screen import PolicyEditor
-from tui.shell.footer import TooSmall
+from tui.shell.bars import TooSmall
 from tui.shell.list_screen import ListScreen
 from tui.shell.main_screen import MainScreen
 from tui.shell.navigator import Navigator

@@ -1,7 +1,7 @@
 """Decisions of the IAM screens about records, without a platform."""
 
 from tui.iam.commands import deciding_policy, first_policy
-from tui.iam.versions import compared_versions
+from tui.iam.policies import compared_versions
 from tui.shell.action import ActionContext
 
 SCOPE = {"kind": "scope", "scope": "compute:write"}

@@ -15,8 +15,8 @@ from tests.acceptance.people import AURORA, VIEWER
 from tests.homes import Home
 from tests.leaks import secrets_in
 from tests.tui.screens import Ui, opened
-from tui.account.secret_dialog import NewSecret
-from tui.widgets.secret import Secret, Unsaid
+from tui.account.key_create import NewSecret
+from tui.widgets.lines import Secret, Unsaid
 
 pytestmark = pytest.mark.slow
 

@@ -8,7 +8,7 @@ from textual.binding import Binding
 from textual.screen import ModalScreen
 from textual.widgets import Button, Input
 
-from tui.terminal.type_ahead import TypeAhead
+from tui.terminal.textual_patches import TypeAhead
 
 
 class Question(ModalScreen[None]):

@@ -9,13 +9,12 @@ from textual.app import App, ComposeResult
 from textual.widget import Widget
 
 from client.errors import Exit, FrostError
-from client.texts.key_errors import KeyProblem
-from tui.account.choice_line import ChoiceLine
-from tui.account.expiry_input import Until
+from client.texts.refusals import KeyProblem
 from tui.account.key_form import form_problem
+from tui.account.key_inputs import ChoiceLine, Until
+from tui.account.key_tables import about, rows
 from tui.account.rotate_dialog import AT_ONCE, OVERLAPS
-from tui.account.scope_list import about, rows
-from tui.widgets.line_input import LineInput
+from tui.widgets.lines import LineInput
 
 NOW = "2026-11-21T10:05:00Z"
 

@@ -14,7 +14,7 @@ from client.tables.columns import Record
 from tests.homes import Home
 from tests.tui.screens import Ui, opened
 from tui.state import contexts, loaders
-from tui.state.connection_state import BACKOFF
+from tui.state.context_state import BACKOFF
 
 
 async def somebody_else(ui: Ui, home: Home) -> None:

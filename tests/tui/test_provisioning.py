@@ -8,7 +8,7 @@ import pytest
 
 from client.errors import Exit, FrostError
 from tui.state.event_stream import Work
-from tui.state.provisioning import Provisioning
+from tui.state.jobs import Provisioning
 
 UNREACHABLE = FrostError("nobody listens there", code="UNREACHABLE", exit_code=Exit.UNREACHABLE)
 NEW = {"id": "t", "status": "provisioning", "runId": "r"}

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from client import quota_plan
-from client.quota_request import (
+from client import quota_rules
+from client.quota_rules import (
     AT_ONCE,
     DENIED,
     LARGEST,
@@ -301,4 +301,4 @@ def test_what_is_no_plan_says_why(line: str, words: str) -> None:
     ],
 )
 def test_what_a_plan_comes_to_is_a_sentence(members: dict[str, Any], more: int, words: str) -> None:
-    assert words in verdict(quota_plan.what_if([quota(**members)], {"vcpu": more}))
+    assert words in verdict(quota_rules.what_if([quota(**members)], {"vcpu": more}))

@@ -10,7 +10,7 @@ from client.operations import REREAD_SECONDS
 from tests.homes import Home
 from tests.tui.screens import Ui, opened
 from tui.state.workspace import Workspace
-from tui.widgets.confirm import Confirm
+from tui.widgets.dialog import Confirm
 
 ENTER = "enter"
 

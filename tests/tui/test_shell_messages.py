@@ -4,7 +4,7 @@ from textual.message import Message
 
 from client.tables.quotas import ORGANIZATION_QUOTA as TABLE
 from tui.shell.list_screen import ListScreen
-from tui.shell.messages import Navigate, RunAction
+from tui.shell.routes import Navigate, RunAction
 from tui.widgets.heading import Heading
 from tui.widgets.record_table import RecordTable
 

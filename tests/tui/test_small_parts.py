@@ -8,10 +8,10 @@ import pytest
 from client.errors import FrostError
 from client.operations import unless_cancelled
 from tui.launch import Launch, parse
-from tui.shell.footer import Key, fitting
-from tui.shell.history import History, View
+from tui.shell.bars import Key, fitting
+from tui.shell.routes import History, View
 from tui.state import drafts, preferences
-from tui.state.connection_state import BACKOFF, Link
+from tui.state.context_state import BACKOFF, Link
 from tui.state.notices import Notice, Notices, seconds
 from tui.terminal import themes
 

@@ -6,9 +6,9 @@ import pytest
 
 from tests.homes import Home
 from tests.tui.screens import opened
-from tui.shell.header import Header, HeaderState
-from tui.shell.help import Help, Line
-from tui.widgets.menu import Entry, Menu
+from tui.shell.bars import Header, HeaderState
+from tui.shell.palette import Help, Line
+from tui.widgets.picker import Entry, Menu
 
 WIDE_NAMES = ("local", "Aurora Labs", "Web Shop", "漢字" * 20, "👨‍👩‍👧‍👦 family" * 6, "e\u0301" * 90)
 

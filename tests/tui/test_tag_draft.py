@@ -8,14 +8,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from client.commands.default_tags.apply_result import preview_lines
+from client.commands.default_tags.apply_job import preview_lines
 from client.tables.columns import Record
 from client.texts import apply
-from tui.default_tags.apply_flow import _lines
-from tui.default_tags.apply_progress import filled, progress_lines
-from tui.default_tags.apply_table import BAR, SIGNS, bar, resource_text, type_rows, untouched_rows
-from tui.default_tags.difference import difference_lines
-from tui.default_tags.table import TAG
+from tui.default_tags.apply_screen import _lines
+from tui.default_tags.apply_text import (
+    BAR,
+    SIGNS,
+    bar,
+    filled,
+    progress_lines,
+    resource_text,
+    type_rows,
+    untouched_rows,
+)
+from tui.default_tags.screen import TAG
+from tui.default_tags.versions import difference_lines
 from tui.state import drafts as stored_drafts
 from tui.state.drafts import TagDrafts
 from tui.state.tag_draft import TagDraft

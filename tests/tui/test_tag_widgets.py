@@ -7,11 +7,9 @@ from textual.app import App
 from textual.content import Content
 from textual.widgets import Static
 
-from client.models.tags import Problem
+from client.models.validation import Problem
 from tests.tui.screens import listened
-from tui.default_tags.conflict_dialog import TagConflict
-from tui.default_tags.list_confirm import ListingConfirm
-from tui.default_tags.tag_form import TagForm, problem_text
+from tui.default_tags.dialogs import ListingConfirm, TagConflict, TagForm, problem_text
 from tui.state.tag_draft import TagDraft
 
 SIZES = [(80, 24), (120, 36)]

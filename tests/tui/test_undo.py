@@ -7,7 +7,7 @@ import pytest
 from tests.acceptance.iam import Desk
 from tests.homes import Home
 from tests.tui.screens import Ui, opened
-from tui.shell.messages import UndoCleared
+from tui.shell.routes import UndoCleared
 
 pytestmark = pytest.mark.slow
 

@@ -1,7 +1,7 @@
 """Actions of the account screens."""
 
-from tui.shell.action import Action, ActionContext, Command, Record, line
-from tui.shell.guards import about_record, all_of, requires_user, selected
+from client.tables.columns import Record
+from tui.shell.action import Action, ActionContext, Command, about_record, all_of, line, requires_user, selected
 
 KEYS_NEED_A_PERSON = "this context works with an API key; keys, sessions and the account need a signed-in user"
 
@@ -138,7 +138,7 @@ ACCOUNT_ACTIONS: tuple[Action, ...] = (
     Action(
         "sessions.end_all",
         "End every session",
-        handler="tui.account.sessions:Sessions.do_end_all",
+        handler="tui.account.screen:Sessions.do_end_all",
         keys=("delete",),
         footer_label="end all",
         guard=_is_user,

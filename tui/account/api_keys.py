@@ -1,21 +1,101 @@
-"""The user's API keys in all tenants."""
+"""The user's API keys in all tenants. Revocations and deletions are confirmed, with No as the default."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import ClassVar
 
 from textual.binding import BindingType
 
 from client import times
+from client.api import keys as key_calls
 from client.tables.columns import Column, Record, exact, time_text
 from client.texts.effects import counted
-from tui.account import key_create, key_revoke, key_table
+from tui.account import key_create, key_tables
 from tui.account.actions import KEYS_NEED_A_PERSON
 from tui.shell import actions, keymap
-from tui.shell.history import Subject
-from tui.shell.messages import Navigate
+from tui.shell.remote_list_screen import RemoteListScreen, each
+from tui.shell.routes import Navigate, Subject, UndoCleared
 from tui.widgets.detail import Section
+from tui.widgets.dialog import Confirm
 from tui.widgets.policy_text import Fact, names
 from tui.widgets.record_table import Tones
+
+NAMED = 4
+"""Maximum number of keys listed by name in a confirmation."""
+
+
+async def revoke(screen: RemoteListScreen, chosen: Sequence[Record]) -> None:
+    keys = [key for key in chosen if key_tables.active(key)]
+    if not keys:
+        subject = "it is" if len(chosen) == 1 else "they are"
+        screen.frame.toast(f"Revoke API key: {subject} {chosen[0]['status'] if chosen else ''} already", "warning")
+        return
+    effect = "the next request with it is refused; it cannot be made active again"
+    if not await _confirm(screen, keys, "Revoke", effect):
+        return
+
+    async def change(key: Record) -> None:
+        revoked = await screen.workspace.change(key_calls.revoke(screen.tenant_of(key), str(key["id"])))
+        screen.workspace.collections.put(screen.LIST_NAME, "", revoked.record.wire())
+
+    await _change_each(screen, keys, change, "Revoked", "revoking an API key")
+
+
+async def delete(screen: RemoteListScreen, chosen: Sequence[Record]) -> None:
+    keys = list(chosen)
+    effect = "removed for good with its memberships and attachments; what still uses it is refused from now on"
+    if not await _confirm(screen, keys, "Delete", effect):
+        return
+
+    async def change(key: Record) -> None:
+        await screen.workspace.ask(key_calls.delete(screen.tenant_of(key), str(key["id"])))
+        screen.workspace.collections.remove(screen.LIST_NAME, "", str(key["id"]))
+
+    await _change_each(screen, keys, change, "Deleted", "deleting an API key")
+
+
+async def _confirm(screen: RemoteListScreen, keys: Sequence[Record], verb: str, effect: str) -> bool:
+    one = len(keys) == 1
+    facts = _facts_of_one(keys[0]) if one else _facts_of_several(keys)
+    facts.append(("Effect", effect if one else f"each: {effect}"))
+    question = f"{verb} API key?" if one else f"{verb} {len(keys):,} API keys?"
+    return await screen.app.push_screen_wait(Confirm(question, facts, yes=verb))
+
+
+def _facts_of_one(key: Record) -> list[tuple[str, str]]:
+    used = exact(key.get("lastUsedAt"), times.now()) if key.get("lastUsedAt") else "never"
+    return [
+        ("Key", f"{key['name']}  {key['id']}"),
+        ("Prefix", str(key.get("keyPrefix") or "—")),
+        ("Tenant", str(key.get("tenantName", ""))),
+        ("Last used", used),
+    ]
+
+
+def _facts_of_several(keys: Sequence[Record]) -> list[tuple[str, str]]:
+    more = f" and {len(keys) - NAMED:,} more" if len(keys) > NAMED else ""
+    tenants = list(dict.fromkeys(str(key.get("tenantName", "")) for key in keys))
+    used = [key for key in keys if key.get("lastUsedAt") and key_tables.active(key) and not key_tables.unused(key)]
+    return [
+        ("Keys", ", ".join(str(key["name"]) for key in keys[:NAMED]) + more),
+        ("Tenants" if len(tenants) > 1 else "Tenant", ", ".join(tenants)),
+        ("In use", counted(len(used), "of them", "of them") if used else "none of them"),
+    ]
+
+
+async def _change_each(
+    screen: RemoteListScreen,
+    keys: Sequence[Record],
+    change: Callable[[Record], Awaitable[None]],
+    did: str,
+    lasting: str,
+) -> None:
+    done = await each(screen, keys, change)
+    if done:
+        screen.table.clear_marks()
+        screen.post_message(UndoCleared(lasting))
+        name = str(done[0]["name"]) if len(done) == 1 else counted(len(done), "API key", "API keys")
+        screen.frame.toast(f"{did} {name}")
+    screen.read(quiet=True)
 
 
 class ApiKeys(key_create.KeyForms):
@@ -23,7 +103,7 @@ class ApiKeys(key_create.KeyForms):
 
     NAME = "api-keys"
     TITLE = "API keys"
-    KIND = key_table.KIND
+    KIND = key_tables.KIND
     PRIMARY = "api-keys.access"
     LIST_NAME = "own keys"
     RELATED = ("groups of", "policies of", "grantable")
@@ -34,11 +114,11 @@ class ApiKeys(key_create.KeyForms):
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("api-keys")]
 
     def columns(self) -> Sequence[Column]:
-        self._scale = key_table.SharedScale()
-        return key_table.columns(self._scale)
+        self._scale = key_tables.SharedScale()
+        return key_tables.columns(self._scale)
 
     def tones(self) -> Tones:
-        return key_table.TONES
+        return key_tables.TONES
 
     def show(self) -> None:
         self._scale.take(self.records())
@@ -71,7 +151,7 @@ class ApiKeys(key_create.KeyForms):
             ("State", str(record.get("status", ""))),
             ("Tenant", str(record.get("tenantName", ""))),
             ("Expires", exact(record.get("expiresAt"), now)),
-            ("Last used", f"{used}{': unused' if key_table.unused(record) else ''}"),
+            ("Last used", f"{used}{': unused' if key_tables.unused(record) else ''}"),
             ("Limit", f"{record.get('rateLimit') or '—'} requests a minute"),
             ("Prefix", str(record.get("keyPrefix") or "—")),
             ("Made", f"{time_text(record.get('createdAt'))} by {_creator(record)}"),
@@ -115,10 +195,10 @@ class ApiKeys(key_create.KeyForms):
             await key_create.rotate(self, self.record)
 
     async def do_revoke(self) -> None:
-        await key_revoke.revoke(self, self.table.selected_records)
+        await revoke(self, self.table.selected_records)
 
     async def do_delete(self) -> None:
-        await key_revoke.delete(self, self.table.selected_records)
+        await delete(self, self.table.selected_records)
 
 
 def _creator(record: Record) -> str:

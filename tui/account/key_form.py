@@ -15,12 +15,11 @@ from textual.widgets import Button, Input, Static
 from client.errors import FrostError
 from client.tables.columns import Record
 from client.text import safe
-from client.texts.key_errors import KeyProblem, key_problem, may_exist
-from tui.account.choice_line import ChoiceLine
-from tui.account.expiry_input import Until
-from tui.account.scope_list import ScopeList, about
+from client.texts.refusals import KeyProblem, key_problem, may_exist
+from tui.account.key_inputs import ChoiceLine, Until
+from tui.account.key_tables import ScopeList, about
 from tui.widgets.dialog import Sending, Waiting, hint
-from tui.widgets.line_input import LineInput
+from tui.widgets.lines import LineInput
 from tui.widgets.record_table import RecordTable
 
 EXPIRIES = (("30 days", timedelta(days=30)), ("90 days", timedelta(days=90)), ("1 year", timedelta(days=365)))

@@ -14,11 +14,10 @@ from textual.widgets import Button, Static
 
 from client.errors import FrostError
 from client.text import safe
-from tui.account.choice_line import ChoiceLine
-from tui.account.expiry_input import Until
 from tui.account.key_form import EXPIRIES, YEAR, form_problem
+from tui.account.key_inputs import ChoiceLine, Until
 from tui.widgets.dialog import Sending, Waiting, hint
-from tui.widgets.line_input import LineInput
+from tui.widgets.lines import LineInput
 
 OVERLAPS = (
     ("now", timedelta()),

@@ -1,8 +1,18 @@
 """Actions of the activity screens."""
 
-from tui.shell.action import Action, ActionContext, Command, Record, line
-from tui.shell.audit_target import ACTIVITY, can_read_activity, screen_of_target
-from tui.shell.guards import about_record, all_of, selected
+from client.tables.columns import Record
+from tui.shell.action import (
+    ACTIVITY,
+    Action,
+    ActionContext,
+    Command,
+    about_record,
+    all_of,
+    can_read_activity,
+    line,
+    screen_of_target,
+    selected,
+)
 
 # --- guards ----------------------------------------------------------------------------------------------------------
 

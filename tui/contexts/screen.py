@@ -11,10 +11,10 @@ from client.tables.columns import CONTEXT, Column, Record
 from tui.contexts import sign_in
 from tui.shell import keymap
 from tui.shell.list_screen import ListScreen
-from tui.shell.messages import UndoCleared
+from tui.shell.routes import UndoCleared
 from tui.state import contexts
-from tui.widgets.confirm import Confirm
 from tui.widgets.detail import Section
+from tui.widgets.dialog import Confirm
 from tui.widgets.form import Field, Form
 from tui.widgets.record_table import Tones
 

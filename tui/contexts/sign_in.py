@@ -14,11 +14,10 @@ from client.errors import FrostError
 from client.text import safe
 from tui.state import contexts
 from tui.state.workspace import Workspace
-from tui.widgets.confirm import Confirm
-from tui.widgets.dialog import Dialog, hint
+from tui.widgets.dialog import Confirm, Dialog, hint
 
 if TYPE_CHECKING:
-    from client.auth.device_code import DeviceCode as Code
+    from client.auth.oidc import DeviceCode as Code
 
 QR_FRAME = 7, 30
 """Lines and cells that the dialog needs besides the QR code."""

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from client.models.tags import MOST
-from tui.shell.action import Action, ActionContext, Record, line
-from tui.shell.guards import about_record, all_of, is_manager, selected, writable
+from client.models.validation import MOST
+from client.tables.columns import Record
+from tui.shell.action import Action, ActionContext, about_record, all_of, is_manager, line, selected, writable
 
 READ, WRITE = "organizations:read", "organizations:write"
 
@@ -241,7 +241,7 @@ TAG_ACTIONS: tuple[Action, ...] = (
     Action(
         "tag-versions.difference",
         "Difference to the set as it is",
-        handler="tui.default_tags.history:TagVersions.do_difference",
+        handler="tui.default_tags.versions:TagVersions.do_difference",
         keys=("c",),
         footer_label="compare",
         guard=selected,
@@ -253,7 +253,7 @@ TAG_ACTIONS: tuple[Action, ...] = (
     Action(
         "tag-versions.put_back",
         "Put this set back",
-        handler="tui.default_tags.history:TagVersions.do_put_back",
+        handler="tui.default_tags.versions:TagVersions.do_put_back",
         keys=("b",),
         footer_label="put back",
         guard=all_of(_can_manage, selected, _is_earlier_version),
@@ -274,7 +274,7 @@ TAG_ACTIONS: tuple[Action, ...] = (
     Action(
         "apply-preview.apply",
         "Apply to existing resources",
-        handler="tui.default_tags.apply_preview:ApplyPreview.do_apply",
+        handler="tui.default_tags.apply_lists:ApplyPreview.do_apply",
         keys=("a",),
         footer_label="apply",
         guard=_can_apply,
@@ -286,7 +286,7 @@ TAG_ACTIONS: tuple[Action, ...] = (
     Action(
         "apply-preview.untouched",
         "Skips and failures",
-        handler="tui.default_tags.apply_preview:ApplyPreview.do_untouched",
+        handler="tui.default_tags.apply_lists:ApplyPreview.do_untouched",
         keys=("f",),
         footer_label="skips",
         guard=selected,
@@ -340,7 +340,7 @@ TAG_ACTIONS: tuple[Action, ...] = (
     Action(
         "apply-runs.open",
         "What it did",
-        handler="tui.default_tags.apply_runs:ApplyRuns.do_open",
+        handler="tui.default_tags.apply_lists:ApplyRuns.do_open",
         keys=("i",),
         footer_label="open",
         guard=selected,
@@ -351,7 +351,7 @@ TAG_ACTIONS: tuple[Action, ...] = (
     Action(
         "apply-runs.undo",
         "Undo this run",
-        handler="tui.default_tags.apply_runs:ApplyRuns.do_undo",
+        handler="tui.default_tags.apply_lists:ApplyRuns.do_undo",
         keys=("b",),
         footer_label="undo it",
         guard=all_of(_can_manage, selected, _is_undoable),

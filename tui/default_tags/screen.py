@@ -1,4 +1,4 @@
-"""The default tags of the current tenant as an editable draft."""
+"""The default tags of the current tenant as an editable draft, and their table columns."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -8,22 +8,63 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.content import Content
 
-from client.models.tags import KEY_BYTES, MOST, VALUE_BYTES, size
-from client.tables.columns import Record, time_text
+from client.models.validation import KEY_BYTES, MOST, VALUE_BYTES, size
+from client.tables.columns import Column, Kind, Record, fields, time_text
 from client.tables.default_tags import person_text
 from client.text import cut, safe
-from tui.default_tags import apply_flow, save
-from tui.default_tags.summary import Summary, wrapped
-from tui.default_tags.table import TAG, TONES
-from tui.default_tags.tag_form import TagForm
+from tui.default_tags import apply_screen, versions
+from tui.default_tags.apply_text import Summary, wrapped
+from tui.default_tags.dialogs import TagForm
 from tui.shell import keymap
-from tui.shell.history import Subject
-from tui.shell.messages import Navigate
 from tui.shell.remote_list_screen import RemoteListScreen
-from tui.state.tag_draft import TagDraft
+from tui.shell.routes import Navigate, Subject
+from tui.state.tag_draft import MARKS, TagDraft
 from tui.widgets.detail import Section
 from tui.widgets.record_table import Tones
 from tui.widgets.record_view import RecordView
+
+
+def bytes_text(record: Record) -> str:
+    """Return sizes and limits of key and value: `3/64 4/255`."""
+    return f"{size(str(record['key']))}/{KEY_BYTES} {size(str(record['value']))}/{VALUE_BYTES}"
+
+
+def _note(record: Record) -> str:
+    if record.get("problem"):
+        return f"! {record['problem']}"
+    if record.get("mark") == "changed":
+        return f"was {record.get('was') or '(empty)'}"
+    return str(record.get("mark") or "")
+
+
+_COLUMNS = (
+    Column(
+        "key",
+        "  Key",
+        cell=lambda record: f"{MARKS.get(str(record.get('mark')), ' ')} {record['key']}",
+        sort=lambda record: str(record["key"]).casefold(),
+    ),
+    Column(
+        "value", "Value", cell=lambda record: str(record["value"]) or "(empty)", sort=lambda record: record["value"]
+    ),
+    Column("bytes", "Bytes", cell=bytes_text, sort=lambda record: size(str(record["key"]) + str(record["value"]))),
+    Column("note", "Draft", cell=_note),
+)
+TAG = Kind("tag", "tags", "key", _COLUMNS, fields(_COLUMNS, key="key", value="value", draft="note"), "key")
+
+
+def _tone(record: Record) -> str | None:
+    if record.get("problem"):
+        return "bad"
+    return {"added": "good", "changed": "warning", "removed": "bad"}.get(str(record.get("mark")))
+
+
+TONES: Tones = {
+    "key": _tone,
+    "value": lambda record: "dim" if record.get("mark") == "removed" else None,
+    "bytes": lambda record: "dim",
+    "note": _tone,
+}
 
 
 class DefaultTags(RemoteListScreen):
@@ -227,13 +268,13 @@ class DefaultTags(RemoteListScreen):
     # Save, apply and history
 
     async def do_save(self) -> None:
-        await save.save(self)
+        await versions.save(self)
 
     def do_preview(self) -> None:
         self._inside("apply-preview", preview_of(self.draft))
 
     async def do_apply(self) -> None:
-        await apply_flow.apply(self)
+        await apply_screen.apply(self)
 
     def do_follow(self) -> None:
         self._inside("apply")

@@ -9,9 +9,8 @@ from client.tables.columns import Column, Record, kind_and_id
 from client.tables.iam import ACCESS, CATALOGUE, WHO
 from tui.iam.commands import deciding_policy
 from tui.shell import keymap
-from tui.shell.history import Subject
-from tui.shell.messages import Navigate
 from tui.shell.remote_list_screen import ChildListScreen, RemoteListScreen
+from tui.shell.routes import Navigate, Subject
 from tui.widgets.detail import Section
 from tui.widgets.policy_text import grants, kind_text, path_text
 from tui.widgets.record_table import Tones

@@ -1,11 +1,17 @@
 """Actions of the IAM screens."""
 
-from client.tables.columns import kind_and_id
+from client.tables.columns import Record, kind_and_id
 from tui.iam import commands
-from tui.shell.action import PERSON_NEEDED, Action, ActionContext, Record
-from tui.shell.guards import about_record, all_of, has_tenant, requires_user, selected
-
-# --- guards ----------------------------------------------------------------------------------------------------------
+from tui.shell.action import (
+    PERSON_NEEDED,
+    Action,
+    ActionContext,
+    about_record,
+    all_of,
+    has_tenant,
+    requires_user,
+    selected,
+)
 
 
 @about_record
@@ -33,8 +39,6 @@ def _has_deciding_policy(_: ActionContext, access: Record) -> str:
 _readable = all_of(requires_user(PERSON_NEEDED), has_tenant)
 _on_record = all_of(_readable, selected)
 
-
-# --- actions ---------------------------------------------------------------------------------------------------------
 
 POLICY_ACTIONS: tuple[Action, ...] = (
     Action(
@@ -290,7 +294,7 @@ POLICY_ACTIONS: tuple[Action, ...] = (
     Action(
         "versions.difference",
         "Difference to now",
-        handler="tui.iam.versions:Versions.do_difference",
+        handler="tui.iam.policies:Versions.do_difference",
         keys=("v",),
         footer_label="difference",
         guard=_on_record,
@@ -302,7 +306,7 @@ POLICY_ACTIONS: tuple[Action, ...] = (
     Action(
         "versions.roll_back",
         "Roll back to this version",
-        handler="tui.iam.versions:Versions.do_roll_back",
+        handler="tui.iam.policies:Versions.do_roll_back",
         keys=("b",),
         footer_label="roll back",
         guard=all_of(_on_record, _is_earlier_version),

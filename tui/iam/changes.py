@@ -7,11 +7,10 @@ from client.api import groups, policies
 from client.errors import FrostError
 from client.tables.columns import Record, kind_and_id, time_text
 from client.texts.effects import counted
-from tui.iam.effect_dialog import EffectConfirm
+from tui.iam.effects import Change, EffectConfirm, effect
 from tui.iam.pickers import pick_members
-from tui.shell.messages import UndoAvailable, UndoCleared
 from tui.shell.remote_list_screen import each
-from tui.state.effects import Change, effect
+from tui.shell.routes import UndoAvailable, UndoCleared
 from tui.widgets.form import Field, Form, check_name
 from tui.widgets.policy_text import kind_text
 

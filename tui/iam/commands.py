@@ -1,7 +1,7 @@
 """Commands (`frost iam …`) equivalent to the IAM actions, for the record under the cursor."""
 
-from client.tables.columns import kind_and_id
-from tui.shell.action import ActionContext, Command, Record, line
+from client.tables.columns import Record, kind_and_id
+from tui.shell.action import ActionContext, Command, line
 
 
 def iam(*arguments: str) -> Command:

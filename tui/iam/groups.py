@@ -12,9 +12,8 @@ from client.texts.effects import counted
 from tui.iam import changes
 from tui.iam.pickers import pick_policies
 from tui.shell import keymap
-from tui.shell.history import Subject
-from tui.shell.messages import Navigate, UndoCleared
 from tui.shell.remote_list_screen import ChildListScreen, RemoteListScreen
+from tui.shell.routes import Navigate, Subject, UndoCleared
 from tui.widgets.detail import Section
 from tui.widgets.policy_text import kind_text, names
 from tui.widgets.record_table import Tones

@@ -1,8 +1,18 @@
 """Actions of the quota screens."""
 
 from client.tables.columns import Record
-from tui.shell.action import Action, ActionContext, Command, line
-from tui.shell.guards import about_record, all_of, has_tenant, is_manager, requires_user, selected
+from tui.shell.action import (
+    Action,
+    ActionContext,
+    Command,
+    about_record,
+    all_of,
+    has_tenant,
+    is_manager,
+    line,
+    requires_user,
+    selected,
+)
 
 ORGANIZATION_NEEDS_A_PERSON = "this context works with an API key; the organization's quotas need a signed-in user"
 SCOPES = ("quotas:write", "quotas:*")
@@ -20,7 +30,7 @@ def _has_scope(context: ActionContext) -> str:
 
 @about_record
 def _is_requestable(_: ActionContext, quota: Record) -> str:
-    from client.quota_request import requestable
+    from client.quota_rules import requestable
 
     return "" if requestable(quota) else "its limit cannot be requested; contact support"
 
@@ -145,7 +155,7 @@ QUOTA_ACTIONS: tuple[Action, ...] = (
     Action(
         "organization-quotas.request",
         "Request another limit of the organization",
-        handler="tui.quotas.organization:OrganizationQuotas.do_request",
+        handler="tui.quotas.screen:OrganizationQuotas.do_request",
         keys=("n", "N"),
         footer_label="request",
         guard=all_of(_is_user, _can_request),
@@ -157,7 +167,7 @@ QUOTA_ACTIONS: tuple[Action, ...] = (
     Action(
         "organization-quotas.tenant",
         "Quotas of the tenant",
-        handler="tui.quotas.organization:OrganizationQuotas.do_tenant",
+        handler="tui.quotas.screen:OrganizationQuotas.do_tenant",
         keys=("o",),
         footer_label="tenant",
         command=_quota_line(),
@@ -166,7 +176,7 @@ QUOTA_ACTIONS: tuple[Action, ...] = (
     Action(
         "organization-quotas.requests",
         "Requests for other limits",
-        handler="tui.quotas.organization:OrganizationQuotas.do_requests",
+        handler="tui.quotas.screen:OrganizationQuotas.do_requests",
         keys=("t",),
         footer_label="requests",
         guard=has_tenant,
@@ -185,7 +195,7 @@ QUOTA_ACTIONS: tuple[Action, ...] = (
     Action(
         "requests.again",
         "Request it again",
-        handler="tui.quotas.requests:QuotaRequests.do_again",
+        handler="tui.quotas.screen:QuotaRequests.do_again",
         keys=("n",),
         footer_label="request",
         guard=_can_request,

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 
 from client import times
-from client.quota_request import requestable
+from client.quota_rules import requestable
 from client.tables.columns import Record, age, exact
 from client.tables.quotas import amount_text
 from tui.quotas import bars

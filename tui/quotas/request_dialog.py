@@ -11,23 +11,23 @@ from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Button, Input, Static
 
-from client import quota_request
+from client import quota_rules
 from client.errors import Exit, FrostError
-from client.quota_request import LONGEST_REASON, Foreseen, normalize_reason, whole_number
+from client.quota_rules import LONGEST_REASON, Foreseen, normalize_reason, whole_number
 from client.text import safe
 from tui.widgets.dialog import Dialog, hint
-from tui.widgets.line_input import LineInput
+from tui.widgets.lines import LineInput
 
 SIGNS = {
-    quota_request.AT_ONCE: ("●", "$text-success"),
-    quota_request.LOWER: ("▼", "$text-warning"),
-    quota_request.REVIEW: ("◐", "$text-warning"),
-    quota_request.WAITS: ("◐", "$text-warning"),
-    quota_request.PENDING: ("◐", "$text-error"),
-    quota_request.SAME: ("=", "$text-muted"),
+    quota_rules.AT_ONCE: ("●", "$text-success"),
+    quota_rules.LOWER: ("▼", "$text-warning"),
+    quota_rules.REVIEW: ("◐", "$text-warning"),
+    quota_rules.WAITS: ("◐", "$text-warning"),
+    quota_rules.PENDING: ("◐", "$text-error"),
+    quota_rules.SAME: ("=", "$text-muted"),
 }
 REFUSED = ("×", "$text-error")
-BUTTONS = {quota_request.LOWER: "Lower …", quota_request.REVIEW: "For the organization …"}
+BUTTONS = {quota_rules.LOWER: "Lower …", quota_rules.REVIEW: "For the organization …"}
 OFFER = "; Enter asks for the organization's limit instead"
 SENDS = "Request"
 LABEL = 14  # cells of the labels, as in the style sheet
@@ -159,7 +159,7 @@ class QuotaForm(Dialog[Any]):
             note = Content.styled(str(problem), "$text-muted")
             return Content.assemble((f"{REFUSED[0]} {problem}", REFUSED[1])) if typed else note, ""
         sign, tone = SIGNS.get(forecast.outcome, REFUSED)
-        offer = OFFER if forecast.outcome == quota_request.REVIEW else ""
+        offer = OFFER if forecast.outcome == quota_rules.REVIEW else ""
         return Content.assemble((f"{sign} ", tone), safe(forecast.explanation), offer), forecast.outcome
 
     def _show_problem(self, text: str, field: str = "") -> None:
@@ -182,7 +182,7 @@ class QuotaForm(Dialog[Any]):
             self._show_problem(str(problem), "limit")
             return None
         forecast = self._foresee(limit)
-        if forecast.outcome not in quota_request.SENT and forecast.outcome != quota_request.REVIEW:
+        if forecast.outcome not in quota_rules.SENT and forecast.outcome != quota_rules.REVIEW:
             self._show_problem("Nothing is sent: nothing would come of it.", "limit")
             return None
         try:

@@ -3,19 +3,19 @@
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from client import quota_request
+from client import quota_rules
 from client.api import quotas
 from client.errors import FrostError
-from client.quota_request import Foreseen
+from client.quota_rules import Foreseen
 from client.tables.columns import Record
 from client.tables.quotas import amount_text
 from tui.quotas import table
 from tui.quotas.actions import ORGANIZATION_NEEDS_A_PERSON
 from tui.quotas.request_dialog import QuotaForm, RequestDraft
 from tui.quotas.table import name_text
-from tui.shell.messages import UndoCleared
 from tui.shell.remote_list_screen import sentence
-from tui.widgets.confirm import Confirm
+from tui.shell.routes import UndoCleared
+from tui.widgets.dialog import Confirm
 
 if TYPE_CHECKING:
     from tui.shell.remote_list_screen import RemoteListScreen
@@ -37,11 +37,11 @@ async def request(
         return next((one for one in known if one["resourceType"] == resource_type), quota)
 
     async def send(draft: RequestDraft) -> Record | RequestDraft | None:
-        if draft.outcome == quota_request.REVIEW:
+        if draft.outcome == quota_rules.REVIEW:
             if screen.workspace.keyed:
                 raise FrostError(sentence(ORGANIZATION_NEEDS_A_PERSON).removesuffix("."), code="SESSION_REQUIRED")
             return draft
-        if draft.outcome == quota_request.LOWER and not await _confirm_lower(screen, newest(), tenant, draft.limit):
+        if draft.outcome == quota_rules.LOWER and not await _confirm_lower(screen, newest(), tenant, draft.limit):
             return None
         try:
             record: Record = (
@@ -56,7 +56,7 @@ async def request(
     form = QuotaForm(
         f"{name_text(quota)} of {tenant}",
         lambda: _facts(newest()),
-        lambda number: quota_request.foreseen(newest(), number),
+        lambda number: quota_rules.foreseen(newest(), number),
         send,
         unit=UNITS.get(str(quota.get("unit")), ""),
         limit=limit,
@@ -96,7 +96,7 @@ async def request_of_organization(
         ("Allocated", f"{_amount(own, 'allocated')} to its tenants together"),
     ]
     if tenant_limit is not None:
-        limit = quota_request.needed_of_organization(quota, own, tenant_limit)
+        limit = quota_rules.needed_of_organization(quota, own, tenant_limit)
         unit, own_name = own.get("unit"), screen.workspace.name_of(screen.tenant_id)
         facts.append(
             ("For this", f"{amount_text(limit, unit)}, so that {own_name} may have {amount_text(tenant_limit, unit)}")
@@ -104,7 +104,7 @@ async def request_of_organization(
 
     def foresee(number: int) -> Foreseen:
         requests = screen.workspace.collections.rows("quota requests", screen.tenant_id, organization_id).records
-        return quota_request.foreseen_of_organization(own, number, table.waiting(requests).get(resource_type))
+        return quota_rules.foreseen_of_organization(own, number, table.waiting(requests).get(resource_type))
 
     async def send(draft: RequestDraft) -> Record:
         try:

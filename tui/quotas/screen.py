@@ -1,23 +1,102 @@
-"""Quotas of the current tenant, and requests for other limits."""
+"""Screens of quotas: those of the tenant, those of its organization, and the requests for other limits."""
 
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.binding import BindingType
 
-from client.quota_request import whole_number
-from client.tables.columns import Column, Record
-from client.tables.quotas import QUOTA
+from client import quota_rules
+from client.quota_rules import whole_number
+from client.tables.columns import Column, Record, cells
+from client.tables.quotas import ORGANIZATION_QUOTA, QUOTA, QUOTA_REQUEST
 from tui.quotas import detail as quotas_detail
 from tui.quotas import request_flow, table
-from tui.quotas.base import REQUESTS, OfQuotas
+from tui.quotas.actions import ORGANIZATION_NEEDS_A_PERSON
 from tui.quotas.detail import titles
-from tui.quotas.table import name_text
+from tui.quotas.request_dialog import QuotaForm
+from tui.quotas.table import RowLayout, name_text
 from tui.shell import actions, keymap
-from tui.shell.history import Subject
-from tui.shell.messages import Navigate, RunAction
+from tui.shell.remote_list_screen import ChildListScreen, RemoteListScreen
+from tui.shell.routes import Navigate, RunAction, Subject
+from tui.state.list_store import Rows
 from tui.widgets.detail import Section
 from tui.widgets.record_table import Tones
+from tui.widgets.row_painting import GUTTER
+
+if TYPE_CHECKING:
+    from tui.state.workspace import Workspace
+
+REQUESTS = "quota requests"
+
+
+class OfQuotas(RemoteListScreen):
+    """A list of quotas that marks pending requests. An open form is updated when the quotas change."""
+
+    def __init__(self, workspace: "Workspace") -> None:
+        super().__init__(workspace)
+        self.row_layout = RowLayout(self._space)
+        self._form: QuotaForm | None = None
+
+    def _space(self) -> int:
+        return self.table.size.width - GUTTER - 1 if self.is_mounted else 0
+
+    @property
+    def organization_id(self) -> str:
+        """Organization whose requests are included; empty if they are not."""
+        raise NotImplementedError
+
+    @property
+    def requests(self) -> Rows:
+        return self.workspace.collections.rows(REQUESTS, self.tenant_id, self.organization_id)
+
+    def records(self) -> Sequence[Record]:
+        """Leave out quotas with a limit of 0 that cannot be requested, as the commands do."""
+        return [one for one in super().records() if one["limit"] or quota_rules.requestable(one)]
+
+    def show(self) -> None:
+        self.row_layout.take(self.records())
+        self.row_layout.pending = table.waiting(self.requests.records)
+        self.row_layout.own = self.tenant_id
+        super().show()
+
+    def read(self, *, quiet: bool = False) -> None:
+        super().read(quiet=quiet)
+        if not self.unavailable_reason():
+            self.workspace.collections.read(REQUESTS, self.tenant_id, self.organization_id, quiet=quiet)
+
+    def changed(self, topic: str) -> None:
+        super().changed(topic)
+        if topic == REQUESTS:
+            self.show()
+            self.show_detail()
+        elif topic == "tenants" and self.display and self.requests.state == "unread":
+            self.read(quiet=True)  # the organization is known now
+        if topic == self.LIST_NAME and self._form is not None and self._form.is_mounted:
+            self._form.show()
+
+    def quota(self, resource_type: str) -> Record | None:
+        return next((one for one in self.rows.records if one["resourceType"] == resource_type), None)
+
+    def requests_subject(self) -> Subject:
+        """Return the subject of the requests screen."""
+        tenant = self.workspace.find(self.tenant_id) or {}
+        return Subject(self.tenant_id, self.organization_id, str(tenant.get("displayName", "")))
+
+    async def fill(self, form: QuotaForm) -> Any:
+        """Show a form and return its result."""
+        self._form = form
+        try:
+            return await self.app.push_screen_wait(form)
+        finally:
+            self._form = None
+
+    def copies(self) -> Mapping[str, str]:
+        """Copy the figures of a row instead of its bar."""
+        texts = dict(super().copies())
+        records = self.table.selected_records
+        if records:
+            texts["row"] = "\n".join("\t".join(cells(self.KIND, record)) for record in records)
+        return texts
 
 
 class Quotas(OfQuotas):
@@ -112,3 +191,95 @@ class Quotas(OfQuotas):
 
     def do_requests(self) -> None:
         self.post_message(Navigate("requests", self.requests_subject()))
+
+
+class OrganizationQuotas(OfQuotas, ChildListScreen):
+    """Opened from the quotas of a tenant. Not available with an API key."""
+
+    NAME = "organization-quotas"
+    TITLE = "Quotas"
+    KIND = ORGANIZATION_QUOTA
+    PRIMARY = "organization-quotas.show"
+    LIST_NAME = "organization quotas"
+    UNAVAILABLE_TEXT = ORGANIZATION_NEEDS_A_PERSON
+    EMPTY_TEXT = "The platform counts nothing of this organization."
+    BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("organization-quotas")]
+
+    @property
+    def organization_id(self) -> str:
+        return self.subject.id if self.subject else ""
+
+    def columns(self) -> Sequence[Column]:
+        return table.organization_columns(self.row_layout)
+
+    def tones(self) -> Tones:
+        return table.tones(self.row_layout)
+
+    def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
+        return name_text(record), quotas_detail.of_organization(record, self.tenant_id, self.requests.records)
+
+    def _follow(self) -> None:
+        """Remain open if the new tenant is in the same organization, and mark its part as the own one."""
+        tenant = self.workspace.tenant or {}
+        if self.subject is not None and tenant.get("organizationId") == self.subject.id:
+            self.subject = self.subject._replace(tenant_id=self.workspace.tenant_id)
+        super()._follow()
+
+    # Actions
+
+    async def do_request(self) -> None:
+        if self.record is not None:
+            await request_flow.request_of_organization(self, self.record, self.fill)
+
+    def do_tenant(self) -> None:
+        here = str(self.record["resourceType"]) if self.record is not None else ""
+        self.post_message(Navigate("quotas", record=here))
+
+    def do_requests(self) -> None:
+        self.post_message(Navigate("requests", self.requests_subject()))
+
+
+class QuotaRequests(ChildListScreen):
+    """Opened from quotas. The subject is the organization; empty for an API key, which sees only tenant requests."""
+
+    NAME = "requests"
+    TITLE = "Requests for other limits"
+    KIND = QUOTA_REQUEST
+    PRIMARY = "requests.show"
+    LIST_NAME = REQUESTS
+    REQUIRES_USER = False
+    EMPTY_TEXT = "No requests yet."
+    BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("requests")]
+
+    def title_for(self, name: str) -> str:
+        return f"{self.TITLE} in {name}"
+
+    def columns(self) -> Sequence[Column]:
+        return table.request_columns(self._title)
+
+    def tones(self) -> Tones:
+        return table.REQUEST_TONES
+
+    def _title(self, resource_type: str) -> str:
+        known = self.workspace.collections.rows("quotas", self.tenant_id).records
+        return titles(known).get(resource_type, resource_type)
+
+    def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
+        tenant = self.workspace.name_of(self.tenant_id)
+        return self._title(str(record["resourceType"])), quotas_detail.of_request(record, tenant)
+
+    # Actions
+
+    async def do_again(self) -> None:
+        one = self.record
+        if one is None:
+            return
+        limit, reason = int(one["limit"]), str(one.get("reason", ""))
+        fill = self.app.push_screen_wait
+        if one.get("scope") == "organization":
+            await request_flow.request_of_organization(self, one, fill, limit=limit, reason=reason)
+            return
+        known = self.workspace.collections.rows("quotas", self.tenant_id).records
+        quota = next((row for row in known if row["resourceType"] == one["resourceType"]), None)
+        if quota is not None:
+            await request_flow.request(self, quota, fill, limit=limit, reason=reason)

@@ -11,22 +11,21 @@ from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
-from client import quota_plan
-from client.quota_plan import Need, Plan
-from client.quota_request import whole_number
+from client import quota_rules
+from client.quota_rules import Need, Plan, whole_number
 from client.tables.columns import Column, Kind, Record, quantity
 from client.tables.quotas import amount_text
 from client.text import safe
 from tui.widgets.dialog import Dialog, hint
-from tui.widgets.line_input import LineInput
+from tui.widgets.lines import LineInput
 from tui.widgets.record_table import RecordTable
 
 SIGNS = {
-    quota_plan.FITS: ("● fits", "good"),
-    quota_plan.AT_ONCE: ("▲ ask, at once", "warning"),
-    quota_plan.REVIEW: ("◐ needs review", "warning"),
-    quota_plan.SUPPORT: ("× contact support", "bad"),
-    quota_plan.UNKNOWN: ("╱ use unknown", "dim"),
+    quota_rules.FITS: ("● fits", "good"),
+    quota_rules.AT_ONCE: ("▲ ask, at once", "warning"),
+    quota_rules.REVIEW: ("◐ needs review", "warning"),
+    quota_rules.SUPPORT: ("× contact support", "bad"),
+    quota_rules.UNKNOWN: ("╱ use unknown", "dim"),
 }
 TALLEST = 8  # rows shown without scrolling
 
@@ -130,7 +129,7 @@ class QuotaPlanner(Dialog[Need | None]):
         line = self.query_one(LineInput).value
         table = self.query_one(RecordTable)
         try:
-            plan = quota_plan.what_if(self._quotas(), parse_plan(line, self.types))
+            plan = quota_rules.what_if(self._quotas(), parse_plan(line, self.types))
         except InvalidPlan as mistake:
             self._plan = None
             self._show(str(mistake), "$text-muted")
@@ -166,7 +165,7 @@ class QuotaPlanner(Dialog[Need | None]):
             return
         index = self.query_one(RecordTable).cursor
         chosen = (self._plan.needs[index], *self._plan.needs)
-        short = next((need for need in chosen if need.answer in (quota_plan.AT_ONCE, quota_plan.REVIEW)), None)
+        short = next((need for need in chosen if need.answer in (quota_rules.AT_ONCE, quota_rules.REVIEW)), None)
         if short is None or short.after is None:
             self._show(f"There is nothing to ask for. {verdict(self._plan)}", "$foreground")
         else:
@@ -176,11 +175,11 @@ class QuotaPlanner(Dialog[Need | None]):
 def verdict(plan: Plan) -> str:
     if not plan.needs:
         return "Types with how many more of each; memory in MB."
-    short = [need for need in plan.needs if need.answer not in (quota_plan.FITS, quota_plan.UNKNOWN)]
+    short = [need for need in plan.needs if need.answer not in (quota_rules.FITS, quota_rules.UNKNOWN)]
     reasons = "; ".join(_short(need) for need in short)
     if plan.fits is False:
         return f"It does not fit: {reasons}."
-    unknown = ", ".join(need.resource_type for need in plan.needs if need.answer == quota_plan.UNKNOWN)
+    unknown = ", ".join(need.resource_type for need in plan.needs if need.answer == quota_rules.UNKNOWN)
     if plan.fits is None:
         return f"Whether it fits is not known: the use of {unknown} is unknown, and its limit still applies."
     if plan.times is None:
@@ -191,8 +190,8 @@ def verdict(plan: Plan) -> str:
 
 def _short(need: Need) -> str:
     ways = {
-        quota_plan.AT_ONCE: "which may be asked for at once",
-        quota_plan.REVIEW: f"more than the {amount_text(need.requestable, need.unit)} that need no review",
-        quota_plan.SUPPORT: "which only support changes",
+        quota_rules.AT_ONCE: "which may be asked for at once",
+        quota_rules.REVIEW: f"more than the {amount_text(need.requestable, need.unit)} that need no review",
+        quota_rules.SUPPORT: "which only support changes",
     }
     return f"{need.resource_type} needs {amount_text(need.after, need.unit)}, {ways[need.answer]}"

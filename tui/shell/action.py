@@ -1,14 +1,18 @@
-"""Type of the actions of the screens. Their table is in tui/shell/actions.py."""
+"""Type of the actions of the screens, the guards that disable them, and the target of a record in the activity log.
+
+The table of the actions is in tui/shell/actions.py. Its rows compose guards:
+`guard=all_of(has_tenant, selected, is_manager("renames it"))`.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from client.tables.columns import Record, kind_and_id
+
 if TYPE_CHECKING:
     from tui.state.tag_draft import TagDraft
-
-Record = Mapping[str, Any]
 
 ANYWHERE = "app"
 """The scope of actions that work on every screen."""
@@ -130,3 +134,152 @@ def line(*arguments: str) -> str:
 
 
 PERSON_NEEDED = "this context works with an API key; groups and policies need a signed-in user"
+
+
+MANAGERS = ("owner", "admin")
+"""The roles that manage an organization."""
+
+
+def all_of(*guards: Guard) -> Guard:
+    """Return a guard that requires all of `guards`. Its reason is that of the first one that disables the action."""
+
+    def guard(context: ActionContext) -> str:
+        return next((reason for one in guards if (reason := one(context))), "")
+
+    return guard
+
+
+def writable(context: ActionContext) -> str:
+    """Require a context that is not read-only. Actions with `writes` do not need it."""
+    return context.read_only
+
+
+def selected(context: ActionContext) -> str:
+    """Require a record: under the cursor or by name."""
+    return "" if context.record is not None or context.record_by_name else "nothing is selected"
+
+
+def about_record(check: Callable[[ActionContext, Record], str]) -> Guard:
+    """Return a guard that checks the record under the cursor. Without a record it has no reason; see `selected`."""
+
+    def guard(context: ActionContext) -> str:
+        return check(context, context.record) if context.record is not None else ""
+
+    return guard
+
+
+def has_tenant(context: ActionContext) -> str:
+    """Require a tenant in use."""
+    return "" if context.tenant else "no tenant is in use"
+
+
+def requires_user(reason: str) -> Guard:
+    """Return a guard that requires a signed-in user, not an API key."""
+    return lambda context: reason if context.keyed else ""
+
+
+def is_manager(reason: str) -> Guard:
+    """Return a guard that requires an owner or admin. While the role is unknown, the platform decides."""
+    return lambda context: reason if context.role and context.role not in MANAGERS else ""
+
+
+ACTIVITY_NEEDS_A_PERSON = "this context works with an API key; the activity needs a signed-in user"
+ACTIVITY_NEEDS_A_MANAGER = "only an owner or admin of the organization sees its activity"
+
+
+TARGET_SCREENS: Mapping[str, str] = {
+    "policy": "policies",
+    "group": "groups",
+    "api_key": "api-keys",
+    "workload_identity": "access",
+    "tenant": "tenants",
+    "quota_request": "quotas",
+    "organization": "account",
+    "session": "sessions",
+    "user": "account",
+}
+"""The screen that shows a kind of target."""
+
+
+LOGGED_MEMBERS = ("api_key", "workload_identity", "group")
+
+
+def screen_of_target(record: Record) -> str:
+    """Return the screen that shows the target of a log entry; empty if there is none."""
+    kind, operation = str(record.get("targetKind") or ""), str(record.get("operation") or "")
+    target = str(record.get("target") or "")
+    if kind == "tenant" and (operation.startswith("default_tags.") or "/default-tags" in target):
+        return "default-tags"
+    if operation.startswith("quota_request."):
+        return "quotas"
+    return TARGET_SCREENS.get(kind, "")
+
+
+def record_id_of_target(record: Record) -> str:
+    """Return the id of an entry's target on its screen; empty if the screen as a whole shows it."""
+    kind, identifier, screen = (
+        str(record.get("targetKind") or ""),
+        str(record.get("targetId") or ""),
+        screen_of_target(record),
+    )
+    if screen == "access":
+        return f"{kind}:{identifier}"
+    if screen == "quotas":  # quota requests are listed by resource type, the name of the target
+        return str(record.get("targetName") or "") if kind == "quota_request" else ""
+    return identifier if screen != "default-tags" and kind != "user" else ""
+
+
+def target_of(context: ActionContext) -> str:
+    """Return the target that the screen shows, as in the log (`policy:ID`); empty if the log has no entries for it."""
+    record = context.record or {}
+    match context.screen:
+        case "policies":
+            return _named("policy", record.get("id"))
+        case "versions":
+            return _named("policy", context.subject)
+        case "groups":
+            return _named("group", record.get("id"))
+        case "api-keys":
+            return _named("api_key", record.get("id"))
+        case "tenants":
+            return _named("tenant", record.get("id"))
+        case "default-tags" | "tag-versions" | "apply-runs":
+            return _named("tenant", context.tenant)
+        case "requests":
+            return _named("quota_request", record.get("id"))
+        case "members" | "attachments" | "who":
+            kind, identifier = kind_and_id(record)
+            return _named(kind, identifier) if kind in LOGGED_MEMBERS else ""
+        case "activity" | "activity-of" | "organization-activity":
+            kind = str(record.get("targetKind") or "")
+            return _named(kind, record.get("targetId")) if kind != "organization" else ""
+    return ""
+
+
+def _named(kind: str, identifier: object) -> str:
+    return f"{kind}:{identifier}" if identifier else ""
+
+
+can_read_activity = all_of(requires_user(ACTIVITY_NEEDS_A_PERSON), is_manager(ACTIVITY_NEEDS_A_MANAGER), has_tenant)
+"""Requires that the log can be read. While the role is unknown, the platform decides."""
+
+
+def has_activity(context: ActionContext) -> str:
+    """Return why no entries can be shown for the record under the cursor."""
+    if reason := can_read_activity(context):
+        return reason
+    if not target_of(context):
+        return "the activity log has no entries about this record"
+    record = context.record or {}
+    tenant = record.get("id") if context.screen == "tenants" else record.get("tenantId", context.tenant)
+    return (
+        "" if tenant in (None, "", context.tenant) else "this record belongs to another tenant: use that tenant first"
+    )
+
+
+ACTIVITY = ("tenant", "activity")
+
+
+def activity_command(context: ActionContext) -> str:
+    """Return the command that lists the entries about the record under the cursor."""
+    return line(*ACTIVITY, "--target", target) if (target := target_of(context)) else ""

@@ -7,8 +7,7 @@ Key bindings, footer, palette, help and menus are generated from this table. The
 from collections.abc import Mapping
 from pkgutil import resolve_name
 
-from tui.shell.action import ANYWHERE, LIST, Action, ActionContext, line
-from tui.shell.audit_target import activity_command, has_activity
+from tui.shell.action import ANYWHERE, LIST, Action, ActionContext, activity_command, has_activity, line
 
 __all__ = ("ACTIONS", "ANYWHERE", "BY_ID", "LIST", "Action", "ActionContext", "line", "of_scope")
 

@@ -24,7 +24,7 @@ from client.operations import unless_cancelled
 from tui.launch import Launch
 from tui.shell import keymap
 from tui.shell.main_screen import MainScreen
-from tui.shell.messages import Navigate, SignInRequired
+from tui.shell.routes import Navigate, SignInRequired
 from tui.state import preferences
 from tui.state.event_stream import Work
 from tui.state.notices import Notice, Notices, Severity, seconds
@@ -32,8 +32,7 @@ from tui.state.workspace import Workspace
 from tui.terminal import textual_patches, themes
 from tui.terminal.driver import FrostDriver
 from tui.terminal.shutdown import HUNG_UP, ShutdownWatcher, await_threads
-from tui.terminal.textual_patches import PatchedApp, VisibleControls
-from tui.terminal.type_ahead import TypeAhead
+from tui.terminal.textual_patches import PatchedApp, TypeAhead, VisibleControls
 from tui.widgets.record_table import RecordTable
 
 if TYPE_CHECKING:
@@ -92,7 +91,7 @@ class FrostApp(PatchedApp):
 
     def export_screenshot(self, *, title: str | None = None, simplify: bool = False) -> str:
         """Take a picture of the screen, without secrets."""
-        from tui.widgets.secret import pictured
+        from tui.widgets.lines import pictured
 
         with pictured():
             return super().export_screenshot(title=title, simplify=simplify)

@@ -10,7 +10,7 @@ from textual.app import App
 
 from tui.shell import actions
 from tui.shell.action import inside
-from tui.widgets.menu import Entry, Menu
+from tui.widgets.picker import Entry, Menu
 
 if TYPE_CHECKING:
     from tui.shell.navigator import Navigator

@@ -11,10 +11,41 @@ from textual.message import Message
 from textual.widget import Widget
 
 from client.text import cut, safe
-from tui.shell.command_line import History
-from tui.widgets.line_input import LineInput
+from tui.widgets.lines import LineInput
 
 SUGGESTIONS = 8
+
+
+class History:
+    """Entered lines, the newest last. Moving past the newest restores the unfinished line."""
+
+    def __init__(self, lines: Sequence[str] = (), limit: int = 100) -> None:
+        self.lines = list(lines)[-limit:]
+        self._limit = limit
+        self._index: int | None = None
+        self._typing = ""
+
+    def add(self, line: str) -> None:
+        """Add a line as the newest, and remove its duplicate."""
+        self.lines = [*(old for old in self.lines if old != line), line][-self._limit :]
+        self._index = None
+
+    def older(self, typing: str) -> str:
+        """Return the previous line; at the oldest, the same one."""
+        if self._index is None:
+            self._typing, self._index = typing, len(self.lines)
+        self._index = max(0, self._index - 1)
+        return self.lines[self._index] if self.lines else typing
+
+    def newer(self, typing: str) -> str:
+        """Return the next line; after the newest, the unfinished one."""
+        if self._index is None:
+            return typing
+        self._index += 1
+        if self._index >= len(self.lines):
+            self._index = None
+            return self._typing
+        return self.lines[self._index]
 
 
 class CommandPrompt(Widget):

@@ -11,8 +11,7 @@ from textual.message import Message
 from client.tables.columns import Column, Kind, Record
 from client.text import safe
 from tui.shell import actions, keymap
-from tui.shell.history import Subject
-from tui.shell.messages import RunAction
+from tui.shell.routes import RunAction, Subject
 from tui.state.workspace import Workspace
 from tui.terminal.textual_patches import Row, Stack
 from tui.widgets.detail import Detail, Section

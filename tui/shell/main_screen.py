@@ -16,12 +16,10 @@ from textual.worker import Worker
 from client.errors import FrostError
 from client.text import safe
 from tui.shell import actions, keymap, routes
-from tui.shell.footer import Footer, Key, Navigation, TooSmall
-from tui.shell.header import Header, header_state
-from tui.shell.history import Subject
+from tui.shell.bars import Footer, Header, Key, Navigation, TooSmall, header_state
 from tui.shell.list_screen import ListScreen
-from tui.shell.messages import Navigate, RunAction, SignInRequired, UndoAvailable, UndoCleared
 from tui.shell.navigator import Navigator
+from tui.shell.routes import Navigate, RunAction, SignInRequired, Subject, UndoAvailable, UndoCleared
 from tui.state.notices import Severity
 from tui.state.workspace import Workspace
 from tui.terminal.textual_patches import Row
@@ -290,7 +288,7 @@ class MainScreen(Navigator):
         self.query_one(CommandPrompt).open()
 
     def do_help(self) -> None:
-        from tui.shell.help import Help, lines
+        from tui.shell.palette import Help, lines
 
         self._withdraw(lambda _: True)  # messages would cover the help
         context = self.action_context()
@@ -299,7 +297,7 @@ class MainScreen(Navigator):
         self.app.push_screen(Help(lines(self.current.NAME, self.current.TITLE, self.keys, reasons)))
 
     async def do_menu(self) -> None:
-        from tui.widgets.menu import Entry, Menu
+        from tui.widgets.picker import Entry, Menu
 
         context = self.action_context()
         entries = [
@@ -344,7 +342,7 @@ class MainScreen(Navigator):
         self.toast(f"Undone: {undoable.undone}")
 
     def do_activity(self) -> None:
-        from tui.shell.audit_target import target_of
+        from tui.shell.action import target_of
 
         assert self.current is not None
         context, record = self.action_context(), self.current.record or {}

@@ -9,11 +9,10 @@ from textual.worker import Worker
 
 from tui.shell import routes
 from tui.shell.action import ActionContext
-from tui.shell.footer import Navigation
-from tui.shell.history import LIMIT, History, Subject, View
+from tui.shell.bars import Navigation
 from tui.shell.keymap import Keys
 from tui.shell.list_screen import ListScreen
-from tui.shell.messages import Navigate
+from tui.shell.routes import MAX_VIEWS, History, Navigate, Subject, View
 from tui.state.notices import Severity
 from tui.state.workspace import Workspace
 from tui.terminal.textual_patches import IgnoresOldSizes, PaintsNothing
@@ -110,7 +109,7 @@ class Navigator(IgnoresOldSizes, Screen[None], PaintsNothing):
         if subject is None:
             self.trail = ()
         elif (before.screen, before.subject) != (name, subject):
-            self.trail = (*before.trail, before._replace(trail=()))[-LIMIT:]
+            self.trail = (*before.trail, before._replace(trail=()))[-MAX_VIEWS:]
         self._mark_origin()
         if filter_line is not None:
             screen.set_filter(filter_line)

@@ -9,10 +9,9 @@ from client.tables.columns import Record, kind_and_id
 from tui.shell import routes
 from tui.shell.action import PERSON_NEEDED
 from tui.shell.actions import BY_ID
-from tui.shell.history import Subject
 from tui.shell.list_screen import ListScreen
-from tui.shell.messages import Navigate
 from tui.shell.navigator import Navigator
+from tui.shell.routes import Navigate, Subject
 from tui.state.list_store import NOT_ENTITLED, REST_SECONDS, Rows
 from tui.state.refresh import REFRESH
 from tui.widgets.picker import Picker

@@ -1,6 +1,10 @@
-"""The routes of the screens, in the order of their digits. The main screen knows no other names."""
+"""The routes of the screens, the visited views, and the messages that screens and dialogs send to the main screen."""
 
+from collections.abc import Awaitable, Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import NamedTuple
+
+from textual.message import Message
 
 
 class Route(NamedTuple):
@@ -21,7 +25,7 @@ ROUTES = (
     Route("catalogue", "Catalogue", "tui.iam.access:Catalogue"),
     Route("contexts", "Contexts", "tui.contexts.screen:Contexts"),
     Route("api-keys", "API keys", "tui.account.api_keys:ApiKeys"),
-    Route("sessions", "Sessions", "tui.account.sessions:Sessions"),
+    Route("sessions", "Sessions", "tui.account.screen:Sessions"),
     Route("account", "Account", "tui.account.screen:Account"),
     Route("quotas", "Quotas", "tui.quotas.screen:Quotas"),
     Route("default-tags", "Tags", "tui.default_tags.screen:DefaultTags"),
@@ -30,17 +34,17 @@ ROUTES = (
 """The screens of the navigation."""
 CHILD_ROUTES = (
     Route("attachments", "Attachments", "tui.iam.policies:Attachments", "policies"),
-    Route("versions", "Versions", "tui.iam.versions:Versions", "policies"),
+    Route("versions", "Versions", "tui.iam.policies:Versions", "policies"),
     Route("members", "Members", "tui.iam.groups:Members", "groups"),
     Route("access", "Access", "tui.iam.access:Access", "groups"),
     Route("who", "Who may", "tui.iam.access:Who", "catalogue"),
-    Route("organization-quotas", "Organization's quotas", "tui.quotas.organization:OrganizationQuotas", "quotas"),
-    Route("requests", "Requests", "tui.quotas.requests:QuotaRequests", "quotas"),
-    Route("tag-versions", "History", "tui.default_tags.history:TagVersions", "default-tags"),
-    Route("apply-preview", "Preview", "tui.default_tags.apply_preview:ApplyPreview", "default-tags"),
+    Route("organization-quotas", "Organization's quotas", "tui.quotas.screen:OrganizationQuotas", "quotas"),
+    Route("requests", "Requests", "tui.quotas.screen:QuotaRequests", "quotas"),
+    Route("tag-versions", "History", "tui.default_tags.versions:TagVersions", "default-tags"),
+    Route("apply-preview", "Preview", "tui.default_tags.apply_lists:ApplyPreview", "default-tags"),
     Route("apply", "Apply", "tui.default_tags.apply_screen:Apply", "default-tags"),
-    Route("apply-runs", "Recent runs", "tui.default_tags.apply_runs:ApplyRuns", "default-tags"),
-    Route("untouched", "Failures and skips", "tui.default_tags.apply_items:Untouched", "default-tags"),
+    Route("apply-runs", "Recent runs", "tui.default_tags.apply_lists:ApplyRuns", "default-tags"),
+    Route("untouched", "Failures and skips", "tui.default_tags.apply_lists:Untouched", "default-tags"),
     Route("activity-of", "Activity of a record", "tui.activity.screen:ActivityOf", "activity"),
     Route("organization-activity", "Organization's activity", "tui.activity.screen:OrganizationActivity", "activity"),
 )
@@ -49,3 +53,110 @@ DIGITS = 9
 """Number of screens with a digit."""
 NAMES = tuple(route.name for route in ROUTES)
 BY_NAME = {route.name: route for route in (*ROUTES, *CHILD_ROUTES)}
+
+
+MAX_VIEWS = 50
+
+
+class Subject(NamedTuple):
+    """The record whose contents a screen shows, and its tenant."""
+
+    tenant_id: str
+    id: str
+    name: str
+
+
+class View(NamedTuple):
+    """A screen, its filter, its subject, and the views that led to it."""
+
+    screen: str
+    filter: str = ""
+    subject: Subject | None = None
+    trail: "tuple[View, ...]" = ()
+    """The views that Esc returns to from an inner screen, the nearest last. Their own trails are empty."""
+    record: str = ""
+    """Id of the record under the cursor, in a trail."""
+
+
+class History:
+    """A history like that of a browser: a new view drops the later ones."""
+
+    def __init__(self) -> None:
+        self._views: list[View] = []
+        self._here = -1
+
+    @property
+    def earlier(self) -> View | None:
+        """The previous view."""
+        return self._views[self._here - 1] if self._here > 0 else None
+
+    @property
+    def later(self) -> View | None:
+        """The next view."""
+        return self._views[self._here + 1] if self._here + 1 < len(self._views) else None
+
+    def stand(self, view: View) -> None:
+        """Replace the current view, such as after a change of its filter."""
+        if self._here >= 0:
+            self._views[self._here] = view
+
+    def visit(self, view: View) -> None:
+        """Add a view, unless it is the current one."""
+        if self._here >= 0 and self._views[self._here] == view:
+            return
+        self._views = [*self._views[: self._here + 1], view][-MAX_VIEWS:]
+        self._here = len(self._views) - 1
+
+    def back(self, view: View) -> View | None:
+        """Save `view` as the current one and return the previous one; None at the first."""
+        return self._move(-1, view)
+
+    def forth(self, view: View) -> View | None:
+        """Save `view` as the current one and return the next one; None at the latest."""
+        return self._move(1, view)
+
+    def _move(self, step: int, view: View) -> View | None:
+        self.stand(view)
+        if not 0 <= self._here + step < len(self._views):
+            return None
+        self._here += step
+        return self._views[self._here]
+
+
+@dataclass(eq=False)
+class RunAction(Message):
+    """Request an action. `argument` names a record, in case the cursor has moved."""
+
+    action: str
+    argument: str = ""
+
+
+@dataclass(eq=False)
+class Navigate(Message):
+    """Request a screen. A child screen shows the contents of `subject`; the cursor moves to `record`."""
+
+    screen: str
+    subject: Subject | None = None
+    filter: str | None = None
+    _: KW_ONLY
+    record: str = ""
+
+
+@dataclass(eq=False)
+class UndoAvailable(Message):
+    """A reversible change was made. `undone` describes its undo."""
+
+    description: str
+    undo: Callable[[], Awaitable[None]]
+    undone: str
+
+
+@dataclass(eq=False)
+class UndoCleared(Message):
+    """An irreversible change was made. Earlier changes can no longer be undone."""
+
+    description: str
+
+
+class SignInRequired(Message):
+    """The session has ended, and the user wants to sign in."""

@@ -11,7 +11,7 @@ from client.operations import is_final, readings
 
 if TYPE_CHECKING:
     from client.transport.events import Listening, Signal
-    from tui.state.requests import Requests
+    from tui.state.context_state import Requests
 
 Work = Callable[[], Coroutine[Any, Any, None]]
 """Creates a coroutine when the task starts. A coroutine of a cancelled task would never be awaited."""

@@ -13,11 +13,11 @@ from client.errors import Exit, FrostError
 from client.tables.columns import Record
 from client.text import safe
 from tui.state.loaders import LOADERS, First
-from tui.state.single_flight import SingleFlight
+from tui.state.refresh import SingleFlight
 
 if TYPE_CHECKING:
+    from tui.state.context_state import Requests
     from tui.state.event_stream import Spawn
-    from tui.state.requests import Requests
 
 KEPT = 60
 """Number of cached lists, apart from those being read."""

@@ -9,7 +9,7 @@ from client.tables.columns import Record, kind_and_id
 
 if TYPE_CHECKING:
     from client.transport.call import Call
-    from tui.state.requests import Requests
+    from tui.state.context_state import Requests
 
 RUNS = "apply runs"
 """The list of a tenant's recent applies of default tags."""

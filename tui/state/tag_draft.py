@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from client.models import tags as rules
-from client.tag_changes import TagChanges, difference
+from client.models import validation as rules
+from client.tables.default_tags import TagChanges, difference
 
 MARKS = {"added": "+", "changed": "~", "removed": "−"}
 """Signs of changed rows; colour alone has no meaning."""

@@ -18,15 +18,14 @@ from client.errors import Exit, FrostError
 from client.tables.columns import Record
 from client.texts import apply
 from tui.state import contexts
-from tui.state.apply_tracker import Applies
 from tui.state.context_state import ContextState
 from tui.state.drafts import TagDrafts
 from tui.state.event_stream import EventStreams, Spawn, watch_operation
+from tui.state.jobs import Applies, Provisioning
 from tui.state.list_store import Collections
 from tui.state.loaders import APPLY, RUNS, TENANT
 from tui.state.notices import Severity
 from tui.state.preferences import RECENT, State, remembered
-from tui.state.provisioning import Provisioning
 from tui.state.refresh import REFRESH, Refresh
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """Actions of the tenants screen."""
 
-from tui.shell.action import Action, ActionContext, Record, line
-from tui.shell.guards import MANAGERS, about_record, all_of, selected
+from client.tables.columns import Record
+from tui.shell.action import MANAGERS, Action, ActionContext, about_record, all_of, line, selected
 
 # --- guards ----------------------------------------------------------------------------------------------------------
 

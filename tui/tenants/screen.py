@@ -13,9 +13,9 @@ from client.tables.columns import TENANT, Column, Record, time_text
 from client.tables.quotas import quota_tone
 from client.text import cut, safe
 from tui.shell import keymap
-from tui.shell.header import STATUS_SIGNS
+from tui.shell.bars import STATUS_SIGNS
 from tui.shell.list_screen import ListScreen
-from tui.shell.messages import Navigate, UndoAvailable, UndoCleared
+from tui.shell.routes import Navigate, UndoAvailable, UndoCleared
 from tui.state.workspace import Workspace
 from tui.widgets.detail import Detail, Section
 from tui.widgets.record_table import Tones
@@ -271,7 +271,7 @@ class Tenants(ListScreen):
 
     async def _one_of(self, ambiguous: FrostError, argument: str) -> Record | None:
         """Let the user choose one of the tenants with the same name."""
-        from tui.widgets.menu import Entry, Menu
+        from tui.widgets.picker import Entry, Menu
 
         details = ambiguous.details or {}
         tenants = details.get("tenants", [])

@@ -36,7 +36,7 @@ def web(run: Invocation, port: int | None, no_open: bool, read_only: bool) -> No
     gc.enable()
     import asyncio
 
-    from tui.web.running import serve
+    from tui.web.server import serve
 
     arguments = [sys.executable, "-P", "-m", "tui.web.screens", *_flags(run, read_only=read_only)]
     try:

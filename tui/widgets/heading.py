@@ -62,7 +62,7 @@ class Heading(Widget):
         """Mount the input, hidden."""
         if self._line is not None:
             return
-        from tui.widgets.line_input import LineInput
+        from tui.widgets.lines import LineInput
 
         self._line = LineInput(placeholder="text, !exclude, field:value")
         self._line.display = False

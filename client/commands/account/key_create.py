@@ -1,4 +1,7 @@
-"""`frost account api-key create|rotate`: commands that return a secret."""
+"""`frost account api-key create|rotate|update`: create, replace and change keys.
+
+A new key may become a context: its secret is saved in the credential store and never shown.
+"""
 
 import re
 from collections.abc import Sequence
@@ -9,8 +12,7 @@ import click
 
 from client import times
 from client.api import account, keys
-from client.commands.account import key_refusals
-from client.commands.account.keys import ID, own_key
+from client.commands.account.keys import ID, key_errors, named, own_key, still_active
 from client.commands.command import leaf
 from client.commands.completers import scope_names
 from client.commands.invocation import Invocation
@@ -85,11 +87,9 @@ def create(
     scope_list = typed_scopes(scopes, "create")
     until = None if expires is None else times.instant(expires)
     if save_context is not None:
-        from client.commands.account import key_context
-
-        key_context.check(run, save_context)
+        check_new_context(run, save_context)
     of_no_service = unenforced(run, scope_list)
-    with key_refusals.explained(expires):
+    with key_errors(expires):
         created = run.call_for_tenant(
             lambda tenant: keys.create(
                 tenant,
@@ -103,7 +103,7 @@ def create(
     if save_context is None:
         _show(run, created)
     else:
-        key_context.save(run, save_context, created)
+        save_as_context(run, save_context, created)
     if expires is not None and times.is_date(expires):
         run.output.note(
             f"it expires at the end of {expires} in local time: {time_text(created['apiKey']['expiresAt'])}"
@@ -135,7 +135,7 @@ def rotate(run: Invocation, key_name: str, expires: str | None, overlap: str) ->
     both = _overlap(overlap)
     old = own_key(run, key_name, active=True)
     retires = _retirement(old, both)
-    with key_refusals.explained(expires):
+    with key_errors(expires):
         created = run.call(
             keys.rotate(
                 old["tenantId"],
@@ -146,7 +146,7 @@ def rotate(run: Invocation, key_name: str, expires: str | None, overlap: str) ->
         )
     try:
         if not both:
-            with key_refusals.still_active(old["id"]):
+            with still_active(old["id"]):
                 created["replaced"] = run.call(keys.revoke(old["tenantId"], old["id"]))
     finally:
         _show(run, created)  # also after an error: the secret cannot be shown again
@@ -233,3 +233,105 @@ def _retirement(old: dict[str, Any], both: timedelta) -> datetime | None:
     if not both or (own and datetime.fromisoformat(own) <= ends):
         return None
     return ends
+
+
+@leaf(
+    "update",
+    ID,
+    click.Option(["--name"], metavar="NAME", help="2 to 100 characters."),
+    click.Option(["--description"], metavar="TEXT", help='New description; "" clears it.'),
+    click.Option(
+        ["--scopes"],
+        multiple=True,
+        metavar="SCOPE,…",
+        help="New scopes, at least one; repeat or separate with commas.",
+        shell_complete=scope_names,
+    ),
+    click.Option(["--rate-limit"], type=RequestsAMinute(), metavar="N", help="Requests per minute, at most 60000."),
+    person=True,
+    examples=(
+        "frost account api-key update ci --name ci-2",
+        "frost account api-key update ci --scopes compute:read,storage:read",
+    ),
+)
+def update(
+    run: Invocation,
+    key_name: str,
+    name: str | None,
+    description: str | None,
+    scopes: tuple[str, ...],
+    rate_limit: int | None,
+) -> None:
+    """Change a key's name, description, scopes or rate limit.
+
+    Omitted values do not change. The change applies from the key's next request on. Secret and expiry do not
+    change.
+    """
+    if name is None and description is None and not scopes and rate_limit is None:
+        raise usage("nothing to change (frost account api-key update)", "give a flag, such as --name")
+    scope_list = typed_scopes(scopes, "update") if scopes else None
+    key = own_key(run, key_name)
+    of_no_service = unenforced(run, scope_list) if scope_list else []
+    with key_errors(None):
+        change = run.change(
+            keys.update(
+                key["tenantId"],
+                key["id"],
+                name=name,
+                description=description,
+                scopes=scope_list,
+                rate_limit=rate_limit,
+            )
+        )
+    run.output.record(tables_account.API_KEY, change.record)
+    run.output.note(f"key {named(change.record)} is changed" if change.changed else "nothing changed: same values")
+    if scope_list and of_no_service:
+        warn_unenforced(run, scope_list, of_no_service)
+
+
+def check_new_context(run: Invocation, name: str) -> None:
+    """Refuse a name that no new context can have. Raises FrostError (exit 2, 6)."""
+    from client import contexts  # only keys for a new context need it
+
+    contexts.check_new(run.config, name)
+
+
+def save_as_context(run: Invocation, name: str, created: dict[str, Any]) -> None:
+    """Create the context and print the key. A key whose secret cannot be stored is deleted, since it would be lost.
+
+    Raises:
+        FrostError: The config file or the keyring is not writable.
+    """
+    from client import contexts
+    from client.auth import credential_store
+    from client.config import reader
+
+    key = created["apiKey"]
+    try:
+        contexts.add_new(run.config, name, str(run.connection.endpoint), key["tenantId"])
+        try:
+            notices = credential_store.save_api_key(run.config, name, created["key"])
+        except FrostError:
+            contexts.remove(reader.load(run.config.path), name)
+            raise
+    except FrostError as error:
+        error.message = f"the new key could not be stored: {error.message}"
+        _delete_again(run, key, error)
+        raise
+    if run.output.structured:
+        run.output.document({"apiKey": key, "context": name})
+    else:
+        run.output.record(tables_account.API_KEY, key)
+        run.output.note(f"context {safe(name)} has the key; use it with: frost config use-context {safe(name)}")
+    for notice in notices:
+        run.output.warn(notice)
+
+
+def _delete_again(run: Invocation, key: dict[str, Any], error: FrostError) -> None:
+    try:
+        run.call(keys.delete(key["tenantId"], key["id"]))
+    except FrostError:
+        error.message += f"; key {key['id']} still exists"
+        error.hint = f"frost account api-key delete {key['id']}"
+    else:
+        error.message += "; the key was deleted"

@@ -1,5 +1,7 @@
-"""`frost account api-key`: the caller's API keys."""
+"""`frost account api-key`: the caller's API keys, and the errors of their commands."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
@@ -8,13 +10,14 @@ from client.api import account, keys, tenants
 from client.commands import output
 from client.commands.command import Group, Lazy
 from client.commands.completers import own_key_names
-from client.commands.ids import name_argument
 from client.commands.invocation import Invocation
+from client.commands.options import name_argument
 from client.commands.output import Fact
 from client.errors import Exit, FrostError
 from client.name_lookup import API_KEY, folded, is_id, match
 from client.tables import account as tables_account
 from client.tables import columns
+from client.tables.columns import time_text
 from client.text import safe
 
 _MAKING = "client.commands.account.key_create"
@@ -24,7 +27,7 @@ api_key = Group(
     {
         "create": Lazy(f"{_MAKING}:create", "Create an API key. The secret is shown once."),
         "update": Lazy(
-            "client.commands.account.key_update:update",
+            f"{_MAKING}:update",
             "Change a key's name, description, scopes or rate limit.",
         ),
         "rotate": Lazy(f"{_MAKING}:rotate", "Replace a key with a new one that has the same permissions."),
@@ -52,12 +55,12 @@ def get(run: Invocation, key_name: str) -> None:
         ("scopes", tables_account.scopes_text(key)),
         ("rate limit", f"{key['rateLimit']} requests a minute" if key.get("rateLimit") else ""),
         ("prefix", key.get("keyPrefix", "")),
-        ("created", columns.time_text(key.get("createdAt"))),
-        ("expires", columns.time_text(key.get("expiresAt"))),
-        ("last used", columns.time_text(key.get("lastUsedAt"))),
+        ("created", time_text(key.get("createdAt"))),
+        ("expires", time_text(key.get("expiresAt"))),
+        ("last used", time_text(key.get("lastUsedAt"))),
     ]
     if key.get("revokedAt"):
-        facts.append(("revoked", columns.time_text(key["revokedAt"])))
+        facts.append(("revoked", time_text(key["revokedAt"])))
     if run.output.wide:
         facts += [
             ("creator", f"{key.get('creatorName', '')} <{key.get('creatorEmail', '')}>"),
@@ -169,7 +172,7 @@ def _quoted(key_name: str) -> str:
 
 def _described(key: columns.Record) -> str:
     """Describe a key with its tenant and last use."""
-    used = f"last used {columns.time_text(key['lastUsedAt'])}" if key.get("lastUsedAt") else "never used"
+    used = f"last used {time_text(key['lastUsedAt'])}" if key.get("lastUsedAt") else "never used"
     return f"key {named(key)} of tenant {safe(key.get('tenantName') or key.get('tenantId'), 130)}, {used}"
 
 
@@ -184,3 +187,51 @@ def _own(run: Invocation) -> list[dict[str, Any]]:
     if run.flags.tenant is None:
         return records
     return [one for one in records if one["tenantId"] == run.tenant.tenant_id]
+
+
+_FLAGS = {
+    "name": "--name",
+    "description": "--description",
+    "scopes": "--scopes",
+    "rateLimit": "--rate-limit",
+    "expiresAt": "--expires",
+}
+
+
+@contextmanager
+def key_errors(expires: str | None) -> Iterator[None]:
+    """Add the flag at fault to an error.
+
+    Args:
+        expires: The value of `--expires`; None without the flag.
+    """
+    try:
+        yield
+    except FrostError as error:
+        from client.texts.refusals import key_problem, may_exist
+
+        details = error.details or {}
+        if error.code == "API_KEY_EXPIRY_IN_PAST" and expires is None:
+            error.message = "the overlap has already ended by the platform's clock"
+            now = time_text(details.get("now"))
+            error.hint = f"the platform's time is {now}; set this machine's clock, or use --overlap 0"
+            raise
+        problem = key_problem(error)
+        flag = _FLAGS.get(problem.member)
+        error.message = f"{flag}: {problem.message}" if flag else problem.message
+        if error.code == "SECRET_ALREADY_SHOWN":
+            error.hint = f"frost account api-key delete {safe(details.get('apiKeyId'), 80)}"
+        elif may_exist(error):
+            error.hint = "the key may have been created; list your keys: frost account api-key list"
+        raise
+
+
+@contextmanager
+def still_active(key_id: str) -> Iterator[None]:
+    """Report, if revoking the old key fails, that the new key exists."""
+    try:
+        yield
+    except FrostError as error:
+        error.message = f"the new key was created, but the old one is still valid: {error.message}"
+        error.hint = f"frost account api-key revoke {key_id}"
+        raise

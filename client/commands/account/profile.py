@@ -1,4 +1,4 @@
-"""`frost account`: the profile, and deleting the account."""
+"""`frost account`: the profile, the sessions of all devices, and deleting the account."""
 
 from typing import Any
 
@@ -10,6 +10,7 @@ from client.commands.invocation import Invocation
 from client.commands.output import Fact
 from client.errors import Exit, FrostError
 from client.tables import columns
+from client.tables.account import SESSION
 from client.text import safe
 
 account = Group(
@@ -17,7 +18,7 @@ account = Group(
     {
         "api-key": Lazy("client.commands.account.keys:api_key", "Manage your API keys.", ("api-keys",)),
         "session": Lazy(
-            "client.commands.account.sessions:session", "Manage your sessions on all devices.", ("sessions",)
+            "client.commands.account.profile:session", "Manage your sessions on all devices.", ("sessions",)
         ),
     },
     help="Manage your profile, API keys and sessions.",
@@ -119,3 +120,30 @@ def _name_organizations(error: FrostError) -> None:
         names = ", ".join(f"{safe(one['name'], 80)} ({safe(one['id'], 40)})" for one in organizations)
         error.message = f"you are the last owner of {names}, which has other members"
     error.hint = "make another member an owner, then delete the account"
+
+
+session = Group("session", help="Manage your sessions on all devices.", person=True)
+
+
+@session.leaf("list", examples=("frost account session list", "frost account session list -o wide"))
+def list_sessions(run: Invocation) -> None:
+    """List your active sessions, last seen first. A star marks this one."""
+    found = run.call(calls.sessions())["sessions"]
+    this = next((one["id"] for one in found if one.get("current")), "")
+    run.output.records(SESSION, found, marked=this)
+
+
+@session.leaf("revoke-all", examples=("frost account session revoke-all",))
+def revoke_all(run: Invocation) -> None:
+    """End all your sessions on all devices, including this one.
+
+    API keys are not revoked.
+    """
+    answer = run.call(calls.revoke_all_sessions())
+    from client.auth import sign_in
+
+    sign_in.clear_ended_session(run.connection)
+    run.tell_notices(run.connection)
+    ended = answer["ended"]
+    sessions_ = "session has" if ended == 1 else "sessions have"
+    run.output.done(f"{ended} {sessions_} ended, including this one; sign in again: frost login", answer)

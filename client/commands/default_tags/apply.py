@@ -7,7 +7,7 @@ import click
 from client.api import default_tags as calls
 from client.commands import output
 from client.commands.command import leaf
-from client.commands.default_tags import apply_job, apply_result
+from client.commands.default_tags import apply_job
 from client.commands.default_tags.tags import counted, tenant_name
 from client.commands.invocation import Invocation
 from client.commands.tenants import WITHIN_ORGANIZATION, check_within
@@ -85,8 +85,8 @@ def ended(run: Invocation, operation: dict[str, Any], what: str) -> None:
     if run.output.structured:
         run.output.document(operation)
     else:
-        apply_result.show(run, operation["result"])
-    run.output.note(apply_result.sentence(operation))
+        apply_job.show(run, operation["result"])
+    run.output.note(apply_job.sentence(operation))
 
 
 def _tags(run: Invocation) -> dict[str, str] | None:
@@ -109,7 +109,7 @@ def _previewed(run: Invocation) -> None:
     if run.output.structured:
         run.output.document({"preview": True, **result})
     else:
-        apply_result.show(run, result, would="Would change")
+        apply_job.show(run, result, would="Would change")
     run.output.note("nothing was changed: this is a preview")
 
 
@@ -125,6 +125,6 @@ def _confirm(run: Invocation, tags: dict[str, str]) -> None:
         run.talk.say(f"the preview is not available: {error.message}")
         output.confirm(run.talk, f"Add them to the existing resources of {where}?", refused="", hint="")
         return
-    for line in apply_result.preview_lines(result):
+    for line in apply_job.preview_lines(result):
         run.talk.more(line)
-    output.confirm(run.talk, f"Add what is missing to {apply_result.would_change(result)}?", refused="", hint="")
+    output.confirm(run.talk, f"Add what is missing to {apply_job.would_change(result)}?", refused="", hint="")

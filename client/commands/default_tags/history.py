@@ -12,26 +12,26 @@ from typing import Any
 import click
 
 from client.api import default_tags as calls
-from client.commands import output, paging
+from client.commands import options, output
 from client.commands.command import leaf
 from client.commands.completers import apply_run_ids
-from client.commands.default_tags import apply_job, apply_result
+from client.commands.default_tags import apply_job
 from client.commands.default_tags.apply import NO_WAIT, YES, ended, reported
 from client.commands.default_tags.tags import print_changes, tenant_name
-from client.commands.ids import an_id
 from client.commands.invocation import Invocation
+from client.commands.options import an_id
 from client.commands.tenants import WITHIN_ORGANIZATION, check_within
 from client.errors import Exit, FrostError, usage
 from client.tables import default_tags
 from client.tables.columns import time_text
-from client.tag_changes import difference
+from client.tables.default_tags import difference
 from client.text import safe
 from client.transport.call import MAX_PAGE_SIZE, cursors, next_cursor
 
 
 @leaf(
     "history",
-    *paging.FLAGS,
+    *options.PAGE_FLAGS,
     WITHIN_ORGANIZATION,
     examples=("frost tenant default-tags history", "frost tenant default-tags history -o wide"),
 )
@@ -43,7 +43,7 @@ def history(run: Invocation, limit: int | None, cursor: str | None, everything: 
     """
     check_within(run, organization)
     runs = run.call_for_tenant(calls.runs)["runs"]
-    paging.listed(
+    options.listed(
         run,
         default_tags.TAG_VERSION,
         lambda tenant, limit, cursor: calls.history_page(tenant, limit=limit, cursor=cursor),
@@ -196,7 +196,7 @@ def _previewed(run: Invocation, run_id: str) -> None:
     if run.output.structured:
         run.output.document({"preview": True, **result})
     else:
-        apply_result.show(run, result, would="Would lose tags")
+        apply_job.show(run, result, would="Would lose tags")
     run.output.note("nothing was changed: this is a preview")
 
 
@@ -204,6 +204,6 @@ def _confirm(run: Invocation, run_id: str) -> None:
     result = run.call_for_tenant(lambda tenant: calls.undo_preview(tenant, run_id))
     tags = default_tags.tags_text(result.get("appliedTags"))
     run.talk.say(f'tags added by run {safe(run_id, 60)} added in tenant "{tenant_name(run)}": {tags}')
-    for line in apply_result.preview_lines(result, "would lose tags"):
+    for line in apply_job.preview_lines(result, "would lose tags"):
         run.talk.more(line)
-    output.confirm(run.talk, f"Remove them from {apply_result.would_change(result)}?", refused="", hint="")
+    output.confirm(run.talk, f"Remove them from {apply_job.would_change(result)}?", refused="", hint="")

@@ -13,7 +13,7 @@ from client.commands.completers import tag_words
 from client.commands.invocation import Invocation
 from client.commands.tenants import OF_GROUP, WITHIN_ORGANIZATION, check_within
 from client.errors import Exit, FrostError, usage
-from client.tag_changes import TagChanges, difference, merged, parse_tags
+from client.tables.default_tags import TagChanges, difference, merged
 from client.text import safe
 from client.transport.call import Call, Versioned
 
@@ -25,12 +25,14 @@ def tags(values: Sequence[str]) -> dict[str, str]:
             "--tag is required (frost tenant default-tags set)",
             "use --tag KEY=VALUE; to remove all tags: frost tenant default-tags clear",
         )
+    from client.commands.options import parse_tags  # only writes need it
+
     return parse_tags(values, "--tag")
 
 
 def check(tag_set: Mapping[str, str]) -> None:
     """Refuse a set that the platform would refuse, with the same message. Raises FrostError (exit 2)."""
-    from client.models import tags as rules
+    from client.models import validation as rules
 
     problem = rules.problem_of_set(tag_set)
     if problem is not None:

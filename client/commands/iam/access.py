@@ -8,9 +8,9 @@ import click
 from client.api import analysis
 from client.commands.command import leaf
 from client.commands.completers import operation_names, principal_names
-from client.commands.iam import request_options
-from client.commands.ids import PRINCIPAL_TYPES, find_id, missing, name_or_id
+from client.commands.iam import inputs
 from client.commands.invocation import Invocation
+from client.commands.options import PRINCIPAL_TYPES, find_id, missing, name_or_id
 from client.tables import iam
 
 
@@ -76,7 +76,7 @@ def _summary(answer: Mapping[str, Any]) -> Iterator[str]:
         ["--operation"], required=True, metavar="OPERATION", help="svc:resource:action.", shell_complete=operation_names
     ),
     click.Option(["--target"], required=True, metavar="TARGET", help="A resource's name (FRN), or * for all."),
-    *request_options.FLAGS,
+    *inputs.REQUEST_FLAGS,
     person=True,
     examples=("frost iam who --operation compute:instances:delete --target '*'",),
 )
@@ -86,8 +86,8 @@ def who(run: Invocation, operation: str, target: str, **facts: Any) -> None:
     Omitted facts are unknown, as in `iam simulate`. Principals that are allowed only for some targets or facts are
     listed last, as `conditional`; -o wide shows the conditions.
     """
-    operation, target = request_options.operation(operation), request_options.target(target)
-    known = request_options.facts(**facts)
+    operation, target = inputs.operation(operation), inputs.target(target)
+    known = inputs.facts(**facts)
     answer = run.call_for_tenant(lambda tenant: analysis.who(tenant, operation, target, known))
     allowed, total, examined = answer["principals"], answer["total"], answer["examined"]
     # Earlier versions of the platform list unconditional principals only.

@@ -1,15 +1,15 @@
-"""`frost iam group`: groups of API keys and workload identities."""
+"""`frost iam group`: groups and their members."""
 
 import click
 
 from client.api import analysis, groups
-from client.commands import output, paging
+from client.commands import options, output
 from client.commands.command import Group, Lazy
 from client.commands.completers import group_names
 from client.commands.iam import effects
-from client.commands.ids import FORCE, VERSION_HELP, find_id, missing, name_argument
-from client.commands.ids import name as checked
 from client.commands.invocation import Invocation
+from client.commands.options import FORCE, MEMBER_TYPES, VERSION_HELP, find_id, missing, name_argument, pair
+from client.commands.options import name as checked
 from client.commands.usage_errors import naming_flag
 from client.errors import usage
 from client.tables import iam
@@ -18,7 +18,7 @@ from client.texts.effects import counted
 
 group = Group(
     "group",
-    {"member": Lazy("client.commands.iam.members:member", "Manage the members of a group.", ("members",))},
+    {"member": Lazy("client.commands.iam.groups:member", "Manage the members of a group.", ("members",))},
     help="Manage groups of API keys and workload identities.",
     person=True,
 )
@@ -76,10 +76,10 @@ def _all_members(run: Invocation, group_id: str) -> str:
     return f"frost iam group member list {safe(group_id, 80)} --all{tenant}"
 
 
-@group.leaf("list", *paging.FLAGS, examples=("frost iam group list", "frost iam group list --all -o json"))
+@group.leaf("list", *options.PAGE_FLAGS, examples=("frost iam group list", "frost iam group list --all -o json"))
 def list_(run: Invocation, limit: int | None, cursor: str | None, everything: bool) -> None:
     """List the tenant's groups, oldest first."""
-    paging.listed(
+    options.listed(
         run,
         iam.GROUP,
         lambda tenant, limit, cursor: groups.page(tenant, limit=limit, cursor=cursor),
@@ -149,3 +149,73 @@ def _confirmed(run: Invocation, group_id: str) -> int:
     others = f"{counted(members, 'membership')} and {counted(attached, 'policy attachment')}"
     effects.confirm_deletion(run, preview, f'group "{record["name"]}"', str(record["name"]), others)
     return int(record["version"])
+
+
+member = Group("member", help="Manage the members of a group.")
+
+
+@member.leaf(
+    "add",
+    ID,
+    *pair(MEMBER_TYPES, required=True, verb="is added"),
+    effects.DRY_RUN,
+    examples=("frost iam group member add ops --type api_key --id ci",),
+)
+def add(run: Invocation, group_id: str, kind: str, identifier: str, dry_run: bool) -> None:
+    """Add an API key or a workload identity to a group.
+
+    The group's policies apply from the member's next request on.
+    """
+    group_id = find_id(run, "group", group_id)
+    identifier = find_id(run, kind, identifier)
+    with missing(run, ("group", group_id), (kind, identifier)):
+        if dry_run:
+            effects.dry_run(run, "addMember", groupId=group_id, principalType=kind, principalId=identifier)
+            return
+        change = run.change_for_tenant(lambda tenant: groups.add_member(tenant, group_id, kind, identifier))
+    run.output.done(
+        f"{kind} {identifier} is a member of group {group_id} now" if change.changed else "already a member",
+        {"groupId": group_id, "memberType": kind, "memberId": identifier, "changed": change.changed},
+    )
+
+
+@member.leaf("list", ID, *options.PAGE_FLAGS, examples=("frost iam group member list ops",))
+def list_members(run: Invocation, group_id: str, limit: int | None, cursor: str | None, everything: bool) -> None:
+    """List a group's members, in the order they were added."""
+    group_id = find_id(run, "group", group_id)
+    with missing(run, ("group", group_id)):
+        options.listed(
+            run,
+            iam.MEMBER,
+            lambda tenant, limit, cursor: groups.member_page(tenant, group_id, limit=limit, cursor=cursor),
+            limit=limit,
+            cursor=cursor,
+            everything=everything,
+        )
+
+
+@member.leaf(
+    "remove",
+    ID,
+    *pair(MEMBER_TYPES, required=True, verb="is removed"),
+    effects.DRY_RUN,
+    examples=("frost iam group member remove ops --type api_key --id ci",),
+)
+def remove(run: Invocation, group_id: str, kind: str, identifier: str, dry_run: bool) -> None:
+    """Remove an API key or a workload identity from a group.
+
+    The group's policies no longer apply from the member's next request on.
+    """
+    group_id = find_id(run, "group", group_id)
+    identifier = find_id(run, kind, identifier)
+    unrelated = f"{kind} {identifier} is not a member of group {group_id}"
+    see = f"frost iam group member list {group_id}"
+    with missing(run, ("group", group_id), (kind, identifier), unrelated=unrelated, see=see):
+        if dry_run:
+            effects.dry_run(run, "removeMember", groupId=group_id, principalType=kind, principalId=identifier)
+            return
+        run.change_for_tenant(lambda tenant: groups.remove_member(tenant, group_id, kind, identifier))
+    run.output.done(
+        f"{kind} {identifier} is no longer a member of group {group_id}",
+        {"groupId": group_id, "memberType": kind, "memberId": identifier, "status": "removed"},
+    )

@@ -5,12 +5,13 @@ from typing import Any
 import click
 
 from client.api import analysis, policies
-from client.commands import output, paging
+from client.commands import options, output
 from client.commands.command import Group, Lazy, leaf
 from client.commands.completers import policy_names
 from client.commands.formats import json_text
-from client.commands.iam import document, effects
-from client.commands.ids import (
+from client.commands.iam import effects, inputs
+from client.commands.invocation import Invocation
+from client.commands.options import (
     ATTACHEE_TYPES,
     FORCE,
     VERSION_HELP,
@@ -20,8 +21,7 @@ from client.commands.ids import (
     name_argument,
     pair,
 )
-from client.commands.ids import name as checked
-from client.commands.invocation import Invocation
+from client.commands.options import name as checked
 from client.commands.usage_errors import naming_flag
 from client.errors import FrostError, usage
 from client.tables import iam
@@ -60,7 +60,7 @@ ID = name_argument("policy_id", "POLICY", "the policy", policy_names)
         metavar="NAME",
         help="1 to 128 characters; a name in use causes a warning.",
     ),
-    document.flag(required=True),
+    inputs.document_flag(required=True),
     click.Option(["--description"], metavar="TEXT", help="Description, up to 1,024 characters."),
     examples=(
         "frost iam policy create --name readers --document @readers.json",
@@ -73,8 +73,8 @@ def create(run: Invocation, name: str, document_: str, description: str | None) 
     A document that grants more is refused, with counterexamples.
     """
     name = checked(name)
-    draft = document.read_document(run, document_)
-    with document.locate_errors(draft), naming_flag("name", "--name"), naming_flag("description", "--description"):
+    draft = inputs.read_document(run, document_)
+    with inputs.locate_errors(draft), naming_flag("name", "--name"), naming_flag("description", "--description"):
         created = run.call_for_tenant(lambda tenant: policies.create(tenant, name, description or "", draft.text))
     run.output.record(iam.POLICY, created)
     _warn_of_namesakes(run, created)
@@ -113,10 +113,10 @@ def get(run: Invocation, policy_id: str, number: int | None) -> None:
     print_policy(run, iam.VERSION, version)
 
 
-@policy.leaf("list", *paging.FLAGS, examples=("frost iam policy list", "frost iam policy list --all -o wide"))
+@policy.leaf("list", *options.PAGE_FLAGS, examples=("frost iam policy list", "frost iam policy list --all -o wide"))
 def list_(run: Invocation, limit: int | None, cursor: str | None, everything: bool) -> None:
     """List the tenant's policies, oldest first."""
-    paging.listed(
+    options.listed(
         run,
         iam.POLICY,
         lambda tenant, limit, cursor: policies.page(tenant, limit=limit, cursor=cursor),
@@ -131,7 +131,7 @@ def list_(run: Invocation, limit: int | None, cursor: str | None, everything: bo
     ID,
     click.Option(["--name"], metavar="NAME", help="The new name."),
     click.Option(["--description"], metavar="TEXT", help='The new description; "" clears it.'),
-    document.flag(required=False),
+    inputs.document_flag(required=False),
     click.Option(["--if-version"], metavar="N", type=click.IntRange(min=1), help=VERSION_HELP),
     effects.DRY_RUN,
     examples=(
@@ -157,10 +157,10 @@ def update(
     if name is None and description is None and document_ is None:
         raise usage("nothing to change (frost iam policy update)", "give --name, --description or --document")
     name = None if name is None else checked(name)
-    draft = None if document_ is None else document.read_document(run, document_)
+    draft = None if document_ is None else inputs.read_document(run, document_)
     text = None if draft is None else draft.text
     policy_id = find_id(run, "policy", policy_id)
-    with missing(run, ("policy", policy_id)), document.locate_errors(draft):
+    with missing(run, ("policy", policy_id)), inputs.locate_errors(draft):
         if dry_run:
             _update_played(run, policy_id, text, if_version)
             return
@@ -285,7 +285,7 @@ def detach(run: Invocation, policy_id: str, kind: str, identifier: str, dry_run:
 @leaf(
     "attachments",
     ID,
-    *paging.FLAGS,
+    *options.PAGE_FLAGS,
     *pair(ATTACHEE_TYPES, required=False, verb="to look for, together with --id"),
     examples=("frost iam policy attachments readers --all",),
 )
@@ -308,7 +308,7 @@ def attachments(
     policy_id = find_id(run, "policy", policy_id)
     attachee = None if kind is None or identifier is None else (kind, find_id(run, kind, identifier))
     with missing(run, ("policy", policy_id)):
-        paging.listed(
+        options.listed(
             run,
             iam.ATTACHMENT,
             lambda tenant, limit, cursor: policies.attachment_page(

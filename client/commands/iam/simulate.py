@@ -8,9 +8,9 @@ import click
 from client.api import analysis
 from client.commands.command import leaf
 from client.commands.completers import operation_names
-from client.commands.iam import document, request_options
-from client.commands.ids import PRINCIPAL_TYPES, text_of
+from client.commands.iam import inputs
 from client.commands.invocation import Invocation
+from client.commands.options import PRINCIPAL_TYPES, text_of
 from client.errors import Exit
 from client.tables.columns import Column, Kind, Record
 from client.tables.iam import constraint_text, rule_text
@@ -79,7 +79,7 @@ TRACE = Kind("rule", "rules", "index", _TRACE, {}, "name")
 
 @leaf(
     "simulate",
-    document.flag(required=True),
+    inputs.document_flag(required=True),
     click.Option(
         ["--operation"], required=True, metavar="OPERATION", help="svc:resource:action.", shell_complete=operation_names
     ),
@@ -89,7 +89,7 @@ TRACE = Kind("rule", "rules", "index", _TRACE, {}, "name")
         type=click.Choice(PRINCIPAL_TYPES),
         help=f"Type of the principal: {', '.join(PRINCIPAL_TYPES)}.",
     ),
-    *request_options.FLAGS,
+    *inputs.REQUEST_FLAGS,
     click.Option(
         ["--tenant"], metavar="TENANT", help="Tenant of the request; the tenant to operate on is the selected one."
     ),
@@ -117,10 +117,10 @@ def simulate(
     Prints allowed or denied and the deciding rule. Nothing is stored or enforced. Omitted facts are unknown: an
     allow rule that needs one does not match, a deny rule does. Both decisions exit with code 0.
     """
-    operation, target = request_options.operation(operation), request_options.target(target)
-    known = request_options.facts(principalType=principal_type, tenant=text_of(tenant, "--tenant"), **facts)
-    draft = document.read_document(run, document_)
-    with document.locate_errors(draft):
+    operation, target = inputs.operation(operation), inputs.target(target)
+    known = inputs.facts(principalType=principal_type, tenant=text_of(tenant, "--tenant"), **facts)
+    draft = inputs.read_document(run, document_)
+    with inputs.locate_errors(draft):
         answer: dict[str, Any] = run.call_for_tenant(
             lambda tenant_id: analysis.simulate(tenant_id, draft.text, operation, target, known, as_author=as_author)
         )
@@ -185,7 +185,7 @@ _ANSWERS = {
 
 @leaf(
     "check",
-    document.flag(required=True),
+    inputs.document_flag(required=True),
     examples=("frost iam policy check --document @readers.json",),
 )
 def check(run: Invocation, document_: str) -> None:
@@ -196,8 +196,8 @@ def check(run: Invocation, document_: str) -> None:
     """
     from click.exceptions import Exit as End
 
-    draft = document.read_document(run, document_)
-    with document.locate_errors(draft):
+    draft = inputs.read_document(run, document_)
+    with inputs.locate_errors(draft):
         answer: dict[str, Any] = run.call_for_tenant(lambda tenant: analysis.check(tenant, draft.text))
     if run.output.structured:
         run.output.document(answer)

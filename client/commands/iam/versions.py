@@ -5,13 +5,13 @@ from typing import Any
 import click
 
 from client.api import analysis, policies
-from client.commands import paging
+from client.commands import options
 from client.commands.command import leaf
 from client.commands.formats import json_text
 from client.commands.iam import effects
 from client.commands.iam.policies import ID
-from client.commands.ids import find_id, missing, missing_version
 from client.commands.invocation import Invocation
+from client.commands.options import find_id, missing, missing_version
 from client.errors import usage
 from client.tables import iam
 from client.tables.columns import time_text
@@ -20,7 +20,7 @@ from client.texts.effects import UNDER, changes, counted
 _NUMBER = click.IntRange(min=1)
 
 
-@leaf("history", ID, *paging.FLAGS, examples=("frost iam policy history readers",))
+@leaf("history", ID, *options.PAGE_FLAGS, examples=("frost iam policy history readers",))
 def history(run: Invocation, policy_id: str, limit: int | None, cursor: str | None, everything: bool) -> None:
     """List the versions of a policy, newest first.
 
@@ -28,7 +28,7 @@ def history(run: Invocation, policy_id: str, limit: int | None, cursor: str | No
     """
     policy_id = find_id(run, "policy", policy_id)
     with missing(run, ("policy", policy_id)):
-        paging.listed(
+        options.listed(
             run,
             iam.VERSION,
             lambda tenant, limit, cursor: policies.version_page(tenant, policy_id, limit=limit, cursor=cursor),

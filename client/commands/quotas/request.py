@@ -10,7 +10,13 @@ from client.api import quotas as calls
 from client.commands.command import leaf
 from client.commands.completers import resource_types
 from client.commands.invocation import Invocation
-from client.commands.quotas import quota_options
+from client.commands.quotas.quota import (
+    check_requestable,
+    find_quota,
+    owning_organization_id,
+    parse_number,
+    parse_reason,
+)
 from client.commands.tenants import WITHIN_ORGANIZATION, check_within
 from client.errors import FrostError, usage
 from client.tables import quotas
@@ -51,14 +57,12 @@ def request(
     --org, request a limit for the organization, which the platform's operator reviews. Lowering a tenant's limit
     requires --yes.
     """
-    limit = quota_options.number(new_limit, "NEW_LIMIT")
-    reason = quota_options.reason(reason)
-    quota_options.check_requestable(resource_type)
+    limit = parse_number(new_limit, "NEW_LIMIT")
+    reason = parse_reason(reason)
+    check_requestable(resource_type)
     if org:
-        organization_id = quota_options.organization_id(run, organization)
-        quota = quota_options.the_quota(
-            calls.quotas_of(run.call(calls.organization_report(organization_id))), resource_type
-        )
+        organization_id = owning_organization_id(run, organization)
+        quota = find_quota(calls.quotas_of(run.call(calls.organization_report(organization_id))), resource_type)
         if _already(run, quota, limit):
             return
         call = calls.request_organization(organization_id, resource_type, limit, reason)
@@ -66,7 +70,7 @@ def request(
             _print_outcome(run, run.call(call)["request"], quota)
         return
     check_within(run, organization)
-    quota = quota_options.the_quota(calls.quotas_of(run.call_for_tenant(calls.report)), resource_type)
+    quota = find_quota(calls.quotas_of(run.call_for_tenant(calls.report)), resource_type)
     if _already(run, quota, limit):
         return
     if limit < quota["limit"]:

@@ -12,9 +12,9 @@ from client.tables.columns import Record
 from tui.iam.editor import actions, counterexample_fixes, panel, request
 from tui.iam.editor import document as formatter
 from tui.iam.editor.autosave import DraftAutosave
-from tui.iam.editor.completion_popup import CompletionController
 from tui.iam.editor.document import TEMPLATES, Document
 from tui.iam.editor.evaluation import Evaluation
+from tui.iam.editor.lists import CompletionController
 from tui.iam.editor.panel import Panel
 from tui.iam.editor.request_form import FieldInput, RequestForm
 from tui.iam.editor.review import Review, compared_texts
@@ -25,7 +25,7 @@ from tui.shell.action import ActionContext
 from tui.state.notices import Severity
 from tui.state.workspace import Workspace
 from tui.terminal import external_editor
-from tui.widgets.menu import Entry, Menu
+from tui.widgets.picker import Entry, Menu
 
 
 class Editor(Protocol):
@@ -226,7 +226,7 @@ def _letter(keys: keymap.Keys, action_id: str) -> str:
 
 
 def do_help(editor: Editor) -> None:
-    from tui.shell.help import Help, Line
+    from tui.shell.palette import Help, Line
 
     context = editor.action_context()
     sheet = [

@@ -15,7 +15,7 @@ from tui.iam.editor.document import Document
 from tui.state import drafts
 from tui.state.drafts import DraftFiles, Kept
 from tui.state.workspace import Workspace
-from tui.widgets.menu import Entry, Menu
+from tui.widgets.picker import Entry, Menu
 
 AUTOSAVE_SECONDS = 1.0
 """Delay from the last key to the write of the draft."""

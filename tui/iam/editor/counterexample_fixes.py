@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from client.api import analysis
 from client.errors import FrostError
-from client.policy.conditions import parse_cidr_block
+from client.policy.model import parse_cidr_block
 from client.texts.effects import counted
 from client.transport.call import Ask
 from tui.iam.editor import document, json_scanner

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from client.tables.columns import Record
-from client.transport.request import new_idempotency_key
+from client.transport.call import new_idempotency_key
 
 LINE = 58
 """Maximum width of a line that contains a whole list or object."""

@@ -12,18 +12,16 @@ from textual.screen import Screen
 from client.tables.columns import Record
 from client.text import safe
 from tui.iam.editor import actions, panel, save
-from tui.iam.editor.completion_popup import Popup
+from tui.iam.editor.bars import Tabs, Title, TitleBar, Verdict
 from tui.iam.editor.document import Document
 from tui.iam.editor.evaluation import Evaluation
+from tui.iam.editor.lists import Popup
 from tui.iam.editor.panel import Panel
 from tui.iam.editor.request_form import FieldInput, RequestForm
 from tui.iam.editor.text_pane import PolicyText
-from tui.iam.editor.title_bar import Tabs, Title, TitleBar
-from tui.iam.editor.verdict import Verdict
 from tui.shell import keymap
 from tui.shell.action import ActionContext
-from tui.shell.footer import Footer, Key, TooSmall
-from tui.shell.header import Header, header_state
+from tui.shell.bars import Footer, Header, Key, TooSmall, header_state
 from tui.state.notices import Severity
 from tui.state.workspace import Workspace
 from tui.terminal.textual_patches import IgnoresOldSizes

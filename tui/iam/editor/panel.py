@@ -13,7 +13,7 @@ from client.text import cut, safe, width
 from client.texts.effects import changes
 from tui.iam.editor import request
 from tui.iam.editor.evaluation import Evaluation, place, rule_name
-from tui.iam.editor.line_list import Line, LineList
+from tui.iam.editor.lists import Line, LineList
 
 VIEWS = ("rules", "coverage", "author", "problems")
 SOURCE = {"rules": "verdict", "coverage": "coverage", "author": "check", "problems": "problems"}

@@ -17,7 +17,7 @@ from textual.widgets import Input, Static
 from client.text import cut, safe, width
 from tui.iam.editor import request
 from tui.iam.editor.request import FIELDS, NONE, UNKNOWN, Request
-from tui.widgets.line_input import LineInput
+from tui.widgets.lines import LineInput
 
 LABEL = 16
 

@@ -18,13 +18,13 @@ from client.models import strict_json
 from client.tables.columns import Record
 from client.text import safe
 from client.texts.effects import Effect, conditional_count
-from tui.iam.difference import difference_lines
+from tui.iam import effects
 from tui.iam.editor import document as formatter
-from tui.iam.editor.line_list import Line, LineList
-from tui.state import effects
-from tui.state.requests import Requests
+from tui.iam.editor.lists import Line, LineList
+from tui.iam.effects import difference_lines
+from tui.state.context_state import Requests
 from tui.widgets.dialog import Dialog, hint
-from tui.widgets.line_input import LineInput
+from tui.widgets.lines import LineInput
 from tui.widgets.policy_text import document_text, kind_text
 
 if TYPE_CHECKING:

@@ -11,16 +11,16 @@ from client.api import policies
 from client.errors import FrostError
 from client.tables.columns import Record, time_text
 from client.text import safe
-from client.transport.request import new_idempotency_key
+from client.transport.call import new_idempotency_key
 from tui.iam.editor import document as formatter
+from tui.iam.editor.bars import counted
 from tui.iam.editor.document import Document
 from tui.iam.editor.evaluation import rule_name
 from tui.iam.editor.review import Comparison, Review, compared_texts
-from tui.iam.editor.verdict import counted
 from tui.shell.keymap import Keys
+from tui.state.context_state import Requests
 from tui.state.notices import Severity
-from tui.state.requests import Requests
-from tui.widgets.menu import Entry, Menu
+from tui.widgets.picker import Entry, Menu
 from tui.widgets.policy_text import kind_text
 
 MAX_NAMES = 5

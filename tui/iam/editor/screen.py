@@ -17,20 +17,19 @@ from textual.worker import Worker
 from client.api import analysis
 from client.errors import FrostError
 from client.tables.columns import Record
-from tui.iam.editor import actions, autosave, completion_popup, json_scanner, request, save
+from tui.iam.editor import actions, autosave, json_scanner, lists, request, save
 from tui.iam.editor.autosave import DraftAutosave
 from tui.iam.editor.completion import Catalogue
-from tui.iam.editor.completion_popup import CompletionController, Popup
 from tui.iam.editor.document import TEMPLATES, Document
 from tui.iam.editor.evaluation import Evaluator, Result, marks_of
 from tui.iam.editor.layout import EditorLayout
-from tui.iam.editor.line_list import LineList
+from tui.iam.editor.lists import CompletionController, LineList, Popup
 from tui.iam.editor.request import Request
 from tui.iam.editor.request_form import RequestForm
 from tui.iam.editor.save import SaveFlow
 from tui.iam.editor.text_pane import PolicyText
 from tui.shell import keymap
-from tui.shell.footer import Footer
+from tui.shell.bars import Footer
 from tui.state.workspace import Workspace
 
 OVERDUE_SECONDS = 0.5
@@ -226,7 +225,7 @@ class PolicyEditor(EditorLayout):
         self.evaluate()
         if self.pane.intercept_key is not None:
             self.completion.close()
-        self._delay("completion", completion_popup.COMPLETION_SECONDS, self._complete)
+        self._delay("completion", lists.COMPLETION_SECONDS, self._complete)
         self._delay("autosave", autosave.AUTOSAVE_SECONDS, self._autosave)
         self.show_title()
 

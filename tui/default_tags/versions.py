@@ -1,0 +1,280 @@
+"""The stored versions of default tags: save a draft as the next one, and the history."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import BindingType
+from textual.content import Content
+
+from client.api import default_tags
+from client.errors import FrostError
+from client.models.default_tags import DefaultTags, TagVersion
+from client.tables.columns import Column, Record, time_text
+from client.tables.default_tags import TAG_VERSION, TagChanges, difference, person_text
+from client.text import cut, safe
+from tui.default_tags.dialogs import Listing, ListingConfirm, TagConflict
+from tui.shell import keymap
+from tui.shell.remote_list_screen import ChildListScreen
+from tui.shell.routes import UndoAvailable
+from tui.state.tag_draft import TagDraft
+from tui.widgets.detail import Section
+from tui.widgets.record_table import Tones
+
+if TYPE_CHECKING:
+    from client.transport.call import Versioned
+    from tui.shell.remote_list_screen import RemoteListScreen
+
+LONGEST = 120  # cells of a value
+TONES = {"+": "$text-success", "~": "$text-warning", "−": "$text-error"}
+
+
+def difference_lines(changes: TagChanges, marked: Collection[str] = ()) -> list[Content]:
+    """Return lines by key: `+ key = value`, `~ key = new  was old`, `− key = value`. `marked` keys are in conflict."""
+    lines: dict[str, Content] = {}
+    for sign, tags in (("+", changes.added), ("−", changes.removed)):
+        for key, value in tags.items():
+            lines[key] = _line(sign, key, value, "", key in marked)
+    for key, (before, after) in changes.changed.items():
+        lines[key] = _line("~", key, after, f"  was {_value(before)}", key in marked)
+    return [lines[key] for key in sorted(lines)]
+
+
+def _line(sign: str, key: str, value: str, was: str, marked: bool) -> Content:
+    line = Content.assemble((f"{sign} ", f"bold {TONES[sign]}"), (safe(key), "bold"), (" = ", "$text-muted"))
+    line += Content.assemble(_value(value), (was, "$text-muted"))
+    return line + Content.styled("  ! both changed it", "$text-warning") if marked else line
+
+
+def _value(value: str) -> str:
+    return cut(safe(value), LONGEST) or "(empty)"
+
+
+EFFECT = "new resources get it within half a minute; those that exist keep their tags until an apply"
+STALE = "STALE_VERSION"
+
+
+async def save(screen: "RemoteListScreen") -> None:
+    """Save the draft. If another set was stored since the draft began, let the user merge or overwrite it."""
+    tenant_id, draft = screen.tenant_id, screen.draft
+    if draft is None:
+        return
+    overwriting = False
+    while draft.dirty:
+        if (problem := draft.problem) is not None:
+            screen.frame.toast(f"Not saved: {problem.message}", "warning")
+            return
+        if _is_outdated(screen, draft):  # before the confirmation, which would show the difference to an outdated set
+            way = await _resolve_conflict(screen, draft)
+            if way is None:
+                return
+            overwriting = way == "overwrite"
+            continue
+        # Send the set that was confirmed, even if the draft changes while the dialog is open.
+        before, tags, version = dict(draft.base), dict(draft.tags), draft.version
+        if not await confirm_difference(screen, "Save default tags?", before, tags, overwriting=overwriting):
+            return
+        try:
+            stored = await screen.workspace.versioned(default_tags.put(tenant_id, tags, version))
+        except FrostError as error:
+            if error.code != STALE:
+                raise
+            way = await _resolve_conflict(screen, draft)
+            if way is None:
+                return
+            overwriting = way == "overwrite"
+            continue
+        screen.table.clear_marks()
+        _update_draft(screen, tenant_id, stored, own=True)
+        _offer_undo(screen, tenant_id, before, stored)
+        return
+
+
+async def put_back(screen: "RemoteListScreen", tags: Mapping[str, str], newest: int, now: Mapping[str, str]) -> None:
+    """Store a former set again unless a version newer than `newest` exists. `now` is the set it replaces."""
+    tenant_id = screen.tenant_id
+    if not await confirm_difference(screen, "Put this set back?", now, tags, yes="Put back"):
+        return
+    try:
+        stored = await screen.workspace.versioned(default_tags.put(tenant_id, tags, newest))
+    except FrostError as error:
+        if error.code != STALE:
+            raise
+        screen.frame.toast("Nothing was undone: another version was stored; it is the latest now", "error")
+    else:
+        _update_draft(screen, tenant_id, stored)
+        _offer_undo(screen, tenant_id, now, stored)
+    screen.workspace.refresh()
+
+
+async def confirm_difference(
+    screen: "RemoteListScreen",
+    question: str,
+    before: Mapping[str, str],
+    after: Mapping[str, str],
+    *,
+    yes: str = "Save",
+    overwriting: bool = False,
+) -> bool:
+    """Confirm the difference. Default to No if it removes tags or overwrites another set."""
+    changes = difference(before, after)
+    facts = [
+        ("Tenant", screen.workspace.name_of(screen.tenant_id)),
+        ("Tags", f"{len(before)} now, {len(after)} then" if after else "none then: the set is cleared"),
+        ("Effect", EFFECT),
+    ]
+    if overwriting:
+        facts.append(("Overwrites", "changes stored by other users, as marked below"))
+    return await screen.app.push_screen_wait(
+        ListingConfirm(
+            question, facts, difference_lines(changes), yes=yes, destructive=overwriting or bool(changes.removed)
+        )
+    )
+
+
+def _is_outdated(screen: "RemoteListScreen", draft: TagDraft) -> bool:
+    """Return whether a version newer than the base of the draft is loaded."""
+    stored = screen.rows.records[0] if screen.rows.records else {}
+    return int(stored.get("version") or 0) > (draft.version or 0)
+
+
+async def _resolve_conflict(screen: "RemoteListScreen", draft: TagDraft) -> str | None:
+    """Show the conflict with the newer stored set and rebase the draft as chosen.
+
+    Return `merge` or `overwrite`; None if the draft is left unchanged or equals the stored set.
+    """
+    tenant_id = screen.tenant_id
+    theirs = await screen.workspace.versioned(default_tags.get(tenant_id))
+    newest = next(iter(await screen.workspace.ask(default_tags.history_page(tenant_id, limit=1))), None)
+    if theirs.record.tags == draft.tags:
+        _update_draft(screen, tenant_id, theirs)
+        screen.frame.toast("The same tags were stored by another version: nothing to save")
+        return None
+    marked = draft.conflicts(theirs.record.tags)
+    summary = f"Version {theirs.version} was stored after your draft was started{_by(newest)}."
+    dialog = TagConflict(
+        summary,
+        difference_lines(difference(draft.base, theirs.record.tags), marked),
+        difference_lines(draft.changes, marked),
+    )
+    way = await screen.app.push_screen_wait(dialog)
+    if way == "merge":
+        draft.merge(theirs.record.tags, theirs.version)
+    elif way == "overwrite":
+        draft.stand_on(theirs.record.tags, theirs.version)
+    screen.workspace.tag_drafts.keep(tenant_id)
+    _put(screen, tenant_id, theirs)
+    return way
+
+
+def _by(version: TagVersion | None) -> str:
+    if version is None:
+        return ""
+    record = version.wire()
+    author = person_text(record.get("changedBy"))
+    return f", {time_text(record.get('changedAt'))}" + (f" by {safe(author, 60)}" if author else "")
+
+
+def _update_draft(
+    screen: "RemoteListScreen", tenant_id: str, stored: "Versioned[DefaultTags]", *, own: bool = False
+) -> None:
+    """Update draft and list with the stored set. After an `own` save, the draft retains only later edits."""
+    drafts = screen.workspace.tag_drafts
+    if (draft := drafts.of(tenant_id)) is not None:
+        take = draft.saved if own else draft.follow
+        take(stored.record.tags, stored.version)
+        drafts.keep(tenant_id)
+    _put(screen, tenant_id, stored)
+    screen.workspace.refresh()
+
+
+def _put(screen: "RemoteListScreen", tenant_id: str, stored: "Versioned[DefaultTags]") -> None:
+    record = {"id": tenant_id, "tags": stored.record.tags, "version": stored.version}
+    screen.workspace.collections.put("default tags", tenant_id, record)
+
+
+def _offer_undo(
+    screen: "RemoteListScreen", tenant_id: str, before: Mapping[str, str], stored: "Versioned[DefaultTags]"
+) -> None:
+    changes = difference(before, stored.record.tags)
+
+    async def undo() -> None:
+        put = await screen.workspace.versioned(default_tags.put(tenant_id, before, stored.version))
+        _update_draft(screen, tenant_id, put)
+
+    name = screen.workspace.name_of(tenant_id)
+    screen.post_message(
+        UndoAvailable(f"Saved the default tags of {name}: {_changes_text(changes)}", undo, f"the former set of {name}")
+    )
+
+
+def _changes_text(changes: TagChanges) -> str:
+    """Return a summary such as `1 added, 2 removed`."""
+    counts = ((changes.added, "added"), (changes.changed, "changed"), (changes.removed, "removed"))
+    return ", ".join(f"{len(keys)} {change}" for keys, change in counts if keys)
+
+
+class TagVersions(ChildListScreen):
+    """Versions of the set, newest first. `►` marks the current one."""
+
+    NAME = "tag-versions"
+    TITLE = "History"
+    KIND = TAG_VERSION
+    PRIMARY = "tag-versions.difference"
+    LIST_NAME = "tag versions"
+    REQUIRES_USER = False
+    EMPTY_TEXT = "The set was never changed."
+    BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("tag-versions")]
+
+    def title_for(self, name: str) -> str:
+        return f"Default tags of {name}: what they were"
+
+    def columns(self) -> Sequence[Column]:
+        by_key = {column.key: column for column in TAG_VERSION.columns}
+        version = by_key["version"]._replace(title="  Version", cell=_numbered, align="left")
+        return (version, *(by_key[key] for key in ("changedAt", "changedBy", "tags")))
+
+    def tones(self) -> Tones:
+        return {"changedAt": lambda record: "dim", "version": lambda record: "mark" if record.get("current") else None}
+
+    def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
+        suffix = " · the set as it is" if record.get("current") else ""
+        facts = [("Stored", time_text(record.get("changedAt"))), ("By", person_text(record.get("changedBy")) or "—")]
+        tags = record.get("tags") or {}
+        sections = [("", facts), ("Tags", [("", f"{key} = {tags[key]}") for key in sorted(tags)] or [("", "none")])]
+        if (before := self._before(record)) is not None:
+            lines = difference(before.get("tags") or {}, tags).lines()
+            sections.append((f"Against version {before['version']}", [("", line) for line in lines] or [("", "same")]))
+        return f"Version {record['version']}{suffix}", sections
+
+    @property
+    def newest(self) -> Record | None:
+        """The current version."""
+        return next((row for row in self.records() if row.get("current")), None)
+
+    def _before(self, record: Record) -> Record | None:
+        rows = self.records()
+        older = [row for row in rows if int(row["version"]) < int(record["version"])]
+        return older[0] if older else None
+
+    # Actions
+
+    def do_difference(self, argument: str = "") -> None:
+        old = next((row for row in self.records() if str(row["version"]) == argument), self.record)
+        new = self.newest
+        if old is None or new is None:
+            return
+        if old is new and (old := self._before(new)) is None:
+            self.frame.toast("There is only this version")
+            return
+        lines = difference_lines(difference(old.get("tags") or {}, new.get("tags") or {}))
+        self.app.push_screen(Listing(f"Version {old['version']} to {new['version']}", lines, "The same set."))
+
+    async def do_put_back(self) -> None:
+        old, new = self.record, self.newest
+        if old is not None and new is not None:
+            await put_back(self, dict(old.get("tags") or {}), int(new["version"]), dict(new["tags"]))
+            self.read(quiet=True)
+
+
+def _numbered(record: Record) -> str:
+    return f"{'►' if record.get('current') else ' '} {record['version']}"

@@ -1,0 +1,267 @@
+"""The lines around the text of the editor: title, tabs, and the verdict on the draft."""
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from textual import events
+from textual.content import Content
+from textual.message import Message
+from textual.reactive import reactive
+from textual.widget import Widget
+
+from client.errors import Exit
+from client.text import cut, safe, width
+from client.texts.effects import changes
+from tui.iam.editor.evaluation import Evaluation, place, problem_text, verdict_reason
+
+MIN_NAME_CELLS = 12
+"""Minimum width of the policy's name and version."""
+
+
+class Title(NamedTuple):
+    """Contents of the title bar, untrusted."""
+
+    name: str = ""
+    version: int = 0
+    """The stored version; 0 for a new policy."""
+    is_changed: bool = False
+    """Whether the text differs from the stored version."""
+    status: str = ""
+    """State of a save, or a note; empty to show whether the document is saved."""
+    tenant: str = ""
+    """The tenant of the policy if the header shows another one, otherwise empty."""
+
+
+class TitleBar(Widget):
+    """The policy and whether it is saved."""
+
+    DEFAULT_CSS = """
+    TitleBar { height: 1; padding: 0 1; }
+    """
+
+    title: reactive[Title] = reactive(Title())
+
+    def render(self) -> Content:
+        title, cells = self.title, self.content_size.width
+        status = title.status or ("● not saved" if title.is_changed or not title.version else "saved")
+        tone = "$text-warning" if title.is_changed or title.status else "$text-muted"
+        right = Content.styled(safe(status), tone).truncate(max(0, cells - MIN_NAME_CELLS), ellipsis=True)
+        left = Content.assemble(
+            ("Policy  ", "$text-muted"),
+            (safe(title.name) or "(no name yet)", "bold"),
+            (f"  version {title.version}" if title.version else "  new", "$text-muted"),
+            (f"  in {safe(title.tenant)}" if title.tenant else "", "$text-warning"),
+        ).truncate(max(0, cells - right.cell_length - 1), ellipsis=True)
+        return left.pad_right(max(0, cells - left.cell_length - right.cell_length)) + right
+
+
+class Tabs(Widget):
+    """Tabs of (name, title) pairs, clipped at the width of the widget."""
+
+    DEFAULT_CSS = """
+    Tabs { height: 1; padding: 0 1; color: $text-muted; }
+    """
+
+    views: reactive[Sequence[tuple[str, str]]] = reactive(())
+    active = reactive("")
+
+    class Selected(Message):
+        """Posted when a tab is clicked."""
+
+        def __init__(self, view: str) -> None:
+            super().__init__()
+            self.view = view
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._spans: list[tuple[int, int, str]] = []
+
+    def render(self) -> Content:
+        parts: list[Content] = []
+        self._spans = []
+        at = 0
+        for name, title in self.views:
+            tone = "bold $text-accent underline" if name == self.active else "$text-muted"
+            parts.append(Content.styled(title, tone))
+            self._spans.append((at, at + len(title), name))
+            at += len(title) + 3
+        return Content("   ").join(parts)
+
+    def on_click(self, event: events.Click) -> None:
+        offset = event.get_content_offset(self)
+        for start, end, name in self._spans:
+            if offset is not None and start <= offset.x < end:
+                self.post_message(self.Selected(name))
+
+
+AUTHOR_ANSWERS = {
+    "within": ("✓", "$text-success", "within your permissions"),
+    "beyond": ("×", "$text-error", "grants more than you have"),
+    "undecided": ("?", "$text-warning", "undecided, so a save is refused"),
+}
+FULL_LINES = 5
+MAX_PROBLEM_LINES = 3
+TALL_ROWS = 30
+"""Minimum height of the terminal for a verdict with more lines, at the expense of the panel."""
+EVALUATING = "evaluating …"
+
+
+class Verdict(Widget):
+    """Five lines next to the text or, on a narrow screen, decision and reason below it."""
+
+    DEFAULT_CSS = """
+    Verdict { height: 5; padding: 0 1; color: $foreground; background: $panel; }
+    """
+
+    evaluation = reactive(Evaluation())
+    compared_version = reactive(0)
+    """Version of the stored policy that the document is compared with; 0 for a new policy."""
+
+    def __init__(self, *, lines: int = FULL_LINES, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.lines = lines
+        self.small = lines < FULL_LINES
+        self.reason_lines = FULL_LINES - 3
+        """Maximum lines of a reason."""
+
+    def watch_evaluation(self) -> None:
+        self.fit()
+
+    def on_resize(self) -> None:
+        self.fit()
+
+    def fit(self) -> None:
+        """Fit the height to the text, on large terminals at the expense of the panel."""
+        cells = self.content_size.width
+        if not cells:
+            return
+        if self.small:
+            self.lines = 1 + len(self._second(cells))
+        else:
+            tall = self.app.size.height >= TALL_ROWS
+            self.reason_lines = MAX_PROBLEM_LINES + 1 if tall else FULL_LINES - 3
+            self.lines = max(FULL_LINES, 3 + len(self._second(cells))) if tall else FULL_LINES
+        self.styles.height = self.lines
+
+    def render(self) -> Content:
+        cells = self.content_size.width
+        lines = [self._decision(cells), *self._second(cells)]
+        if not self.small:
+            lines += [self.author(cells), self.change(cells)][: self.lines - len(lines)]
+        return Content("\n").join(lines)
+
+    def _decision(self, cells: int) -> Content:
+        evaluation = self.evaluation
+        if evaluation.stale_reason:
+            note = evaluation.stale_reason if evaluation.verdict is not None else ""
+        elif evaluation.request_problem and "verdict" not in evaluation.current:
+            note = "of an earlier request"
+        else:
+            note = EVALUATING if evaluation.overdue else ""
+        dim = bool(note) and note != EVALUATING
+        verdict = evaluation.verdict
+        if verdict is None:
+            head = Content.styled("○ NOT TRIED", "bold $text-muted")
+        elif verdict.get("decision") == "allowed":
+            head = Content.styled("✓ ALLOWED", "bold " + ("$text-disabled" if dim else "$text-success"))
+        else:
+            head = Content.styled("× DENIED", "bold " + ("$text-disabled" if dim else "$text-error"))
+        if verdict is not None and verdict.get("asAuthor"):
+            head += Content.styled("  as author", "$text-disabled" if dim else "$text-muted")
+        if self.small and not dim:
+            side = self._short_author()
+            return head + Content("  ") + side if head.cell_length + side.cell_length + 2 <= cells else head
+        return head + Content.styled("  " + note, "$text-muted")
+
+    def _second(self, cells: int) -> list[Content]:
+        """Return the lines for the lost connection, the problem or the reason, in this order."""
+        evaluation = self.evaluation
+        wrong = "$text-error"
+        if evaluation.error is not None:
+            return _wrap(f"! {_error_text(evaluation)}", wrong, cells, MAX_PROBLEM_LINES)
+        if evaluation.problems:
+            problem = evaluation.problems[min(evaluation.problem_index, len(evaluation.problems) - 1)]
+            return _wrap(f"! {place(problem)}: {problem_text(problem)}", wrong, cells, MAX_PROBLEM_LINES)
+        if evaluation.request_problem:
+            return _wrap(f"! {evaluation.request_problem}", wrong, cells, MAX_PROBLEM_LINES)
+        room = 1 if self.small else self.reason_lines
+        if evaluation.verdict is None:
+            return _wrap("Enter an operation in the request to evaluate the draft.", "$text-muted", cells, room)
+        reason = verdict_reason(evaluation.verdict)
+        if evaluation.verdict.get("someTarget") and evaluation.verdict.get("decision") == "denied":
+            reason = f"some targets would be allowed; {reason}"
+        return _wrap(reason, "$foreground", cells, room)
+
+    def _short_author(self) -> Content:
+        check = self.evaluation.check
+        if check is None or self.evaluation.stale_reason:
+            return Content("")
+        sign, tone, answer_text = AUTHOR_ANSWERS.get(
+            str(check.get("answer")), ("?", "$text-warning", str(check.get("answer")))
+        )
+        return Content.styled(f"author {sign} {answer_text.partition(',')[0]}", tone)
+
+    def author(self, cells: int) -> Content:
+        check = self.evaluation.check
+        if self.evaluation.stale_reason:
+            return Content.styled("Author check: of an earlier text", "$text-muted")
+        if check is None:
+            return Content.styled("Author check: no result yet", "$text-muted")
+        sign, tone, answer_text = AUTHOR_ANSWERS.get(
+            str(check.get("answer")), ("?", "$text-warning", str(check.get("answer")))
+        )
+        return Content.styled(cut(f"{sign} {answer_text}{counted(check)}", cells), tone)
+
+    def change(self, cells: int) -> Content:
+        """Return the allowed operations and their changes, or only the changes if both do not fit."""
+        covered = self.evaluation.any_target
+        if not covered or self.evaluation.stale_reason:
+            return Content("")
+        total = (self.evaluation.coverage or {}).get("total", 0)
+        allowed = f"gives {covered.get('effective', 0)} of {total} operations"
+        if covered.get("conditional"):
+            allowed += f", {covered['conditional']} under conditions"
+        if "gained" not in covered:
+            return Content.styled(cut(allowed, cells), "$text-muted")
+        changed_operations = changes(covered)
+        signed = [
+            f"{sign}{len(side)}"
+            for sign, side in (("+", changed_operations.gained), ("−", changed_operations.lost))
+            if side
+        ]
+        changed = " · ".join(filter(None, (" ".join(signed), changed_operations.conditional)))
+        against = f"{changed} against v{self.compared_version}" if changed else f"the same as v{self.compared_version}"
+        if width(f"{allowed} · {against}") > cells:
+            text = against if width(against) <= cells else changed
+            return Content.styled(cut(text, cells), "$foreground" if changed else "$text-muted")
+        return Content.assemble(
+            (f"{allowed} · ", "$text-muted"), (against, "$foreground" if changed else "$text-muted")
+        )
+
+
+def _wrap(text: str, tone: str, cells: int, room: int) -> list[Content]:
+    """Wrap untrusted text to at most `room` lines. The last one is truncated."""
+    lines = textwrap.wrap(safe(text), max(cells, 20), break_on_hyphens=False) or [""]
+    if len(lines) > room:
+        lines = [*lines[: room - 1], cut(" ".join(lines[room - 1 :]), cells)]
+    return [Content.styled(line, tone) for line in lines]
+
+
+def counted(check: Mapping[str, Any]) -> str:
+    """Return `: 3 counterexamples`; empty if there are none."""
+    count = len(check.get("counterexamples") or ())
+    return f": {count} counterexample{'s' if count != 1 else ''}" if count else ""
+
+
+def _error_text(evaluation: Evaluation) -> str:
+    """Explain the lost connection and how to continue."""
+    error = evaluation.error
+    assert error is not None
+    if error.exit_code is Exit.UNREACHABLE and evaluation.platform_stopped:
+        return "the platform was stopped; your text is kept, and saving starts the platform"
+    if error.exit_code is Exit.UNREACHABLE:
+        return "no response from the platform; your text is kept, retrying"
+    if error.exit_code is Exit.NOT_SIGNED_IN:
+        return "not signed in any more; your text is kept: sign in to continue"
+    return safe(f"{error.message}" + (f": {error.hint}" if error.hint else ""))
