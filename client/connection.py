@@ -127,7 +127,7 @@ class Connection:
         return True
 
     def set_credential(self, credential: Credential | None) -> None:
-        """Use this credential from now on; None loads it again at the next request."""
+        """Use this credential for the next requests; None loads the stored one again."""
         with self.lock:
             self._credential = credential
 

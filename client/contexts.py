@@ -109,7 +109,7 @@ def _check_name(name: str) -> None:
 
 def _exists(name: str) -> FrostError:
     return FrostError(
-        f"context {safe(name)!r} exists already",
+        f"context {safe(name)!r} already exists",
         code="CONTEXT_EXISTS",
         hint="use another name; list the contexts: frost config get-contexts",
         exit_code=Exit.CONFLICT,
@@ -173,7 +173,7 @@ def remove(config: Config, name: str) -> list[str]:
     select(config, {}, name)
     if name == config.current_context:
         raise FrostError(
-            f"context {safe(name)!r} is the current one",
+            f"context {safe(name)!r} is the current context",
             code="CONTEXT_IN_USE",
             hint="select another one first: frost config use-context NAME",
         )

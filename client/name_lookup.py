@@ -98,13 +98,13 @@ def match(kind: NamedKind, records: Iterable[Mapping[str, Any]], name: str) -> d
     Raises:
         FrostError: Several records have the name (exit 1). Its details have the candidates.
     """
-    wanted = folded(name)
-    matches = [record for record in records if wanted in map(folded, kind.names(record))]
+    folded_name = folded(name)
+    matches = [record for record in records if folded_name in map(folded, kind.names(record))]
     if len(matches) > 1:
         raise FrostError(
             f"{safe(name, _NAME_CELLS)!r} {kind.relation} {len(matches)} {kind.plural}",
             code=AMBIGUOUS,
-            hint="use the id of one of them",
+            hint="use one of the ids",
             details={"count": len(matches), kind.member: _candidates(kind, matches[:_MAX_LISTED])},
         )
     return dict(matches[0]) if matches else None
@@ -121,7 +121,7 @@ def ambiguous_lines(error: FrostError) -> list[str]:
         if member in details:
             rows = [_cells(kind, record) for record in details[member]]
             more = details["count"] - len(rows)
-            return [*_aligned(rows), *([f"  and {more} more"] if more > 0 else [])]
+            return [*_align(rows), *([f"  and {more} more"] if more > 0 else [])]
     return []
 
 
@@ -129,7 +129,7 @@ def _cells(kind: NamedKind, record: Mapping[str, Any]) -> list[str]:
     return [safe(record.get(column) or "", _CELLS.get(column, _OTHER_CELLS)) for column in kind.columns]
 
 
-def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+def _align(rows: Sequence[Sequence[str]]) -> list[str]:
     widths = [max(map(width, column)) for column in zip(*rows, strict=True)]
     return [
         "  "

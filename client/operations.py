@@ -141,7 +141,7 @@ def wait(
         KeyboardInterrupt: The user stopped the wait; the operation continues.
     """
     gc.enable()  # the entry point of commands disables it, but a wait can last for hours
-    return _until_interrupted(_waited(link, tenant_id, run_id, on_read, lost, on_reply, is_over))
+    return _until_interrupted(_wait(link, tenant_id, run_id, on_read, lost, on_reply, is_over))
 
 
 def _until_interrupted(work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
@@ -189,7 +189,7 @@ def unless_cancelled(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -
         loop.default_exception_handler(context)
 
 
-async def _waited(
+async def _wait(
     link: ConnectionProtocol,
     tenant_id: str,
     run_id: str,

@@ -78,7 +78,7 @@ def what_if(quotas: Sequence[Mapping[str, Any]], additions: Mapping[str, int]) -
     Raises:
         KeyError: A type without a quota.
     """
-    by_type = {str(one["resourceType"]): one for one in quotas}
+    by_type = {str(quota["resourceType"]): quota for quota in quotas}
     needs = tuple(_need(by_type[name], number) for name, number in additions.items())
     known = [need for need in needs if need.addition and need.used is not None]
     # The smallest ratio of room to amount is reached first; compared without division.
@@ -159,7 +159,7 @@ def whole_number(text: str) -> int:
         raise ValueError("expected a whole number: the new limit, not the increase")
     digits = text.lstrip("0") or "0"
     if len(digits) > len(str(LARGEST)) or int(digits) > LARGEST:
-        raise ValueError(f"a limit is at most {LARGEST}")
+        raise ValueError(f"the maximum limit is {LARGEST}")
     return int(digits)
 
 
@@ -173,7 +173,7 @@ def normalize_reason(text: str) -> str:
     if not reason:
         raise ValueError("the reason is empty; describe the purpose")
     if len(reason) > LONGEST_REASON:
-        raise ValueError(f"a reason has at most {LONGEST_REASON} characters; these are {len(reason)}")
+        raise ValueError(f"the reason has {len(reason)} characters; the maximum is {LONGEST_REASON}")
     return reason
 
 
@@ -188,14 +188,14 @@ def foreseen(quota: Quota, limit: int) -> Foreseen:
     if limit > bound:
         return Foreseen(REVIEW, f"{amount}: above {amount_text(bound, unit)}, the most without review")
     if limit > now:
-        return Foreseen(AT_ONCE, f"{amount}: at once, no review is needed up to {amount_text(bound, unit)}")
+        return Foreseen(AT_ONCE, f"{amount}: approved at once; no review up to {amount_text(bound, unit)}")
     if used is None:
         return Foreseen(DENIED, f"{amount}: denied, because the current use is unknown")
     if limit < used:
         creating = quota.get("creating")
-        being_created = f", {amount_text(creating, unit)} of it being created" if creating else ""
+        being_created = f", {amount_text(creating, unit)} in creation" if creating else ""
         return Foreseen(DENIED, f"{amount}: denied, as {amount_text(used, unit)} is in use{being_created}")
-    return Foreseen(LOWER, f"{amount}: lower, at once; needs a confirmation")
+    return Foreseen(LOWER, f"{amount}: lower; takes effect at once, asks first")
 
 
 def foreseen_of_organization(quota: Quota, limit: int, pending: Mapping[str, Any] | None) -> Foreseen:
@@ -210,7 +210,7 @@ def foreseen_of_organization(quota: Quota, limit: int, pending: Mapping[str, Any
     if limit == quota["limit"]:
         return Foreseen(SAME, f"already {amount}")
     below = allocated is not None and limit < allocated
-    less = f"; its tenants have {amount_text(allocated, unit)} already" if below else ""
+    less = f"; its tenants have {amount_text(allocated, unit)} allocated" if below else ""
     return Foreseen(WAITS, f"{amount}: waits for review by the platform's operator{less}")
 
 

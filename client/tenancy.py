@@ -75,11 +75,11 @@ def check_id(value: str, name: str) -> str:
         FrostError: The value is empty or not an id (exit 2); the message has its source, `name`.
     """
     if not value:
-        raise usage(f"{name} is empty; it takes a tenant's id", "omit it to use the selected tenant")
+        raise usage(f"{name} is empty; expected a tenant id", "omit the flag to use the selected tenant")
     if not is_id(value):
         error = usage(
-            f"{name} takes a tenant's id, not {safe(value, 60)!r}",
-            "to choose a tenant by its name: frost tenant use NAME; the ids: frost tenant list",
+            f"{name} takes a tenant id, not {safe(value, 60)!r}",
+            "to choose a tenant by name: frost tenant use NAME; the ids: frost tenant list",
             code=ID_NEEDED,
         )
         error.details = {"given": value}
@@ -97,9 +97,9 @@ def check_display_name(value: str) -> str:
 
     name = unicodedata.normalize("NFC", value).strip()
     if not name:
-        raise usage(f"--name takes 1 to {LONGEST_NAME} characters, an empty one was given")
+        raise usage(f"--name takes 1 to {LONGEST_NAME} characters, not an empty name")
     if len(name) > LONGEST_NAME:
-        raise usage(f"--name takes 1 to {LONGEST_NAME} characters, {len(name)} were given: {safe(name, 40)!r}")
+        raise usage(f"--name takes 1 to {LONGEST_NAME} characters, not {len(name)}: {safe(name, 40)!r}")
     if has_control(name):
         raise usage(f"--name must not contain control or formatting characters: {safe(name, 60)!r}")
     return value
@@ -119,8 +119,8 @@ def find(tenants: Sequence[Mapping[str, Any]], argument: str) -> dict[str, Any]:
         for tenant in tenants:
             if str(tenant["id"]).lower() == argument.lower():
                 return dict(tenant)
-    if found := match(TENANT, tenants, argument):
-        return found
+    if selected := match(TENANT, tenants, argument):
+        return selected
     raise FrostError(
         f"no tenant {safe(argument, 130)!r} among your tenants",
         code="NOT_FOUND",

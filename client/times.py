@@ -48,11 +48,11 @@ def instant(text: str, flag: str = "--expires") -> datetime:
             return datetime.fromisoformat(text.upper()).astimezone(UTC)
     except (ValueError, OverflowError):
         pass  # the date does not exist, or is out of range
-    reason = f"{safe(text, 60)!r} is neither" if text else "it is empty; it takes"
+    reason = f"{safe(text, 60)!r} is neither" if text else "the value is empty; expected"
     joint = "nor" if text else "or"
     raise usage(
-        f"{flag}: {reason} a date (YYYY-MM-DD, the end of that day here) {joint} an RFC 3339 timestamp"
-        " (2027-01-31T12:00:00Z, or with +02:00 for Z)"
+        f"{flag}: {reason} a date (YYYY-MM-DD, the end of that day, local time) {joint} an RFC 3339 timestamp"
+        " (2027-01-31T12:00:00Zor with an offset such as +02:00)"
     )
 
 

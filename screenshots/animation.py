@@ -48,7 +48,7 @@ def delete(text: str) -> Step:
 
 STEPS = (
     Step(("2",), "nordic dev", 0.8),
-    Step(("n",), "gives 16 of 528", 1.0),
+    Step(("n",), "allows 16 of 528", 1.0),
     Step((*["down"] * 4, "end", "left", "left"), "read-compute", 0.3, DELETE),
     delete("read-compute"),
     Step(tuple("dev"), '"dev"', 0.2),
@@ -59,11 +59,11 @@ STEPS = (
     delete("mages:read"),
     Step(tuple("nstances:start"), "✓ ALLOWED", 1.2),
     Step(("escape", "f6", "f6"), "with region se-sto-1", 2.2, 0.2),
-    Step(("f9",), "only where you hold it", 1.3),
-    Step(("enter",), "✓ within what you hold", 1.7),
+    Step(("f9",), "only where you have the permission", 1.3),
+    Step(("enter",), "✓ within your permissions", 1.7),
     Step(("f3", "down", "down", "down", *"fi-hel-1"), "fi-hel-1", 0.2),
     Step(("down", "down", *"env=dev"), "✓ ALLOWED", 1.1),
-    Step(("escape", "ctrl+s"), "what it is called", 1.0),
+    Step(("escape", "ctrl+s"), "name of the policy", 1.0),
     Step(tuple("Dev instances"), "Dev instances", 0.4),
     Step(("enter",), "version 1", 2.0),
 )

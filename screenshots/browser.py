@@ -29,7 +29,7 @@ async def take_picture(home: Home) -> bytes:
             await tab.press("2")
             await tab.expect("deployments")
             await tab.press("enter")
-            await tab.expect("within what you hold")
+            await tab.expect("within your permissions")
             await tab.press("f3", *["backspace"] * len("compute:instances:read"))
             await tab.type("compute:instances:delete")
             await tab.expect("× DENIED")

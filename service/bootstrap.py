@@ -89,8 +89,8 @@ def open_platform(settings: Settings) -> Platform:
     )
 
 
-def open_worker(database: Database, clock: Clock, settings: Settings) -> Worker:
-    """Return the worker with all types of jobs, not started."""
+def open_worker(database: Database, clock: Clock, settings: Settings, **intervals: float) -> Worker:
+    """Return the worker with all types of jobs, not started. `intervals` are those of `Worker`, in seconds."""
     max_tries = settings.operation_tries
     return Worker(
         database,
@@ -102,4 +102,5 @@ def open_worker(database: Database, clock: Clock, settings: Settings) -> Worker:
         },
         provisioning.plan_again,
         RetentionSweep(database, clock, settings.retention).remove_batch,
+        **intervals,
     )

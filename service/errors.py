@@ -79,7 +79,7 @@ def reauthentication_required(seconds: int) -> ApiError:
         401,
         "REAUTHENTICATION_REQUIRED",
         "this sign-in is from before you ended all your sessions",
-        hint="sign in anew, with your password: frost login",
+        hint="sign in again, with your password: frost login",
         headers={"WWW-Authenticate": challenge},
     )
 
@@ -100,7 +100,7 @@ def session_or_api_key_required() -> ApiError:
 
 
 def api_key_required() -> ApiError:
-    return ApiError(403, "API_KEY_REQUIRED", "this needs an API key", hint="make one: frost account api-key create")
+    return ApiError(403, "API_KEY_REQUIRED", "this needs an API key", hint="create one: frost account api-key create")
 
 
 def tenant_access_denied() -> ApiError:
@@ -126,7 +126,7 @@ def permission_denied(on: str) -> ApiError:
 def insufficient_scope(scope: str | None) -> ApiError:
     """403 without the scope of a route; None if no scope of the principal is enforced."""
     if scope is None:
-        return ApiError(403, "INSUFFICIENT_SCOPE", "the API key holds no scope that a service enforces")
+        return ApiError(403, "INSUFFICIENT_SCOPE", "the API key has no scope that a service enforces")
     return ApiError(403, "INSUFFICIENT_SCOPE", f"the API key lacks the {scope} scope", details={"scope": scope})
 
 
@@ -160,7 +160,7 @@ def not_routed(path: str) -> ApiError:
 
 def method_not_allowed(method: str, allowed: Sequence[str]) -> ApiError:
     return ApiError(
-        405, "METHOD_NOT_ALLOWED", f"{method} is not a method of this path", headers={"Allow": ", ".join(allowed)}
+        405, "METHOD_NOT_ALLOWED", f"{method} is not allowed on this path", headers={"Allow": ", ".join(allowed)}
     )
 
 
@@ -204,9 +204,9 @@ def internal_error(request_id: str) -> ApiError:
     return ApiError(
         500,
         "INTERNAL_ERROR",
-        "the platform failed to answer this request",
+        "the platform failed to process this request",
         details={"requestId": request_id},
-        hint="try again; if it stays, tell the platform's staff the request id",
+        hint="try again; if the error persists, report the request id to the platform's operator",
     )
 
 
@@ -215,9 +215,9 @@ def read_only(request_id: str) -> ApiError:
     return ApiError(
         503,
         "SERVICE_UNAVAILABLE",
-        "the platform takes no changes now; nothing was changed",
+        "the platform accepts no changes now; nothing was changed",
         details={"requestId": request_id},
-        hint="reads go on; its storage is full or read-only, which /readyz tells its operator",
+        hint="reads still work; the storage is full or read-only, see /readyz",
     )
 
 
@@ -226,8 +226,8 @@ def unavailable() -> ApiError:
     return ApiError(
         503,
         "SERVICE_UNAVAILABLE",
-        "the platform's database does not answer at the moment",
-        hint="try again; a change may have been made, so look first, or send it under the same Idempotency-Key",
+        "the platform's database does not respond",
+        hint="a change may have been stored: check first, or retry with the same Idempotency-Key",
         headers={"Retry-After": "1"},
     )
 

@@ -16,5 +16,5 @@ class JSONResponse(responses.JSONResponse):
         try:
             return orjson.dumps(content, option=_OPTIONS)
         except TypeError:
-            # The standard encoder accepts integers over 64 bits, and has the better message for what neither accepts.
+            # The standard encoder accepts integers over 64 bits, and reports unsupported values better.
             return super().render(content)

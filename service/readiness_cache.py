@@ -19,7 +19,7 @@ MAX_FIRST_WAIT_SECONDS = 1.0
 MAX_STALE_SECONDS = 10.0
 # Checks are repeated each second for this time after an answer; more than the usual interval of a load balancer.
 REPEAT_SECONDS = 60.0
-# Between repetitions while the server is in use and nobody asks.
+# Between checks while the server is in use without readiness requests.
 MAX_UNUSED_AGE_SECONDS = 5.0
 # The repetition may be late by this time while the server is busy.
 MAX_DELAY_SECONDS = 5.0

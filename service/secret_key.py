@@ -38,9 +38,9 @@ def secret_for(database: Database, path: Path) -> bytes:
     if stored is None and not (secret is None and has_data):
         secret, stored = _adopt(database, path, secret)
     if secret is None:
-        raise ValueError(f"{path} is missing, and without it no API key works; copy it from where it was made")
+        raise ValueError(f"{path} is missing, and without it no API key works; copy it from the original installation")
     if stored != fingerprint(secret):
-        raise ValueError(f"the database was begun with another secret than the one in {path}; give --secret-file that")
+        raise ValueError(f"the database was created with another secret than {path}; set --secret-file to")
     return secret
 
 
@@ -68,7 +68,7 @@ def _write(path: Path, secret: bytes) -> None:
     try:
         files.write_atomically(path, secret)
     except OSError as error:
-        raise ValueError(f"{path} is missing and cannot be made: {error.strerror or error}") from error
+        raise ValueError(f"{path} is missing and cannot be created: {error.strerror or error}") from error
 
 
 def _read(path: Path) -> bytes | None:
@@ -80,7 +80,9 @@ def _read(path: Path) -> bytes | None:
     except FileNotFoundError:
         return None
     if readable_by_others:
-        raise ValueError(f"{path} can be read by everybody on this machine; close it (chmod 600) and change the secret")
+        raise ValueError(
+            f"{path} is readable by all users of this machine; restrict it (chmod 600) and change the secret"
+        )
     if len(secret) != SECRET_BYTES:
-        raise ValueError(f"{path} is damaged: it must hold {SECRET_BYTES} bytes; restore it, or reset the platform")
+        raise ValueError(f"{path} is damaged: it must have {SECRET_BYTES} bytes; restore it, or reset the platform")
     return secret

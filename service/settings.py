@@ -50,7 +50,7 @@ class Limits:
     """Memory for the bodies of all unanswered requests."""
     max_body_mebibytes_per_address: int = 4
     max_waiting_reads: int = 256
-    """Requests that wait, of which a credential has at most half; so for the next three."""
+    """Waiting requests. A credential has at most half of them; so for the next three."""
     max_waiting_writes: int = 128
     max_waiting_cpu_intensive: int = 128
     max_waiting_sign_ins: int = 64
@@ -269,7 +269,7 @@ class _Values:
         if text is None:
             return default
         if issuer == "local":
-            raise ValueError(f"{_LABELS[name]} is about an outside issuer: give --issuer as well")
+            raise ValueError(f"{_LABELS[name]} is for an external issuer: also set --issuer")
         if len(text) > MAX_NAME_LENGTH or not (text.isascii() and text.isprintable()) or " " in text:
             raise ValueError(
                 f"{_LABELS[name]} must be up to {MAX_NAME_LENGTH} plain characters without spaces, not {text!r}"
@@ -360,10 +360,10 @@ def _assumed_claims(text: str | None, issuer: str) -> frozenset[str]:
     if text is None:
         return frozenset()
     if issuer == "local":
-        raise ValueError("--assume is about an outside issuer: give --issuer as well")
+        raise ValueError("--assume is for an external issuer: also set --issuer")
     claims = frozenset(part.strip() for part in text.split(","))
     if not claims <= set(ASSUMABLE_CLAIMS):
-        raise ValueError(f"--assume takes {' and '.join(ASSUMABLE_CLAIMS)} with a comma between, not {text!r}")
+        raise ValueError(f"--assume takes {' and '.join(ASSUMABLE_CLAIMS)} separated by commas, not {text!r}")
     return claims
 
 
@@ -371,4 +371,4 @@ def _proxies(text: str) -> frozenset[str]:
     try:
         return frozenset(str(ip_address(part.strip())) for part in text.split(",") if part.strip())
     except ValueError as error:
-        raise ValueError(f"{PREFIX}PROXIES must be addresses with commas between: {error}") from None
+        raise ValueError(f"{PREFIX}PROXIES must be addresses separated by commas: {error}") from None

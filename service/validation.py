@@ -49,7 +49,7 @@ def display_name(text: str, member: str = "displayName") -> str:
     """
     name = stored_name(text, member)
     if not visible(name):
-        raise _invalid_name(member, "character", "must hold a visible character")
+        raise _invalid_name(member, "character", "must contain a visible character")
     return name
 
 
@@ -57,7 +57,7 @@ def stored_name(text: str, member: str = "name") -> str:
     """Return a name for a lookup, like `display_name`. It may be invisible, because earlier versions allowed that."""
     name = unicodedata.normalize("NFC", text).strip()
     if has_control(name):
-        raise _invalid_name(member, "character", "must not hold control or formatting characters")
+        raise _invalid_name(member, "character", "must not contain control or formatting characters")
     if not name:
         raise _invalid_name(member, "too_short", f"must be 1 to {MAX_NAME_LENGTH} characters")
     if len(name) > MAX_NAME_LENGTH:
@@ -108,7 +108,7 @@ def description(text: str) -> str:
         )
     if has_control(normalized, allowed=LINE_BREAKS):
         raise errors.invalid_input(
-            "description must not hold control or formatting characters", member="description", reason="character"
+            "description must not contain control or formatting characters", member="description", reason="character"
         )
     return normalized
 
@@ -159,9 +159,9 @@ def require_version(expected: int | None, current: int, details: Mapping[str, An
         raise ApiError(
             412,
             "STALE_VERSION",
-            f"this is version {current} now, not {expected}",
+            f"the current version is {current}, not {expected}",
             details={"expected": expected, "current": current, **details},
-            hint="read it again, and repeat the change on what is there now",
+            hint="read the current version, and repeat the change",
             headers={"ETag": f'"{current}"'},
         )
 
@@ -208,7 +208,7 @@ def scopes(names: Sequence[str]) -> list[str]:
             raise ApiError(
                 400,
                 "WILDCARD_SCOPE_NOT_ALLOWED",
-                "a workload identity takes no wildcard scope",
+                "a workload identity cannot have a wildcard scope",
                 details={"scope": scope},
                 hint="name the scopes one by one",
             )
@@ -217,7 +217,7 @@ def scopes(names: Sequence[str]) -> list[str]:
             raise ApiError(
                 400,
                 "INVALID_SCOPE",
-                "no service asks for this scope",
+                "no service requires this scope",
                 details={"scope": scope, "suggestions": suggestions},
             )
     return list(names)
@@ -228,7 +228,7 @@ def require_distinct(scopes: Sequence[str]) -> None:
     for scope, number in Counter(scopes).items():
         if number > 1:
             raise errors.invalid_input(
-                f"the scope {scope[:100]} is given twice; give each scope once",
+                f"the scope {scope[:100]} is duplicate; give each scope once",
                 member="scopes",
                 reason="duplicate",
                 scope=scope[:100],

@@ -290,5 +290,5 @@ def policy_editor(home: Home, key: str, **env: str) -> Iterator[Program]:
         program.press("2")
         program.wait_for("deployments")
         program.press(key)
-        program.wait_for("within what you hold")
+        program.wait_for("within your permissions")
         yield program

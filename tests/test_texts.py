@@ -1,10 +1,13 @@
-"""Words that help texts, messages and screens do not use. docs/contributing.md has the terms that they use instead."""
+"""Banned words in texts for users, and the terms to use instead. docs/contributing.md has the rules of language.
+
+The texts are all string constants of the code and the help of all commands, so a new text needs no entry here.
+"""
 
 import ast
 import re
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 import pytest
@@ -12,76 +15,90 @@ import pytest
 from client.commands.root import root
 
 ROOT = Path(__file__).parent.parent
+PACKAGES = ("client", "tui", "service")
+
 BANNED = {
-    r"told|tells?": "shows, reports",
-    r"said|says?": "shows",
-    r"stands?": "is",
-    r"whoever|whatever|whose it is": "the noun",
-    r"nobody|somebody|anybody|everybody": "no user, a user",
-    r"what (is|was|it) ": "the noun",
-    r"(takes?|taken|took) \w* ?back": "undo",
-    r"holds?|held": "have; contain",
-    r"leaves": "close; quit",
-    r"ours|\(frost\)|common contract": "nothing: docs/compatibility.md lists additions",
-    r"anew|beside|meanwhile": "again; with",
-    r"goes on|go on": "continues; resume",
-    r"mend|mended": "fix",
-    r"is no valid": "is not valid",
-    r"by nothing": "not",
-    r"begun": "started",
+    # personification
+    r"told|tells?|telling": "shows, reports, prints",
+    r"said|says?|saying": "shows, has",
+    r"stands?|standing|stood": "is",
+    r"(is|are|be|was|been) asked|asked (for|of)|asks? for (it|that|another|more)": "request, prompt, confirm",
+    # riddles
+    r"whoever|whomever|whatever|whichever|whose it is": "the noun",
+    r"nobody|somebody|anybody|everybody|someone|anyone|everyone": "no user, another user, all users",
+    r"what (?!if\b)\w+": "the noun: `the changes`, not `what changed`",
+    r"the one (that|under|in)|those marked": "the selected record, the marked records",
+    r"under the cursor": "selected",
+    # words for standard actions
+    r"(takes?|taken|took|puts?|brings?|brought|has|have) (\w+ )?back": "undo, restore, return",
     r"throws? away|thrown away": "discard, delete",
-    r"at the moment": "now",
+    r"leaves|leave it|left alone": "close, quit, keep, skip",
+    r"goes? on|going on|gone on|went on": "continues, resume, keep editing",
+    r"mend|mends|mended": "fix",
+    r"(tries|trying|tried) again": "retry",
+    r"look(s|ed|ing)? at": "examine, show",
+    r"(is|are|was|were|been|be) made": "is created",
+    r"(is|are|was|were) called": "is named",
+    r"(is|are) given twice": "duplicate",
+    r"holds?|held|holding": "have, contain",
+    r"begun": "started",
+    # set phrases
+    r"anew|once more|as much again": "again",
+    r"beside|meanwhile|apart from": "next to, since, except",
+    r"so far|the like|all the same|after all|at the moment|right away|from now on": "nothing, or a time",
+    r"for good": "permanently",
+    r"as it (is|was|stands)": "the current, the stored",
+    r"(is|are) over": "has ended",
+    r"by nothing|by itself": "not, automatically",
     r"still on (its|their) way": "loading",
+    r"there are|is there|are there": "the list alone, exists",
+    r"(?<!there )(is|are) no (?!longer\b)": "is not a, is not a valid",
+    r"words?": "text, message, term",
+    r"ours|mine|yours|theirs": "the noun: `your changes`",
+    r"nobody listens|no answer|the answer (is|has)": "the platform is not running, no response, the response",
+    r"\(frost\)|common contract|staff": "nothing, or operator",
 }
-PATTERN = re.compile("|".join(rf"(?<!\w)(?:{words})(?!\w)" for words in BANNED), re.IGNORECASE)
-PENDING = {
-    "client/transport/async_client.py": 2,
-    "client/transport/blocking_client.py": 1,
-    "client/transport/call.py": 1,
-    "client/transport/endpoint.py": 4,
-    "client/transport/exchange.py": 1,
-    "tui/account/actions.py": 3,
-    "tui/account/key_form.py": 1,
-    "tui/account/key_create.py": 2,
-    "tui/contexts/screen.py": 1,
-    "tui/contexts/sign_in.py": 1,
-    "tui/default_tags/actions.py": 6,
-    "tui/default_tags/apply_screen.py": 1,
-    "tui/iam/access.py": 1,
-    "tui/iam/actions.py": 1,
-    "tui/iam/changes.py": 1,
-    "tui/iam/editor/action_handlers.py": 6,
-    "tui/iam/editor/actions.py": 6,
-    "tui/iam/editor/completion.py": 3,
-    "tui/iam/editor/lists.py": 1,
-    "tui/iam/editor/counterexample_fixes.py": 2,
-    "tui/iam/editor/document.py": 1,
-    "tui/iam/editor/evaluation.py": 2,
-    "tui/iam/editor/external.py": 2,
-    "tui/iam/editor/panel.py": 3,
-    "tui/iam/editor/request.py": 1,
-    "tui/iam/editor/review.py": 2,
-    "tui/iam/editor/save.py": 9,
-    "tui/iam/editor/screen.py": 1,
-    "tui/iam/editor/bars.py": 3,
-    "tui/quotas/actions.py": 1,
-    "tui/quotas/what_if.py": 1,
-    "tui/shell/actions.py": 5,
-    "tui/shell/app.py": 1,
-    "tui/shell/command_prompt.py": 1,
-    "tui/shell/main_screen.py": 3,
-    "tui/shell/palette.py": 2,
-    "tui/tenants/screen.py": 2,
-    "tui/widgets/dialog.py": 1,
-    "tui/widgets/picker.py": 1,
+"""Banned words and forms as regular expressions, without letter case, with what to write instead."""
+BANNED_LABELS = {
+    "Made": "Created",
+    "Begun": "Started",
+    "Asked": "Requested",
+    "Tightest": "Fullest quota",
+    "Leave": "Close, Done",
+    "Then": "After, Next",
+    "With it": "This role can",
+    "Works with": "Credential",
+    "Who's id": "Actor ID",
+    "Goes with it": "Also deletes",
+    "At once": "No review",
+    "Same": "Unchanged",
+    "Understood": "Close",
 }
-"""Files with texts to rewrite, and how many. A number may only become smaller."""
+"""Banned titles, labels and buttons: whole texts, with what to write instead."""
+EXCEPTIONS = {
+    "frost completion for ": "a script of a shell, which names a variable `words`",
+    "CAST(:held AS bigint)": "SQL with a parameter `held`",
+    "revious word": "keys that move by a word or delete one",
+}
+"""Texts, or parts of texts, that may use a banned form, with the reason."""
+
+PATTERNS = [(re.compile(rf"(?<![\w$-])(?:{form})(?![\w-])", re.IGNORECASE), form) for form in BANNED]
 
 
-def texts(source: str) -> Iterator[tuple[int, str]]:
-    """Yield the string constants of a module that may be texts for users, with their lines."""
+class Text(NamedTuple):
+    """A text for users and its place: file and line, or a command."""
+
+    place: str
+    text: str
+
+
+def constants(source: str) -> Iterator[tuple[int, str]]:
+    """Yield the string constants of a module that may be texts for users, with their lines.
+
+    Docstrings and style sheets are left out. An f-string is one text, with `{}` for its values.
+    """
     tree = ast.parse(source)
-    skipped = set()
+    skipped: set[int] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
             skipped.add(id(node.value))
@@ -91,25 +108,31 @@ def texts(source: str) -> Iterator[tuple[int, str]]:
                 skipped |= {id(part) for part in ast.walk(node)}
         elif isinstance(node, ast.JoinedStr):
             skipped |= {id(part) for part in node.values}
-            text = "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values)
-            yield node.lineno, text
     for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in skipped:
+        if id(node) in skipped:
+            continue
+        if isinstance(node, ast.JoinedStr):
+            yield node.lineno, "".join(part.value if isinstance(part, ast.Constant) else "{}" for part in node.values)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.lineno, node.value
 
 
-def findings(package: str) -> dict[str, list[str]]:
-    """Return the texts with a banned word, by file."""
-    found: dict[str, list[str]] = {}
+def is_text(value: str) -> bool:
+    """Return whether a string is a text for users: several words, or a capitalised label. Others are names."""
+    return " " in value.strip() or value[:1].isupper()
+
+
+def code_texts(package: str) -> Iterator[Text]:
+    """Yield the texts in the code of a package."""
     for file in sorted((ROOT / package).rglob("*.py")):
-        name = str(file.relative_to(ROOT))
-        for line, text in texts(file.read_text()):
-            if " " in text.strip() and (match := PATTERN.search(text)):
-                found.setdefault(name, []).append(f"{name}:{line}: {match[0]!r} in {text!r}")
-    return found
+        if "migrations" not in file.parts:
+            for line, value in constants(file.read_text()):
+                if is_text(value):
+                    yield Text(f"{file.relative_to(ROOT)}:{line}", value)
 
 
 def commands(command: click.Command, path: tuple[str, ...] = ("frost",)) -> Iterator[tuple[str, click.Command]]:
+    """Yield the command and all commands below it, with their paths."""
     yield " ".join(path), command
     if isinstance(command, click.Group):
         context = click.Context(command)
@@ -119,37 +142,73 @@ def commands(command: click.Command, path: tuple[str, ...] = ("frost",)) -> Iter
             yield from commands(child, (*path, name))
 
 
+def help_texts(path: str, command: click.Command) -> Iterator[Text]:
+    """Yield the help texts of a command and of its options and arguments."""
+    for text in (command.help, command.short_help, command.epilog):
+        if text:
+            yield Text(path, text)
+    for param in command.params:
+        if text := str(getattr(param, "help", "") or ""):
+            yield Text(f"{path} {param.opts[0]}", text)
+
+
+def findings(texts: Iterator[Text]) -> list[str]:
+    """Return a line for each banned form in a text, with what to write instead."""
+    lines = []
+    for place, text in texts:
+        if label := BANNED_LABELS.get(text):
+            lines.append(f"{place}: label {text!r}; write: {label}")
+        for pattern, form in PATTERNS:
+            match = pattern.search(text)
+            if match and not any(part in text for part in EXCEPTIONS):
+                lines.append(f"{place}: {match[0]!r} in {text!r}; write: {BANNED[form]}")
+    return lines
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_texts_of_the_code_have_no_banned_form(package: str) -> None:
+    found = findings(code_texts(package))
+    assert not found, "\n".join(found)
+
+
 @pytest.mark.parametrize(
     ("path", "command"), list(commands(root)), ids=lambda value: value if isinstance(value, str) else ""
 )
-def test_help_uses_standard_terms(path: str, command: click.Command) -> None:
-    lines = [command.help or "", *(str(getattr(param, "help", "") or "") for param in command.params)]
-    assert [(match[0], text) for text in lines if (match := PATTERN.search(text))] == []
-    summary = lines[0].partition("\n")[0]
+def test_help_has_no_banned_form_and_begins_with_a_verb(path: str, command: click.Command) -> None:
+    found = findings(help_texts(path, command))
+    assert not found, "\n".join(found)
+    summary = (command.help or "").partition("\n")[0]
     assert summary.endswith("."), summary
     assert re.match(r"[A-Z][a-z]+ ", summary), f"begin with a verb: {summary}"
 
 
-@pytest.mark.parametrize("package", ["client", "tui"])
-def test_messages_use_standard_terms(package: str) -> None:
-    found = findings(package)
-    new = {file: lines for file, lines in found.items() if len(lines) > PENDING.get(file, 0)}
-    assert not new, "\n".join(line for lines in new.values() for line in lines)
+def test_exceptions_are_used() -> None:
+    texts = [text for package in PACKAGES for _, text in code_texts(package)]
+    unused = [part for part in EXCEPTIONS if not any(part in text for text in texts)]
+    assert unused == []
 
 
-def test_the_pending_list_only_names_files_with_findings() -> None:
-    counts = Counter({file: len(lines) for package in ("client", "tui") for file, lines in findings(package).items()})
-    assert {file: number for file, number in PENDING.items() if counts[file] < number} == {}
+def test_a_banned_form_is_found_in_all_kinds_of_texts() -> None:
+    source = 'def f(name):\n    """Nobody."""\n    return f"{name} stands here", "Made", "made", "nobody is here"\n'
+    texts = (Text(f"f.py:{line}", value) for line, value in constants(source) if is_text(value))
+    assert [line.partition(";")[0] for line in sorted(findings(texts))] == [
+        "f.py:3: 'nobody' in 'nobody is here'",
+        "f.py:3: 'stands' in '{} stands here'",
+        "f.py:3: label 'Made'",
+    ]
+
+
+ERRORS = ("FrostError", "usage")
 
 
 def errors(source: str) -> Iterator[tuple[int, str]]:
     """Yield the messages and hints that a module passes to errors, with their lines."""
     for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("FrostError", "usage"):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ERRORS:
             hints = [keyword.value for keyword in node.keywords if keyword.arg == "hint"]
             for argument in (*node.args[:2], *hints):
                 if isinstance(argument, ast.Constant | ast.JoinedStr):
-                    yield argument.lineno, "".join(text for _, text in texts(f"_ = {ast.unparse(argument)}"))
+                    yield argument.lineno, "".join(text for _, text in constants(f"_ = {ast.unparse(argument)}"))
 
 
 def test_errors_are_lower_case_without_a_final_period() -> None:

@@ -20,7 +20,7 @@ class Launch(NamedTuple):
 
 
 def parse(arguments: Sequence[str]) -> Launch | None:
-    """Parse a command line; None if it is for the commands: it has a word or another flag."""
+    """Parse a command line; None for a command line of the commands, with a word or another flag."""
     values: dict[str, str | bool] = {}
     rest = list(arguments)
     while rest:

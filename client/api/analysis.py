@@ -116,6 +116,6 @@ def _document(document: Any) -> Any:
 
 
 def operations(filter: str = "") -> Call[list[CatalogueOperation]]:
-    """List the operations whose name contains the text, in any letter case, sorted by name."""
+    """List the operations with the text in their names, in any letter case, sorted by name."""
     query = (("filter", filter),) if filter else ()
     return records(Request("GET", "/v1/iam/catalogue", query), "operations", CATALOGUE_OPERATION)

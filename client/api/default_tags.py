@@ -48,7 +48,7 @@ def apply(tenant_id: str) -> Call[ApplyStarted]:
 
     Fails with IN_PROGRESS during another run. Only status 202 with an operation id is accepted.
     """
-    return _started(Request("POST", f"{_tags(tenant_id)}/apply"))
+    return _start_call(Request("POST", f"{_tags(tenant_id)}/apply"))
 
 
 def preview(tenant_id: str, tags: Mapping[str, str] | None = None) -> Call[ApplyResult]:
@@ -75,10 +75,10 @@ def undo_preview(tenant_id: str, run_id: str) -> Call[ApplyResult]:
 
 def undo(tenant_id: str, run_id: str) -> Call[ApplyStarted]:
     """Start a run that removes the tags which a run added, unless they were changed since."""
-    return _started(_undo(tenant_id, run_id, preview=False))
+    return _start_call(_undo(tenant_id, run_id, preview=False))
 
 
-def _started(request: Request) -> Call[ApplyStarted]:
+def _start_call(request: Request) -> Call[ApplyStarted]:
     return record(request, APPLY_STARTED, ("operationId",), status=_ACCEPTED)
 
 

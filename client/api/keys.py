@@ -24,7 +24,7 @@ def own() -> Call[list[ApiKey]]:
 
 
 def get(tenant_id: str, key_id: str) -> Call[ApiKey]:
-    """Get a key: one of the person's own, or the key of this request."""
+    """Get one of the user's own keys, or the key of the request."""
     return record(Request("GET", _path(tenant_id, key_id)), API_KEY, NEEDS)
 
 

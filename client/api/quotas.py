@@ -76,7 +76,7 @@ def quotas_of(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     inner = document.get("report")
     quotas = inner.get("quotas") if isinstance(inner, Mapping) else None
     if not isinstance(quotas, Sequence) or not all(_is_quota(quota) for quota in quotas):
-        raise malformed_response("the answer is no quota report")
+        raise malformed_response("the response is not a quota report")
     return [dict(quota) for quota in quotas]
 
 

@@ -104,7 +104,7 @@ class AuthorizationCodeFlow:
 
         parts = urlsplit(location)
         if f"{parts.scheme}://{parts.netloc}{parts.path}" != self.redirect_uri:
-            raise _refusal("the sign-in response had another address")
+            raise _refusal("the sign-in response was sent to another address")
         carrier = HTTPConnection(self.host, timeout=10)
         try:
             carrier.request("GET", f"{parts.path}?{parts.query}")

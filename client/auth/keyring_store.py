@@ -39,7 +39,7 @@ def read(entry: str) -> dict[str, Any]:
         FrostError: The keyring is unavailable (exit 3).
     """
     try:
-        return _bounded(lambda: _secrets(_backend(), entry))
+        return _run_bounded(lambda: _secrets(_backend(), entry))
     except Unavailable as error:
         raise unavailable(error) from None
 
@@ -53,7 +53,7 @@ def update(entry: str, changes: Mapping[str, Any]) -> tuple[str, ...]:
     Raises:
         Unavailable: No trusted keyring, a timeout, or the keyring did not store the value.
     """
-    return _bounded(lambda: _updated(_backend(), entry, changes))
+    return _run_bounded(lambda: _update(_backend(), entry, changes))
 
 
 def unavailable(reason: Unavailable) -> FrostError:
@@ -65,7 +65,7 @@ def unavailable(reason: Unavailable) -> FrostError:
     )
 
 
-def _updated(backend: Any, entry: str, changes: Mapping[str, Any]) -> tuple[str, ...]:
+def _update(backend: Any, entry: str, changes: Mapping[str, Any]) -> tuple[str, ...]:
     secrets = {name: value for name, value in {**_secrets(backend, entry), **changes}.items() if value is not None}
     kinds = tuple(
         kind for kind, member in (("api_key", "api_key"), ("session", "refresh_token")) if secrets.get(member)
@@ -79,7 +79,7 @@ def _updated(backend: Any, entry: str, changes: Mapping[str, Any]) -> tuple[str,
     text = json.dumps(secrets)
     backend.set_password(SERVICE, entry, text)
     if backend.get_password(SERVICE, entry) != text:
-        raise Unavailable("it returned another value than was stored")
+        raise Unavailable("it returned a different value than was stored")
     return kinds
 
 
@@ -119,7 +119,7 @@ def _backend() -> Any:
     return max(usable, key=lambda backend: backend.priority)()
 
 
-def _bounded(work: Callable[[], _T]) -> _T:
+def _run_bounded(work: Callable[[], _T]) -> _T:
     """Run `work` in a thread, abandoned after 3 s: a locked keyring waits for a user who may be absent."""
     done: list[_T] = []
     failed: list[Unavailable] = []
@@ -130,11 +130,11 @@ def _bounded(work: Callable[[], _T]) -> _T:
         except Unavailable as error:
             failed.append(error)
         except Exception as error:  # backends raise any type; the text may contain secrets
-            failed.append(Unavailable(f"it refused ({type(error).__name__})"))
+            failed.append(Unavailable(f"access refused ({type(error).__name__})"))
 
     worker = threading.Thread(target=run, name="keyring", daemon=True)
     worker.start()
     worker.join(SECONDS)
     if done:
         return done[0]
-    raise failed[0] if failed else Unavailable(f"it did not answer within {SECONDS:g} s; it may be locked")
+    raise failed[0] if failed else Unavailable(f"no response within {SECONDS:g} s; it may be locked")

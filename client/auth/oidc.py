@@ -76,7 +76,7 @@ class Connection(Protocol):
         """Start the local platform if it does not run; return False if this connection must not start it."""
 
     def set_credential(self, credential: Credential | None) -> None:
-        """Use this credential from now on; None loads it again at the next request."""
+        """Use this credential for the next requests; None loads the stored one again."""
 
     def reload(self) -> None:
         """Read the configuration file again."""
@@ -122,7 +122,7 @@ def discover(connection: Connection) -> Provider:
     if "?" in target:
         raise _unfit("the issuer's URL has a query")
     url = issuer.rstrip("/") + "/.well-known/openid-configuration"
-    document = _object(_fetched(connection, "GET", url))
+    document = _object(_fetch(connection, "GET", url))
     if document is None:
         raise _unfit(f"{safe(issuer, 200)} has no discovery document")
     if document.get("issuer") != issuer:
@@ -139,7 +139,7 @@ def discover(connection: Connection) -> Provider:
     token = endpoint("token_endpoint")
     if not token:
         raise _unfit("the identity provider has no token endpoint")
-    scopes = _known(_SCOPES, document.get("scopes_supported"))
+    scopes = _select_supported(_SCOPES, document.get("scopes_supported"))
     prompts = _PROMPTS if "offline_access" in scopes else _PROMPTS[:1]
     return Provider(
         issuer,
@@ -150,11 +150,11 @@ def discover(connection: Connection) -> Provider:
         endpoint("revocation_endpoint"),
         resource,
         " ".join(scopes),
-        " ".join(_known(prompts, document.get("prompt_values_supported"))),
+        " ".join(_select_supported(prompts, document.get("prompt_values_supported"))),
     )
 
 
-def _known(values: Sequence[str], supported: object) -> list[str]:
+def _select_supported(values: Sequence[str], supported: object) -> list[str]:
     """Return the supported values; all of them if the provider does not list them."""
     return [one for one in values if not isinstance(supported, list) or one in supported]
 
@@ -173,7 +173,7 @@ def post(connection: Connection, url: str, form: Mapping[str, str]) -> dict[str,
         Refused: The status is not 200.
         FrostError: No response (exit 7), or an invalid one (exit 1).
     """
-    reply = _fetched(
+    reply = _fetch(
         connection,
         "POST",
         url,
@@ -195,7 +195,7 @@ def redirect_of(connection: Connection, url: str) -> str:
     Raises:
         FrostError: The response is not a redirect (exit 3).
     """
-    reply = _fetched(connection, "GET", url)
+    reply = _fetch(connection, "GET", url)
     location = reply.headers.get("location", "")
     if reply.status not in (302, 303) or not location:
         raise explained(Refused(str((_object(reply) or {}).get("error", "")), reply.status))
@@ -230,7 +230,7 @@ def explained(error: Refused) -> FrostError:
     return FrostError(what, code="SIGN_IN_REFUSED", hint="try again: frost login", exit_code=Exit.NOT_SIGNED_IN)
 
 
-def _fetched(connection: Connection, method: str, url: str, **more: Any) -> Reply:
+def _fetch(connection: Connection, method: str, url: str, **more: Any) -> Reply:
     from client.transport.blocking_client import fetch
 
     route, target = issuer_route(url, connection.endpoint)
@@ -242,7 +242,7 @@ def _check_host(connection: Connection, name: str, url: str, issuer: Endpoint) -
     route, _ = issuer_route(url, connection.endpoint)
     if (route.kind, route.host, route.port) != (issuer.kind, issuer.host, issuer.port):
         raise _unfit(
-            f"{name} of the identity provider is on another host, {safe(urlsplit(url).netloc, 100)}; nothing was sent"
+            f"{name} of the identity provider has another host, {safe(urlsplit(url).netloc, 100)}; nothing was sent"
         )
 
 

@@ -1,7 +1,7 @@
 """Refresh a session with one request to the identity provider, across threads and processes.
 
 A refresh token is valid once; reuse ends the session. So a process holds a lock during the exchange, and a process that
-waited for the lock adopts the new pair. The write lock is held only for the write, so that a slow provider does not
+waited for the lock adopts the new pair. The write lock covers only the write, so that a slow provider does not
 delay `config set`.
 """
 

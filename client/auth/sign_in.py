@@ -72,7 +72,7 @@ def _by_device(
             on_code(code)
         tokens = poll_for_tokens(connection, provider, device_code, code, stop, at_once=own)
     except oidc.Refused as error:
-        raise _refused(error, email) from None
+        raise _refusal(error, email) from None
     return oidc.session_from(tokens)
 
 
@@ -114,7 +114,7 @@ def sign_in_browser(
         try:
             tokens = oidc.post(connection, provider.token, attempt.exchange(code))
         except oidc.Refused as error:
-            raise _refused(error, email) from None
+            raise _refusal(error, email) from None
         attempt.check_id_token(tokens)
     _finish(connection, oidc.session_from(tokens), before_store)
 
@@ -233,13 +233,13 @@ def _verify_accepted(connection: Connection, session: Credential) -> None:
     raise FrostError(
         f"{safe(connection.provider().issuer, 200)} has signed you in, but this platform rejects the session",
         code="SIGN_IN_REFUSED",
-        hint="you may have no account here; the platform's operator finds the reason in its log",
+        hint="you may have no account on this platform; the operator can find the reason in its log",
         exit_code=Exit.NOT_SIGNED_IN,
     )
 
 
 def _store(connection: Connection, session: Credential) -> None:
-    """Store a new session for the context and use it from now on. Call in `alone`: no refresh must overwrite it."""
+    """Store a new session for the context and use it. Call in `alone`: no refresh must overwrite it."""
     connection.notices += credential_store.save_session(
         connection.config, connection.context.name, session, connection.environ
     )
@@ -270,7 +270,7 @@ def _check_email(email: str | None, own: bool) -> None:
         raise usage("--as is only for the local platform; this context uses another one")
 
 
-def _refused(error: oidc.Refused, email: str | None) -> FrostError:
+def _refusal(error: oidc.Refused, email: str | None) -> FrostError:
     if email is not None and error.code == "access_denied":
         return FrostError(
             f"unknown user {safe(email, 100)!r} on the local platform",

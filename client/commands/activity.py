@@ -17,7 +17,7 @@ from client.transport.call import Call
 
 OUTCOMES = ("done", "refused", "failed")
 _HINTS = {
-    "--operation": "run without --operation to see the names in the column WHAT",
+    "--operation": "list the operations without --operation, in column WHAT",
     "--actor": "use the address of a member of the organization, or any id; -o wide shows both",
 }
 
@@ -61,7 +61,7 @@ def activity(
     """
     for flag, value in (("--operation", operation), ("--actor", actor), ("--target", target)):
         if value == "":
-            raise usage(f"{flag} needs a value, an empty one was given")
+            raise usage(f"{flag} requires a value")
     begin = ""
     if since is not None:
         from client import times
@@ -89,7 +89,7 @@ def activity(
     if number or cursor:
         return
     for flag, value, alone, what in (
-        ("--operation", operation, calls.ActivityFilter(operation=operation or ""), "is called"),
+        ("--operation", operation, calls.ActivityFilter(operation=operation or ""), "is named"),
         ("--actor", actor, calls.ActivityFilter(actor=actor or ""), "is by"),
     ):
         # The filter has no match even without the others: it is probably a mistake.

@@ -55,8 +55,8 @@ class _Framed(click.Command):
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return the command's parameters, then the global flags that they do not replace."""
-        taken = {opt for param in self.params for opt in param.opts}
-        return [*self.params, *(flag for flag in GLOBAL_FLAGS if taken.isdisjoint(flag.opts))]
+        options = {opt for param in self.params for opt in param.opts}
+        return [*self.params, *(flag for flag in GLOBAL_FLAGS if options.isdisjoint(flag.opts))]
 
     def make_parser(self, ctx: click.Context) -> Any:
         """Register short options as long ones, so that `-o=json` is read like `--output=json`.
@@ -245,7 +245,7 @@ def _command_needed() -> None:
     ctx = click.get_current_context()
     if ctx.invoked_subcommand is None and isinstance(ctx.command, Group):
         names = ", ".join(ctx.command.list_commands(ctx))
-        raise usage_errors.refused(ctx, "a command is needed", hint=f"one of: {names}; {usage_errors.see_help(ctx)}")
+        raise usage_errors.refused(ctx, "a command is required", hint=f"one of: {names}; {usage_errors.see_help(ctx)}")
 
 
 def _is_option(param: click.Parameter) -> TypeGuard[click.Option]:
@@ -292,7 +292,7 @@ def _remember(ctx: click.Context, param: click.Parameter, value: Any) -> None:
     if value is None or value is False or ctx.resilient_parsing:
         return
     if value == "":
-        raise usage_errors.refused(ctx, f"{param.opts[-1]} needs a value, an empty one was given")
+        raise usage_errors.refused(ctx, f"{param.opts[-1]} requires a value")
     if param.name == "output" and value not in FORMATS:
         raise usage_errors.refused(ctx, f'-o/--output: "{value}" is not a format', hint=f"one of: {', '.join(FORMATS)}")
     if param.name == "tenant":

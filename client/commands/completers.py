@@ -28,14 +28,14 @@ def context_names(ctx: click.Context, param: click.Parameter, incomplete: str) -
 
 def tenant_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
     """Complete tenant ids, with names."""
-    return _items(((one["id"], _where(one)) for one in _tenants(ctx)), incomplete)
+    return _items(((tenant["id"], _tenant_description(tenant)) for tenant in _tenants(ctx)), incomplete)
 
 
 def tenant_words(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
     """Complete a tenant: its name, slug or id."""
     from client.name_lookup import TENANT
 
-    return _names_and_ids(TENANT, _tenants(ctx), incomplete, _where)
+    return _names_and_ids(TENANT, _tenants(ctx), incomplete, _tenant_description)
 
 
 def organization_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
@@ -43,16 +43,16 @@ def organization_names(ctx: click.Context, param: click.Parameter, incomplete: s
     from client.api import account
     from client.name_lookup import ORGANIZATION
 
-    found = _asked(ctx, account.organizations())["organizations"]
-    return _names_and_ids(ORGANIZATION, found, incomplete, lambda one: str(one["name"]))
+    organizations = _fetch(ctx, account.organizations())["organizations"]
+    return _names_and_ids(ORGANIZATION, organizations, incomplete, lambda one: str(one["name"]))
 
 
 def operation_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
     """Complete the operations of the catalogue, with descriptions."""
     from client.api import analysis
 
-    found = _asked(ctx, analysis.operations(incomplete))["operations"]
-    return _items(((one["name"], one["description"]) for one in found), incomplete)
+    operations = _fetch(ctx, analysis.operations(incomplete))["operations"]
+    return _items(((operation["name"], operation["description"]) for operation in operations), incomplete)
 
 
 def group_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> "list[CompletionItem[str]]":
@@ -75,9 +75,9 @@ def own_key_names(ctx: click.Context, param: click.Parameter, incomplete: str) -
     from client.api import keys
     from client.name_lookup import API_KEY
 
-    found = _asked(ctx, keys.own())["apiKeys"]
+    records = _fetch(ctx, keys.own())["apiKeys"]
     return _names_and_ids(
-        API_KEY, found, incomplete, lambda one: f"{one['name']} · {one['tenantName']} · {one['status']}"
+        API_KEY, records, incomplete, lambda one: f"{one['name']} · {one['tenantName']} · {one['status']}"
     )
 
 
@@ -85,12 +85,12 @@ def scope_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> 
     """Complete the scopes of a key, also after a comma. Scopes that no service enforces are omitted."""
     from client.api import account
 
-    found = _asked(ctx, account.scopes())["scopes"]
+    scopes = _fetch(ctx, account.scopes())["scopes"]
     before, comma, _ = incomplete.rpartition(",")
     pairs = (
-        (f"{before}{comma}{one['scope']}", one["description"])
-        for one in found
-        if one["scope"] != "*" and one.get("enforced", True)
+        (f"{before}{comma}{scope['scope']}", scope["description"])
+        for scope in scopes
+        if scope["scope"] != "*" and scope.get("enforced", True)
     )
     return _items(pairs, incomplete)
 
@@ -99,9 +99,9 @@ def tag_words(ctx: click.Context, param: click.Parameter, incomplete: str) -> "l
     """Complete the current default tags as `key=value`, also after a comma."""
     from client.api import default_tags
 
-    found = _asked(ctx, default_tags.get(_tenant(ctx)))["tags"]
+    tags = _fetch(ctx, default_tags.get(_tenant(ctx)))["tags"]
     before, comma, _ = incomplete.rpartition(",")
-    pairs = ((f"{before}{comma}{key}={value}", "current value") for key, value in sorted(found.items()))
+    pairs = ((f"{before}{comma}{key}={value}", "current value") for key, value in sorted(tags.items()))
     return _items(pairs, incomplete)
 
 
@@ -111,8 +111,8 @@ def apply_run_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -
     from client.tables.columns import time_text
     from client.tables.default_tags import tags_text
 
-    found = [one for one in _asked(ctx, default_tags.runs(_tenant(ctx)))["runs"] if one.get("undoable")]
-    pairs = ((one["runId"], f"{time_text(one.get('startedAt'))} {tags_text(one.get('appliedTags'))}") for one in found)
+    runs = [run for run in _fetch(ctx, default_tags.runs(_tenant(ctx)))["runs"] if run.get("undoable")]
+    pairs = ((run["runId"], f"{time_text(run.get('startedAt'))} {tags_text(run.get('appliedTags'))}") for run in runs)
     return _items(pairs, incomplete)
 
 
@@ -138,8 +138,11 @@ def review_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> "
     staff = Staff(os.environ)
     if not control.is_running(staff.endpoint):
         return []
-    found = run.driver(staff).ask_json(platform.quota_request_page("pending", limit=MAX_PAGE_SIZE))["requests"]
-    pairs = ((one["id"], f"{one['resourceType']} {amount_text(one['limit'], one.get('unit'))}") for one in found)
+    requests = run.driver(staff).ask_json(platform.quota_request_page("pending", limit=MAX_PAGE_SIZE))["requests"]
+    pairs = (
+        (request["id"], f"{request['resourceType']} {amount_text(request['limit'], request.get('unit'))}")
+        for request in requests
+    )
     return _items(pairs, incomplete)
 
 
@@ -147,10 +150,13 @@ def _types(ctx: click.Context) -> list[tuple[str, str]]:
     from client.api import quotas
     from client.tables.columns import quantity
 
-    found = quotas.quotas_of(_asked(ctx, quotas.report(_tenant(ctx))))
+    records = quotas.quotas_of(_fetch(ctx, quotas.report(_tenant(ctx))))
     return [
-        (one["resourceType"], f"{quantity(one['used'], one['unit'])} of {quantity(one['limit'], one['unit'])}")
-        for one in found
+        (
+            record["resourceType"],
+            f"{quantity(record['used'], record['unit'])} of {quantity(record['limit'], record['unit'])}",
+        )
+        for record in records
     ]
 
 
@@ -160,7 +166,7 @@ def _of_tenant(ctx: click.Context, kind: str, incomplete: str) -> "list[Completi
     if of is None:
         return []
     call = of.page(_tenant(ctx), "")
-    return _names_and_ids(of.kind, _asked(ctx, call)[call.member], incomplete, lambda one: of.kind.names(one)[0])
+    return _names_and_ids(of.kind, _fetch(ctx, call)[call.member], incomplete, lambda one: of.kind.names(one)[0])
 
 
 class TenantList(NamedTuple):
@@ -206,9 +212,9 @@ def tenant_list(kind: str) -> TenantList | None:
 
 
 def _names_and_ids(
-    kind: "NamedKind", found: Sequence[dict[str, Any]], incomplete: str, about: Callable[[dict[str, Any]], str]
+    kind: "NamedKind", records: Sequence[dict[str, Any]], incomplete: str, about: Callable[[dict[str, Any]], str]
 ) -> "list[CompletionItem[str]]":
-    """Complete records by name, or by id where no name can select the record.
+    """Complete records by name, or by id if no name selects the record.
 
     After the first character, further names and the ids of all records match too.
     """
@@ -216,13 +222,13 @@ def _names_and_ids(
 
     from client.name_lookup import folded, is_id
 
-    taken = Counter(name for record in found for name in set(map(folded, kind.names(record))))
+    counts = Counter(name for record in records for name in set(map(folded, kind.names(record))))
     pairs: dict[str, str] = {}
-    for record in found:
+    for record in records:
         names = [
             name
             for name in kind.names(record)
-            if taken[folded(name)] == 1 and name.isprintable() and not name.startswith("-") and not is_id(name)
+            if counts[folded(name)] == 1 and name.isprintable() and not name.startswith("-") and not is_id(name)
         ]
         values = [*names, str(record["id"])]
         pairs.update((value, about(record)) for value in (values if incomplete else values[:1]))
@@ -237,7 +243,7 @@ def _tenant(ctx: click.Context) -> str:
     run: Invocation = ctx.obj
 
     def default() -> str:
-        return str(_asked(ctx, account.me())["tenantId"])
+        return str(_fetch(ctx, account.me())["tenantId"])
 
     return tenancy.resolve(run.flags.tenant, os.environ, run.context, default).tenant_id
 
@@ -245,11 +251,11 @@ def _tenant(ctx: click.Context) -> str:
 def _tenants(ctx: click.Context) -> list[dict[str, Any]]:
     from client.api import tenants
 
-    found: list[dict[str, Any]] = _asked(ctx, tenants.list_all())["tenants"]
-    return found
+    records: list[dict[str, Any]] = _fetch(ctx, tenants.list_all())["tenants"]
+    return records
 
 
-def _asked(ctx: click.Context, call: "Call[object]") -> Any:
+def _fetch(ctx: click.Context, call: "Call[object]") -> Any:
     """Return the response of a running platform with an existing credential. Raises FrostError if there is none."""
     run: Invocation = ctx.obj
     return run.driver(run.connection.only_if_ready()).ask_json(call)
@@ -268,14 +274,14 @@ def name_the_id(run: "Invocation", error: "FrostError") -> None:
     try:
         if run.connection.endpoint.kind != "unix":
             return
-        found = run.driver(run.connection.only_if_ready()).ask_json(tenants.list_all())["tenants"]
-        one = tenancy.find(found, str((error.details or {})["given"]))
+        records = run.driver(run.connection.only_if_ready()).ask_json(tenants.list_all())["tenants"]
+        one = tenancy.find(records, str((error.details or {})["given"]))
     except (FrostError, KeyError):
         return
     error.hint = f"the id of {safe(one['displayName'], 60)} ({safe(one['organizationName'], 60)}) is {one['id']}"
 
 
-def _where(one: dict[str, Any]) -> str:
+def _tenant_description(one: dict[str, Any]) -> str:
     return f"{one['displayName']} · {one['organizationName']}"
 
 

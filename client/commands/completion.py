@@ -73,7 +73,7 @@ completion = Command(
     callback=_print_script,
     params=[click.Argument(["shell"], metavar="SHELL", type=click.Choice(SHELLS), help="bash, zsh or fish.")],
     help="Print the completion script for a shell.\n\nIt completes commands, flags, files after `--document @`, "
-    "and the names and ids there are.",
+    "and names and ids of existing records.",
     examples=(
         "source <(frost completion bash)",
         "source <(frost completion zsh)",

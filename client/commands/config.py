@@ -40,12 +40,12 @@ def init(run: Invocation) -> None:
         output.confirm(
             talk,
             f"{path} exists. Replace it with defaults? A copy is kept",
-            refused=f"{path} exists already",
+            refused=f"{path} already exists",
             hint="change it with: frost config set KEY VALUE",
         )
     former = contexts.create(path, default_endpoint(os.environ))
     if former is not None:
-        talk.note(f"the file as it was is {former}")
+        talk.note(f"backup of the former file: {former}")
     key = ""
     if sys.stdin.isatty():
         key = output.secret("API key (empty to sign in with `frost login` instead): ")
@@ -165,7 +165,7 @@ def use_context(run: Invocation, name: str) -> None:
     from client import contexts
 
     contexts.choose(run.config, name)
-    run.output.done(f"{name} is the current context now", {"context": name})
+    run.output.done(f"{name} is now the current context", {"context": name})
     if os.environ.get("FROST_CONTEXT"):
         run.output.warn("FROST_CONTEXT is set and overrides it")
 
@@ -187,7 +187,7 @@ def _session(credential: "Credential") -> str:
 def _key(text: str) -> str:
     """Return text with the form of an API key. Raises FrostError (exit 2) otherwise. The platform checks the key."""
     if not text or not text.isascii() or not text.isprintable() or " " in text:
-        raise usage("api_key: not a valid API key", "give only the key, or - to read it from standard input")
+        raise usage("api_key: not a valid API key", "use only the key, or - to read the key from standard input")
     return text
 
 

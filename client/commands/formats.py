@@ -25,7 +25,7 @@ def json_text(value: Any, indent: int | None = 2, *, ascii_only: bool = False) -
     `ascii_only` escapes all characters that are not ASCII.
     """
     text = json.dumps(value, ensure_ascii=False, indent=indent)
-    return _escaped(text, _json_escape, _not_ascii if ascii_only else _actors)
+    return _escape(text, _json_escape, _not_ascii if ascii_only else _actors)
 
 
 def yaml_text(value: Any, *, ascii_only: bool = False) -> str:
@@ -34,7 +34,7 @@ def yaml_text(value: Any, *, ascii_only: bool = False) -> str:
     Strings other than plain words are JSON strings, which are valid YAML: no reader can take one for a number, a date
     or a boolean.
     """
-    return _escaped("\n".join(_block(value)), _yaml_escape, _not_ascii if ascii_only else _actors)
+    return _escape("\n".join(_block(value)), _yaml_escape, _not_ascii if ascii_only else _actors)
 
 
 def table_text(
@@ -64,15 +64,15 @@ def table_text(
         narrowest = dict.fromkeys(giving, _NARROWEST)
         if _excess(widths, limit) <= sum(max(0, widths[index] - least) for index, least in narrowest.items()):
             _fit(widths, narrowest, limit)
-    return "\n".join(GAP.join(map(_padded, row, widths, to_right)).rstrip(" ") for row in (heads, *rows))
+    return "\n".join(GAP.join(map(_pad, row, widths, to_right)).rstrip(" ") for row in (heads, *rows))
 
 
-def _padded(text: str, cells: int, to_right: bool) -> str:
-    taken = width(text)
-    if taken > cells:
+def _pad(text: str, cells: int, to_right: bool) -> str:
+    used = width(text)
+    if used > cells:
         text = cut(text, cells)
-        taken = width(text)
-    space = " " * (cells - taken)
+        used = width(text)
+    space = " " * (cells - used)
     return space + text if to_right else text + space
 
 
@@ -132,7 +132,7 @@ def _scalar(value: Any) -> str:
 
 @cache
 def _actors() -> re.Pattern[str]:
-    """Every character that shows nothing or acts: category Cc, Cf, Zl, Zp, Cs, and what YAML forbids raw."""
+    """Return a pattern of invisible and control characters (Cc, Cf, Zl, Zp, Cs) and of those that YAML forbids."""
     return re.compile(
         "[\x7f-\x9f\xad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f"
         "\ud800-\udfff\ufeff\ufff9-\ufffb\ufffe\uffff\U000110bd\U000110cd\U00013430-\U0001345f\U0001bca0-\U0001bca3"
@@ -145,7 +145,7 @@ def _not_ascii() -> re.Pattern[str]:
     return re.compile("[^\x00-\x7e]")
 
 
-def _escaped(text: str, escape: Callable[[re.Match[str]], str], pattern: Callable[[], re.Pattern[str]]) -> str:
+def _escape(text: str, escape: Callable[[re.Match[str]], str], pattern: Callable[[], re.Pattern[str]]) -> str:
     """Escape characters. Both formats have such characters only in quoted strings, which allow escapes."""
     if text.isascii() and "\x7f" not in text:
         return text

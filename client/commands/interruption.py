@@ -14,8 +14,8 @@ _REPEAT_SECONDS = 0.01
 def install() -> None:
     """Raise KeyboardInterrupt for SIGINT only where the exception reaches the command.
 
-    During an import it could leave a module incomplete. In a destructor or a weak reference callback, of which the
-    import system has many, Python prints and drops it. In these cases the signal is repeated after a moment. A
+    During an import it could leave a module incomplete. In a destructor or a weak reference callback, as the
+    import system has many of, Python prints and drops it. In these cases the signal is repeated after a moment. A
     process that ignores SIGINT continues to ignore it.
     """
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -51,7 +51,7 @@ def _repeat_if_dropped(dropped: "sys.UnraisableHookArgs") -> None:
 
 @contextmanager
 def ends_waiting() -> Iterator[None]:
-    """Within it SIGTERM and SIGHUP raise KeyboardInterrupt as Ctrl-C does; what is ignored stays so (nohup)."""
+    """Let SIGTERM and SIGHUP raise KeyboardInterrupt, as Ctrl-C does. Ignored signals stay ignored (nohup)."""
     former = {number: signal.getsignal(number) for number in _ENDINGS}
     try:
         for number, handler in former.items():
@@ -66,10 +66,10 @@ def ends_waiting() -> Iterator[None]:
 
 @contextmanager
 def deferred() -> Iterator[None]:
-    """Within it the first interruption waits for the end: what is being sent gets its answer. A second one does not.
+    """Delay the first interruption to the end, so that a request gets its response. A second one interrupts at once.
 
     Raises:
-        KeyboardInterrupt: It came.
+        KeyboardInterrupt: An interruption was delayed.
     """
     former = signal.getsignal(signal.SIGINT)
     caught = False

@@ -51,7 +51,7 @@ class Invocation:
 
     @cached_property
     def config(self) -> "Config":
-        """The config file: the one `--config` names, else `$HOME/.cli/config.yaml`; its warnings are said once."""
+        """The config file of `--config`, by default `$HOME/.cli/config.yaml`. Its warnings are printed once."""
         from client.config import reader as config
 
         explicit = self.flags.config is not None and not self.config_may_be_missing
@@ -62,7 +62,7 @@ class Invocation:
 
     @cached_property
     def config_path(self) -> str:
-        """Where the config file is, or would be."""
+        """Path of the config file, which may be missing."""
         from client.config.reader import default_path
 
         return self.flags.config if self.flags.config is not None else default_path(os.environ)
@@ -81,12 +81,12 @@ class Invocation:
 
     @property
     def talk(self) -> Output:
-        """Where to say something before the config file has been read."""
+        """Output for messages before the config file is loaded."""
         return self._output(self.flags.output)
 
     @cached_property
     def output(self) -> Output:
-        """Where the command writes, in the format of `-o`, else of `output_format`."""
+        """Output of the command in the format of `-o`, by default of `output_format`."""
         return self._output(self.flags.output or self.config.output_format)
 
     def error_output(self) -> Output:
@@ -107,7 +107,7 @@ class Invocation:
 
     @cached_property
     def connection(self) -> "Connection":
-        """The context in use and how its endpoint is reached."""
+        """The context in use, with its endpoint and credential."""
         return self.connection_to(None)
 
     def connection_to(self, context: str | None) -> "Connection":
@@ -130,8 +130,8 @@ class Invocation:
 
     @property
     def on_reply(self) -> "OnReply | None":
-        """What is to be called after every exchange: nothing without `--debug`."""
-        return self._tell if self.flags.debug else None
+        """Callback for every exchange; None without `--debug`."""
+        return self._log_exchange if self.flags.debug else None
 
     def call(self, call: "Call[object]") -> Any:
         """Send a request in the context in use and return the JSON document of the response."""
@@ -139,18 +139,18 @@ class Invocation:
 
     def change(self, call: "Call[object]") -> "Change[Any]":
         """Send a write in the context in use. Return its record, and whether it changed anything."""
-        made = self._driven(lambda driver: driver.change_json(call))
-        if call.changes and made.changed:
-            self._remember_tenant(call.request.path, made.record)
-        return made
+        change = self._send(lambda driver: driver.change_json(call))
+        if call.changes and change.changed:
+            self._remember_tenant(call.request.path, change.record)
+        return change
 
     def _remember_tenant(self, path: str, record: Any) -> None:
-        found = record if isinstance(record, dict) else {}
-        if path.startswith("/v1/organizations/") and "displayName" in found:  # response of tenant creation
-            path = f"/v1/tenants/{found['id']}"
+        members = record if isinstance(record, dict) else {}
+        if path.startswith("/v1/organizations/") and "displayName" in members:  # response of tenant creation
+            path = f"/v1/tenants/{members['id']}"
         if path.startswith("/v1/tenants/"):
             tenant_id = path.split("/")[3]
-            name = str(found.get("tenantName") or found.get("displayName") or "")
+            name = str(members.get("tenantName") or members.get("displayName") or "")
             self.changed_tenants[tenant_id] = name or self.changed_tenants.get(tenant_id, "")
 
     def name_changed_tenants(self, *, look_up: bool = True) -> None:
@@ -171,7 +171,7 @@ class Invocation:
                     name = str(self._driver.ask_json(tenants.get(tenant_id))["displayName"])
             self.output.note(f"tenant: {name} ({tenant_id})" if name else f"tenant: {tenant_id}")
 
-    def _driven(self, ask: Callable[["BlockingClient"], Answer]) -> Answer:
+    def _send(self, ask: Callable[["BlockingClient"], Answer]) -> Answer:
         from client.errors import FrostError
 
         try:
@@ -206,7 +206,7 @@ class Invocation:
 
     def call_for_tenant(self, calls: Callable[[str], "Call[object]"]) -> Any:
         """Send a request about the selected tenant."""
-        return self._about_tenant(lambda tenant_id: self.call(calls(tenant_id)))
+        return self._send_for_tenant(lambda tenant_id: self.call(calls(tenant_id)))
 
     def pages_for_tenant(
         self, page: Callable[[str, str], "Call[object]"], cursor: str = ""
@@ -238,18 +238,18 @@ class Invocation:
 
     def change_for_tenant(self, calls: Callable[[str], "Call[object]"]) -> "Change[Any]":
         """Send a write about the selected tenant."""
-        return self._about_tenant(lambda tenant_id: self.change(calls(tenant_id)))
+        return self._send_for_tenant(lambda tenant_id: self.change(calls(tenant_id)))
 
     def versioned_for_tenant(self, calls: Callable[[str], "Call[object]"]) -> "Versioned[Any]":
         """Request a record of the selected tenant, with its version for a conditional write."""
-        return self._about_tenant(
-            lambda tenant_id: self._driven(lambda driver: driver.versioned_json(calls(tenant_id)))
+        return self._send_for_tenant(
+            lambda tenant_id: self._send(lambda driver: driver.versioned_json(calls(tenant_id)))
         )
 
-    def _about_tenant(self, ask: Callable[[str], Answer]) -> Answer:
+    def _send_for_tenant(self, ask: Callable[[str], Answer]) -> Answer:
         """Send a request for the selected tenant. If that tenant is unavailable, the hint names the selection's source.
 
-        The command never changes to another tenant by itself.
+        The command never switches to another tenant automatically.
         """
         from client import tenancy
         from client.errors import Exit, FrostError
@@ -285,16 +285,16 @@ class Invocation:
         while connection.notices:
             self.output.warn(connection.notices.pop(0))
 
-    def _tell(self, exchanged: "RequestLogEntry") -> None:
-        self.talk.debug(exchanged.line())
+    def _log_exchange(self, entry: "RequestLogEntry") -> None:
+        self.talk.debug(entry.line())
 
     @cached_property
     def me(self) -> dict[str, Any]:
-        """Who calls, asked once."""
+        """The authenticated principal, loaded once."""
         from client.api import account
 
-        found: dict[str, Any] = self.call(account.me())
-        return found
+        principal: dict[str, Any] = self.call(account.me())
+        return principal
 
     @cached_property
     def tenant(self) -> "Selection":

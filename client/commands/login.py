@@ -30,12 +30,12 @@ def _login(
     run: Invocation, device: bool, browser: bool, email: str | None, context: str | None, endpoint: str | None
 ) -> None:
     if device and browser:
-        raise usage("--device and --browser exclude each other (frost login)", "give one of them")
+        raise usage("--device and --browser exclude each other (frost login)", "use one of them")
     if endpoint is not None and context is None:
         raise usage("--endpoint needs --context NAME (frost login)", "--context names the new context")
     for flag, value in (("--as", email), ("--context", context), ("--endpoint", endpoint)):
         if value is not None and not value.strip():
-            raise usage(f"{flag} needs a value, an empty one was given (frost login)")
+            raise usage(f"{flag} requires a value (frost login)")
     connection, begin = _connection(run, context, endpoint)
     replaces_key = "api_key" in connection.context.credentials.kinds
     if replaces_key:
@@ -183,7 +183,7 @@ def _logout(run: Invocation, context: str | None) -> None:
     from client.auth import sign_in as login
 
     if context == "":
-        raise usage("--context needs a value, an empty one was given")
+        raise usage("--context requires a value")
     connection = run.connection if context is None else run.connection_to(context)
     ended = login.sign_out(connection)
     run.tell_notices(connection)
@@ -241,7 +241,10 @@ def _whoami(run: Invocation) -> None:
     if sent.get("scopes") is not None:
         facts.append(("scopes", ", ".join(map(str, sent["scopes"])), ""))
     if run.output.wide:
-        facts += [("organization", one["name"], f"{one['role']} · {one['id']}") for one in document["organizations"]]
+        facts += [
+            ("organization", organization["name"], f"{organization['role']} · {organization['id']}")
+            for organization in document["organizations"]
+        ]
     run.output.facts(document, facts, heads=("FACT", "VALUE", "DETAIL"))
 
 

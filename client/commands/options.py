@@ -26,15 +26,18 @@ PRINCIPAL_TYPES = (*MEMBER_TYPES, "user")
 FORCE = click.Option(["--force"], is_flag=True, help="Do not ask for confirmation; required without a terminal.")
 Thing = tuple[str, str]
 """A type (policy, group, api_key, workload_identity, user) and an id from the command line."""
-VERSION_HELP = "Fail if the version is another one; nothing is changed then."
+VERSION_HELP = "Fail without changes if the current version differs."
 _CELLS = 130
 
 
-def pair(types: Sequence[str], *, required: bool, verb: str) -> tuple[click.Option, click.Option]:
+def pair(types: Sequence[str], *, required: bool, of: str) -> tuple[click.Option, click.Option]:
     """Return `--type` and `--id`, which together name a principal or a group."""
     return (
         click.Option(
-            ["--type", "kind"], required=required, type=click.Choice(types), help=f"What {verb}: {', '.join(types)}."
+            ["--type", "kind"],
+            required=required,
+            type=click.Choice(types),
+            help=f"Type {of}: {', '.join(types)}.",
         ),
         click.Option(
             ["--id", "identifier"],
@@ -73,11 +76,11 @@ def name(value: str) -> str:
 def name_or_id(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
     """Return a name or an id as typed. Raises FrostError (exit 2) if it is empty."""
     if value is not None and not value.strip() and not ctx.resilient_parsing:
-        raise usage(f"{_label(param)} is empty; it takes a name or an ID")
+        raise usage(f"{_label(param)} is empty; expected a name or an ID")
     return value
 
 
-def find_id(run: Invocation, kind: str, given: str) -> str:
+def find_id(run: Invocation, kind: str, argument: str) -> str:
     """Return the id of an object of the selected tenant, given by its id or its name.
 
     An id is returned without a request.
@@ -90,11 +93,11 @@ def find_id(run: Invocation, kind: str, given: str) -> str:
     Raises:
         FrostError: No object has the name (exit 5), or several have it (exit 1).
     """
-    if is_id(given):
-        return given.lower()
+    if is_id(argument):
+        return argument.lower()
     if kind == "user":
-        return given
-    return tenant_record_id(run, kind, given)
+        return argument
+    return tenant_record_id(run, kind, argument)
 
 
 def tenant_record_id(run: Invocation, kind: str, record_name: str) -> str:
@@ -111,14 +114,14 @@ def tenant_record_id(run: Invocation, kind: str, record_name: str) -> str:
     of = tenant_list(kind)
     assert of is not None
     records = [record for page, _ in run.pages_for_tenant(of.page) for record in page]
-    found = match(of.kind, records, record_name)
-    if found is None:
+    selected = match(of.kind, records, record_name)
+    if selected is None:
         hint = of.hint
         if run.tenant.source == "flag" and "frost iam" in hint:
             hint += f" --tenant {run.tenant.tenant_id}"
         message = f'no {of.kind.noun} named "{safe(record_name, _CELLS)}" in tenant {_tenant_name(run)}'
         raise FrostError(message, code="NOT_FOUND", hint=hint, exit_code=Exit.NOT_FOUND)
-    return str(found["id"])
+    return str(selected["id"])
 
 
 def _tenant_name(run: Invocation) -> str:
@@ -140,7 +143,7 @@ def an_id(ctx: click.Context, param: click.Parameter, value: str | None) -> str 
     if value is None or ctx.resilient_parsing:
         return value
     if not value:
-        raise usage(f"{_label(param)} is empty; it takes an ID")
+        raise usage(f"{_label(param)} is empty; expected an ID")
     try:
         path("{}", value)
     except FrostError as error:
@@ -155,7 +158,7 @@ def _label(param: click.Parameter) -> str:
 def text_of(value: str | None, flag: str) -> str | None:
     """Return an option's value. Raises FrostError (exit 2) if it is empty."""
     if value is not None and not value.strip():
-        raise usage(f"{flag} needs a value, an empty one was given")
+        raise usage(f"{flag} requires a value")
     return value
 
 

@@ -55,7 +55,7 @@ class Output:
 
     @property
     def wide(self) -> bool:
-        """Whether every column is asked for."""
+        """Whether the output has all columns."""
         return self.format == "wide"
 
     # --- data --------------------------------------------------------------------------------------------------------

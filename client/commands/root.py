@@ -121,7 +121,7 @@ def _run(arguments: list[str], run: Invocation) -> int:
         if isinstance(error.__cause__, KeyboardInterrupt):
             # Python 3.11 wraps an interruption of a class definition in a RuntimeError.
             raise KeyboardInterrupt from None
-        failure = _unexpected(error, run)
+        failure = _unexpected_error(error, run)
     run.read_remaining_flags()
     if failure.code == "TENANT_ID_NEEDED":
         from client.commands.completers import name_the_id
@@ -136,7 +136,7 @@ def _run(arguments: list[str], run: Invocation) -> int:
     return int(failure.exit_code)
 
 
-def _unexpected(error: Exception, run: Invocation) -> FrostError:
+def _unexpected_error(error: Exception, run: Invocation) -> FrostError:
     """Return the error for a bug in frost. With `--debug`, print the traceback and the message without secrets."""
     if run.flags.debug:
         from traceback import extract_tb

@@ -39,7 +39,7 @@ def organization_flag(help: str) -> click.Option:
 OF_GROUP = click.Option(
     ["--organization"],
     metavar="NAME|ID",
-    help="Name, slug or ID of the organization of the command that follows.",
+    help="Name, slug or ID of the organization for the command after it.",
     shell_complete=organization_names,
     expose_value=False,
     callback=_remember,
@@ -50,26 +50,26 @@ OF_GROUP = click.Option(
 WITHIN_ORGANIZATION = organization_flag("Fail unless the tenant belongs to this organization (name, slug or ID).")
 
 
-def find_organization_id(run: Invocation, given: str) -> str:
+def find_organization_id(run: Invocation, argument: str) -> str:
     """Return the id of the organization that `--organization` names. An id is returned without a request.
 
     Raises:
         FrostError: The value is empty (exit 2), none of the caller's organizations has the name (exit 5), or several
             have it (exit 1).
     """
-    if is_id(given):
-        return given.lower()
-    if not given.strip():
-        raise usage("--organization is empty; it takes the name or the ID of an organization")
-    found = match(ORGANIZATION, run.call(account.organizations())["organizations"], given)
-    if found is None:
+    if is_id(argument):
+        return argument.lower()
+    if not argument.strip():
+        raise usage("--organization is empty; expected the name or the ID of an organization")
+    organization = match(ORGANIZATION, run.call(account.organizations())["organizations"], argument)
+    if organization is None:
         raise FrostError(
-            f"no organization {safe(given, 130)!r} among your organizations",
+            f"no organization {safe(argument, 130)!r} among your organizations",
             code="NOT_FOUND",
             hint="list your organizations: frost account profile",
             exit_code=Exit.NOT_FOUND,
         )
-    return str(found["id"])
+    return str(organization["id"])
 
 
 def check_within(run: Invocation, organization: str | None) -> None:
@@ -80,7 +80,7 @@ def check_within(run: Invocation, organization: str | None) -> None:
 
 
 def within(run: Invocation, tenant_id: str, organization_id: str) -> None:
-    """Check that a tenant is one of the caller's in an organization. Raises FrostError (exit 5)."""
+    """Check that the caller has a tenant in an organization. Raises FrostError (exit 5)."""
     of_it = run.call(tenants.list_of(organization_id))["tenants"]
     if not any(one["id"] == tenant_id for one in of_it):
         raise FrostError(
@@ -164,7 +164,7 @@ def list_(run: Invocation, everywhere: bool, organization: str | None) -> None:
     organizations, the tenants of the active tenant's organization are listed.
     """
     if everywhere and organization is not None:
-        raise usage("--all and --organization exclude each other (frost tenant list)", "give one of them")
+        raise usage("--all and --organization exclude each other (frost tenant list)", "use one of them")
     wide = run.output.wide
     if organization is not None:
         answer = run.call(tenants.list_of(find_organization_id(run, organization), usage=wide))
@@ -196,10 +196,10 @@ def rename(run: Invocation, tenant_id: str, name: str, organization: str | None)
     if organization is not None:
         within(run, tenant_id, find_organization_id(run, organization))
     with naming_flag("displayName", "--name"):
-        run.output.record(columns.TENANT, _renamed(run, tenant_id, name))
+        run.output.record(columns.TENANT, _rename(run, tenant_id, name))
 
 
-def _renamed(run: Invocation, tenant_id: str, name: str) -> dict[str, Any]:
+def _rename(run: Invocation, tenant_id: str, name: str) -> dict[str, Any]:
     try:
         renamed: dict[str, Any] = run.call(tenants.rename(tenant_id, name))
     except FrostError as error:
@@ -236,12 +236,12 @@ def use(run: Invocation, name: str, organization: str | None) -> None:
     tenancy.persist(run.connection, chosen["id"])
     context = run.connection.context.name
     run.output.done(
-        f"{_described(chosen)} is now the active tenant of context {context}", {**chosen, "context": context}
+        f"{_description(chosen)} is now the active tenant of context {context}", {**chosen, "context": context}
     )
     if os.environ.get(tenancy.VARIABLE):
         run.output.warn(f"{tenancy.VARIABLE} is set and overrides it")
     if chosen["status"] == "provisioning":
-        run.output.note("it is still being provisioned")
+        run.output.note("the tenant is still being provisioned")
 
 
 # --- which organization ----------------------------------------------------------------------------------------------
@@ -267,7 +267,7 @@ def _only_organization(run: Invocation, *, any_number: bool = False) -> str:
 
 
 def _several_organizations(records: Sequence[columns.Record], id_key: str, name_key: str, hint: str) -> FrostError:
-    listed = {str(one[id_key]): str(one[name_key]) for one in records}
+    listed = {str(record[id_key]): str(record[name_key]) for record in records}
     names = [f"{id} ({name})" for id, name in listed.items()][:FEW]
     more = [f"{len(listed) - FEW} more"] if len(listed) > FEW else []
     return FrostError(
@@ -283,17 +283,17 @@ def _of_one_organization(run: Invocation, records: list[dict[str, Any]], active:
     """Return the tenants of one organization: the only one in the list, else that of the active tenant.
 
     Raises:
-        FrostError: There are several organizations, and the active tenant is not in the list (exit 2).
+        FrostError: The caller has several organizations, and the active tenant is not in the list (exit 2).
     """
-    if len({one["organizationId"] for one in records}) <= 1:
+    if len({record["organizationId"] for record in records}) <= 1:
         return records
-    chosen = next((one for one in records if one["id"] == active), None)
+    chosen = next((record for record in records if record["id"] == active), None)
     if chosen is None:
         raise _several_organizations(
             records, "organizationId", "organizationName", "select one with --organization NAME, or use --all"
         )
     run.output.note(f"organization {chosen['organizationName']}, of the active tenant; use --all for all organizations")
-    return [one for one in records if one["organizationId"] == chosen["organizationId"]]
+    return [record for record in records if record["organizationId"] == chosen["organizationId"]]
 
 
 # --- which tenant ----------------------------------------------------------------------------------------------------
@@ -317,9 +317,9 @@ def _active(run: Invocation, answer: dict[str, Any]) -> str:
 
 def _require_value(flag: str, value: str) -> str:
     if not value.strip():
-        raise usage(f"{flag} needs a value, an empty one was given")
+        raise usage(f"{flag} requires a value")
     return value
 
 
-def _described(record: columns.Record) -> str:
+def _description(record: columns.Record) -> str:
     return f'"{record["displayName"]}" ({record["id"]})'

@@ -31,12 +31,12 @@ def from_click(error: UsageError) -> FrostError:
             missing = "is required" if isinstance(error.param, click.Option) else "is missing"
             message = f"{_name(error.param)} {missing}"
         case BadParameter() if error.param is not None:
-            message = f"{_name(error.param)}: {_uncapitalised(error.message)}"
+            message = f"{_name(error.param)}: {_lower_first(error.message)}"
         case BadOptionUsage():
             takes = "takes no value" if "does not take" in error.message else "needs a value"
             message = f"{error.option_name} {takes}"
         case _:
-            message = _uncapitalised(error.message).replace("got unexpected extra", "unexpected", 1)
+            message = _lower_first(error.message).replace("got unexpected extra", "unexpected", 1)
     if ctx is not None:
         message = f"{message} ({ctx.command_path})"
         hint = f"{hint} {see_help(ctx)}".strip()
@@ -86,13 +86,13 @@ def _name(param: click.Parameter) -> str:
     return param.opts[-1] if isinstance(param, click.Option) else str(param.metavar or param.name)
 
 
-def _uncapitalised(text: str) -> str:
+def _lower_first(text: str) -> str:
     return f"{text[:1].lower()}{text[1:].rstrip('.')}"
 
 
 @contextmanager
 def naming_flag(member: str, flag: str) -> Iterator[None]:
-    """Let the refusal of a member of the request's body name the flag whose value it is."""
+    """Name the flag instead of the member of the request body in an error."""
     try:
         yield
     except FrostError as error:

@@ -6,7 +6,7 @@ temporary file in the same folder, is synced to disk and renamed, so a crash lea
 The lock is `flock` on a file in the folder `.<file>.locks`, which the kernel releases when its holder dies. Other
 programs, such as the public Terraform provider, use the existence of `<file>.lock` as the lock: they create it, remove
 it, and ignore one older than 120 seconds. So a writer also makes `<file>.lock` a hard link to its own lock file, by
-which it recognises its lock, and removes the link at the end. A session refresh holds the link until the response.
+which it recognises its lock, and removes the link at the end. A session refresh keeps the link until the response.
 """
 
 # Commands do not import pathlib: it takes longer than reading the configuration.
@@ -71,10 +71,10 @@ def real_path(path: str) -> str:
             walked = step
             continue
         if entry.st_uid not in (os.geteuid(), 0):
-            raise _refused(f"{safe(step)} is a link that is owned by another user")
+            raise _refusal(f"{safe(step)} is a link that is owned by another user")
         links += 1
         if links > _MAX_LINKS:
-            raise _refused(f"{safe(path)} goes through more than {_MAX_LINKS} links")
+            raise _refusal(f"{safe(path)} has more than {_MAX_LINKS} links")
         target = os.readlink(step)
         if target.startswith("/"):
             walked = "/"
@@ -98,9 +98,9 @@ def read(path: str) -> Content | None:
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            raise _refused(f"{safe(path)} is not a regular file")
+            raise _refusal(f"{safe(path)} is not a regular file")
         if status.st_uid != os.geteuid():
-            raise _refused(f"{safe(path)} is owned by another user")
+            raise _refusal(f"{safe(path)} is owned by another user")
         _check_folder(os.path.dirname(path))
         data = b""
         while len(data) <= MAX_BYTES and (piece := os.read(descriptor, MAX_BYTES)):
@@ -110,7 +110,7 @@ def read(path: str) -> Content | None:
     finally:
         os.close(descriptor)
     if len(data) > MAX_BYTES:
-        raise damaged(path, f"it is larger than {MAX_BYTES // 1024} KiB")
+        raise damaged(path, f"the file is larger than {MAX_BYTES // 1024} KiB")
     return Content(data, stat.S_IMODE(status.st_mode))
 
 
@@ -127,7 +127,7 @@ def repaired(folder: str) -> str:
     """Repair a folder of frost that others may write. Return a notice, empty if the mode was not changed."""
     if not repair(folder if not os.path.islink(folder) else real_path(folder)):
         return ""
-    return f"the folder {safe(folder)} could be written by others; its mode is 0700 now"
+    return f"the folder {safe(folder)} was writable by other users; its mode is now 0700"
 
 
 def replace(path: str, data: bytes, *, lock_of: str = "") -> None:
@@ -137,7 +137,7 @@ def replace(path: str, data: bytes, *, lock_of: str = "") -> None:
 
     Raises:
         FrostError: The file cannot be written, for example on a full disk, or not synced to disk (exit 1). The hint
-            says whether it has changed.
+            returns whether the file has changed.
     """
     folder = os.path.dirname(path)
     temporary = f"{_temporary(lock_of or path)}{os.urandom(8).hex()}.tmp"
@@ -151,7 +151,7 @@ def replace(path: str, data: bytes, *, lock_of: str = "") -> None:
                 file.flush()
                 os.fsync(descriptor)
             os.replace(temporary, path)
-            hint = "the file is written, but may be lost if the machine fails now"
+            hint = "the file was written, but may be lost if the machine fails now"
         except BaseException:
             with suppress(FileNotFoundError):
                 os.unlink(temporary)
@@ -237,7 +237,7 @@ def _lock(path: str, purpose: str, seconds: float) -> Iterator[int]:
         raise _unusable(name, error) from None
     try:
         if os.fstat(descriptor).st_uid != os.geteuid():
-            raise _refused(f"{safe(name)} is owned by another user")
+            raise _refusal(f"{safe(name)} is owned by another user")
         _wait_for(descriptor, name, seconds)
         yield descriptor
     finally:
@@ -297,7 +297,7 @@ def _is_stale(link: str) -> bool:
     except FileNotFoundError:
         return True
     if status.st_uid != os.geteuid():
-        raise _refused(f"{safe(link)} is owned by another user")
+        raise _refusal(f"{safe(link)} is owned by another user")
     return abs(time.time() - status.st_mtime) > STALE_SECONDS
 
 
@@ -365,10 +365,10 @@ def _check_folder(folder: str) -> None:
     except OSError as error:
         raise _unusable(folder, error) from None
     if status.st_uid not in (os.geteuid(), 0):
-        raise _refused(f"the folder {safe(folder)} is owned by another user")
+        raise _refusal(f"the folder {safe(folder)} is owned by another user")
     if is_writable_by_others(status.st_mode):
-        raise _refused(
-            f"the folder {safe(folder)} can be written by others", f"repair it: chmod go-w {_quoted(folder)}"
+        raise _refusal(
+            f"the folder {safe(folder)} is writable by other users", f"repair it: chmod go-w {_shell_quote(folder)}"
         )
 
 
@@ -388,19 +388,19 @@ def exposure(path: str, mode: int) -> str:
     """Return a warning for a file that others may read, with the command to repair it; empty for a private file."""
     if not mode & 0o077:
         return ""
-    return f"{safe(path)} can be read by others (mode {mode:04o}); repair it: chmod 600 {_quoted(path)}"
+    return f"{safe(path)} is readable by other users (mode {mode:04o}); repair it: chmod 600 {_shell_quote(path)}"
 
 
-def _quoted(path: str) -> str:
+def _shell_quote(path: str) -> str:
     import shlex
 
     return safe(shlex.quote(path))
 
 
-def _refused(message: str, hint: str = "") -> FrostError:
+def _refusal(message: str, hint: str = "") -> FrostError:
     return usage(message, hint, code="CONFIG_REFUSED")
 
 
 def _unusable(path: str, error: OSError | ValueError) -> FrostError:
-    reason = error.strerror if isinstance(error, OSError) else "it is not a path"
+    reason = error.strerror if isinstance(error, OSError) else "not a valid path"
     return usage(f"{safe(path)} cannot be used: {reason}", code="CONFIG_UNUSABLE")

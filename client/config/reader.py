@@ -148,9 +148,9 @@ def select(config: Config, environ: Mapping[str, str] = os.environ, name: str = 
     if chosen in config.contexts:
         inferred = source == "file" and not config.exists
         return Selected(config.contexts[chosen], "default" if inferred else source)
-    known = ", ".join(safe(one) for one in config.contexts)
+    known = ", ".join(safe(context) for context in config.contexts)
     origin = {"flag": "", "variable": " (from FROST_CONTEXT)", "file": " (current_context of the file)"}[source]
-    what = f"there is no context {safe(chosen)!r}{origin}" if chosen else "no context is chosen"
+    what = f"unknown context {safe(chosen)!r}{origin}" if chosen else "no context is selected"
     raise FrostError(
         f"{what}; {safe(config.path)} has: {known}",
         code="CONTEXT_NOT_FOUND",
@@ -181,7 +181,7 @@ class _Reader:
         if chosen and chosen not in OUTPUT_FORMATS:
             notices.append(
                 f"{safe(self._name)}: output_format {safe(chosen, 40)!r} is not one of"
-                f" {', '.join(OUTPUT_FORMATS)}; table is used"
+                f" {', '.join(OUTPUT_FORMATS)}; using table"
             )
             chosen = ""
         keys = self._map(document, "keys")
@@ -238,7 +238,7 @@ class _Reader:
             refresh_token=self._text(credentials, "refresh_token"),
             expires_at=int(expires) if expires.isascii() and expires.isdigit() and len(expires) < 16 else 0,
             store=self._text(credentials, "store"),
-            holds=tuple(str(one) for one in holds) if isinstance(holds, list) else (),
+            holds=tuple(str(kind) for kind in holds) if isinstance(holds, list) else (),
         )
 
     def _map(self, parent: Map, key: str) -> Map:

@@ -49,20 +49,20 @@ def read(content: bytes, name: str) -> Map:
         FrostError: Invalid or forbidden content (exit 2), with line and column, without values of the file.
     """
     if len(content) > MAX_BYTES:
-        raise damaged(name, f"it is larger than {MAX_BYTES // 1024} KiB")
+        raise damaged(name, f"larger than {MAX_BYTES // 1024} KiB")
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         before = content[: error.start]
         position = Position(before.count(b"\n") + 1, error.start - before.rfind(b"\n"))
-        raise damaged(name, "it is not UTF-8 text", position) from None
+        raise damaged(name, "not UTF-8 text", position) from None
     if not text.strip():
         return Map()
     document = _Builder(name, _events(text, name)).document()
     if document is None:
         return Map()
     if not isinstance(document, Map):
-        raise damaged(name, "it must have members (name: value)", Position(1, 1))
+        raise damaged(name, "expected members (name: value)", Position(1, 1))
     return document
 
 
@@ -83,7 +83,7 @@ def _events(text: str, name: str) -> Iterator[Any]:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         position = Position(mark.line + 1, mark.column + 1) if mark else None
-        raise damaged(name, safe(error.problem or "it is not YAML", 120), position) from None
+        raise damaged(name, safe(error.problem or "not valid YAML", 120), position) from None
     except yaml.reader.ReaderError as error:
         before = text[: error.position]
         position = Position(before.count("\n") + 1, len(before) - before.rfind("\n"))
@@ -164,7 +164,7 @@ class _Builder:
             if key == "<<" and event.implicit[0]:
                 raise self._refused(event, "merge keys (<<) are not allowed")
             if key in built:
-                raise self._refused(event, f"{safe(key, 60)!r} is given twice")
+                raise self._refused(event, f"{safe(key, 60)!r} is a duplicate key")
             self._count(event, 1)
             value = next(self._events)
             built.positions[key] = _position(value)

@@ -17,7 +17,7 @@ from client.config import file
 from client.config.reader import CONTEXT_MEMBERS, FLAT, LOCAL
 from client.config.strict_yaml import read
 
-_HEAD = "# The configuration of frost. `frost config set` changes it, and an editor may.\n"
+_HEAD = "# The configuration of frost. Change it with `frost config set` or an editor.\n"
 
 
 class Document:
@@ -99,7 +99,7 @@ def edit(path: str) -> Iterator[Document]:
         content = file.read(real)
         before = content.data if content else b""
         read(before, path)
-        document = Document(_parsed(before))
+        document = Document(_parse(before))
         unchanged = _text(document.data)
         yield document
         if content and _text(document.data) == unchanged:
@@ -129,7 +129,7 @@ def replaced(path: str, document: Callable[[Document], None]) -> str | None:
         if former is not None:
             backup = f"{real}.{os.urandom(3).hex()}.before"
             file.replace(backup, former.data, lock_of=real)
-        fresh = Document(_parsed(b""))
+        fresh = Document(_parse(b""))
         document(fresh)
         fresh.entry(LOCAL)
         file.replace(real, _text(fresh.data))
@@ -161,7 +161,7 @@ def _new_map() -> Any:
     return CommentedMap()
 
 
-def _parsed(content: bytes) -> Any:
+def _parse(content: bytes) -> Any:
     data = _round_trip().load(content.decode("utf-8-sig") if content.strip() else _HEAD + "{}")
     return _new_map() if data is None else data
 

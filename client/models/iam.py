@@ -69,7 +69,7 @@ class GroupMember(Wire):
 class Group(Wire):
     """A group. `version` increases with each change; `policy_count` is the number of attached policies.
 
-    `members` is set for a single group, not in lists. It has the first 200; `members_truncated` is true if there are
+    `members` is set for a single group, not in lists. It has the first 200; `members_truncated` is true if it has
     more.
     """
 

@@ -39,10 +39,10 @@ for _ in range(_PLAIN_DEPTH):
     )
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 _WHITE = frozenset(" \t\n\r")
-_HALF_PAIR = "a text with half a surrogate pair"
+_HALF_PAIR = "a string with half a surrogate pair"
 _LONG = f"a number of more than {MAX_DIGITS} characters"
 _LARGE = "a number too large to be represented"
-_BAD_STRING = "a text that is not closed, or has a control character or an unknown escape"
+_BAD_STRING = "an unclosed string, a control character or an unknown escape"
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 # In texts without these no number exceeds a limit, so the C parser may convert all numbers itself.
 _LONG_NUMBER = re.compile(rf"(?<![0-9.eE+-])[0-9.eE+-]{{{MAX_DIGITS + 1}}}")
@@ -102,7 +102,7 @@ def loads(
     Raises:
         StrictJsonError: The text is not strict JSON.
     """
-    text = _decoded(data, max_bytes)
+    text = _decode(data, max_bytes)
     long_numbers = _LONG_NUMBER.search(text) is not None
     try:
         value = json.loads(
@@ -263,7 +263,7 @@ def _read_member(
     if surrogates or "\\u" in quoted:
         _check_surrogates(name, text, start, path)
     if name in names:
-        error = _error(f"the member {_quoted(name)} is given twice", text, start, [*path, name])
+        error = _error(f"the member {_quote(name)} is duplicated", text, start, [*path, name])
         if repeated is None or len(repeated) == MAX_REPEATED:
             raise error
         repeated.append(error)
@@ -285,7 +285,7 @@ def _refuse_value(text: str, at: int, path: list[str | int]) -> NoReturn:
             raise _error(f"{word} is not JSON", text, at, path)
     if text.startswith('"', at):
         raise _error(_BAD_STRING, text, at, path)
-    raise _error("expected a value" if at < len(text) else "the text ends before a value", text, at, path)
+    raise _error("expected a value" if at < len(text) else "the text ends without a value", text, at, path)
 
 
 def _check_number(text: str, start: int, end: int, path: list[str | int]) -> None:
@@ -313,11 +313,11 @@ def path_text(path: list[str | int] | Path) -> str:
         if isinstance(part, int):
             text += f"[{part}]"
         else:
-            text += f".{part}" if _NAME.fullmatch(part) else f"[{_quoted(part)}]"
+            text += f".{part}" if _NAME.fullmatch(part) else f"[{_quote(part)}]"
     return text
 
 
-def _quoted(name: str) -> str:
+def _quote(name: str) -> str:
     """Quote a member name in ASCII, truncated to 64 characters: it is untrusted."""
     return json.dumps(name if len(name) <= 64 else name[:63] + "…")
 
@@ -333,7 +333,7 @@ def _locate(text: str, max_depth: int, repeated: list[StrictJsonError] | None = 
         pass
 
 
-def _decoded(data: bytes | str, max_bytes: int) -> str:
+def _decode(data: bytes | str, max_bytes: int) -> str:
     if isinstance(data, str):
         if len(data) > max_bytes or (not data.isascii() and len(data.encode(errors="surrogatepass")) > max_bytes):
             raise StrictJsonError(f"longer than {max_bytes} bytes")
@@ -345,7 +345,7 @@ def _decoded(data: bytes | str, max_bytes: int) -> str:
     if len(data) > max_bytes:
         raise StrictJsonError(f"longer than {max_bytes} bytes")
     if json.detect_encoding(data) not in ("utf-8", "utf-8-sig"):
-        raise StrictJsonError("not UTF-8: it looks like UTF-16 or UTF-32")
+        raise StrictJsonError("not UTF-8, probably UTF-16 or UTF-32")
     try:
         return data.decode().removeprefix("\ufeff")
     except UnicodeDecodeError as error:
@@ -384,7 +384,7 @@ def _is_deeper(value: Any, max_depth: int) -> bool:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) != len(pairs):
-        raise _Refused("a member is given twice")
+        raise _Refused("duplicate member")
     return value
 
 

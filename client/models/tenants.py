@@ -62,7 +62,7 @@ class Operation(Wire):
     """A run of a durable operation.
 
     `status` is pending, running, completed, failed or cancelled; `progress` is 0 to 100; `error` is a text for users,
-    `error_code` is set for some failures only; `result` is set when completed, `counts` are the counts so far.
+    `error_code` is set for some failures only; `result` is set when completed, `counts` are the current counts.
     `stalled` marks an open run without progress for a minute. Only the operator gets `tenant_name`.
     """
 

@@ -66,30 +66,30 @@ def problem_of_tag(key: str, value: str) -> Problem | None:
 
 
 def problem_of_key(key: str) -> Problem | None:
-    name = _quoted(key)
+    name = _quote(key)
     folded = key.translate(_LOWER)
     for prefix in RESERVED_PREFIXES:
         if folded.startswith(prefix):
-            return Problem("reserved_prefix", f"{name}: keys that begin with {prefix} are reserved", key)
+            return Problem("reserved_prefix", f"{name}: keys that start with {prefix} are reserved", key)
     if folded in RESERVED_KEYS:
         return Problem("reserved_key", f"{name}: this key is reserved", key)
     if not 1 <= size(key) <= KEY_BYTES:
         return Problem("key_length", f"{name}: a key has 1 to {KEY_BYTES} bytes, not {size(key)}", key)
     index = _stray_in_key(key)
     if index is not None:
-        rule = "a key is made of letters a-z and A-Z, digits and . _ : - and begins and ends with a letter or digit"
+        rule = "a key has only letters a-z and A-Z, digits and . _ : - and starts and ends with a letter or digit"
         return Problem("key_charset", f"{name}: {rule}", key, index)
     return None
 
 
 def problem_of_value(key: str, value: str) -> Problem | None:
     """Return the first problem of a value; `key` is for the message."""
-    name = _quoted(key)
+    name = _quote(key)
     if size(value) > VALUE_BYTES:
         return Problem("value_length", f"{name}: a value has at most {VALUE_BYTES} bytes, not {size(value)}", key)
     index = _stray(_VALUE, value)
     if index is not None:
-        rule = "a value is made of letters a-z and A-Z, digits, spaces and + - . _ : / @ ="
+        rule = "a value has only letters a-z and A-Z, digits, spaces and + - . _ : / @ ="
         return Problem("value_charset", f"{name}: {rule}", key, index)
     return None
 
@@ -115,7 +115,7 @@ def _stray(allowed: re.Pattern[str], text: str) -> int | None:
     return end if end < len(text) else None
 
 
-def _quoted(key: str) -> str:
+def _quote(key: str) -> str:
     return f'"{key}"' if len(key) <= _QUOTED_LENGTH else f'"{key[:_QUOTED_LENGTH]}…"'
 
 

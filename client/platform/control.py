@@ -160,7 +160,7 @@ def refuse_second(folder: str = "", environ: Mapping[str, str] = os.environ) -> 
     own = data == data_dir(environ)
     pid = _pid(environ, data)
     raise FrostError(
-        f"the platform in {safe(data)} is running already" + (f" (process {pid})" if pid else ""),
+        f"the platform in {safe(data)} is already running" + (f" (process {pid})" if pid else ""),
         code="PLATFORM_RUNNING",
         hint="stop it: frost platform stop" if own else "stop it, or use another folder: --data-dir",
         exit_code=Exit.CONFLICT,

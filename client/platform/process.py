@@ -75,7 +75,7 @@ def ensure_running(environ: Mapping[str, str] = os.environ, *, arguments: tuple[
             if code == TAKEN:
                 not_before = time.monotonic() + _TAKEN_PAUSE
             elif code > 0 or (code < 0 and started):
-                raise _died(code, environ)
+                raise _exit_error(code, environ)
         if answers(socket):
             if started:
                 _note_version(environ)
@@ -86,7 +86,7 @@ def ensure_running(environ: Mapping[str, str] = os.environ, *, arguments: tuple[
             started = True
         if time.monotonic() >= end:
             raise FrostError(
-                f"the local platform did not answer within {START_SECONDS:g} s",
+                f"the local platform did not respond within {START_SECONDS:g} s",
                 code="PLATFORM_NOT_STARTED",
                 hint=f"its log: {safe(log_path(environ))}",
                 exit_code=Exit.UNREACHABLE,
@@ -199,7 +199,7 @@ def _make_private(folder: str) -> None:
         raise usage(f"{safe(folder)} is not a folder of this user", code="FOLDER_REFUSED")
 
 
-def _died(code: int, environ: Mapping[str, str]) -> FrostError:
+def _exit_error(code: int, environ: Mapping[str, str]) -> FrostError:
     lines: list[str] = []
     with contextlib.suppress(OSError), open(log_path(environ), "rb") as file:
         file.seek(max(0, os.fstat(file.fileno()).st_size - 4096))

@@ -151,19 +151,19 @@ class _Parser:
 
     def document(self, value: object) -> tuple[Rule, ...]:
         if not isinstance(value, dict):
-            self.add_problem((), "a policy document is an object with schemaVersion and rules")
+            self.add_problem((), "a policy document must be an object with schemaVersion and rules")
             return ()
         self._check_members((), value, MEMBERS)
         if "schemaVersion" not in value:
-            self.add_problem((), 'schemaVersion is missing: this platform reads version "1"')
+            self.add_problem((), 'schemaVersion is missing: this platform supports version "1"')
         elif value["schemaVersion"] != "1" or not isinstance(value["schemaVersion"], str):
-            self.add_problem(("schemaVersion",), 'this platform reads schemaVersion "1", as a string')
+            self.add_problem(("schemaVersion",), 'this platform supports schemaVersion "1", as a string')
         if "rules" not in value:
-            self.add_problem((), "rules is missing: a list of at least one rule")
+            self.add_problem((), "rules is missing: expected a list of at least one rule")
             return ()
         rules = value["rules"]
         if not isinstance(rules, list) or not rules:
-            self.add_problem(("rules",), "rules is a list of at least one rule")
+            self.add_problem(("rules",), "rules must be a list of at least one rule")
             return ()
         if len(rules) > MAX_RULES:
             self.add_problem(("rules", MAX_RULES), f"{len(rules)} rules are too many: at most {MAX_RULES}")
@@ -177,16 +177,16 @@ class _Parser:
                 foreign = _FOREIGN_NAMES.get(name.casefold().removesuffix("s"))
                 suggestions = [foreign] if foreign in allowed else get_close_matches(name, allowed, n=1)
                 self.unknown_names.add((*path, name))
-                self.add_problem((*path, name), f"unknown member; known here: {', '.join(allowed)}", tuple(suggestions))
+                self.add_problem((*path, name), f"unknown member; known: {', '.join(allowed)}", tuple(suggestions))
 
     def _rule(self, path: Path, value: object) -> Rule | None:
         if not isinstance(value, dict):
-            self.add_problem(path, "a rule is an object")
+            self.add_problem(path, "a rule must be an object")
             return None
         self._check_members(path, value, RULE_MEMBERS)
         name = value.get("name", "")
         if not isinstance(name, str):
-            self.add_problem((*path, "name"), "the name of a rule is a text")
+            self.add_problem((*path, "name"), "the name of a rule must be a string")
             name = ""
         elif len(name) > MAX_NAME_LENGTH or not name.isprintable():
             self.add_problem(
@@ -195,11 +195,11 @@ class _Parser:
         effect = value.get("access")
         if effect not in ("allow", "deny"):
             error_path = (*path, "access") if "access" in value else path
-            self.add_problem(error_path, 'access is "allow" or "deny"')
+            self.add_problem(error_path, 'access must be "allow" or "deny"')
         operations = self._pattern_list(path, value, "operations")
         self.patterns += len(operations)
         if self.patterns > MAX_OPERATIONS:
-            self.add_problem((*path, "operations"), f"more than {MAX_OPERATIONS} operation patterns in all")
+            self.add_problem((*path, "operations"), f"more than {MAX_OPERATIONS} operation patterns in total")
             return None
         targets = self._pattern_list(path, value, "targets")
         constraints = self._constraints((*path, "constraints"), value.get("constraints", {}))
@@ -222,14 +222,14 @@ class _Parser:
     def _pattern_list(self, path: Path, rule: Mapping[str, object], member: str) -> list[str]:
         value = rule.get(member)
         if member not in rule:
-            self.add_problem(path, f"{member} is missing: a list of at least one pattern")
+            self.add_problem(path, f"{member} is missing: expected a list of at least one pattern")
             return []
         if not isinstance(value, list) or not value:
-            self.add_problem((*path, member), f"{member} is a list of at least one pattern")
+            self.add_problem((*path, member), f"{member} must be a list of at least one pattern")
             return []
         for index, text in enumerate(value):
             if not isinstance(text, str):
-                self.add_problem((*path, member, index), "a pattern is a text")
+                self.add_problem((*path, member, index), "a pattern must be a string")
                 return []
         return value
 
@@ -238,7 +238,7 @@ class _Parser:
             pattern = parse_operation_pattern(text)
         except InvalidPattern as error:
             suggestions = self.catalogue.expand(text) if STAR in text else []
-            self.add_problem(path, f"{_quote(text)} is no operation pattern: {error}", tuple(suggestions[:5]))
+            self.add_problem(path, f"{_quote(text)} is not a valid operation pattern: {error}", tuple(suggestions[:5]))
             return None
         if not self.catalogue.has_match(pattern):
             nearest = tuple(self.catalogue.suggest(pattern))
@@ -249,7 +249,7 @@ class _Parser:
         try:
             target = parse_target(text)
         except InvalidPattern as error:
-            self.add_problem(path, f"{_quote(text)} is no target: {error}")
+            self.add_problem(path, f"{_quote(text)} is not a valid target: {error}")
             return None
         if self.region_targets == "refuse" and target.region != STAR:
             self.add_problem(path, "the region of a target must be * on this platform")
@@ -258,7 +258,7 @@ class _Parser:
     def _constraints(self, path: Path, value: object) -> list[Constraint]:
         constraints: list[Constraint] = []
         if not isinstance(value, dict):
-            self.add_problem(path, "constraints is an object: operator, then key, then value")
+            self.add_problem(path, "constraints must be an object: operator, then key, then value")
             return constraints
         for operator, keys in value.items():
             if operator not in OPERATORS:
@@ -287,10 +287,12 @@ class _Parser:
         if operator == "ipInRange":
             return self._blocks(path, key, value)
         if not isinstance(value, str) or len(value) > MAX_TEXT_LENGTH:
-            self.add_problem(path, f"{operator} takes exactly one text of at most {MAX_TEXT_LENGTH} characters")
+            self.add_problem(path, f"{operator} takes one string of at most {MAX_TEXT_LENGTH} characters")
             return None
         if operator in TIME_OPERATORS and parse_timestamp(value) is None:
-            self.add_problem(path, f"{_quote(value)} is no RFC 3339 instant with a zone, such as 2026-01-31T09:00:00Z")
+            self.add_problem(
+                path, f"{_quote(value)} is not an RFC 3339 timestamp with a zone, such as 2026-01-31T09:00:00Z"
+            )
             return None
         return Constraint(operator, key, (value,))
 
@@ -300,16 +302,16 @@ class _Parser:
             return None
         for index, text in enumerate(value):
             if not isinstance(text, str):
-                self.add_problem((*path, index), "a CIDR block is a text")
+                self.add_problem((*path, index), "a CIDR block must be a string")
                 return None
             try:
                 _, first, last = parse_cidr_block(text)
             except ValueError:
                 reason, suggestions = explain_invalid_block(text)
-                self.add_problem((*path, index), f"{_quote(text)} is no CIDR block: {reason}", suggestions)
+                self.add_problem((*path, index), f"{_quote(text)} is not a valid CIDR block: {reason}", suggestions)
                 return None
             if text.endswith("/0") and first == 0:
-                self.add_warning((*path, index), f"{text} is every address of its version ({last - first + 1:,})")
+                self.add_warning((*path, index), f"{text} is every address of its IP version ({last - first + 1:,})")
         return Constraint("ipInRange", key, tuple(value))
 
 
@@ -333,10 +335,10 @@ def _is_compatible(operator: str, key: str) -> bool:
 
 def _incompatible_reason(operator: str) -> str:
     if operator == "ipInRange":
-        return f"ipInRange goes with {SOURCE_IP} only"
+        return f"ipInRange can only be used with {SOURCE_IP}"
     if operator in TIME_OPERATORS:
-        return f"{operator} goes with {CURRENT_TIME} only"
-    return f"{operator} goes with text keys: not with {SOURCE_IP} (ipInRange) or {CURRENT_TIME} (before, after)"
+        return f"{operator} can only be used with {CURRENT_TIME}"
+    return f"{operator} is only for text keys, not for {SOURCE_IP} (ipInRange) or {CURRENT_TIME} (before, after)"
 
 
 def _quote(text: str) -> str:

@@ -175,7 +175,7 @@ class Engine:
                 decision = -candidate.number if deny else candidate.number
                 predicate = self._predicate(deny, granted.rule.constraints)
                 if granted.cap is not None and not deny:
-                    predicate = _capped(predicate, granted.cap, operation, text)
+                    predicate = _apply_cap(predicate, granted.cap, operation, text)
                 if predicate is None:
                     if not predicates and (deny or not denies):
                         return decision
@@ -213,7 +213,7 @@ def _always(context: RequestContext) -> bool:
     return True
 
 
-def _capped(predicate: Predicate | None, cap: Engine, operation: str, target: str) -> Predicate:
+def _apply_cap(predicate: Predicate | None, cap: Engine, operation: str, target: str) -> Predicate:
     if predicate is None:
         return lambda context: cap.decide(operation, target, context) > 0
     return lambda context: predicate(context) and cap.decide(operation, target, context) > 0

@@ -57,12 +57,12 @@ def parse_operation_pattern(text: str) -> OperationPattern:
         return OperationPattern._make(match.groups())
     parts = text.split(":")
     if len(parts) > 3 or (len(parts) < 3 and parts[-1] != STAR):
-        raise InvalidPattern("an operation is service:resource:action, or shorter when it ends in *")
+        raise InvalidPattern("expected service:resource:action, or fewer parts with a final *")
     for part in parts:
         if part != STAR and not _is_name(part):
             if STAR in part:
-                raise InvalidPattern("* must be a whole part, not a piece of one")
-            raise InvalidPattern("each part is * or a name of a-z, 0-9, - and _")
+                raise InvalidPattern("* must be a whole part")
+            raise InvalidPattern("each part must be * or a name of a-z, 0-9, - and _")
     return OperationPattern(*(parts + [STAR] * (3 - len(parts))))
 
 
@@ -70,7 +70,7 @@ def parse_operation(text: str) -> OperationPattern:
     """Parse a concrete operation, without `*`."""
     parts = text.split(":")
     if len(parts) != 3 or not all(map(_is_name, parts)):
-        raise InvalidPattern("a single operation service:resource:action is needed")
+        raise InvalidPattern("expected one operation service:resource:action")
     return OperationPattern(*parts)
 
 
@@ -80,15 +80,15 @@ def parse_target(text: str) -> Target:
         return ANY_TARGET
     fields = text.split(":", 4)
     if len(fields) != 5 or fields[0] != "frn":
-        raise InvalidPattern("a target is * or frn:<service>:<region>:<tenant>:<type>/<id>")
+        raise InvalidPattern("expected * or frn:<service>:<region>:<tenant>:<type>/<id>")
     type_, slash, id_ = fields[4].partition("/")
     if not slash or not type_ or not id_:
-        raise InvalidPattern("a target ends in <type>/<id>")
+        raise InvalidPattern("a target must end in <type>/<id>")
     _, service, region, tenant, _ = fields
     target = Target(service, region, tenant, type_, id_)
     for label, part in zip(Target._fields[:4], target[:4], strict=True):
         if not part:
-            raise InvalidPattern(f"the {label} of a target is * or a name, never empty")
+            raise InvalidPattern(f"the {label} of a target must be * or a name")
         if STAR in part and part != STAR:
             raise InvalidPattern(f"* in the {label} of a target must be the whole part; only the id may be a glob")
         # The first slash ends the type, so a field with a slash would match no request.
@@ -96,9 +96,9 @@ def parse_target(text: str) -> Target:
             raise InvalidPattern(f"the {label} of a target must not contain a slash")
     # A target has the service of its operation, so a deny on another service would be without effect.
     if service != STAR and not _is_name(service):
-        raise InvalidPattern("the service of a target is * or a name of a-z, 0-9, - and _")
+        raise InvalidPattern("the service of a target must be * or a name of a-z, 0-9, - and _")
     if " " in text or not text.isprintable():
-        raise InvalidPattern("a target must not contain blanks or invisible characters")
+        raise InvalidPattern("a target must not contain spaces or invisible characters")
     return target
 
 
@@ -146,7 +146,7 @@ _cached_glob = lru_cache(maxsize=4096)(_compile_glob)
 
 
 def fields_must_cover(pattern: Target, requested: Target) -> bool:
-    """Return whether the pattern matches all values of the target's unknown fields, apart from the id."""
+    """Return whether the pattern matches all values of the target's unknown fields, except the id."""
     service, region, tenant, type_, _ = pattern
     return (
         (service == STAR or service == requested.service)
@@ -157,7 +157,7 @@ def fields_must_cover(pattern: Target, requested: Target) -> bool:
 
 
 def fields_may_cover(pattern: Target, requested: Target) -> bool:
-    """Return whether the pattern matches some values of the target's unknown fields, apart from the id."""
+    """Return whether the pattern matches some values of the target's unknown fields, except the id."""
     service, region, tenant, type_, _ = requested
     return (
         (service == STAR or pattern.service == STAR or pattern.service == service)

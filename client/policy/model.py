@@ -191,11 +191,13 @@ def explain_invalid_block(text: str) -> tuple[str, tuple[str, ...]]:
     except ValueError:
         max_length = 0
     if not max_length or "%" in address:
-        return "it does not begin with an IPv4 or IPv6 address", ()
+        return "it does not start with an IPv4 or IPv6 address", ()
     if not slash:
-        return f"its length is missing; a single address has the length {max_length}", (f"{address}/{max_length}",)
+        return f"the prefix length is missing; a single address has the length {max_length}", (
+            f"{address}/{max_length}",
+        )
     if length not in map(str, range(max_length + 1)):
-        return f"the length behind the slash is a number from 0 to {max_length}", ()
+        return f"the prefix length must be a number from 0 to {max_length}", ()
     return "it has host bits set", (str(ip_network(text, strict=False)),)
 
 

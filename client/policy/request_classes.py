@@ -49,7 +49,7 @@ UNKNOWN = Unknown()
 ABSENT = Absent()
 
 Atom = Any
-"""A witness: a text, an address, a time, or one of the two above."""
+"""A witness: a text, an address, a time, or one of the two constants above."""
 
 
 @dataclass
@@ -221,7 +221,7 @@ def _instants(constraints: Sequence[Constraint]) -> list[float]:
     instants = [float(floor(named[0])) - 86_400]
     for before, after in zip(named, [*named[1:], named[-1] + 2 * 86_400], strict=True):
         instants.append(before)
-        between = _between(before, after)
+        between = _time_between(before, after)
         if between is not None:
             instants.append(between)
     # Requests have no times outside this range; its ends are witnesses of their gaps.
@@ -229,7 +229,7 @@ def _instants(constraints: Sequence[Constraint]) -> list[float]:
     return list(dict.fromkeys([*instants, FIRST_INSTANT, LAST_INSTANT]))
 
 
-def _between(before: float, after: float) -> float | None:
+def _time_between(before: float, after: float) -> float | None:
     """Return a time strictly between two others, at most to the microsecond; None without one."""
     middle = (before + after) / 2
     for instant in (float(floor(middle)), float(ceil(middle)), round(middle * 1e6) / 1e6):

@@ -197,7 +197,7 @@ _TENANT = (
     id_column("id", "ID"),
     Column("organizationName", "Organization"),
     number_column("defaultTagCount", "Tags", wide=True),
-    Column("tightestQuota", "Tightest quota", wide=True, cell=_tightest_text, sort=_tightest_share),
+    Column("tightestQuota", "Fullest quota", wide=True, cell=_tightest_text, sort=_tightest_share),
     Column("role", "Role", wide=True),
     id_column("organizationId", "Organization ID", wide=True),
     time_column("createdAt", "Created", wide=True),

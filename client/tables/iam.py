@@ -34,8 +34,8 @@ def paths_text(paths: Sequence[Mapping[str, Any]], total: int = 0) -> str:
     Args:
         total: The number of paths, if `paths` has only the first of them.
     """
-    groups = [str(one.get("name")) for one in paths if one.get("type") == "group"]
-    direct = any(one.get("type") == "direct" for one in paths)
+    groups = [str(path.get("name")) for path in paths if path.get("type") == "group"]
+    direct = any(path.get("type") == "direct" for path in paths)
     if not groups:
         return ""
     more = f" and {total - len(paths)} more" if total > len(paths) else ""
@@ -53,7 +53,7 @@ def rule_text(index: object, name: object) -> str:
 def conditions_text(grant: Mapping[str, Any]) -> str:
     """Format the targets and constraints of a policy rule; empty if it has none."""
     parts = [str(target) for target in grant.get("targets") or ()]
-    parts += [constraint_text(one) for one in grant.get("constraints") or ()]
+    parts += [constraint_text(constraint) for constraint in grant.get("constraints") or ()]
     return ", ".join(parts)
 
 
@@ -87,7 +87,7 @@ def _what(record: Record) -> str:
     return f"{change} to {back}" if back is not None else change
 
 
-def _changed(record: Record) -> str:
+def _changes_text(record: Record) -> str:
     return ", ".join(str(name) for name in record.get("changed") or ())
 
 
@@ -109,7 +109,7 @@ def _denied_by(record: Record) -> str:
     return grants_text(record.get("deniedBy") or ())
 
 
-def _when(record: Record) -> str:
+def _conditions_text(record: Record) -> str:
     """Format the conditions of the rules that allow or deny an operation, in their order."""
     conditions = [text for grant in record.get("by") or () if (text := conditions_text(grant))]
     conditions += [f"not {text}" for grant in record.get("deniedBy") or () if (text := conditions_text(grant))]
@@ -196,7 +196,7 @@ _VERSION = (
     time_column("changedAt", "When"),
     Column("changedByName", "By"),
     Column("change", "Change", cell=_what),
-    Column("changed", "What changed", cell=_changed),
+    Column("changed", "Changes", cell=_changes_text),
     Column("rules", "Rules", align="right", cell=_rules, sort=_rule_count),
     Column("name", "Name", wide=True),
     Column("description", "Description", wide=True),
@@ -252,7 +252,7 @@ _ACCESS = (
     Column("access", "Access", whole=True),
     Column("by", "By", cell=_by, sort=lambda record: _by(record) or None),
     Column("deniedBy", "Denied by", cell=_denied_by, sort=lambda record: _denied_by(record) or None),
-    Column("when", "When", wide=True, cell=_when, sort=lambda record: _when(record) or None),
+    Column("when", "When", wide=True, cell=_conditions_text, sort=lambda record: _conditions_text(record) or None),
 )
 
 ACCESS = Kind(
@@ -271,7 +271,7 @@ _WHO = (
     id_column("id", "ID"),
     Column("access", "Access", whole=True),
     Column("by", "By", cell=_by, sort=lambda record: _by(record) or None),
-    Column("when", "When", wide=True, cell=_when, sort=lambda record: _when(record) or None),
+    Column("when", "When", wide=True, cell=_conditions_text, sort=lambda record: _conditions_text(record) or None),
 )
 
 WHO = Kind(

@@ -31,7 +31,7 @@ def note_text(record: Record) -> str:
     if isinstance(used, int) and isinstance(limit, int) and used > limit:
         notes.append(f"{quantity(used - limit, record.get('unit'))} over the limit")
     if isinstance(creating, int) and creating:
-        notes.append(f"{quantity(creating, record.get('unit'))} of it being created")
+        notes.append(f"{quantity(creating, record.get('unit'))} in creation")
     return ", ".join(notes)
 
 
@@ -73,7 +73,7 @@ _QUOTA = (
     Column("title", "Title", wide=True),
     Column("unit", "Unit", wide=True),
     quantity_column("creating", "Creating", wide=True),
-    quantity_column("requestable", "At once up to", wide=True),
+    quantity_column("requestable", "No review up to", wide=True),
 )
 
 QUOTA = Kind("quota", "quotas", "resourceType", _QUOTA, fields(_QUOTA, type="resourceType", unit="unit"), "title")
@@ -103,11 +103,11 @@ _REQUEST = (
     Column("limit", "To", align="right", cell=_amount("limit")),
     Column("status", "Status", whole=True),
     Column("scope", "Of", whole=True),
-    time_column("createdAt", "Asked"),
+    time_column("createdAt", "Requested"),
     Column("decision", "Decision"),
     id_column("id", "ID"),
     Column("reason", "Reason", wide=True),
-    Column("requestedBy", "Asked by", wide=True, cell=lambda record: person_text(record.get("requestedBy"))),
+    Column("requestedBy", "Requested by", wide=True, cell=lambda record: person_text(record.get("requestedBy"))),
     time_column("decidedAt", "Decided", wide=True),
     Column("decidedBy", "Decided by", wide=True),
     id_column("tenantId", "Tenant ID", wide=True),
@@ -139,10 +139,10 @@ _NEED = (
     Column("resourceType", "Type", whole=True),
     quantity_column("used", "Used"),
     quantity_column("wanted", "More"),
-    quantity_column("after", "Then"),
+    quantity_column("after", "After"),
     quantity_column("limit", "Limit"),
     quantity_column("short", "Short"),
-    quantity_column("requestable", "At once up to"),
+    quantity_column("requestable", "No review up to"),
     Column("answer", "Answer", whole=True),
 )
 

@@ -17,13 +17,13 @@ REASONS = {
     "platform_managed": "the platform manages it",
     "tag_budget": "over its tag limit with the added tags",
     "inside_managed_service": "inside a managed service",
-    "boot_volume": "boot volume, made with its instance",
-    "image": "images are left alone",
-    "instance_snapshot": "instance snapshots are left alone",
+    "boot_volume": "boot volume, created with its instance",
+    "image": "images are not tagged",
+    "instance_snapshot": "instance snapshots are not tagged",
     "load_balancer_child": "part of a load balancer",
-    "changed_since": "its tags were changed since",
+    "changed_since": "its tags have changed since",
     "gone": "it no longer exists",
-    "invalid_state": "its state takes no tags now",
+    "invalid_state": "its state does not allow tags now",
     "backend_unavailable": "its service could not be reached",
 }
 SHORT = {
@@ -31,29 +31,29 @@ SHORT = {
     "tag_budget": "over its tag limit",
     "inside_managed_service": "managed service",
     "boot_volume": "boot volume",
-    "image": "an image",
+    "image": "image",
     "instance_snapshot": "instance snapshot",
     "load_balancer_child": "in a load balancer",
     "changed_since": "changed since",
-    "gone": "no longer there",
-    "invalid_state": "not in this state",
-    "backend_unavailable": "out of reach",
+    "gone": "deleted",
+    "invalid_state": "invalid state",
+    "backend_unavailable": "service unreachable",
 }
 """Short reasons, for tables."""
 AGAIN = {"invalid_state": "apply again once it is ready", "backend_unavailable": "apply again later"}
 """Next steps after a failure of a resource."""
 STARTING = {
-    "TENANT_NOT_PROVISIONED": "Wait until the tenant is active; tenants shows its steps.",
-    "INVALID_DEFAULT_TAGS": "Edit the tag that is named in default-tags and save; then apply again.",
-    "NOTHING_TO_APPLY": "Add a tag in default-tags and save; then apply.",
+    "TENANT_NOT_PROVISIONED": "Wait until the tenant is active; the Tenants screen shows the steps.",
+    "INVALID_DEFAULT_TAGS": "Fix the tag in Default tags and save, then apply again.",
+    "NOTHING_TO_APPLY": "Add a tag in Default tags and save, then apply.",
     "FORBIDDEN": "Ask an owner or admin of the organization.",
 }
 """Next steps by error code, if an apply cannot start."""
 ENDED = {
     "Unavailable": "Nothing was applied: apply again shortly.",
-    "forbidden": "An owner or admin of the organization can apply again; it adds only what is missing.",
-    "cancelled": "Ask the operator of the platform why. Applying again is safe: it adds only what is missing.",
-    "WORKFLOW_ERROR": "Applying again tries again. If it fails again, the platform's log has the reason.",
+    "forbidden": "An owner or admin of the organization can apply again; it adds only missing tags.",
+    "cancelled": "Ask the operator of the platform why. Applying again is safe: it adds only missing tags.",
+    "WORKFLOW_ERROR": "Apply again. If the apply fails again, check the platform's log.",
 }
 """Next steps by error code, if a whole run failed."""
 COUNTED = ("updated", "unchanged", "skipped", "failed")
@@ -108,7 +108,7 @@ def unlisted_text(operation: Mapping[str, Any]) -> str:
     names = unlisted_types(operation)
     if not names:
         return ""
-    what = "1 type not examined, it" if len(names) == 1 else f"{len(names)} types not examined, they"
+    what = "1 type not examined, because it" if len(names) == 1 else f"{len(names)} types not examined, because they"
     return f"{what} could not be listed: {', '.join(names)}"
 
 
@@ -140,7 +140,7 @@ def preview_by_type(result: Mapping[str, Any], verb: str) -> list[TypePreview]:
         numbers = [f"{row['updated']:,} {verb}"] if row.get("updated") else []
         numbers += [f"{row['skipped']:,} skipped"] if row.get("skipped") else []
         if name in unlisted:
-            numbers.append("not examined, the type could not be listed")
+            numbers.append("not examined, because the type could not be listed")
         elif row.get("failed"):
             numbers.append(f"{row['failed']:,} would fail")
         reasons = dict.fromkeys(short_reason(one.get("reason")) for one in items if one.get("resourceType") == name)
@@ -150,7 +150,7 @@ def preview_by_type(result: Mapping[str, Any], verb: str) -> list[TypePreview]:
 
 
 def elapsed(operation: Mapping[str, Any], now: datetime | None = None) -> str:
-    """Format the duration of a run so far, `1:02:03` or `0:42`; empty before its start."""
+    """Format the duration of a run until now, `1:02:03` or `0:42`; empty before its start."""
     begun = parse_time(operation.get("startedAt")) or parse_time(operation.get("createdAt"))
     end = parse_time(operation.get("completedAt"))
     if begun is None:
@@ -179,7 +179,7 @@ def completion_message(operation: Mapping[str, Any], tenant: str) -> tuple[str, 
     """Return the message for the end of a run, and whether the run failed."""
     verb = "undone" if is_undo(operation) else "applied"
     if operation.get("status") != "completed":
-        why = operation.get("error") or f"it is {operation.get('status')}, no reason given"
+        why = operation.get("error") or f"{operation.get('status')} without a reason"
         not_all = "not all" if summary(operation)["updated"] else "not"
         return f"{tenant}: default tags were {not_all} {verb}: {why}\n{failure_hint(operation)}", True
     if not operation.get("result"):
@@ -188,4 +188,4 @@ def completion_message(operation: Mapping[str, Any], tenant: str) -> tuple[str, 
 
 
 def failure_hint(operation: Mapping[str, Any]) -> str:
-    return next_step(operation.get("errorCode"), ENDED, "Applying again is safe: it adds only what is missing.")
+    return next_step(operation.get("errorCode"), ENDED, "Applying again is safe: it adds only missing tags.")

@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 from client.text import safe
 
 CONDITIONAL = {
-    "conditionalLost": "gone, was under conditions",
+    "conditionalLost": "lost, was conditional",
     "narrowed": "more conditions",
-    "conditionsChanged": "other conditions",
+    "conditionsChanged": "changed conditions",
     "widened": "fewer conditions",
-    "conditionalGained": "new, under conditions",
+    "conditionalGained": "new, conditional",
 }
 """Members of `iam/preview` with conditional operations, and the texts for them."""
 UNDER = {name: CONDITIONAL[name] for name in ("conditionsChanged", "conditionalGained", "conditionalLost")}
@@ -40,21 +40,21 @@ def conditional_text(total: int, new: int, gone: int) -> str:
     if not total:
         return ""
     if new == total:
-        return f"{total:,} new under conditions"
-    return f"{total:,} gone that had conditions" if gone == total else f"{total:,} under conditions changed"
+        return f"{total:,} new conditional"
+    return f"{total:,} conditional lost" if gone == total else f"{total:,} conditional changes"
 
 
 def changes(effect: Mapping[str, Any]) -> Changes:
     """Return the changes on a target, from the comparison in the response of `iam/coverage`."""
     under = {operation: note for member, note in UNDER.items() for operation in effect.get(member) or ()}
     return Changes(
-        _noted(effect.get("gained"), effect.get("nowUnconditional"), "was under conditions"),
-        _noted(effect.get("lost"), effect.get("nowConditional"), "now under conditions"),
+        _with_notes(effect.get("gained"), effect.get("nowUnconditional"), "was conditional"),
+        _with_notes(effect.get("lost"), effect.get("nowConditional"), "now conditional"),
         under,
     )
 
 
-def _noted(operations: Iterable[str] | None, some: Iterable[str] | None, note: str) -> dict[str, str]:
+def _with_notes(operations: Iterable[str] | None, some: Iterable[str] | None, note: str) -> dict[str, str]:
     marked = frozenset(some or ())
     return {operation: note if operation in marked else "" for operation in operations or ()}
 
@@ -65,8 +65,8 @@ Principal = Mapping[str, Any]
 """A key or an identity in the response of `iam/preview`: its name and state, and operations with their counts."""
 
 NO_EFFECT = "no key or identity gains or loses an operation"
-INERT = "has no permission left; its next request is denied"
-UNRESTRICTED = "no policy left: limited only by its scopes and its creator's permissions"
+INERT = "loses its last permission; its next request is denied"
+UNRESTRICTED = "loses its last policy: limited only by its scopes and its creator's permissions"
 _NOTES = {"lost": "lost", "gained": "gained", **CONDITIONAL}
 _SIGNS = {"lost": "-", "gained": "+"}
 _ORDER = ("lost", "conditionalLost", "narrowed", "gained", "conditionalGained", "widened", "conditionsChanged")
@@ -106,12 +106,12 @@ class Effect(NamedTuple):
     @property
     def gained(self) -> int:
         """Unconditional operations gained, over all principals."""
-        return sum(int(one.get("gainedCount", 0)) for one in self.principals)
+        return sum(int(principal.get("gainedCount", 0)) for principal in self.principals)
 
     @property
     def lost(self) -> int:
         """Unconditional operations lost, over all principals."""
-        return sum(int(one.get("lostCount", 0)) for one in self.principals)
+        return sum(int(principal.get("lostCount", 0)) for principal in self.principals)
 
     @property
     def under(self) -> int:
@@ -121,14 +121,14 @@ class Effect(NamedTuple):
     @property
     def takes(self) -> bool:
         """Whether a principal loses operations or becomes inert."""
-        return any(one.get(f"{side}Count") for one in self.principals for side in ("lost", "conditionalLost")) or bool(
-            self.inert
-        )
+        return any(
+            principal.get(f"{side}Count") for principal in self.principals for side in ("lost", "conditionalLost")
+        ) or bool(self.inert)
 
     @property
     def inert(self) -> int:
         """Number of identities without any permission afterwards."""
-        return sum(bool(one.get("inert")) for one in self.principals)
+        return sum(bool(principal.get("inert")) for principal in self.principals)
 
     @property
     def summary(self) -> str:
@@ -141,7 +141,7 @@ class Effect(NamedTuple):
         change = [f"+{self.gained:,} gained"] if self.gained else []
         change += [f"−{self.lost:,} lost"] if self.lost else []
         new, gone = (
-            sum(int(one.get(f"{side}Count", 0)) for one in self.principals)
+            sum(int(principal.get(f"{side}Count", 0)) for principal in self.principals)
             for side in ("conditionalGained", "conditionalLost")
         )
         change += [f"~{conditional_text(self.under, new, gone)}"] if self.under else []
@@ -151,9 +151,9 @@ class Effect(NamedTuple):
     @property
     def note(self) -> str:
         """Why a key gains or loses more than the change: its first policy restricts it, its last one frees it."""
-        keys = [one for one in self.principals if one.get("type") == "api_key"]
-        freed = [one for one in keys if is_unrestricted(one)]
-        restricted = [one for one in keys if not one.get("policiesBefore") and one.get("policiesAfter")]
+        keys = [principal for principal in self.principals if principal.get("type") == "api_key"]
+        freed = [key for key in keys if is_unrestricted(key)]
+        restricted = [key for key in keys if not key.get("policiesBefore") and key.get("policiesAfter")]
         notes = [f"{_names(freed)}: {UNRESTRICTED}."] if freed else []
         notes += [f"{_names(restricted)}: the first policy limits scopes and role further."] if restricted else []
         return " ".join(notes)

@@ -39,7 +39,7 @@ def locate_problems(error: FrostError, source: str) -> None:
 
 
 def problem_lines(error: FrostError) -> Iterator[str]:
-    """Yield the problems of a document if there are several; a single one is in the message."""
+    """Yield the problems of a document with several; a single problem is in the message."""
     problems = _problems(error)
     source = str((error.details or {}).get("source", ""))
     if source and len(problems) > 1:
@@ -49,7 +49,7 @@ def problem_lines(error: FrostError) -> Iterator[str]:
 
 def problem_text(source: str, problem: Mapping[str, Any]) -> str:
     """Format a problem: `policy.json:4:21: reason; did you mean this? ($.rules[0].operations[0])`."""
-    suggestions = " or ".join(str(one) for one in problem.get("suggestions") or ())
+    suggestions = " or ".join(str(suggestion) for suggestion in problem.get("suggestions") or ())
     reason = f"{problem.get('reason')}; did you mean {suggestions}?" if suggestions else str(problem.get("reason"))
     where = problem.get("path")
     inside = f" ({where})" if where not in (None, "$") else ""
@@ -61,8 +61,10 @@ def beyond_lines(error: FrostError) -> Iterator[str]:
     details = error.details or {}
     principals = details.get("principals")
     if isinstance(principals, list) and principals:
-        concerned = ", ".join(f"{one.get('type')} {one.get('name') or one.get('id')}" for one in principals)
-        yield f"  concerned: {safe(concerned, 400)}"
+        concerned = ", ".join(
+            f"{principal.get('type')} {principal.get('name') or principal.get('id')}" for principal in principals
+        )
+        yield f"  affected: {safe(concerned, 400)}"
     yield from example_lines(details.get("counterexamples") or ())
 
 
@@ -78,9 +80,9 @@ def example_lines(examples: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 def _source_of(example: Mapping[str, Any]) -> str:
     """Return the source of a permission: a policy rule, a role or scopes."""
     if role := example.get("role"):
-        return f"role {role} gives"
+        return f"role {role} allows"
     if scopes := example.get("scopes"):
-        return f"scope {', '.join(map(str, scopes))} gives"
+        return f"scope {', '.join(map(str, scopes))} allows"
     policy = f" of policy {example['policyName']}" if example.get("policyName") else ""
     return f"{rule_text(example.get('ruleIndex'), example.get('ruleName'))}{policy} allows"
 
@@ -103,11 +105,11 @@ def stale_lines(error: FrostError) -> Iterator[str]:
     details = error.details or {}
     versions = details.get("versions")
     if isinstance(versions, list):
-        for one in versions:
-            what = ", ".join(str(name) for name in one.get("changed") or ())
-            who = safe(one.get("changedByName") or one.get("changedBy"), 80)
-            when = safe(time_text(one.get("changedAt")), 40)
-            yield f"  version {safe(one.get('version'), 12)}, {when}, by {who}: {safe(what, 100)}"
+        for version in versions:
+            what = ", ".join(str(name) for name in version.get("changed") or ())
+            who = safe(version.get("changedByName") or version.get("changedBy"), 80)
+            when = safe(time_text(version.get("changedAt")), 40)
+            yield f"  version {safe(version.get('version'), 12)}, {when}, by {who}: {safe(what, 100)}"
         return
     now = details.get("resource")
     if isinstance(now, Mapping):
@@ -117,7 +119,7 @@ def stale_lines(error: FrostError) -> Iterator[str]:
 
 def _problems(error: FrostError) -> list[Mapping[str, Any]]:
     problems = (error.details or {}).get("problems")
-    return [one for one in problems if isinstance(one, Mapping)] if isinstance(problems, list) else []
+    return [problem for problem in problems if isinstance(problem, Mapping)] if isinstance(problems, list) else []
 
 
 _CELLS = 100
@@ -145,7 +147,7 @@ def key_problem(error: FrostError) -> KeyProblem:
     match error.code:
         case "SCOPE_EXCEEDS_AUTHOR":
             lacks = details.get("lacks")
-            missing = [safe(one, _CELLS) for one in lacks] if isinstance(lacks, list) else []
+            missing = [safe(operation, _CELLS) for operation in lacks] if isinstance(lacks, list) else []
             more = " and more" if len(missing) > 1 else ""
             message = f"your role does not grant {missing[0]}{more}" if missing else error.message
             return KeyProblem(member, f"{scope}: {message}")

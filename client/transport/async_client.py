@@ -213,7 +213,7 @@ class AsyncClient:
             try:
                 check_socket_owner(self._connection.endpoint.path)
             except OSError:
-                return NoResponse("nobody listens there", 0.0, code=NOT_LISTENING)
+                return NoResponse("the platform is not running", 0.0, code=NOT_LISTENING)
         url = self._connection.endpoint.origin + wire.target
         request = client.build_request(wire.method, url, headers=dict(wire.headers), content=wire.body or None)
         if responses is not None:
@@ -314,19 +314,19 @@ async def _read_body(response: httpx.Response) -> bytes:
 def _no_response(error: Exception, kind: str, seconds: float) -> NoResponse:
     """Convert an httpx error, with the texts of client/transport/blocking_client.py."""
     if isinstance(error, _ResponseTooLong):
-        return NoResponse(f"the answer is longer than {ANSWER_BYTES // 2**20} MiB", seconds, retryable=False)
+        return NoResponse(f"the response is longer than {ANSWER_BYTES // 2**20} MiB", seconds, retryable=False)
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, (FileNotFoundError, ConnectionRefusedError)) and kind == "unix":
-            return NoResponse("nobody listens there", seconds, code=NOT_LISTENING)
+            return NoResponse("the platform is not running", seconds, code=NOT_LISTENING)
         if type(cause).__name__ == "SSLCertVerificationError":
             reason = getattr(cause, "verify_message", "") or str(cause)
-            return NoResponse(f"its certificate is refused: {safe(reason, 200)}", seconds, retryable=False)
+            return NoResponse(f"the certificate was rejected: {safe(reason, 200)}", seconds, retryable=False)
         cause = cause.__cause__ or cause.__context__
     if isinstance(error, (TimeoutError, httpx.TimeoutException)):
-        return NoResponse(f"no answer within {seconds:.0f} s", seconds)
+        return NoResponse(f"no response within {seconds:.0f} s", seconds)
     if isinstance(error, httpx.ProtocolError):
-        return NoResponse(f"the answer is broken ({type(error).__name__})", seconds)
+        return NoResponse(f"the response is invalid ({type(error).__name__})", seconds)
     return NoResponse(safe(str(error) or type(error).__name__, 200), seconds)
 
 

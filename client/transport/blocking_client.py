@@ -215,17 +215,17 @@ def _read_body(response: http.client.HTTPResponse) -> bytes:
 def _no_response(error: Exception, endpoint: Endpoint, seconds: float) -> NoResponse:
     """Convert an error of the standard library."""
     if isinstance(error, _ResponseTooLong):
-        return NoResponse(f"the answer is longer than {ANSWER_BYTES // 2**20} MiB", seconds, retryable=False)
+        return NoResponse(f"the response is longer than {ANSWER_BYTES // 2**20} MiB", seconds, retryable=False)
     if isinstance(error, (FileNotFoundError, ConnectionRefusedError)) and endpoint.kind == "unix":
-        return NoResponse("nobody listens there", seconds, code=NOT_LISTENING)
+        return NoResponse("the platform is not running", seconds, code=NOT_LISTENING)
     if isinstance(error, TimeoutError):
-        return NoResponse(f"no answer within {seconds:.0f} s", seconds)
+        return NoResponse(f"no response within {seconds:.0f} s", seconds)
     if isinstance(error, http.client.HTTPException):
         # An over-long header or an incomplete response; the texts of these errors repeat received data.
-        return NoResponse(f"the answer is broken ({type(error).__name__})", seconds)
+        return NoResponse(f"the response is invalid ({type(error).__name__})", seconds)
     if type(error).__name__ in ("SSLCertVerificationError", "CertificateError"):
         reason = getattr(error, "verify_message", "") or str(error)
-        return NoResponse(f"its certificate is refused: {safe(reason, 200)}", seconds, retryable=False)
+        return NoResponse(f"the certificate was rejected: {safe(reason, 200)}", seconds, retryable=False)
     return NoResponse(safe(getattr(error, "strerror", None) or error, 200), seconds)
 
 
@@ -256,7 +256,7 @@ def _connect(endpoint: Endpoint, environ: Mapping[str, str]) -> socket.socket:
 def _dial(host: str, port: int) -> socket.socket:
     """Connect to the first address that accepts, within the connect timeout for all addresses together."""
     end = time.monotonic() + CONNECT_SECONDS
-    failure: OSError = OSError("the name has no address")
+    failure: OSError = OSError("the host name has no address")
     for family, kind, protocol, _, address in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM):
         plain = socket.socket(family, kind, protocol)
         try:

@@ -93,9 +93,9 @@ def path(template: str, *segments: str) -> str:
 
 def _segment(text: str) -> str:
     if not text:
-        raise usage("an empty id was given")
+        raise usage("the id is empty")
     if text in (".", "..") or any(mark in text for mark in "/\\%") or not text.isprintable() or len(text) > 200:
-        raise usage(f"{safe(text, 80)!r} is not an id: it holds path characters or is too long")
+        raise usage(f"{safe(text, 80)!r} is not an id: it contains path characters or is too long")
     return quote(text, safe="")
 
 
@@ -153,8 +153,8 @@ class Model(Generic[ModelT]):
             first = error.errors(include_url=False, include_input=False)[0]
             member = ".".join(str(part) for part in first["loc"])
             raise malformed_response(
-                f"the answer is not a {model.__name__}: {safe(member, 100)}: {safe(first['msg'], 200)}",
-                hint="is the platform of another version? frost platform status",
+                f"the response is not a {model.__name__}: {safe(member, 100)}: {safe(first['msg'], 200)}",
+                hint="the platform may have another version: frost platform status",
             ) from error
 
 
@@ -258,35 +258,35 @@ def read_json(call: Call[object], reply: Reply) -> Any:
             member.
     """
     if call.status and reply.status != call.status:
-        raise malformed_response(f"the answer is HTTP {reply.status} instead of {call.status}", reply)
+        raise malformed_response(f"the response is HTTP {reply.status} instead of {call.status}", reply)
     without_content = reply.status in (204, 205)
     if call.empty and (without_content or not reply.body):
         return None
     if without_content:
-        raise malformed_response("the answer has no content", reply)
+        raise malformed_response("the response has no content", reply)
     kind = reply.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
-        raise malformed_response(f"the answer is {safe(kind or 'of no type', 60)!r} instead of JSON", reply)
+        raise malformed_response(f"the response is {safe(kind or 'of no type', 60)!r} instead of JSON", reply)
     if reply.headers.get("content-encoding", "identity").lower() != "identity":
-        raise malformed_response("the answer is compressed although that was not asked for", reply)
+        raise malformed_response("the response is compressed, but the request did not allow compression", reply)
     try:
         value = json.loads(reply.body, parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
-        raise malformed_response("the answer is not complete JSON", reply) from error
+        raise malformed_response("the response is not complete JSON", reply) from error
     if not isinstance(value, dict):
-        raise malformed_response("the answer is not a JSON object", reply)
+        raise malformed_response("the response is not a JSON object", reply)
     inner = value.get("error")
     if isinstance(inner, dict) and isinstance(inner.get("code"), str):
         text = safe(inner.get("message", ""), 200)
-        raise malformed_response(f"HTTP {reply.status} with an error inside: {text}", reply)
+        raise malformed_response(f"HTTP {reply.status} with an error in the body: {text}", reply)
     if call.member is not None and not isinstance(value.get(call.member), list):
-        raise malformed_response(f"the answer has no list {call.member!r}", reply)
+        raise malformed_response(f"the response has no list {call.member!r}", reply)
     for name in call.needs:
         if not _is_usable(name, value.get(name)):
-            raise malformed_response(f"the answer has no usable {name!r}", reply)
+            raise malformed_response(f"the response has no usable {name!r}", reply)
     for name in call.nullable:
         if name not in value:
-            raise malformed_response(f"the answer has no {name!r}", reply)
+            raise malformed_response(f"the response has no {name!r}", reply)
     return value
 
 
@@ -322,9 +322,9 @@ def cursors(first: str = "") -> Generator[str, str, None]:
     while cursor := (yield cursor):
         if cursor in seen:
             raise FrostError(
-                "the service repeats a cursor; the list would never end",
+                "the platform repeats a cursor; the list would never end",
                 code="CURSOR_REPEATED",
-                hint="page by page it can still be read, with --limit and --cursor",
+                hint="read the list page by page with --limit and --cursor",
             )
         seen.add(cursor)
 

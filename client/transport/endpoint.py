@@ -58,23 +58,23 @@ class Endpoint(NamedTuple):
         parts = _split(text, name)
         host, port = _host_and_port(parts, name)
         if parts.scheme == "http" and not _is_loopback(host):
-            raise _refused(name, f"http://{host} is another machine: credentials are only sent over https", "use https")
+            raise _refusal(name, f"http://{host} is another machine: credentials are only sent over https", "use https")
         if parts.query or text.endswith("?"):
-            raise _refused(name, "a query does not belong in an endpoint")
+            raise _refusal(name, "an endpoint must not have a query")
         base = parts.path.rstrip("/") or BASE
         if any(segment in (".", "..") for segment in base.split("/")) or "//" in base or "%" in base:
-            raise _refused(name, "its path is not a plain one")
+            raise _refusal(name, "the path must not contain ., .., //, % or spaces")
         kind: Literal["http", "https"] = "https" if parts.scheme == "https" else "http"
         return cls(kind, host, port, base)
 
     @classmethod
     def _socket(cls, path: str, name: str) -> Endpoint:
         if not path.startswith("/"):
-            raise _refused(name, "the path of a unix socket must be absolute", "write unix:/path/to/socket")
+            raise _refusal(name, "the path of a unix socket must be absolute", "write unix:/path/to/socket")
         if not path.isprintable() or ".." in path.split("/"):
-            raise _refused(name, "the path of the unix socket is not a plain one")
+            raise _refusal(name, "the path of the unix socket must not contain .. or control characters")
         if len(path.encode()) > 107:
-            raise _refused(name, f"the path of the unix socket is longer than 107 bytes ({len(path.encode())})")
+            raise _refusal(name, f"the path of the unix socket is longer than 107 bytes ({len(path.encode())})")
         return cls("unix", "localhost", 0, BASE, path)
 
     @property
@@ -117,34 +117,34 @@ def issuer_route(url: str, endpoint: Endpoint) -> tuple[Endpoint, str]:
     host, port = _host_and_port(parts, "issuer")
     target = parts.path or "/"
     if any(segment in (".", "..") for segment in target.split("/")):
-        raise _refused("issuer", "its path is not a plain one")
+        raise _refusal("issuer", "the path must not contain ., .., //, % or spaces")
     if parts.query:
         target = f"{target}?{parts.query}"
     if not target.isascii() or not target.isprintable() or " " in target:
-        raise _refused("issuer", "its path is not a plain one")
+        raise _refusal("issuer", "the path must not contain ., .., //, % or spaces")
     if endpoint.kind == "unix" and parts.scheme == "http" and host == "localhost" and port == 80:
         return endpoint, target
     if parts.scheme == "https":
         return Endpoint("https", host, port, ""), target
     if endpoint.loopback and host != "localhost" and _is_loopback(host):
         return Endpoint("http", host, port, ""), target
-    raise _refused("issuer", f"http://{host} is not https")
+    raise _refusal("issuer", f"http://{host} is not https")
 
 
 def _split(text: str, name: str) -> SplitResult:
     if not text.isprintable() or " " in text or "\\" in text or not text.isascii():
-        raise _refused(name, "it holds a space, a backslash or an unusual character")
+        raise _refusal(name, "spaces, backslashes and non-ASCII characters are not allowed")
     try:
         parts = urlsplit(text)
     except ValueError:
-        raise _refused(name, "it is not a URL") from None
+        raise _refusal(name, "not a valid URL") from None
     if parts.scheme not in ("http", "https"):
         scheme = safe(parts.scheme or text, 60)
-        raise _refused(name, f"{scheme!r} is no scheme of an endpoint", "use https://… or unix:/path/to/socket")
+        raise _refusal(name, f"{scheme!r} is not a valid scheme", "use https://… or unix:/path/to/socket")
     if "@" in parts.netloc:
-        raise _refused(name, "a user name or password does not belong in it", "sign in instead: frost login")
+        raise _refusal(name, "a user name or password is not allowed", "sign in instead: frost login")
     if parts.fragment or "#" in text:
-        raise _refused(name, "a fragment (#…) does not belong in it")
+        raise _refusal(name, "a fragment (#…) is not allowed")
     return parts
 
 
@@ -152,17 +152,17 @@ def _host_and_port(parts: SplitResult, name: str) -> tuple[str, int]:
     try:
         host, port = parts.hostname or "", parts.port
     except ValueError:
-        raise _refused(name, "its port is not a number from 1 to 65535") from None
+        raise _refusal(name, "the port must be a number from 1 to 65535") from None
     if not host or host.startswith("."):
-        raise _refused(name, "it names no host")
+        raise _refusal(name, "the host name is missing")
     if port == 0 or parts.netloc.endswith(":"):
-        raise _refused(name, "its port is not a number from 1 to 65535")
+        raise _refusal(name, "the port must be a number from 1 to 65535")
     host = host.rstrip(".")
     address = _address(host, name)
     if (address is not None and _is_metadata(address)) or host in _METADATA_NAMES:
-        raise _refused(name, f"{host} is a link-local or metadata address")
+        raise _refusal(name, f"{host} is a link-local or metadata address")
     if address is None and not all(label.strip("-") and _is_label(label) for label in host.split(".")):
-        raise _refused(name, f"{safe(host, 100)!r} is not a host name")
+        raise _refusal(name, f"{safe(host, 100)!r} is not a host name")
     return host, port if port is not None else {"http": 80, "https": 443}[parts.scheme]
 
 
@@ -180,7 +180,9 @@ def _address(host: str, name: str) -> ipaddress.IPv4Address | ipaddress.IPv6Addr
         socket.inet_aton(host)
     except OSError:
         return None
-    raise _refused(name, f"{safe(host, 100)} is an address in an unusual form", "write it as four decimal numbers")
+    raise _refusal(
+        name, f"{safe(host, 100)} is an address in an unusual form", "write the address as four decimal numbers"
+    )
 
 
 def _is_metadata(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> bool:
@@ -200,7 +202,7 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-def _refused(name: str, reason: str, hint: str = "") -> FrostError:
+def _refusal(name: str, reason: str, hint: str = "") -> FrostError:
     return usage(f"{name} refused: {reason}", hint, code="ENDPOINT_REFUSED")
 
 
@@ -228,7 +230,7 @@ def authorities(environ: Mapping[str, str]) -> SSLContext:
         try:
             context.load_verify_locations(cafile=extra)
         except (OSError, ssl.SSLError) as error:
-            reason = error.strerror or "it holds no certificate"
+            reason = error.strerror or "no certificate in the file"
             raise usage(f"FROST_CA_FILE {safe(extra, 200)} cannot be used: {safe(reason, 200)}") from error
     return context
 
@@ -285,13 +287,13 @@ def check_socket_owner(path: str) -> None:
         raise FrostError(
             f"the socket {safe(path, 200)} belongs to another user (uid {status.st_uid})",
             code="ENDPOINT_REFUSED",
-            hint="check api_endpoint: a credential is only sent to a socket of your own",
+            hint="check api_endpoint: credentials are only sent to your own sockets",
         )
     if not (_is_protected(path) and _is_protected(os.path.realpath(path))):
         raise FrostError(
-            f"the socket {safe(path, 200)} stands in a folder that others may write",
+            f"the socket {safe(path, 200)} is in a folder that other users can write to",
             code="ENDPOINT_REFUSED",
-            hint="a credential is only sent to a socket that nobody else can exchange: chmod go-w its folder",
+            hint="credentials are only sent to a socket that no other user can replace: chmod go-w its folder",
         )
 
 

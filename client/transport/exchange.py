@@ -126,7 +126,7 @@ def exchange(request: Request, endpoint: Endpoint, now: Callable[[], float]) -> 
     if request.authenticated:
         if not endpoint.trusted:
             raise usage(
-                f"no credential is sent to {endpoint.origin}: it is plain http to another machine",
+                f"no credential is sent to {endpoint.origin}: plain http to another machine",
                 hint="use an https endpoint: frost config set api_endpoint https://…",
                 code="ENDPOINT_REFUSED",
             )
@@ -141,7 +141,7 @@ def exchange(request: Request, endpoint: Endpoint, now: Callable[[], float]) -> 
     spent = 0.0
     while True:
         attempt += 1
-        answer: Reply | NoResponse = yield _signed(request, endpoint, credential, attempt)
+        answer: Reply | NoResponse = yield _sign(request, endpoint, credential, attempt)
         spent += answer.seconds
         pause = BACKOFF[min(broken, len(BACKOFF) - 1)]
         if isinstance(answer, Reply) and answer.status in (502, 503, 504):
@@ -189,7 +189,7 @@ def _refresh(used: Credential) -> Generator[Effect, Any, Credential | None]:
     return fresh
 
 
-def _signed(request: Request, endpoint: Endpoint, credential: Credential | None, attempt: int) -> Send:
+def _sign(request: Request, endpoint: Endpoint, credential: Credential | None, attempt: int) -> Send:
     headers = {
         "User-Agent": USER_AGENT,
         "Accept": "application/json",
@@ -198,7 +198,7 @@ def _signed(request: Request, endpoint: Endpoint, credential: Credential | None,
     body = b""
     if request.body is not None:
         headers["Content-Type"] = "application/json"
-        body = request.body if isinstance(request.body, bytes) else _encoded(request.body)
+        body = request.body if isinstance(request.body, bytes) else _encode(request.body)
     headers.update(request.headers)
     if request.idempotency_key is not None:
         headers["Idempotency-Key"] = request.idempotency_key
@@ -206,7 +206,7 @@ def _signed(request: Request, endpoint: Endpoint, credential: Credential | None,
         secret = credential.secret
         if not secret or not secret.isascii() or not secret.isprintable() or " " in secret:
             raise FrostError(
-                "the stored credential is damaged: it holds characters that no key or token has",
+                "the stored credential is damaged: it contains invalid characters",
                 code="CREDENTIAL_DAMAGED",
                 hint="sign in again: frost login",
                 exit_code=Exit.NOT_SIGNED_IN,
@@ -221,7 +221,7 @@ def _signed(request: Request, endpoint: Endpoint, credential: Credential | None,
     return Send(request.method, target, headers, body, attempt)
 
 
-def _encoded(body: Any) -> bytes:
+def _encode(body: Any) -> bytes:
     try:
         return json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
     except (UnicodeEncodeError, ValueError) as error:

@@ -122,7 +122,7 @@ def refusal(reply: Reply, path: str) -> FrostError:
     message = safe(_text(envelope.get("message")), MESSAGE_CELLS)
     if reply.status == 426:
         code = "CLIENT_UPGRADE_REQUIRED"
-        message = message or "the platform no longer talks to this version of frost"
+        message = message or "the platform no longer supports this version of frost"
     elif reply.status == 429 and not code:
         code, message = "RATE_LIMITED", message or "too many requests"
     elif not code:
@@ -153,7 +153,7 @@ def predicted_error(refused: Mapping[str, Any]) -> FrostError:
     status, code, details = refused.get("status"), _text(refused.get("code")), refused.get("details")
     status = status if isinstance(status, int) else 0
     return FrostError(
-        f"it would be refused: {safe(_text(refused.get('message')), MESSAGE_CELLS)}",
+        f"the change would be refused: {safe(_text(refused.get('message')), MESSAGE_CELLS)}",
         code=safe(code, 80),
         hint=safe(_text(refused.get("hint")), 300) or _hint(code, status),
         exit_code=_exit(status, code, "", gone=False),
@@ -166,7 +166,7 @@ def connection_error(endpoint: Endpoint, answer: NoResponse) -> FrostError:
     """Return the error for a broken exchange (exit 7), with the endpoint in its message."""
     hint = "check api_endpoint: frost config show"
     if endpoint.kind == "unix":
-        hint = "is it running? frost platform status"
+        hint = "check the platform: frost platform status"
     return FrostError(
         f"{safe(endpoint, 200)}: {answer.reason}", code=answer.code, hint=hint, exit_code=Exit.UNREACHABLE
     )
@@ -179,7 +179,7 @@ def redirect_error(reply: Reply) -> FrostError:
     except ValueError:
         host = ""
     return FrostError(
-        f"the service answered with a redirect (HTTP {reply.status}) to {safe(host or 'an unnamed place', 100)};"
+        f"the service responded with a redirect (HTTP {reply.status}) to {safe(host or 'an unknown host', 100)};"
         " nothing was sent there",
         code="REDIRECT_REFUSED",
         hint="check api_endpoint: frost config show",
@@ -281,7 +281,7 @@ def _text(value: object) -> str:
 def _beginning(reply: Reply) -> str:
     """Return the start of a body without an envelope; HTML is not shown."""
     if "html" in reply.headers.get("content-type", "").lower() or reply.body[:200].lstrip()[:1] == b"<":
-        return "the answer is a web page"
+        return "the response is a web page"
     return safe(reply.body[:400].decode("utf-8", "replace").strip(), 200) or "no text"
 
 

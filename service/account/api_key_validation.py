@@ -89,9 +89,9 @@ def require_permitted_scopes(
             raise ApiError(
                 403,
                 "SCOPE_EXCEEDS_AUTHOR",
-                f"a key cannot exceed its creator: your role does not hold {scope}",
+                f"a key cannot exceed its creator: your role does not have {scope}",
                 details={"scope": scope, "lacks": list(granted.lacks)},
-                hint="leave the scope out, or ask somebody who holds it",
+                hint="omit the scope, or ask a user who has the scope",
             )
 
 
@@ -117,7 +117,7 @@ def expiry(text: str | None, now: datetime, member: str = "expiresAt") -> dateti
         raise ApiError(
             400,
             "API_KEY_EXPIRY_IN_PAST",
-            "a key cannot expire before it is made",
+            "a key cannot expire before its creation",
             details={"expiresAt": wire_time(instant), "now": wire_time(now)},
         )
     latest = latest_expiry(now)
@@ -125,7 +125,7 @@ def expiry(text: str | None, now: datetime, member: str = "expiresAt") -> dateti
         raise ApiError(
             400,
             "API_KEY_LIFETIME_EXCEEDS_MAX",
-            f"a key lives at most {MAX_YEARS} years: until {wire_time(latest)}",
+            f"a key is valid for at most {MAX_YEARS} years: until {wire_time(latest)}",
             details={"expiresAt": wire_time(instant), "latest": wire_time(latest)},
         )
     return instant
@@ -145,7 +145,7 @@ def rate_limit(value: int | None) -> int:
         return DEFAULT_RATE_LIMIT
     if not 1 <= value <= MAX_RATE_LIMIT:
         raise errors.invalid_input(
-            f"rateLimit must be 1 to {MAX_RATE_LIMIT} requests a minute",
+            f"rateLimit must be 1 to {MAX_RATE_LIMIT} requests per minute",
             member="rateLimit",
             reason="range",
             min=1,

@@ -44,7 +44,7 @@ class NewKey(BaseModel):
     description: str = ""
     scopes: list[str] = Field(default_factory=list, description="at least one `<service>:<action>`")
     expires_at: str | None = Field(None, alias="expiresAt", description="RFC 3339; default 365 days, at most 2 years")
-    rate_limit: int | None = Field(None, alias="rateLimit", description="requests a minute; default 600")
+    rate_limit: int | None = Field(None, alias="rateLimit", description="requests per minute; default 600")
 
 
 class KeyChange(BaseModel):
@@ -265,7 +265,7 @@ def check_scopes(
     catalogue: CatalogueSnapshot,
     before: list[str] | None = None,
 ) -> list[str]:
-    """Validate the scopes of a key. The principal's role must permit those that are not in `before`."""
+    """Validate the scopes of a key. The principal's role must permit the scopes that are not in `before`."""
     key_scopes = api_key_validation.scopes(values, catalogue)
     tenant_id = context.tenant_id
     added = [scope for scope in key_scopes if scope not in (before or ())]
@@ -281,7 +281,7 @@ def require_first(claimed_id: str, key_id: str) -> None:
     raise ApiError(
         409,
         "SECRET_ALREADY_SHOWN",
-        "this key was made by an earlier request, and its secret cannot be shown again",
+        "this key was created by an earlier request, and its secret cannot be shown again",
         details={"apiKeyId": claimed_id},
-        hint="use the secret you were given, or rotate the key",
+        hint="use the secret of that response, or rotate the key",
     )

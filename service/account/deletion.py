@@ -99,7 +99,7 @@ def delete_account(
     context: ContextDep,
     platform: PlatformDep,
     email: Annotated[
-        str | None, Query(description="typed by the person; another address than theirs is refused")
+        str | None, Query(description="address of the account, as a confirmation; another address is refused")
     ] = None,
 ) -> JSONResponse:
     """Delete the account of the principal. Sessions and keys end immediately."""
@@ -109,15 +109,15 @@ def delete_account(
     with change(platform, context, organizations=affected) as (connection, context):
         person = queries.person(connection, user_id)
         if email is not None and email.strip().lower() != person.email:
-            raise ApiError(400, "CONFIRMATION_MISMATCH", "this is not the address of the account")
+            raise ApiError(400, "CONFIRMATION_MISMATCH", "the address is not the address of the account")
         owned = sole_owner_organizations(connection, user_id)
         if owned:
             raise ApiError(
                 409,
                 "LAST_OWNER",
-                "the last owner of an organization with other members cannot leave it",
+                "the last owner of an organization with other members cannot delete the account",
                 details={"organizations": [{"id": row.id, "name": row.name} for row in owned]},
-                hint="make somebody else an owner first",
+                hint="make another member an owner first",
             )
         details = delete(connection, user_id, now)
         entries.record(

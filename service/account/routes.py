@@ -28,7 +28,7 @@ def get_cli_config(platform: PlatformDep, context: ContextDep) -> JSONResponse:
             503,
             "NOT_AVAILABLE",
             "sign-in is not available over the network",
-            hint="this platform signs people in on its own machine only; start it with --issuer for others",
+            hint="this platform only allows sign-in on its own machine; set --issuer for remote users",
         )
     audience = platform.issuer.audience
     return JSONResponse(

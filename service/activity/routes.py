@@ -28,14 +28,14 @@ _MAX_LENGTH = 320
 
 async def parse_filter(
     operation: Annotated[
-        str | None, Query(description="one operation (`policy.attach`), or all on one kind of thing (`policy`)")
+        str | None, Query(description="one operation (`policy.attach`), or all operations on one kind (`policy`)")
     ] = None,
     actor: Annotated[
         str | None, Query(description="id of a person, a key or an identity, or a member's e-mail address")
     ] = None,
     outcome: Annotated[str | None, Query(description=f"one of {', '.join(OUTCOMES)}")] = None,
-    since: Annotated[str | None, Query(description="an RFC 3339 timestamp: entries from then on")] = None,
-    target: Annotated[str | None, Query(description="what it was done to, `<kind>:<id>`, e.g. `policy:…`")] = None,
+    since: Annotated[str | None, Query(description="an RFC 3339 timestamp: entries at or after that time")] = None,
+    target: Annotated[str | None, Query(description="target of the operation, `<kind>:<id>`, e.g. `policy:…`")] = None,
 ) -> ActivityFilter:
     """Validate the filter.
 
@@ -43,7 +43,7 @@ async def parse_filter(
         ApiError: 400 INVALID_INPUT, naming the member.
     """
     if operation is not None and not (len(operation) <= _MAX_LENGTH and _OPERATION.fullmatch(operation)):
-        raise _invalid("operation", "operation must be the name of one, e.g. policy.attach, or its beginning: policy")
+        raise _invalid("operation", "operation must be a name, e.g. policy.attach, or its first part: policy")
     if actor is not None and not 1 <= len(actor) <= _MAX_LENGTH:
         raise _invalid("actor", f"actor must be an id or an e-mail address, 1 to {_MAX_LENGTH} characters")
     if outcome is not None and outcome not in OUTCOMES:

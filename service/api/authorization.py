@@ -149,7 +149,7 @@ def _load_and_authorize(
     principal: Principal = request.scope["frost.caller"]
     with platform.database.read() as connection:
         if not authority.revisions:
-            # The credential was looked up before the snapshot: it may have been revoked meanwhile.
+            # The credential was looked up before the snapshot: it may have been revoked since.
             current = find_principal(platform, connection, credential)
             if current is None:
                 raise errors.authentication_required()
@@ -176,7 +176,7 @@ def _authorize(
 
 def check_tenant_header(request: Request, context: AuthorizationContext) -> None:
     """Raise 403 TENANT_ACCESS_DENIED if `X-Tenant-Id` is not the tenant of the path or credential."""
-    meant = context.tenant_id or context.principal.tenant_id
+    tenant_id = context.tenant_id or context.principal.tenant_id
     for name, value in request.scope["headers"]:
-        if name == b"x-tenant-id" and meant and value.decode("latin-1").lower() != meant:
+        if name == b"x-tenant-id" and tenant_id and value.decode("latin-1").lower() != tenant_id:
             raise errors.tenant_access_denied()

@@ -3,7 +3,7 @@
 The credential, the membership or a policy may be revoked after the first authorization, while the request waits. So
 routes open their write transaction with `change`. Its first statement locks the domains of the decision and reads their
 revisions (`service/db/revisions.py`). Equal revisions replace the second authorization: only times and conditions are
-checked again. Otherwise another process or request has changed the access meanwhile, and the principal is authorized
+checked again. Otherwise another process or request has changed the access since, and the principal is authorized
 from the database, under the locks.
 """
 

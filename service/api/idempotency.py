@@ -1,6 +1,6 @@
 """Handles `Idempotency-Key`: a repeated request creates nothing and finds the resource of the first request.
 
-The route decides about the response: usually the resource as it is now; for an API key a refusal, because its secret
+The route decides about the response: usually the current resource; for an API key a refusal, because its secret
 is returned only once. Keys expire after a day.
 """
 

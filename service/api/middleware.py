@@ -114,7 +114,7 @@ class RequestMiddleware:
         except Exception as error:
             log_exception(scope, error)
             if status:
-                raise  # The response has begun: close the connection.
+                raise  # The response has started: close the connection.
             api_error = unexpected_error(scope, error)
             response = api_error.plain() if is_authzen_path(scope) else api_error.response()
             await response(scope, receive, send_with_headers)
@@ -278,7 +278,7 @@ def log_exception(scope: Scope, error: Exception) -> None:
     extra = {"request_id": scope["frost.request_id"]}
     if is_transient(error):
         # Without traceback, because every request fails; without message, because it names the server.
-        logger.warning("the database did not answer: %s", type(error).__name__, extra=extra)
+        logger.warning("the database did not respond: %s", type(error).__name__, extra=extra)
     else:
         logger.exception("request failed", extra=extra)
 

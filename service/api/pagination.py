@@ -40,7 +40,7 @@ async def page_params(
     limit: Annotated[
         str | None, Query(description=f"items on a page, 1 to {MAX_LIMIT}; default {DEFAULT_LIMIT}")
     ] = None,
-    cursor: Annotated[str | None, Query(description="`nextCursor` of the page before")] = None,
+    cursor: Annotated[str | None, Query(description="`nextCursor` of the previous page")] = None,
 ) -> PageParams:
     return PageParams(limit, cursor)
 
@@ -91,7 +91,7 @@ def _text(data: bytes) -> str:
 
 
 def _key(signing: bytes, cursor: str) -> KeysetKey:
-    refused = ApiError(400, "INVALID_CURSOR", "cursor not valid here", hint="start again without a cursor")
+    refused = ApiError(400, "INVALID_CURSOR", "cursor is invalid here", hint="start again without a cursor")
     if len(cursor) > 1_000 or not cursor.isascii():
         raise refused
     try:

@@ -20,14 +20,14 @@ CHANGED = "X-Frost-Changed"
 def with_etag(document: dict[str, Any], status: int = 200, *, changed: bool | None = None) -> JSONResponse:
     """Return a document with its version as `ETag`; `changed` is the result of a write."""
     headers = {"ETag": f'"{document["version"]}"'}
-    return JSONResponse(document, status, headers | ({} if changed is None else _changed(changed)))
+    return JSONResponse(document, status, headers | ({} if changed is None else _change_headers(changed)))
 
 
 def no_content(*, changed: bool = True) -> Response:
-    return Response(status_code=204, headers=_changed(changed))
+    return Response(status_code=204, headers=_change_headers(changed))
 
 
-def _changed(changed: bool) -> dict[str, str]:
+def _change_headers(changed: bool) -> dict[str, str]:
     return {CHANGED: "true" if changed else "false"}
 
 

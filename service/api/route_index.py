@@ -66,11 +66,11 @@ class RouteIndex:
         return None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        found = self.find(scope["method"], scope["path"]) if scope["type"] == "http" else None
-        if found is None:
+        match = self.find(scope["method"], scope["path"]) if scope["type"] == "http" else None
+        if match is None:
             await self._router.app(scope, receive, send)
             return
         # As `Router.app` and `Route.matches` do.
-        route, scope["path_params"] = found
+        route, scope["path_params"] = match
         scope["router"], scope["route"], scope["endpoint"] = self._router, route, route.endpoint
         await route.serve(scope, receive, send)

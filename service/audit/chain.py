@@ -7,7 +7,7 @@ begins a new chain (`began_at`). To detect this, store the output of `frost plat
 
 On SQLite, which has a single writer, a change chains its entries in its own transaction.
 
-On PostgreSQL changes commit beside each other. A change inserts its entries in its transaction (`unsealed.py`), and the
+On PostgreSQL changes commit concurrently. A change inserts its entries in its transaction (`unsealed.py`), and the
 sealer chains them about 50 ms after the commit (`sealer.py`). Until then an entry has a keyed digest of its own: an
 altered, inserted or copied entry is detected and never sealed. The removal of an entry before its seal cannot be
 detected, because nothing refers to it yet. `verify` prints the number of entries that are not sealed; if no sealer
@@ -100,7 +100,7 @@ def can_append(database: Database, secret: bytes) -> bool:
     """Return whether the database accepts an entry, which is rolled back.
 
     Raises:
-        Busy: other transactions hold the log.
+        Busy: other transactions lock the log.
         ChainBroken: the head is missing or forged.
     """
     entry: dict[str, Any] = dict.fromkeys(ENTRY_FIELDS, "readiness") | {"at": EPOCH, "tenant_id": None, "details": {}}
@@ -113,7 +113,7 @@ def can_append(database: Database, secret: bytes) -> bool:
             connection.rollback()
             connection.info.pop(UNSEALED, None)
     except DBAPIError as error:
-        logger.warning("the audit log takes no entry: %s", type(error.orig).__name__)
+        logger.warning("the audit log accepts no entry: %s", type(error.orig).__name__)
         return False
     return True
 
@@ -159,4 +159,4 @@ def initialize_chain(database: Database, secret: bytes, at: datetime, *, rolling
             connection.execute(chain_entry, parameters)
         update_head(connection, key, first, entries=count, hash=previous)
     if count:
-        logger.info("the audit log is a chain from now on, of %s entries", count)
+        logger.info("the audit log is now a chain of %s entries", count)

@@ -1,4 +1,4 @@
-"""Checkpoints of the audit log: sealed statements of which segments were dropped."""
+"""Checkpoints of the audit log: sealed records of dropped segments."""
 
 import hmac
 from collections.abc import Sequence

@@ -31,7 +31,7 @@ def key_of(secret: bytes) -> bytes:
 def digest(key: bytes, previous: str, entry: Any) -> str:
     """Return the hash of an entry, a mapping with `ENTRY_FIELDS`, that its writer chains after the hash `previous`.
 
-    It lacks the id, which the database assigns in the order of the chain.
+    It is without the id, which the database assigns in the order of the chain.
     """
     return keyed(key, {"previous": previous, **_values(entry)})
 

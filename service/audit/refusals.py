@@ -100,7 +100,7 @@ class RefusalLog:
                 count.refusals += missing
 
     def flush(self) -> None:
-        """Write an entry for each kind of counted refusals; forget those that were not repeated."""
+        """Write an entry for each kind of counted refusals; forget kinds that were not repeated."""
         with self._lock:
             due = [replace(count) for count in self._counts.values() if count.refusals]
             self._counts = {key: count for key, count in self._counts.items() if count.refusals or count.is_new}
@@ -112,16 +112,16 @@ class RefusalLog:
                     self._counts.setdefault(count.key, replace(count, refusals=0)).refusals += count.refusals
 
     def close(self) -> None:
-        """Write all counted refusals; from now on each refusal is an entry. Call it when no `flush` runs."""
+        """Write all counted refusals; later refusals are single entries. Call it when no `flush` runs."""
         with self._lock:
             self._closed = True
             due = [count for count in self._counts.values() if count.refusals]
             self._counts = {}
         if failed := self._write(due):
-            logger.error("%s counted refusals are lost", sum(count.refusals for count in failed))
+            logger.error("%s counted refusals were lost", sum(count.refusals for count in failed))
 
     def _write(self, due: Sequence[_Count]) -> list[_Count]:
-        """Write the entries with the numbers; return those that could not be written."""
+        """Write the entries with the numbers; return the entries that could not be written."""
         failed: list[_Count] = []
         for start in range(0, len(due), BATCH_ENTRIES):
             batch = due[start : start + BATCH_ENTRIES]

@@ -2,7 +2,7 @@
 
 An exported segment is JSON Lines: an entry a line, then the proof. The proof has the SHA-256 of the lines, and the
 hashes of the entry before the first and of the last, under a MAC of the platform's key. The chain is verified while it
-is exported, so an intact file proves the entries. A file may hold several segments, each after the one before.
+is exported, so an intact file proves the entries. A file may have several segments, in order.
 
 A drop needs the proof of the oldest segment. It replaces the entries by a checkpoint in one transaction.
 """
@@ -84,7 +84,7 @@ def export_segment(
         The proof, and the lines; None if there is no such entry.
 
     Raises:
-        SegmentRefused: the log is not as it was written.
+        SegmentRefused: the log was altered.
         ChainBroken: the last checkpoint is forged.
     """
     dropped = latest_dropped(connection, key)
@@ -133,7 +133,7 @@ def drop_segment(connection: Connection, key: bytes, proof: Proof, seal: str, at
     dialect.lock_table(connection, audit_checkpoints)
     dropped = latest_dropped(connection, key)
     if proof.last <= dropped.entries:
-        raise SegmentRefused("ALREADY_DROPPED", f"entries {proof.first} to {proof.last} were dropped before")
+        raise SegmentRefused("ALREADY_DROPPED", f"entries {proof.first} to {proof.last} were already dropped")
     if (proof.first, proof.previous_hash) != (dropped.entries + 1, dropped.hash):
         raise SegmentRefused("NOT_OLDEST", f"the oldest entry of the audit log is {dropped.entries + 1}")
     walk = ChainWalk(key, dropped.entries, dropped.hash)
@@ -174,13 +174,13 @@ def is_dropped(connection: Connection, key: bytes, proof: Proof, seal: str) -> b
     row = connection.execute(query).one_or_none()
     if row is None or (row.last_sequence, row.hash, row.export_digest) != (proof.last, proof.hash, proof.sha256):
         raise SegmentRefused(
-            "OTHER_EXPORT", f"entries {proof.first} to {proof.last} were dropped after another export than this one"
+            "OTHER_EXPORT", f"entries {proof.first} to {proof.last} were dropped after a different export"
         )
     return True
 
 
 def _differs(proof: Proof) -> SegmentRefused:
-    message = f"entries {proof.first} to {proof.last} of the audit log are not as they were exported"
+    message = f"entries {proof.first} to {proof.last} of the audit log differ from the export"
     return SegmentRefused("AUDIT_BROKEN", message)
 
 

@@ -1,8 +1,8 @@
 """Entries on PostgreSQL between their commit and their seal.
 
-A change inserts its entries beside others, without a lock. Each has a keyed digest of its fields and its id, so that an
+A change inserts its entries concurrently, without a lock. Each has a keyed digest of its fields and its id, so that an
 altered, inserted or copied entry is detected and is never sealed. The ids are taken when the transaction commits: of
-two changes of which one waited for the other, the later one has the higher id, also in the chain.
+two changes, one of which waited for the other, the later one has the higher id, also in the chain.
 """
 
 from collections.abc import Sequence

@@ -18,8 +18,8 @@ from service.db.tables import audit_head, audit_log
 BATCH_SIZE = 2_000
 MIN_NUMBER = -(2**63)
 ALTERED = "it was altered after it was written"
-MOVED = "an entry before it was removed, or entries were put into another order"
-UNCHAINED = "it is in no chain: the platform did not write it"
+MOVED = "an earlier entry was removed, or the order of entries was changed"
+UNCHAINED = "it is not in the chain: the platform did not write it"
 REFUSED = "it was altered before it was sealed, or the platform did not write it"
 
 
@@ -66,7 +66,7 @@ class ChainWalk:
         self._digests = [self._digest_with_id, self._digest_without_id]
 
     def fault_of(self, entry: Record) -> str | None:
-        """Return why an entry cannot be the next one; None if it is, and is the last one from now on."""
+        """Return why an entry cannot be the next one; None if it is valid. It is then the last entry."""
         if entry.hash is None or entry.previous_hash is None:
             return UNCHAINED
         if not self._is_equal(entry):
@@ -108,7 +108,7 @@ def verify(connection: Connection, key: bytes) -> Verification:
     try:
         result = replace(result, dropped=load_dropped(connection, key))
     except ChainBroken as error:
-        # The entries follow those that the checkpoints state.
+        # The entries follow the entries of the checkpoints.
         return replace(result, fault=Fault(None, None, str(error)))
     walk = ChainWalk(key, result.dropped.entries, result.dropped.hash)
     unchained, unsealed, fault = 0, 0, None
@@ -124,7 +124,7 @@ def verify(connection: Connection, key: bytes) -> Verification:
     fault = fault or head_fault
     if fault is None and (walk.position, walk.last_hash) != (head["entries"], head["hash"]):
         missing = head["entries"] - walk.position
-        reason = f"{missing} after it are missing" if missing > 0 else "the end of the chain is another one"
+        reason = f"{missing} after it are missing" if missing > 0 else "the end of the chain differs"
         fault = Fault(walk.last.id if walk.last else None, walk.last.at if walk.last else None, reason)
     return replace(
         result,

@@ -58,7 +58,7 @@ class TrustedIssuer(Protocol):
 
     @property
     def assumed_claims(self) -> Set[str]:
-        """Claims that hold without being asserted: `email_verified`, `auth_time`."""
+        """Claims that are assumed without being asserted: `email_verified`, `auth_time`."""
 
     def key(self, kid: str) -> "Key | None": ...
     def cached_key(self, kid: str) -> "Key | None":
@@ -113,7 +113,7 @@ class BearerTokens:
         return _principal_of(session, verified) if session is not None and session.is_active_at(now) else None
 
     def is_known(self, token: str) -> bool:
-        """Return whether a token that was verified before is valid now, whatever its session. Fetches no keys."""
+        """Return whether a token that was verified before is still valid, without its session. Fetches no keys."""
         now = self._clock.now()
         verified = self._verified.get(_digest(token))
         return (
@@ -149,7 +149,9 @@ class BearerTokens:
             sid = verified.claims.get("sid")
             return sid if isinstance(sid, str) and sid.isprintable() else None
         if not (verified.is_rfc9068 or "auth_time" in self._issuer.assumed_claims):
-            logger.info("a token is refused: it is no at+jwt, so its auth_time may be its own; see --assume auth_time")
+            logger.info(
+                "a token is refused: it is not an at+jwt, so its auth_time may be its own; see --assume auth_time"
+            )
             return None
         key = account_linking.sign_in_key(verified.claims)
         return key if key is not None and self._was_issued(verified.claims, now) else None

@@ -82,7 +82,7 @@ class CredentialUse:
         self._max_recorded = max(self._min_recorded, 2 * len(self._recorded))
 
     def write(self, connection: Connection, batch: Mapping[Credential, datetime]) -> None:
-        """Write uses. Credentials that were removed meanwhile are ignored, and locked ones are written later."""
+        """Write uses. Removed credentials are ignored, and locked ones are written later."""
         for name, (table, _) in _TABLES.items():
             ids = sorted(credential.id for credential in batch if credential.table == name)
             for part in chunks(ids):

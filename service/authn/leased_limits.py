@@ -105,7 +105,7 @@ class LeasedLimits(RequestLimits):
             with self._lock:
                 wait = self._count(key, interval, requests)
                 if wait is None:
-                    # Not for others, while the database is asked for the rest.
+                    # Reserved while the database is queried for the rest.
                     now = self._clock()
                     held, wanted = lease.valid(now), lease.wanted(now)
                     lease.unused = 0
@@ -115,7 +115,7 @@ class LeasedLimits(RequestLimits):
             raise rate_limited(whole_seconds(wait))
 
     def _renew(self, key: str, lease: _Lease, requests: int, held: int, wanted: int) -> int:
-        """Take a lease for requests of which some are held; return the microseconds to wait beyond the limit."""
+        """Take a lease for requests beyond the held ones; return the microseconds to wait beyond the limit."""
         needed, began, grant = requests - held, self._clock(), None
         try:
             with ignore_if_read_only("a request could not be counted"):

@@ -147,4 +147,4 @@ class ExternalIssuer:
 
 
 def _unavailable() -> ApiError:
-    return ApiError(503, "SERVICE_UNAVAILABLE", "the identity provider's keys cannot be read at the moment")
+    return ApiError(503, "SERVICE_UNAVAILABLE", "the identity provider's keys cannot be read now")

@@ -93,7 +93,7 @@ def take_lease(
     Args:
         interval: microseconds after which a request is restored.
         needed: the least number of requests, at most those of a minute.
-        wanted: the number of requests that are expected soon, of which a part is granted.
+        wanted: the number of requests expected soon; a part is granted.
         held: grant all requests up to this number of microseconds of the allowance.
         now: microseconds since 1970; by default the server's clock.
     """
@@ -102,7 +102,7 @@ def take_lease(
     if granted is not None:
         return Grant(*granted)
     ahead = connection.scalar(_AHEAD_OF_KEY, {"key": key, "now": now})
-    # No row if it was deleted meanwhile.
+    # No row if it was deleted since.
     return Grant(0, ahead or 0)
 
 

@@ -67,7 +67,7 @@ class RequestLimits(ABC):
 
         Raises:
             ApiError: 429 with `Retry-After`.
-            DBAPIError: the database could not be asked. With a read-only database nothing is counted.
+            DBAPIError: the query failed. With a read-only database nothing is counted.
         """
 
     @abstractmethod
@@ -75,7 +75,7 @@ class RequestLimits(ABC):
         """Count requests with the lock held.
 
         Returns:
-            0; the microseconds to wait beyond the limit; None if the database must be asked.
+            0; the microseconds to wait beyond the limit; None if the database must be queried.
         """
 
 

@@ -56,7 +56,7 @@ def requested_target(rule: RoutePolicy, path: Mapping[str, Any]) -> tuple[str | 
         raise ApiError(
             400,
             "OPERATION_NOT_SUPPORTED",
-            f"{rule.resource_action} is nothing that can be done with a resource of this kind",
+            f"{rule.resource_action} is not an operation on this kind of resource",
             details={"kind": kind.name, "operation": rule.resource_action},
         )
     return action, scope_of(action, level)

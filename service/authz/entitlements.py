@@ -20,7 +20,7 @@ CATALOGUE_DOMAIN = "catalogue"
 
 
 class Entitlement(NamedTuple):
-    """A value, and the domains whose revision changes with it."""
+    """A value, and the domains with a revision that changes with it."""
 
     value: object
     domains: frozenset[str]

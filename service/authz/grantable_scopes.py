@@ -1,6 +1,6 @@
 """The operations that a scope covers, and whether a role allows any of them.
 
-People can only grant scopes of which their role allows an operation. Each decision about a key checks its creator's
+Users can only grant a scope if their role allows one of its operations. Each decision about a key checks its creator's
 current role again.
 """
 
@@ -35,11 +35,11 @@ def holding(role: str | None, scope: str, tenant_id: str, catalogue: CatalogueSn
     lacks = [name for part in parts for name in part if name not in allowed]
     # Clients print the first operation; the scope's own service explains the refusal best.
     lacks.sort(key=lambda name: not _is_own(scope, name))
-    permitted = bool(parts) and all(any(name in allowed for name in _own(scope, part)) for part in parts)
+    permitted = bool(parts) and all(any(name in allowed for name in _own_operations(scope, part)) for part in parts)
     return Holding(permitted, tuple(lacks[:MAX_OPERATIONS]))
 
 
-def _own(scope: str, operations: list[str]) -> list[str]:
+def _own_operations(scope: str, operations: list[str]) -> list[str]:
     """Return the operations of the scope's service, or all without any."""
     return [name for name in operations if _is_own(scope, name)] or operations
 

@@ -7,7 +7,7 @@ roles        the required role; None for any
 scope        the scope that keys and workloads with scopes need; None for any enforced scope
 permission   the operation that policies of keys and workloads, and the role of a key's creator, must allow
 audit_event  the event in the audit log; None for reads
-work         the class of work, whose queue bounds the requests
+work         the class of work; its queue bounds the requests
 """
 
 from collections.abc import Iterator, Set

@@ -38,7 +38,7 @@ class EvaluationContext:
 
     Args:
         resources: types and ids of resources, read in one statement with the revisions of the cached subjects.
-        load: read what is not cached, otherwise raise `NotLoaded`.
+        load: read uncached data; if false, raise `NotLoaded` instead.
     """
 
     def __init__(

@@ -39,7 +39,7 @@ def search_page(platform: Platform, tenant_id: str, body: Search, examine: Calla
     requested = paging.limit
     limit, after = position.after or (DEFAULT_LIMIT if requested is None else min(requested, MAX_LIMIT), "")
     if requested is not None and min(requested, MAX_LIMIT) != limit:
-        raise errors.invalid_input("page.limit must be the one of the page before", member="page.limit")
+        raise errors.invalid_input("page.limit must be the limit of the previous page", member="page.limit")
     results: list[dict[str, str]] = []
     more, examined = limit == 0, 0
     deadline = time.monotonic() + MAX_SECONDS

@@ -50,13 +50,13 @@ def read_state(
 def _read_stored(
     connection: Connection, domains: Sequence[str], tenant_id: str, names: Collection[ResourceName]
 ) -> StoredState:
-    kinds = _padded({kind for kind, _ in names})
-    ids = _padded({id for _, id in names})
+    kinds = _pad({kind for kind, _ in names})
+    ids = _pad({id for _, id in names})
     parameters = {
         "tenant": tenant_id,
-        **_numbered("domain", domains),
-        **_numbered("kind", kinds),
-        **_numbered("id", ids),
+        **_number_parameters("domain", domains),
+        **_number_parameters("kind", kinds),
+        **_number_parameters("id", ids),
     }
     stored: dict[str, int] = {}
     rows: dict[ResourceName, StoredResource] = {}
@@ -70,7 +70,7 @@ def _read_stored(
     return StoredState(tuple(stored.get(domain, 0) for domain in domains), rows)
 
 
-def _padded(values: Collection[str]) -> list[str]:
+def _pad(values: Collection[str]) -> list[str]:
     """Return values in order and repetitions of the last, up to one of `_SIZES`."""
     if not values:
         return []
@@ -85,17 +85,17 @@ def _statement(domains: int, kinds: int, ids: int) -> Select[Any] | CompoundSele
     query = query.where(revisions.c.domain.in_(_parameters("domain", domains)))
     if not ids:
         return prepared(query)
-    found = select(resources.c.id, null(), resources.c.kind, resources.c.region, resources.c.tags).where(
+    rows = select(resources.c.id, null(), resources.c.kind, resources.c.region, resources.c.tags).where(
         resources.c.tenant_id == bindparam("tenant", type_=String),
         resources.c.kind.in_(_parameters("kind", kinds)),
         resources.c.id.in_(_parameters("id", ids)),
     )
-    return prepared(query.union_all(found))
+    return prepared(query.union_all(rows))
 
 
 def _parameters(prefix: str, count: int) -> list[BindParameter[str]]:
     return [bindparam(f"{prefix}_{number}", type_=String) for number in range(count)]
 
 
-def _numbered(prefix: str, values: Sequence[str]) -> dict[str, str]:
+def _number_parameters(prefix: str, values: Sequence[str]) -> dict[str, str]:
     return {f"{prefix}_{number}": value for number, value in enumerate(values)}

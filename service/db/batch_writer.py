@@ -1,4 +1,4 @@
-"""Writes what requests gather in memory, in one transaction each second.
+"""Writes changes that requests collect in memory, in one transaction each second.
 
 A source must be safe to lose: if the process is killed, up to a second of it is lost.
 """
@@ -80,17 +80,17 @@ class BatchWriter:
         self._thread.start()
 
     def stop(self) -> None:
-        """Write what was gathered, and stop. With a thread, wait for `stop_seconds` at most."""
+        """Write the collected changes, and stop. With a thread, wait for `stop_seconds` at most."""
         self._stopping.set()
         if self._thread is None:
             self.flush()
             return
         self._thread.join(self._stop_seconds)
         if self._thread.is_alive():
-            logger.error("uses and rate limits are lost: the database does not answer")
+            logger.error("uses and rate limits are lost: the database does not respond")
 
     def flush(self) -> None:
-        """Write what was gathered. A failure is logged."""
+        """Write the collected changes. A failure is logged."""
         with self._flushing:
             batches = [(source, batch) for source in self._sources if (batch := source.drain())]
             if not batches:

@@ -105,7 +105,7 @@ class Change(PoolProxiedConnection):
     @property
     def open_group(self) -> ChangeGroup:
         if self.group is None:
-            raise sqlite3.ProgrammingError("the transaction has not begun")
+            raise sqlite3.ProgrammingError("the transaction has not started")
         return self.group
 
     # As SQLAlchemy calls it
@@ -163,7 +163,7 @@ class Change(PoolProxiedConnection):
         self._end(self)
 
     def close(self) -> None:
-        """Roll back after a commit that failed; its error is the one that counts."""
+        """Roll back after a commit that failed; its error is the one to report."""
         with suppress(sqlite3.Error):
             self.rollback()
 
@@ -186,7 +186,7 @@ class Change(PoolProxiedConnection):
 
 
 def record_lost_transaction(context: ExceptionContext) -> None:
-    """Record why SQLite has rolled back the transaction of a group, or why it has not begun."""
+    """Record why SQLite has rolled back the transaction of a group, or why it has not started."""
     connection, error = context.connection, context.original_exception
     if connection is None or connection.closed or not isinstance(error, sqlite3.Error):
         return

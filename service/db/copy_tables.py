@@ -30,7 +30,7 @@ def export_tables(connection: Connection, folder: Path) -> dict[str, list[str]]:
         if table.name in existing
     }
     for name, names in columns.items():
-        statement = f"COPY {_quoted(name, names)} TO STDOUT"
+        statement = f"COPY {_quote(name, names)} TO STDOUT"
         with (folder / name).open("wb") as out, _cursor(connection) as cursor, cursor.copy(statement) as copy:
             for chunk in copy:
                 out.write(chunk)
@@ -57,7 +57,7 @@ def import_tables(connection: Connection, folder: Path, columns: Mapping[str, Se
             raise ValueError(f"revision {revision} has no table {table.name}")
         # The revisions are restored like the other tables.
         connection.exec_driver_sql(f'ALTER TABLE "{table.name}" DISABLE TRIGGER USER')
-        statement = f"COPY {_quoted(table.name, columns[table.name])} FROM STDIN"
+        statement = f"COPY {_quote(table.name, columns[table.name])} FROM STDIN"
         with (folder / table.name).open("rb") as file, _cursor(connection) as cursor, cursor.copy(statement) as copy:
             while chunk := file.read(CHUNK_BYTES):
                 copy.write(chunk)
@@ -76,6 +76,6 @@ def _cursor(connection: Connection) -> Any:
     return connection.connection.cursor()
 
 
-def _quoted(table: str, columns: Sequence[str]) -> str:
+def _quote(table: str, columns: Sequence[str]) -> str:
     names = ", ".join(f'"{column}"' for column in columns)
     return f'"{table}" ({names})'

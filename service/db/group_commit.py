@@ -153,7 +153,7 @@ class GroupCommit:
         self._close(change.open_group, change)
 
     def _give_back(self, change: Change) -> None:
-        """Give back the turn of a change that neither committed nor rolled back, or its place in the queue."""
+        """Release the turn of a change that neither committed nor rolled back, or its place in the queue."""
         if change.has_ended:
             return
         with self._mutex:
@@ -168,7 +168,7 @@ class GroupCommit:
         change.close()
 
     def _next_of(self, group: ChangeGroup, change: Change) -> Change | None:
-        """Return the waiting change that may join a group. Call with the mutex held."""
+        """Return the waiting change that may join a group. The caller has the mutex."""
         following = self._waiting[0] if self._waiting else None
         if following is None or change.alone or following.alone or group.error is not None:
             return None
@@ -177,7 +177,7 @@ class GroupCommit:
         return None if is_old or len(group.changes) >= self._max_changes else following
 
     def _start(self, following: Change, group: ChangeGroup | None) -> None:
-        """Give the first waiting change its turn. Call with the mutex held."""
+        """Give the first waiting change its turn. The caller has the mutex."""
         self._waiting.popleft()
         self._running = following
         if group is not None:
@@ -185,7 +185,7 @@ class GroupCommit:
         following.signal.release()
 
     def _start_next(self) -> None:
-        """Give the first waiting change, if any, a new transaction. Call with the mutex held."""
+        """Give the first waiting change, if any, a new transaction. The caller has the mutex."""
         if self._waiting:
             self._start(self._waiting[0], None)
         else:

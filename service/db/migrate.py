@@ -55,9 +55,9 @@ def upgrade(database: Database) -> str | None:
     while not _try_upgrade(database):
         if time.monotonic() > deadline:
             raise ValueError(
-                f"the database is too busy to be migrated to {HEAD}; try again, or end what holds its tables"
+                f"the database is too busy to be migrated to {HEAD}; try again, or end sessions that lock its tables"
             )
-        logger.info("the tables to change are locked; trying again")
+        logger.info("the tables to change are locked; retrying")
         time.sleep(LOCK_MILLISECONDS / 1000)
     return stored
 

@@ -185,7 +185,7 @@ class Reader(ABC):
 
 
 class PreparedConnection(Connection):
-    """A connection that executes prepared statements with the driver, in a transaction that has begun."""
+    """A connection that executes prepared statements with the driver, in an open transaction."""
 
     def __init__(
         self, engine: Engine, statements: PreparedStatements, connection: PoolProxiedConnection | None = None

@@ -84,5 +84,7 @@ def _select(count: int) -> Select[str, int]:
     # Not an expanding parameter, for which SQLAlchemy would build the text of each statement.
     domains = [bindparam(f"domain_{number}", type_=String) for number in range(count)]
     return prepared(
-        select(revisions.c.domain, revisions.c.revision).where(or_(*(revisions.c.domain == one for one in domains)))
+        select(revisions.c.domain, revisions.c.revision).where(
+            or_(*(revisions.c.domain == domain for domain in domains))
+        )
     )

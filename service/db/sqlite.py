@@ -39,7 +39,7 @@ def create_sqlite_engine(url: URL) -> Engine:
 
 
 def begin_with(engine: Engine, statement: str) -> Engine:
-    """Return an engine whose transactions begin with a statement other than BEGIN."""
+    """Return an engine that starts transactions with a statement other than BEGIN."""
     return engine.execution_options(frost_begin=statement)
 
 

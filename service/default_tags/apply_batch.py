@@ -17,7 +17,7 @@ from service.default_tags.outcome import GONE, Outcome, plan_add, plan_remove
 
 @dataclass(frozen=True, slots=True)
 class TagChange:
-    """Tags to add to a tenant's resources, or to remove where the run `undoes` added them."""
+    """Tags to add to a tenant's resources, or to remove from resources to which the run `undoes` added them."""
 
     tenant_id: str
     tags: Mapping[str, str]

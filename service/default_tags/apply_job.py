@@ -38,7 +38,7 @@ logger = logging.getLogger(__name__)
 
 KIND = "apply_default_tags"
 RESOURCE_TYPE = "tenant_default_tags"
-NOT_ALLOWED = "the person who started this is not an owner or admin of the organization any more"
+NOT_ALLOWED = "the user who started this is no longer an owner or admin of the organization"
 KEY_REVOKED = "the API key that started this was revoked or deleted"
 
 
@@ -132,7 +132,7 @@ class ApplyJob:
             try:
                 going = await asyncio.to_thread(step)
             except Exception as error:
-                logger.exception("run %s could not go on", run_id)
+                logger.exception("run %s could not continue", run_id)
                 if attempts.record(error) and not ending:
                     # Retried like any other step.
                     ending, step = True, partial(self.give_up, run_id, error)

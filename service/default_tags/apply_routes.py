@@ -53,7 +53,7 @@ class TagPreview(BaseModel):
 class Undo(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
-    preview: bool = Field(description="Only say what it would do")
+    preview: bool = Field(description="Return the effect without changes")
 
 
 async def no_members(request: Request) -> None:
@@ -89,7 +89,7 @@ def apply_default_tags(context: TenantContextDep, platform: PlatformDep, worker:
 
     In the result, `examined` is the sum of `updated`, `unchanged`, `skipped` and failed resources. A type whose
     resources could not be listed adds 1 to `failed` but 0 to `examined`, and to `failures` an entry with an empty
-    `resourceId`. The same holds in `byType` and in previews.
+    `resourceId`. The same applies to `byType` and previews.
     """
     tenant_id = context.tenant_id
     with change(platform, context) as (connection, context):
@@ -203,7 +203,7 @@ def undo_of(connection: Connection, tenant_id: str, run_id: str) -> TagChange:
         raise ApiError(
             409,
             "NOTHING_TO_UNDO",
-            "nothing of this run is there to be undone",
+            "this run has no tags left to undo",
             details={"undoneBy": undone_by(row, rows)},
         )
     return TagChange(tenant_id, rules.in_order(row["snapshot"]["tags"]), undoes=run_id)

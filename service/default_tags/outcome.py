@@ -42,7 +42,7 @@ def plan_add(
     """
     if kind.apply == "skipped":
         return Outcome("skipped", str(kind.skip_reason))
-    if relations and (exclusion := _excluded(kind, relations)):
+    if relations and (exclusion := _exclude(kind, relations)):
         return exclusion
     missing = tuple(key for key in defaults if key not in tags)
     if not missing:
@@ -63,7 +63,7 @@ def plan_remove(
     values: Mapping[str, str],
 ) -> Outcome:
     """Decide how an undo changes a resource: it removes added keys with an unchanged value."""
-    if relations and (exclusion := _excluded(kind, relations)):
+    if relations and (exclusion := _exclude(kind, relations)):
         return exclusion
     unchanged = tuple(key for key in added if key in tags and tags[key] == values[key])
     if not unchanged:
@@ -79,7 +79,7 @@ def with_defaults(kind: Kind, own: Mapping[str, str], defaults: Mapping[str, str
     return merged if len(merged) <= kind.tag_limit else dict(own)
 
 
-def _excluded(kind: Kind, relations: Mapping[str, Any]) -> Outcome | None:
+def _exclude(kind: Kind, relations: Mapping[str, Any]) -> Outcome | None:
     """Return the outcome for managed resources and boot volumes; None for others."""
     if relations.get("managed"):
         return _PLATFORM_MANAGED

@@ -33,7 +33,7 @@ class TagSet(BaseModel):
 
 @router.get(DEFAULT_TAGS, operation_id="getDefaultTags")
 def get_default_tags(context: TenantContextDep, platform: PlatformDep) -> JSONResponse:
-    """Return the tags that new resources get; `{}` if there are none."""
+    """Return the tags that new resources get; `{}` for none."""
     with platform.database.read() as connection:
         row = store.get(connection, context.tenant_id)
     return tags_response(row.tags, row.version)

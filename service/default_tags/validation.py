@@ -49,14 +49,14 @@ def require_good(stored: Mapping[str, str]) -> None:
         ApiError: 422 INVALID_DEFAULT_TAGS, or 400 NOTHING_TO_APPLY without tags.
     """
     if not stored:
-        raise ApiError(400, "NOTHING_TO_APPLY", "this tenant has no default tags", hint="set some first")
+        raise ApiError(400, "NOTHING_TO_APPLY", "this tenant has no default tags", hint="set default tags first")
     if problem := validation.problem_of_set(stored):
         raise ApiError(
             422,
             "INVALID_DEFAULT_TAGS",
             f"the tenant's default tags cannot be applied: {problem.message}",
             details={"reason": problem.reason, "key": problem.key},
-            hint="set them again",
+            hint="set the default tags again",
         )
 
 
@@ -91,7 +91,7 @@ def require_new_provider(version: str | None) -> None:
         raise ApiError(
             400,
             "PROVIDER_TOO_OLD",
-            f"this tenant has default tags, which provider version {version} does not know; it takes {oldest} or newer",
+            f"this tenant has default tags, which provider version {version} does not support; use {oldest} or newer",
             details={"version": version, "minimum": oldest},
             hint="upgrade the provider, or clear the tenant's default tags",
         )

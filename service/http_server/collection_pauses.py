@@ -1,9 +1,9 @@
 """Short pauses of the garbage collector.
 
-A full collection visits all containers, and no thread runs meanwhile. With the documents of some dozen large policies
-in the caches, this takes up to 150 ms. What survives a full collection is probably long-lived, so it is frozen: later
-collections do not visit it. Reference counts still free frozen objects. A cycle that becomes garbage after it was
-frozen waits for the next collection of all objects, at most once in `REVISIT_SECONDS`.
+A full collection visits all containers, and stops all threads. With the documents of some dozen large policies in the
+caches, this takes up to 150 ms. Objects that survive a full collection are probably long-lived, so they are frozen:
+later collections do not visit them. Reference counts still free frozen objects. A cycle that becomes garbage after that
+waits for the next collection of all objects, at most once in `REVISIT_SECONDS`.
 
 CPython 3.14 collects in increments, which makes this module unnecessary.
 """
@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 
 REVISIT_SECONDS = 600.0
 OLDEST = 2
-# Full collections are cheap and short if they are frequent: each visits what was created since the one before.
+# Full collections are cheap and short if they are frequent: each visits only objects created since the last one.
 THRESHOLDS = (700, 10, 2)
 
 

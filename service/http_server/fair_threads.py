@@ -1,4 +1,4 @@
-"""Worker threads for what precedes the work queues, shared round-robin by the waiting clients. Event loop only."""
+"""Worker threads for the work before the work queues, shared round-robin by the waiting clients. Event loop only."""
 
 import asyncio
 from collections import Counter, OrderedDict, deque

@@ -1,4 +1,4 @@
-"""Count the requests and connections beyond a limit, and log what to do. Event loop only."""
+"""Count the requests and connections beyond a limit, and log a remedy. Event loop only."""
 
 import logging
 import random
@@ -23,7 +23,7 @@ ADVICE: Mapping[str, str] = {
     "cpu_intensive": "too many CPU-intensive requests wait: add cores or a replica",
     "sign_ins": "too many sign-ins wait: check the identity providers of the clusters",
 }
-"""What to do, by the limit that rejected."""
+"""Remedies by the limit that rejected a request."""
 
 
 def spread(seconds: float, uniform: Callable[[float, float], float] = random.uniform) -> float:

@@ -38,7 +38,7 @@ def ensure_private_directory(folder: Path) -> None:
     if stat.S_IMODE(status.st_mode) != 0o700:
         folder.chmod(0o700)
         if status.st_mode & 0o022:
-            sys.stderr.write(f"frost platform: {folder} could be written by others; its mode is 0700 now\n")
+            sys.stderr.write(f"frost platform: {folder} was writable by other users; its mode is now 0700\n")
 
 
 def require_not_symlink(path: Path) -> None:
@@ -68,7 +68,7 @@ def acquire_lock(folder: Path) -> int:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(descriptor)
-        raise StartError(f"the platform in {folder} is running already", EXIT_ALREADY_RUNNING) from None
+        raise StartError(f"the platform in {folder} is already running", EXIT_ALREADY_RUNNING) from None
     os.ftruncate(descriptor, 0)
     os.write(descriptor, f"{os.getpid()}\n".encode())
     return descriptor
@@ -84,10 +84,10 @@ def unix_socket(path: Path) -> socket.socket:
         ensure_private_directory(path.parent)
     folder = path.parent.stat()
     if folder.st_uid != os.getuid() or folder.st_mode & 0o022:
-        raise StartError(f"{path.parent} must belong to this user and be writable by nobody else")
+        raise StartError(f"{path.parent} must belong to this user and must not be writable by others")
     if path.exists() or path.is_symlink():
         if not stat.S_ISSOCK(path.lstat().st_mode):
-            raise StartError(f"{path} is in the way and is not a socket")
+            raise StartError(f"{path} exists and is not a socket")
         path.unlink()
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:

@@ -183,7 +183,7 @@ class WorkQueue:
         self._start_waiting()
 
     def _start_waiting(self) -> None:
-        """Start requests, one of each credential in turn, as far as the bounds permit."""
+        """Start requests within the bounds, one of each credential in turn."""
         while self.waiting and self.running < self._bounds.running and self._starts < MAX_STARTS:
             credential = next((name for name in self._waiting if self._may_start(name)), None)
             if credential is None:

@@ -73,7 +73,9 @@ def get_access(
         principal = lookup.get_principal(connection, tenant_id, kind, principal_id, platform.clock.now())
         compiled = platform.decisions.compiled(connection, principal.grants)
         paths = queries.paths(connection, tenant_id, kind, principal_id)
-        rows = policy_queries.summaries(connection, tenant_id, [one.policy_id for one in principal.grants.policies])
+        rows = policy_queries.summaries(
+            connection, tenant_id, [policy.policy_id for policy in principal.grants.policies]
+        )
     return JSONResponse(
         {
             "principal": principal.wire() | {"works": principal.works},

@@ -1,4 +1,4 @@
-"""Checks that authors grant only rights that they have, and change only principals with no more rights than theirs.
+"""Checks that authors grant only rights that they have, and change only principals without further rights.
 
 Compares a document, the rights of a key or identity, or a scope with the author's rights by exact containment. An
 undecided check fails. Results are cached, because they depend only on the arguments.
@@ -181,15 +181,15 @@ def require_within(author: Author, draft: Draft, **named: Any) -> None:
     raise ApiError(
         403,
         "POLICY_EXCEEDS_AUTHOR",
-        "a policy cannot grant more than its author holds"
+        "a policy cannot grant more than its author has"
         if check.answer is Answer.BEYOND
-        else "it could not be decided whether the policy grants more than its author holds",
+        else "undecided: the policy may grant more than its author has",
         details={
             "answer": check.answer.value,
-            "counterexamples": [representations.counterexample(one, document) for one in check.examples],
+            "counterexamples": [representations.counterexample(example, document) for example in check.examples],
             **named,
         },
-        hint="narrow the rule that is named, or ask somebody who holds the operation"
+        hint="narrow the named rule, or ask a user who has the operation"
         if check.answer is Answer.BEYOND
         else "write the rules with fewer different patterns and constraints",
     )
@@ -209,7 +209,7 @@ def require_within_unchanged(author: Author, draft: Draft) -> None:
         raise ApiError(
             403,
             "POLICY_EXCEEDS_AUTHOR",
-            "the policy's document cannot be read, so only an author who holds everything may rename it",
+            "the policy's document cannot be read, so only an author with all permissions may rename it",
             details={"answer": Answer.UNDECIDED.value, "counterexamples": []},
             hint="replace the document, or ask an owner",
         )
@@ -229,7 +229,8 @@ def require_authority_over(connection: Connection, author: Author, principals: S
     for principal, excess in _find_principals_beyond(connection, author, principals):
         beyond.append(principal)
         examples += [
-            representations.counterexample(one, excess.document) | excess.source for one in excess.check.examples
+            representations.counterexample(example, excess.document) | excess.source
+            for example in excess.check.examples
         ]
         if len(beyond) == MAX_NAMED:
             break
@@ -237,13 +238,13 @@ def require_authority_over(connection: Connection, author: Author, principals: S
         raise ApiError(
             403,
             "PRINCIPAL_EXCEEDS_AUTHOR",
-            "you neither made this principal nor hold all that it may do"
+            "you did not create this principal and do not have all its permissions"
             if author.scopes is None
-            else "the API key does not hold all that this principal may do",
+            else "the API key does not have all permissions of this principal",
             details={"principals": beyond, "counterexamples": examples[: containment.MAX_EXAMPLES]},
             hint="ask its creator or an admin"
             if author.scopes is None
-            else "use a key whose scopes cover it, or sign in: frost login",
+            else "use a key with these scopes, or sign in: frost login",
         )
 
 
@@ -365,11 +366,11 @@ def require_scope(author: Author, scope: str) -> None:
     document = _scope_rights((scope,), author.catalogue)
     check = check_rights(author, document)
     if check.answer is not Answer.WITHIN:
-        holder = "you hold" if author.scopes is None else "the API key holds"
+        holder = "you have" if author.scopes is None else "the API key has"
         raise ApiError(
             403,
             "SCOPE_EXCEEDS_AUTHOR",
-            f"the scope {scope} gives more than {holder}",
+            f"the scope {scope} grants more than {holder}",
             details={
                 "scope": scope,
                 "counterexamples": [representations.counterexample(o, document) for o in check.examples],

@@ -60,7 +60,7 @@ def effects_of(
     affected = _affected_principals(connection, tenant_id, change)
     if len(affected) > MAX_PRINCIPALS:
         raise ApiError(
-            400, "TOO_MANY_PRINCIPALS", f"the change touches {len(affected)} keys and identities", details={"max": 500}
+            400, "TOO_MANY_PRINCIPALS", f"the change affects {len(affected)} keys and identities", details={"max": 500}
         )
     catalogue = decisions.catalogue(connection)
     library = _PolicyRules(connection, tenant_id, catalogue, change)

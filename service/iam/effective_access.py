@@ -163,9 +163,9 @@ def grant(granted: GrantedRule, paths: Paths) -> dict[str, Any]:
     if rule.constraints:
         entry |= {
             "constraints": [
-                representations.constraint(one._replace(values=one.values[:MAX_VALUES]))
-                | {"valuesTotal": len(one.values)}
-                for one in rule.constraints[:MAX_VALUES]
+                representations.constraint(constraint._replace(values=constraint.values[:MAX_VALUES]))
+                | {"valuesTotal": len(constraint.values)}
+                for constraint in rule.constraints[:MAX_VALUES]
             ],
             "constraintsTotal": len(rule.constraints),
         }
@@ -173,7 +173,7 @@ def grant(granted: GrantedRule, paths: Paths) -> dict[str, Any]:
 
 
 def wire_paths(groups: Sequence[Record | None]) -> list[dict[str, Any]]:
-    return [_path(one) for one in groups[:MAX_VALUES]]
+    return [_path(group) for group in groups[:MAX_VALUES]]
 
 
 def _path(group: Record | None) -> dict[str, Any]:

@@ -198,7 +198,7 @@ def roll_back_policy(
     author_check.check_document(author, draft)
     with change(platform, context) as (connection, context):
         before = lock_policy_or_404(connection, context, policy_id, if_match)
-        # The policy may have been deleted meanwhile.
+        # The policy may have been deleted since.
         get_version_or_404(connection, context, policy_id, str(body.version))
         author = author_check.author_of(connection, platform, context)
         row = write(connection, platform, context, author, before, {}, draft, "rollback", body.version)

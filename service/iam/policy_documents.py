@@ -60,7 +60,7 @@ def read_document(platform: Platform, catalogue: CatalogueSnapshot, text: str) -
             "INVALID_POLICY_DOCUMENT",
             f"the policy document is refused: {refused}",
             details={"problems": [problem(one) for one in refused.problems]},
-            hint="mend the document at the place that is named and send it again",
+            hint="fix the document at the given position and send it again",
         ) from None
 
 

@@ -60,17 +60,17 @@ def document(text: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _refused(text: str) -> NoReturn:
+def _refuse_constant(text: str) -> NoReturn:
     raise ValueError(text)
 
 
 def _finite(text: str) -> float:
     value = float(text)
-    return value if isfinite(value) else _refused(text)
+    return value if isfinite(value) else _refuse_constant(text)
 
 
 # `json.loads` would make a decoder for each document of a page.
-_decode = json.JSONDecoder(parse_constant=_refused, parse_float=_finite).decode
+_decode = json.JSONDecoder(parse_constant=_refuse_constant, parse_float=_finite).decode
 
 
 def policy(row: Record) -> dict[str, Any]:
@@ -152,7 +152,7 @@ def counterexample(example: Counterexample, document: Document) -> dict[str, Any
     elif denied is not None:
         why = f"you are denied this by rule {denied.index + 1} of {denied.policy_name}"
     else:
-        why = "you do not hold this"
+        why = "you do not have this permission"
     index = example.draft_rule.index
     request_facts = facts(example.request.context)
     if example.time_unknown:

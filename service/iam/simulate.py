@@ -53,7 +53,7 @@ class SimulateRequest(BaseModel):
     operation: str
     target: str
     facts: FactsBody = NO_FACTS
-    as_author: bool = Field(False, alias="asAuthor", description="Within the rights of the principal")
+    as_author: bool = Field(False, alias="asAuthor", description="Limited to the permissions of the principal")
 
 
 class CompareTo(BaseModel):
@@ -73,7 +73,7 @@ class CoverageRequest(BaseModel):
     targets: list[str] = Field([STAR], min_length=1, max_length=MAX_TARGETS)
     facts: FactsBody = NO_FACTS
     compare: CompareTo | None = None
-    operations: bool = Field(False, description="Name the operations in effect and under conditions, not only count")
+    operations: bool = Field(False, description="List the effective and conditional operations, not only their numbers")
 
 
 class CheckRequest(BaseModel):
@@ -105,13 +105,13 @@ def simulate(context: TenantContextDep, platform: PlatformDep, body: SimulateReq
             "decision": "allowed" if explained.allowed else "denied",
             "reason": explained.reason.value,
             "because": because,
-            "decidingRule": explained.deciding_rule and _named(explained.deciding_rule),
-            "nearestRule": nearest and {**_named(nearest), "failed": explained.failed_part},
+            "decidingRule": explained.deciding_rule and _rule_name(explained.deciding_rule),
+            "nearestRule": nearest and {**_rule_name(nearest), "failed": explained.failed_part},
             "rules": [_trace(engine, trace) for trace in explained.rules],
             "someTarget": explained.some_target_allowed,
             "missing": [{"key": key, "flag": flag_for(key)} for key in explained.missing_keys],
             "asAuthor": body.as_author,
-            "warnings": [problem(one) for one in reading.warnings],
+            "warnings": [problem(warning) for warning in reading.warnings],
         }
     )
 
@@ -123,10 +123,10 @@ def map_coverage(context: TenantContextDep, platform: PlatformDep, body: Coverag
     targets = [target_of(text, "targets") for text in body.targets]
     facts = facts_of(body.facts, platform.clock, tenant=context.tenant_id)
     masks = catalogue.operations.masks
-    covered = _covered(catalogue, reading, targets, facts)
+    covered = _coverage_of(catalogue, reading, targets, facts)
     other: ParsedDocument | None = None
     if body.compare is not None:
-        other = _read(context, platform, _compared(context, platform, body.compare))[1]
+        other = _read(context, platform, _text_to_compare(context, platform, body.compare))[1]
     moved = _changes(catalogue, other, reading, covered, facts) if other is not None else []
     maps = []
     for index, (text, coverage) in enumerate(zip(body.targets, covered, strict=True)):
@@ -138,7 +138,11 @@ def map_coverage(context: TenantContextDep, platform: PlatformDep, body: Coverag
             entry["conditionalOperations"] = masks.names(coverage.conditional)
         maps.append(entry)
     return JSONResponse(
-        {"total": len(masks.operations), "targets": maps, "warnings": [problem(one) for one in reading.warnings]}
+        {
+            "total": len(masks.operations),
+            "targets": maps,
+            "warnings": [problem(warning) for warning in reading.warnings],
+        }
     )
 
 
@@ -152,8 +156,10 @@ def check_document(context: TenantContextDep, platform: PlatformDep, body: Check
     return JSONResponse(
         {
             "answer": check.answer.value,
-            "counterexamples": [representations.counterexample(one, reading.document) for one in check.examples],
-            "warnings": [problem(one) for one in reading.warnings],
+            "counterexamples": [
+                representations.counterexample(example, reading.document) for example in check.examples
+            ],
+            "warnings": [problem(warning) for warning in reading.warnings],
         }
     )
 
@@ -171,7 +177,7 @@ def _read(
     return catalogue, read_document(platform, catalogue, text)
 
 
-def _covered(
+def _coverage_of(
     catalogue: CatalogueSnapshot, reading: ParsedDocument, targets: Sequence[Target], facts: RequestContext
 ) -> list[Coverage]:
     """Return the coverage of a document, limited to operations of the targets' services."""
@@ -190,7 +196,7 @@ def _changes(
     facts: RequestContext,
 ) -> list[dict[str, int]]:
     """Return the changes on each target, by kind of change."""
-    old = _covered(catalogue, before, [one.target for one in covered], facts)
+    old = _coverage_of(catalogue, before, [one.target for one in covered], facts)
     both = [(now.target, then.conditional & now.conditional) for then, now in zip(old, covered, strict=True)]
     open_then, open_now = (
         conditions_by_target(catalogue.operations.masks, granted_rules(one.document), both, facts)
@@ -202,30 +208,30 @@ def _changes(
     ]
 
 
-def _compared(context: TenantContext, platform: Platform, body: CompareTo) -> str:
+def _text_to_compare(context: TenantContext, platform: Platform, body: CompareTo) -> str:
     if (body.document_text is None) is (body.policy_id is None):
-        raise errors.invalid_input("compare takes documentText or policyId, one of them", member="compare")
+        raise errors.invalid_input("compare takes either documentText or policyId", member="compare")
     if body.document_text is not None:
         return body.document_text
     with platform.database.read() as connection:
-        return _stored(connection, context.tenant_id, str(body.policy_id), body.version)
+        return _stored_text(connection, context.tenant_id, str(body.policy_id), body.version)
 
 
-def _stored(connection: Connection, tenant_id: str, policy_id: str, version: int | None) -> str:
+def _stored_text(connection: Connection, tenant_id: str, policy_id: str, version: int | None) -> str:
     policy = or_404(policy_queries.get(connection, tenant_id, policy_id) if validation.is_id(policy_id) else None)
     if version is None:
         return str(policy.document)
     return str(or_404(policy_queries.version(connection, tenant_id, policy_id, version)).document)
 
 
-def _named(trace: RuleTrace) -> dict[str, Any]:
+def _rule_name(trace: RuleTrace) -> dict[str, Any]:
     return {"index": trace.source.index, "name": trace.name}
 
 
 def _trace(engine: Engine, trace: RuleTrace) -> dict[str, Any]:
     rule = engine.rules[trace.source.index].rule
     return {
-        **_named(trace),
+        **_rule_name(trace),
         "access": trace.effect,
         "operation": trace.operation.value,
         "target": trace.target.value,

@@ -59,7 +59,7 @@ def require_region(connection: Connection, tenant_id: str, body: FactsBody, targ
     if (target is not None and target.region == region) or has_region(connection, tenant_id, region):
         return
     raise errors.invalid_input(
-        f"there is no region {region[:64]}; the regions are {', '.join(REGIONS)}",
+        f"unknown region {region[:64]}; the regions are {', '.join(REGIONS)}",
         member="facts.region",
         reason="unknown_region",
         regions=list(REGIONS),
@@ -76,19 +76,19 @@ def facts_of(body: FactsBody, clock: Clock, **defaults: Any) -> RequestContext:
     if body.source_ip is not None:
         address = parse_address(body.source_ip)
         if address is None:
-            raise errors.invalid_input("sourceIp is no IPv4 or IPv6 address", member="facts.sourceIp")
+            raise errors.invalid_input("sourceIp is not an IPv4 or IPv6 address", member="facts.sourceIp")
     if body.current_time is not None:
         instant = parse_timestamp(body.current_time)
         if instant is None:
             raise errors.invalid_input(
-                "currentTime is no RFC 3339 instant with a zone, such as 2026-01-31T09:00:00Z",
+                "currentTime is not an RFC 3339 timestamp with a zone, such as 2026-01-31T09:00:00Z",
                 member="facts.currentTime",
             )
     elif "current_time" not in body.model_fields_set:
         instant = clock.now().timestamp()
     if body.region is not None and not is_region(body.region):
         raise errors.invalid_input(
-            "region is one name, with no blank, *, : or / in it; leave it out where it is not known",
+            "region must be one name without spaces, *, : or /; omit it if unknown",
             member="facts.region",
         )
     return RequestContext(
@@ -117,7 +117,7 @@ def operation_of(text: str, catalogue: CatalogueSnapshot) -> str:
         raise ApiError(
             400,
             "UNKNOWN_OPERATION",
-            f"{text} is no operation of the catalogue" + (f"; did you mean {' or '.join(near)}?" if near else ""),
+            f"{text} is not an operation of the catalogue" + (f"; did you mean {' or '.join(near)}?" if near else ""),
             details={"suggestions": near},
             hint="list the operations: frost iam catalog --filter TEXT",
         )
@@ -149,7 +149,7 @@ def other_service(operation: str, target: Target) -> str | None:
     service = operation.partition(":")[0]
     if target.service in (STAR, service):
         return None
-    return f"the target is of {target.service}, and {operation} is done on targets of {service}: frn:{service}:…"
+    return f"the target is of {target.service}, and {operation} applies to targets of {service}: frn:{service}:…"
 
 
 def region_of(target: Target) -> str | None:

@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 MAX_STREAMS = 200
 MAX_PER_PRINCIPAL = 40
 POLL_SECONDS = 0.25
-# While an operation is open: progress must reach a screen in 300 ms, of which the reader uses 100 ms.
+# While an operation is open: progress must reach a screen in 300 ms; the reader uses 100 ms of that.
 BUSY_POLL_SECONDS = 0.1
 MAX_PENDING = 100
 RESYNC = "event: resync\ndata: {}\n\n"
@@ -90,7 +90,7 @@ class Stream:
         return self.session_id or self.key_id or self.workload_id
 
     async def next(self, seconds: float) -> str | None:
-        """Return the pending signals, after at most `seconds`; None if there are none."""
+        """Return the pending signals, after at most `seconds`; None without signals."""
         try:
             async with asyncio.timeout(seconds):
                 await self._ready.wait()

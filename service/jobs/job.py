@@ -21,13 +21,13 @@ from service.jobs.queries import OPEN
 
 WORKFLOW_ERROR = "WORKFLOW_ERROR"
 CANCELLED = "cancelled"
-REASON = "cancelled by an operator of the platform; what was changed until then is kept"
+REASON = "cancelled by an operator of the platform; earlier changes are kept"
 MAX_RETRY_SECONDS = 60.0
 MIN_RETRY_SECONDS = 0.05
 
 
 class Job(Protocol):
-    """The operations row holds the whole state of a run."""
+    """The operations row has the whole state of a run."""
 
     async def run(self, run_id: str) -> None:
         """Run from the stored state to the end. May be cancelled at any await, and repeated."""
@@ -80,7 +80,7 @@ def internal_error(row: RowMapping, tries: int, error: Exception) -> str:
     """Return the error text of an unexpected failure, without internals."""
     step = f" at {row['current_step']}" if row["current_step"] else ""
     return (
-        f"gave up after {tries} tries{step}: internal error ({type(error).__name__}); "
+        f"failed after {tries} attempts{step}: internal error ({type(error).__name__}); "
         "the platform's log has the details"
     )
 
@@ -126,7 +126,7 @@ def cancel(connection: Connection, row: RowMapping, at: datetime) -> None:
         raise ApiError(
             409,
             "OPERATION_OVER",
-            f"the operation is {row['status']} already",
+            f"the operation is already {row['status']}",
             operationId=row["operation_id"],
             runId=row["run_id"],
         )

@@ -200,7 +200,7 @@ def live_executors(connection: Connection) -> set[str]:
 def movement(connection: Connection, tenant_ids: Collection[str]) -> dict[str, tuple[int, int, datetime]]:
     """Return number, sum of `seq` and last update of operations, by tenant; progress changes them.
 
-    The last update differs also if an old operation is removed at the moment of the progress.
+    The last update also differs if an old operation is removed during the progress.
     """
     rows = connection.execute(
         select(operations.c.tenant_id, func.count(), func.sum(operations.c.seq), func.max(operations.c.updated_at))

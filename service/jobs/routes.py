@@ -133,14 +133,14 @@ async def stream_events(
         raise ApiError(
             429,
             "rate_limited",
-            f"you have {MAX_PER_PRINCIPAL} event streams open, which is as many as one person may",
+            f"you have {MAX_PER_PRINCIPAL} open event streams, the maximum per user",
             details={
                 "cap": "event_streams",
                 "limit": MAX_PER_PRINCIPAL,
                 "used": MAX_PER_PRINCIPAL,
                 "retryAfterSeconds": RETRY_AFTER_SECONDS,
             },
-            hint="close some of them, or read the operation now and then instead",
+            hint="close some streams, or poll the operation",
             headers={"Retry-After": str(RETRY_AFTER_SECONDS)},
         ) from None
     except TooManyStreams:
@@ -148,8 +148,8 @@ async def stream_events(
         raise ApiError(
             503,
             "SERVICE_UNAVAILABLE",
-            "no event stream is free at the moment",
-            hint="read the operation now and then instead",
+            "too many event streams are open",
+            hint="poll the operation instead",
             headers={"Retry-After": str(round(spread(RETRY_AFTER_SECONDS)))},
         ) from None
     return StreamingResponse(

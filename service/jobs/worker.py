@@ -64,6 +64,9 @@ class Worker:
         jobs: Jobs,
         plan_again: PlanAgain = no_runs,
         periodic_work: PeriodicWork = no_work,
+        *,
+        sweep_seconds: float = SWEEP_SECONDS,
+        idle_seconds: float = IDLE_SECONDS,
     ) -> None:
         shared = database.kind == "postgresql"
         self._database = database
@@ -77,6 +80,8 @@ class Worker:
         self._max_tries = settings.operation_tries
         self._plan_again = plan_again
         self._periodic_work = periodic_work
+        self._sweep_seconds = sweep_seconds
+        self._idle_seconds = idle_seconds
         self._submitted: set[str] = set()
         self._cancelled: set[str] = set()
         self._running: set[str] = set()
@@ -162,16 +167,16 @@ class Worker:
             if busy:
                 self._queue.launch()
                 self._delete_ended_workflows()
-            elif time.monotonic() - self._quiet_since > IDLE_SECONDS:
+            elif time.monotonic() - self._quiet_since > self._idle_seconds:
                 self._shut_down_idle()
             while self._cancelled and self._queue.launched:
                 self._queue.cancel(self._cancelled.pop())
             if busy:
                 self._run_open()
         except Exception:
-            logger.exception("the worker of operations failed; trying again in %.0f s", SWEEP_SECONDS)
-            return SWEEP_SECONDS
-        return SWEEP_SECONDS if self._queue.launched or self._shared else None
+            logger.exception("the worker of operations failed; retrying in %.0f s", self._sweep_seconds)
+            return self._sweep_seconds
+        return self._sweep_seconds if self._queue.launched or self._shared else None
 
     def _loop_periodic_work(self) -> None:
         # Its own thread: a slow statement must not delay the heartbeat, or another process would take over the runs.
@@ -180,19 +185,19 @@ class Worker:
             try:
                 delay = self._periodic_work()
             except Exception:
-                logger.exception("the periodic work failed; trying again in an hour")
+                logger.exception("the periodic work failed; retrying in an hour")
                 delay = RETRY_SECONDS
 
     def _delete_ended_workflows(self) -> None:
         """Delete old workflows, hourly while operations are open. Their rows are removed by `PeriodicWork`."""
         if self._retention_days and time.monotonic() >= self._workflows_at:
             deleted = self._queue.delete_ended(self._clock.now() - timedelta(days=self._retention_days))
-            self._workflows_at = time.monotonic() + (SWEEP_SECONDS if deleted else WORKFLOWS_SECONDS)
+            self._workflows_at = time.monotonic() + (self._sweep_seconds if deleted else WORKFLOWS_SECONDS)
 
     def _run_open(self) -> None:
         while self._submitted:
             self._queue.enqueue(self._submitted.pop())
-        if time.monotonic() - self._swept_at < SWEEP_SECONDS / 2:
+        if time.monotonic() - self._swept_at < self._sweep_seconds / 2:
             return
         self._swept_at = time.monotonic()
         orphaned = recovery.sweep(self._database, self._queue, self._executor) - self._running

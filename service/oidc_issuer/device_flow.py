@@ -139,7 +139,7 @@ def approve(request: IssuerRequest) -> dict[str, Any]:
         raise ExpiredTokenError("The user code has expired; start again.")
     person = tokens.find_person(connection, request.form.get("email"))
     if not queries.decide_device_code(connection, row.device_code_hash, user_id=person.id if person else None):
-        raise InvalidGrantError("The user code was answered before.")
+        raise InvalidGrantError("The user code was used before.")
     if person is None:
         tokens.record_refused_sign_in(request, request.form.get("email"))
         raise AccessDeniedError(tokens.UNKNOWN_PERSON)

@@ -71,7 +71,7 @@ def parse_parameters(encoded: bytes) -> dict[str, str]:
     parameters: dict[str, str] = {}
     for name, value in pairs:
         if name in parameters:
-            raise InvalidRequestError("A parameter is given twice.")
+            raise InvalidRequestError("A parameter is repeated.")
         if name not in FREE_TEXT and not _PLAIN.fullmatch(value):
             raise InvalidRequestError("A parameter has characters that are not allowed.")
         parameters[name] = value

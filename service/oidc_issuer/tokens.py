@@ -148,7 +148,7 @@ def end_session_for_replay(request: IssuerRequest, user_id: str, session_id: str
         )
 
 
-UNKNOWN_PERSON = "There is no such person on this platform."
+UNKNOWN_PERSON = "The account does not exist on this platform."
 
 
 def find_person(connection: Connection, email: str | None) -> Person | None:

@@ -21,8 +21,8 @@ from service.json_response import JSONResponse
 
 router = protected_router("audit")
 
-Before = Annotated[str, Query(description="RFC 3339; the first entry that is not exported was written then or later")]
-After = Annotated[int, Query(ge=0, description="the number of the last entry that was exported already")]
+Before = Annotated[str, Query(description="RFC 3339; entries before this time are exported")]
+After = Annotated[int, Query(ge=0, description="number of the last exported entry")]
 
 
 class Segment(BaseModel):
@@ -54,7 +54,7 @@ def verify_audit_log(platform: PlatformDep) -> JSONResponse:
             "entries": verification.entries,
             "unsealed": verification.unsealed,
             "unchained": verification.unchained,
-            "dropped": _dropped(verification),
+            "dropped": _dropped_segments(verification),
             "ok": fault is None,
             "firstBad": fault and {"id": fault.id, "at": fault.at and wire_time(fault.at), "why": fault.reason},
             "head": verification.head,
@@ -65,7 +65,7 @@ def verify_audit_log(platform: PlatformDep) -> JSONResponse:
 
 @router.get("/api/v1/platform/audit/export", operation_id="exportAuditLog")
 def export_audit_log(platform: PlatformDep, before: Before, after: After = 0) -> JSONResponse:
-    """Export the next segment: its entries as JSON Lines, and its proof; both null if there are no more entries."""
+    """Export the next segment: its entries as JSON Lines, and its proof; both null without further entries."""
     instant = parse_instant(before)
     if instant is None:
         raise invalid_input("before must be an RFC 3339 instant", field="before")
@@ -79,7 +79,7 @@ def export_audit_log(platform: PlatformDep, before: Before, after: After = 0) ->
 
 @router.post("/api/v1/platform/audit/drop", operation_id="dropAuditSegment")
 def drop_audit_segment(platform: PlatformDep, context: ContextDep, body: Segment) -> JSONResponse:
-    """Remove the entries of the oldest segment, given the proof of its export; a checkpoint states what was removed."""
+    """Remove the entries of the oldest segment, given the proof of its export; a checkpoint records them."""
     proof, now = body.proof(), platform.clock.now()
     with _refusals(), platform.database.write() as connection:
         segments.drop_segment(connection, key_of(platform.secret), proof, body.seal, now)
@@ -113,7 +113,7 @@ def _refusals() -> Iterator[None]:
         raise ApiError(409, "AUDIT_BROKEN", str(error)) from None
 
 
-def _dropped(verification: Verification) -> dict[str, Any] | None:
+def _dropped_segments(verification: Verification) -> dict[str, Any] | None:
     dropped = verification.dropped
     if dropped.at is None:
         return None

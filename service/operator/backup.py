@@ -37,11 +37,11 @@ def create_backup(settings: Settings, path: Path) -> dict[str, Any]:
         OSError: the backup cannot be written.
     """
     if path.exists() or path.is_symlink():
-        raise InvalidBackup(f"{path} is there already; a backup replaces nothing")
+        raise InvalidBackup(f"{path} already exists; a backup does not replace files")
     if not settings.secret_file.exists():
         if backup_archive.has_shared_secret(settings) or (settings.data_dir / LOCK_FILE).exists():
             raise backup_archive.missing_secret(settings)
-        raise InvalidBackup(f"there is no platform in {settings.data_dir}")
+        raise InvalidBackup(f"no platform in {settings.data_dir}")
     # The finished file is hard-linked to its path.
     with _scratch_directory(path.parent) as scratch:
         folder = Path(scratch)
@@ -58,7 +58,7 @@ def create_backup(settings: Settings, path: Path) -> dict[str, Any]:
         try:
             path.hardlink_to(backup)
         except FileExistsError:
-            raise InvalidBackup(f"{path} is there already; a backup replaces nothing") from None
+            raise InvalidBackup(f"{path} already exists; a backup does not replace files") from None
         files.fsync_directory(path.parent)
     return {"file": str(path), "bytes": size, **{name: value for name, value in facts.items() if name != "columns"}}
 
@@ -108,7 +108,7 @@ def _audit_head(connection: Connection, revision: str) -> dict[str, Any] | None:
 def _copy_sqlite(settings: Settings, copy: Path) -> None:
     source = Path(str(make_url(settings.database_url).database))
     if not source.exists():
-        raise InvalidBackup(f"there is no platform in {settings.data_dir}")
+        raise InvalidBackup(f"no platform in {settings.data_dir}")
     with (
         contextlib.closing(sqlite3.connect(f"{source.absolute().as_uri()}?mode=rw", uri=True, timeout=10)) as running,
         contextlib.closing(sqlite3.connect(copy)) as into,

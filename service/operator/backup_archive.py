@@ -61,7 +61,7 @@ def has_shared_secret(settings: Settings) -> bool:
 
 
 def missing_secret(settings: Settings) -> InvalidBackup:
-    return InvalidBackup(f"{settings.secret_file} is not there; --secret-file names it as the platform is served with")
+    return InvalidBackup(f"{settings.secret_file} not found; use the --secret-file of the running platform")
 
 
 def sha256(path: Path) -> str:
@@ -92,7 +92,7 @@ def require_seal(backup: Backup, secret: bytes, secret_name: str) -> None:
     """
     if backup.seal is None or not hmac.compare_digest(backup.seal, seal_of(backup.content, secret)):
         raise InvalidBackup(
-            f"its seal does not match {secret_name}: it was changed after it was made, or another installation made it"
+            f"its seal does not match {secret_name}: the backup was altered, or another installation created it"
         )
 
 
@@ -132,15 +132,15 @@ def unpack(path: Path, folder: Path) -> Backup:
         _require_room(folder, sum(entry["bytes"] for entry in entries.values()))
         for name, entry in entries.items():
             if _read_header(file, name, entry["bytes"]) != entry["bytes"]:
-                raise InvalidBackup(f"{name} in it has another size than its manifest says")
+                raise InvalidBackup(f"{name} has a different size than in the manifest")
             target = folder / name
             target.parent.mkdir(mode=0o700, exist_ok=True)
             with create_private(target) as out:
                 if _copy(file, entry["bytes"], out) != entry["sha256"]:
-                    raise InvalidBackup(f"it is damaged: {name} is not what was written")
+                    raise InvalidBackup(f"it is damaged: {name} was altered")
         digest = _read_content(file, _read_header(file, DIGEST, 64))
         if digest.decode("ascii", "replace") != hashlib.sha256(manifest_bytes).hexdigest():
-            raise InvalidBackup("it is damaged: its manifest is not what was written")
+            raise InvalidBackup("it is damaged: its manifest was altered")
         seal = _read_seal(file)
     return Backup(manifest, manifest_bytes, seal)
 
@@ -162,7 +162,7 @@ def _open(path: Path) -> IO[bytes]:
         raise InvalidBackup(f"it cannot be read: {error.strerror}") from None
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
         file.close()
-        raise InvalidBackup("it is not a plain file")
+        raise InvalidBackup("not a regular file")
     return file
 
 
@@ -170,17 +170,15 @@ def _read_header(file: IO[bytes], name: str, max_size: int) -> int:
     """Return the size of the next member, the regular file `name`."""
     block = file.read(_BLOCK)
     if len(block) < _BLOCK:
-        raise InvalidBackup("it is no backup of frost" if name == MANIFEST else "it is cut short")
+        raise InvalidBackup("not a frost backup" if name == MANIFEST else "it is truncated")
     try:
         member = tarfile.TarInfo.frombuf(block, "ascii", "strict")
     except (tarfile.HeaderError, UnicodeDecodeError):
-        raise InvalidBackup("it is no backup of frost" if name == MANIFEST else "it is damaged or cut short") from None
+        raise InvalidBackup("not a frost backup" if name == MANIFEST else "it is damaged or truncated") from None
     if member.name != name or member.type not in (tarfile.REGTYPE, tarfile.AREGTYPE):
-        raise InvalidBackup(
-            "it is no backup of frost" if name == MANIFEST else f"it holds something else where {name} must be"
-        )
+        raise InvalidBackup("not a frost backup" if name == MANIFEST else f"it has another file in place of {name}")
     if not 0 <= member.size <= max_size:
-        raise InvalidBackup(f"{name} in it has another size than its manifest says")
+        raise InvalidBackup(f"{name} has a different size than in the manifest")
     return member.size
 
 
@@ -196,7 +194,7 @@ def _copy(file: IO[bytes], size: int, out: IO[bytes]) -> str:
     while remaining:
         chunk = file.read(min(remaining, _CHUNK_BYTES))
         if not chunk:
-            raise InvalidBackup("it is cut short")
+            raise InvalidBackup("it is truncated")
         digest.update(chunk)
         out.write(chunk)
         remaining -= len(chunk)
@@ -208,9 +206,7 @@ def _read_manifest(content: bytes) -> dict[str, Any]:
     try:
         manifest = json.loads(content)
         if manifest["format"] != FORMAT:
-            raise InvalidBackup(
-                "it was made by a newer frost" if manifest["format"] > FORMAT else "it is no backup of frost"
-            )
+            raise InvalidBackup("a newer frost created it" if manifest["format"] > FORMAT else "not a frost backup")
         texts = [manifest["revision"], manifest["version"], manifest["createdAt"]]
         entries = manifest["files"].values()
         is_valid = (
@@ -221,11 +217,11 @@ def _read_manifest(content: bytes) -> dict[str, Any]:
             and SECRET in manifest["files"]
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise InvalidBackup("it is no backup of frost") from None
+        raise InvalidBackup("not a frost backup") from None
     if not is_valid:
-        raise InvalidBackup("it is no backup of frost")
+        raise InvalidBackup("not a frost backup")
     if unexpected := [name for name in manifest["files"] if not _NAME.fullmatch(name)]:
-        raise InvalidBackup(f"it holds a file that no backup has: {ascii(unexpected[0])[:80]}")
+        raise InvalidBackup(f"unexpected file: {ascii(unexpected[0])[:80]}")
     return dict(manifest)
 
 
@@ -236,7 +232,7 @@ def _are_column_names(names: Any) -> bool:
 def _require_room(folder: Path, size: int) -> None:
     disk = os.statvfs(folder)
     if size + SPARE_BYTES > disk.f_bavail * disk.f_frsize:
-        raise InvalidBackup(f"there is no room for the {size} bytes that it holds")
+        raise InvalidBackup(f"not enough space for {size} bytes")
 
 
 EXIT_INVALID_BACKUP = 3
@@ -256,7 +252,7 @@ def run(name: str, action: Action, check: Action | None = None) -> None:
     parser = argparse.ArgumentParser(prog=f"python -m service.operator.{name}", allow_abbrev=False)
     parser.add_argument("file", type=Path)
     if check:
-        parser.add_argument("--check", action="store_true", help="only say whether it could be done")
+        parser.add_argument("--check", action="store_true", help="only check whether the backup can be restored")
         parser.add_argument("--trust", action="store_true", help="restore a backup whose seal cannot be verified")
         parser.add_argument("--verify-with", type=Path, metavar="PATH", help="a copy of the secret, for the seal only")
     arguments, settings_flags = parser.parse_known_args(sys.argv[1:])

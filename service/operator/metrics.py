@@ -75,9 +75,11 @@ class Collector:
         yield InfoMetricFamily("frost", "This platform", {"version": VERSION, "database": database.kind})
         yield from self._requests()
         failures = self.platform.request_metrics.audit_failures
-        yield CounterMetricFamily("frost_audit_write_failures", "Changes refused for want of their entry", failures)
         yield CounterMetricFamily(
-            "frost_database_write_waits", "Changes that waited for another one", database.lock_waits
+            "frost_audit_write_failures", "Changes refused because their entry could not be written", failures
+        )
+        yield CounterMetricFamily(
+            "frost_database_write_waits", "Changes that waited for another change", database.lock_waits
         )
         pool = database.engine.pool
         if isinstance(pool, QueuePool):
@@ -111,7 +113,7 @@ class Collector:
             for work, queue in self.platform.work.queues.items():
                 gauge.add_metric([work.value], getattr(queue, state))
             yield gauge
-        seconds = HistogramMetricFamily("frost_request_seconds", "Time to the whole answer", labels=["route"])
+        seconds = HistogramMetricFamily("frost_request_seconds", "Time to the complete response", labels=["route"])
         for route, (total, counts) in list(metrics.seconds.items()):
             cumulative, buckets = 0, []
             for bound, count in zip((*BUCKETS, float("inf")), list(counts), strict=True):
@@ -132,12 +134,12 @@ class Collector:
             stalled = stalled_count(connection, self.platform.clock.now())
             entries = connection.scalar(select(audit_head.c.entries)) or 0
             unsealed = connection.scalar(select(func.count()).select_from(audit_log).where(is_unsealed())) or 0
-        running = GaugeMetricFamily("frost_operations_open", "Operations under way", labels=["kind", "status"])
+        running = GaugeMetricFamily("frost_operations_open", "Running operations", labels=["kind", "status"])
         # Zeros are included, because absent series could trigger alerts.
         zeros = {(kind, status): 0 for kind in self.kinds for status in OPEN}
         for (kind, status), count in {**zeros, **{(kind, status): count for kind, status, count in counts}}.items():
             running.add_metric([kind, status], count)
         yield running
-        yield GaugeMetricFamily("frost_operations_stalled", "Open operations without a move for a minute", stalled)
+        yield GaugeMetricFamily("frost_operations_stalled", "Open operations without progress for a minute", stalled)
         yield GaugeMetricFamily("frost_audit_entries", "Entries in the audit log's chain, with dropped ones", entries)
         yield GaugeMetricFamily("frost_audit_unsealed", "Entries that wait for their seal", unsealed)

@@ -107,15 +107,15 @@ def _unpack_verified(
     manifest = backup.manifest
     kind = make_url(settings.database_url).get_backend_name()
     if not migrate.is_known_revision(manifest["revision"]):
-        raise InvalidBackup(f"it was made by a newer frost ({manifest.get('version')})")
+        raise InvalidBackup(f"a newer frost created it ({manifest.get('version')})")
     if manifest["database"] != kind:
-        raise InvalidBackup(f"it holds a {manifest['database']} database, and this platform's is {kind}")
+        raise InvalidBackup(f"it has a {manifest['database']} database, but this platform uses {kind}")
     if backup_archive.has_shared_secret(settings) and not settings.secret_file.exists():
         raise backup_archive.missing_secret(settings)
     if backup_archive.has_shared_secret(settings) and not _has_same_content(
         settings.secret_file, staged / backup_archive.SECRET
     ):
-        raise InvalidBackup(f"it was made with another secret than {settings.secret_file} holds")
+        raise InvalidBackup(f"its secret differs from {settings.secret_file}")
     _verify_seal(verify_with or settings.secret_file, backup, staged, trust)
     if kind == "sqlite":
         _check_sqlite(staged, manifest)
@@ -133,7 +133,7 @@ def _verify_seal(secret_file: Path, backup: backup_archive.Backup, staged: Path,
     if backup.seal is None:
         if not trust:
             raise InvalidBackup(
-                "it has no seal: an earlier release made it, or the seal was removed; "
+                "it has no seal: an earlier release created it, or the seal was removed; "
                 "--trust restores it without verification"
             )
         return
@@ -144,8 +144,8 @@ def _verify_seal(secret_file: Path, backup: backup_archive.Backup, staged: Path,
         backup_archive.require_seal(backup, (staged / backup_archive.SECRET).read_bytes(), "its content")
         if not trust:
             raise InvalidBackup(
-                f"its seal cannot be verified: there is no secret in {secret_file}; give the secret that it "
-                "was made with (--secret-file FILE), or restore it without verification (--trust)"
+                f"its seal cannot be verified: no secret in {secret_file}; give the secret of the "
+                "original platform (--secret-file FILE), or restore it without verification (--trust)"
             ) from None
         return
     backup_archive.require_seal(backup, secret, f"the secret in {secret_file}")
@@ -204,7 +204,7 @@ def _check_sqlite(staged: Path, manifest: dict[str, Any]) -> None:
     """Raise InvalidBackup unless the database is intact and has the manifest's revision."""
     file = staged / backup_archive.DATABASE
     if not file.exists():
-        raise InvalidBackup("it holds no database")
+        raise InvalidBackup("it has no database")
     try:
         with contextlib.closing(sqlite3.connect(f"{file.as_uri()}?mode=ro&immutable=1", uri=True)) as connection:
             intact = connection.execute("PRAGMA quick_check(1)").fetchone()[0] == "ok"
@@ -212,7 +212,7 @@ def _check_sqlite(staged: Path, manifest: dict[str, Any]) -> None:
     except (sqlite3.Error, TypeError):
         raise InvalidBackup("it is damaged: its database cannot be read") from None
     if not intact or revision != manifest["revision"]:
-        raise InvalidBackup("it is damaged: its database is not sound")
+        raise InvalidBackup("it is damaged: its database is corrupt")
 
 
 def _is_audit_intact(url: str, secret: bytes, manifest: dict[str, Any]) -> bool:
@@ -246,7 +246,7 @@ def _replace_tables(url: str, staged: Path, manifest: dict[str, Any], secret: by
             dialect.analyze(connection)
     except (DBAPIError, ValueError) as error:
         reason = error.orig if isinstance(error, DBAPIError) else error
-        raise InvalidBackup(f"the database does not take it: {' '.join(str(reason).split())[:200]}") from None
+        raise InvalidBackup(f"the database rejects it: {' '.join(str(reason).split())[:200]}") from None
     finally:
         database.close()
     return _is_audit_intact(url, secret, manifest)

@@ -167,7 +167,7 @@ def policies_for(
     """Return the policies of principals of a type by id, without principals that have none."""
     policy_ids: dict[str, set[str]] = {}
     for batch in chunks(ids):
-        direct = _attached(kind).add_columns(policy_attachments.c.attachee_id.label("principal_id"))
+        direct = _attachments(kind).add_columns(policy_attachments.c.attachee_id.label("principal_id"))
         through = _THROUGH_GROUPS.add_columns(group_members.c.member_id.label("principal_id"))
         for query in (
             direct.where(policy_attachments.c.attachee_id.in_(batch)),
@@ -213,7 +213,7 @@ _APPLIED = (
 )
 
 
-def _attached(kind: str | BindParameter[str]) -> Select[Any]:
+def _attachments(kind: str | BindParameter[str]) -> Select[Any]:
     return select(policy_attachments.c.policy_id).where(
         policy_attachments.c.tenant_id == _TENANT, policy_attachments.c.attachee_type == kind
     )
@@ -229,7 +229,7 @@ _MEMBERSHIP = prepared(
     )
 )
 _ORGANIZATION = prepared(select(tenants.c.organization_id).where(tenants.c.id == _TENANT))
-_THROUGH_GROUPS = _attached("group").join(
+_THROUGH_GROUPS = _attachments("group").join(
     group_members,
     and_(
         group_members.c.group_id == policy_attachments.c.attachee_id,
@@ -241,7 +241,7 @@ _POLICIES_OF_PRINCIPAL = prepared(
     _APPLIED.where(
         policies.c.tenant_id == _TENANT,
         or_(
-            policies.c.id.in_(_attached(_KIND).where(policy_attachments.c.attachee_id == _PRINCIPAL)),
+            policies.c.id.in_(_attachments(_KIND).where(policy_attachments.c.attachee_id == _PRINCIPAL)),
             policies.c.id.in_(
                 _THROUGH_GROUPS.where(group_members.c.member_type == _KIND, group_members.c.member_id == _PRINCIPAL)
             ),

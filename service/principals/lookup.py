@@ -55,7 +55,7 @@ def get_principal(connection: Connection, tenant_id: str, kind: str, identifier:
     else:
         role, scopes = role_in(connection, tenant_id, row.user_id) if kind == "api_key" else None, row.scopes
     grants = PrincipalGrants.load(connection, principal_type, row.id, tenant_id, organization_id, role, scopes)
-    return _named(row, grants, at)
+    return _tenant_principal(row, grants, at)
 
 
 def _row(connection: Connection, tenant_id: str, kind: str, identifier: str) -> Record | None:
@@ -72,18 +72,18 @@ def list_principals(connection: Connection, tenant_id: str, at: datetime) -> Ite
     roles = {row.id: row.role for row in people}
     policies = policies_for_all(connection, tenant_id)
     for row in people:
-        yield _named(row, PrincipalGrants.of("user", row.id, tenant_id, organization_id, row.role, ()), at)
+        yield _tenant_principal(row, PrincipalGrants.of("user", row.id, tenant_id, organization_id, row.role, ()), at)
     for row in queries.keys(connection, tenant_id, at):
         role, applied = roles.get(row.user_id), policies.get(("api_key", row.id), ())
         grants = PrincipalGrants.of("api_key", row.id, tenant_id, organization_id, role, row.scopes, applied)
-        yield _named(row, grants, at)
+        yield _tenant_principal(row, grants, at)
     for row in queries.identities(connection, tenant_id):
         applied = policies.get(("workload_identity", row.id), ())
         grants = PrincipalGrants.of("workload_identity", row.id, tenant_id, organization_id, None, row.scopes, applied)
-        yield _named(row, grants, at)
+        yield _tenant_principal(row, grants, at)
 
 
-def _named(row: Record, grants: PrincipalGrants, at: datetime) -> TenantPrincipal:
+def _tenant_principal(row: Record, grants: PrincipalGrants, at: datetime) -> TenantPrincipal:
     if grants.kind == "user":
         return TenantPrincipal(grants, f"{row.name} <{row.email}>")
     if grants.kind == "api_key":

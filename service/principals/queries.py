@@ -42,7 +42,7 @@ def identities_among(connection: Connection, tenant_id: str, ids: Sequence[str])
 
 
 def _among(connection: Connection, query: Select[Any], column: Column[str], ids: Sequence[str]) -> list[Record]:
-    """Return the rows with these ids; filter the whole result if there are too many for parameters."""
+    """Return the rows with these ids; filter the whole result if the ids are too many for parameters."""
     if not ids:
         return []
     if len(ids) <= MAX_PARAMETERS:

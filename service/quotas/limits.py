@@ -66,7 +66,7 @@ def require_within_limit(quota: QuotaType, limit: int, used: int, amount: int, *
             "used": used if known else None,
             "wanted": amount,
         },
-        hint=f"an admin or owner may request more: frost tenant quota request {quota.resource_type}",
+        hint=f"an owner or admin can request a new limit: frost tenant quota request {quota.resource_type}",
     )
 
 

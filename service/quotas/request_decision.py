@@ -20,8 +20,8 @@ class Decision:
     details: Mapping[str, Any] | None = None
 
 
-WAITING = Decision("pending", "waits for review by the platform's staff")
-UNCHANGED = Decision("approved", "that is the limit already")
+WAITING = Decision("pending", "waits for review by the platform's operator")
+UNCHANGED = Decision("approved", "the limit is unchanged")
 
 
 def decide(current: int, limit: int, use: Use | None) -> Decision:
@@ -31,14 +31,14 @@ def decide(current: int, limit: int, use: Use | None) -> Decision:
         use: Use by the tenant; None if unknown.
     """
     if limit >= current:
-        return Decision("approved", "within what this tenant may be raised to without review")
+        return Decision("approved", "within the limit that needs no review")
     if use is None:
-        return Decision("denied", "what is in use is not known at the moment", {"reason": "usage_unknown"})
+        return Decision("denied", "the current use is unknown", {"reason": "usage_unknown"})
     if use.total > limit:
         creating = f" ({use.creating} being created)" if use.creating else ""
         figures = {"used": use.total, "creating": use.creating, "limit": limit}
         return Decision("denied", f"{use.total} in use{creating}: more than {limit}", figures)
-    return Decision("approved", "nothing in use is above the new limit")
+    return Decision("approved", "the current use fits the new limit")
 
 
 def require_within_bound(quota: QuotaType, current: int, limit: int, bound: int) -> None:
@@ -51,7 +51,7 @@ def require_within_bound(quota: QuotaType, current: int, limit: int, bound: int)
         raise ApiError(
             409,
             "QUOTA_BOUND_EXCEEDED",
-            f"without review this tenant may be raised to {bound}, not to {limit}",
+            f"without review, the limit of this tenant can be raised to {bound}, not to {limit}",
             details={
                 "resourceType": quota.resource_type,
                 "limit": limit,

@@ -25,7 +25,7 @@ def requested_type(name: str) -> QuotaType:
         raise ApiError(
             400,
             "UNKNOWN_RESOURCE_TYPE",
-            "there is no quota of this resource type",
+            "this resource type has no quota",
             details={"suggestions": near, "known": names},
         )
     quota = quota_types()[name]
@@ -71,7 +71,7 @@ def reason(text: str, member: str = "reason") -> str:
         )
     if validation.has_control(normalized, allowed=validation.LINE_BREAKS):
         raise errors.invalid_input(
-            f"{member} must not hold control or formatting characters", member=member, reason="character"
+            f"{member} must not contain control or formatting characters", member=member, reason="character"
         )
     return normalized
 

@@ -24,7 +24,7 @@ from service.validation import is_id
 router = protected_router("platform")
 STATUS_BY_DECISION = {"approve": "approved", "reject": "rejected"}
 
-Status = Annotated[Literal["pending", "approved", "rejected"] | None, Query(description="all when left out")]
+Status = Annotated[Literal["pending", "approved", "rejected"] | None, Query(description="default: all")]
 
 
 class Review(BaseModel):
@@ -59,7 +59,7 @@ def review_quota_request(context: ContextDep, platform: PlatformDep, request_id:
             raise ApiError(
                 409,
                 "QUOTA_REQUEST_DECIDED",
-                "this request is decided already",
+                "this request is already decided",
                 details={"status": row.status, "decision": row.decision},
             )
         decision = {"status": status, "decision": note or status, "decided_at": now, "decided_by": "staff"}

@@ -22,7 +22,7 @@ Counted = Mapping[str, Mapping[Counting, int]]
 
 
 def counted(connection: Connection, tenant_ids: Tenants, types: Iterable[QuotaType]) -> Counted:
-    by_tenant = _counted(connection, tenant_ids, types, [true()])
+    by_tenant = _count_by_type(connection, tenant_ids, types, [true()])
     return {
         tenant_id: {counting: total for counting, (total,) in totals.items()} for tenant_id, totals in by_tenant.items()
     }
@@ -32,7 +32,9 @@ def uses(
     connection: Connection, tenant_ids: Collection[str], types: Collection[QuotaType]
 ) -> dict[str, dict[str, Use | None]]:
     """Return the use by tenant and resource type; None if the backend cannot be read."""
-    by_tenant = _counted(connection, tenant_ids, types, [true(), _is_being_created({quota.kind for quota in types})])
+    by_tenant = _count_by_type(
+        connection, tenant_ids, types, [true(), _is_being_created({quota.kind for quota in types})]
+    )
     failing = failing_listings(connection)
 
     def use(tenant_id: str, quota: QuotaType) -> Use | None:
@@ -43,7 +45,7 @@ def uses(
     return {tenant_id: {quota.resource_type: use(tenant_id, quota) for quota in types} for tenant_id in tenant_ids}
 
 
-def _counted(
+def _count_by_type(
     connection: Connection, tenant_ids: Tenants, types: Iterable[QuotaType], conditions: Sequence[ColumnElement[bool]]
 ) -> Mapping[str, Mapping[Counting, tuple[int, ...]]]:
     """Return a number per condition. Reads each resource once."""

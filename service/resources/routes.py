@@ -49,7 +49,7 @@ SEARCH_BATCH = 1_000
 REGION = r"^[a-z]{2}-[a-z]{3}-[0-9]{1,2}$"
 
 Provider = Annotated[
-    str | None, Header(alias="X-FM-Provider-Version", description="The infrastructure-as-code provider that asks")
+    str | None, Header(alias="X-FM-Provider-Version", description="The infrastructure-as-code provider of the request")
 ]
 Tags = dict[str, str]
 
@@ -72,7 +72,9 @@ class NewResource(BaseModel):
     name: str
     region: Annotated[str, StringConstraints(pattern=REGION)]
     tags: Tags = Field(default_factory=dict)
-    attributes: dict[str, int] = Field(default_factory=dict, description="what quotas count of the kind, such as vcpu")
+    attributes: dict[str, int] = Field(
+        default_factory=dict, description="attributes of the kind that quotas count, such as vcpu"
+    )
 
 
 class ResourceChange(BaseModel):

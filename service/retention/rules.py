@@ -56,7 +56,7 @@ class Rule:
     domain: ColumnElement[Any] | None = None
 
     def prepare(self, connection: Connection, rows: Sequence[Record]) -> None:
-        """Store what has to remain of rows, which have the columns of the primary key. The rows are locked."""
+        """Store the parts of rows that must remain. Rows have the columns of the primary key and are locked."""
 
 
 def rules(settings: Retention, at: datetime) -> Iterator[Rule]:
@@ -84,7 +84,7 @@ def rules(settings: Retention, at: datetime) -> Iterator[Rule]:
 
 class SessionRule(Rule):
     def prepare(self, connection: Connection, rows: Sequence[Record]) -> None:
-        """Refuse the sign-ins of removed sessions at an external issuer, whose tokens would start new sessions."""
+        """Refuse sign-ins of removed sessions at an external issuer: their tokens would start new sessions."""
         started = (
             select(sessions.c.user_id, func.max(sessions.c.started_at).label("started_at"))
             # The local issuer's sessions have their id as the subject.

@@ -24,7 +24,7 @@ SWEEP_SECONDS = 3_600.0
 MIN_PAUSE_SECONDS = 0.05
 BATCH_ROWS = 200
 QUERIED_BATCHES = 50
-"""Batches whose keys are read, and held in memory, at once."""
+"""Number of batches with keys in memory at the same time."""
 
 
 class RetentionSweep:

@@ -51,7 +51,7 @@ class KeyMinter:
     def mint(self, name: str, key_id: str) -> Row:
         """Return the columns that depend on the secret; raise ValueError for a duplicate name."""
         if name in self.minted:
-            raise ValueError(f"two keys of this world are named {name!r}")
+            raise ValueError(f"this world has two keys named {name!r}")
         plain = secret_format.mint()
         self.minted[name] = {"id": key_id, "secret": plain}
         return {"key_prefix": secret_format.lookup_prefix(plain), "key_hash": secret_format.digest(self.secret, plain)}

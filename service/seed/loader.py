@@ -31,7 +31,7 @@ def load(database: Database, clock: Clock, name: str, secret: bytes, data_dir: P
         ValueError: the seed does not exist.
     """
     if name not in WORLDS:
-        raise ValueError(f"no world {name!r}; there are {', '.join(WORLDS)}")
+        raise ValueError(f"unknown world {name!r}; the worlds are {', '.join(WORLDS)}")
     with database.read() as connection:
         loaded = get_value(connection, "world") is not None
     if not loaded:

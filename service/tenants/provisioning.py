@@ -177,7 +177,7 @@ class ProvisioningJob:
             now = self.clock.now()
             attempts = int(step["attempts"])
             if count and attempts >= self.max_tries:
-                reason = f"gave up after {attempts} tries at {row['current_step']}: {error}"
+                reason = f"failed after {attempts} attempts at {row['current_step']}: {error}"
                 _end(connection, row, now, reason, step_error=error)
                 return attempts
             counted = attempts if count else attempts - 1

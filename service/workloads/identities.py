@@ -180,7 +180,7 @@ def require_unbound(connection: Connection, tenant_id: str, subject: dict[str, s
         raise ApiError(
             409,
             "BINDING_EXISTS",
-            f"this service account is bound already: {binding_id}",
+            f"this service account is already bound: {binding_id}",
             details={"bindingId": binding_id},
         )
 

@@ -65,9 +65,9 @@ def _public_key(key_data: dict[str, Any]) -> dict[str, Any]:
         parsed = algorithm.import_key({name: key_data[name] for name in _PUBLIC if name in key_data})
         public_key = algorithm.import_key(parsed.as_pem(private=False))
     except (JoseError, ValueError, TypeError) as error:
-        raise _invalid_keys(f"{kid!r} is no key ({type(error).__name__})") from None
+        raise _invalid_keys(f"{kid!r} is not a valid key ({type(error).__name__})") from None
     if isinstance(public_key, ECKey) and public_key.curve_name not in CURVES:
-        raise _invalid_keys(f"{kid!r} is on none of the curves {', '.join(CURVES)}")
+        raise _invalid_keys(f"{kid!r} must be on one of the curves {', '.join(CURVES)}")
     if isinstance(public_key, RSAKey) and public_key.public_key.key_size not in RSA_BITS:
         raise _invalid_keys(
             f"{kid!r} has {public_key.public_key.key_size} bits; RSA keys have {RSA_BITS[0]} to {RSA_BITS[-1]}"

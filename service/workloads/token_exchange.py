@@ -45,7 +45,7 @@ async def read_subject_token(request: Request) -> str:
     except ValueError:
         raise errors.invalid_input("invalid request body: not a form", reason="form") from None
     if any(len(values) > 1 for values in fields.values()):
-        raise errors.invalid_input("invalid request body: a field given twice", reason="form")
+        raise errors.invalid_input("invalid request body: a field is repeated", reason="form")
     for name, choices in (("grant_type", (GRANT_TYPE,)), ("subject_token_type", TOKEN_TYPES)):
         validation.require_choice(name, fields.get(name, [""])[0], choices)
     token = fields.get("subject_token", [""])[0]

@@ -1,35 +1,39 @@
-"""A signed-in person on the demo world, for the modules whose tests make what they need and leave the rest alone."""
+"""The people of the acceptance tests, each with a shell on a platform of their own."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.acceptance.account import Account, signed_in
+from tests.acceptance.account import Account
 from tests.acceptance.iam import Desk
-from tests.conftest import opened
+from tests.acceptance.shell import signed_in
+from tests.acceptance.tagging import Tags
 
 
 @pytest.fixture(scope="module")
 def desk(demo_platform: Path) -> Iterator[Desk]:
-    """The owner of Aurora Labs at work; groups and policies of one test are not looked at by another."""
-    home = opened(demo_platform, FROST_PLATFORM_PROVISIONING_PACE="600")
-    home.sign_in()
-    yield Desk(home)
-    home.remove()
+    """The owner of Aurora Labs; tests of a module share the groups and policies."""
+    with signed_in(demo_platform) as home:
+        yield Desk(home)
 
 
 @pytest.fixture
 def own_desk(demo_platform: Path) -> Iterator[Desk]:
-    """The same for one test alone, which changes who may do what."""
-    home = opened(demo_platform, FROST_PLATFORM_PROVISIONING_PACE="600")
-    home.sign_in()
-    yield Desk(home)
-    home.remove()
+    """The same for one test, which changes who may do what."""
+    with signed_in(demo_platform) as home:
+        yield Desk(home)
 
 
 @pytest.fixture(scope="module")
 def owner(demo_platform: Path) -> Iterator[Account]:
-    """The owner of Aurora Labs with an account; keys that one test makes are not looked at by another."""
-    with signed_in(demo_platform) as account:
-        yield account
+    """The owner of Aurora Labs; tests of a module share the keys."""
+    with signed_in(demo_platform) as home:
+        yield Account(home)
+
+
+@pytest.fixture(scope="module")
+def tags(demo_platform: Path) -> Iterator[Tags]:
+    """The owner of Aurora Labs in Web Shop; each test sets the default tags it needs."""
+    with signed_in(demo_platform) as home:
+        yield Tags(home)

@@ -1,32 +1,16 @@
-"""Access policies as the acceptance tests use them: the real commands, and raw requests where those are the point."""
+"""Access policies, with the real commands and raw requests."""
 
 import json
 import sqlite3
-import sys
 from itertools import count
 from typing import Any
 
-from tests.acceptance.people import WEB_SHOP
-from tests.homes import Answer, Home, Result
+from tests.acceptance.shell import Shell
 from tests.service.access import IDENTITIES, KEYS, allow, deny, document
-from tests.terminal import Program
 
-__all__ = [
-    "ANYTHING",
-    "IDENTITIES",
-    "KEYS",
-    "NO_ID",
-    "READ_TENANTS",
-    "Desk",
-    "allow",
-    "deny",
-    "document",
-    "requests",
-    "text",
-]
+__all__ = ["IDENTITIES", "KEYS", "NO_ID", "READ_TENANTS", "Desk", "allow", "deny", "document", "requests", "text"]
 
 NO_ID = "0192f7c1-5a3e-7b60-9d2f-3c5a8e7b1d04"
-ANYTHING = allow("*")
 READ_TENANTS = allow("organizations:tenants:read", "organizations:tenants:list")
 _NUMBERS = count(1)
 
@@ -42,28 +26,13 @@ def requests(log: str) -> list[tuple[str, str]]:
     return [(line[0], line[1].partition("?")[0]) for line in lines]
 
 
-class Desk:
-    """Somebody with a shell in the tenant Web Shop."""
+class Desk(Shell):
+    """Groups and policies of the tenant Web Shop."""
 
-    def __init__(self, home: Home) -> None:
-        self.home = home
+    GROUP = "iam"
+    COLUMNS = 80
 
-    def iam(self, *words: str, stdin: str | bytes = b"", **env: str) -> Result:
-        return self.home.frost("iam", *words, stdin=stdin, env=env)
-
-    def done(self, *words: str, **env: str) -> Any:
-        """The JSON document of a command that must succeed."""
-        return self.home.json("iam", *words, env=env)
-
-    def items(self, *words: str, **env: str) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = self.done(*words, **env)["items"]
-        return found
-
-    def refused(self, code: int, *words: str, stdin: str | bytes = b"", **env: str) -> str:
-        """What a command says that must be refused in this way; on standard output it says nothing."""
-        result = self.iam(*words, stdin=stdin, **env)
-        assert (result.code, result.out) == (code, ""), (words, result)
-        return result.err
+    iam = Shell.run
 
     def group(self, name: str = "", description: str = "") -> str:
         name = name or f"group {next(_NUMBERS)}"
@@ -85,13 +54,6 @@ class Desk:
     def attached(self, policy: str) -> set[tuple[str, str]]:
         return {(one["attacheeType"], one["attacheeId"]) for one in self.items("policy", "attachments", policy)}
 
-    def raw(self, method: str, path: str, body: Any = None, *, key: str = "") -> Answer:
-        """A request without our client, below the tenant; with a key of the world or as the person signed in."""
-        path = f"/api/v1/tenants/{WEB_SHOP}{path}"
-        if key:
-            return self.home.request(method, path, body=body, key=self.home.world_key(key))
-        return self.home.request(method, path, body=body, token=self.home.token())
-
     def reads(self, key: str) -> int:
         """The status that a key gets when it reads its tenant."""
         return self.raw("GET", "", key=key).status
@@ -108,21 +70,6 @@ class Desk:
         with sqlite3.connect(self.home.platform_dir / "platform.db", timeout=20) as database:
             return database.execute(statement, values).fetchall()
 
-    def on_terminal(self, *words: str, columns: int = 80) -> Program:
-        """A command on a terminal of its own."""
-        return Program(
-            [sys.executable, "-m", "tui", "iam", *words],
-            columns=columns,
-            rows=40,
-            env=self.home.environment(),
-            inherit=False,
-        )
-
     def answering(self, answer: str, *words: str) -> tuple[int, str]:
-        """A command that asks, with what is typed then; how it ended, and all that was shown."""
-        program = self.on_terminal(*words)
-        program.wait_for("cannot be undone")
-        program.until_quiet(0.2, 5)
-        program.write(answer.encode() + b"\r")
-        ended = program.wait_end()
-        return ended, program.text
+        """Exit code and screen of a deletion that asks and gets this answer."""
+        return self.answered(answer, "cannot be undone", *words)

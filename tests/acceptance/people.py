@@ -29,15 +29,3 @@ def current(home: Home, **env: str) -> dict[str, Any]:
     """What `tenant current` says."""
     record: dict[str, Any] = home.json("tenant", "current", env=env)
     return record
-
-
-def wait_active(home: Home, tenant_id: str, seconds: float = 60) -> dict[str, Any]:
-    """Ask until a tenant is provisioned."""
-    import time
-
-    until = time.monotonic() + seconds
-    while True:
-        record = next(item for item in listed(home, "--all") if item["id"] == tenant_id)
-        if record["status"] == "active" or time.monotonic() > until:
-            return record
-        time.sleep(0.1)

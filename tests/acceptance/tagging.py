@@ -1,38 +1,29 @@
-"""Default tags, applies and quotas as the acceptance tests use them: the real commands, raw requests, the database."""
+"""Default tags, applies and quotas, with the real commands, raw requests and the database."""
 
 import json
 import signal
 import sqlite3
-import sys
 import time
 from typing import Any
 
 from tests.acceptance.people import WEB_SHOP
-from tests.homes import Answer, Home, Result
+from tests.acceptance.shell import Shell
+from tests.homes import Home
 from tests.terminal import Program
 
 SLOW = {"FROST_PLATFORM_APPLY_PACE": "0.1"}
 """An apply of Web Shop then takes about five seconds: 44 batches."""
 
 
-class Tags:
-    """A person signed in with a shell in one tenant."""
+class Tags(Shell):
+    """Default tags and quotas of one tenant."""
+
+    GROUP = "tenant"
+    COLUMNS, ROWS = 100, 60
 
     def __init__(self, home: Home, tenant: str = WEB_SHOP) -> None:
-        self.home, self.tenant = home, tenant
-
-    def run(self, *words: str, **env: str) -> Result:
-        return self.home.frost("tenant", *words, env={"FROST_TENANT": self.tenant, **env})
-
-    def done(self, *words: str, **env: str) -> Any:
-        """The JSON document of a command that must succeed."""
-        return self.home.json("tenant", *words, env={"FROST_TENANT": self.tenant, **env})
-
-    def refused(self, code: int, *words: str, **env: str) -> str:
-        """What a command says that must be refused in this way; on standard output it says nothing."""
-        result = self.run(*words, **env)
-        assert (result.code, result.out) == (code, ""), (words, result)
-        return result.err
+        super().__init__(home, tenant)
+        self.environment = {"FROST_TENANT": tenant}
 
     def stored(self) -> dict[str, str]:
         found: dict[str, str] = self.done("default-tags", "get")
@@ -62,13 +53,6 @@ class Tags:
                 return found
             time.sleep(0.2)
 
-    def raw(self, method: str, path: str, body: Any = None, *, key: str = "") -> Answer:
-        """A request below the tenant without our client; with a key of the world, else as the person signed in."""
-        path = f"/api/v1/tenants/{self.tenant}{path}"
-        if key:
-            return self.home.request(method, path, body=body, key=self.home.world_key(key))
-        return self.home.request(method, path, body=body, token=self.home.token())
-
     def resources(self, kind: str | None = None) -> dict[str, dict[str, Any]]:
         """The rows of the tenant's inventory by id, straight from the database."""
         with sqlite3.connect(self.home.platform_dir / "platform.db", timeout=20) as database:
@@ -85,21 +69,6 @@ class Tags:
         path.chmod(0o600)
         return str(path)
 
-    def on_terminal(self, *words: str, columns: int = 100, rows: int = 60, **env: str) -> Program:
-        """A command on a terminal of its own."""
-        argv = [sys.executable, "-m", "tui", "tenant", *words]
-        environment = self.home.environment({"FROST_TENANT": self.tenant, **env})
-        return Program(argv, columns=columns, rows=rows, env=environment, inherit=False)
-
-    def answering(self, answer: str, asked: str, *words: str) -> tuple[int, str]:
-        """A command that asks, with what is typed then; how it ended, and all that was shown."""
-        program = self.on_terminal(*words)
-        program.wait_for(asked)
-        program.until_quiet(0.2, 5)
-        program.write(answer.encode() + b"\r")
-        ended = program.wait_end(60)
-        return ended, program.text
-
 
 def interrupt(program: Program, number: int = signal.SIGINT) -> None:
     """Ctrl-C as the terminal sends it; another signal as another program does."""
@@ -114,3 +83,12 @@ def interrupt(program: Program, number: int = signal.SIGINT) -> None:
 def flat(text: str) -> str:
     """A screen's text without its line ends: a long line runs on."""
     return "".join(line.rstrip("\n") for line in text.split("\n"))
+
+
+def whole(program: Program, ended: int) -> bool:
+    """Whether the terminal is as a shell wants it: nothing switched on, the cursor at the beginning of a line."""
+    raw = program.raw()
+    if b"\x1b" in raw.replace(b"\x1b[36m", b"").replace(b"\x1b[39m", b""):
+        return False
+    # A Ctrl-C that comes once all is said is shown by the terminal itself, which throws away what it has not shown.
+    return raw.endswith((b"\n", b"\n^C")) or (ended == 0 and raw.endswith(b"^C"))

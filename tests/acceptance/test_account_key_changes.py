@@ -1,11 +1,11 @@
-"""Rotation of a key with an overlap, and a key that becomes a context."""
+"""Rotation and expiry of a key, and a key that becomes a context."""
 
 import os
 import stat
 import subprocess
 import sys
-import time
 from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 import yaml
@@ -16,61 +16,27 @@ from tests.acceptance.people import WEB_SHOP
 ROTATE = ("api-key", "rotate")
 
 
-def granted(owner: Account, key: Key) -> str:
-    """Put a key into a group; the id of the group."""
-    group = str(owner.home.json("iam", "group", "create", "--name", f"of {key.id}")["id"])
-    words = ("iam", "group", "member", "add", group, "--type", "api_key", "--id", key.id)
-    assert owner.home.frost(*words).code == 0
-    return group
-
-
-# --- rotate ----------------------------------------------------------------------------------------------------------
-
-
-def test_a_rotated_key_may_do_the_same_and_the_old_one_works_until_the_overlap_is_over(owner: Account) -> None:
+def test_a_key_is_rotated_with_an_overlap(owner: Account) -> None:
     key = Key(owner, "compute:read", "dns:*", more=("--description", "d", "--rate-limit", "30"))
-    group = granted(owner, key)
     document = owner.done(*ROTATE, key.id, "--overlap", "7d")
-    new, old = document["apiKey"], document["replaced"]
     kept = ("name", "description", "scopes", "rateLimit", "tenantId")
-    assert [new[member] for member in kept] == [key.made[member] for member in kept]
-    assert document["grants"] == 1
-    assert old["id"] == key.id
-    assert abs(instant(old["expiresAt"]) - days(7)) < timedelta(minutes=5)
-    members = owner.home.json("iam", "group", "member", "list", group)["items"]
-    assert {one["memberId"] for one in members} == {key.id, new["id"]}
-    assert key.use("GET", "/resources/instance") == 200
-    assert owner.home.request("GET", "/api/v1/me", key=document["key"]).status == 200
+    assert [document["apiKey"][member] for member in kept] == [key.made[member] for member in kept]
+    assert document["replaced"]["id"] == key.id
+    assert abs(instant(document["replaced"]["expiresAt"]) - days(7)) < timedelta(minutes=5)
+    for secret in (key.secret, document["key"]):
+        assert owner.home.request("GET", "/api/v1/me", key=secret).status == 200
 
 
-def test_the_secret_of_a_rotated_key_stands_on_a_line_of_its_own(owner: Account) -> None:
+def test_the_secret_of_a_rotated_key_is_the_last_line(owner: Account) -> None:
     key = Key(owner, "compute:read")
-    granted(owner, key)
+    group = owner.home.json("iam", "group", "create", "--name", "of a rotated key")["id"]
+    owner.home.json("iam", "group", "member", "add", group, "--type", "api_key", "--id", key.id)
     result = owner.run(*ROTATE, key.id)
     *_, heading, secret = result.out.splitlines()
     assert "shown once" in heading
     assert owner.home.request("GET", "/api/v1/me", key=secret).status == 200
     assert f"the old key {key.id} works until {days(1).strftime('%Y-%m-%d')}" in result.err
     assert "; the new one has its 1 group or policy" in result.err
-
-
-@pytest.mark.slow
-def test_an_overlap_ends_by_itself(owner: Account) -> None:
-    """The overlap of a test is short by the client's clock, which is behind the platform's."""
-    key = Key(owner, "compute:read")
-    behind = (datetime.now(UTC) - timedelta(minutes=1) + timedelta(seconds=4)).isoformat()
-    assert owner.run(*ROTATE, key.id, "--overlap", "1m", FROST_CLOCK=behind).code == 0
-    time.sleep(4)
-    assert key.ask("GET", "/api/v1/me").status == 401
-    assert owner.keys()[key.id]["status"] == "expired"
-
-
-def test_without_an_overlap_the_old_key_is_revoked_at_once(owner: Account) -> None:
-    key = Key(owner, "compute:read")
-    document = owner.done(*ROTATE, key.id, "--overlap", "0")
-    assert document["replaced"]["status"] == "revoked"
-    assert key.ask("GET", "/api/v1/me").status == 401
-    assert owner.home.request("GET", "/api/v1/me", key=document["key"]).status == 200
 
 
 def test_a_key_that_expires_before_the_overlap_is_over_keeps_its_expiry(owner: Account) -> None:
@@ -80,13 +46,7 @@ def test_a_key_that_expires_before_the_overlap_is_over_keeps_its_expiry(owner: A
     assert abs(instant(document["apiKey"]["expiresAt"]) - days(50)) < timedelta(minutes=5)
 
 
-def test_only_an_active_key_is_rotated(owner: Account) -> None:
-    key = Key(owner, "compute:read")
-    owner.done("api-key", "revoke", key.id)
-    assert "only an active key" in owner.refused(6, *ROTATE, key.id)
-
-
-def test_a_clock_that_is_behind_is_told(owner: Account) -> None:
+def test_a_slow_client_clock_is_reported(owner: Account) -> None:
     key = Key(owner, "compute:read")
     behind = (datetime.now(UTC) - timedelta(hours=1)).isoformat()
     said = owner.refused(2, *ROTATE, key.id, "--overlap", "5m", FROST_CLOCK=behind)
@@ -95,11 +55,8 @@ def test_a_clock_that_is_behind_is_told(owner: Account) -> None:
 
 
 @pytest.mark.parametrize("overlap", ["", "1", "1w", "-1h", "1.5h", "soon", "٣h", "1h "])
-def test_what_is_no_overlap_is_refused(owner: Account, overlap: str) -> None:
+def test_a_malformed_overlap_is_refused(owner: Account, overlap: str) -> None:
     assert "30m, 24h or 7d" in owner.refused(2, *ROTATE, "0192f7c1", f"--overlap={overlap}")
-
-
-# --- a context of its own --------------------------------------------------------------------------------------------
 
 
 def test_a_key_becomes_a_context_and_its_secret_is_never_shown(owner: Account) -> None:
@@ -115,7 +72,7 @@ def test_a_key_becomes_a_context_and_its_secret_is_never_shown(owner: Account) -
     assert owner.done("profile")["credential"]["kind"] == "session"
 
 
-def test_as_a_document_it_is_the_key_and_the_context(owner: Account) -> None:
+def test_json_of_a_saved_key_is_the_key_and_the_context(owner: Account) -> None:
     document = owner.done(*CREATE, "compute:read", "--save-context", "document")
     assert (list(document), document["context"]) == (["apiKey", "context"], "document")
     assert "fmk_" not in str(document).replace(document["apiKey"]["keyPrefix"], "")
@@ -124,7 +81,7 @@ def test_as_a_document_it_is_the_key_and_the_context(owner: Account) -> None:
 @pytest.mark.parametrize(
     ("name", "code"), [("local", 6), ("taken", 6), ("", 2), ("a/b", 2), (" x", 2), ("x" * 65, 2), ("a\nb", 2)]
 )
-def test_a_context_that_is_there_or_cannot_be_makes_no_key(owner: Account, name: str, code: int) -> None:
+def test_a_taken_or_invalid_context_name_creates_no_key(owner: Account, name: str, code: int) -> None:
     if name == "taken":
         owner.done(*CREATE, "compute:read", "--save-context", "taken")
     before = owner.home.config.read_text()
@@ -143,29 +100,42 @@ def test_a_key_that_cannot_be_kept_is_deleted_again_and_leaves_no_context(owner:
     assert "unkept" not in yaml.safe_load(owner.home.config.read_text())["contexts"]
 
 
-def test_a_secret_that_cannot_be_written_is_told_with_what_to_do(owner: Account) -> None:
+@pytest.mark.parametrize("reader", ["full disk", "reader gone"])
+def test_a_secret_that_cannot_be_written_is_reported_with_its_key(owner: Account, reader: str) -> None:
     before = set(owner.keys())
-    full = os.open("/dev/full", os.O_WRONLY)
-    code, said = created_into(owner, full)
-    (made,) = set(owner.keys()) - before
-    assert code == 1
-    assert f"frost account api-key delete {made}" in said
-
-
-def test_a_reader_that_has_left_is_no_reason_to_be_silent(owner: Account) -> None:
-    before = set(owner.keys())
-    read, write = os.pipe()
-    os.close(read)
-    code, said = created_into(owner, write)
-    (made,) = set(owner.keys()) - before
-    assert code == 141
-    assert f"frost account api-key delete {made}" in said
-
-
-def created_into(owner: Account, output: int) -> tuple[int, str]:
-    """A key is made with standard output there; how that ended, and what was said."""
+    if reader == "full disk":
+        output = os.open("/dev/full", os.O_WRONLY)
+    else:
+        read, output = os.pipe()
+        os.close(read)
     words = [sys.executable, "-m", "tui", "account", *CREATE, "compute:read"]
     env = owner.home.environment()
     done = subprocess.run(words, env=env, stdout=output, stderr=subprocess.PIPE, text=True, check=False)
     os.close(output)
-    return done.returncode, done.stderr
+    (made,) = set(owner.keys()) - before
+    assert done.returncode == (1 if reader == "full disk" else 141)
+    assert f"frost account api-key delete {made}" in done.stderr
+
+
+def test_a_date_is_the_end_of_that_local_day(owner: Account) -> None:
+    day = days(100).date().isoformat()
+    result = owner.run(*CREATE, "compute:read", "--expires", day, "-o", "json", TZ="Pacific/Auckland")
+    local = instant(result.json()["apiKey"]["expiresAt"]).astimezone(ZoneInfo("Pacific/Auckland"))
+    assert local.strftime("%Y-%m-%d %H:%M:%S") == f"{day} 23:59:59"
+    assert f"the end of {day}" in result.err
+
+
+def test_an_unreadable_expiry_is_refused_before_a_request(owner: Account) -> None:
+    said = owner.refused(2, *CREATE, "compute:read", "--expires", "01/02/2027", "-d")
+    assert "YYYY-MM-DD" in said
+    assert "POST" not in said
+
+
+def test_a_late_expiry_is_refused_with_the_latest_date(owner: Account) -> None:
+    far = days(3 * 365).date().isoformat()
+    result = owner.run(*CREATE, "compute:read", "--expires", far, "-o", "json", TZ="Pacific/Auckland")
+    assert (result.code, result.error()["code"]) == (2, "API_KEY_LIFETIME_EXCEEDS_MAX")
+    latest = result.error()["message"].rpartition(" ")[2]
+    next_day = (instant(f"{latest}T00:00:00+00:00") + timedelta(days=1)).date().isoformat()
+    for day, code in ((latest, 0), (next_day, 2)):
+        assert owner.run(*CREATE, "compute:read", "--expires", day, TZ="Pacific/Auckland").code == code

@@ -1,4 +1,4 @@
-"""`frost tenant activity` by hand: what is said where nothing is found, and what is too long ago."""
+"""`frost tenant activity`: hints and refused ages."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from tests.homes import Home
 @pytest.mark.parametrize(
     ("flags", "words"),
     [
-        (("--operation", "bogus"), "no entry is called bogus"),
+        (("--operation", "bogus"), "no entry is named bogus"),
         (("--actor", "nobody@x.example"), "no entry is by nobody@x.example"),
     ],
 )
@@ -21,7 +21,7 @@ def test_where_nothing_is_found_and_nothing_is_called_so_a_hint_says_it(
     assert shared.json("tenant", "activity", *flags)["items"] == []
 
 
-def test_a_filter_that_only_finds_nothing_together_with_another_is_not_blamed(shared: Home) -> None:
+def test_a_valid_filter_without_results_gets_no_hint(shared: Home) -> None:
     answer = shared.frost("tenant", "activity", "--operation", "policy", "--since", "0s")
     assert (answer.code, "no entry" in answer.err) == (0, False), answer
 

@@ -1,4 +1,4 @@
-"""Whoever stops waiting stops nothing else. On real terminals, at moments drawn at random."""
+"""Interrupted waits for an apply, on real terminals, at random moments."""
 
 import json
 import os
@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.tagging import SLOW, Tags, flat, interrupt
-from tests.conftest import opened
-from tests.terminal import Program
+from tests.acceptance.shell import signed_in
+from tests.acceptance.tagging import SLOW, Tags, flat, interrupt, whole
 
 pytestmark = pytest.mark.slow
 
@@ -27,21 +26,10 @@ PYTHON_STOPPED = ("Could not import runpy module", "Failed to import the site mo
 @pytest.fixture(scope="module")
 def slow(demo_platform: Path) -> Iterator[Tags]:
     """Applies that take some seconds."""
-    home = opened(demo_platform, FROST_PLATFORM_PROVISIONING_PACE="600", **SLOW)
-    home.sign_in()
-    tags = Tags(home)
-    tags.set("a=1")
-    yield tags
-    home.remove()
-
-
-def whole(program: Program, ended: int) -> bool:
-    """Whether the terminal is as a shell wants it: nothing switched on, the cursor at the beginning of a line."""
-    raw = program.raw()
-    if b"\x1b" in raw.replace(b"\x1b[36m", b"").replace(b"\x1b[39m", b""):
-        return False
-    # A Ctrl-C that comes once all is said is shown by the terminal itself, which throws away what it has not shown.
-    return raw.endswith((b"\n", b"\n^C")) or (ended == 0 and raw.endswith(b"^C"))
+    with signed_in(demo_platform, **SLOW) as home:
+        tags = Tags(home)
+        tags.set("a=1")
+        yield tags
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP], ids=lambda number: number.name)
@@ -64,7 +52,7 @@ def test_every_ending_names_the_operation_and_leaves_the_run_alone(
     mine = next(one for one in slow.runs() if one["runId"] not in before)
     if times == 1:
         assert f"apply-default-tags-{slow.tenant}" in shown
-        assert "the apply goes on" in shown
+        assert "the apply continues" in shown
         assert f"tenant: {slow.tenant}" in shown
     assert mine["runId"] in shown
     over = slow.wait_for_runs(1)[0]
@@ -109,12 +97,10 @@ def test_waiting_for_another_run_can_be_stopped_too_and_starts_nothing(slow: Tag
 @pytest.fixture(scope="module")
 def brisk(demo_platform: Path) -> Iterator[Tags]:
     """Applies that take a little over a second."""
-    home = opened(demo_platform, FROST_PLATFORM_PROVISIONING_PACE="600", FROST_PLATFORM_APPLY_PACE="0.03")
-    home.sign_in()
-    tags = Tags(home)
-    tags.set("a=1")
-    yield tags
-    home.remove()
+    with signed_in(demo_platform, FROST_PLATFORM_APPLY_PACE="0.03") as home:
+        tags = Tags(home)
+        tags.set("a=1")
+        yield tags
 
 
 def at_random_moments(tags: Tags, count: int) -> None:
@@ -156,6 +142,5 @@ def test_a_few_random_moments(brisk: Tags) -> None:
     at_random_moments(brisk, FEW)
 
 
-@pytest.mark.slow
 def test_many_random_moments(brisk: Tags) -> None:
     at_random_moments(brisk, MANY)

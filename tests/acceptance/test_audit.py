@@ -9,7 +9,7 @@ import pytest
 from tests.homes import Home
 
 
-def test_a_whole_log_is_told_whole_and_an_altered_entry_by_name(demo: Home) -> None:
+def test_an_altered_entry_of_the_log_is_named(demo: Home) -> None:
     demo.frost("tenant", "create", "--name", "Audited", "--organization", "Aurora Labs")
     told = demo.json("platform", "audit", "verify")
     assert (told["ok"], told["firstBad"], told["unchained"]) == (True, None, 0)

@@ -1,56 +1,21 @@
-"""Default tags in a real terminal: edited, previewed, saved and applied over the large world, whatever is killed."""
+"""Default tags edited, saved and applied in a real terminal, with kills on the way."""
 
 import json
 import re
 import sqlite3
-import sys
 import time
 from collections import Counter
-from typing import Any
 
 import pytest
 
 from service.default_tags.outcome import examined_kinds, plan_add
 from tests.acceptance.people import WEB_SHOP
 from tests.homes import Home
-from tests.terminal import Program
+from tests.terminal import Program, screens
 
 pytestmark = pytest.mark.slow
 
-COLUMNS, ROWS = 120, 36
 TAG = {"audit-scope": "full/2026"}
-
-
-class Screens:
-    """The program on a terminal of its own, driven as a person would."""
-
-    def __init__(self, home: Home) -> None:
-        command = [sys.executable, "-m", "tui"]
-        environment = home.environment({"COLORTERM": "truecolor"})
-        self.program = Program(command, COLUMNS, ROWS, env=environment, inherit=False)
-
-    def press(self, *keys: str) -> None:
-        self.program.press(*keys)
-
-    def type(self, words: str) -> None:
-        self.program.write(words.encode())
-        self.program.until_quiet(0.2, 3)
-
-    def expect(self, *words: str, seconds: float = 60) -> str:
-        for word in words:
-            self.program.wait_for(word, seconds)
-        return self.program.text
-
-    def answer(self, question: str, key: str) -> None:
-        """A question, once it listens, and a deliberate answer."""
-        self.expect(question)
-        self.program.until_quiet(1.0, 4)
-        self.press(key)
-
-    def quit(self) -> None:
-        """Leave; what goes on in the platform goes on."""
-        self.press("q")
-        assert self.program.wait_end() == 0
 
 
 def looked_at(home: Home, tenant_id: str, tags: dict[str, str]) -> tuple[Counter[str], dict[str, dict[str, str]]]:
@@ -79,50 +44,52 @@ def counts_of(text: str) -> dict[str, int]:
     return dict(zip(("updated", "unchanged", "skipped", "failed"), numbers, strict=True))
 
 
-def in_use(home: Home) -> dict[str, Any]:
-    """The tenant in use."""
-    found: dict[str, Any] = home.json("tenant", "current")
-    return found
+def expect(program: Program, *words: str, seconds: float = 60) -> str:
+    for word in words:
+        program.wait_for(word, seconds)
+    return program.text
 
 
-def story(home: Home) -> None:
-    """A tag is added, tried, saved and applied; the platform is killed and the program closed meanwhile."""
-    tenant_id = in_use(home)["id"]
-    stored: dict[str, str] = home.json("tenant", "default-tags", "get")
+def enter(program: Program, text: str) -> None:
+    program.write(text.encode())
+    program.until_quiet(0.2, 3)
+
+
+def test_an_apply_survives_the_platform_and_the_program(demo: Home) -> None:
+    """Add a tag, preview, save and apply it; kill the platform twice and close the program meanwhile."""
+    demo.variables["FROST_PLATFORM_APPLY_PACE"] = "0.25"
+    stored: dict[str, str] = demo.json("tenant", "default-tags", "get")
     wanted = stored | TAG
-    expected, before = looked_at(home, tenant_id, wanted)
-
-    screens = Screens(home)
-    screens.expect("Tenants", "connected")
-    screens.type(":default-tags\r")
-    screens.expect(f"{len(stored)}/10 tags")
-    screens.press("n")
-    screens.expect("New tag in", "0/64 bytes")
-    screens.type("audit-scope=full/2026\r")
-    screens.expect("+ audit-scope", "Not saved")
-    screens.press("p")
-    screens.expect("by the draft, which is not saved", f"{expected['updated']:,} would change")
-    screens.press("escape", "w")
-    screens.answer("+ audit-scope = full/2026", "y")
-    screens.expect(f"{len(wanted)}/10 tags", "Saved the default tags")
-    assert home.json("tenant", "default-tags", "get") == wanted
-    screens.press("a")
-    screens.expect(f"{expected['updated']:,} of")
-    screens.answer("Apply default tags?", "y")
-    screens.expect("◐ applying", "started by")
-
-    home.kill_platform()
-    screens.program.until_quiet(0.5, 3)
-    screens.quit()
-    screens = Screens(home)
-    screens.expect("◐ applying")
-    home.kill_platform()
-    screens.type(":apply\r")
-    text = screens.expect("✓ applied", seconds=180)
-    assert counts_of(text) == {what: expected[what] for what in ("updated", "unchanged", "skipped", "failed")}
-    screens.quit()
-
-    left, after = looked_at(home, tenant_id, wanted)
+    expected, before = looked_at(demo, WEB_SHOP, wanted)
+    with screens(demo) as program:
+        expect(program, "Tenants", "connected")
+        enter(program, ":default-tags\r")
+        expect(program, f"{len(stored)}/10 tags")
+        program.press("n")
+        expect(program, "New tag in", "0/64 bytes")
+        enter(program, "audit-scope=full/2026\r")
+        expect(program, "+ audit-scope", "Not saved")
+        program.press("p")
+        expect(program, "by the draft, which is not saved", f"{expected['updated']:,} would change")
+        program.press("escape", "w")
+        program.agree("+ audit-scope = full/2026")
+        expect(program, f"{len(wanted)}/10 tags", "Saved the default tags")
+        assert demo.json("tenant", "default-tags", "get") == wanted
+        program.press("a")
+        expect(program, f"{expected['updated']:,} of")
+        program.agree("Apply default tags?")
+        expect(program, "◐ applying", "started by")
+        demo.kill_platform()
+        program.until_quiet(0.5, 3)
+        program.press("q")
+        assert program.wait_end() == 0
+    with screens(demo) as program:
+        expect(program, "◐ applying")
+        demo.kill_platform()
+        enter(program, ":apply\r")
+        text = expect(program, "✓ applied", seconds=180)
+        assert counts_of(text) == {what: expected[what] for what in ("updated", "unchanged", "skipped", "failed")}
+    left, after = looked_at(demo, WEB_SHOP, wanted)
     assert left["updated"] == 0
     changed = 0
     for resource_id, tags in before.items():
@@ -131,38 +98,19 @@ def story(home: Home) -> None:
         assert all(wanted[key] == value for key, value in added.items())
         changed += bool(added)
     assert changed == expected["updated"]
-    (run,) = home.json("tenant", "default-tags", "history")["runs"]
+    (run,) = demo.json("tenant", "default-tags", "history")["runs"]
     assert run["summary"]["updated"] == expected["updated"]
 
 
-@pytest.mark.slow
-def test_an_apply_survives_the_platform_and_the_program(demo: Home) -> None:
-    demo.variables["FROST_PLATFORM_APPLY_PACE"] = "0.25"
-    assert in_use(demo)["id"] == WEB_SHOP
-    story(demo)
-
-
-@pytest.mark.slow
-def test_an_apply_over_the_large_world_survives_the_platform_and_the_program(home: Home) -> None:
-    home.variables |= {"FROST_PLATFORM_WORLD": "large", "FROST_PLATFORM_APPLY_PACE": "0.4"}
-    begun = time.monotonic()
-    while home.frost("whoami", timeout=120).code != 0:  # the world takes its time to be made
-        assert time.monotonic() - begun < 180
-    (large,) = [one for one in home.json("tenant", "list", "--all")["items"] if one["displayName"] == "Warehouse"]
-    assert home.frost("tenant", "use", large["id"]).code == 0
-    story(home)
-
-
-def test_an_apply_that_is_over_leaves_an_idle_screen_that_writes_nothing(demo_slow: Home) -> None:
+def test_a_finished_apply_leaves_a_screen_that_writes_nothing(demo_slow: Home) -> None:
     assert demo_slow.frost("tenant", "default-tags", "apply", "--yes").code == 0
-    screens = Screens(demo_slow)
-    screens.expect("Tenants", "connected")
-    screens.type(":apply\r")
-    screens.expect("✓ applied")
-    screens.program.until_quiet(2.5, 15)
-    mark = len(screens.program.chunks)
-    until = time.monotonic() + 4
-    while time.monotonic() < until:
-        screens.program.pump(0.5)
-    assert sum(len(data) for _, data in screens.program.chunks[mark:]) == 0
-    screens.quit()
+    with screens(demo_slow) as program:
+        expect(program, "Tenants", "connected")
+        enter(program, ":apply\r")
+        expect(program, "✓ applied")
+        program.until_quiet(2.5, 15)
+        mark = len(program.chunks)
+        until = time.monotonic() + 4
+        while time.monotonic() < until:
+            program.pump(0.5)
+        assert sum(len(data) for _, data in program.chunks[mark:]) == 0

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.acceptance.iam import KEYS, NO_ID, Desk, allow, text
-from tests.acceptance.people import WEB_SHOP
+from tests.acceptance.people import DATA_LAKE, WEB_SHOP
 from tests.conftest import opened
 
 READ = text(allow("dns:zones:read"))
@@ -63,12 +63,12 @@ def machine(demo_platform: Path) -> Iterator[Desk]:
 
 
 @pytest.mark.parametrize("words", NAMED, ids=" ".join)
-def test_what_is_not_there_ends_with_5(desk: Desk, words: tuple[str, ...]) -> None:
+def test_an_unknown_id_ends_with_5(desk: Desk, words: tuple[str, ...]) -> None:
     desk.refused(5, *words)
 
 
 @pytest.mark.parametrize("words", [*NAMED, *UNNAMED], ids=lambda words: " ".join(words[:3]))
-def test_what_needs_a_person_ends_with_4(machine: Desk, words: tuple[str, ...]) -> None:
+def test_a_command_for_people_ends_with_4_for_a_key(machine: Desk, words: tuple[str, ...]) -> None:
     assert "interactive session" in machine.refused(4, *words)
 
 
@@ -82,9 +82,7 @@ def test_a_tenant_that_is_not_yours_ends_with_4(desk: Desk, words: tuple[str, ..
 @pytest.mark.parametrize(
     "given", ["", "{", "[]", '{"schemaVersion":"1","schemaVersion":"1"}', text(allow("no:such:op")), "@none"]
 )
-def test_a_document_that_is_none_ends_with_2_wherever_it_is_found(
-    desk: Desk, words: tuple[str, ...], given: str
-) -> None:
+def test_an_invalid_document_ends_with_2(desk: Desk, words: tuple[str, ...], given: str) -> None:
     desk.refused(2, *words, "--document", given)
 
 
@@ -102,6 +100,8 @@ def test_a_document_that_is_none_ends_with_2_wherever_it_is_found(
         ("group", "list", "--cursor", ""),
         ("group", "list", "--cursor", "x"),
         ("policy", "list", "--limit", "201"),
+        ("group", "list", "--tenant", DATA_LAKE, "--cursor", "%00"),
+        ("policy", "update", SAVED),
         ("who", "--operation", "dns:zones", "--target", "*"),
         ("who", "--operation", "dns:zones:nothing", "--target", "*"),
         ("simulate", "--document", READ, "--operation", "dns:zones:nothing", "--target", "*"),
@@ -112,11 +112,11 @@ def test_a_document_that_is_none_ends_with_2_wherever_it_is_found(
     ],
     ids=lambda words: " ".join(words)[:60],
 )
-def test_a_value_that_is_none_ends_with_2_whoever_finds_it(desk: Desk, words: tuple[str, ...]) -> None:
+def test_an_invalid_value_ends_with_2(desk: Desk, words: tuple[str, ...]) -> None:
     desk.refused(2, *words)
 
 
-def test_a_policy_beyond_its_author_ends_with_4_in_saving_checking_and_attaching(own_desk: Desk) -> None:
+def test_a_policy_beyond_its_author_ends_with_4(own_desk: Desk) -> None:
     strong = own_desk.policy(allow("*"))
     own_desk.home.sign_in("viewer@aurora.example")
     beyond = text(allow("organizations:tenants:update"))

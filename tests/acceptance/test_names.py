@@ -11,75 +11,65 @@ KEY = ("--type", "api_key", "--id")
 ROTATE = ("account", "api-key", "rotate")
 
 
-# --- names and ids select the same object ----------------------------------------------------------------------------
+READS = """
+policy get P
+policy get P --version 1
+policy history P
+policy attachments P
+policy diff P --from 1 --to 1
+policy attach P --type group --id G --dry-run
+policy attach P --type api_key --id K --dry-run
+policy attach P --type workload_identity --id W --dry-run
+group get G
+group member list G
+group member add G --type api_key --id K --dry-run
+access api_key K
+access workload_identity W
+""".strip().splitlines()
 
 
-def test_a_policy_is_read_and_changed_by_name(desk: Desk) -> None:
-    policy = desk.policy(READ_TENANTS, name="by name")
-    for words in (
-        ("get",),
-        ("get", "--version", "1"),
-        ("history",),
-        ("attachments",),
-        ("diff", "--from", "1", "--to", "1"),
-    ):
+def test_names_and_ids_read_the_same_object(desk: Desk) -> None:
+    policy, group = desk.policy(READ_TENANTS, name="read by name"), desk.group("group read by name")
+    ids = {"P": policy, "G": group, "K": KEYS["terraform"], "W": IDENTITIES["checkout"]}
+    names = {"P": "Read By Name", "G": "GROUP READ BY NAME", "K": "Terraform", "W": "shop/checkout"}
+    for line in READS:
         for form in ("json", "table"):
-            by_id = desk.iam("policy", words[0], policy, *words[1:], "-o", form)
-            by_name = desk.iam("policy", words[0], "By Name", *words[1:], "-o", form)
-            assert (by_name.code, by_name.out) == (0, by_id.out)
+            by_id, by_name = (
+                desk.iam(*(known.get(word, word) for word in line.split()), "-o", form) for known in (ids, names)
+            )
+            assert (by_name.code, by_name.out) == (0, by_id.out), line
+    assert (desk.attached(policy), desk.members(group)) == (set(), set())
+
+
+def test_a_policy_is_attached_changed_and_deleted_by_name(desk: Desk) -> None:
+    policy, group = desk.policy(READ_TENANTS, name="by name"), desk.group("attachee by name")
+    for kind, name, identifier in (
+        ("group", "attachee by name", group),
+        ("api_key", "terraform", KEYS["terraform"]),
+        ("workload_identity", "shop/checkout", IDENTITIES["checkout"]),
+    ):
+        pair = ("by name", "--type", kind, "--id", name)
+        attached = desk.done("policy", "attach", *pair)
+        assert attached == {"policyId": policy, "attacheeType": kind, "attacheeId": identifier, "changed": True}
+        assert [one["attacheeId"] for one in desk.items("policy", "attachments", *pair)] == [identifier]
+        assert desk.done("policy", "detach", *pair)["status"] == "detached"
+        assert desk.attached(policy) == set()
     changed = desk.done("policy", "update", "by name", "--description", "found by name")
     assert (changed["id"], changed["description"]) == (policy, "found by name")
     assert desk.done("policy", "rollback", "by name", "--version", "1")["id"] == policy
     assert desk.done("policy", "delete", "by name", "--force") == {"id": policy, "status": "deleted"}
 
 
-def test_a_group_is_read_and_changed_by_name(desk: Desk) -> None:
+def test_a_group_and_its_members_are_changed_by_name(desk: Desk) -> None:
     group = desk.group("group by name")
-    assert desk.done("group", "get", "GROUP BY NAME")["id"] == group
-    assert desk.items("group", "member", "list", "group by name") == []
-    assert desk.done("group", "update", "group by name", "--name", "renamed by name")["id"] == group
-    assert "no group named" in desk.refused(5, "group", "get", "group by name")
-    assert desk.done("group", "delete", "renamed by name", "--force")["id"] == group
-
-
-def test_a_policy_is_attached_and_detached_by_names(desk: Desk) -> None:
-    policy, group = desk.policy(READ_TENANTS, name="attached by name"), desk.group("attachee by name")
-    for kind, name, identifier in (
-        ("group", "attachee by name", group),
-        ("api_key", "terraform", KEYS["terraform"]),
-        ("workload_identity", "shop/checkout", IDENTITIES["checkout"]),
-    ):
-        pair = ("attached by name", "--type", kind, "--id", name)
-        preview = desk.done("policy", "attach", *pair, "--dry-run")
-        assert preview == desk.done("policy", "attach", policy, "--type", kind, "--id", identifier, "--dry-run")
-        assert desk.attached(policy) == set()
-        attached = desk.done("policy", "attach", *pair)
-        assert attached == {"policyId": policy, "attacheeType": kind, "attacheeId": identifier, "changed": True}
-        assert desk.attached(policy) == {(kind, identifier)}
-        (listed,) = desk.items("policy", "attachments", *pair)
-        assert listed["attacheeId"] == identifier
-        assert desk.done("policy", "detach", *pair)["status"] == "detached"
-        assert desk.attached(policy) == set()
-
-
-def test_a_member_is_added_and_removed_by_names(desk: Desk) -> None:
-    group = desk.group("members by name")
-    pair = ("members by name", *KEY, "Terraform")
-    assert desk.done("group", "member", "add", *pair, "--dry-run")["dryRun"] is True
-    assert desk.members(group) == set()
+    pair = ("group by name", *KEY, "Terraform")
     added = desk.done("group", "member", "add", *pair)
     assert added == {"groupId": group, "memberType": "api_key", "memberId": KEYS["terraform"], "changed": True}
     assert desk.members(group) == {("api_key", KEYS["terraform"])}
     assert desk.done("group", "member", "remove", *pair)["memberId"] == KEYS["terraform"]
-    assert desk.members(group) == set()
-
-
-def test_access_is_listed_by_name(desk: Desk) -> None:
-    for kind, name, identifier in (
-        ("api_key", "terraform", KEYS["terraform"]),
-        ("workload_identity", "shop/checkout", IDENTITIES["checkout"]),
-    ):
-        assert desk.done("access", kind, name) == desk.done("access", kind, identifier)
+    assert desk.done("group", "update", "group by name", "--name", "renamed by name")["id"] == group
+    assert "no group named" in desk.refused(5, "group", "get", "group by name")
+    assert desk.done("group", "delete", "renamed by name", "--force")["id"] == group
 
 
 def test_an_organization_is_selected_by_name_or_slug(desk: Desk) -> None:
@@ -108,9 +98,6 @@ def test_every_page_is_searched(own_desk: Desk) -> None:
     assert result.json()["id"] == last
     lists = [path for _, path in requests(result.err) if path.endswith("/groups")]
     assert len(lists) == 3
-
-
-# --- an id needs no list ---------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("upper", [False, True])
@@ -146,9 +133,6 @@ def test_a_name_with_the_form_of_an_id_is_an_id(desk: Desk) -> None:
     unknown = other.replace(other[:8], "00000000")
     desk.policy(READ_TENANTS, name=unknown)
     assert f"policy {unknown} not found" in desk.refused(5, "policy", "get", unknown)
-
-
-# --- no match, several matches ---------------------------------------------------------------------------------------
 
 
 def test_a_name_of_nothing_is_refused_with_the_tenant_and_the_list(desk: Desk) -> None:
@@ -209,9 +193,6 @@ def test_a_refused_lookup_is_reported_as_it_is(own_desk: Desk) -> None:
     assert (refused.code, refused.error()["code"]) == (by_id.code, by_id.error()["code"])
 
 
-# --- the caller's own keys -------------------------------------------------------------------------------------------
-
-
 def made(owner: Account, name: str) -> str:
     return str(owner.done("api-key", "create", "--name", name, "--scopes", "compute:read")["apiKey"]["id"])
 
@@ -221,8 +202,8 @@ def test_a_key_is_read_changed_and_ended_by_name(owner: Account) -> None:
     assert owner.done("api-key", "get", "named once")["id"] == key
     assert owner.done("api-key", "update", "named once", "--name", "Renamed Once")["id"] == key
     assert owner.done("api-key", "revoke", "renamed once")["status"] == "revoked"
-    assert owner.done("api-key", "delete", "RENAMED ONCE")["id"] == key
-    assert [one for one in list(owner.keys()) if one == key] == []
+    assert owner.done("api-key", "delete", "RENAMED ONCE") == {"id": key, "status": "deleted"}
+    assert key not in set(owner.keys())
 
 
 def test_a_key_is_rotated_by_name_again_and_again(owner: Account) -> None:
@@ -265,5 +246,5 @@ def test_a_key_reads_itself_by_name(desk: Desk) -> None:
     assert own["id"] == KEYS["terraform"]
     refused = desk.home.frost("--config", str(config), "account", "api-key", "get", "cms")
     assert refused.code == 5
-    assert 'the API key in use may read only itself, not named "cms"' in refused.err
+    assert 'the API key in use can read only its own record, not named "cms"' in refused.err
     config.unlink()

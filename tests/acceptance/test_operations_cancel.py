@@ -5,20 +5,18 @@ from pathlib import Path
 
 import pytest
 
+from tests.acceptance.shell import signed_in
 from tests.acceptance.tagging import Tags, flat
-from tests.conftest import opened
 from tests.terminal import screens
 
 
 @pytest.fixture
 def paused(demo_platform: Path) -> Iterator[Tags]:
     """Applies that wait ten minutes after their first portion."""
-    home = opened(demo_platform, FROST_PLATFORM_PROVISIONING_PACE="600", FROST_PLATFORM_APPLY_PACE="600")
-    home.sign_in()
-    tags = Tags(home)
-    tags.set("a=1")
-    yield tags
-    home.remove()
+    with signed_in(demo_platform, FROST_PLATFORM_APPLY_PACE="600") as home:
+        tags = Tags(home)
+        tags.set("a=1")
+        yield tags
 
 
 def test_a_waiting_apply_reports_that_it_was_cancelled_and_exits_with_1(paused: Tags) -> None:

@@ -87,9 +87,6 @@ def calls() -> set[str]:
     }
 
 
-# --- the table -------------------------------------------------------------------------------------------------------
-
-
 def test_every_command_has_its_line_and_every_line_a_command() -> None:
     assert sorted(row.command for row in ROWS) == sorted((*COMMANDS, WEB))
 
@@ -128,8 +125,6 @@ def test_every_call_of_the_client_is_named() -> None:
     assert named.isdisjoint(OTHERWISE["m"])
     assert named | set(OTHERWISE["m"]) == calls() | ASYNC
 
-
-# --- actions and their commands --------------------------------------------------------------------------------------
 
 RECORD = {
     **{
@@ -191,7 +186,7 @@ def parsed(line: str) -> click.Command:
 
 
 @pytest.mark.parametrize("action", ALL_ACTIONS, ids=lambda action: action.id)
-def test_an_action_shows_a_command_that_the_command_line_reads_or_says_why_not(action: actions.Action) -> None:
+def test_an_action_shows_a_valid_command_or_a_reason(action: actions.Action) -> None:
     line = command_of(action)
     if line:
         assert action.id not in OTHERWISE["n"], f"{action.id} has a command: {line}"
@@ -204,7 +199,7 @@ def test_the_table_excuses_no_action_that_is_gone() -> None:
     assert set(OTHERWISE["n"]) <= set(BY_ID)
 
 
-def test_what_changes_something_shows_its_command() -> None:
+def test_every_writing_action_shows_its_command() -> None:
     assert {action.id for action in ALL_ACTIONS if action.writes and not command_of(action)} == {"contexts.delete"}
 
 
@@ -241,8 +236,6 @@ async def test_with_several_marked_the_copy_menu_has_a_command_for_each(
         assert ui.app.clipboard == "\n".join(f"frost account api-key revoke {one}" for one in marked)
         assert len(marked) == 2
 
-
-# --- the paths, as a person goes them --------------------------------------------------------------------------------
 
 WAYS = {
     "members": ("3", "…contractors", "o", "…expired"),
@@ -296,7 +289,7 @@ async def in_the_editor(ui: Ui, action: actions.Action) -> None:
 
 
 @pytest.mark.slow
-async def test_every_screen_path_can_be_gone_by_a_person_who_may(
+async def test_a_person_with_the_rights_can_take_every_screen_path(
     demo_slow: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     again = demo_slow.frost("tenant", "default-tags", "set", "--merge", "--tag", "stage=blue")

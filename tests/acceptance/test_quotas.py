@@ -1,116 +1,123 @@
-"""What is in use of what may be, from the rows to the table."""
+"""Quotas, and requests for other limits."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.acceptance.people import AURORA, BOREALIS, DATA_LAKE, MEMBER, OUTSIDER, OWNER, SANDBOX, STAGING, WEB_SHOP
+from tests.acceptance.people import AURORA, DATA_LAKE, STAGING
+from tests.acceptance.shell import signed_in
 from tests.acceptance.tagging import Tags
-from tests.homes import Home
+from tests.homes import Result
+
+WHY = ("--reason", "launch")
 
 
-def quotas(tags: Tags, *words: str) -> dict[str, dict[str, object]]:
-    return {one["resourceType"]: one for one in tags.done("quota", *words)["items"]}
+class Asking(Tags):
+    """Requests for other limits."""
+
+    def ask(self, *words: str) -> Result:
+        return self.run("quota", "request", *words, *WHY)
+
+    def quota(self, resource_type: str, *words: str) -> dict[str, Any]:
+        return next(one for one in self.items("quota", *words) if one["resourceType"] == resource_type)
+
+    def pending(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.home.json("platform", "review", "list")["items"]
+        return found
 
 
-def test_use_is_what_the_rows_say_with_what_is_being_created(shared: Home) -> None:
-    shared.sign_in(OWNER)
-    tags = Tags(shared)
-    found = quotas(tags)
-    instances = tags.resources("instance")
+@pytest.fixture(scope="module")
+def asking(demo_platform: Path) -> Iterator[Asking]:
+    """The owner in Web Shop; each test has resource types of its own."""
+    with signed_in(demo_platform) as home:
+        yield Asking(home)
+
+
+def test_use_counts_existing_and_building_resources(asking: Asking) -> None:
+    found = {one["resourceType"]: one for one in asking.items("quota")}
+    instances = asking.resources("instance")
     assert found["instance"]["used"] == len(instances)
     assert found["instance"]["creating"] == sum(one["state"] == "building" for one in instances.values())
     assert {one["unit"] for one in found.values()} == {"count", "gb", "mb"}
-    table = tags.run("quota").out
+    table = asking.run("quota").out
     assert [line.split()[:3] for line in table.splitlines() if line.startswith("instance ")] == [
         ["instance", str(found["instance"]["used"]), str(found["instance"]["limit"])]
     ]
 
 
-def test_unknown_units_no_allowance_and_images(shared: Home) -> None:
-    shared.sign_in(OWNER)
-    found = quotas(Tags(shared))
-    assert found["registry_storage"]["used"] is None  # its listing fails in this world
-    lines = {line.split()[0]: line.split()[1:] for line in Tags(shared).run("quota").out.splitlines()[1:]}
-    assert lines["registry_storage"][:3] == ["—", "200", "GB"]
-    assert lines["gpu"] == ["0", "0", "no", "allowance"]
-    assert lines["ram"][1] == "GB"
-    assert {"image", "image_storage"} <= set(lines)
-    newest = Tags(shared, STAGING)
-    assert {"image", "image_storage"} <= set(quotas(newest))
-    assert "image" not in newest.run("quota").out
-    assert "image_storage" in newest.run("quota", "-o", "wide").out
-
-
-def test_the_organization_counts_every_tenant(shared: Home) -> None:
-    shared.sign_in(OWNER)
-    tags = Tags(shared)
-    organization = quotas(tags, "--org")
-    assert "ALLOCATED" in tags.run("quota", "--org").out
-    each = [quotas(Tags(shared, tenant)) for tenant in (WEB_SHOP, DATA_LAKE, STAGING, SANDBOX)]
-    for name, one in organization.items():
-        assert one["allocated"] == sum(int(str(tenant[name]["limit"])) for tenant in each), name
-        used = [tenant[name]["used"] for tenant in each]
-        assert one["used"] == (None if None in used else sum(int(str(number)) for number in used)), name
-    assert organization["registry_storage"]["used"] is None
-    assert quotas(tags, "--org", "--organization", AURORA) == organization
-    shared.sign_in(MEMBER)  # who may not enter Data Lake
-    assert {name: one["allocated"] for name, one in quotas(tags, "--org").items()} == {
-        name: one["allocated"] for name, one in organization.items()
-    }
-    shared.sign_in(OUTSIDER)
-    assert tags.run("quota", "--org", "--organization", AURORA).code != 0
-    shared.sign_in(OWNER)
-    assert tags.run("quota", "--organization", BOREALIS).code == 5
-
-
-def test_a_key_sees_its_own_tenant_and_not_the_organization(shared: Home) -> None:
-    shared.sign_in(OWNER)
-    key = Tags(shared).key_file("backup-runner")
-    assert shared.frost("tenant", "quota", "--config", key).code == 0
-    refused = shared.frost("tenant", "quota", "--org", "--organization", AURORA, "--config", key)
+def test_a_key_sees_its_own_tenant_and_not_the_organization(asking: Asking) -> None:
+    home, key = asking.home, asking.key_file("backup-runner")
+    assert home.frost("tenant", "quota", "--config", key).code == 0
+    refused = home.frost("tenant", "quota", "--org", "--organization", AURORA, "--config", key)
     assert (refused.code, refused.out) == (4, "")
-    assert shared.frost("tenant", "quota", "--tenant", STAGING, "--config", key).code == 4
-    asked = shared.frost(
+    assert home.frost("tenant", "quota", "--tenant", STAGING, "--config", key).code == 4
+    asked = home.frost(
         "tenant", "quota", "request", "vcpu", "900", "--reason", "x", "--org", "--organization", AURORA, "--config", key
     )
     assert (asked.code, asked.out) == (4, "")
     # No scope would help, so none is asked for.
     for words in (["quota", "--org"], ["quota", "request", "vcpu", "900", "--reason", "x", "--org"]):
-        unnamed = shared.frost("tenant", *words, "--config", key)
+        unnamed = home.frost("tenant", *words, "--config", key)
         assert (unnamed.code, unnamed.out) == (4, "")
         assert "use an interactive login" in unnamed.err
         assert "scope" not in unnamed.err
 
 
-@pytest.mark.parametrize("words", [["quota"], ["quota", "--org"], ["quota", "requests"], ["default-tags", "get"]])
-def test_aliases_give_the_same_bytes(shared: Home, words: list[str]) -> None:
-    shared.sign_in(OWNER)
-    others = {"quota": "quotas", "default-tags": "default-tag"}
-    main, alias = shared.frost("tenant", *words), shared.frost("tenants", others[words[0]], *words[1:])
-    assert (main.code, main.out, main.err) == (alias.code, alias.out, alias.err)
-    assert main.code == 0
+def test_a_raise_is_decided_at_once_and_is_the_new_limit(asking: Asking) -> None:
+    limit = asking.quota("vcpu")["limit"]
+    result = asking.ask("vcpu", str(limit + 5))
+    assert result.code == 0
+    assert "approved" in result.out
+    assert f"vcpu is {limit + 5} now, was {limit}" in result.err
+    assert asking.quota("vcpu")["limit"] == limit + 5
+    record = asking.done("quotas", "request", "vcpu", str(limit + 6), "--yes", *WHY)
+    assert (record["from"], record["limit"], record["status"]) == (limit + 5, limit + 6, "approved")
+    newest = asking.done("quota", "requests", "--limit", "1")
+    assert newest["items"][0]["id"] == record["id"]
+    assert newest["nextCursor"]
 
 
-def test_the_types_and_keys_there_are_are_offered_to_a_shell(shared: Home) -> None:
-    shared.sign_in(OWNER)
-
-    def offered(*words: str) -> list[str]:
-        *before, last = words
-        result = shared.frost("__complete", "zsh", *before, last)
-        return [line.partition("\t")[0] for line in result.out.splitlines()]
-
-    assert offered("tenant", "quota", "request", "vol") == ["volume", "volume_storage"]
-    assert offered("tenant", "quotas", "what-if", "vcpu=1", "ra") == ["ram="]
-    assert offered("tenant", "default-tags", "set", "--tag", "te") == ["team=storefront"]
-    assert offered("tenant", "default-tags", "set", "--tag", "a=1,env") == ["a=1,env=prod"]
-    assert offered("tenant", "default-tags", "undo", "") == []
-    assert offered("platform", "review", "") == ["list", "approve", "reject"]
+def test_no_question_is_asked_even_on_a_terminal(asking: Asking) -> None:
+    program = asking.on_terminal("quota", "request", "vpc", "4", *WHY)
+    assert program.wait_end() == 2
+    assert "[y/N]" not in program.text
 
 
-def test_a_plan_says_what_breaks_first(shared: Home) -> None:
-    shared.sign_in(OWNER)
-    found = quotas(Tags(shared))
-    room = int(str(found["instance"]["limit"])) - int(str(found["instance"]["used"]))
-    plan = Tags(shared).done("quota", "what-if", f"instance={room}", "vcpu=0")
-    assert (plan["fits"], plan["times"], plan["first"]) == (True, 1, "instance")
-    plan = Tags(shared).done("quota", "what-if", f"instance={room + 1}")
-    assert (plan["fits"], plan["quotas"][0]["answer"], plan["quotas"][0]["short"]) == (False, "at_once", 1)
+def test_an_organization_request_is_decided_by_the_operator(asking: Asking) -> None:
+    before = asking.quota("bucket", "--org")["limit"]
+    record = asking.done("quota", "request", "bucket", str(before + 50), "--org", *WHY)
+    assert record["status"] == "pending"
+    refusal = asking.refused(6, "quota", "request", "bucket", str(before + 60), "--org", *WHY)
+    assert record["id"] in refusal
+    lower = asking.done("quota", "request", "volume", "350", "--org", *WHY)  # another type, and less than there is
+    assert lower["status"] == "pending"
+    assert {one["id"] for one in asking.done("quota", "requests")["items"]} >= {record["id"], lower["id"]}
+    waiting = {one["id"]: one for one in asking.pending()}
+    assert waiting[record["id"]]["organizationName"] == "Aurora Labs"
+    assert asking.home.frost("platform", "review", "reject", record["id"], "--note", "not yet").code == 0
+    assert asking.home.frost("platform", "review", "approve", lower["id"]).code == 0
+    assert asking.home.frost("platform", "review", "deny", lower["id"]).code == 6
+    assert asking.home.frost("platform", "review", "approve", DATA_LAKE).code == 5
+    assert asking.quota("bucket", "--org")["limit"] == before
+    assert asking.quota("volume", "--org")["limit"] == 350
+    outcome = {one["id"]: one for one in asking.done("quota", "requests", "--org")["items"]}
+    assert (outcome[record["id"]]["status"], outcome[record["id"]]["decision"]) == ("rejected", "not yet")
+    assert outcome[lower["id"]]["status"] == "approved"
+    again = asking.done("quota", "request", "bucket", str(before + 60), "--org", *WHY)
+    assert asking.home.frost("platform", "review", "approve", again["id"]).code == 0
+    assert asking.quota("bucket", "--org")["limit"] == before + 60
+    assert not asking.pending()
+    everything = asking.home.json("platform", "review", "list", "--status", "all")["items"]
+    assert {one["id"] for one in everything} >= {record["id"], lower["id"], again["id"]}
+    assert asking.ask("bucket", str(before + 60), "--org").code == 0
+
+
+def test_of_two_at_the_same_moment_exactly_one_waits(asking: Asking) -> None:
+    limit = asking.quota("function", "--org")["limit"] + 10
+    with ThreadPoolExecutor(4) as pool:
+        ended = list(pool.map(lambda _: asking.ask("function", str(limit), "--org"), range(4)))
+    assert sorted(result.code for result in ended) == [0, 6, 6, 6]
+    assert [one["resourceType"] for one in asking.pending()].count("function") == 1

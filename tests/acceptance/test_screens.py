@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from tests.acceptance.people import AURORA, DATA_LAKE, MEMBER, SANDBOX, current, listed
+from tests.acceptance.people import AURORA, SANDBOX, listed
 from tests.homes import Home
 from tests.terminal import Program, screens
 
@@ -39,22 +39,6 @@ def test_a_fresh_machine_opens_on_its_tenants_signed_in_as_the_owner(home: Home)
         assert program.wait_end() == 0
 
 
-@pytest.mark.slow
-def test_the_switcher_goes_to_newsroom_and_dash_goes_back(demo: Home) -> None:
-    with screens(demo) as program:
-        program.wait_for("Data Lake")
-        program.press("ctrl+t")
-        program.wait_for("Switch tenant")
-        program.write(b"newsroom")
-        program.wait_for("Newsroom")
-        program.until_quiet(0.2, 2)
-        program.press("enter")
-        line = wait_head(program, "Newsroom")
-        assert "Borealis Media" in line
-        program.press("-")
-        wait_head(program, "Web Shop")
-
-
 def in_list(program: Program, name: str) -> str:
     """The row of a tenant of Aurora Labs in the list; empty when there is none."""
     return next((line for line in program.text.splitlines() if name in line and "Aurora Labs" in line), "")
@@ -83,96 +67,6 @@ def test_a_tenant_is_created_and_watched_until_it_is_active(demo: Home) -> None:
         while not (row := in_list(program, "Night Shift")) or "active" not in row:
             assert time.monotonic() < until, program.text
             program.pump(0.2)
-
-
-@pytest.mark.slow
-def test_the_tenant_in_use_is_the_one_of_the_commands(demo: Home) -> None:
-    with screens(demo) as program:
-        program.wait_for("Data Lake")
-        program.press("/")
-        program.write(b"lake")
-        program.wait_for("1 of 6")
-        program.press("enter", "enter")
-        wait_head(program, "Data Lake")
-    assert current(demo)["id"] == DATA_LAKE
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("columns", "rows"), [(80, 24), (100, 30), (200, 50)])
-def test_every_line_fits_whatever_the_size(demo: Home, columns: int, rows: int) -> None:
-    with screens(demo, columns=columns, rows=rows) as program:
-        program.wait_for("Data Lake")
-        for name in ("Web Shop", "Staging", "Newsroom"):
-            program.wait_for(name[:10])
-        program.press("?")
-        program.wait_until(lambda: "ctrl+t" in program.text.casefold().replace("^t", "ctrl+t"), "help")
-        program.press("escape")
-        program.wait_for("Data Lake")
-
-
-@pytest.mark.slow
-def test_a_terminal_too_small_says_so_and_recovers(demo: Home) -> None:
-    with screens(demo) as program:
-        program.wait_for("Data Lake")
-        for columns, rows in ((30, 8), (1, 1), (2, 40), (120, 36)):
-            program.resize(columns, rows)
-            program.until_quiet(0.3, 3)
-            assert program.alive
-        program.wait_for("Data Lake")
-        program.press("q")
-        assert program.wait_end() == 0
-
-
-@pytest.mark.slow
-def test_a_killed_platform_keeps_the_rows_and_comes_back(demo: Home) -> None:
-    with screens(demo) as program:
-        program.wait_for("Data Lake")
-        demo.kill_platform()
-        program.press("r")
-        program.until_quiet(0.5, 8)
-        assert "Data Lake" in program.text
-        until = time.monotonic() + 60
-        while demo.platform_pid() is None and time.monotonic() < until:
-            program.press("r")
-            program.pump(0.5)
-        assert demo.platform_pid() is not None
-        program.press("ctrl+t")
-        program.wait_for("Switch tenant")
-
-
-@pytest.mark.slow
-def test_an_ended_session_asks_once_and_the_view_comes_back(demo: Home) -> None:
-    with screens(demo) as program:
-        program.wait_for("Data Lake")
-        assert demo.frost("logout").code == 0
-        program.press("r")
-        program.wait_for("ign in")
-        program.until_quiet(1.0, 5)
-        program.press("enter")
-        until = time.monotonic() + 60
-        while time.monotonic() < until and "Data Lake" not in program.text:
-            program.pump(0.2)
-        assert "Data Lake" in program.text
-    assert demo.json("whoami")["email"] == "owner@aurora.example"
-
-
-@pytest.mark.slow
-def test_read_only_keeps_the_keys_and_says_why(demo: Home) -> None:
-    with screens(demo, "--read-only") as program:
-        program.wait_for("Data Lake")
-        program.press("n")
-        program.wait_until(lambda: re.search("read.only", program.text, re.IGNORECASE) is not None, "read-only")
-        program.press("enter", "escape")
-    assert len(listed(demo, "--all")) == 6
-
-
-@pytest.mark.slow
-def test_a_member_sees_only_what_is_theirs(demo: Home) -> None:
-    demo.sign_in(MEMBER)
-    with screens(demo) as program:
-        text = program.wait_for("Staging")
-        assert "Data Lake" not in text
-        assert "Newsroom" not in text
 
 
 HOSTILE = (

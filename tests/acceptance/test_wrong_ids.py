@@ -1,4 +1,4 @@
-"""An id that is none here says which one it is, and what to do next."""
+"""Unknown ids are refused with the next step."""
 
 import pytest
 
@@ -23,7 +23,7 @@ def test_an_id_of_nothing_is_answered_with_the_list(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize("command", [("policy", "attach"), ("policy", "detach")])
-def test_which_of_the_two_is_missing_is_said(desk: Desk, command: tuple[str, ...]) -> None:
+def test_the_missing_one_of_policy_and_principal_is_named(desk: Desk, command: tuple[str, ...]) -> None:
     policy = desk.policy(READ_TENANTS)
     for words in ((NO_ID, *PAIR, KEYS["terraform"]), (NO_ID, *PAIR, OTHER_ID)):
         said = desk.refused(5, *command, *words)
@@ -34,7 +34,7 @@ def test_which_of_the_two_is_missing_is_said(desk: Desk, command: tuple[str, ...
     assert f"api_key {OTHER_ID}" in said
 
 
-def test_what_was_not_together_cannot_be_parted(desk: Desk) -> None:
+def test_detaching_without_an_attachment_is_refused(desk: Desk) -> None:
     policy, group = desk.policy(READ_TENANTS), desk.group()
     pair = (*PAIR, KEYS["terraform"])
     said = desk.refused(5, "policy", "detach", policy, *pair)
@@ -46,7 +46,7 @@ def test_what_was_not_together_cannot_be_parted(desk: Desk) -> None:
     assert f"api_key {NO_ID} not found" in desk.refused(5, "group", "member", "add", group, *PAIR, NO_ID)
 
 
-def test_a_version_that_is_none_says_which_there_are(desk: Desk) -> None:
+def test_an_unknown_version_is_refused_with_the_known_ones(desk: Desk) -> None:
     policy = desk.policy(READ_TENANTS)
     asked = (("get", policy, "--version", "9"), ("rollback", policy, "--version", "9"), ("diff", policy, "--to", "9"))
     for words in asked:

@@ -1,4 +1,4 @@
-"""What the client's tests share: both drivers, a certificate authority, waits that do not take time."""
+"""Fixtures of the client's tests: both drivers, a certificate authority, waits that take no time."""
 
 import asyncio
 import time

@@ -1,7 +1,4 @@
-"""An identity provider that misbehaves on request, with the platform's `cli-config` beside it: a fake of a broken peer.
-
-What a well-behaved provider does is proved against the real local issuer; this one is for what that never does.
-"""
+"""A fake identity provider that misbehaves on request, and the platform's `cli-config`."""
 
 import json
 import threading

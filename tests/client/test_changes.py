@@ -1,9 +1,9 @@
-"""What changes between two documents, in words."""
+"""Differences between two policy documents, in words."""
 
 from client.texts.effects import changes
 
 
-def test_what_is_certain_and_what_is_under_conditions_are_told_apart() -> None:
+def test_conditional_changes_are_listed_apart() -> None:
     found = changes(
         {
             "gained": ["a:b:c", "a:b:d"],
@@ -15,22 +15,22 @@ def test_what_is_certain_and_what_is_under_conditions_are_told_apart() -> None:
             "conditionsChanged": ["a:b:i"],
         }
     )
-    assert found.gained == {"a:b:c": "", "a:b:d": "was under conditions"}
-    assert found.lost == {"a:b:e": "now under conditions", "a:b:f": ""}
+    assert found.gained == {"a:b:c": "", "a:b:d": "was conditional"}
+    assert found.lost == {"a:b:e": "now conditional", "a:b:f": ""}
     assert found.under == {
-        "a:b:i": "other conditions",
-        "a:b:g": "new, under conditions",
-        "a:b:h": "gone, was under conditions",
+        "a:b:i": "changed conditions",
+        "a:b:g": "new, conditional",
+        "a:b:h": "lost, was conditional",
     }
-    assert found.conditional == "3 under conditions changed"
+    assert found.conditional == "3 conditional changes"
 
 
-def test_what_is_only_new_or_only_gone_under_conditions_has_not_changed() -> None:
+def test_new_and_gone_conditional_permissions_are_counted() -> None:
     assert changes({"conditionalGained": ["a:b:g", "a:b:h"]}).conditional == "2 new under conditions"
     assert changes({"conditionalLost": ["a:b:h"]}).conditional == "1 gone that had conditions"
     assert changes({"gained": ["a:b:h"]}).conditional == ""
 
 
-def test_of_what_did_not_change_nothing_is_said() -> None:
+def test_unchanged_permissions_are_not_listed() -> None:
     assert changes({"gained": [], "lost": []}) == ({}, {}, {})
     assert changes({}).conditional == ""

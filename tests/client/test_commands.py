@@ -1,4 +1,4 @@
-"""The commands on real files, and what they load."""
+"""Commands on real files, and the modules they load."""
 
 import json
 import os
@@ -103,6 +103,14 @@ completion:
 Run = Callable[..., int]
 
 
+def write_config(home: Path, text: str) -> Path:
+    config = home / ".cli" / "config.yaml"
+    config.parent.mkdir(mode=0o700)
+    config.write_text(text)
+    config.chmod(0o600)
+    return config
+
+
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Runs a command line in this process, for a user without a config file."""
@@ -163,12 +171,14 @@ def needs_person(command: str) -> bool:
     )
 
 
-def test_the_help_of_what_an_api_key_is_refused_for_says_so(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_names_commands_that_need_an_interactive_login(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
     """Access, sessions, one's keys, the account, the audit log; a key reads the catalogue, and itself."""
     for line in TREE:
         words = line.partition(":")[0].split()
         assert run(*words, "--help") == 0
-        says = "Requires an interactive login (frost login)" in " ".join(capsys.readouterr().out.split())
+        shown = " ".join(capsys.readouterr().out.split())
+        assert all(flag in shown for flag in ("--config", "--debug", "--no-color", "--output", "--quiet", "--tenant"))
+        says = "Requires an interactive login (frost login)" in shown
         assert says is needs_person(" ".join(words)), words
     groups = ("iam", False), ("iam policy", True), ("iam groups members", True), ("account", False)
     for group, says in (*groups, ("account api-keys", False), ("account sessions", True)):
@@ -247,9 +257,6 @@ def test_a_plain_read_loads_little_and_nothing_heavy(demo: Home, words: list[str
     assert len(code) <= 194 + 7 + more, sorted(code)
 
 
-# --- config ----------------------------------------------------------------------------------------------------------
-
-
 def test_a_key_is_masked_everywhere_and_a_short_one_shows_nothing() -> None:
     assert masked(KEY) == "fmk_abcd…6789"
     assert masked("fmk_short") == "…"
@@ -261,19 +268,19 @@ def test_config_set_prints_no_secret_in_any_format(capsys: pytest.CaptureFixture
         captured = capsys.readouterr()
         assert KEY not in captured.out + captured.err
         assert "6789" in captured.out + captured.err
+        assert run("config", "show", "-o", form) == 0
+        shown = capsys.readouterr().out
+        assert (KEY in shown, "fmk_abcd…6789" in shown) == (False, True)
 
 
 @pytest.mark.parametrize("key", ["with space", "line\nbreak", "über", "\x1b[31m"])
-def test_what_cannot_be_a_key_is_refused(run: Run, tmp_path: Path, key: str) -> None:
+def test_an_invalid_key_is_refused(run: Run, tmp_path: Path, key: str) -> None:
     assert run("config", "set", "api_key", key) == 2
     assert not (tmp_path / ".cli").exists()
 
 
 def test_config_init_keeps_the_former_file_beside_the_new_one(tmp_path: Path) -> None:
-    config = tmp_path / ".cli" / "config.yaml"
-    config.parent.mkdir(mode=0o700)
-    config.write_text("# mine\nregion: r1\n")
-    config.chmod(0o600)
+    config = write_config(tmp_path, "# mine\nregion: r1\n")
     environment = {"HOME": str(tmp_path), "FROST_CREDENTIAL_STORE": "file", "PATH": os.environ["PATH"]}
     program = Program([sys.executable, "-m", "tui", "config", "init"], 100, 30, env=environment, inherit=False)
     program.wait_for("[y/N]")
@@ -311,16 +318,16 @@ def test_config_show_tells_every_source(capsys: pytest.CaptureFixture[str], run:
 def test_a_context_is_chosen_by_variable_and_the_list_shows_it(
     capsys: pytest.CaptureFixture[str], run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = tmp_path / ".cli" / "config.yaml"
-    config.parent.mkdir(mode=0o700)
-    config.write_text(
-        "current_context: a\ncontexts:\n  a: {api_endpoint: 'https://a.example/api'}\n"
-        "  b: {api_endpoint: 'https://b.example/api', read_only: true}\n"
+    write_config(
+        tmp_path,
+        f"current_context: a\ncontexts:\n  a: {{api_endpoint: 'https://a.example/api', api_key: {KEY}}}\n"
+        "  b: {api_endpoint: 'https://b.example/api', read_only: true}\n",
     )
-    config.chmod(0o600)
     monkeypatch.setenv("FROST_CONTEXT", "b")
     assert run("config", "get-contexts", "-o", "json") == 0
-    items = json.loads(capsys.readouterr().out)["items"]
+    listed = capsys.readouterr().out
+    assert KEY not in listed
+    items = json.loads(listed)["items"]
     assert [(item["name"], item["current"], item["read_only"]) for item in items] == [
         ("a", False, False),
         ("b", True, True),
@@ -340,15 +347,12 @@ def test_an_empty_name_is_no_context(run: Run, tmp_path: Path) -> None:
 def test_a_damaged_file_does_not_hide_the_format_that_was_asked_for(
     capsys: pytest.CaptureFixture[str], run: Run, tmp_path: Path
 ) -> None:
-    config = tmp_path / ".cli" / "config.yaml"
-    config.parent.mkdir(mode=0o700)
-    config.write_text("contexts: [unclosed\n")
-    config.chmod(0o600)
+    write_config(tmp_path, "contexts: [unclosed\n")
     assert run("config", "show", "-o", "json") == 2
     assert json.loads(capsys.readouterr().err)["error"]["code"] == "CONFIG_DAMAGED"
 
 
-def test_a_warning_about_the_file_is_said_once(capsys: pytest.CaptureFixture[str], run: Run, tmp_path: Path) -> None:
+def test_a_warning_about_the_file_is_printed_once(capsys: pytest.CaptureFixture[str], run: Run, tmp_path: Path) -> None:
     run("config", "set", "region", "r1")
     (tmp_path / ".cli" / "config.yaml").chmod(0o644)
     capsys.readouterr()
@@ -356,9 +360,6 @@ def test_a_warning_about_the_file_is_said_once(capsys: pytest.CaptureFixture[str
     captured = capsys.readouterr()
     json.loads(captured.out)
     assert captured.err.count("chmod 600") == 1
-
-
-# --- platform and sign-in, without a platform ------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -387,7 +388,7 @@ def test_serve_refuses_what_it_cannot_use(run: Run, words: list[str]) -> None:
     assert run("platform", "serve", *words) == 2
 
 
-def test_serve_runs_the_platform_and_not_what_the_callers_folder_calls_service(home: Home, tmp_path: Path) -> None:
+def test_serve_ignores_a_service_package_in_the_current_folder(home: Home, tmp_path: Path) -> None:
     (tmp_path / "service").mkdir()
     (tmp_path / "service" / "__init__.py").touch()
     (tmp_path / "service" / "__main__.py").write_text("print('PWNED')")
@@ -431,7 +432,7 @@ def test_a_folder_that_was_removed_under_the_caller_is_no_failure(home: Home, tm
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_signing_in_to_a_new_context_refuses_what_it_cannot_use_and_writes_nothing(run: Run, tmp_path: Path) -> None:
+def test_login_with_an_invalid_context_or_endpoint_writes_nothing(run: Run, tmp_path: Path) -> None:
     for name, endpoint in (
         ("x", "http://host.example/api"),
         ("a/b", "https://host.example/api"),
@@ -463,18 +464,15 @@ def test_a_sign_in_that_fails_leaves_no_context_behind(
 def test_a_failed_sign_in_to_another_context_points_to_that_one(
     capsys: pytest.CaptureFixture[str], run: Run, tmp_path: Path
 ) -> None:
-    (tmp_path / ".cli").mkdir(mode=0o700)
-    config = tmp_path / ".cli" / "config.yaml"
-    config.write_text(
-        "contexts: {local: {}, my work: {api_endpoint: 'http://127.0.0.1:1/api'}}\ncurrent_context: local\n"
+    write_config(
+        tmp_path, "contexts: {local: {}, my work: {api_endpoint: 'http://127.0.0.1:1/api'}}\ncurrent_context: local\n"
     )
-    config.chmod(0o600)
     assert run("login", "--context", "my work") == 7
     assert "FROST_CONTEXT='my work' frost config show" in capsys.readouterr().err
 
 
 @pytest.mark.slow
-def test_a_context_without_a_credential_takes_the_endpoint_and_one_with_a_session_does_not(home: Home) -> None:
+def test_login_changes_the_endpoint_only_without_a_credential(home: Home) -> None:
     assert home.frost("platform", "status").code == 0
     assert home.frost("whoami").code == 0
     stale = home.config.read_text().replace(
@@ -509,7 +507,7 @@ def test_values_that_cannot_be_are_refused_before_anything_is_asked(run: Run, tm
     assert not (tmp_path / ".cli").exists()
 
 
-def test_an_ambiguous_name_is_told_a_tenant_a_line_and_the_organization_narrows_it(shared: Home) -> None:
+def test_an_ambiguous_name_lists_its_tenants(shared: Home) -> None:
     refused = shared.frost("tenant", "use", "staging")
     first, *lines = refused.err.splitlines()
     assert (refused.code, len(lines)) == (1, 2)
@@ -523,7 +521,7 @@ def test_an_ambiguous_name_is_told_a_tenant_a_line_and_the_organization_narrows_
     assert shared.frost("tenant", "current").out.splitlines()[1].endswith("context")
 
 
-def test_a_selection_that_the_next_person_may_not_use_is_named_with_its_place(demo: Home) -> None:
+def test_a_selection_of_a_former_person_is_reported_with_its_source(demo: Home) -> None:
     newsroom = next(one for one in demo.json("tenant", "list", "--all")["items"] if one["slug"] == "newsroom")["id"]
     assert demo.frost("tenant", "use", newsroom).code == 0
     assert newsroom not in demo.frost("login").err

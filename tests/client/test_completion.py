@@ -105,10 +105,16 @@ def asked(home: Home, *words: str) -> list[str]:
         (["iam", "simulate", "--document=@~/files/o"], ["--document=@~/files/only one.json"]),
         (["iam", "simulate", "--document", "@nowhere/"], []),
         (["iam", "simulate", "--document", "{"], []),
+        (["tenant", "quota", "request", "vol"], ["volume", "volume_storage"]),
+        (["tenant", "quotas", "what-if", "vcpu=1", "ra"], ["ram="]),
+        (["tenant", "default-tags", "set", "--tag", "te"], ["team=storefront"]),
+        (["tenant", "default-tags", "set", "--tag", "a=1,env"], ["a=1,env=prod"]),
+        (["tenant", "default-tags", "undo", ""], []),
+        (["platform", "review", ""], ["list", "approve", "reject"]),
         (["nonsense", ""], []),
     ],
 )
-def test_what_is_offered(named: Home, words: list[str], offered: list[str]) -> None:
+def test_completion_offers_values(named: Home, words: list[str], offered: list[str]) -> None:
     assert asked(named, *words) == offered
 
 

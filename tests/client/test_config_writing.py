@@ -1,17 +1,19 @@
-"""Changes to the configuration file: nothing lost, nothing half, nobody else's file touched."""
+"""Changes to the configuration file, its locks and crashes."""
 
 import errno
 import fcntl
 import json
 import os
 import re
-import signal
 import stat
 import subprocess
 import sys
 import textwrap
 import threading
 import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -63,9 +65,6 @@ def set_region(path: str | Path, region: str, context: str = "prod") -> None:
         document.context(context)["region"] = quoted(region)
 
 
-# --- what survives ---------------------------------------------------------------------------------------------------
-
-
 def test_comments_and_unknown_members_survive_as_they_were_typed(file: Path) -> None:
     path = written(file, COMMENTED)
     set_region(path, "r2")
@@ -94,9 +93,8 @@ def test_values_mean_the_same_to_every_yaml_reader(file: Path, region: str) -> N
 
 
 def test_the_first_write_makes_folder_and_file_private(file: Path) -> None:
-    os.umask(previous := os.umask(0))
+    previous = os.umask(0)
     try:
-        os.umask(0)
         set_region(file, "r1")
     finally:
         os.umask(previous)
@@ -127,9 +125,6 @@ def test_a_flat_file_stays_flat_until_it_gets_a_second_context(file: Path) -> No
     assert found.contexts["default"].credentials.api_key == "K"
     assert found.contexts["default"].region == "r1"
     assert found.output_format == "json"
-
-
-# --- what is never written over --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("text", ["a: [\n", "a: 1\na: 2\n", "a: !!python/none x\n", "- list\n"])
@@ -185,12 +180,10 @@ def test_a_planted_link_is_never_written_through(file: Path, tmp_path: Path, nam
 def test_a_folder_others_can_write_is_not_written_to(file: Path) -> None:
     path = written(file, COMMENTED)
     file.parent.chmod(0o770)
-    with pytest.raises(FrostError, match="written by others"):
+    with pytest.raises(FrostError, match="writable by other users"):
         set_region(path, "r2")
     assert file.read_text() == COMMENTED
 
-
-# --- two at a time ---------------------------------------------------------------------------------------------------
 
 WRITER = """
 import sys
@@ -203,32 +196,34 @@ for turn in range(15):
 
 HOLDER = """
 import sys, time
-from client.config.file import locked
-with locked(sys.argv[1]):
+from client.config import file
+held = file.locked(sys.argv[1]) if sys.argv[2] == "locked" else file.refreshing(sys.argv[1], seconds=5)
+with held:
     print("held", flush=True)
     time.sleep(60)
 """
 
 
+@contextmanager
+def held_by_a_process(path: str, lock: str) -> Iterator[None]:
+    """A lock that another process holds; at the end the process is killed."""
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, path, lock], stdout=subprocess.PIPE, env=environment()
+    ) as holder:
+        assert holder.stdout is not None
+        try:
+            assert holder.stdout.readline() == b"held\n"
+            yield
+        finally:
+            holder.kill()
+
+
 def test_no_change_of_two_writing_processes_is_lost(file: Path) -> None:
     path = written(file, COMMENTED)
     writers = [subprocess.Popen([sys.executable, "-c", WRITER, path, name], env=environment()) for name in "ab"]
-    reading = threading.Event()
-    seen: list[FrostError] = []
-
-    def read() -> None:
-        while not reading.is_set():
-            try:
-                load(path, environ=HOME)
-            except FrostError as error:
-                seen.append(error)
-
-    reader = threading.Thread(target=read)
-    reader.start()
+    while any(writer.poll() is None for writer in writers):
+        load(path, environ=HOME)  # a reader never meets a half-written file
     assert [writer.wait(60) for writer in writers] == [0, 0]
-    reading.set()
-    reader.join()
-    assert seen == []  # a reader never meets a half-written file
     assert set(load(path, environ=HOME).keys) == {f"{name}{turn}" for name in "ab" for turn in range(15)}
 
 
@@ -240,11 +235,8 @@ def test_no_change_of_two_writing_threads_is_lost(file: Path) -> None:
             with edit(path) as document:
                 document.map("keys")[f"{name}{turn}"] = "x"
 
-    threads = [threading.Thread(target=change, args=(name,)) for name in "ab"]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(change, "ab"))
     assert len(load(path, environ=HOME).keys) == 10
 
 
@@ -257,19 +249,6 @@ def test_a_lock_that_is_held_is_given_up_with_a_clear_word(file: Path, monkeypat
     assert 0.3 <= time.monotonic() - started < config_file.LOCK_SECONDS
     assert caught.value.exit_code == Exit.CONFLICT
 
-
-def test_the_lock_of_a_killed_process_is_free(file: Path) -> None:
-    path = written(file, COMMENTED)
-    holder = subprocess.Popen([sys.executable, "-c", HOLDER, path], stdout=subprocess.PIPE, env=environment())
-    assert holder.stdout is not None
-    holder.stdout.readline()
-    holder.send_signal(signal.SIGKILL)
-    holder.wait()
-    holder.stdout.close()
-    set_region(path, "r2")
-
-
-# --- crashes ---------------------------------------------------------------------------------------------------------
 
 KILLED = textwrap.dedent("""
     import json, os, signal, sys
@@ -332,7 +311,7 @@ def test_killed_before_any_line_of_a_write_the_file_is_old_or_new(file: Path) ->
     assert (steps > 60, ended) == (True, 7)
 
 
-def test_what_a_killed_write_left_is_cleaned_up_by_the_next(file: Path) -> None:
+def test_leftovers_of_a_killed_write_are_removed_by_the_next(file: Path) -> None:
     path = written(file, COMMENTED)
     (file.parent / ".config.yaml-0011223344556677.tmp").write_text("half")
     set_region(path, "r2")
@@ -349,7 +328,7 @@ def test_a_write_of_the_file_beside_it_is_left_alone(file: Path) -> None:
     assert all(other.exists() for other in others)
 
 
-def test_a_full_disk_leaves_the_file_and_says_so(file: Path) -> None:
+def test_a_full_disk_leaves_the_file_and_is_reported(file: Path) -> None:
     path = written(file, COMMENTED)
     code = textwrap.dedent("""
         import resource, signal, sys
@@ -388,7 +367,7 @@ def test_a_failed_sync_of_the_folder_reports_that_the_file_was_written(
     with pytest.raises(FrostError) as refused, edit(path) as document:
         document.context("prod")["region"] = "r2"
     assert load(path, environ=HOME).contexts["prod"].region == "r2"
-    assert refused.value.hint == "the file is written, but may be lost if the machine fails now"
+    assert refused.value.hint == "the file was written, but may be lost if the machine fails now"
 
 
 def test_a_replaced_file_is_kept_beside_the_new_one(file: Path) -> None:
@@ -405,9 +384,6 @@ def temporaries(file: Path) -> list[Path]:
 
 def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-
-
-# --- beside the public Terraform provider ----------------------------------------------------------------------------
 
 
 def locks(file: Path) -> list[str]:
@@ -492,18 +468,11 @@ def test_an_earlier_release_waits_for_a_write_of_this_one(file: Path) -> None:
         fcntl.flock(former, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-@pytest.mark.parametrize("held", ["locked", "refreshing"])
-def test_what_a_killed_process_left_of_the_lock_stops_no_write(file: Path, held: str) -> None:
+@pytest.mark.parametrize("lock", ["locked", "refreshing"])
+def test_the_lock_of_a_killed_process_stops_no_write(file: Path, lock: str) -> None:
     path = written(file, COMMENTED)
-    program = HOLDER.replace("import locked", f"import {held}").replace(
-        "with locked(sys.argv[1])", f"with {held}(sys.argv[1], seconds=5)"
-    )
-    holder = subprocess.Popen([sys.executable, "-c", program, path], stdout=subprocess.PIPE, env=environment())
-    assert holder.stdout is not None
-    assert holder.stdout.readline() == b"held\n"
-    holder.send_signal(signal.SIGKILL)
-    holder.wait()
-    holder.stdout.close()
+    with held_by_a_process(path, lock):
+        assert locks(file) == ["config.yaml.lock"]
     assert locks(file) == ["config.yaml.lock"]
     set_region(path, "r2")
     assert locks(file) == []
@@ -511,19 +480,9 @@ def test_what_a_killed_process_left_of_the_lock_stops_no_write(file: Path, held:
 
 def test_a_write_beside_a_refresh_of_another_process_leaves_its_lock(file: Path) -> None:
     path = written(file, COMMENTED)
-    program = HOLDER.replace("locked(sys.argv[1])", "refreshing(sys.argv[1], seconds=5)").replace(
-        "import locked", "import refreshing"
-    )
-    holder = subprocess.Popen([sys.executable, "-c", program, path], stdout=subprocess.PIPE, env=environment())
-    try:
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == b"held\n"
+    with held_by_a_process(path, "refreshing"):
         set_region(path, "r2")
         assert locks(file) == ["config.yaml.lock"]
-    finally:
-        holder.kill()
-        holder.wait()
-        holder.stdout.close()
 
 
 def test_a_file_system_without_hard_links_is_written_to(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""What people change in the configuration, and what is refused before the file is touched."""
+"""Changes of contexts, and refusals that leave the file unchanged."""
 
 import os
 import socket
@@ -16,39 +16,13 @@ def config_of(home: Home) -> Config:
     return load(str(home.config), environ=home.environment())
 
 
-@pytest.mark.parametrize(
-    "endpoint",
-    [
-        "https://h.example/api",
-        "https://h.example:8443/api",
-        "http://127.0.0.1:8080/api",
-        "http://localhost:1/api",
-        "http://[::1]:1/api",
-    ],
-)
-def test_endpoints_that_are_taken(home: Home, endpoint: str) -> None:
-    contexts.set_endpoint(config_of(home), "local", endpoint)
-    assert config_of(home).contexts["local"].api_endpoint == endpoint
+def test_an_accepted_endpoint_is_stored(home: Home) -> None:
+    for endpoint in ("https://h.example:8443/api", "http://[::1]:1/api"):
+        contexts.set_endpoint(config_of(home), "local", endpoint)
+        assert config_of(home).contexts["local"].api_endpoint == endpoint
 
 
-@pytest.mark.parametrize(
-    "endpoint",
-    [
-        "",
-        "h.example",
-        "ftp://h.example/api",
-        "file:///etc/passwd",
-        "http://h.example/api",
-        "https://u:p@h.example/api",
-        "https://h.example/api?x=1",
-        "https://h.example/api#x",
-        "https://169.254.169.254/api",
-        "unix:relative.sock",
-        "unix:/etc/passwd",
-        "https://h.example/a b",
-        "https://h.example/\x1b[31m",
-    ],
-)
+@pytest.mark.parametrize("endpoint", ["", "http://h.example/api", "unix:/etc/passwd", "https://h.example/\x1b[31m"])
 def test_endpoints_that_are_refused_leave_the_file_alone(home: Home, endpoint: str) -> None:
     contexts.set_region(config_of(home), "local", "r1")
     before = home.config.read_text()
@@ -176,7 +150,7 @@ def test_the_current_context_stays_and_an_unknown_one_is_named(home: Home) -> No
     assert home.config.read_bytes() == before
 
 
-def test_without_an_endpoint_of_its_own_a_context_has_the_default_and_no_credentials_of_the_former(home: Home) -> None:
+def test_a_dropped_endpoint_drops_its_credentials(home: Home) -> None:
     two_contexts(home)
     default = f"unix:{home.socket}"
     contexts.drop_endpoint(config_of(home), "b", default)

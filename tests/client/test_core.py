@@ -1,4 +1,4 @@
-"""The rules of a request without any socket: paths, signing, what an answer means."""
+"""Paths, signing and interpretation of responses, without a socket."""
 
 import json
 import unicodedata
@@ -47,26 +47,9 @@ def refused(status: int, document: Any, where: str = "/v1/tenants/t-1", **header
     return ended(exchange(Request("DELETE", where), HERE, lambda: 0.0), reply(status, document, **headers))
 
 
-# Paths
-
-
 @pytest.mark.parametrize(
     "segment",
-    [
-        "",
-        ".",
-        "..",
-        "a/b",
-        "../../me",
-        "a\\b",
-        "%2e%2e",
-        "%2F",
-        "a\nb",
-        "a\r\nX-Evil: 1",
-        "a\x00",
-        "a\u202eb",
-        "a" * 8192,
-    ],
+    ["", ".", "..", "a/b", "../../me", "a\\b", "%2e%2e", "%2F", "a\r\nX-Evil: 1", "a\x00", "a\u202eb", "a" * 8192],
 )
 def test_an_id_with_path_characters_is_refused_before_anything_is_sent(segment: str) -> None:
     for call in (tenants.get, tenants.list_of, operations.list_of, lambda part: operations.get("t", part)):
@@ -92,44 +75,26 @@ def test_braces_in_an_id_are_only_characters() -> None:
     assert path("/v1/tenants/{}/x/{}", "{0}", "{}") == "/v1/tenants/%7B0%7D/x/%7B%7D"
 
 
-# Envelopes
+def test_a_status_decides_how_a_command_ends() -> None:
+    for exit_code, statuses in (
+        (Exit.REFUSED, (400, 405, 422, 500)),
+        (Exit.NOT_SIGNED_IN, (401,)),
+        (Exit.NOT_ALLOWED, (403,)),
+        (Exit.CONFLICT, (409, 412)),
+        (Exit.UNREACHABLE, (502, 503, 504)),
+    ):
+        for status in statuses:
+            assert refused(status, {"error": {"code": "X", "message": "m"}}).exit_code == exit_code, status
 
 
-@pytest.mark.parametrize(
-    ("status", "exit_code"),
-    [
-        (400, Exit.REFUSED),
-        (401, Exit.NOT_SIGNED_IN),
-        (403, Exit.NOT_ALLOWED),
-        (405, Exit.REFUSED),
-        (409, Exit.CONFLICT),
-        (412, Exit.CONFLICT),
-        (422, Exit.REFUSED),
-        (500, Exit.REFUSED),
-        (502, Exit.UNREACHABLE),
-        (503, Exit.UNREACHABLE),
-        (504, Exit.UNREACHABLE),
-    ],
-)
-def test_a_status_decides_how_a_command_ends(status: int, exit_code: Exit) -> None:
-    assert refused(status, {"error": {"code": "X", "message": "m"}}).exit_code == exit_code
+REFUSED_VALUES = [
+    "INVALID_INPUT", "INVALID_CURSOR", "INVALID_POLICY_DOCUMENT", "UNKNOWN_OPERATION", "INVALID_API_KEY_NAME",
+    "INVALID_SCOPE", "WILDCARD_SCOPE_NOT_ALLOWED", "API_KEY_LIFETIME_EXCEEDS_MAX", "API_KEY_EXPIRY_IN_PAST",
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        "INVALID_INPUT",
-        "INVALID_CURSOR",
-        "INVALID_POLICY_DOCUMENT",
-        "UNKNOWN_OPERATION",
-        "INVALID_API_KEY_NAME",
-        "INVALID_SCOPE",
-        "WILDCARD_SCOPE_NOT_ALLOWED",
-        "API_KEY_LIFETIME_EXCEEDS_MAX",
-        "API_KEY_EXPIRY_IN_PAST",
-    ],
-)
-def test_a_value_that_the_platform_refuses_ends_a_command_as_one_that_the_client_refuses(code: str) -> None:
+@pytest.mark.parametrize("code", REFUSED_VALUES)
+def test_a_value_refused_by_the_platform_is_a_usage_error(code: str) -> None:
     assert refused(400, {"error": {"code": code, "message": "m"}}).exit_code == Exit.USAGE
     assert refused(409, {"error": {"code": code, "message": "m"}}).exit_code == Exit.CONFLICT
 
@@ -151,7 +116,7 @@ def test_a_nested_404_of_an_operation_is_not_found_but_not_gone() -> None:
     assert (error.gone, error.exit_code, error.message) == (False, Exit.NOT_FOUND, "operation not found")
 
 
-def test_what_stands_beside_the_code_is_kept() -> None:
+def test_details_beside_the_code_are_kept() -> None:
     body = {
         "error": {"code": "APPLY_IN_PROGRESS", "message": "m", "operationId": "op-1", "details": {"a": 1}, "hint": "h"}
     }
@@ -175,7 +140,7 @@ def test_odd_types_do_not_lose_code_and_message() -> None:
 
 
 @pytest.mark.parametrize("body", [b"", b"plain words", b"<html>500</html>", b"[1]", b"\xff\xfe", b"[" * 100_000])
-def test_what_is_no_envelope_is_told_by_its_status(body: bytes) -> None:
+def test_a_malformed_error_body_is_reported_by_its_status(body: bytes) -> None:
     error = refused(500, body)
     assert error.code == "ERROR"
     assert error.message.startswith("HTTP 500")
@@ -249,9 +214,6 @@ def test_a_body_that_is_no_json_value_is_a_mistake_of_ours() -> None:
         assert caught.value.exit_code == Exit.USAGE
 
 
-# Secrets
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -275,11 +237,8 @@ def test_a_text_without_a_secret_is_left_alone() -> None:
 
 
 def test_a_line_of_the_trace_is_one_safe_line() -> None:
-    line = RequestLogEntry("GET", "/api/v1/x\n\x1b", 0, 0.5, note="nobody listens there", attempt=2).line()
-    assert line == "GET /api/v1/x␊␛ - 500 ms try 2 (nobody listens there)"
-
-
-# Calls
+    line = RequestLogEntry("GET", "/api/v1/x\n\x1b", 0, 0.5, note="the platform is not running", attempt=2).line()
+    assert line == "GET /api/v1/x␊␛ - 500 ms try 2 (the platform is not running)"
 
 
 def test_routes_of_the_common_command_set() -> None:

@@ -72,7 +72,7 @@ def test_forgetting_a_session_keeps_the_api_key(home: Home) -> None:
     assert loaded(home, "a").secret == "K"
 
 
-def test_without_a_keyring_the_file_is_used_and_said_so(home: Home, no_keyring: None) -> None:
+def test_without_a_keyring_the_file_is_used_with_a_notice(home: Home, no_keyring: None) -> None:
     notices = credential_store.save_api_key(config_of(home), "local", "K", {})
     assert str(home.config) in notices[0]
     assert credential_store.save_session(config_of(home), "local", SESSION, {}) == []  # the place is known by now
@@ -86,7 +86,7 @@ def test_a_keyring_that_is_demanded_and_missing_is_an_error(home: Home, no_keyri
     assert not home.config.exists()
 
 
-def test_a_store_nobody_knows_is_refused(home: Home) -> None:
+def test_an_unknown_store_is_refused(home: Home) -> None:
     with pytest.raises(FrostError, match="keyring or file"):
         credential_store.save_api_key(config_of(home), "local", "K", {"FROST_CREDENTIAL_STORE": "vault"})
 
@@ -110,7 +110,7 @@ def test_a_rotated_pair_is_written_where_the_old_one_is(home: Home) -> None:
     assert loaded(home) == Credential("session", "A2", "R2", 1790001800, "file")
 
 
-def test_a_rotated_pair_does_not_bring_back_a_session_that_was_ended_meanwhile(home: Home) -> None:
+def test_a_rotated_pair_does_not_restore_an_ended_session(home: Home) -> None:
     credential_store.save_session(config_of(home), "local", SESSION, IN_FILE)
     before = config_of(home)
     credential_store.forget(before, "local", ended=True)

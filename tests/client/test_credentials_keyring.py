@@ -56,9 +56,7 @@ def test_a_session_is_kept_in_the_keyring_and_only_its_place_in_the_file(home: H
     assert loaded(home) == SESSION._replace(source="keyring")
 
 
-def test_a_sign_in_that_leaves_the_file_as_it_is_is_seen_by_who_watches_the_file(
-    home: Home, keyring: SecretService
-) -> None:
+def test_a_sign_in_touches_an_unchanged_file(home: Home, keyring: SecretService) -> None:
     credential_store.save_session(config_of(home), "local", SESSION, {})
     before = (home.config.read_text(), home.config.stat().st_mtime_ns)
     credential_store.save_session(config_of(home), "local", SESSION._replace(secret="OTHER"), {})
@@ -156,18 +154,18 @@ def test_a_backend_that_is_no_keyring_is_not_trusted(
     assert loaded(home).source == "file"
 
 
-def test_what_the_keyring_does_not_give_back_is_kept_in_the_file(
+def test_a_secret_that_the_keyring_loses_is_kept_in_the_file(
     home: Home, keyring: SecretService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The fake is a keyring that forgets: it takes every secret and answers with another."""
     from keyring.backends import SecretService as backend
 
     monkeypatch.setattr(backend.Keyring, "get_password", lambda self, service, name: '{"api_key": "ANOTHER"}')
-    assert "returned another value" in credential_store.save_session(config_of(home), "local", SESSION, {})[0]
+    assert "returned a different value" in credential_store.save_session(config_of(home), "local", SESSION, {})[0]
     assert loaded(home) == SESSION._replace(source="file")
 
 
-def test_a_secret_that_somebody_else_changed_to_nonsense_is_no_credential(home: Home, keyring: SecretService) -> None:
+def test_a_malformed_secret_in_the_keyring_is_no_credential(home: Home, keyring: SecretService) -> None:
     import keyring as library
 
     credential_store.save_session(config_of(home), "local", SESSION, {})

@@ -1,4 +1,4 @@
-"""Endpoints: what is accepted, what a credential must not be sent to."""
+"""Endpoints: accepted forms, and refused targets for credentials."""
 
 import pytest
 from hypothesis import given
@@ -31,56 +31,31 @@ def test_an_endpoint_is_read(text: str, expected: Endpoint) -> None:
     assert Endpoint.parse(str(expected)) == expected
 
 
+REFUSED = [
+    "api.frost.example", "http://api.frost.example", "http://10.0.0.5", "http://localhost.evil.example",
+    "http://127.0.0.1.evil.example", "http://localhost@evil.example", "https://me:secret@api.frost.example",
+    "https://me@api.frost.example", "https://api.frost.example/#fragment", "https://api.frost.example/api#",
+    "https://api.frost.example/api?x=1", "https://api.frost.example/api?", "https://api.frost.example/a/../b",
+    "https://api.frost.example/%2e%2e/b", "https://api.frost.example//x", "https://api.frost.example:0",
+    "https://api.frost.example:", "https://api.frost.example:99999", "https://api.frost.example:x", "https://",
+    "https:///api", "https://[::1", "https://[fe80::1]", "https://[fe80::1%25eth0]", "https://169.254.169.254",
+    "https://169.254.0.1:8443/api", "https://[::ffff:169.254.169.254]", "https://0xa9fea9fe", "https://2852039166",
+    "https://0251.0376.0251.0376", "https://169.16689662", "https://[fd00:ec2::254]",
+    "https://metadata.google.internal", "https://metadata.google.internal.", "https://0.0.0.0",
+    "https://api..frost.example", "file:///etc/passwd", "ftp://api.frost.example", "javascript:alert(1)",
+    "unix:relative.sock", "unix:", "unix:/a/../b.sock",
+]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "text",
     [
+        *REFUSED,
         "",
-        "api.frost.example",
-        "http://api.frost.example",
-        "http://10.0.0.5",
-        "http://localhost.evil.example",
-        "http://127.0.0.1.evil.example",
-        "http://localhost@evil.example",
-        "https://me:secret@api.frost.example",
-        "https://me@api.frost.example",
-        "https://api.frost.example/#fragment",
-        "https://api.frost.example/api#",
-        "https://api.frost.example/api?x=1",
-        "https://api.frost.example/api?",
-        "https://api.frost.example/a/../b",
-        "https://api.frost.example/%2e%2e/b",
-        "https://api.frost.example//x",
-        "https://api.frost.example:0",
-        "https://api.frost.example:",
-        "https://api.frost.example:99999",
-        "https://api.frost.example:x",
-        "https://",
-        "https:///api",
-        "https://[::1",
-        "https://[fe80::1]",
-        "https://[fe80::1%25eth0]",
-        "https://169.254.169.254",
-        "https://169.254.0.1:8443/api",
-        "https://[::ffff:169.254.169.254]",
-        "https://0xa9fea9fe",
-        "https://2852039166",
-        "https://0251.0376.0251.0376",
-        "https://169.16689662",
-        "https://[fd00:ec2::254]",
-        "https://metadata.google.internal",
-        "https://metadata.google.internal.",
-        "https://0.0.0.0",
-        "https://api..frost.example",
         "https://api.frost.example\\@evil.example",
         "https://api frost.example",
         "https://api.frost.example\n",
         "https://аpi.frost.example",
-        "file:///etc/passwd",
-        "ftp://api.frost.example",
-        "javascript:alert(1)",
-        "unix:relative.sock",
-        "unix:",
-        "unix:/a/../b.sock",
         "unix:/a\nb",
         "unix:/" + "a" * 107,
     ],
@@ -95,7 +70,7 @@ def test_an_endpoint_is_refused_in_one_safe_line_without_its_password(text: str)
 
 
 @given(st.text(max_size=60))
-def test_whatever_is_typed_gives_a_trusted_endpoint_or_a_refusal(text: str) -> None:
+def test_any_text_gives_a_trusted_endpoint_or_a_refusal(text: str) -> None:
     for given_text in (text, f"https://{text}", f"http://{text}", f"unix:/{text}"):
         try:
             endpoint = Endpoint.parse(given_text)
@@ -119,27 +94,20 @@ def test_an_issuer_elsewhere_is_https() -> None:
     assert issuer_route("https://login.example", LOCAL)[1] == "/"
 
 
-def test_an_issuer_on_a_loopback_address_serves_tests_of_a_loopback_endpoint_only() -> None:
+def test_a_loopback_issuer_serves_a_loopback_endpoint_only() -> None:
     assert issuer_route("http://127.0.0.1:9/token", LOOPBACK)[0].port == 9
     with pytest.raises(FrostError):
         issuer_route("http://127.0.0.1:9/token", REMOTE)
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "http://login.example/token",
-        "http://localhost/issuer",
-        "http://169.254.169.254/latest",
-        "https://169.254.169.254/latest",
-        "https://me:secret@login.example/token",
-        "https://login.example/token#x",
-        "https://login.example/a/../b",
-        "https://login.example/a b",
-        "unix:/tmp/evil.sock",
-        "file:///etc/passwd",
-    ],
-)
+REFUSED_ISSUERS = [
+    "http://login.example/token", "http://localhost/issuer", "http://169.254.169.254/latest",
+    "https://169.254.169.254/latest", "https://me:secret@login.example/token", "https://login.example/token#x",
+    "https://login.example/a/../b", "unix:/tmp/evil.sock", "file:///etc/passwd",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("url", [*REFUSED_ISSUERS, "https://login.example/a b"])
 def test_an_issuer_is_refused(url: str) -> None:
     for endpoint in (REMOTE, LOOPBACK):
         with pytest.raises(FrostError):

@@ -66,7 +66,7 @@ async def test_an_event_is_a_signal_as_soon_as_it_comes() -> None:
     assert (heard.headers["accept"], heard.headers["cache-control"]) == ("text/event-stream", "no-cache")
 
 
-async def test_a_stream_that_ends_is_one_signal_at_once_and_one_when_it_is_open_again(quick: None) -> None:
+async def test_an_ended_and_a_reopened_stream_each_give_a_resync(quick: None) -> None:
     with Service(HEAD + EVENT, open_stream(EVENT)) as service:
         assert await first(Context(service.endpoint), 4) == [SIGNAL, RESYNC, RESYNC, SIGNAL]
     assert len(service.heard) == 2
@@ -189,31 +189,18 @@ async def test_an_event_is_read_as(text: bytes, expected: list[Signal]) -> None:
     assert [signal async for signal in read(pieces_of(text, cuts))] == expected
 
 
-async def test_requests_that_nobody_waits_for_any_more_leave_every_connection_free() -> None:
-    """As an editor asks: each question ends the one before, at any moment of its way."""
+@pytest.mark.parametrize("kind", ["request", "stream"])
+async def test_cancelled_work_leaves_every_connection_free(kind: str) -> None:
+    """Each request or stream ends the one before, at any moment."""
     with Service(answer(200, [])) as service:
         async with AsyncClient(Context(service.endpoint)) as client, asyncio.timeout(60):
             for moment in range(400):
-                asking = asyncio.create_task(client.ask(platform.status()))
+                waiting = client.ask(platform.status()) if kind == "request" else anext(events.signals(client, "t"))
+                asking = asyncio.ensure_future(waiting)
                 await asyncio.sleep(moment % 40 / 10_000)
                 asking.cancel()
                 with contextlib.suppress(asyncio.CancelledError, FrostError):
                     await asking
-            with pytest.raises(FrostError) as caught:  # the answer is of no such kind, but there is one
-                await client.ask(platform.status())
-            assert caught.value.exit_code is not Exit.UNREACHABLE
-
-
-async def test_streams_that_nobody_waits_for_any_more_leave_every_connection_free() -> None:
-    """As the screens ask when one goes through tenants: each stream ends the one before, mostly while it is opened."""
-    with Service(answer(200, [])) as service:
-        async with AsyncClient(Context(service.endpoint)) as client, asyncio.timeout(60):
-            for moment in range(400):
-                following = asyncio.ensure_future(anext(events.signals(client, "t")))
-                await asyncio.sleep(moment % 40 / 10_000)
-                following.cancel()
-                with contextlib.suppress(asyncio.CancelledError, FrostError):
-                    await following
-            with pytest.raises(FrostError) as caught:
+            with pytest.raises(FrostError) as caught:  # the answer is malformed, but it arrives
                 await client.ask(platform.status())
             assert caught.value.exit_code is not Exit.UNREACHABLE

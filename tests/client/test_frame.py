@@ -29,8 +29,6 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     return lambda *words: main(words)
 
 
-# --- a tree of its own, with all that the frame offers ---------------------------------------------------------------
-
 made = Group("frost")
 policies = Group("policy")
 seen: list[tuple[object, ...]] = []
@@ -102,9 +100,6 @@ def test_help_names_aliases(capsys: pytest.CaptureFixture[str], run: Run) -> Non
     assert "frost tenant" in capsys.readouterr().out.split("Aliases:")[1].splitlines()[1]
 
 
-# --- what is wrong with the words ------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("words", "parts"),
     [
@@ -122,16 +117,36 @@ def test_help_names_aliases(capsys: pytest.CaptureFixture[str], run: Run) -> Non
         ("config set region", ["VALUE is missing (frost config set)"]),
         ("config set color off", ["KEY", "api_endpoint", "region", "api_key", "output_format"]),
         ("tenant create", ["--name is required (frost tenant create)"]),
-        ("tenant", ["a command is needed (frost tenant)", "create, current, list, rename, use"]),
-        ("", ["a command is needed (frost)", "tenant, config"]),
+        ("tenant", ["a command is required (frost tenant)", "create, current, list, rename, use"]),
+        ("", ["a command is required (frost)", "tenant, config"]),
         ("--read-only tenant create --name x", ["--read-only is for the screens"]),
         ("tenant list --all --organization O", ["exclude each other"]),
-        ("--tenant web-shop config show", ["--tenant takes a tenant's id", "tenant use"]),
+        ("--tenant web-shop config show", ["--tenant takes a tenant id", "tenant use"]),
         ("login --device --browser", ["exclude each other"]),
         ("login --endpoint https://host/api", ["--context NAME"]),
+        ("config set region a b", ["unexpected argument (b)"]),
+        ("config get-context", ["get-contexts"]),
+        ("tenant rename T", ["--name is required"]),
+        ("iam group create", ["--name is required"]),
+        ("iam policy create --document {}", ["--name is required"]),
+        ("iam policy create --name p", ["--document is required"]),
+        ("iam policy attach P --id I", ["--type is required"]),
+        ("iam policy detach P --type group", ["--id is required"]),
+        ("iam policy attach P --type user --id I", ["'api_key', 'workload_identity', 'group'"]),
+        ("iam policy detach P --type GROUP --id I", ["'api_key', 'workload_identity', 'group'"]),
+        ("iam group member add G --id I", ["--type is required"]),
+        ("iam group member remove G --type api_key", ["--id is required"]),
+        ("iam group member add G --type group --id I", ["'api_key', 'workload_identity'"]),
+        ("iam group member remove G --type API_KEY --id I", ["'api_key', 'workload_identity'"]),
+        ("iam simulate --operation a:b:c --target *", ["--document is required"]),
+        ("iam simulate --document {} --target *", ["--operation is required"]),
+        ("iam simulate --document {} --operation a:b:c", ["--target is required"]),
+        ("iam access robot I", ["'api_key', 'workload_identity', 'user'"]),
+        ("iam catalog --limit 1", ["unknown flag --limit"]),
+        ("account api-key create --scopes dns:read", ["--name is required"]),
     ],
 )
-def test_a_mistake_is_named_with_the_way_on_and_exit_2(
+def test_a_usage_error_is_one_line_with_the_next_step(
     capsys: pytest.CaptureFixture[str], run: Run, words: str, parts: list[str]
 ) -> None:
     assert run(*words.split()) == 2
@@ -152,19 +167,13 @@ def test_an_empty_value_is_a_mistake_and_no_default(
     assert words[0].rstrip("=").lstrip("-")[:1] in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        "-o json tennant",
-        "tenant list --al -o json",
-        "--output=json config set",
-        "tenant -ojson",
-        "-o table -o json nonsense",
-        "config show --nonsense --output json",
-        "nonsense -qo json",
-        "nonsense -o=json",
-    ],
-)
+JSON_MISTAKES = [
+    "-o json tennant", "tenant list --al -o json", "--output=json config set", "tenant -ojson", "nonsense -o=json",
+    "-o table -o json nonsense", "config show --nonsense --output json", "nonsense -qo json",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("words", JSON_MISTAKES)
 def test_a_mistake_is_json_when_json_was_asked_for_anywhere(
     capsys: pytest.CaptureFixture[str], run: Run, words: str
 ) -> None:
@@ -231,9 +240,6 @@ def test_an_unforeseen_mistake_of_click_still_reads_like_ours() -> None:
     assert isinstance(error, FrostError)
     assert error.message == "something Else"
     assert error.exit_code == 2
-
-
-# --- how a run ends --------------------------------------------------------------------------------------------------
 
 
 def test_a_defect_is_one_line_and_its_story_holds_no_secret(

@@ -1,4 +1,4 @@
-"""What ends a wait, and when."""
+"""Signals during a wait and at the end of a command."""
 
 import signal
 import subprocess
@@ -25,14 +25,14 @@ def as_before() -> Iterator[None]:
 
 
 @pytest.mark.parametrize("number", ENDINGS, ids=lambda number: number.name)
-def test_each_ending_is_ctrl_c_while_waiting_and_is_itself_again_afterwards(number: signal.Signals) -> None:
+def test_signals_interrupt_a_wait_and_are_restored_afterwards(number: signal.Signals) -> None:
     before = signal.getsignal(number)
     with pytest.raises(KeyboardInterrupt), ends_waiting():
         signal.raise_signal(number)
     assert signal.getsignal(number) is before
 
 
-def test_what_was_ignored_stays_ignored() -> None:
+def test_ignored_signals_stay_ignored() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with ends_waiting(), deferred():
@@ -42,11 +42,16 @@ def test_what_was_ignored_stays_ignored() -> None:
         signal.raise_signal(signal.SIGTERM)
 
 
-def test_once_the_end_is_being_told_nothing_cuts_it_short() -> None:
+def test_the_final_report_is_not_interrupted() -> None:
     """The command still prints what goes on when the second SIGTERM, or a terminal's SIGHUP, arrives."""
     with ends_waiting():
         from_now_on_ignored()
     assert {signal.getsignal(number) for number in ENDINGS} == {signal.SIG_IGN}
+
+
+def run_script(script: str) -> "tuple[int, bytes, bytes]":
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False, timeout=50)
+    return done.returncode, done.stdout, done.stderr
 
 
 def interrupted(*numbers: signal.Signals, refused: bool = False) -> bool:
@@ -68,7 +73,7 @@ def interrupted(*numbers: signal.Signals, refused: bool = False) -> bool:
 
 
 @pytest.mark.parametrize("number", ENDINGS, ids=lambda number: number.name)
-def test_what_is_being_sent_gets_its_answer_before_it_counts(number: signal.Signals) -> None:
+def test_a_request_on_the_way_gets_its_answer_first(number: signal.Signals) -> None:
     assert interrupted(number)
     assert interrupted(number, refused=True)
 
@@ -105,9 +110,7 @@ sys.exit(start.main([]))
     ],
     ids=["interrupted", "refused", "done", "broken"],
 )
-def test_once_all_is_said_ctrl_c_changes_nothing_and_no_thread_holds_the_end_up_for_long(
-    busy: float, then: str, code: int
-) -> None:
+def test_ctrl_c_after_the_result_changes_nothing(busy: float, then: str, code: int) -> None:
     script = ENDING.format(busy=busy, then=then)
     begun = time.monotonic()
     with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
@@ -121,14 +124,8 @@ def test_once_all_is_said_ctrl_c_changes_nothing_and_no_thread_holds_the_end_up_
     assert time.monotonic() - begun < 30
 
 
-@pytest.mark.parametrize("closed", ["1", "2"])
-def test_a_program_begun_with_a_closed_stream_ends_as_any_other(closed: str) -> None:
-    script = "import sys, tui.__main__ as start; start._run = lambda _: 0; sys.exit(start.main([]))"
-    shell = f'exec {closed}>&-; exec "$0" -c "$1"'
-    assert subprocess.run(["sh", "-c", shell, sys.executable, script], check=False).returncode == 0
-
-
 def test_standard_streams_that_are_closed_are_not_given_to_other_files() -> None:
+    """A program that begins with a closed stream ends as any other."""
     script = "import os, sys, tui.__main__ as start; start._run = lambda _: os.open('/', 0) - 3; sys.exit(start.main())"
     for closed in "012":
         shell = f'exec {closed}>&-; exec "$0" -c "$1"'
@@ -140,7 +137,7 @@ def test_standard_streams_that_are_closed_are_not_given_to_other_files() -> None
     ("words", "closed", "code"),
     [("tenant nonsense", "2", 2), ("tenant nonsense", "1", 2), ("config show", "2", 0), ("config show", "1", 1)],
 )
-def test_a_closed_stream_does_not_change_the_exit_code_unless_output_is_lost(
+def test_a_closed_stream_keeps_the_exit_code_unless_output_is_lost(
     tmp_path: Path, words: str, closed: str, code: int
 ) -> None:
     shell = f'exec {closed}>&-; exec "$0" -m tui {words}'
@@ -170,10 +167,7 @@ sys.exit(main())
 
 @pytest.mark.parametrize("module", ["contextlib", "threading", "tui.launch", "client.commands.root", "client.text"])
 def test_ctrl_c_while_the_program_is_loaded_prints_nothing(module: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED_IMPORT.format(module=module)], capture_output=True, check=False
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"")
+    assert run_script(INTERRUPTED_IMPORT.format(module=module)) == (130, b"", b"")
 
 
 DROPPED = """
@@ -200,8 +194,7 @@ sys.exit(start.main(["tenant"]))
 
 
 def test_ctrl_c_that_python_drops_is_not_lost() -> None:
-    done = subprocess.run([sys.executable, "-c", DROPPED], capture_output=True, check=False, timeout=50)
-    assert (done.returncode, done.stderr) == (130, b"")
+    assert run_script(DROPPED) == (130, b"", b"")
 
 
 IMPORTING = """
@@ -228,10 +221,7 @@ sys.exit(start.main(["tenant"]))
 def test_an_import_that_is_interrupted_is_completed_first(tmp_path: Path) -> None:
     module = tmp_path / "interrupted_module.py"
     module.write_text("import signal\nsignal.raise_signal(signal.SIGINT)\ncomplete = True\n")
-    done = subprocess.run(
-        [sys.executable, "-c", IMPORTING.format(folder=str(tmp_path))], capture_output=True, check=False, timeout=50
-    )
-    assert (done.returncode, done.stdout, done.stderr) == (130, b"True\n", b"")
+    assert run_script(IMPORTING.format(folder=str(tmp_path))) == (130, b"True\n", b"")
 
 
 @pytest.mark.parametrize("ignored", [False, True])

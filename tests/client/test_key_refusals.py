@@ -1,4 +1,4 @@
-"""What is said of a key that was refused; what a real platform refuses is in tests/acceptance/test_account_keys.py."""
+"""Messages for refused API keys."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ def test_a_request_without_an_answer_may_have_made_a_key() -> None:
         assert error.hint.endswith(expected)
 
 
-def test_a_new_key_beside_an_old_one_that_could_not_be_revoked_is_told() -> None:
+def test_a_failed_revocation_after_rotation_is_reported() -> None:
     error = FrostError("nobody listens", code="UNREACHABLE", exit_code=Exit.UNREACHABLE)
     with pytest.raises(FrostError), keys.still_active("k-1"):
         raise error
@@ -39,20 +39,13 @@ def test_a_new_key_beside_an_old_one_that_could_not_be_revoked_is_told() -> None
     assert (error.hint, error.exit_code) == ("frost account api-key revoke k-1", Exit.UNREACHABLE)
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        "INVALID_INPUT",
-        "INVALID_API_KEY_NAME",
-        "INVALID_SCOPE",
-        "WILDCARD_SCOPE_NOT_ALLOWED",
-        "SCOPE_EXCEEDS_AUTHOR",
-        "API_KEY_LIFETIME_EXCEEDS_MAX",
-        "API_KEY_EXPIRY_IN_PAST",
-        "SECRET_ALREADY_SHOWN",
-        "SOMETHING_ELSE",
-    ],
-)
+CODES = [
+    "INVALID_INPUT", "INVALID_API_KEY_NAME", "INVALID_SCOPE", "WILDCARD_SCOPE_NOT_ALLOWED", "SCOPE_EXCEEDS_AUTHOR",
+    "API_KEY_LIFETIME_EXCEEDS_MAX", "API_KEY_EXPIRY_IN_PAST", "SECRET_ALREADY_SHOWN", "SOMETHING_ELSE",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("code", CODES)
 @pytest.mark.parametrize("expires", [None, "2030-01-01", "2030-01-01T00:00:00Z"])
 @pytest.mark.parametrize(
     "details",
@@ -88,6 +81,11 @@ PAST = "the expiry is in the past: the platform's time is 2026-11-21T10:05:00Z"
             refusal("SCOPE_EXCEEDS_AUTHOR", scope="dns:write", lacks=["dns:zones:create"]),
             "--scopes: ",
             KeyProblem("scopes", "dns:write: your role does not grant dns:zones:create"),
+        ),
+        (
+            refusal("SCOPE_EXCEEDS_AUTHOR", scope="compute:*", lacks=["compute:a:b", "compute:c:d"]),
+            "--scopes: ",
+            KeyProblem("scopes", "compute:*: your role does not grant compute:a:b and more"),
         ),
         (
             refusal("API_KEY_LIFETIME_EXCEEDS_MAX", latest="2028-11-21T10:05:00Z"),

@@ -52,9 +52,6 @@ def pids(home: Home) -> set[int]:
     return found
 
 
-# --- where it is -----------------------------------------------------------------------------------------------------
-
-
 def test_the_socket_is_below_home_unless_the_path_is_too_long() -> None:
     assert socket_path("/home/ada") == "/home/ada/.cli/platform/api.sock"
     long = "/" + "x" * 90
@@ -78,9 +75,6 @@ def test_a_home_with_a_very_long_path_works(demo: Home) -> None:
         assert not (deep / ".cli" / "platform" / "api.sock").exists()
     finally:
         control.stop(environ)
-
-
-# --- starting --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -130,7 +124,7 @@ def test_a_folder_called_service_where_the_command_runs_is_not_what_starts(
     assert not (tmp_path / "PWNED").exists()
 
 
-def test_a_platform_that_ends_while_starting_is_told_with_its_last_words(home: Home) -> None:
+def test_a_platform_that_fails_to_start_is_reported_with_its_error(home: Home) -> None:
     home.variables["FROST_PLATFORM_DATABASE"] = "nonsense"
     with pytest.raises(FrostError) as caught:
         who(home)
@@ -147,7 +141,7 @@ def test_a_platform_that_died_after_serving_is_started_again(demo: Home) -> None
     assert not process.ensure_running(environ)
 
 
-def test_a_lock_holder_that_does_not_answer_is_waited_for_and_told(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_silent_lock_holder_is_waited_for_and_reported(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "START_SECONDS", 1.5)
     home.platform_dir.mkdir(parents=True, mode=0o700)
     code = (
@@ -160,7 +154,7 @@ def test_a_lock_holder_that_does_not_answer_is_waited_for_and_told(home: Home, m
     ) as holder:
         assert holder.stdout is not None
         holder.stdout.readline()
-        with pytest.raises(FrostError, match="did not answer within") as caught:
+        with pytest.raises(FrostError, match="did not respond within") as caught:
             process.ensure_running(home.environment())
         assert caught.value.exit_code == Exit.UNREACHABLE
         assert control.stop(home.environment())  # what holds the lock and does not answer gets SIGTERM
@@ -176,9 +170,6 @@ def test_a_platform_folder_of_another_user_is_refused(home: Home) -> None:
     os.chown(home.platform_dir, 65534, 65534)
     with pytest.raises(FrostError, match="not a folder of this user"):
         process.ensure_running(home.environment())
-
-
-# --- versions --------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -198,7 +189,7 @@ def test_an_older_platform_is_replaced_and_the_session_lives(older: Home) -> Non
     assert pids(older) == {older.platform_pid()}
 
 
-def test_a_newer_platform_is_told_and_left_alone(older: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_newer_platform_is_reported_and_left_alone(older: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     before = older.platform_pid()
     monkeypatch.setattr(process, "__version__", "0.0.1")
     with pytest.raises(FrostError, match="newer than this frost") as caught:
@@ -221,9 +212,6 @@ def test_the_same_version_costs_no_request(demo: Home, monkeypatch: pytest.Monke
 def test_versions_are_compared_as_numbers() -> None:
     assert process._numbers("0.10.0") > process._numbers("0.9.9")
     assert process._numbers("1.2.3rc1") == (1, 2)
-
-
-# --- stopping and resetting ------------------------------------------------------------------------------------------
 
 
 def test_stopping_stops_and_asking_again_starts(demo: Home) -> None:
@@ -259,7 +247,7 @@ def test_resetting_loads_another_world_and_forgets_the_session(demo: Home) -> No
 
 
 @pytest.mark.slow
-def test_what_still_runs_when_the_platform_is_reset_signs_in_again(demo: Home) -> None:
+def test_a_running_client_signs_in_again_after_a_reset(demo: Home) -> None:
     environ = demo.environment()
     running = BlockingClient(resolve(None, environ))
     running.ask_json(account.me())
@@ -283,7 +271,7 @@ def test_resetting_keeps_sessions_and_keys_of_other_places(demo: Home) -> None:
 
 
 @pytest.mark.slow
-def test_nobody_can_start_it_in_the_middle_of_a_reset(demo: Home) -> None:
+def test_a_start_during_a_reset_is_refused(demo: Home) -> None:
     environ = demo.environment()
     who(demo)
     config = load(str(demo.config), environ=environ)
@@ -310,9 +298,7 @@ def test_nobody_can_start_it_in_the_middle_of_a_reset(demo: Home) -> None:
     assert who(demo)
 
 
-def test_a_world_that_somebody_else_was_quicker_to_start_is_not_said_to_be_the_one_wanted(
-    demo: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_reset_overtaken_by_another_start_is_a_conflict(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     environ = demo.environment()
     forget = process._forget_sessions
 

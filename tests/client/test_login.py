@@ -79,14 +79,14 @@ def test_device_and_browser_sign_in_as_anybody_of_the_world(demo: Home) -> None:
 
 
 @pytest.mark.parametrize("way", [sign_in.sign_in_device, sign_in.sign_in_browser])
-def test_a_person_who_does_not_exist_is_told(shared: Home, way: object) -> None:
+def test_an_unknown_person_is_refused(shared: Home, way: object) -> None:
     assert callable(way)
     with pytest.raises(FrostError) as caught:
         way(connect(shared), email="nobody@aurora.example")
     assert caught.value.exit_code == Exit.NOT_SIGNED_IN
 
 
-def test_after_a_logout_nobody_signs_in_unasked(demo: Home) -> None:
+def test_a_logout_ends_automatic_sign_in(demo: Home) -> None:
     connection = connect(demo)
     who(connection)
     secret = connection.credential().secret
@@ -111,17 +111,6 @@ def test_a_token_that_is_due_is_renewed_by_one_of_many_processes(demo: Home) -> 
     expire(demo)
     assert who(connect(demo)) == "owner@aurora.example"  # the rotated pair was kept: the family lives
     assert token_requests(demo) == 3
-
-
-def test_a_revoked_session_is_over_and_says_so(demo: Home) -> None:
-    connection = connect(demo)
-    who(connection)
-    secret = connection.credential().secret
-    assert demo.request("POST", "/api/v1/sessions/current/end", token=secret).status == 204
-    with pytest.raises(FrostError) as caught:
-        who(connect(demo))
-    assert caught.value.exit_code == Exit.NOT_SIGNED_IN
-    assert connect(demo).context.session_ended
 
 
 def test_a_stolen_refresh_token_ends_the_session_when_both_use_it(demo: Home) -> None:

@@ -1,10 +1,11 @@
-"""Signing in and refreshing against a provider that misbehaves: what is believed, what is tried again, what ends it."""
+"""Sign-in and refresh against a provider that misbehaves."""
 
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -17,7 +18,7 @@ from client.config import reader
 from client.connection import Connection, resolve
 from client.errors import SESSION_ENDED, Exit, FrostError
 from client.transport.blocking_client import BlockingClient
-from tests.client.provider import Provider, tokens
+from tests.client.provider import Answer, Provider, tokens
 from tests.homes import Home
 
 IN_FILE = {"FROST_CREDENTIAL_STORE": "file"}
@@ -54,9 +55,6 @@ def stored(home: Home) -> Credential:
     return credential_store.load_session(found.config, found.context)
 
 
-# --- discovery -------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -84,28 +82,14 @@ def test_a_discovery_document_that_leads_away_is_refused(
     assert provider.forms("/token") == []
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        {"issuer": "", "clientId": "x"},
-        {"clientId": "x"},
-        {"issuer": "http://evil.example", "clientId": "x"},
-        {"issuer": 5},
-    ],
-)
-def test_a_platform_without_a_usable_provider_is_told(away: Connection, provider: Provider, answer: object) -> None:
-    provider.cli_config = answer
+@pytest.mark.parametrize("issuer", ["", None, "http://evil.example", 5])
+def test_a_platform_without_a_usable_provider_is_refused(away: Connection, provider: Provider, issuer: object) -> None:
+    provider.cli_config = {"issuer": issuer, "clientId": "x"}
     with pytest.raises(FrostError):
         sign_in.sign_in_device(away)
-
-
-def test_a_platform_without_a_client_is_told(away: Connection, provider: Provider) -> None:
     provider.cli_config = {"issuer": provider.url, "clientId": ""}
     with pytest.raises(FrostError, match="no client for command lines"):
         sign_in.sign_in_device(away)
-
-
-# --- device code (RFC 8628) ------------------------------------------------------------------------------------------
 
 
 def test_the_code_is_shown_and_the_polling_obeys(away: Connection, provider: Provider, home: Home) -> None:
@@ -152,7 +136,7 @@ def test_a_refused_code_ends_the_sign_in(
     assert stored(home).kind == "none"
 
 
-def test_a_code_nobody_confirms_expires(away: Connection, provider: Provider) -> None:
+def test_an_unconfirmed_code_expires(away: Connection, provider: Provider) -> None:
     provider.token_answers = [(400, {"error": "authorization_pending"})]
     provider.device["expires_in"] = 0.1
     with pytest.raises(FrostError, match="expired"):
@@ -198,17 +182,14 @@ def test_another_person_is_only_asked_for_on_the_local_platform(away: Connection
     assert caught.value.exit_code == Exit.USAGE
 
 
-# --- refresh ---------------------------------------------------------------------------------------------------------
-
-
-def accepts(access: str) -> object:
+def accepts(access: str) -> Callable[[str, str], Answer]:
     """A platform that only takes this access token."""
     ok, no = (200, {"id": "me"}), (401, {"error": {"code": "AUTHENTICATION_REQUIRED", "message": "no"}})
     return lambda path, authorization: ok if authorization == f"Bearer {access}" else no
 
 
 def test_a_401_is_refreshed_once_and_replayed(away: Connection, provider: Provider, home: Home) -> None:
-    provider.api = accepts("ACCESS-2")  # type: ignore[assignment]
+    provider.api = accepts("ACCESS-2")
     assert BlockingClient(signed_in(home)).ask_json(account.me()) == {"id": "me"}
     form = provider.forms("/token")[0]
     # No scope: a person may have granted less than was asked for, and asking for more is refused. RFC 6749, 6
@@ -219,12 +200,12 @@ def test_a_401_is_refreshed_once_and_replayed(away: Connection, provider: Provid
 def test_a_session_near_its_end_is_refreshed_before_it_is_used(
     away: Connection, provider: Provider, home: Home
 ) -> None:
-    provider.api = accepts("ACCESS-2")  # type: ignore[assignment]
+    provider.api = accepts("ACCESS-2")
     BlockingClient(signed_in(home, OLD._replace(expires_at=int(time.time()) + 30))).ask_json(account.me())
     assert [path for path, _ in provider.asked if path.startswith("/api/v1/me")] == ["/api/v1/me"]
 
 
-def test_what_the_answer_leaves_out_stays_as_it_was(away: Connection, provider: Provider, home: Home) -> None:
+def test_members_missing_in_a_refresh_answer_are_kept(away: Connection, provider: Provider, home: Home) -> None:
     provider.token_answers = [(200, {"access_token": "ACCESS-2"})]
     connection = signed_in(home, OLD._replace(expires_at=1234))
     fresh = connection.refresh(connection.credential())
@@ -232,7 +213,7 @@ def test_what_the_answer_leaves_out_stays_as_it_was(away: Connection, provider: 
 
 
 def test_invalid_grant_ends_the_session_for_good(away: Connection, provider: Provider, home: Home) -> None:
-    provider.api = accepts("never")  # type: ignore[assignment]
+    provider.api = accepts("never")
     provider.token_answers = [(400, {"error": "invalid_grant"})]
     with pytest.raises(FrostError) as caught:
         BlockingClient(signed_in(home)).ask_json(account.me())
@@ -257,7 +238,7 @@ def test_invalid_grant_ends_the_session_for_good(away: Connection, provider: Pro
 def test_only_what_cannot_have_counted_is_tried_once_more(
     away: Connection, provider: Provider, home: Home, answers: list[tuple[int, object]], tries: int, renewed: bool
 ) -> None:
-    provider.api = accepts("ACCESS-2")  # type: ignore[assignment]
+    provider.api = accepts("ACCESS-2")
     provider.token_answers = answers
     driver = BlockingClient(signed_in(home))
     if renewed:
@@ -271,18 +252,11 @@ def test_only_what_cannot_have_counted_is_tried_once_more(
 
 
 def test_threads_that_meet_a_401_together_refresh_once(away: Connection, provider: Provider, home: Home) -> None:
-    provider.api = accepts("ACCESS-2")  # type: ignore[assignment]
+    provider.api = accepts("ACCESS-2")
     provider.slow = 0.3
     connection = signed_in(home)
-    answers: list[object] = []
-    threads = [
-        threading.Thread(target=lambda: answers.append(BlockingClient(connection).ask_json(account.me())))
-        for _ in range(8)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(8) as pool:
+        answers = list(pool.map(lambda _: BlockingClient(connection).ask_json(account.me()), range(8)))
     assert answers == [{"id": "me"}] * 8
     assert len(provider.forms("/token")) == 1
 
@@ -297,7 +271,7 @@ print(BlockingClient(resolve(sys.argv[1])).ask_json(account.me())["id"])
 
 
 def test_processes_that_meet_a_401_together_refresh_once(away: Connection, provider: Provider, home: Home) -> None:
-    provider.api = accepts("ACCESS-2")  # type: ignore[assignment]
+    provider.api = accepts("ACCESS-2")
     provider.slow = 1.0
     signed_in(home)
     environ = {**home.environment(), "PYTHONPATH": ":".join(path for path in sys.path if path)}
@@ -309,21 +283,15 @@ def test_processes_that_meet_a_401_together_refresh_once(away: Connection, provi
     assert len(provider.forms("/token")) == 1
 
 
-def test_a_pair_another_process_wrote_is_adopted_without_asking(
-    away: Connection, provider: Provider, home: Home
+@pytest.mark.parametrize(("expires", "secret", "requests"), [(2000, "THEIRS", 0), (999, "ACCESS-2", 1)])
+def test_only_a_newer_pair_of_another_process_is_adopted(
+    away: Connection, provider: Provider, home: Home, expires: int, secret: str, requests: int
 ) -> None:
     connection = signed_in(home, OLD._replace(expires_at=1000))
     used = connection.credential()
-    signed_in(home, Credential("session", "THEIRS", "R9", 2000))
-    assert connection.refresh(used).secret == "THEIRS"
-    assert provider.forms("/token") == []
-
-
-def test_an_older_pair_in_the_file_is_not_adopted(away: Connection, provider: Provider, home: Home) -> None:
-    connection = signed_in(home, OLD._replace(expires_at=1000))
-    used = connection.credential()
-    signed_in(home, Credential("session", "STALE", "R0", 999))
-    assert connection.refresh(used).secret == "ACCESS-2"
+    signed_in(home, Credential("session", "THEIRS", "R9", expires))
+    assert connection.refresh(used).secret == secret
+    assert len(provider.forms("/token")) == requests
 
 
 def test_without_an_expiry_the_pair_another_process_wrote_is_adopted_too(
@@ -344,7 +312,7 @@ def test_a_pair_that_cannot_be_saved_is_used_all_the_same(
     """The disk is full: the fake is a write that fails as the kernel's would."""
     from client.config import file
 
-    provider.api = accepts("ACCESS-2")  # type: ignore[assignment]
+    provider.api = accepts("ACCESS-2")
     connection = signed_in(home)
 
     def full(path: str, data: bytes) -> None:
@@ -359,7 +327,7 @@ def test_a_pair_that_cannot_be_saved_is_used_all_the_same(
     assert provider.forms("/token")[1]["refresh_token"] == "REFRESH-2"  # not the used one, which is still in the file
 
 
-def test_signing_in_and_refreshing_on_one_connection_do_not_wait_for_each_other(
+def test_sign_in_and_refresh_on_one_connection_do_not_deadlock(
     away: Connection, provider: Provider, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connection = signed_in(home)
@@ -381,9 +349,6 @@ def test_signing_in_and_refreshing_on_one_connection_do_not_wait_for_each_other(
     for thread in (signer, refresher):
         thread.join(10)
         assert not thread.is_alive()
-
-
-# --- a session belongs to the endpoint that began it -----------------------------------------------------------------
 
 
 def elsewhere(home: Home, session: Credential | None = None) -> None:
@@ -441,7 +406,7 @@ def test_a_session_that_ends_does_not_end_the_one_of_another_endpoint(
 def test_a_session_that_was_forgotten_meanwhile_is_not_brought_back(
     away: Connection, provider: Provider, home: Home
 ) -> None:
-    provider.api = accepts("ACCESS-2")  # type: ignore[assignment]
+    provider.api = accepts("ACCESS-2")
     connection = signed_in(home)
     connection.credential()
     credential_store.forget(reader.load(str(home.config)), "away", ended=False)
@@ -450,9 +415,6 @@ def test_a_session_that_was_forgotten_meanwhile_is_not_brought_back(
     assert caught.value.exit_code == Exit.NOT_SIGNED_IN
     assert provider.forms("/token") == []
     assert stored(home).kind == "none"
-
-
-# --- signing out -----------------------------------------------------------------------------------------------------
 
 
 def test_signing_out_tells_platform_and_provider_and_forgets(away: Connection, provider: Provider, home: Home) -> None:
@@ -482,7 +444,7 @@ def test_signing_out_of_a_platform_that_is_down_forgets_all_the_same(
     assert stored(home).kind == "none"
 
 
-def test_nobody_signed_in_is_exit_3(away: Connection) -> None:
+def test_a_missing_session_is_exit_3(away: Connection) -> None:
     with pytest.raises(FrostError) as caught:
         away.credential()
     assert (caught.value.exit_code, caught.value.hint) == (Exit.NOT_SIGNED_IN, "sign in: frost login")

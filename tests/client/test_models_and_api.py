@@ -1,5 +1,6 @@
-"""Models on the wire, and the asynchronous client's areas over a real socket."""
+"""Models on the wire, and the calls of the asynchronous client over a real socket."""
 
+import json
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -9,15 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from client.api import account, operations, platform, tenants
+from client.api import account, default_tags, platform, quotas, tenants
+from client.api import keys as key_calls
 from client.errors import FrostError
-from client.models.account import Me
+from client.models.account import ApiKey, Me, NewKey, RotatedKey
 from client.models.base import instant_text
+from client.models.default_tags import ApplyProgress, ApplyResult, ApplyRun
+from client.models.quotas import QuotaRequest
 from client.models.tenants import Operation, Tenant
 from client.transport.async_client import AsyncClient
 from client.transport.exchange import RequestLogEntry
 from tests.client.wire import Context, Service, answer
 
+SECRET = "fmk_abcdefghijklmnopqrstuvwxyz0123456789"
 TENANT: dict[str, Any] = {
     "id": "0b6a2c1e-0000-4000-8000-000000000001",
     "displayName": "Web Shop",
@@ -58,8 +63,78 @@ OPERATION: dict[str, Any] = {
     "startedBy": "owner@aurora.example",
 }
 
+KEY: dict[str, Any] = {
+    "id": "k-1",
+    "tenantId": "t-1",
+    "tenantName": "Web Shop",
+    "name": "ci",
+    "description": "",
+    "keyPrefix": "fmk_abcdefgh",
+    "scopes": ["compute:read"],
+    "rateLimit": 600,
+    "status": "active",
+    "createdAt": "2026-01-02T03:04:05.250Z",
+    "expiresAt": "2027-01-02T03:04:05Z",
+    "revokedAt": None,
+    "lastUsedAt": None,
+    "creatorId": "u-1",
+    "creatorName": "A",
+    "creatorEmail": "a@b.example",
+}
+COUNTS = {"examined": 9, "updated": 4, "unchanged": 3, "skipped": 1, "failed": 1}
+RESULT: dict[str, Any] = {
+    "appliedTags": {"env": "prod"},
+    "summary": COUNTS,
+    "byType": {"volume": COUNTS},
+    "failures": [{"resourceType": "volume", "resourceId": "", "reason": "backend_unavailable", "message": "later"}],
+    "failuresTruncated": False,
+    "skipped": [{"resourceType": "image", "resourceId": "i", "resourceName": "n", "reason": "image"}],
+    "skippedTruncated": True,
+    "affected": {"volume": {"env": 4}},
+}
+RUN: dict[str, Any] = {
+    "runId": "r",
+    "kind": "undo",
+    "status": "completed",
+    "startedAt": "2026-01-02T03:04:05Z",
+    "completedAt": None,
+    "appliedTags": {"env": "prod"},
+    "summary": COUNTS,
+    "startedBy": {"id": "u", "name": "A", "email": "a@b.example"},
+    "undoable": False,
+    "undoneBy": None,
+    "undoes": "r0",
+}
+REQUEST: dict[str, Any] = {
+    "id": "q",
+    "scope": "organization",
+    "tenantId": None,
+    "organizationId": "o",
+    "resourceType": "vcpu",
+    "unit": "count",
+    "from": 10,
+    "limit": 20,
+    "reason": "launch",
+    "status": "pending",
+    "decision": None,
+    "details": None,
+    "requestedBy": {"id": "u", "name": "A", "email": ""},
+    "createdAt": "2026-01-02T03:04:05Z",
+    "decidedAt": None,
+    "decidedBy": None,
+}
+QUOTA = {"resourceType": "vcpu", "title": "vCPUs", "used": None, "creating": None, "limit": 5, "unit": "count"}
+RECORDS = [
+    (Tenant, TENANT),
+    (Operation, OPERATION),
+    (ApiKey, KEY),
+    (ApplyResult, RESULT),
+    (ApplyRun, RUN),
+    (QuotaRequest, REQUEST),
+]
 
-@pytest.mark.parametrize(("model", "record"), [(Tenant, TENANT), (Operation, OPERATION)])
+
+@pytest.mark.parametrize(("model", "record"), RECORDS)
 def test_a_record_goes_back_to_the_wire_as_it_came(model: Any, record: dict[str, Any]) -> None:
     assert model.model_validate(record).wire() == record
     assert model.model_validate({**record, "fromTheFuture": {"x": 1}}).wire() == record
@@ -67,6 +142,7 @@ def test_a_record_goes_back_to_the_wire_as_it_came(model: Any, record: dict[str,
 
 def test_a_status_of_the_future_is_kept_as_sent() -> None:
     assert Tenant.model_validate({**TENANT, "status": "hibernating"}).status == "hibernating"
+    assert ApiKey.model_validate({**KEY, "status": "suspended"}).status == "suspended"
     operation = Operation.model_validate({**OPERATION, "status": "pausing"})
     assert (operation.status, operation.open) == ("pausing", True)
     assert not Operation.model_validate({**OPERATION, "status": "failed"}).open
@@ -99,43 +175,14 @@ def modules_after(code: str) -> set[str]:
     return set(found.stdout.split())
 
 
-async def test_calls_answer_with_models_and_the_driver_has_the_latency() -> None:
-    told: list[RequestLogEntry] = []
-    given_answers = [
-        answer(200, {"id": "u", "tenantId": TENANT["id"]}, X_Frost_Version="9.9"),
-        answer(200, {"organizations": [{"id": "o", "name": "Aurora Labs", "slug": "aurora", "role": "owner"}]}),
-        answer(200, {"tenants": [TENANT], "defaultTenantId": TENANT["id"]}),
-        answer(201, {**TENANT, "status": "provisioning", "operationId": "op", "runId": "r"}),
-        answer(200, {**TENANT, "displayName": "Shop"}),
-        answer(200, TENANT),
-        answer(200, OPERATION),
-        answer(200, {"operations": [OPERATION]}),
-        answer(200, {"operations": [{**OPERATION, "tenantName": "Web Shop"}]}),
-        answer(200, {"version": "1", "pid": 7, "startedAt": "2026-01-02T03:04:05Z"}),
-        answer(204),
-    ]
-    with Service(*given_answers) as service:
-        async with AsyncClient(Context(service.endpoint), on_reply=told.append) as client:
-            before = client.latency_ms
+async def test_the_driver_tells_latency_and_platform_version() -> None:
+    entries: list[RequestLogEntry] = []
+    with Service(answer(200, {"id": "u", "tenantId": TENANT["id"]}, X_Frost_Version="9.9")) as service:
+        async with AsyncClient(Context(service.endpoint), on_reply=entries.append) as client:
+            assert client.latency_ms is None
             assert (await client.ask(account.me())).tenant_id == TENANT["id"]
-            assert [found.role for found in await client.ask(account.organizations())] == ["owner"]
-            listed = await client.ask(tenants.list_all(usage=True))
-            assert (listed.tenants[0].wire(), listed.default_tenant_id) == (TENANT, TENANT["id"])
-            created = await client.ask(tenants.create("o", "Web Shop"))
-            assert (created.status, created.operation_id, created.run_id) == ("provisioning", "op", "r")
-            assert (await client.ask(tenants.rename("t", "Shop"))).display_name == "Shop"
-            assert (await client.ask(tenants.get("t"))).slug == "web-shop"
-            assert (await client.ask(operations.get("t", "r-1"))).steps[0].name == "isolation"
-            assert (await client.ask(operations.list_of("t")))[0].seq == 4
-            assert (await client.ask(platform.operations()))[0].tenant_name == "Web Shop"
-            assert (await client.ask(platform.status())).pid == 7
-            await client.ask(account.end_session())
-            after = client.latency_ms
-    assert before is None
-    assert after is not None
-    assert service.heard[2].target == "/api/v1/tenants?include=usage"
-    assert told[0].platform_version == "9.9"
-    assert len(told) == len(service.heard) == len(given_answers)
+            assert client.latency_ms is not None
+    assert [entry.platform_version for entry in entries] == ["9.9"]
 
 
 async def test_a_record_without_what_it_must_have_is_not_believed() -> None:
@@ -156,3 +203,67 @@ def test_the_asynchronous_driver_imports_no_calls_and_no_models() -> None:
 def test_the_blocking_driver_is_light() -> None:
     heavy = {"asyncio", "httpx", "pydantic", "dataclasses", "urllib.request", "rich", "uuid", "subprocess", "logging"}
     assert not heavy & modules_after("import client.transport.blocking_client, client.api.tenants")
+
+
+@pytest.mark.parametrize("made", [NewKey, RotatedKey])
+def test_the_secret_is_in_the_answer_and_in_no_traceback(made: type[NewKey]) -> None:
+    found = made.model_validate({"apiKey": KEY, "key": SECRET, "replaced": KEY, "grants": 2})
+    assert found.key == SECRET
+    assert SECRET not in f"{found!r}{found}"
+
+
+def test_creation_has_an_idempotency_key_and_rotation_has_none() -> None:
+    """A repeated creation makes one key; a rotation is not sent again."""
+    assert key_calls.create("t-1", "ci", ["dns:*"]).request.idempotency_key
+    assert key_calls.rotate("t-1", "k-1", retire_at="2027-01-01T00:00:00Z").request.idempotency_key is None
+
+
+def test_a_body_has_only_the_given_members() -> None:
+    assert key_calls.create("t-1", "ci", ["dns:*"]).request.body == {"name": "ci", "scopes": ["dns:*"]}
+    assert key_calls.update("t-1", "k-1", description="").request.body == {"description": ""}
+    assert account.delete("a+b@c").request.query == (("email", "a+b@c"),)
+
+
+def test_a_running_apply_has_its_counts() -> None:
+    document = {"operationId": "o", "status": "running", "createdAt": "2026-01-02T03:04:05Z"}
+    operation = Operation.model_validate({**document, "counts": {"summary": COUNTS, "byType": {}}})
+    assert ApplyProgress.model_validate(operation.counts).summary.updated == 4
+
+
+async def test_default_tags_come_with_their_version_and_are_written_from_one() -> None:
+    answers = [
+        answer(200, {"tags": {"a": "1"}}, ETag='"7"'),
+        answer(200, {"tags": {"a": "2"}}, ETag='"8"'),
+        answer(409, {"error": {"code": "APPLY_IN_PROGRESS", "message": "no", "operationId": "op", "runId": "r1"}}),
+    ]
+    with Service(*answers) as service:
+        async with AsyncClient(Context(service.endpoint)) as client:
+            found = await client.versioned(default_tags.get("t"))
+            assert (found.record.tags, found.version) == ({"a": "1"}, 7)
+            assert (await client.versioned(default_tags.put("t", {"a": "2"}, found.version))).version == 8
+            with pytest.raises(FrostError) as caught:
+                await client.ask(default_tags.apply("t"))
+    assert (caught.value.operation_id, caught.value.run_id) == ("op", "r1")
+    assert service.heard[1].headers["if-match"] == '"7"'
+    assert json.loads(service.heard[1].body) == {"tags": {"a": "2"}}
+
+
+def test_quota_requests_have_idempotency_keys_and_a_review_has_none() -> None:
+    calls = (quotas.request("t", "vcpu", 20, "launch"), quotas.request_organization("o", "vcpu", 20, "launch"))
+    assert len({call.request.idempotency_key for call in calls} - {None}) == 2
+    review = platform.review_quota("q", approve=False, note="no").request
+    assert (review.idempotency_key, review.body) == (None, {"decision": "reject", "note": "no"})
+
+
+@pytest.mark.parametrize("tag", ["", "7", '"x"', 'W/"7"', '""', '"-1"', f'"{"9" * 30}"', '"７"'])
+async def test_a_malformed_etag_is_no_version(tag: str) -> None:
+    headers = {"ETag": tag.encode().decode("latin-1")} if tag else {}
+    with Service(answer(200, {"tags": {}}, **headers)) as service:
+        async with AsyncClient(Context(service.endpoint)) as client:
+            assert (await client.versioned(default_tags.get("t"))).version is None
+
+
+def test_a_report_that_has_images_itself_gets_no_second_ones() -> None:
+    report = {"report": {"quotas": [{**QUOTA, "resourceType": "image"}]}}
+    found = quotas.complete(report, {"images": 3, "imageStorageGb": True}, {"images": 1})
+    assert [one["resourceType"] for one in found] == ["image"]

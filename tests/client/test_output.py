@@ -1,4 +1,4 @@
-"""Who may write, and what is written where."""
+"""Standard output, standard error and the escaping of foreign text."""
 
 import io
 import json
@@ -139,7 +139,7 @@ def test_nothing_is_coloured_in_a_pipe(capsys: pytest.CaptureFixture[str], monke
     assert "\x1b" not in capsys.readouterr().out
 
 
-def test_what_the_encoding_cannot_write_is_escaped() -> None:
+def test_characters_outside_the_encoding_are_escaped() -> None:
     script = "from client.commands.output import Output; Output().text('— É'); Output('json').document({'n': 'É'})"
     done = subprocess.run(
         [sys.executable, "-c", script], env={"PYTHONIOENCODING": "ascii"}, capture_output=True, check=True
@@ -148,7 +148,7 @@ def test_what_the_encoding_cannot_write_is_escaped() -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no /dev/full")
-def test_a_full_disk_is_said_in_one_line_and_fails(tmp_path: Path) -> None:
+def test_a_full_disk_is_one_error_line(tmp_path: Path) -> None:
     with Path("/dev/full").open("w") as full:
         done = run(["--version"], tmp_path, stdout=full)
     assert done.returncode == 1

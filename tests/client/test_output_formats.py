@@ -34,7 +34,7 @@ ACTORS = re.compile(
 @pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(values)
-def test_json_and_yaml_give_the_exact_value_back_and_hold_nothing_a_terminal_acts_on(value: Any) -> None:
+def test_json_and_yaml_round_trip_without_terminal_controls(value: Any) -> None:
     for text, read in ((json_text(value), json.loads), (yaml_text(value), yaml.safe_load)):
         assert read(text) == value
         assert not ACTORS.search(text)
@@ -85,7 +85,7 @@ def test_a_table_is_cut_with_a_mark_only_to_a_terminals_width() -> None:
 
 
 @pytest.mark.parametrize("limit", [52, 56, 60, 100])
-def test_a_table_fits_a_terminal_that_has_room_for_what_is_never_cut(limit: int) -> None:
+def test_a_table_fits_a_terminal_wide_enough_for_its_ids(limit: int) -> None:
     heads, row = ["ORGANIZATION", "ID", "N"], ["日本語" * 9, ID, "7"]
     lines = table_text(heads, [row], keep=[False, True, True], limit=limit).splitlines()
     assert all(width(line) <= limit for line in lines)

@@ -27,22 +27,19 @@ def mode(path: Path) -> int:
 
 
 @pytest.mark.usefixtures("shared_umask")
-def test_the_first_screens_make_folders_that_the_next_command_takes(home: Home) -> None:
-    with screens(home) as program:
-        program.wait_for("Web Shop")
-        assert mode(home.path / ".cli") == 0o700
-        assert mode(home.platform_dir) == 0o700
-        assert "written by others" not in program.text
+@pytest.mark.parametrize("first", ["screens", "command"])
+def test_the_first_start_makes_private_folders(home: Home, first: str) -> None:
+    if first == "screens":
+        with screens(home) as program:
+            program.wait_for("Web Shop")
+            assert "written by others" not in program.text
+    else:
+        assert home.frost("whoami").code == 0
+    assert {mode(folder) for folder in [home.path / ".cli", home.platform_dir]} == {0o700}
     done = home.frost("whoami")
     assert (done.code, done.err) == (0, "")
     assert home.frost("config", "set", "region", "fi-hel-1").code == 0
     assert {mode(folder) for folder in home.path.rglob("*") if folder.is_dir()} == {0o700}
-
-
-@pytest.mark.usefixtures("shared_umask")
-def test_the_first_command_makes_private_folders(home: Home) -> None:
-    assert home.frost("whoami").code == 0
-    assert {mode(folder) for folder in [home.path / ".cli", home.platform_dir]} == {0o700}
 
 
 @pytest.mark.usefixtures("shared_umask")
@@ -89,16 +86,16 @@ def test_a_folder_of_ours_that_others_can_write_is_repaired_with_one_line(demo: 
     done = demo.frost("whoami")
     assert done.code == 0
     (line,) = done.err.splitlines()
-    assert line == f"frost: warning: the folder {folder} could be written by others; its mode is 0700 now"
+    assert line == f"frost: warning: the folder {folder} was writable by other users; its mode is now 0700"
     assert mode(folder) == 0o700
     assert demo.frost("whoami").err == ""
 
 
-def test_the_screens_repair_a_folder_of_ours_and_report_it_on_standard_error(demo: Home) -> None:
+def test_the_screens_repair_a_shared_folder_and_report_it(demo: Home) -> None:
     (demo.path / ".cli").chmod(0o775)
     with screens(demo) as program:
         program.wait_for("Web Shop")
-        assert program.raw().count(b"could be written by others") == 1
+        assert program.raw().count(b"was writable by other users") == 1
     assert mode(demo.path / ".cli") == 0o700
 
 
@@ -112,54 +109,39 @@ def test_a_link_to_a_folder_of_ours_is_repaired_behind_it(demo: Home) -> None:
     assert mode(demo.path / "dotfiles" / "cli") == 0o700
 
 
-def test_a_folder_that_the_user_chose_for_the_file_is_refused_and_not_changed(demo: Home) -> None:
+def test_a_shared_folder_of_the_users_choice_is_refused_unchanged(demo: Home) -> None:
     chosen = demo.path / "project"
     chosen.mkdir()
     chosen.chmod(0o775)
     (chosen / "config.yaml").write_text("region: fi-hel-1\n")
     done = demo.frost("--config", str(chosen / "config.yaml"), "whoami")
     assert done.code == 2
-    assert "can be written by others" in done.err
+    assert "is writable by other users" in done.err
     assert f"chmod go-w {chosen}" in done.err
     assert mode(chosen) == 0o775
 
 
-# Links in place of the platform's own files
-
-
 @pytest.mark.parametrize("name", ["platform.log", "platform.lock"])
-def test_a_command_refuses_a_link_in_place_of_a_file_of_the_platform(home: Home, name: str) -> None:
-    target = home.path / "target"
+@pytest.mark.parametrize("starter", ["command", "service"])
+def test_a_link_in_place_of_a_file_of_the_platform_is_refused(home: Home, name: str, starter: str) -> None:
+    target, path = home.path / "target", home.platform_dir / name
     target.write_text("precious\n")
     make_private(str(home.platform_dir))
-    (home.platform_dir / name).symlink_to(target)
-    done = home.frost("whoami")
-    assert done.code == 2
-    path = home.platform_dir / name
-    assert done.err == f"frost: {path} is a link, which frost does not follow. Remove it: rm {path}\n"
+    path.symlink_to(target)
+    words = ["tui", "whoami"] if starter == "command" else ["service", "--data-dir", str(home.platform_dir)]
+    done = subprocess.run(
+        [sys.executable, "-m", *words],
+        env=home.environment(), capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == {
+        "command": (2, f"frost: {path} is a link, which frost does not follow. Remove it: rm {path}\n"),
+        "service": (1, f"frost platform: {path} is a link, which the platform does not follow; remove it: rm {path}\n"),
+    }[starter]
     assert target.read_text() == "precious\n"
     assert home.platform_pid() is None
 
 
-@pytest.mark.parametrize("name", ["platform.log", "platform.lock"])
-def test_the_service_refuses_a_link_in_place_of_a_file_of_its_own(home: Home, name: str) -> None:
-    target = home.path / "target"
-    target.write_text("precious\n")
-    make_private(str(home.platform_dir))
-    path = home.platform_dir / name
-    path.symlink_to(target)
-    done = subprocess.run(
-        [sys.executable, "-m", "service", "--data-dir", str(home.platform_dir)],
-        env=home.environment(), capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
-    assert done.returncode == 1
-    assert done.stderr == (
-        f"frost platform: {path} is a link, which the platform does not follow; remove it: rm {path}\n"
-    )
-    assert target.read_text() == "precious\n"
-
-
-def test_a_pipe_in_place_of_the_lock_or_the_log_is_refused_and_not_waited_for(home: Home) -> None:
+def test_a_pipe_in_place_of_the_lock_or_the_log_is_refused(home: Home) -> None:
     make_private(str(home.platform_dir))
     for name in ("platform.log", "platform.lock"):
         os.mkfifo(home.platform_dir / name)
@@ -169,10 +151,7 @@ def test_a_pipe_in_place_of_the_lock_or_the_log_is_refused_and_not_waited_for(ho
         assert str(home.platform_dir / name) in done.err
 
 
-# Rotation of the log
-
-
-def test_the_log_rotates_while_the_platform_runs_and_keeps_a_few_generations(home: Home) -> None:
+def test_the_log_rotates_and_keeps_some_generations(home: Home) -> None:
     home.variables["FROST_PLATFORM_LOG_MEGABYTES"] = "0.01"
     assert home.frost("whoami").code == 0
     log = home.platform_dir / "platform.log"

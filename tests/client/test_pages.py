@@ -55,20 +55,20 @@ def test_a_page_that_is_not_one_is_not_believed() -> None:
     assert caught.value.code == "BAD_ANSWER"
 
 
-def test_cursors_end_where_there_is_none() -> None:
+def test_cursors_end_at_an_empty_cursor() -> None:
     trail = cursors()
     assert next(trail) == ""
     with pytest.raises(StopIteration):
         trail.send("")
 
 
-def test_a_query_says_only_what_is_asked() -> None:
+def test_a_page_query_has_only_the_given_members() -> None:
     assert page_query(None, "") == ()
     assert page_query(5, "c", ("memberType", "api_key")) == (("memberType", "api_key"), ("limit", "5"), ("cursor", "c"))
 
 
 @pytest.mark.parametrize(("told", "changed"), [("true", True), ("false", False), ("", True)])
-def test_whether_a_write_changed_anything_is_told_by_the_answer(told: str, changed: bool) -> None:
+def test_the_answer_tells_whether_a_write_changed_anything(told: str, changed: bool) -> None:
     headers = {"X_Frost_Changed": told} if told else {}
     call = no_content(Request("POST", "/v1/x", body={}))
     with Service(answer(204, **headers)) as service:
@@ -103,7 +103,7 @@ def test_a_text_that_would_reach_beyond_its_place_is_never_sent(text: str) -> No
 
 
 @pytest.mark.parametrize("text", ["[]", "1", '{"a": 1, "a": 2}', '{"schemaVersion": NaN}'])
-def test_what_a_document_must_be_is_the_platforms_to_judge(text: str) -> None:
+def test_only_json_syntax_is_checked_by_the_client(text: str) -> None:
     require_json(text)
 
 
@@ -143,7 +143,9 @@ def test_trials_are_answered_with_plain_documents() -> None:
         }
 
 
-@pytest.mark.parametrize("number", ["٤", "４", "1_0", "+4", " 4", "4\n", "²", "0x4", "1e1", ""])
+@pytest.mark.parametrize(
+    "number", ["٤", "４", "1_0", "+4", " 4", "4\n", "²", "0x4", "1e1", "", "0", "-1", "abc", "1.5"]
+)
 @pytest.mark.parametrize(
     "words",
     [

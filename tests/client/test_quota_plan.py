@@ -1,4 +1,4 @@
-"""Which limit a plan breaks first, and what may be asked at once, held against trying it out unit by unit."""
+"""Quota plans, compared with a unit by unit search."""
 
 from typing import Any
 
@@ -64,7 +64,7 @@ def test_no_other_limit_breaks_at_a_smaller_part_of_the_plan(plan: tuple[list[di
 
 
 @given(plans())
-def test_every_need_is_answered_by_what_is_known_of_its_quota(
+def test_every_need_is_answered_from_its_quota(
     plan: tuple[list[dict[str, Any]], dict[str, int]],
 ) -> None:
     quotas, wanted = plan
@@ -85,6 +85,6 @@ def test_every_need_is_answered_by_what_is_known_of_its_quota(
     assert found.fits is (False if answers - {FITS, UNKNOWN} else None if UNKNOWN in answers else True)
 
 
-def test_a_type_without_a_quota_is_nobodys_to_plan_with() -> None:
+def test_a_type_without_a_quota_cannot_be_planned() -> None:
     with pytest.raises(KeyError):
         what_if([], {"vcpu": 1})

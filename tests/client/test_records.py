@@ -1,9 +1,10 @@
-"""Record kinds as data: what cells say and how columns sort."""
+"""Kinds of records: texts of cells and order of columns."""
 
 from datetime import UTC, datetime
 
 import pytest
 
+from client.tables.account import API_KEY, SCOPE, SESSION
 from client.tables.columns import (
     CONTEXT,
     OPERATION,
@@ -16,6 +17,19 @@ from client.tables.columns import (
     columns,
     quantity,
     time_text,
+)
+from client.tables.iam import (
+    ACCESS,
+    ATTACHMENT,
+    BINDING,
+    CATALOGUE,
+    GROUP,
+    MEMBER,
+    POLICY,
+    VERSION,
+    WHO,
+    grant_text,
+    paths_text,
 )
 
 WEB_SHOP = {
@@ -40,29 +54,34 @@ def column(kind: Kind, key: str):  # type: ignore[no-untyped-def]
 @pytest.mark.parametrize("kind", [TENANT, ORGANIZATION, CONTEXT, OPERATION])
 def test_wide_keeps_every_column_and_adds_some(kind: Kind) -> None:
     assert set(columns(kind)) < set(columns(kind, wide=True))
-    assert len({column.title for column in kind.columns}) == len(kind.columns)
 
 
-@pytest.mark.parametrize("kind", [TENANT, ORGANIZATION, CONTEXT, OPERATION])
-def test_a_record_that_says_nothing_shows_only_unknown(kind: Kind) -> None:
+IAM_KINDS = [CATALOGUE, GROUP, MEMBER, POLICY, VERSION, ATTACHMENT, BINDING, ACCESS, WHO]
+KINDS = [TENANT, ORGANIZATION, CONTEXT, OPERATION, API_KEY, SCOPE, SESSION, *IAM_KINDS]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.plural)
+def test_an_empty_record_shows_only_unknown_and_sorts_last(kind: Kind) -> None:
     assert set(cells(kind, {}, wide=True)) == {UNKNOWN}
     assert all(column.sort_value({}) is None for column in kind.columns)
+    assert len({column.title for column in kind.columns}) == len(kind.columns)
+    assert {column.key for column in kind.filter_fields.values()} <= {column.key for column in kind.columns}
 
 
 def test_a_tenant_reads_as_its_columns_say() -> None:
     assert cells(TENANT, WEB_SHOP) == ["Web Shop", "active", "web-shop", WEB_SHOP["id"], "Aurora Labs"]
-    wide = dict(zip([c.title for c in columns(TENANT, wide=True)], cells(TENANT, WEB_SHOP, wide=True), strict=True))
+    wide = named(TENANT, WEB_SHOP)
     assert wide["Created"] == "2026-11-21 10:05Z"
     assert wide["Updated"] == UNKNOWN
     assert wide["Tags"] == "0"
-    assert wide["Tightest quota"] == "ram 1.5 GB of 4 GB"
+    assert wide["Fullest quota"] == "ram 1.5 GB of 4 GB"
 
 
 def test_an_unknown_status_is_printed_as_sent() -> None:
     assert cells(TENANT, {"status": "hibernating"})[1] == "hibernating"
 
 
-def test_an_operation_that_does_not_move_says_so_beside_its_status() -> None:
+def test_a_stalled_operation_is_marked() -> None:
     assert cells(OPERATION, {"status": "running", "stalled": True})[1] == "running (stalled)"
     assert cells(OPERATION, {"status": "running", "stalled": False})[1] == "running"
 
@@ -142,3 +161,66 @@ def test_an_age_is_one_whole_unit(instant: str, text: str) -> None:
 )
 def test_quota_figures_read_in_their_unit(value: int | None, unit: str, text: str) -> None:
     assert quantity(value, unit) == text
+
+
+def test_a_key_says_its_scopes_and_when_it_ends() -> None:
+    record = {"scopes": ["a:read", "b:*"], "expiresAt": "2027-01-02T03:04:05Z", "lastUsedAt": None, "rateLimit": 60}
+    shown = named(API_KEY, record)
+    assert (shown["Scopes"], shown["Expires"], shown["Last used"]) == ("a:read, b:*", "2027-01-02 03:04Z", UNKNOWN)
+    assert shown["Requests/min"] == "60"
+
+
+GROUP_PATH = {"type": "group", "id": "g", "name": "ops"}
+
+
+def named(kind: Kind, record: dict[str, object]) -> dict[str, str]:
+    titles = [column.title for column in columns(kind, wide=True)]
+    return dict(zip(titles, cells(kind, record, wide=True), strict=True))
+
+
+def test_a_policy_says_its_author_and_whether_they_still_count() -> None:
+    policy = {"name": "p", "author": {"email": "a@b.example"}, "document": {"rules": [1, 2]}, "attachmentCount": 0}
+    assert named(POLICY, policy)["Author"] == "a@b.example"
+    assert named(POLICY, {**policy, "orphaned": True})["Author"] == "a@b.example (orphaned)"
+    assert (named(POLICY, policy)["Rules"], named(POLICY, policy)["Attached"]) == ("2", "0")
+
+
+def test_a_version_says_what_it_changed() -> None:
+    version = {"version": 3, "change": "rollback", "rolledBackTo": 1, "changed": ["document", "name"]}
+    assert named(VERSION, version)["Change"] == "rollback to 1"
+    assert named(VERSION, version)["What changed"] == "document, name"
+
+
+def test_an_identity_is_named_by_its_service_account() -> None:
+    record = {"namespace": "shop", "serviceAccount": "checkout", "scopes": ["a:read", "b:read"], "inert": False}
+    assert (named(BINDING, record)["Name"], named(BINDING, record)["Scopes"]) == ("shop/checkout", "a:read, b:read")
+
+
+@pytest.mark.parametrize(
+    ("grant", "expected"),
+    [
+        ({"kind": "scope", "scope": "compute:*"}, "scope compute:*"),
+        ({"kind": "role", "role": "owner", "ruleIndex": 0, "ruleName": ""}, "role owner"),
+        ({"kind": "policy", "policyName": "p", "ruleIndex": 1, "ruleName": "r"}, "policy p rule 2 (r)"),
+        ({"kind": "policy", "policyName": "p", "ruleIndex": 0, "paths": [GROUP_PATH]}, "policy p rule 1 via group ops"),
+    ],
+)
+def test_a_grant_reads_with_its_path(grant: dict[str, object], expected: str) -> None:
+    assert grant_text(grant) == expected
+
+
+def test_every_path_of_a_policy_is_named() -> None:
+    assert paths_text([{"type": "direct"}]) == ""
+    assert paths_text([GROUP_PATH, {"type": "group", "name": "dev"}]) == "via groups ops, dev"
+    assert paths_text([{"type": "direct"}, GROUP_PATH]) == "directly and via group ops"
+
+
+def test_the_wide_table_shows_the_conditions_of_an_operation() -> None:
+    by = {"kind": "policy", "constraints": [{"operator": "equals", "key": "frn:region", "values": ["x"]}]}
+    taken = {"kind": "policy", "targets": ["frn:a:*:*:b/c"]}
+    assert named(ACCESS, {"by": [by], "deniedBy": [taken]})["When"] == "equals frn:region x; not frn:a:*:*:b/c"
+
+
+def test_of_very_many_ways_the_first_are_named_and_the_rest_counted() -> None:
+    assert paths_text([{"type": "direct"}, GROUP_PATH], 2) == "directly and via group ops"
+    assert paths_text([GROUP_PATH, GROUP_PATH], 25) == "via groups ops, ops and 23 more"

@@ -1,4 +1,4 @@
-"""`frost tenant default-tags` against answers written down: what is sent, what is believed, what is printed."""
+"""`frost tenant default-tags` against scripted responses."""
 
 import json
 import operator
@@ -46,9 +46,6 @@ def applying(platform: Scripted) -> Scripted:
     return platform
 
 
-# --- the set ---------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("words", "says"),
     [
@@ -73,7 +70,7 @@ def applying(platform: Scripted) -> Scripted:
         (["undo", "--no-wait"], "RUN_ID"),
     ],
 )
-def test_what_is_wrong_ends_before_anything_is_sent(platform: Scripted, words: list[str], says: str) -> None:
+def test_an_invalid_command_is_not_sent(platform: Scripted, words: list[str], says: str) -> None:
     ended = platform.run("tenant", "default-tags", *words)
     assert (ended.code, ended.out) == (2, "")
     assert says in ended.err
@@ -87,14 +84,14 @@ def test_the_refusal_is_in_the_words_and_with_the_details_of_the_platform(platfo
     assert error["details"] == {"member": "tags", "key": "my key", "reason": "key_charset", "index": 2}
 
 
-def test_a_value_may_hold_an_equals_sign_and_a_tag_may_be_given_twice_alike(platform: Scripted) -> None:
+def test_a_value_may_hold_an_equals_sign_and_a_tag_may_repeat(platform: Scripted) -> None:
     platform.on(f"GET {TAGS}", {"tags": {}})
     platform.on(f"PUT {TAGS}", {"tags": {"eq": "x=y+z"}})
     platform.run("tenant", "default-tags", "set", "--tag", "eq=x=y+z,eq=x=y+z")
     assert json.loads(platform.heard[-1].body) == {"tags": {"eq": "x=y+z"}}
 
 
-def test_a_merge_that_somebody_was_before_is_made_anew_from_what_there_is_then(platform: Scripted) -> None:
+def test_a_merge_with_a_stale_version_is_repeated(platform: Scripted) -> None:
     platform.on(
         f"GET {TAGS}",
         answer(200, {"tags": {"b": "2"}}, ETag='"4"'),
@@ -134,9 +131,6 @@ def test_a_value_from_the_platform_cannot_act_on_the_terminal(platform: Scripted
     assert platform.document("tenant", "default-tags", "get")["a"] == "\x1b]52;c;eA==\x07"
 
 
-# --- apply -----------------------------------------------------------------------------------------------------------
-
-
 def test_the_result_is_printed_with_what_failed_and_was_skipped(applying: Scripted) -> None:
     ended = applying.run("tenant", "default-tags", "apply", "--yes")
     assert ended.code == 0
@@ -152,9 +146,9 @@ def test_the_result_is_printed_with_what_failed_and_was_skipped(applying: Script
     assert "%" not in ended.err  # progress is for terminals
 
 
-def test_a_type_that_could_not_be_listed_is_printed_apart_from_the_resources_that_failed(applying: Scripted) -> None:
+def test_unlisted_types_are_printed_apart_from_failed_resources(applying: Scripted) -> None:
     out = applying.run("tenant", "default-tags", "apply", "--yes").out
-    assert "listed (each counts 1 as failed):\n  secret  backend_unavailable  later\n" in out
+    assert "listed (each is 1 failure):\n  secret  backend_unavailable  later\n" in out
     assert "secret" not in out.rsplit("\nfailed:", 1)[-1]
     said = " ".join(applying.run("tenant", "default-tags", "apply", "--help").out.split())
     assert "failed is the number of failed resources and of types that could not be listed" in said
@@ -166,8 +160,7 @@ def test_the_document_is_the_completed_operation_whole(applying: Scripted) -> No
 
 def test_a_list_says_that_it_was_cut_and_is_never_longer_than_two_hundred(applying: Scripted) -> None:
     many = [{"resourceType": "volume", "resourceId": f"id{number}", "reason": "image"} for number in range(300)]
-    result = {
-        **RESULT,
+    result = RESULT | {
         "summary": {**COUNTS, "skipped": 1204},
         "skipped": many,
         "skippedTruncated": True,
@@ -183,14 +176,6 @@ def test_a_list_says_that_it_was_cut_and_is_never_longer_than_two_hundred(applyi
 NO_IDS = ("", "  ", None, 7, True, ["apply"], {"id": "apply"})
 
 
-@pytest.mark.parametrize("wrong", NO_IDS)
-def test_what_is_no_accepted_run_is_no_start_without_waiting_either(applying: Scripted, wrong: object) -> None:
-    applying.on(f"POST {TAGS}/apply", answer(202, {**STARTED, "operationId": wrong}))
-    ended = applying.run("tenant", "default-tags", "apply", "--yes", "--no-wait")
-    assert (ended.code, ended.out) == (1, "")
-    assert "no usable 'operationId'" in ended.err
-
-
 @pytest.mark.parametrize(
     ("started", "says"),
     [
@@ -204,7 +189,7 @@ def test_what_is_no_accepted_run_is_no_start_without_waiting_either(applying: Sc
         (refused(503, "SERVICE_UNAVAILABLE", "down"), "down"),
     ],
 )
-def test_what_is_no_accepted_run_with_a_name_is_no_success(applying: Scripted, started: bytes, says: str) -> None:
+def test_a_malformed_start_of_a_run_fails(applying: Scripted, started: bytes, says: str) -> None:
     applying.on(f"POST {TAGS}/apply", started)
     for more in ([], ["--no-wait"]):
         ended = applying.run("tenant", "default-tags", "apply", "--yes", *more)
@@ -225,7 +210,7 @@ def test_what_is_no_accepted_run_with_a_name_is_no_success(applying: Scripted, s
         ({**STARTED, "status": "completed", "result": {}}, "without a result"),
     ],
 )
-def test_a_run_that_did_not_run_is_told_as_that(applying: Scripted, operation: Any, says: str) -> None:
+def test_a_failed_or_cancelled_run_is_reported(applying: Scripted, operation: Any, says: str) -> None:
     applying.on(f"GET /operations/{RUN}", operation)
     ended = applying.run("tenant", "default-tags", "apply", "--yes")
     assert (ended.code, ended.out) == (1, "")
@@ -306,7 +291,7 @@ def test_not_waiting_prints_the_operation_that_goes_on(applying: Scripted) -> No
     assert applying.sent().count(f"POST {TAGS}/apply") == 1
 
 
-def test_nothing_is_started_without_tags_whoever_finds_that_out(platform: Scripted) -> None:
+def test_nothing_is_started_without_tags(platform: Scripted) -> None:
     platform.on(f"GET {TAGS}", {"tags": {}})
     ended = platform.run("tenant", "default-tags", "apply", "--yes")
     assert ended.code == 0
@@ -317,7 +302,7 @@ def test_nothing_is_started_without_tags_whoever_finds_that_out(platform: Script
     assert platform.document("tenant", "default-tags", "apply", "--yes") == {"status": "nothing_to_apply"}
 
 
-def test_what_never_changed_has_nothing_to_undo(platform: Scripted) -> None:
+def test_an_unchanged_set_has_nothing_to_undo(platform: Scripted) -> None:
     only = {"version": 1, "tags": {}, "changedAt": "2026-01-02T03:04:05Z", "changedBy": None}
     for versions in ([], [only]):
         platform.on(f"GET {TAGS}/history", {"versions": versions})
@@ -326,15 +311,11 @@ def test_what_never_changed_has_nothing_to_undo(platform: Scripted) -> None:
         assert "nothing to undo" in ended.err
 
 
-def test_a_newest_set_of_somebody_else_is_not_undone_unasked(platform: Scripted) -> None:
-    versions = [
-        {
-            "version": 3,
-            "tags": {"a": "3"},
-            "changedAt": "2026-01-02T03:04:05Z",
-            "changedBy": {"id": "u2", "email": "b@x"},
-        },
-        {"version": 2, "tags": {"a": "2"}, "changedAt": "2026-01-02T03:04:05Z", "changedBy": {"id": "u1"}},
+def test_a_set_of_another_person_is_undone_only_by_version(platform: Scripted) -> None:
+    at = {"changedAt": "2026-01-02T03:04:05Z"}
+    versions: list[dict[str, Any]] = [
+        {"version": 3, "tags": {"a": "3"}, "changedBy": {"id": "u2", "email": "b@x"}, **at},
+        {"version": 2, "tags": {"a": "2"}, "changedBy": {"id": "u1"}, **at},
     ]
     platform.on(f"GET {TAGS}/history", {"versions": versions})
     platform.on(f"PUT {TAGS}", {"tags": {"a": "2"}})

@@ -22,9 +22,6 @@ def never() -> str:
     raise AssertionError("the platform was asked although something else named the tenant")
 
 
-# --- the order -------------------------------------------------------------------------------------------------------
-
-
 def test_flag_then_variable_then_context_then_default() -> None:
     environ = {"FROST_TENANT": B}
     assert resolve(A, environ, context(C), never) == Selection(A, "flag")
@@ -70,9 +67,6 @@ def test_a_refused_selection_says_where_it_came_from() -> None:
     assert (C in none, "choose another" in none) == (True, False)
     variable = tenancy.way_out(Selection(B, "variable"), "work", "/f")
     assert (B in variable, "FROST_TENANT" in variable) == (True, True)
-
-
-# --- finding ---------------------------------------------------------------------------------------------------------
 
 
 def tenant(id: str, name: str, slug: str, organization: str = "Aurora") -> dict[str, Any]:
@@ -149,11 +143,8 @@ def test_a_hostile_name_is_shown_harmless() -> None:
     assert "\x1b" not in caught.value.message + "".join(ambiguous_lines(caught.value))
 
 
-# --- what is refused before anything is sent -------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("name", ["", "  ", "x" * 129, "a\x1bb", "a\nb"])
-def test_what_can_be_no_display_name_is_refused_with_the_flag(name: str) -> None:
+def test_an_invalid_display_name_is_refused_with_its_flag(name: str) -> None:
     with pytest.raises(FrostError, match="--name") as caught:
         tenancy.check_display_name(name)
     assert caught.value.exit_code == Exit.USAGE

@@ -29,7 +29,7 @@ def test_nothing_a_terminal_acts_on_comes_out(text: str) -> None:
 
 
 @given(NASTY)
-def test_what_is_safe_stays_as_it_is(text: str) -> None:
+def test_safe_text_is_unchanged(text: str) -> None:
     assert safe(safe(text)) == safe(text)
 
 

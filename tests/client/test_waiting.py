@@ -104,7 +104,7 @@ async def turns() -> None:
         await asyncio.sleep(0)
 
 
-async def test_without_a_stream_it_is_read_soon_again_and_with_a_silent_one_now_and_then(
+async def test_reading_is_frequent_without_a_stream_and_rare_with_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(client_operations, "POLL_SECONDS", 0.05)
@@ -146,9 +146,6 @@ async def test_leaving_ends_the_listening() -> None:
     assert ended.is_set()
 
 
-# --- the blocking wait, over a socket --------------------------------------------------------------------------------
-
-
 def served(*operations: Answer) -> Callable[[Heard], Iterable[bytes]]:
     """Streams are refused; the operation is the next of these, the last one for ever."""
     left = list(operations)
@@ -164,7 +161,7 @@ def served(*operations: Answer) -> Callable[[Heard], Iterable[bytes]]:
     return answering
 
 
-def test_a_command_waits_through_a_platform_that_is_away_and_says_so_once_each_time(
+def test_a_wait_survives_an_unreachable_platform_and_reports_it_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(client_operations, "POLL_SECONDS", 0.02)
@@ -183,7 +180,7 @@ def test_a_command_waits_through_a_platform_that_is_away_and_says_so_once_each_t
     assert all("/operations/r" in heard.target or heard.target.endswith("/events") for heard in service.heard)
 
 
-def test_what_stays_away_is_given_up_and_what_is_refused_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wait_ends_for_a_lost_platform_and_a_refusal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(client_operations, "POLL_SECONDS", 0.02)
     monkeypatch.setattr(client_operations, "LOST_SECONDS", 0.1)
     monkeypatch.setattr("client.transport.exchange.BACKOFF", (0.0,))
@@ -221,7 +218,7 @@ def test_of_two_interruptions_at_once_the_first_ends_the_wait() -> None:
 
 
 @pytest.mark.parametrize("within", [0.0, 0.02])
-def test_an_interruption_at_the_very_end_of_a_time_limit_is_not_taken_for_the_limit(within: float) -> None:
+def test_an_interruption_at_a_time_limit_is_an_interruption(within: float) -> None:
     """asyncio ends what takes too long by the same means as an interruption."""
 
     async def limited() -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""A service on a real socket that answers what a test tells it to, byte for byte, and remembers what it heard."""
+"""A service on a real socket with scripted responses, byte for byte, and a record of its requests."""
 
 from __future__ import annotations
 

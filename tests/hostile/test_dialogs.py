@@ -84,7 +84,7 @@ async def test_a_look_alike_name_is_asked_about_with_its_id_and_marked(name: str
         strips = app.screen._compositor.render_strips()
         shown = "\n".join("".join(segment.text for segment in strip) for strip in strips)
         assert STAGING in shown
-        assert ("mixes letters of different scripts" in shown) is marked
+        assert ("has letters of different scripts" in shown) is marked
 
 
 def test_an_answer_typed_before_the_question_of_a_command_does_not_count(demo: Home) -> None:

@@ -14,7 +14,7 @@ from sqlalchemy import func, select
 from service.db import tables
 from service.db.engine import Database
 from tests.acceptance.people import AURORA, STAGING
-from tests.acceptance.test_apply_interrupted import whole
+from tests.acceptance.tagging import whole
 from tests.conftest import opened
 from tests.homes import Home
 from tests.hostile.dangling import dangling

@@ -75,7 +75,7 @@ def test_a_cursor_is_valid_only_in_its_list_and_tenant(iam: Iam) -> None:
                 assert code(answer) == (400, "INVALID_CURSOR"), (given, path)
         elsewhere = Iam(iam.platform, tenant=STAGING).ask("GET", f"{given}&cursor={cursor}")
         assert code(elsewhere) == (400, "INVALID_CURSOR")
-        assert elsewhere.json()["error"]["message"] == "cursor not valid here"
+        assert elsewhere.json()["error"]["message"] == "cursor is invalid here"
         for place in range(0, len(cursor), 7):
             damaged = cursor[:place] + ("A" if cursor[place] != "A" else "B") + cursor[place + 1 :]
             assert code(iam.ask("GET", f"{given}&cursor={damaged}")) == (400, "INVALID_CURSOR")
@@ -118,7 +118,7 @@ WHOLE = '{"schemaVersion":"1","rules":[' + RULE + "]}"
 
 EQUALS, IN_RANGE = ',"constraints":{"equals":{%s}}', ',"constraints":{"ipInRange":{"frn:sourceIp":[%s]}}'
 BROKEN = {
-    "given twice": WHOLE.replace('"allow"', '"deny","access":"allow"') % "",
+    "is duplicated": WHOLE.replace('"allow"', '"deny","access":"allow"') % "",
     "NaN is not JSON": WHOLE % (EQUALS % '"frn:region":NaN'),
     "Infinity": WHOLE % (EQUALS % '"frn:region":Infinity'),
     "nested deeper than 16": "[" * 100_000 + "]" * 100_000,
@@ -129,7 +129,7 @@ BROKEN = {
     "unknown key": WHOLE % (EQUALS % '"frn:region ":"x"'),
     "at least one": WHOLE % (IN_RANGE % ""),
     "host bits": WHOLE % (IN_RANGE % '"203.0.113.5/24"'),
-    "does not begin with": WHOLE % (IN_RANGE % '"010.0.0.1/32"'),
+    "does not start with": WHOLE % (IN_RANGE % '"010.0.0.1/32"'),
     "too many": '{"schemaVersion":"1","rules":[' + ",".join([RULE % ""] * 501) + "]}",
     "4096": WHOLE.replace('"compute:instances:read"', ",".join(['"compute:*"'] * 10_000)) % "",
     "longer than 262144 bytes": (WHOLE % "").replace(":[", ":[" + " " * 256 * 1024, 1),

@@ -91,5 +91,5 @@ def test_missing_claims_are_not_assumed(canaille: Canaille, demo_platform: Path)
         result = canaille.signs_in(site, CanaillePerson("astrid"))
         assert result.code == 3
         assert f"{canaille.issuer} has signed you in, but this platform rejects the session" in result.err
-        assert "it is no at+jwt, so its auth_time may be its own" in site.log
+        assert "it is not an at+jwt, so its auth_time may be its own" in site.log
         assert not site.home.config.is_file() or "work" not in site.home.config.read_text()

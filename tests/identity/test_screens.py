@@ -18,7 +18,7 @@ def test_the_screens_show_a_code_and_open_once_it_is_confirmed(site: Site) -> No
         program.wait_for("You are not signed in")
         program.until_quiet(1.0, 5)
         program.press("enter")
-        text = program.wait_for("type this code there")
+        text = program.wait_for("enter this code")
         address = re.search(r"http://127\.0\.0\.1:\d+/device", text)
         code = re.search(r"\b[A-Z]{4}-[A-Z]{4}\b", text)
         assert address, text

@@ -77,10 +77,10 @@ def test_an_unknown_member_is_refused_at_every_level_with_its_path() -> None:
 
 def test_a_duplicate_member_is_refused_at_its_place() -> None:
     source = '{"schemaVersion": "1", "rules": [\n  {"access": "deny", "access": "allow"}]}'
-    (problem,) = (one for one in refused(source) if "twice" in one.reason)
+    (problem,) = (one for one in refused(source) if "duplicated" in one.reason)
     assert (problem.line, problem.column) == (2, 22)
     assert problem.path == "$.rules[0].access"
-    assert "twice" in refused('{"schemaVersion":"1","rules":[],"\\u0072ules":[]}')[0].reason
+    assert "duplicated" in refused('{"schemaVersion":"1","rules":[],"\\u0072ules":[]}')[0].reason
 
 
 @pytest.mark.parametrize(
@@ -140,19 +140,19 @@ def test_a_suggestion_is_a_member_of_the_same_object() -> None:
 @pytest.mark.parametrize(
     ("block", "why", "meant"),
     [
-        ("10.0.0.5", "its length is missing; a single address has the length 32", ("10.0.0.5/32",)),
-        ("2001:db8::1", "its length is missing; a single address has the length 128", ("2001:db8::1/128",)),
+        ("10.0.0.5", "the prefix length is missing; a single address has the length 32", ("10.0.0.5/32",)),
+        ("2001:db8::1", "the prefix length is missing; a single address has the length 128", ("2001:db8::1/128",)),
         ("10.0.0.5/24", "it has host bits set", ("10.0.0.0/24",)),
-        ("10.0.0.0/33", "the length behind the slash is a number from 0 to 32", ()),
-        ("2001:db8::/129", "the length behind the slash is a number from 0 to 128", ()),
-        ("10.0.0.0/255.0.0.0", "the length behind the slash is a number from 0 to 32", ()),
-        ("10.0.0/8", "it does not begin with an IPv4 or IPv6 address", ()),
-        ("fe80::1%eth0/64", "it does not begin with an IPv4 or IPv6 address", ()),
+        ("10.0.0.0/33", "the prefix length must be a number from 0 to 32", ()),
+        ("2001:db8::/129", "the prefix length must be a number from 0 to 128", ()),
+        ("10.0.0.0/255.0.0.0", "the prefix length must be a number from 0 to 32", ()),
+        ("10.0.0/8", "it does not start with an IPv4 or IPv6 address", ()),
+        ("fe80::1%eth0/64", "it does not start with an IPv4 or IPv6 address", ()),
     ],
 )
 def test_a_block_that_is_none_says_why_and_which_was_meant(block: str, why: str, meant: tuple[str, ...]) -> None:
     (problem,) = refused(text({**RULE, "constraints": {"ipInRange": {"frn:sourceIp": [block]}}}))
-    assert (problem.reason, problem.suggestions) == (f"{block} is no CIDR block: {why}", meant)
+    assert (problem.reason, problem.suggestions) == (f"{block} is not a valid CIDR block: {why}", meant)
     for one in meant:
         assert accepted(text({**RULE, "constraints": {"ipInRange": {"frn:sourceIp": [one]}}}))
 

@@ -14,9 +14,11 @@ import pytest
 from service.db import migrate
 from service.db.engine import Database
 from tests.service import demo_world
+from tests.service.access import Iam
 from tests.service.audited import audited
 from tests.service.identity_provider import Provider
 from tests.service.inside import Inside
+from tests.service.issuing import Issuing
 from tests.service.postgres import Cluster
 from tests.service.quotas import Quotas
 from tests.service.running import SANDBOX, Running
@@ -171,10 +173,30 @@ def sandbox(platform: Running) -> Quotas:
 
 
 @pytest.fixture
+def iam(demo: Running) -> Iam:
+    """The routes of access policies in Web Shop, asked as its owner."""
+    return Iam(demo)
+
+
+@pytest.fixture
+def issuing(database: Database, tmp_path: Path) -> Issuing:
+    """A local issuer with its people."""
+    return Issuing(database, tmp_path).populate()
+
+
+@pytest.fixture
 def own() -> Iterator[Running]:
     """A running platform for one test alone, on SQLite."""
     with Running() as running:
         yield running
+
+
+@pytest.fixture
+def own_database(own: Running) -> Iterator[Database]:
+    """The database of `own`, seen from outside its process."""
+    opened = Database(own.database_url)
+    yield opened
+    opened.close()
 
 
 @pytest.fixture

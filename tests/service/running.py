@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -172,6 +172,16 @@ class Running:
 
     def get(self, path: str, **options: Any) -> Answer:
         return self.ask("GET", path, **options)
+
+    def pages(self, path: str, **options: Any) -> Iterator[Any]:
+        """Return the pages of a list, whose path has a query, up to the one without a cursor."""
+        cursor = None
+        while cursor != "":
+            answer = self.get(path + (f"&cursor={cursor}" if cursor else ""), **options)
+            assert answer.status == 200, answer
+            page = answer.json()
+            yield page
+            cursor = page["nextCursor"]
 
     def raw(self, request: bytes, seconds: float = 5) -> bytes:
         """Bytes as they are, and what comes back until the other end closes or nothing more is said."""

@@ -109,7 +109,7 @@ def test_a_running_platform_is_not_restored_under_its_feet(platform: Running, tm
     words = [str(file), "--data-dir", str(platform.folder), "--database", platform.database_url]
     done = subprocess.run([sys.executable, "-m", "service.operator.restore", *words], capture_output=True, text=True)
     assert done.returncode == 75
-    assert "is running already" in done.stderr
+    assert "is already running" in done.stderr
 
 
 @pytest.mark.slow
@@ -293,14 +293,14 @@ def resealed(path: Path, good: Path, secret: bytes) -> Path:
 
 
 UNFIT: dict[str, tuple[Callable[[Path, Path], Path], str]] = {
-    "empty": (text_of(b""), "no backup"),
-    "text": (text_of(b"a" * 2000), "no backup"),
+    "empty": (text_of(b""), "not a frost backup"),
+    "text": (text_of(b"a" * 2000), "not a frost backup"),
     "missing": (lambda path, good: path, "cannot be read"),
-    "pipe": (pipe, "not a plain file"),
+    "pipe": (pipe, "not a regular file"),
     "folder": (lambda path, good: path.parent, "Is a directory"),
-    "cut in the database": (cut(0.5), "cut short"),
-    "cut before its end": (lambda path, good: written(path, members(good)[:-2]), "cut short"),
-    "cut in its seal": (lambda path, good: written(path, [*members(good)[:-1], foreign()]), "something else"),
+    "cut in the database": (cut(0.5), "truncated"),
+    "cut before its end": (lambda path, good: written(path, members(good)[:-2]), "truncated"),
+    "cut in its seal": (lambda path, good: written(path, [*members(good)[:-1], foreign()]), "another file in place of"),
     "sealed with another secret": (
         lambda path, good: resealed(path, good, b"x" * 32),
         "its seal does not match the secret in",
@@ -312,21 +312,21 @@ UNFIT: dict[str, tuple[Callable[[Path, Path], Path], str]] = {
     "without a seal": (lambda path, good: unsealed(path, good), "it has no seal.*--trust"),
     "a bit of the database": (one_bit("platform.db"), "damaged"),
     "a bit of the secret": (one_bit("secret.key"), "damaged"),
-    "a bit of the manifest": (one_bit("manifest.json"), "no backup|damaged"),
-    "a symbolic link": (linked("secret.key", tarfile.SYMTYPE), "something else"),
-    "a hard link": (linked("secret.key", tarfile.LNKTYPE), "something else"),
-    "a device": (linked("secret.key", tarfile.CHRTYPE), "something else"),
-    "a way up": (named("../../evil"), "no backup has"),
-    "a way elsewhere": (named("/tmp/evil"), "no backup has"),
-    "another file": (named("platform.lock"), "no backup has"),
-    "huge": (huge, "no room"),
+    "a bit of the manifest": (one_bit("manifest.json"), "not a frost backup|damaged"),
+    "a symbolic link": (linked("secret.key", tarfile.SYMTYPE), "another file in place of"),
+    "a hard link": (linked("secret.key", tarfile.LNKTYPE), "another file in place of"),
+    "a device": (linked("secret.key", tarfile.CHRTYPE), "another file in place of"),
+    "a way up": (named("../../evil"), "unexpected file"),
+    "a way elsewhere": (named("/tmp/evil"), "unexpected file"),
+    "another file": (named("platform.lock"), "unexpected file"),
+    "huge": (huge, "not enough space"),
     "newer format": (other_manifest(format=99), "newer frost"),
     "newer schema": (other_manifest(revision="0999", version="9.9"), "newer frost"),
-    "another schema than it says": (other_manifest(revision="0001"), "not sound"),
-    "of PostgreSQL": (other_manifest(database="postgresql"), "holds a postgresql database"),
-    "no secret": (other_manifest(files={}), "no backup"),
-    "a file without its digest": (other_manifest(files={"secret.key": {"bytes": 32}}), "no backup"),
-    "made nobody knows when": (other_manifest(createdAt=None), "no backup"),
+    "another schema than it says": (other_manifest(revision="0001"), "corrupt"),
+    "of PostgreSQL": (other_manifest(database="postgresql"), "has a postgresql database"),
+    "no secret": (other_manifest(files={}), "not a frost backup"),
+    "a file without its digest": (other_manifest(files={"secret.key": {"bytes": 32}}), "not a frost backup"),
+    "made nobody knows when": (other_manifest(createdAt=None), "not a frost backup"),
 }
 
 
@@ -367,7 +367,7 @@ def test_a_backup_without_a_seal_is_restored_with_trust_only(
         refused = restored(*words, *more)
         assert refused.returncode == 3
         assert refused.stderr == (
-            "it has no seal: an earlier release made it, or the seal was removed; "
+            "it has no seal: an earlier release created it, or the seal was removed; "
             "--trust restores it without verification\n"
         )
     assert state(settings.data_dir) == before
@@ -383,7 +383,7 @@ def test_onto_an_empty_machine_a_backup_is_restored_with_its_secret_or_with_trus
     empty = tmp_path / "empty"
     refused = restored(str(good), "--data-dir", str(empty))
     assert refused.returncode == 3
-    assert refused.stderr.startswith(f"its seal cannot be verified: there is no secret in {empty / 'secret.key'}; ")
+    assert refused.stderr.startswith(f"its seal cannot be verified: no secret in {empty / 'secret.key'}; ")
     assert "--secret-file FILE" in refused.stderr
     assert "--trust" in refused.stderr
     assert {path.name for path in empty.iterdir()} <= {"platform.lock"}
@@ -419,14 +419,14 @@ def test_a_wrong_seal_is_refused_with_trust_as_well(
 def test_a_backup_replaces_nothing(stopped: tuple[Running, Settings, Path], tmp_path: Path) -> None:
     _, settings, good = stopped
     before = good.read_bytes()
-    with pytest.raises(InvalidBackup, match="is there already"):
+    with pytest.raises(InvalidBackup, match="already exists"):
         create_backup(settings, good)
     assert good.read_bytes() == before
     assert [one.name for one in good.parent.iterdir()] == [good.name]
 
 
 def test_a_folder_without_a_platform_has_nothing_to_back_up(tmp_path: Path) -> None:
-    with pytest.raises(InvalidBackup, match="there is no platform"):
+    with pytest.raises(InvalidBackup, match="no platform in"):
         create_backup(from_arguments(["--data-dir", str(tmp_path)], {}), tmp_path / "b.tar")
 
 

@@ -139,7 +139,7 @@ def test_a_socket_folder_that_others_can_write_is_refused(tmp_path: Path) -> Non
     shared.chmod(0o777)
     done = start_in(tmp_path / "platform", "--socket", str(shared / "api.sock"))
     assert done.returncode == 1
-    assert "writable by nobody else" in done.stderr
+    assert "must not be writable by others" in done.stderr
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder away")

@@ -76,6 +76,11 @@ class Group:
             self.transactions.append(f"end {name}")
 
     @property
+    def steps(self) -> list[str]:
+        """The transactions, without the ends of calls."""
+        return [step for step in self.transactions if not step.startswith("end")]
+
+    @property
     def values(self) -> dict[str, str]:
         with self.database.read() as connection:
             query = select(platform_state.c.name, platform_state.c.value).order_by(platform_state.c.name)
@@ -128,14 +133,12 @@ def names(*numbers: int) -> dict[str, str]:
     return {f"test {number}": "" for number in numbers}
 
 
-# One commit for several changes
-
-
 def test_changes_that_wait_are_committed_together_in_their_order(group: Group) -> None:
     calls = group.run(*(store(str(number)) for number in range(5)))
     assert [call.exception() for call in calls] == [None] * 5
     assert group.values == names(0, 1, 2, 3, 4)
     assert group.transactions[:11] == ["SAVEPOINT", "RELEASE"] * 5 + ["COMMIT"]
+    assert group.database.lock_waits == 5
 
 
 def test_no_change_returns_before_the_commit(group: Group) -> None:
@@ -155,8 +158,8 @@ def test_a_change_alone_waits_for_nothing_and_has_no_savepoint(group: Group) -> 
 def test_a_group_has_a_largest_size(group: Group) -> None:
     group.limit(max_changes=2, max_seconds=TIMEOUT_SECONDS)
     group.run(*(store(str(number)) for number in range(4)))
-    steps = [step for step in group.transactions if not step.startswith("end")]
-    assert steps == ["SAVEPOINT", "RELEASE", "COMMIT", "BEGIN", "SAVEPOINT", "RELEASE", "COMMIT", "BEGIN", "COMMIT"]
+    steps = ["SAVEPOINT", "RELEASE", "COMMIT", "BEGIN", "SAVEPOINT", "RELEASE", "COMMIT", "BEGIN", "COMMIT"]
+    assert group.steps == steps
 
 
 def test_an_old_group_takes_no_further_change(group: Group) -> None:
@@ -168,8 +171,7 @@ def test_an_old_group_takes_no_further_change(group: Group) -> None:
         now += 6
 
     group.run(store("0"), grow_old, store("2"))
-    steps = [step for step in group.transactions if not step.startswith("end")]
-    assert steps == ["SAVEPOINT", "RELEASE", "SAVEPOINT", "RELEASE", "COMMIT", "BEGIN", "COMMIT"]
+    assert group.steps == ["SAVEPOINT", "RELEASE", "SAVEPOINT", "RELEASE", "COMMIT", "BEGIN", "COMMIT"]
 
 
 @pytest.mark.parametrize(
@@ -210,10 +212,9 @@ def test_other_processes_get_a_pause_between_groups(group: Group) -> None:
     assert pauses == pytest.approx([0.05, 0.1])
 
 
-def test_a_bulk_change_shares_its_transaction_with_none(group: Group) -> None:
+def test_a_bulk_change_has_a_transaction_of_its_own(group: Group) -> None:
     group.run(store("0"), store("1"), store("2"), bulk=(1,))
-    steps = [step for step in group.transactions if not step.startswith("end")]
-    assert steps == ["SAVEPOINT", "RELEASE", "COMMIT", "BEGIN", "COMMIT", "BEGIN", "COMMIT"]
+    assert group.steps == ["SAVEPOINT", "RELEASE", "COMMIT", "BEGIN", "COMMIT", "BEGIN", "COMMIT"]
     assert group.values == names(0, 1, 2)
 
 
@@ -227,19 +228,12 @@ def test_a_change_sees_the_earlier_ones_of_its_group(group: Group) -> None:
     assert seen[1] == seen[0] + 1
 
 
-def test_waits_are_counted(group: Group) -> None:
-    group.run(store("0"), store("1"))
-    assert group.database.lock_waits == 2
-
-
-# A change that fails
-
-
 @pytest.mark.parametrize("error", [ZeroDivisionError(), KeyboardInterrupt(), SystemExit()], ids=repr)
-def test_a_change_that_fails_undoes_only_itself(group: Group, error: BaseException) -> None:
-    calls = group.run(store("0"), fail("1", error), store("2"))
-    assert [call.exception() for call in calls] == [None, error, None]
-    assert group.values == names(0, 2)
+@pytest.mark.parametrize("last", [False, True])
+def test_a_change_that_fails_undoes_only_itself(group: Group, error: BaseException, last: bool) -> None:
+    calls = group.run(store("0"), fail("1", error), *([] if last else [store("2")]))
+    assert [call.exception() for call in calls] == [None, error, None][: len(calls)]
+    assert group.values == (names(0) if last else names(0, 2))
 
 
 def test_a_first_change_that_fails_leaves_the_others_a_new_transaction(group: Group) -> None:
@@ -249,32 +243,23 @@ def test_a_first_change_that_fails_leaves_the_others_a_new_transaction(group: Gr
     assert group.values == names(1)
 
 
-def test_a_last_change_that_fails_commits_the_others(group: Group) -> None:
-    calls = group.run(store("0"), fail("1", ZeroDivisionError()))
-    assert calls[0].exception() is None
-    assert group.values == names(0)
+def roll_back(connection: Connection) -> None:
+    store("1")(connection)
+    connection.rollback()
 
 
-def test_a_rollback_within_a_change_ends_only_this_change(group: Group) -> None:
-    def undo(connection: Connection) -> None:
-        store("1")(connection)
-        connection.rollback()
+def roll_back_to_savepoint(connection: Connection) -> None:
+    store("1")(connection)
+    with suppress(IntegrityError), connection.begin_nested():
+        store("2")(connection)
+        store("2")(connection)
 
-    calls = group.run(store("0"), undo, store("2"))
+
+@pytest.mark.parametrize(("body", "stored"), [(roll_back, (0, 3)), (roll_back_to_savepoint, (0, 1, 3))])
+def test_a_change_may_roll_back_itself_or_part_of_itself(group: Group, body: Body, stored: tuple[int, ...]) -> None:
+    calls = group.run(store("0"), body, store("3"))
     assert [call.exception() for call in calls] == [None] * 3
-    assert group.values == names(0, 2)
-
-
-def test_a_change_may_have_savepoints_of_its_own(group: Group) -> None:
-    def nested(connection: Connection) -> None:
-        store("1")(connection)
-        with suppress(IntegrityError), connection.begin_nested():
-            store("2")(connection)
-            store("2")(connection)
-
-    calls = group.run(store("0"), nested, store("3"))
-    assert [call.exception() for call in calls] == [None] * 3
-    assert group.values == names(0, 1, 3)
+    assert group.values == names(*stored)
 
 
 def test_an_ended_change_takes_no_statements(group: Group) -> None:
@@ -302,9 +287,6 @@ def test_a_result_that_is_not_read_to_its_end_stops_no_later_change(group: Group
         other.close()
     group.change(store("last"), "2")
     assert "test last" in group.values
-
-
-# A commit that fails
 
 
 def violate_at_commit(connection: Connection) -> None:
@@ -338,7 +320,7 @@ def test_a_full_disk_fails_all_changes_of_the_group(group: Group) -> None:
     assert group.values == names(3)
 
 
-def test_after_an_error_that_rolls_back_no_statement_is_committed_by_itself(group: Group) -> None:
+def test_no_statement_is_committed_after_an_error_that_rolls_back(group: Group) -> None:
     def go_on(connection: Connection) -> None:
         with suppress(OperationalError):
             fill(connection)
@@ -395,9 +377,6 @@ def test_a_busy_database_fails_the_changes_that_waited_with_the_first(group: Gro
     assert group.values == names(8)
 
 
-# Audit entries
-
-
 def targets(database: Database) -> list[str]:
     with database.read() as connection:
         return list(connection.scalars(select(audit_log.c.target).order_by(audit_log.c.id)))
@@ -426,9 +405,6 @@ def test_a_change_whose_entry_cannot_be_written_is_undone_alone(group: Group) ->
     assert [type(call.exception()) for call in calls] == [type(None), IntegrityError, type(None)]
     assert targets(group.database) == ["tenant:0", "tenant:2"]
     assert group.values == names(0, 2)
-
-
-# Turns
 
 
 def test_a_second_transaction_in_a_thread_is_refused_at_once(group: Group) -> None:

@@ -7,28 +7,21 @@ from uuid import uuid4
 
 import pytest
 
-from service.authz.route_policies import ROUTE_POLICIES
 from service.db import tables
-from service.http_server.work_queues import Work
 from service.iam import author_check
 from tests.service import factories
 from tests.service.access import STOREFRONT, Iam, allow, code, details
 from tests.service.inside import Inside
-from tests.service.running import REGIONAL, STAGING, VIEWER, WEB_SHOP, Running
+from tests.service.running import REGIONAL, STAGING, VIEWER, WEB_SHOP
 
 BINDINGS = "/workload-identity/bindings"
-
-
-@pytest.fixture
-def iam(demo: Running) -> Iam:
-    return Iam(demo)
 
 
 def name() -> str:
     return f"sa-{uuid4()}"
 
 
-def test_a_binding_has_what_was_given_and_is_inert_without_a_grant(iam: Iam) -> None:
+def test_a_new_binding_has_the_given_members_and_is_inert_without_a_grant(iam: Iam) -> None:
     account = name()
     body = {"clusterId": STOREFRONT, "namespace": "shop", "serviceAccount": account}
     answer = iam.ask("POST", BINDINGS, body)
@@ -45,17 +38,12 @@ def test_a_binding_has_what_was_given_and_is_inert_without_a_grant(iam: Iam) -> 
     assert code(iam.ask("DELETE", f"{BINDINGS}/{made['id']}")) == (404, "NOT_FOUND")
 
 
-def test_scopes_keep_the_order_they_were_given_in_and_are_replaced_whole(iam: Iam) -> None:
-    binding = iam.binding(name(), ["storage:read", "compute:write", "compute:read"])
-    path = f"{BINDINGS}/{binding}"
+def test_scopes_keep_their_order_are_replaced_whole_and_have_no_duplicates(iam: Iam) -> None:
+    path = f"{BINDINGS}/{iam.binding(name(), ['storage:read', 'compute:write', 'compute:read'])}"
     assert iam.get(path)["scopes"] == ["storage:read", "compute:write", "compute:read"]
     assert iam.ask("PUT", path, {"scopes": ["dns:read"]}).json()["scopes"] == ["dns:read"]
-
-
-def test_a_scope_given_twice_is_refused(iam: Iam) -> None:
     twice = {"scopes": ["storage:read", "compute:read", "storage:read"]}
     body = {"clusterId": STOREFRONT, "namespace": "shop", "serviceAccount": name()}
-    path = f"{BINDINGS}/{iam.binding(name(), ['dns:read'])}"
     for answer in (iam.ask("POST", BINDINGS, body | twice), iam.ask("PUT", path, twice)):
         assert code(answer) == (400, "INVALID_INPUT")
         assert details(answer) == {"member": "scopes", "reason": "duplicate", "scope": "storage:read"}
@@ -68,10 +56,7 @@ def test_a_scope_given_twice_is_refused(iam: Iam) -> None:
         ("*", (400, "WILDCARD_SCOPE_NOT_ALLOWED")),
         ("compute:*", (400, "WILDCARD_SCOPE_NOT_ALLOWED")),
         ("compute:raed", (400, "INVALID_SCOPE")),
-        ("compute:READ", (400, "INVALID_SCOPE")),
-        (" compute:read", (400, "INVALID_SCOPE")),
         ("compute:instances:read", (400, "INVALID_SCOPE")),
-        ("", (400, "INVALID_SCOPE")),
     ],
 )
 def test_scopes_no_service_asks_for_are_refused(iam: Iam, scope: str, answer: tuple[int, str]) -> None:
@@ -79,7 +64,7 @@ def test_scopes_no_service_asks_for_are_refused(iam: Iam, scope: str, answer: tu
     assert code(iam.ask("POST", BINDINGS, body)) == answer
 
 
-def test_nobody_gives_a_scope_beyond_what_they_hold(iam: Iam) -> None:
+def test_a_scope_beyond_those_of_the_author_is_refused(iam: Iam) -> None:
     body = {"clusterId": STOREFRONT, "namespace": "shop", "serviceAccount": name()}
     answer = iam.as_(VIEWER).ask("POST", BINDINGS, body | {"scopes": ["compute:read", "compute:write"]})
     assert (code(answer), details(answer)["scope"]) == ((403, "SCOPE_EXCEEDS_AUTHOR"), "compute:write")
@@ -142,9 +127,7 @@ def test_the_last_grant_may_be_one_of_a_group(iam: Iam) -> None:
 
 
 @pytest.mark.parametrize("way", ["member", "group", "policy"])
-def test_taking_it_out_of_the_group_or_deleting_group_or_policy_is_never_refused_and_leaves_it_inert(
-    iam: Iam, way: str
-) -> None:
+def test_a_binding_that_loses_its_group_or_policy_is_inert(iam: Iam, way: str) -> None:
     policy, group = iam.policy("p", allow("compute:instances:read")), iam.group(f"g {uuid4()}")
     binding = iam.binding(name())
     iam.add(group, "workload_identity", binding)
@@ -180,10 +163,7 @@ def test_deleting_a_binding_takes_it_out_of_groups_and_off_policies(iam: Iam) ->
     assert iam.get(f"/iam/policies/{policy}/attachments")["attachments"] == []
 
 
-def test_the_rights_of_an_author_are_compared_before_the_write_transaction(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """They were compared while the change held the tenant's lock and the only writer."""
+def test_the_author_check_runs_before_the_write_transaction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     inside = Inside(tmp_path, f"sqlite:///{tmp_path / 'platform.db'}", "empty")
     database = inside.platform.database
     now = datetime.now(UTC)
@@ -211,14 +191,3 @@ def test_the_rights_of_an_author_are_compared_before_the_write_transaction(
     assert held
     assert not any(held)
     database.close()
-
-
-@pytest.mark.parametrize(("method", "heavy"), [("POST", True), ("PUT", True), ("DELETE", True), ("GET", False)])
-def test_changes_of_bindings_take_a_turn(method: str, heavy: bool) -> None:
-    rules = [
-        rule
-        for (verb, path), rule in ROUTE_POLICIES.items()
-        if verb == method and "/workload-identity/bindings" in path
-    ]
-    assert rules
-    assert {rule.work is Work.CPU_INTENSIVE for rule in rules} == {heavy}

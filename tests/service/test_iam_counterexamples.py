@@ -15,7 +15,7 @@ from service.catalogue.operations import operations
 from service.catalogue.resource_types import REGIONS
 from service.iam import representations
 from tests.service.access import Iam, allow, code, deny, document
-from tests.service.running import ADMIN, MEMBER, REGIONAL, VIEWER, WEB_SHOP, Running
+from tests.service.running import ADMIN, MEMBER, REGIONAL, VIEWER, WEB_SHOP
 
 NAMES = tuple(operation.name for operation in operations())
 CATALOGUE = Catalogue(NAMES)
@@ -29,11 +29,6 @@ TIMES = (
 )
 TEXTS = ("dev", "", "*", "d*", "*e*", "prod")
 BLOCKS = ("10.0.0.0/8", "10.0.0.0/9", "::/0", "2001:db8::/32", "0.0.0.0/0", "::ffff:10.0.0.0/104")
-
-
-@pytest.fixture
-def iam(demo: Running) -> Iam:
-    return Iam(demo)
 
 
 def random_constraints(chance: random.Random) -> dict[str, Any]:
@@ -86,9 +81,7 @@ def of_new_operation(iam: Iam, examples: Sequence[Any], text: str, example: dict
 
 
 @pytest.mark.parametrize("rounds", [25, pytest.param(1_500, marks=pytest.mark.slow)])
-def test_a_printed_counterexample_is_allowed_by_the_draft_and_denied_by_what_its_author_has(
-    iam: Iam, rounds: int
-) -> None:
+def test_a_counterexample_is_allowed_by_the_draft_and_denied_to_its_author(iam: Iam, rounds: int) -> None:
     chance = random.Random(17)
     tried = 0
     for _ in range(rounds):
@@ -111,7 +104,7 @@ def test_a_printed_counterexample_is_allowed_by_the_draft_and_denied_by_what_its
 
 
 @pytest.mark.parametrize("person", [ADMIN, MEMBER, VIEWER, REGIONAL])
-def test_a_printed_counterexample_shows_the_refusal_to_the_person_who_asked(iam: Iam, person: str) -> None:
+def test_a_counterexample_of_a_check_is_denied_to_its_author(iam: Iam, person: str) -> None:
     chance, mine = random.Random(18), iam.as_(person)
     tried = 0
     for _ in range(12):
@@ -127,8 +120,7 @@ def test_a_printed_counterexample_shows_the_refusal_to_the_person_who_asked(iam:
     assert tried > 3
 
 
-def test_an_example_at_an_unknown_time_says_so(iam: Iam) -> None:
-    """Left out, the time of a trial is now; here only a request of unknown time escapes."""
+def test_a_counterexample_at_an_unknown_time_has_no_time(iam: Iam) -> None:
     moment = {"frn:currentTime": TIMES[0]}
     author = [allow("*", before=moment), allow("*", after=moment)]
     author.append(allow("*", before={"frn:currentTime": TIMES[1]}, after={"frn:currentTime": "2025-01-01T00:00:00Z"}))
@@ -160,9 +152,6 @@ def test_an_example_in_a_region_that_does_not_exist_yet_can_be_sent(iam: Iam) ->
     # In another region than the target's it is a mistake, as before.
     other = {"documentText": text, **example, "facts": {"region": "zz-new-8"}}
     assert code(iam.ask("POST", "/iam/simulate", other)) == (400, "INVALID_INPUT")
-
-
-# Region and tenant are the request's own
 
 
 def test_a_regional_developer_saves_a_draft_for_their_region(iam: Iam) -> None:

@@ -1,4 +1,4 @@
-"""The cache of documents that were read."""
+"""The cache of parsed policy documents."""
 
 import json
 
@@ -28,7 +28,7 @@ def test_a_document_is_read_once_while_it_is_used() -> None:
     assert cache.read(text(2), catalogue, "accept").document != first.document
 
 
-def test_the_cache_has_a_bound_and_forgets_what_was_used_longest_ago() -> None:
+def test_a_full_cache_evicts_the_least_recently_used_document() -> None:
     catalogue, cache = known(), ReadingCache(max_characters=10 * len(text(0)))
     first = cache.read(text(0), catalogue, "accept")
     for number in range(1, 200):

@@ -10,14 +10,10 @@ from sqlalchemy import func, select
 from service.db import tables
 from service.db.engine import Database
 from tests.service.access import IDENTITIES, KEYS, Iam, allow, code, deny, details, document
+from tests.service.account import Key
 from tests.service.running import ADMIN, MEMBER, REGIONAL, STAGING, VIEWER, WEB_SHOP, Running
 
 READ = allow("compute:instances:read")
-
-
-@pytest.fixture
-def iam(demo: Running) -> Iam:
-    return Iam(demo)
 
 
 def reads(platform: Running, key: str = "terraform") -> int:
@@ -25,7 +21,7 @@ def reads(platform: Running, key: str = "terraform") -> int:
     return platform.get(f"/api/v1/tenants/{WEB_SHOP}", key=key).status
 
 
-def test_a_policy_is_kept_in_canonical_form_with_its_author(iam: Iam) -> None:
+def test_a_policy_is_stored_in_canonical_form_with_its_author(iam: Iam) -> None:
     sent = {"schemaVersion": "1", "rules": [{"targets": ["*"], "operations": ["compute:*"], "access": "allow"}]}
     answer = iam.ask("POST", "/iam/policies", {"name": "p", "document": sent})
     policy = answer.json()
@@ -39,7 +35,7 @@ def test_a_policy_is_kept_in_canonical_form_with_its_author(iam: Iam) -> None:
     assert iam.get(f"/iam/policies/{policy['id']}") == policy
 
 
-def test_only_what_is_given_is_changed_and_each_change_counts(iam: Iam) -> None:
+def test_a_change_keeps_the_other_members_and_makes_a_version(iam: Iam) -> None:
     policy = iam.policy("first", READ)
     path = f"/iam/policies/{policy}"
     renamed = iam.ask("PATCH", path, {"name": "second"}).json()
@@ -67,6 +63,9 @@ def test_a_policy_belongs_to_its_tenant(iam: Iam) -> None:
         other.ask("POST", f"/iam/policies/{policy}/rollback", {"version": 1}),
         other.attach(policy, "api_key", KEYS["ci-preview"]),
         iam.attach(policy, "api_key", KEYS["ci-preview"]),
+        iam.attach(policy, "group", other.group(f"g {uuid4()}")),
+        iam.attach(policy, "workload_identity", "x"),
+        iam.attach(str(uuid4()), "api_key", KEYS["terraform"]),
         iam.ask("GET", f"/iam/policies/{uuid4()}"),
         iam.ask("GET", f"/iam/policies/{policy}/versions/2"),
         iam.ask("GET", f"/iam/policies/{policy}/versions/x"),
@@ -104,18 +103,13 @@ def test_deleting_takes_the_attachments_and_the_history(iam: Iam, demo_database:
     ("sent", "path", "said"),
     [
         ({"rules": [READ]}, "$", "schemaVersion is missing"),
-        ({"schemaVersion": "2", "rules": [READ]}, "$.schemaVersion", 'reads schemaVersion "1"'),
-        ({"schemaVersion": "1", "rules": []}, "$.rules", "at least one rule"),
-        ({"schemaVersion": "1", "rules": [READ | {"constraint": {}}]}, "$.rules[0].constraint", "unknown member"),
-        (document(allow("compute:inst*:read")), "$.rules[0].operations[0]", "whole part"),
         (document(allow("compute:instnaces:read")), "$.rules[0].operations[0]", "matches no operation"),
         (
             document(allow("*", like={"frn:sourceIp": "10.*"})),
             '$.rules[0].constraints.like["frn:sourceIp"]',
             "ipInRange",
         ),
-        (document(allow("*", targets=("frn:compute",))), "$.rules[0].targets[0]", "is no target"),
-        ("text", "$", "is an object"),
+        ("text", "$", "must be an object"),
     ],
 )
 def test_a_document_that_is_not_understood_is_refused_with_its_place(iam: Iam, sent: Any, path: str, said: str) -> None:
@@ -158,7 +152,7 @@ def test_a_body_that_is_no_such_object_is_refused_around_the_document_too(iam: I
     assert iam.raw("POST", "/iam/policies", body).status == 400
 
 
-def test_a_draft_beyond_its_author_is_refused_with_a_request_they_may_not_make(iam: Iam) -> None:
+def test_a_draft_beyond_its_author_is_refused_with_a_counterexample(iam: Iam) -> None:
     for person, rule in (
         (VIEWER, allow("compute:instances:delete")),
         (VIEWER, allow("compute:*:read", "storage:*:read")),
@@ -184,19 +178,16 @@ def test_a_draft_beyond_its_author_is_refused_with_a_request_they_may_not_make(i
     assert details(iam.as_(ADMIN).create("p", allow("*")))["counterexamples"][0]["deniedBy"]["policyName"] == "Admin"
 
 
-def test_within_ones_own_rights_everybody_writes_policies(iam: Iam) -> None:
+def test_every_role_writes_policies_within_its_own_rights(iam: Iam) -> None:
     own = {"equals": {"frn:region": "fi-hel-1", "frn:resourceTag/env": "dev"}}
     assert iam.as_(VIEWER).create("p", allow("compute:*:read")).status == 201
     assert iam.as_(REGIONAL).create("p", allow("compute:instances:*", **own)).status == 201
     assert iam.as_(MEMBER).create("p", allow("compute:*", "iam:*")).status == 201
     assert iam.create("p", allow("*")).status == 201
-
-
-def test_a_document_of_denies_only_may_come_from_anybody_who_writes_policies(iam: Iam) -> None:
     assert iam.as_(VIEWER).create("p", deny("*")).status == 201
 
 
-def test_a_stale_write_says_what_changed_since(iam: Iam) -> None:
+def test_a_stale_write_names_the_later_changes(iam: Iam) -> None:
     policy = iam.policy("p", READ)
     iam.ask("PATCH", f"/iam/policies/{policy}", {"name": "q"})
     iam.as_(ADMIN).edit(policy, allow("compute:*:read"))
@@ -213,7 +204,7 @@ def test_a_stale_write_says_what_changed_since(iam: Iam) -> None:
     assert iam.ask("PATCH", f"/iam/policies/{policy}", {"name": "r"}, if_match='"3"').status == 200
 
 
-def test_former_documents_are_kept_and_one_can_be_taken_back(iam: Iam) -> None:
+def test_a_policy_has_a_history_and_can_be_rolled_back(iam: Iam) -> None:
     policy = iam.policy("p", READ)
     iam.edit(policy, allow("compute:*"))
     iam.ask("PATCH", f"/iam/policies/{policy}", {"name": "q"})
@@ -240,11 +231,11 @@ def test_former_documents_are_kept_and_one_can_be_taken_back(iam: Iam) -> None:
 def test_a_new_document_has_a_new_author_and_a_new_name_has_not(iam: Iam) -> None:
     policy = iam.policy("p", READ)
     admin = iam.as_(ADMIN)
-    assert admin.ask("PATCH", f"/iam/policies/{policy}", {"name": "q"}).json()["author"]["email"] == iam.person
-    assert admin.edit(policy, allow("compute:*")).json()["author"]["email"] == ADMIN
-
-
-# Attachments
+    path = f"/iam/policies/{policy}"
+    renamed = admin.ask("PATCH", path, {"name": "q"}).json()
+    assert (renamed["author"]["email"], renamed) == (iam.person, iam.get(path))
+    edited = admin.edit(policy, allow("compute:*")).json()
+    assert (edited["author"]["email"], edited) == (ADMIN, iam.get(path))
 
 
 def test_attachments_are_listed_filtered_and_taken_away_once(iam: Iam) -> None:
@@ -281,25 +272,7 @@ def test_other_attachees_are_refused_with_the_values(iam: Iam, kind: str) -> Non
         assert details(answer)["known"] == ["api_key", "workload_identity", "group"]
 
 
-def test_what_is_not_in_the_tenant_is_not_found_in_the_same_words(iam: Iam) -> None:
-    policy, other = iam.policy("p", READ), Iam(iam.platform, tenant=STAGING)
-    answers = [
-        iam.attach(policy, "api_key", str(uuid4())),
-        iam.attach(policy, "api_key", KEYS["ci-preview"]),
-        iam.attach(policy, "api_key", KEYS["cms"]),
-        iam.attach(policy, "group", other.group(f"g {uuid4()}")),
-        iam.attach(policy, "workload_identity", "x"),
-        iam.attach(str(uuid4()), "api_key", KEYS["terraform"]),
-    ]
-    assert {(answer.status, answer.body) for answer in answers} == {
-        (404, b'{"code":"NOT_FOUND","message":"resource not found"}')
-    }
-
-
-# Enforcement: what a key gets on its next request
-
-
-def test_a_policy_of_a_group_counts_for_members_now_and_later_from_their_next_request(own: Running) -> None:
+def test_a_policy_of_a_group_counts_from_the_next_request_of_its_members(own: Running) -> None:
     iam = Iam(own)
     policy, group = iam.policy("shut", deny("organizations:*")), iam.group("g")
     assert reads(own) == 200
@@ -318,7 +291,7 @@ def test_a_policy_of_a_group_counts_for_members_now_and_later_from_their_next_re
     assert reads(own, "tenant-reader") == 200
 
 
-def test_a_policy_reached_twice_counts_once_and_detaching_one_way_leaves_the_other(own: Running) -> None:
+def test_a_policy_with_two_paths_counts_until_both_are_detached(own: Running) -> None:
     iam = Iam(own)
     policy, group = iam.policy("narrow", allow("compute:*")), iam.group("g")
     iam.add(group, "api_key", KEYS["terraform"])
@@ -363,13 +336,13 @@ def test_across_policies_a_deny_beats_every_allow(own: Running) -> None:
         (allow("compute:*"), 403),
     ],
 )
-def test_constraints_and_targets_count_on_a_real_request(own: Running, rule: dict[str, Any], status: int) -> None:
-    iam = Iam(own)
-    assert iam.attach(iam.policy("p", rule), "api_key", KEYS["terraform"]).status == 204
-    assert reads(own) == status
+def test_constraints_and_targets_count_on_a_real_request(iam: Iam, rule: dict[str, Any], status: int) -> None:
+    key = Key(iam.platform, "organizations:read")
+    assert iam.attach(iam.policy("p", rule), "api_key", key.id).status == 204
+    assert key.use("GET", f"/api/v1/tenants/{WEB_SHOP}").status == status
 
 
-def test_a_policy_of_a_keys_never_gives_more_than_its_scopes_and_its_creator(own: Running) -> None:
+def test_a_policy_of_a_key_adds_nothing_to_its_scopes_and_creator(own: Running) -> None:
     iam = Iam(own)
     everything = iam.policy("everything", allow("*"))
     for key in ("tenant-reader", "former-admin"):
@@ -381,18 +354,16 @@ def test_a_policy_of_a_keys_never_gives_more_than_its_scopes_and_its_creator(own
     assert own.get(path, key="former-admin").status == 200
 
 
-def test_a_stored_document_that_is_not_understood_any_more_denies_everything_and_says_so(own: Running) -> None:
+def test_an_unreadable_stored_document_denies_everything(own: Running, own_database: Database) -> None:
     iam = Iam(own)
     policy = iam.policy("p", allow("*"))
     assert iam.attach(policy, "api_key", KEYS["terraform"]).status == 204
     assert reads(own) == 200
-    database = Database(own.database_url)
-    with database.write() as connection:
+    with own_database.write() as connection:
         broken = json.dumps(document(allow("*"))).replace('"allow"', '"permit"')
         connection.execute(
             tables.policies.update().where(tables.policies.c.id == policy).values(document=broken, version=9)
         )
-    database.close()
     answer = own.get(f"/api/v1/tenants/{WEB_SHOP}", key="terraform")
     assert (code(answer), details(answer)) == ((403, "INSUFFICIENT_PERMISSIONS"), {"reason": "unreadable_policy"})
     access = iam.get(f"/iam/access?principalType=api_key&principalId={KEYS['terraform']}")
@@ -400,7 +371,7 @@ def test_a_stored_document_that_is_not_understood_any_more_denies_everything_and
     assert {one["access"] for one in access["operations"]} == {"denied"}
 
 
-def test_the_catalogue_is_read_with_a_key_whatever_its_policies_say(own: Running) -> None:
+def test_a_key_reads_the_catalogue_despite_a_deny(own: Running) -> None:
     iam = Iam(own)
     iam.attach(iam.policy("p", deny("*")), "api_key", KEYS["terraform"])
     answer = own.get("/api/v1/iam/catalogue", key="terraform")
@@ -408,81 +379,19 @@ def test_the_catalogue_is_read_with_a_key_whatever_its_policies_say(own: Running
     assert len(answer.json()["operations"]) == answer.json()["total"] == 528
 
 
-@pytest.mark.slow
-def test_a_change_in_another_process_counts_on_the_next_request(cluster_pair: tuple[Running, Running]) -> None:
-    one, other = cluster_pair
-    iam = Iam(one)
-    policy = iam.policy("p", deny("organizations:*"))
-    assert reads(other) == 200
-    assert iam.attach(policy, "api_key", KEYS["terraform"]).status == 204
-    assert other.request("GET", f"/api/v1/tenants/{WEB_SHOP}", {"X-API-Key": one.key("terraform")}).status == 403
-    assert iam.detach(policy, "api_key", KEYS["terraform"]).status == 204
-    assert other.request("GET", f"/api/v1/tenants/{WEB_SHOP}", {"X-API-Key": one.key("terraform")}).status == 200
+def test_trying_a_document_stores_nothing_and_writes_no_audit_entry(iam: Iam, demo_database: Database) -> None:
+    def state() -> tuple[int, Any]:
+        with demo_database.read() as connection:
+            entries = connection.scalar(select(func.count()).select_from(tables.audit_log))
+        return entries or 0, iam.get("/iam/policies?limit=200")
 
-
-# The record
-
-
-@pytest.mark.slow
-def test_each_change_has_its_entry_and_trying_has_none(own: Running) -> None:
-    iam = Iam(own)
-    database = Database(own.database_url)
-
-    def told() -> list[tuple[str, str]]:
-        with database.read() as connection:
-            rows = connection.execute(
-                select(tables.audit_log.c.operation, tables.audit_log.c.outcome)
-                .where(~tables.audit_log.c.request_id.startswith("world-"))
-                .order_by(tables.audit_log.c.id)
-            )
-            return [(row.operation, row.outcome) for row in rows if row.operation.split(".")[0] in AREAS]
-
-    policy, group = iam.policy("p", READ), iam.group("g")
-    binding = iam.binding("b")
-    iam.ask("PATCH", f"/iam/groups/{group}", {"name": "h"})
-    iam.edit(policy, allow("compute:*"))
-    iam.edit(policy, allow("compute:*"))
-    iam.ask("POST", f"/iam/policies/{policy}/rollback", {"version": 1})
-    iam.add(group, "workload_identity", binding)
-    iam.attach(policy, "group", group)
-    iam.attach(policy, "group", group)
-    iam.as_(VIEWER).create("q", allow("*"))
-    iam.ask("PUT", f"/workload-identity/bindings/{binding}", {"scopes": ["compute:read"]})
-    iam.detach(policy, "group", group)
-    iam.drop(group, "workload_identity", binding)
-    for path in (f"/iam/policies/{policy}", f"/iam/groups/{group}", f"/workload-identity/bindings/{binding}"):
-        assert iam.ask("DELETE", path).status == 204
-    before = told()
-    assert before == [
-        ("policy.create", "done"),
-        ("group.create", "done"),
-        ("workload_identity.create", "done"),
-        ("group.update", "done"),
-        ("policy.update", "done"),
-        ("policy.rollback", "done"),
-        ("group.member.add", "done"),
-        ("policy.attach", "done"),
-        ("policy.create", "refused"),
-        ("workload_identity.update", "done"),
-        ("policy.detach", "done"),
-        ("group.member.remove", "done"),
-        ("policy.delete", "done"),
-        ("group.delete", "done"),
-        ("workload_identity.delete", "done"),
-    ]
-    # Trying stores nothing and tells nothing.
-    text = json.dumps(document(allow("*")))
-    for _ in range(20):
-        for path, body in (
-            ("simulate", {"documentText": text, "operation": "compute:instances:read", "target": "*"}),
-            ("coverage", {"documentText": text}),
-            ("check", {"documentText": text}),
-            ("who", {"operation": "compute:instances:read", "target": "*"}),
-            ("check", {"documentText": "{"}),
-        ):
-            assert iam.ask("POST", f"/iam/{path}", body).status in (200, 400)
-    assert told() == before
-    database.close()
-
-
-AREAS = {"policy", "group", "workload_identity"}
+    before, text = state(), json.dumps(document(allow("*")))
+    for path, body in (
+        ("simulate", {"documentText": text, "operation": "compute:instances:read", "target": "*"}),
+        ("coverage", {"documentText": text}),
+        ("check", {"documentText": text}),
+        ("who", {"operation": "compute:instances:read", "target": "*"}),
+        ("check", {"documentText": "{"}),
+    ):
+        assert iam.ask("POST", f"/iam/{path}", body).status in (200, 400)
+    assert state() == before

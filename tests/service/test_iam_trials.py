@@ -1,4 +1,4 @@
-"""Trying documents: simulate, coverage, check, and that a trial agrees with the real thing."""
+"""Simulate, coverage and check of policy documents."""
 
 import json
 import random
@@ -12,14 +12,9 @@ from service.catalogue.resource_types import REGIONS
 from service.db import tables
 from service.db.engine import Database
 from tests.service.access import KEYS, Iam, allow, code, deny, details, document
-from tests.service.running import MEMBER, REGIONAL, VIEWER, WEB_SHOP, Running
+from tests.service.running import AURORA, MEMBER, REGIONAL, VIEWER, WEB_SHOP, Running
 
 READ = "compute:instances:read"
-
-
-@pytest.fixture
-def iam(demo: Running) -> Iam:
-    return Iam(demo)
 
 
 def simulate(
@@ -34,20 +29,14 @@ def simulate(
 
 def test_the_deciding_rule_is_named(iam: Iam) -> None:
     allowed = simulate(iam, deny("storage:*"), allow("compute:*"))
-    assert (allowed["decision"], allowed["reason"], allowed["decidingRule"]) == (
-        "allowed",
-        "allowed",
-        {"index": 1, "name": ""},
-    )
+    assert (allowed["decision"], allowed["reason"]) == ("allowed", "allowed")
+    assert allowed["decidingRule"] == {"index": 1, "name": ""}
     denied = simulate(iam, allow("compute:*"), deny("*:*:read") | {"name": "no reading"})
-    assert (denied["decision"], denied["reason"], denied["decidingRule"]) == (
-        "denied",
-        "explicit_deny",
-        {"index": 1, "name": "no reading"},
-    )
+    assert (denied["decision"], denied["reason"]) == ("denied", "explicit_deny")
+    assert denied["decidingRule"] == {"index": 1, "name": "no reading"}
 
 
-def test_on_a_refusal_every_rule_is_traced_and_the_nearest_named_with_what_failed(iam: Iam) -> None:
+def test_a_denied_trial_traces_every_rule_and_names_the_nearest(iam: Iam) -> None:
     found = simulate(
         iam,
         allow("storage:*"),
@@ -70,25 +59,24 @@ def test_on_a_refusal_every_rule_is_traced_and_the_nearest_named_with_what_faile
     }
 
 
-@pytest.mark.parametrize("operation", ["compute:read", "compute:*:read", "*", "compute:instances", "a:b:c:d", ""])
-def test_only_a_single_operation_is_tried(iam: Iam, operation: str) -> None:
-    body = {"documentText": json.dumps(document(allow("*"))), "operation": operation, "target": "*"}
-    answer = iam.ask("POST", "/iam/simulate", body)
-    assert (code(answer), details(answer)["member"]) == ((400, "INVALID_INPUT"), "operation")
+NOT_SINGLE = ("compute:read", "compute:*:read", "*", "compute:instances", "a:b:c:d", "")
+NOT_WHOLE = ("instances/i-1", "frn:compute", "frn:c*:*:*:instances/1", "frn:a:b:c:d", "")
 
 
-def test_an_operation_that_is_not_in_the_catalogue_is_refused_with_suggestions(iam: Iam) -> None:
+@pytest.mark.parametrize(
+    ("member", "value"), [*(("operation", one) for one in NOT_SINGLE), *(("target", one) for one in NOT_WHOLE)]
+)
+def test_a_trial_has_a_single_operation_and_a_whole_target(iam: Iam, member: str, value: str) -> None:
+    body = {"documentText": json.dumps(document(allow("*"))), "operation": READ, "target": "*"}
+    answer = iam.ask("POST", "/iam/simulate", body | {member: value})
+    assert (code(answer), details(answer)["member"]) == ((400, "INVALID_INPUT"), member)
+
+
+def test_an_unknown_operation_is_refused_with_suggestions(iam: Iam) -> None:
     body = {"documentText": json.dumps(document(allow("*"))), "operation": "compute:instance:read", "target": "*"}
     answer = iam.ask("POST", "/iam/simulate", body)
     assert code(answer) == (400, "UNKNOWN_OPERATION")
     assert READ in details(answer)["suggestions"]
-
-
-@pytest.mark.parametrize("target", ["instances/i-1", "frn:compute", "frn:c*:*:*:instances/1", "frn:a:b:c:d", ""])
-def test_a_target_is_a_star_or_a_whole_name(iam: Iam, target: str) -> None:
-    body = {"documentText": json.dumps(document(allow("*"))), "operation": READ, "target": target}
-    answer = iam.ask("POST", "/iam/simulate", body)
-    assert (code(answer), details(answer)["member"]) == ((400, "INVALID_INPUT"), "target")
 
 
 def test_an_address_decides_and_when_it_is_missing_its_flag_is_named(iam: Iam) -> None:
@@ -102,13 +90,12 @@ def test_an_address_decides_and_when_it_is_missing_its_flag_is_named(iam: Iam) -
     assert (shut["reason"], shut["missing"]) == ("explicit_deny", [{"key": "frn:sourceIp", "flag": "--source-ip"}])
 
 
-def test_an_operation_on_a_target_of_another_service_is_denied_saying_which_was_expected(iam: Iam) -> None:
-    """No such request can be made, so no rule is about it, whatever it covers."""
+def test_a_target_of_another_service_is_denied_with_the_expected_service(iam: Iam) -> None:
     bucket = "frn:storage:*:*:buckets/b"
     asked = {"documentText": json.dumps(document(allow("*"))), "operation": READ, "target": bucket}
     found = simulate(iam, deny("storage:*"), allow("*") | {"name": "all"}, deny("*"), target=bucket)
     assert (found["decision"], found["reason"], found["decidingRule"]) == ("denied", "no_match", None)
-    assert found["because"].startswith(f"the target is of storage, and {READ} is done on targets of compute")
+    assert found["because"].startswith(f"the target is of storage, and {READ} applies to targets of compute")
     assert found["nearestRule"] == {"index": 1, "name": "all", "failed": "targets"}
     assert {(rule["target"], rule["fires"]) for rule in found["rules"]} == {("false", False)}
     assert simulate(iam, allow("*"))["because"] is None
@@ -133,19 +120,21 @@ def test_a_region_is_a_fact_and_fills_an_open_region_of_the_target(iam: Iam) -> 
         assert simulate(iam, rule, target=target)["decision"] == "denied"
 
 
-@pytest.mark.parametrize("region", ["atlantis", "se-sto-9", "SE-STO-1", "eu"])
-def test_a_region_that_does_not_exist_is_refused_where_a_policy_is_tried(iam: Iam, region: str) -> None:
+UNKNOWN_REGIONS = ("atlantis", "se-sto-9", "SE-STO-1", "eu")
+MALFORMED_REGIONS = ("", " ", "*", "se-*", "fi hel", "fi:hel", "fi/hel", "fi-hel-1\n")
+
+
+@pytest.mark.parametrize("region", [*UNKNOWN_REGIONS, *MALFORMED_REGIONS])
+def test_an_unknown_or_malformed_region_is_refused(iam: Iam, region: str) -> None:
+    """In a target, a malformed one would shift the fields: a deny that fires in the trace would not decide."""
     draft, asked = {"documentText": json.dumps(document(allow("*")))}, {"operation": READ, "target": "*"}
     for path, body in (("simulate", draft | asked), ("coverage", draft), ("who", asked)):
         answer = iam.ask("POST", f"/iam/{path}", body | {"facts": {"region": region}})
-        assert code(answer) == (400, "INVALID_INPUT")
-        assert details(answer) == {
-            "member": "facts.region",
-            "reason": "unknown_region",
-            "regions": ["se-sto-1", "fi-hel-1", "de-fra-1"],
-        }
-        for known in details(answer)["regions"]:
-            assert iam.ask("POST", f"/iam/{path}", body | {"facts": {"region": known}}).status == 200
+        assert (code(answer), details(answer)["member"]) == ((400, "INVALID_INPUT"), "facts.region"), path
+        if region in UNKNOWN_REGIONS:
+            assert (details(answer)["reason"], details(answer)["regions"]) == ("unknown_region", list(REGIONS))
+            for known in REGIONS:
+                assert iam.ask("POST", f"/iam/{path}", body | {"facts": {"region": known}}).status == 200
 
 
 def test_a_region_in_which_the_tenant_has_a_resource_exists(iam: Iam) -> None:
@@ -167,22 +156,7 @@ def test_the_worlds_are_in_regions_that_exist() -> None:
     assert set(yaml.safe_load((world / "large.yaml").read_text())["resources"]["regions"]) == set(REGIONS)
 
 
-@pytest.mark.parametrize("region", ["", " ", "*", "se-*", "fi hel", "fi:hel", "fi/hel", "fi-hel-1\n"])
-def test_what_is_no_region_is_refused_where_it_would_make_another_target(iam: Iam, region: str) -> None:
-    """Put into the target as it is, it would shift the fields: a deny that fires in the trace would not decide."""
-    draft, asked = document(allow("*")), {"operation": "compute:instances:read", "target": "*"}
-    facts = {"facts": {"region": region}}
-    for path, body in (
-        ("simulate", {"documentText": json.dumps(draft), **asked}),
-        ("coverage", {"documentText": json.dumps(draft)}),
-        ("who", asked),
-    ):
-        answer = iam.ask("POST", f"/iam/{path}", body | facts)
-        assert code(answer) == (400, "INVALID_INPUT"), path
-        assert details(answer)["member"] == "facts.region"
-
-
-def test_three_values_of_tags_types_and_text(iam: Iam) -> None:
+def test_tags_and_principal_type_of_a_trial(iam: Iam) -> None:
     tagged = allow("compute:*", equals={"frn:requestTag/env": "prod"})
     assert simulate(iam, tagged, requestTags={"env": "prod", "team": "a"})["decision"] == "allowed"
     assert simulate(iam, tagged, requestTags={})["reason"] == "no_match"
@@ -190,12 +164,6 @@ def test_three_values_of_tags_types_and_text(iam: Iam) -> None:
     kept = deny("compute:*", equals={"frn:resourceTag/env": "prod"})
     assert simulate(iam, allow("*"), kept)["decision"] == "denied"
     assert simulate(iam, allow("*"), kept, resourceTags={})["decision"] == "allowed"
-    other = allow("compute:*", notEquals={"frn:resourceTag/env": "prod"})
-    assert simulate(iam, other, resourceTags={})["decision"] == "allowed"
-    assert simulate(iam, other)["reason"] == "unknown_context"
-    like = allow("compute:*", like={"frn:resourceTag/env": "pr*"})
-    for value, decision in (("prod", "allowed"), ("Prod", "denied"), ("xprod", "denied"), ("pr", "allowed")):
-        assert simulate(iam, like, resourceTags={"env": value})["decision"] == decision
     typed = allow("compute:*", equals={"frn:principalType": "api_key"})
     assert simulate(iam, typed, principalType="api_key")["decision"] == "allowed"
     assert simulate(iam, typed, principalType="user")["decision"] == "denied"
@@ -204,7 +172,7 @@ def test_three_values_of_tags_types_and_text(iam: Iam) -> None:
     assert code(answer) == (400, "INVALID_INPUT")
 
 
-def test_the_time_is_now_unless_another_or_none_is_given(iam: Iam) -> None:
+def test_the_time_of_a_trial_is_now_by_default(iam: Iam) -> None:
     rule = allow("compute:*", after={"frn:currentTime": "2020-01-01T00:00:00Z"})
     assert simulate(iam, rule)["decision"] == "allowed"
     assert simulate(iam, rule, currentTime="2019-12-31T23:59:59+00:00")["decision"] == "denied"
@@ -216,7 +184,7 @@ def test_the_time_is_now_unless_another_or_none_is_given(iam: Iam) -> None:
         assert details(answer)["member"] == "facts.currentTime"
 
 
-def test_an_open_target_must_be_covered_whole_and_says_whether_some_would_be(iam: Iam) -> None:
+def test_an_open_target_must_be_covered_whole(iam: Iam) -> None:
     narrow = allow("compute:*", targets=("frn:compute:*:*:instances/web-*",))
     found = simulate(iam, narrow)
     assert (found["decision"], found["someTarget"]) == ("denied", True)
@@ -224,7 +192,7 @@ def test_an_open_target_must_be_covered_whole_and_says_whether_some_would_be(iam
     assert simulate(iam, allow("*"), target="frn:compute:eu:t:instances/1")["someTarget"] is None
 
 
-def test_the_authors_cap_is_applied_when_asked_for_and_said(iam: Iam) -> None:
+def test_a_trial_as_author_is_limited_to_the_rights_of_the_author(iam: Iam) -> None:
     body = {"documentText": json.dumps(document(allow("*"))), "operation": "storage:buckets:read", "target": "*"}
     plain = iam.as_(VIEWER).ask("POST", "/iam/simulate", body).json()
     capped = iam.as_(VIEWER).ask("POST", "/iam/simulate", body | {"asAuthor": True}).json()
@@ -232,17 +200,7 @@ def test_the_authors_cap_is_applied_when_asked_for_and_said(iam: Iam) -> None:
     assert (capped["decision"], capped["asAuthor"], capped["rules"][0]["withinAuthor"]) == ("denied", True, False)
 
 
-def test_trying_is_not_kept(iam: Iam) -> None:
-    before = iam.get("/iam/policies?limit=200")
-    for _ in range(100):
-        simulate(iam, allow("*"))
-    assert iam.get("/iam/policies?limit=200") == before
-
-
-# Coverage
-
-
-def test_the_map_counts_by_service_and_tells_what_changes(iam: Iam) -> None:
+def test_coverage_counts_by_service_and_compares_with_a_policy(iam: Iam) -> None:
     policy = iam.policy("p", allow("compute:*"), deny("*:*:delete"))
     body = {
         "documentText": json.dumps(document(allow("compute:*", "dns:*"), deny("compute:*:delete"))),
@@ -265,7 +223,7 @@ def test_the_map_counts_by_service_and_tells_what_changes(iam: Iam) -> None:
     assert {name.partition(":")[0] for name in instance["operations"]} == {"compute"}
 
 
-def test_the_map_compares_with_a_text_and_with_an_earlier_version(iam: Iam) -> None:
+def test_coverage_compares_with_a_text_and_with_a_version(iam: Iam) -> None:
     policy = iam.policy("p", allow("compute:*"))
     iam.edit(policy, allow("dns:*"))
     text = json.dumps(document(allow("dns:*")))
@@ -286,7 +244,7 @@ def test_the_map_compares_with_a_text_and_with_an_earlier_version(iam: Iam) -> N
 OFFICE: dict[str, Any] = {"ipInRange": {"frn:sourceIp": ["10.0.0.0/8"]}}
 
 
-def test_what_a_condition_decides_is_counted_and_named_beside_what_is_in_effect(iam: Iam) -> None:
+def test_coverage_counts_conditional_operations_apart(iam: Iam) -> None:
     body = {"documentText": json.dumps(document(allow("dns:*"), allow("compute:*", **OFFICE))), "operations": True}
     found = iam.ask("POST", "/iam/coverage", body).json()["targets"][0]
     services = {one["service"]: (one["effective"], one["conditional"]) for one in found["services"]}
@@ -297,7 +255,7 @@ def test_what_a_condition_decides_is_counted_and_named_beside_what_is_in_effect(
     assert (known["effective"], known["conditional"]) == (72, 0)
 
 
-def test_a_comparison_tells_every_way_an_operation_changes(iam: Iam) -> None:
+def test_coverage_compares_gains_losses_and_conditions(iam: Iam) -> None:
     other: dict[str, Any] = {"ipInRange": {"frn:sourceIp": ["192.0.2.0/24"]}}
     policy = iam.policy(
         "p",
@@ -329,10 +287,7 @@ def test_a_comparison_tells_every_way_an_operation_changes(iam: Iam) -> None:
     assert lost == {"lost": {"dns", "storage"}, "conditionalLost": {"network"}, "conditionalGained": {"iam"}}
 
 
-# Check
-
-
-def test_the_check_answers_for_the_one_who_asks(iam: Iam) -> None:
+def test_a_check_compares_with_the_rights_of_its_caller(iam: Iam) -> None:
     dev = allow("compute:instances:read", equals={"frn:region": "fi-hel-1", "frn:resourceTag/env": "dev"})
     for person, rule, answer in (
         (VIEWER, allow("compute:*:read"), "within"),
@@ -346,34 +301,24 @@ def test_the_check_answers_for_the_one_who_asks(iam: Iam) -> None:
         assert bool(found["counterexamples"]) is (answer == "beyond")
 
 
-# A trial and the real thing
-
-
 @pytest.mark.parametrize("rounds", [40, pytest.param(2_500, marks=pytest.mark.slow)])
-def test_what_is_tried_is_what_a_key_gets(own: Running, rounds: int) -> None:
+def test_a_trial_agrees_with_the_requests_of_a_key(own: Running, own_database: Database, rounds: int) -> None:
     """Random documents on a key; the four questions its routes ask, tried and really asked: 10,000 in the long run."""
     iam = Iam(own)
     policy = iam.policy("p", allow("*"))
     assert iam.attach(policy, "api_key", KEYS["terraform"]).status == 204
-    database = Database(own.database_url)
-    with database.write() as connection:
+    with own_database.write() as connection:
         # Its own limit would end the long run within seconds.
         connection.execute(
             tables.api_keys.update().where(tables.api_keys.c.id == KEYS["terraform"]).values(rate_limit=60_000)
         )
     chance = random.Random(29)
-    organization = "21b19d01-a6e8-4950-818c-144893bd4e01"
     tenant = f"frn:organizations:*:{WEB_SHOP}:tenants/{WEB_SHOP}"
+    organization = f"frn:organizations:*:{WEB_SHOP}:organizations/{AURORA}"
     asked = [
         ("organizations:tenants:read", tenant, "GET", f"/api/v1/tenants/{WEB_SHOP}", None),
         ("organizations:tenants:list", tenant, "GET", "/api/v1/tenants", None),
-        (
-            "organizations:organizations:list",
-            f"frn:organizations:*:{WEB_SHOP}:organizations/{organization}",
-            "GET",
-            "/api/v1/organizations",
-            None,
-        ),
+        ("organizations:organizations:list", organization, "GET", "/api/v1/organizations", None),
         ("organizations:tenants:update", tenant, "PATCH", f"/api/v1/tenants/{WEB_SHOP}", {"displayName": "Web Shop"}),
     ]
     facts = {"principalType": "api_key", "tenant": WEB_SHOP, "requestTags": {}, "resourceTags": {}}
@@ -381,21 +326,17 @@ def test_what_is_tried_is_what_a_key_gets(own: Running, rounds: int) -> None:
     for version in range(2, 2 + rounds):
         rules = [random_rule(chance) for _ in range(chance.randint(1, 4))]
         text = json.dumps(document(*rules))
-        with database.write() as connection:
+        with own_database.write() as connection:
             connection.execute(
                 tables.policies.update().where(tables.policies.c.id == policy).values(document=text, version=version)
             )
         for operation, target, method, path, body in asked:
-            tried = iam.ask(
-                "POST",
-                "/iam/simulate",
-                {"documentText": text, "operation": operation, "target": target, "facts": facts},
-            ).json()["decision"]
+            trial = {"documentText": text, "operation": operation, "target": target, "facts": facts}
+            tried = iam.ask("POST", "/iam/simulate", trial).json()["decision"]
             got = own.ask(method, path, key="terraform", body=body)
             assert (got.status == 200) is (tried == "allowed"), (rules, operation, got)
             verdicts.add((operation, tried))
     assert len(verdicts) == 8
-    database.close()
 
 
 def random_rule(chance: random.Random) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Everything a principal may do, who may do something, and what a change would do."""
+"""Effective access, who may do an operation, and previews of changes."""
 
 import json
 from typing import Any
@@ -9,11 +9,6 @@ from tests.service.access import IDENTITIES, KEYS, Iam, allow, code, deny, detai
 from tests.service.running import NEWSROOM, OWNER, VIEWER, WEB_SHOP, Running
 
 OWNER_ID = "dfb359ee-cc3a-4c40-8c3e-0826d45751a4"
-
-
-@pytest.fixture
-def iam(demo: Running) -> Iam:
-    return Iam(demo)
 
 
 def access(iam: Iam, kind: str, identifier: str) -> dict[str, Any]:
@@ -53,7 +48,7 @@ def test_a_keys_access_is_named_by_scope_role_and_policy_with_the_path(own: Runn
     assert (reading["by"][2]["policyName"], reading["by"][2]["ruleIndex"]) == ("p", 0)
 
 
-def test_conditions_and_denies_are_told_apart(own: Running) -> None:
+def test_effective_access_distinguishes_conditions_and_denies(own: Running) -> None:
     iam = Iam(own)
     policy = iam.policy(
         "p",
@@ -79,7 +74,7 @@ def test_conditions_and_denies_are_told_apart(own: Running) -> None:
     assert operations["compute:images:read"]["by"][2]["targets"] == ["frn:compute:*:*:images/web-*"]
 
 
-def test_an_identity_without_any_grant_may_nothing_and_an_orphans_policy_gives_nothing(iam: Iam) -> None:
+def test_no_grant_and_an_orphaned_policy_give_no_access(iam: Iam) -> None:
     assert access(iam, "workload_identity", IDENTITIES["not-granted-yet"])["operations"] == []
     orphaned = access(iam, "api_key", KEYS["contractor-2025"])
     assert orphaned["principal"]["works"] is False
@@ -97,11 +92,11 @@ def test_an_identity_without_any_grant_may_nothing_and_an_orphans_policy_gives_n
         ("principalType=api_key", (400, "INVALID_INPUT")),
     ],
 )
-def test_who_is_not_of_the_tenant_is_not_found(iam: Iam, query: str, answer: tuple[int, str]) -> None:
+def test_a_principal_outside_the_tenant_is_not_found(iam: Iam, query: str, answer: tuple[int, str]) -> None:
     assert code(iam.ask("GET", f"/iam/access?{query}")) == answer
 
 
-def test_who_may_names_people_keys_and_identities_with_what_gives_it(iam: Iam) -> None:
+def test_who_lists_people_keys_and_identities_with_their_grants(iam: Iam) -> None:
     body = {"operation": "compute:instances:delete", "target": f"frn:compute:se-sto-1:{WEB_SHOP}:instances/i-1"}
     found = iam.ask("POST", "/iam/who", body | {"facts": {"resourceTags": {"env": "prod"}}}).json()
     people = {one["name"].rpartition("<")[2][:-1] for one in found["principals"] if one["type"] == "user"}
@@ -121,7 +116,7 @@ def test_who_may_names_people_keys_and_identities_with_what_gives_it(iam: Iam) -
     assert any(one["name"] == "shop/checkout" for one in dev["principals"])
 
 
-def test_who_may_under_conditions_is_named_apart_with_the_conditions(own: Running) -> None:
+def test_who_lists_conditional_access_apart(own: Running) -> None:
     iam = Iam(own)
     office = {"frn:sourceIp": ["192.0.2.0/24"]}
     limited = iam.policy(
@@ -153,7 +148,7 @@ def test_who_may_under_conditions_is_named_apart_with_the_conditions(own: Runnin
     assert perhaps not in {one["id"] for side in ("principals", "conditional") for one in outside[side]}
 
 
-def test_who_agrees_with_the_decision_about_each_of_them(iam: Iam) -> None:
+def test_who_agrees_with_the_effective_access_of_each_principal(iam: Iam) -> None:
     for operation in ("compute:instances:read", "secrets:secrets:read", "organizations:tenants:update"):
         body = {"operation": operation, "target": f"frn:{operation.split(':')[0]}:se-sto-1:{WEB_SHOP}:x/checkout-1"}
         found = iam.ask("POST", "/iam/who", body).json()
@@ -165,9 +160,6 @@ def test_who_agrees_with_the_decision_about_each_of_them(iam: Iam) -> None:
                 assert by_operation(access(iam, kind, identifier))[operation]["access"] in ("allowed", "conditional")
 
 
-# What a change would do
-
-
 def preview(iam: Iam, change: str, **named: Any) -> list[dict[str, Any]]:
     answer = iam.ask("POST", "/iam/preview", {"change": change, **named})
     assert answer.status == 200, answer
@@ -175,7 +167,7 @@ def preview(iam: Iam, change: str, **named: Any) -> list[dict[str, Any]]:
     return found
 
 
-def test_a_preview_tells_what_deleting_would_open_and_take_and_changes_nothing(own: Running) -> None:
+def test_a_preview_of_a_deletion_lists_gains_and_losses(own: Running) -> None:
     iam = Iam(own)
     policy, group = iam.policy("p", allow("organizations:tenants:read")), iam.group("g")
     key, identity = KEYS["tenant-writer"], iam.binding("only-here")
@@ -225,7 +217,6 @@ def test_a_preview_of_more_is_within_the_author(own: Running) -> None:
 
 
 def test_a_preview_of_the_same_document_again_is_of_no_change(own: Running) -> None:
-    """Sent by somebody weaker it would take a lot away, if it made them its author; but it changes nothing."""
     iam = Iam(own)
     strong = document(allow("compute:*", "organizations:*"))
     policy = iam.policy("strong", *strong["rules"])
@@ -238,7 +229,7 @@ def test_a_preview_of_the_same_document_again_is_of_no_change(own: Running) -> N
     assert iam.done(iam.as_(VIEWER).edit(policy, *strong["rules"])) is False
 
 
-def test_a_preview_tells_when_only_the_conditions_are_others(own: Running) -> None:
+def test_a_preview_distinguishes_changed_conditions(own: Running) -> None:
     iam = Iam(own)
     office = {"frn:sourceIp": ["192.0.2.0/24"]}
     policy, identity = iam.policy("p", allow("dns:*", ipInRange=office)), iam.binding("b")
@@ -257,7 +248,7 @@ def test_a_preview_tells_when_only_the_conditions_are_others(own: Running) -> No
     assert changed(elsewhere, allow("dns:*:*", ipInRange=office)) == {}
 
 
-def test_a_preview_counts_what_some_requests_only_get_apart(own: Running) -> None:
+def test_a_preview_counts_conditional_gains_and_losses_apart(own: Running) -> None:
     iam = Iam(own)
     office = {"frn:sourceIp": ["192.0.2.0/24"]}
     policy, identity = iam.policy("p", allow("dns:*", ipInRange=office), allow("compute:*:read")), iam.binding("b")
@@ -277,7 +268,7 @@ def test_a_preview_counts_what_some_requests_only_get_apart(own: Running) -> Non
     assert counts("detach") == {"lostCount": given["gainedCount"], "conditionalLostCount": 12}
 
 
-def test_a_preview_tells_with_what_the_change_itself_is_refused(own: Running) -> None:
+def test_a_preview_has_the_refusal_of_the_change_itself(own: Running) -> None:
     iam = Iam(own)
     viewer = iam.as_(VIEWER)
     policy, group, identity = iam.policy("p", allow("organizations:*")), iam.group("g"), iam.binding("b")
@@ -326,6 +317,6 @@ def test_a_preview_tells_with_what_the_change_itself_is_refused(own: Running) ->
         ({"change": "nothing"}, "change"),
     ],
 )
-def test_a_change_that_is_not_told_whole_is_refused(iam: Iam, body: dict[str, Any], member: str) -> None:
+def test_an_incomplete_preview_is_refused(iam: Iam, body: dict[str, Any], member: str) -> None:
     answer = iam.ask("POST", "/iam/preview", body)
     assert (code(answer), details(answer)["member"]) == ((400, "INVALID_INPUT"), member)

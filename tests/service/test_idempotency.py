@@ -53,10 +53,9 @@ def test_the_expired_keys_are_found_by_an_index(database: Database) -> None:
 
 
 @pytest.mark.parametrize("made", ["group", "policy", "API key", "tenant", "quota request"])
-def test_no_request_waits_for_or_deletes_the_expired_keys_of_others(
+def test_no_request_waits_for_or_deletes_expired_keys(
     platform: Running, platform_database: Database, made: str
 ) -> None:
-    """A request once deleted them, holding its tenant or not: two such requests stopped each other."""
 
     def is_kept() -> bool:
         key = idempotency_keys.c.key == str(uuid4())
@@ -76,9 +75,7 @@ def test_no_request_waits_for_or_deletes_the_expired_keys_of_others(
 
 
 @pytest.mark.parametrize("made", ["group", "policy", "API key", "tenant"])
-def test_a_key_is_good_for_another_request_after_a_day(
-    platform: Running, platform_database: Database, made: str
-) -> None:
+def test_a_key_can_be_used_again_after_a_day(platform: Running, platform_database: Database, made: str) -> None:
     key = str(uuid4())
     status, first = create(platform, made, key, "one")
     assert status == 201
@@ -125,7 +122,6 @@ def test_a_migration_and_the_recovery_do_not_exclude_each_other(pair: tuple[Data
 
 
 def test_after_a_bulk_load_the_planner_knows_the_inventory(platform: Running, platform_database: Database) -> None:
-    """The load itself updates the statistics, so that no apply has to."""
     if platform_database.kind == "sqlite":
         pytest.skip("SQLite plans without statistics")
     with platform_database.read() as connection:

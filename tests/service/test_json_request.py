@@ -59,7 +59,7 @@ def test_nesting_has_the_same_limit(depth: int, innermost: str) -> None:
 
 
 @pytest.mark.parametrize("data", [b"\xff", b'"\xed\xa0\x80"', '{"a":1}'.encode("utf-16"), b'"\x01"', b"[1,]", b"01"])
-def test_what_is_not_json_has_the_same_error(data: bytes) -> None:
+def test_a_text_that_is_not_json_has_the_same_error(data: bytes) -> None:
     with pytest.raises(NotPlain):
         json_request.loads_plain(data)
     assert outcome(json_request.loads, data) == outcome(strict_json.loads, data)

@@ -40,15 +40,10 @@ def test_an_answer_has_the_bytes_of_the_standard_encoder(content: Any) -> None:
     assert JSONResponse(content).body == responses.JSONResponse(content).body
 
 
-@pytest.mark.parametrize("content", [datetime.now(UTC), {1, 2}, b"bytes", object()], ids=type)
-def test_what_json_has_no_form_for_is_refused(content: Any) -> None:
-    with pytest.raises(TypeError, match="not JSON serializable"):
+@pytest.mark.parametrize("content", [datetime.now(UTC), {1, 2}, b"bytes", object(), "\ud800"], ids=type)
+def test_a_value_without_a_json_form_is_refused(content: Any) -> None:
+    with pytest.raises((TypeError, UnicodeEncodeError), match=r"not JSON serializable|surrogates"):
         JSONResponse({"value": content})
-
-
-def test_half_a_surrogate_pair_is_refused() -> None:
-    with pytest.raises(UnicodeEncodeError):
-        JSONResponse({"value": "\ud800"})
 
 
 def test_deep_nesting_is_encoded() -> None:

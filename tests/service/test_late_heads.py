@@ -1,4 +1,4 @@
-"""A request's head has a bound of time. The real server and protocol on a real socket, with the bound made short."""
+"""The time of a request's head is bounded, on a real socket."""
 
 import asyncio
 import socket

@@ -1,4 +1,4 @@
-"""Processes that share a database take leases of an allowance: together they never exceed it, and use nearly all."""
+"""Leases of a shared allowance never exceed it and use nearly all of it."""
 
 import random
 import threading
@@ -34,7 +34,7 @@ def database(new_database_url: Callable[[str, bool], str]) -> Iterator[Database]
     opened.close()
 
 
-def test_the_statement_grants_what_the_model_of_a_row_grants(database: Database) -> None:
+def test_the_statement_grants_the_same_as_the_model(database: Database) -> None:
     now, numbers = START, random.Random(7)
     rows = LeaseRows(lambda: now)
     grants = []
@@ -51,7 +51,7 @@ def test_the_statement_grants_what_the_model_of_a_row_grants(database: Database)
     assert max(grants) > 50
 
 
-def test_a_row_far_in_the_future_is_ignored_and_one_of_the_next_minutes_is_not(database: Database) -> None:
+def test_a_row_far_in_the_future_is_ignored(database: Database) -> None:
     """A step of the server's clock must neither lock a key out nor give it a second allowance."""
     for ahead, granted in ((3_600 * SECOND, 1), (MINUTE + SECOND, 0)):
         with database.write() as connection:
@@ -75,8 +75,7 @@ def test_replicas_never_exceed_the_allowance(
     assert excess(admitted, per_minute) == 0
 
 
-def test_an_idle_lease_is_used_up_by_time_and_gives_nothing_beside_a_full_allowance() -> None:
-    """Else a minute later all replicas had their old leases beside the new allowance."""
+def test_an_idle_lease_adds_nothing_to_a_full_allowance() -> None:
     simulation = Simulation(3)
     assert all(replica.admits(600) for replica in simulation.replicas)
     simulation.now += MINUTE
@@ -84,13 +83,13 @@ def test_an_idle_lease_is_used_up_by_time_and_gives_nothing_beside_a_full_allowa
     assert 600 * 0.98 <= admitted <= 600
 
 
-def test_a_lease_near_the_limit_is_a_single_request_so_that_none_is_left_at_another_replica() -> None:
+def test_a_lease_near_the_limit_is_a_single_request() -> None:
     simulation = Simulation(2)
     admitted = [simulation.replicas[number % 2].admits(20) for number in range(61)]
     assert admitted == [True] * 20 + [False] * 41
 
 
-def test_a_refused_key_is_refused_without_the_database_until_a_request_comes_back() -> None:
+def test_a_refused_key_needs_no_database_until_its_next_request() -> None:
     simulation = Simulation(1)
     replica, rows = simulation.replicas[0], simulation.rows
     assert [replica.admits(60) for _ in range(61)] == [True] * 60 + [False]
@@ -120,21 +119,14 @@ def test_a_changed_limit_counts_from_the_next_request_on() -> None:
     assert [replica.admits(1) for _ in range(2)] == [False, False]
 
 
-def test_at_most_so_many_leases_are_in_memory() -> None:
-    rows = LeaseRows(lambda: START)
-    limits = LeasedLimits(rows.take_lease, lambda: 0, max_leases=10)
-    for number in range(1_000):
-        limits.renew(str(number), 60_000)
-    assert len(limits._leases) <= 10
-
-
-def test_leases_of_full_allowances_leave_the_memory() -> None:
+@pytest.mark.parametrize(("options", "per_minute", "pause"), [({"max_leases": 10}, 60_000, 0), ({}, 600, SECOND)])
+def test_few_leases_stay_in_memory(options: dict[str, int], per_minute: int, pause: int) -> None:
     now = START
-    limits = LeasedLimits(LeaseRows(lambda: now).take_lease, lambda: now)
+    limits = LeasedLimits(LeaseRows(lambda: now).take_lease, lambda: now, **options)
     for number in range(1_000):
-        now += SECOND
-        limits.renew(str(number), 600)
-    assert len(limits._leases) < 10
+        now += pause
+        limits.renew(str(number), per_minute)
+    assert len(limits._leases) <= 10
 
 
 def test_concurrent_requests_of_replicas_get_exactly_the_allowance(database: Database) -> None:
@@ -191,7 +183,7 @@ def test_a_take_does_not_wait_while_a_lease_is_renewed() -> None:
     assert limits.take("k", 600) is True
 
 
-def test_a_lease_that_could_not_be_taken_counts_nothing_and_keeps_what_was_left() -> None:
+def test_a_failed_renewal_keeps_the_unused_requests() -> None:
     now, is_away = START, False
     rows = LeaseRows(lambda: now)
 

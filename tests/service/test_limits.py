@@ -1,7 +1,4 @@
-"""The limits of the HTTP server, on the real process: time, memory, connections, requests, and what may be in a head.
-
-Each test has addresses of its own (127.0.0.x), so that no limit is shared between tests.
-"""
+"""The limits of the HTTP server. Each test has addresses of its own (127.0.0.x)."""
 
 import itertools
 import json
@@ -93,15 +90,10 @@ def status(connection: socket.socket, request: bytes) -> int:
     return int(answer(connection).split(b" ", 2)[1])
 
 
-# Time
-
-
 @pytest.mark.parametrize(
     "path", ["/api/v1/auth/workload-token", f"/api/v1/tenants/{WEB_SHOP}", "/access/v1/evaluation", "/nowhere"]
 )
-def test_a_body_that_does_not_arrive_is_refused_and_the_connection_closed(
-    connect: Connect, address: str, path: str
-) -> None:
+def test_a_body_that_does_not_arrive_is_refused(connect: Connect, address: str, path: str) -> None:
     connection = connect(address)
     connection.sendall(head(100, path) + b"{")
     received = read_until_closed(connection)
@@ -151,9 +143,6 @@ def test_a_credential_that_ends_while_the_body_is_on_its_way_is_refused(own: Run
         assert answer(connection).startswith(b"HTTP/1.1 401 ")
 
 
-# Trailers and framing
-
-
 def test_trailers_are_no_headers(connect: Connect, limited: Running, address: str) -> None:
     key = limited.key("terraform").encode()
     request = b"GET /api/v1/me HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX-API-Key: " + key
@@ -181,7 +170,7 @@ def test_trailers_are_bounded(connect: Connect, address: str, method: str, line:
         send()
 
 
-def test_more_requests_at_once_on_a_connection_than_are_kept_are_refused(connect: Connect, address: str) -> None:
+def test_too_many_pipelined_requests_are_refused(connect: Connect, address: str) -> None:
     connection = connect(address)
     connection.sendall(HEALTH * 2_000)
     assert b"HTTP/1.1 400 " in read_until_closed(connection)
@@ -217,9 +206,7 @@ def test_line_ends_between_requests_do_not_keep_a_connection() -> None:
         b"GET /healthz\r\nHost: a\r\n\r\n",
     ],
 )
-def test_a_head_without_one_host_or_without_a_version_is_refused(
-    connect: Connect, address: str, request_head: bytes
-) -> None:
+def test_a_head_without_host_or_version_is_refused(connect: Connect, address: str, request_head: bytes) -> None:
     connection = connect(address)
     connection.sendall(request_head)
     received = read_until_closed(connection)
@@ -247,10 +234,7 @@ def test_a_body_with_a_content_coding_is_refused(
     assert status(connect(address), request) == expected
 
 
-# Memory of bodies
-
-
-def test_bodies_of_an_address_are_bounded_in_sum_and_others_are_not_affected(connect: Connect) -> None:
+def test_bodies_of_an_address_are_bounded_in_sum(connect: Connect) -> None:
     one, other = next(_addresses), next(_addresses)
     held = connect(one)
     held.sendall(head(900_000) + b" " * 700_000)
@@ -264,10 +248,6 @@ def test_bodies_of_an_address_are_bounded_in_sum_and_others_are_not_affected(con
     until(lambda: status(connect(one), head(700_000) + b" " * 700_000) == 404)
 
 
-def test_bodies_of_all_addresses_are_bounded_in_sum(connect: Connect) -> None:
-    fill_memory_of_strangers(connect)
-
-
 def fill_memory_of_strangers(connect: Connect) -> None:
     """Hold one more body that does not end, each from another address, until there is no memory for a further one."""
 
@@ -279,9 +259,7 @@ def fill_memory_of_strangers(connect: Connect) -> None:
     until(is_full)
 
 
-def test_bodies_of_strangers_leave_memory_for_the_socket_and_for_known_addresses(
-    connect: Connect, limited: Running
-) -> None:
+def test_bodies_of_strangers_leave_memory_for_known_clients(connect: Connect, limited: Running) -> None:
     known, key = next(_addresses), limited.key("terraform")
     asks_me = f"GET /api/v1/me HTTP/1.1\r\nHost: x\r\nX-API-Key: {key}\r\n\r\n".encode()
     assert status(connect(known), asks_me) == 200
@@ -323,9 +301,6 @@ def test_behind_a_proxy_bodies_count_for_the_forwarded_address(connect: Connect)
     complete = held("192.0.2.2")
     complete.sendall(b" " * 200_000)
     assert answer(complete).startswith(b"HTTP/1.1 404 ")
-
-
-# Connections
 
 
 def test_an_address_has_so_many_connections_and_health_beyond_them(connect: Connect, address: str) -> None:
@@ -398,18 +373,14 @@ def test_a_connection_with_half_of_the_next_head_is_not_idle(connect: Connect, a
         b"POST /x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
     ],
 )
-def test_a_bad_request_behind_another_one_is_refused_after_its_answer(
-    connect: Connect, address: str, bad: bytes
-) -> None:
+def test_a_bad_pipelined_request_is_refused_in_its_turn(connect: Connect, address: str, bad: bytes) -> None:
     connection = connect(address)
     connection.sendall(HEALTH + CONFIG + bad + HEALTH)
     received = read_until_closed(connection)
     assert re.findall(rb"HTTP/1.1 (\d+)", received) == [b"200", b"200", b"400"]
 
 
-def test_the_metadata_of_the_decision_point_names_the_address_that_answers(
-    connect: Connect, limited: Running, address: str
-) -> None:
+def test_the_metadata_of_the_decision_point_names_its_address(connect: Connect, limited: Running, address: str) -> None:
     connection = connect(address)
     connection.sendall(CONFIG)
     host, port = tcp_address(limited)
@@ -424,9 +395,6 @@ def test_connections_in_all_are_bounded_and_the_socket_is_answered(connect: Conn
     until(lambda: status(connect(next(_addresses)), CONFIG) == 503)
     assert limited.get("/api/v1/auth/cli-config").status == 200
     assert status(connect(next(_addresses)), HEALTH) == 200
-
-
-# Requests
 
 
 @contextmanager
@@ -447,6 +415,17 @@ def changes_held(platform: Running) -> Iterator[None]:
     database.close()
 
 
+def ask_from(to: tuple[str, int], source: str, request: bytes) -> int:
+    with socket.create_connection(to, timeout=120, source_address=(source, 0)) as connection:
+        return status(connection, request)
+
+
+def creation(number: int, credential: str) -> bytes:
+    """The request of a tenant."""
+    body = json.dumps({"displayName": f"Held {number}"}).encode()
+    return head(len(body), f"/api/v1/organizations/{AURORA}/tenants", credential) + body
+
+
 @pytest.fixture(params=KINDS)
 def served(request: pytest.FixtureRequest, demo_url: DemoUrl) -> Iterator[Running]:
     with Running(demo_url(request.param), "demo", "--listen", "127.0.0.1:0", **LIMITS) as running:
@@ -462,20 +441,17 @@ def test_readiness_does_not_wait_for_the_audit_log(served: Running) -> None:
         until(lambda: checked() == (200, "busy"))
 
 
-def test_requests_beyond_the_limit_of_an_address_are_refused_and_health_is_answered(served: Running) -> None:
+def test_health_is_answered_beyond_the_request_limit_of_an_address(served: Running) -> None:
     token, to = served.token(OWNER), tcp_address(served)
     one, other = next(_addresses), next(_addresses)
-    path = f"/api/v1/organizations/{AURORA}/tenants"
     credential = f"Authorization: Bearer {token}\r\n"
 
     def ask(source: str, request: bytes) -> int:
-        with socket.create_connection(to, timeout=120, source_address=(source, 0)) as connection:
-            return status(connection, request)
+        return ask_from(to, source, request)
 
     def create(number: int) -> int:
         """Ask until there is room: the questions below can take it first."""
-        body = json.dumps({"displayName": f"Held {number}"}).encode()
-        while (answered := ask(one, head(len(body), path, credential) + body)) == 503:
+        while (answered := ask(one, creation(number, credential))) == 503:
             time.sleep(0.02)
         return answered
 
@@ -496,20 +472,12 @@ def test_changes_that_wait_do_not_delay_a_read_of_the_same_address(kind: str, de
         to, source = tcp_address(platform), next(_addresses)
         credential = f"Authorization: Bearer {platform.token(OWNER)}\r\n"
 
-        def ask(request: bytes) -> int:
-            with socket.create_connection(to, timeout=120, source_address=(source, 0)) as connection:
-                return status(connection, request)
-
-        def create(number: int) -> int:
-            body = json.dumps({"displayName": f"Held {number}"}).encode()
-            return ask(head(len(body), f"/api/v1/organizations/{AURORA}/tenants", credential) + body)
-
         read = f"GET /api/v1/me HTTP/1.1\r\nHost: x\r\n{credential}\r\n".encode()
 
         def is_read_first() -> bool:
-            held = [threads.submit(create, number) for number in range(4)]
+            held = [threads.submit(ask_from, to, source, creation(number, credential)) for number in range(4)]
             time.sleep(0.5)
-            assert ask(read) == 200
+            assert ask_from(to, source, read) == 200
             if not any(one.done() for one in held):
                 return True
             for one in held:
@@ -518,9 +486,6 @@ def test_changes_that_wait_do_not_delay_a_read_of_the_same_address(kind: str, de
 
         with changes_held(platform):
             assert any(is_read_first() for _ in range(3))
-
-
-# The log
 
 
 def test_a_long_path_is_in_the_log_once_and_cut(limited: Running, connect: Connect, address: str) -> None:

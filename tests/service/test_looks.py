@@ -1,4 +1,4 @@
-"""The checks of readiness run once a second, however often they are asked for."""
+"""Readiness is checked once a second, however often it is requested."""
 
 import asyncio
 import threading
@@ -19,7 +19,7 @@ from tests.service.inside import Inside
 from tests.service.planned import until
 
 
-def test_a_look_is_kept_for_a_moment() -> None:
+def test_a_result_is_kept_for_a_moment() -> None:
     now, looks = 0.0, count()
     kept = ReadinessCache(lambda: now)
 
@@ -45,7 +45,7 @@ def test_the_first_checks_are_not_waited_for() -> None:
         go_on.set()
 
 
-def test_while_checks_are_repeated_an_answer_waits_for_none() -> None:
+def test_an_answer_does_not_wait_for_repeated_checks() -> None:
     now, go_on = 0.0, threading.Event()
     cache = ReadinessCache(lambda: now)
 
@@ -69,7 +69,7 @@ def test_while_checks_are_repeated_an_answer_waits_for_none() -> None:
     until(lambda: asyncio.run(ask()) == {"number": "2"})
 
 
-def test_checks_are_repeated_while_they_are_used_and_less_often_while_the_server_is() -> None:
+def test_checks_are_repeated_while_they_or_the_server_are_used() -> None:
     now, starts = 0.0, []
 
     class Counted(ReadinessCache):
@@ -105,15 +105,14 @@ def test_a_server_starts_the_checks_before_anyone_asks(inside: Inside) -> None:
     until(lambda: any("audit_head" in statement for statement in inside.statements))
 
 
-def test_readiness_asked_for_again_at_once_asks_the_database_nothing(inside: Inside) -> None:
+def test_a_repeated_readiness_request_needs_no_statement(inside: Inside) -> None:
     until(lambda: inside.get("/readyz", {}).status_code == 200)
     inside.forget()
     assert inside.get("/readyz", {}).json()["status"] == "ok"
     assert inside.statements == []
 
 
-def test_a_look_that_hangs_holds_up_nobody_who_asks_for_something_else(inside: Inside) -> None:
-    """More ask for readiness than there are threads, while one look waits for the database."""
+def test_a_check_that_hangs_does_not_delay_other_requests(inside: Inside) -> None:
     begun, go_on = threading.Event(), threading.Event()
 
     def hang() -> dict[str, str]:

@@ -40,6 +40,13 @@ def platform(tmp_path: Path, world_url: str | None) -> Iterator[Counted]:
 
 
 @pytest.fixture
+def postgresql(tmp_path: Path, demo_url: DemoUrl) -> Iterator[Counted]:
+    opened = Counted(tmp_path, demo_url("postgresql"))
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
 def database(platform: Counted) -> Database:
     return platform.platform.database
 
@@ -73,19 +80,14 @@ def test_a_prepared_statement_returns_the_row_of_sqlalchemy(database: Database, 
         in_thread = connection.execute(PREPARED, one).one()
     by_loop = on_loop(database, lambda connection: connection.execute(PREPARED, one).one())
     assert in_thread._asdict() == by_loop._asdict() == expected._asdict()
+    assert READER.get() is None
+    assert (type(by_loop.tags), type(by_loop.attributes), by_loop.created_at.tzinfo is None) == (dict, dict, False)
     assert on_loop(database, lambda connection: connection.scalar(PREPARED, one)) == expected.id
 
 
 def test_a_statement_that_is_not_prepared_is_left_to_a_thread(database: Database) -> None:
     with pytest.raises(NotPreparedError):
         on_loop(database, lambda connection: connection.execute(LISTED))
-
-
-def test_a_function_reads_outside_of_the_loop_again_after_its_end(database: Database, one: dict[str, str]) -> None:
-    on_loop(database, lambda connection: connection.execute(PREPARED, one).one())
-    assert READER.get() is None
-    with database.read() as connection:
-        assert connection.execute(LISTED).first()
 
 
 def test_a_second_statement_of_a_snapshot_runs_on_sqlite_only(database: Database, one: dict[str, str]) -> None:
@@ -148,7 +150,7 @@ def instance(platform: Counted) -> str:
     return str(platform.get(f"{TENANT}/resources/instance?limit=1", platform.key).json()["resources"][0]["id"])
 
 
-def test_a_quick_read_is_repeated_in_a_thread_after_an_error_of_the_database(
+def test_a_failed_quick_read_is_repeated_in_a_thread(
     platform: Counted, database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = f"{TENANT}/resources/instance/{instance(platform)}"
@@ -178,9 +180,8 @@ def test_errors_of_prepared_changes_are_those_of_sqlalchemy(database: Database, 
     assert row["name"] not in str(prepared_error.value)
 
 
-def test_a_lost_connection_is_replaced(demo_url: DemoUrl, tmp_path: Path) -> None:
-    platform = Counted(tmp_path, demo_url("postgresql"))
-    database = platform.platform.database
+def test_a_lost_connection_is_replaced(postgresql: Counted) -> None:
+    database = postgresql.platform.database
     with database.write() as connection:
         terminated = connection.execute(select(func.pg_backend_pid())).scalar_one()
         with database.engine.connect() as other:
@@ -191,7 +192,6 @@ def test_a_lost_connection_is_replaced(demo_url: DemoUrl, tmp_path: Path) -> Non
         connection.rollback()
     with database.write() as connection:
         assert connection.execute(PREPARED, {"tenant": WEB_SHOP, "one": "x"}).all() == []
-    platform.close()
 
 
 def test_a_changed_row_is_returned(database: Database, one: dict[str, str]) -> None:
@@ -219,7 +219,7 @@ def test_a_row_is_added_found_and_deleted_by_some_of_its_values(database: Databa
         assert has_row(connection, resources, {"id": one["one"]})
 
 
-def test_a_prepared_statement_uses_the_value_of_a_parameter_that_is_not_given_also_null(database: Database) -> None:
+def test_a_prepared_statement_has_default_parameters(database: Database) -> None:
     nothing, seven = prepared(select(bindparam("value", None, type_=String))), prepared(select(literal(7)))
     with database.read() as connection:
         assert (connection.scalar(nothing), connection.scalar(seven)) == (None, 7)
@@ -229,13 +229,6 @@ def test_a_prepared_statement_uses_the_value_of_a_parameter_that_is_not_given_al
 def test_a_statement_with_a_list_or_a_default_cannot_be_prepared(database: Database) -> None:
     with pytest.raises(ValueError, match="cannot be prepared"), database.read() as connection:
         connection.execute(prepared(select(tenants.c.id).where(tenants.c.id.in_(["a"]))))
-
-
-def test_stored_json_and_instants_are_decoded(database: Database, one: dict[str, str]) -> None:
-    row = on_loop(database, lambda connection: connection.execute(PREPARED, one).one())
-    assert isinstance(row.tags, dict)
-    assert row.created_at.tzinfo is not None
-    assert isinstance(row.attributes, dict)
 
 
 @pytest.mark.parametrize("begin", ["write", "bulk_write", "write_without_waiting", "autocommit"])
@@ -248,9 +241,8 @@ def test_a_change_does_not_begin_on_the_event_loop(database: Database, begin: st
         on_loop(database, change)
 
 
-def test_a_connection_is_not_used_after_a_cancelled_read(demo_url: DemoUrl, tmp_path: Path) -> None:
-    platform = Counted(tmp_path, demo_url("postgresql"))
-    database = platform.platform.database
+def test_a_connection_is_not_used_after_a_cancelled_read(postgresql: Counted) -> None:
+    database = postgresql.platform.database
     backend = prepared(select(func.pg_backend_pid().label("pid")))
     sleep = prepared(select(func.pg_backend_pid().label("pid"), func.pg_sleep(60)))
 
@@ -269,14 +261,12 @@ def test_a_connection_is_not_used_after_a_cancelled_read(demo_url: DemoUrl, tmp_
 
     first, second = asyncio.run(run())
     assert first != second
-    platform.close()
 
 
-def test_requests_that_wait_for_an_unreachable_server_are_left_to_threads(
-    demo_url: DemoUrl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_reads_of_an_unreachable_server_are_left_to_threads(
+    postgresql: Counted, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    platform = Counted(tmp_path, demo_url("postgresql"))
-    database = platform.platform.database
+    database = postgresql.platform.database
     attempts = []
 
     async def fail(_: object) -> None:
@@ -293,7 +283,6 @@ def test_requests_that_wait_for_an_unreachable_server_are_left_to_threads(
     results = asyncio.run(run())
     assert {type(result) for result in results} == {NotPreparedError}
     assert len(attempts) <= 8
-    platform.close()
 
 
 @pytest.mark.parametrize(("rules", "light"), [(0, True), (MAX_RULES_ON_EVENT_LOOP, True), (101, False)])
@@ -308,9 +297,7 @@ def test_a_decision_with_up_to_100_rules_is_light(rules: int, light: bool) -> No
     assert protected_route.is_light(cast(Any, SimpleNamespace(grants=None)))
 
 
-def test_a_read_of_a_principal_with_many_rules_runs_in_a_thread(
-    platform: Counted, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_read_with_many_rules_runs_in_a_thread(platform: Counted, monkeypatch: pytest.MonkeyPatch) -> None:
     url = f"{TENANT}/resources/instance/{instance(platform)}"
     assert platform.get(url, platform.key).status_code == 200
     threads = []

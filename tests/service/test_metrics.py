@@ -1,4 +1,4 @@
-"""What Prometheus reads, and how a platform that is told to stop says so first."""
+"""Metrics for Prometheus, and the drain of a stopping platform."""
 
 import http.client
 import json
@@ -6,13 +6,10 @@ import re
 import signal
 import socket
 import time
-from pathlib import Path
 
-import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from service.request_metrics import UNROUTED
-from service.settings import from_arguments
 from tests.service.planned import until
 from tests.service.running import OWNER, WEB_SHOP, Running
 
@@ -59,7 +56,7 @@ def test_requests_are_counted_by_method_template_and_status(demo: Running) -> No
     assert not [labels for _, labels in after if any("coffee" in text or WEB_SHOP in text for _, text in labels)]
 
 
-def test_the_state_of_the_platform_is_among_the_numbers(demo: Running) -> None:
+def test_the_state_of_the_platform_is_exported(demo: Running) -> None:
     found = scraped(demo)
     # What is not there is 0: an alarm can tell it from a platform that does not answer.
     open_ones = {labels for name, labels in found if name == "frost_operations_open"}
@@ -67,12 +64,7 @@ def test_the_state_of_the_platform_is_among_the_numbers(demo: Running) -> None:
     assert open_ones == {frozenset({("kind", kind), ("status", status)}) for kind in kinds for status in statuses}
     assert sum(number for (name, _), number in found.items() if name == "frost_operations_open") == 1
     assert value(found, "frost_audit_entries") > 0
-    assert {name: value(found, "frost_ready", check=name) for name in ("database", "audit", "disk", "clock")} == {
-        "database": 1,
-        "audit": 1,
-        "disk": 1,
-        "clock": 1,
-    }
+    assert all(value(found, "frost_ready", check=name) == 1 for name in ("database", "audit", "disk", "clock"))
     assert value(found, "frost_database_connections", state="in_use") >= 0
     assert value(found, "process_resident_memory_bytes") > 1_000_000
 
@@ -110,7 +102,7 @@ def test_an_address_for_prometheus_that_is_in_use_is_one_line() -> None:
     running.__exit__(None, None, None)
 
 
-def test_who_is_told_to_stop_is_not_ready_while_it_goes_on_answering() -> None:
+def test_a_stopping_platform_is_not_ready_and_still_answers() -> None:
     with Running(None, "empty", FROST_PLATFORM_DRAIN_SECONDS="600") as running:
         assert running.process
         running.process.send_signal(signal.SIGTERM)
@@ -133,15 +125,3 @@ def test_a_short_drain_ends_by_itself() -> None:
         running.process.send_signal(signal.SIGTERM)
         assert running.process.wait(30) == 0
         assert time.monotonic() - began >= 0.5
-
-
-@pytest.mark.parametrize(
-    ("variable", "text"),
-    [("LOG_LEVEL", "loud"), ("METRICS", "9090"), ("METRICS", "127.0.0.1:x"), ("DRAIN_SECONDS", "-1")],
-)
-def test_a_setting_that_is_none_is_refused_by_name(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], variable: str, text: str
-) -> None:
-    with pytest.raises(SystemExit):
-        from_arguments(["--data-dir", str(tmp_path)], {f"FROST_PLATFORM_{variable}": text})
-    assert f"FROST_PLATFORM_{variable}" in capsys.readouterr().err

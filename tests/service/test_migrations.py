@@ -49,8 +49,7 @@ def test_the_revision_this_program_expects_is_the_newest_one() -> None:
     assert ScriptDirectory(str(migrate.MIGRATIONS)).get_heads() == [migrate.HEAD]
 
 
-def test_the_way_is_forward_only() -> None:
-    """An older program refuses a newer database; a way back that nobody goes would only look like one."""
+def test_there_are_no_downgrades() -> None:
     revisions = ScriptDirectory(str(migrate.MIGRATIONS)).walk_revisions()
     assert not [one.revision for one in revisions if hasattr(one.module, "downgrade")]
 
@@ -92,14 +91,10 @@ INSERT INTO api_keys
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("revision", ["0001", "0002", "0003", "0004", "0005", "0010", "0012"])
-def test_a_database_of_an_older_version_is_brought_up_with_all_that_is_in_it(
-    kind: str, revision: str, new_database_url: NewUrl, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_database_of_an_older_version_keeps_its_rows(kind: str, revision: str, new_database_url: NewUrl) -> None:
     database = Database(new_database_url(kind, False))
-    with monkeypatch.context() as older:
-        older.setattr(migrate, "HEAD", revision)
-        migrate.upgrade(database)
     with database.write() as connection:
+        migrate.create(connection, revision)
         for statement in OLDER.split(";"):
             connection.exec_driver_sql(statement)
         if revision >= "0005":

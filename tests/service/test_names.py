@@ -80,7 +80,7 @@ def test_a_taken_slug_gets_the_first_free_number_within_the_length(name: str, al
         ("x" * MAX_NAME_LENGTH, "x" * MAX_NAME_LENGTH),
     ],
 )
-def test_a_name_is_kept_in_one_normal_form(given_name: str, kept: str) -> None:
+def test_a_name_is_stored_in_normal_form(given_name: str, kept: str) -> None:
     assert display_name(given_name) == kept
 
 
@@ -113,7 +113,7 @@ def test_a_name_that_cannot_be_shown_is_refused_with_the_reason(given_name: str,
 
 
 @given(st.text(max_size=300))
-def test_a_name_is_kept_as_it_will_always_be_read_or_refused(name: str) -> None:
+def test_a_stored_name_is_stable_and_displayable(name: str) -> None:
     try:
         kept = display_name(name)
     except ApiError:
@@ -128,7 +128,7 @@ INVISIBLE = ["\u3164", "\u2800", "\ufe0f", "\U000e0100", "\u115f\u1160", "\uffa0
 
 
 @pytest.mark.parametrize("name", INVISIBLE)
-def test_a_name_without_a_visible_character_is_refused_but_can_be_looked_up(name: str) -> None:
+def test_an_invisible_name_is_refused_but_can_be_looked_up(name: str) -> None:
     with pytest.raises(ApiError) as caught:
         display_name(name)
     assert caught.value.body["details"]["reason"] == "character"
@@ -143,7 +143,7 @@ def test_a_name_without_a_visible_character_is_refused_but_can_be_looked_up(name
 
 
 @pytest.mark.parametrize("name", INVISIBLE[:3])
-def test_no_route_takes_a_name_that_shows_nothing_and_stored_ones_stay_readable(
+def test_no_route_accepts_an_invisible_name_and_stored_ones_are_readable(
     platform: Running, platform_database: Database, name: str
 ) -> None:
     tenant = f"/api/v1/tenants/{WEB_SHOP}"

@@ -1,4 +1,4 @@
-"""The published operation ids stay, whatever the functions behind them are called."""
+"""The published operation ids are stable."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""For who operates the platform: health, readiness, status, the log and the description of the API."""
+"""Health, readiness, status, the log and the description of the API."""
 
 import json
 import logging
@@ -12,6 +12,8 @@ from sqlalchemy import text
 
 from service.authn import secret_format
 from service.authz.route_policies import ROUTE_POLICIES
+from service.catalogue.operations import operations as catalogue_operations
+from service.catalogue.scopes import scopes
 from service.db import migrate
 from service.db.engine import Database
 from service.logs import JsonFormatter
@@ -21,18 +23,16 @@ from tests.service.running import MEMBER, OWNER, WEB_SHOP, Running
 CHECKS = ("database", "migrations", "operations", "audit", "disk", "clock")
 
 
-def test_a_healthy_platform_says_so_to_anyone(demo: Running) -> None:
+def test_anyone_reads_health_and_readiness(demo: Running) -> None:
     assert demo.get("/healthz").json() == {"status": "ok"}
     answer = demo.get("/readyz")
     assert answer.status == 200
     assert answer.json() == {"status": "ok", "checks": dict.fromkeys(CHECKS, "ok")}
 
 
-def test_a_database_of_another_schema_is_not_ready(own: Running) -> None:
-    opened = Database(own.database_url)
-    with opened.write() as connection:
+def test_a_database_of_another_schema_is_not_ready(own: Running, own_database: Database) -> None:
+    with own_database.write() as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '0000'"))
-    opened.close()
     # An answer may be that of the check before.
     until(lambda: own.get("/readyz").json()["checks"].get("migrations") == "behind")
     answer = own.get("/readyz")
@@ -40,7 +40,7 @@ def test_a_database_of_another_schema_is_not_ready(own: Running) -> None:
     assert own.get("/healthz").status == 200
 
 
-def test_the_status_tells_what_runs_here(demo: Running) -> None:
+def test_the_status_describes_the_platform(demo: Running) -> None:
     status = demo.get("/api/v1/platform/status").json()
     assert (status["world"], status["tenants"], status["resources"]) == ("demo", 6, 3000)
     assert status["openOperations"] == 1
@@ -52,35 +52,36 @@ def test_the_status_tells_what_runs_here(demo: Running) -> None:
 
 
 def test_staff_needs_no_sign_in_and_a_sign_in_is_no_staff_credential(demo: Running) -> None:
-    """The socket's peer decides: the same user id as the service's own."""
     assert demo.get("/api/v1/platform/status", as_=MEMBER).status == 200
 
 
-def test_where_to_sign_in_is_told_to_anyone(demo: Running) -> None:
-    config = demo.get("/api/v1/auth/cli-config").json()
-    assert config["issuer"] == "http://localhost/issuer"
-    assert config["clientId"] == "frost-cli"
+def test_the_catalogue_lists_every_scope_and_operation_in_order(demo: Running) -> None:
+    listed = demo.get("/api/v1/scopes", key="viewer-dashboard").json()
+    assert listed == {
+        "scopes": [{"scope": s.scope, "description": s.description, "enforced": s.enforced} for s in scopes()],
+        "operations": [
+            {"name": o.name, "accessLevel": o.access_level, "description": o.description}
+            for o in catalogue_operations()
+        ],
+    }
+    assert "operations" not in demo.get("/api/v1/scopes", key="start-stop-only").json()
 
 
-def test_the_log_is_one_json_object_a_line_with_who_asked_what(demo: Running) -> None:
-    request_id = "log-test-0001"
-    demo.get("/api/v1/tenants?include=usage", as_=OWNER, headers={"X-Request-Id": request_id})
-    # The line is written after the answer.
-    until(lambda: request_id in demo.log)
-    lines = [json.loads(line) for line in demo.log.splitlines()]
-    (line,) = [line for line in lines if line.get("request_id") == request_id]
+def test_each_line_of_the_log_is_a_json_object_with_actor_and_route(demo: Running) -> None:
+    def line_of(request_id: str, path: str) -> dict[str, Any]:
+        demo.get(path, as_=OWNER, headers={"X-Request-Id": request_id})
+        # The line is written after the answer.
+        until(lambda: request_id in demo.log)
+        (line,) = [one for one in map(json.loads, demo.log.splitlines()) if one.get("request_id") == request_id]
+        return dict(line)
+
+    line = line_of("log-test-0001", "/api/v1/tenants?include=usage")
     me = demo.get("/api/v1/me", as_=OWNER).json()
     assert (line["method"], line["path"], line["status"]) == ("GET", "/api/v1/tenants", 200)
     assert (line["actor"], line["credential"]) == (me["id"], me["credential"]["id"])
     assert line["milliseconds"] >= 0
     assert (line["level"], line["route"], line["actor_kind"]) == ("info", "/api/v1/tenants", "session")
-
-
-def test_the_line_of_a_request_names_its_route_and_its_tenant(demo: Running) -> None:
-    request_id = "log-test-0002"
-    demo.get(f"/api/v1/tenants/{WEB_SHOP}", as_=OWNER, headers={"X-Request-Id": request_id})
-    until(lambda: request_id in demo.log)
-    (line,) = [one for one in map(json.loads, demo.log.splitlines()) if one.get("request_id") == request_id]
+    line = line_of("log-test-0002", f"/api/v1/tenants/{WEB_SHOP}")
     assert (line["route"], line["tenant"]) == ("/api/v1/tenants/{tenant_id}", WEB_SHOP)
 
 
@@ -153,18 +154,10 @@ def test_every_operation_of_the_api_describes_its_refusals_and_its_answer(descri
                     assert status == "204" or response["content"], (path, status)
 
 
-def test_every_reference_leads_somewhere_and_every_path_parameter_is_described(description: Any) -> None:
+def test_references_resolve_and_path_parameters_are_described(description: Any) -> None:
     for reference in re.findall(r'"\$ref": "#/components/schemas/([^"]+)"', json.dumps(description)):
         assert reference in description["components"]["schemas"]
     for path, operations in description["paths"].items():
         for operation in operations.values():
             named = {one["name"] for one in operation.get("parameters", []) if one["in"] == "path"}
             assert named == set(re.findall(r"{(\w+)}", path))
-
-
-def test_answers_are_described_by_what_is_answered(demo: Running, description: Any) -> None:
-    tenant = description["components"]["schemas"]["Tenant"]
-    answered = demo.get("/api/v1/tenants?include=usage", as_=OWNER).json()["tenants"]
-    for one in answered:
-        assert set(one) <= set(tenant["properties"])
-        assert set(tenant["required"]) <= set(one)

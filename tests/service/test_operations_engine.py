@@ -1,4 +1,4 @@
-"""Durable work on the real workflow engine: started, parked, left behind, taken over."""
+"""Jobs on the real workflow engine: started, parked, taken over."""
 
 import asyncio
 import os
@@ -17,7 +17,6 @@ from service.bootstrap import open_worker
 from service.clock import SystemClock
 from service.db.engine import Database
 from service.db.tables import executors, operations, tenants
-from service.jobs import worker
 from service.jobs.worker import Worker
 from service.settings import Settings, from_arguments
 from service.tenants import provisioning
@@ -35,13 +34,13 @@ def settings_for(database: Database, data_dir: Path, pace: float, tries: int = 1
 
 
 @pytest.fixture
-def started(database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Started]:
+def started(database: Database, tmp_path: Path) -> Iterator[Started]:
     """Starts the operations of a process on the test's database; one at a time."""
-    monkeypatch.setattr(worker, "START_DELAY", 0)
     running: list[Worker] = []
 
-    def start(pace: float = 0.01, tries: int = 10) -> Worker:
-        running.append(open_worker(database, SystemClock(), settings_for(database, tmp_path, pace, tries)))
+    def start(pace: float = 0.01, tries: int = 10, **intervals: float) -> Worker:
+        settings = settings_for(database, tmp_path, pace, tries)
+        running.append(open_worker(database, SystemClock(), settings, **intervals))
         running[-1].start()
         return running[-1]
 
@@ -60,10 +59,9 @@ def test_a_submitted_run_is_carried_out(database: Database, started: Started) ->
     assert operations_here.open_count() == 0
 
 
-def test_a_run_that_the_engine_takes_for_running_while_nobody_is_at_it_is_taken_up(
+def test_a_run_that_was_broken_off_is_taken_up(
     database: Database, started: Started, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As after a failure that could not be written down: the engine's own record of a run that was broken off stays."""
     start_step, broken = provisioning.ProvisioningJob.start_step, []
 
     def once(self: provisioning.ProvisioningJob, run_id: str) -> str | None:
@@ -81,10 +79,9 @@ def test_a_run_that_the_engine_takes_for_running_while_nobody_is_at_it_is_taken_
     planned.is_whole()
 
 
-def test_a_job_that_raises_every_time_fails_with_the_error_on_its_operation_and_the_tenant_is_free(
+def test_a_job_that_always_raises_fails_with_its_error(
     database: Database, started: Started, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also where no step is at fault: such a run was started again for ever."""
     calls: list[str] = []
 
     def breaks(self: provisioning.ProvisioningJob, run_id: str) -> str | None:
@@ -99,7 +96,7 @@ def test_a_job_that_raises_every_time_fails_with_the_error_on_its_operation_and_
     row = planned.row()
     assert calls == [planned.run_id] * 3
     assert row["error_code"] == "WORKFLOW_ERROR"
-    assert row["error"] == "gave up after 3 tries: internal error (LookupError); the platform's log has the details"
+    assert row["error"] == "failed after 3 attempts: internal error (LookupError); the platform's log has the details"
     assert row["completed_at"] is not None
     assert planned.audited() == [("platform", "tenant.provision")]
     assert worker_here.open_count() == 0
@@ -121,14 +118,7 @@ def test_a_run_submitted_twice_is_carried_out_once(database: Database, started: 
     assert planned.row()["seq"] == 8
 
 
-def test_a_row_nobody_submitted_is_found_at_start(database: Database, started: Started) -> None:
-    planned = planned_on(database)
-    started()
-    until(completed(planned))
-    planned.is_whole()
-
-
-def test_many_runs_go_on_side_by_side_and_none_waits_for_another(database: Database, started: Started) -> None:
+def test_many_runs_do_not_wait_for_each_other(database: Database, started: Started) -> None:
     stuck = [planned_on(database, faults={"isolation": 1000}) for _ in range(20)]
     operations_here = started(pace=0.1)
     until(lambda: all(planned.row()["steps"][0]["status"] == "retrying" for planned in stuck))
@@ -167,9 +157,7 @@ def test_the_workflows_of_old_operations_are_deleted(database: Database, started
 
 # On PostgreSQL the rows and the workflows are one database.
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-def test_a_run_whose_workflow_was_lost_with_its_file_is_started_again(
-    database: Database, started: Started, tmp_path: Path
-) -> None:
+def test_a_run_with_a_lost_workflow_is_started_again(database: Database, started: Started, tmp_path: Path) -> None:
     planned = planned_on(database)
     first = started(pace=600)
     until(lambda: planned.row()["status"] == "running")
@@ -181,8 +169,7 @@ def test_a_run_whose_workflow_was_lost_with_its_file_is_started_again(
     planned.is_whole()
 
 
-def test_a_run_whose_workflow_is_over_but_whose_row_is_open_is_run_again(database: Database, started: Started) -> None:
-    """As when the database was put back from a copy, or the same world was loaded again."""
+def test_an_open_run_with_an_ended_workflow_is_run_again(database: Database, started: Started) -> None:
     planned = planned_on(database)
     first = started()
     until(completed(planned))
@@ -199,12 +186,8 @@ def test_a_run_whose_workflow_is_over_but_whose_row_is_open_is_run_again(databas
     assert planned.tenant()["status"] == "active"
 
 
-def test_the_engine_rests_when_there_is_nothing_to_do_and_comes_back(
-    database: Database, started: Started, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(worker, "IDLE_SECONDS", 0.1)
-    monkeypatch.setattr(worker, "SWEEP_SECONDS", 0.3)
-    operations_here = started()
+def test_an_idle_engine_stops_and_starts_again(database: Database, started: Started) -> None:
+    operations_here = started(idle_seconds=0.1, sweep_seconds=0.3)
     for _ in range(2):
         planned = planned_on(database)
         operations_here.submit(planned.run_id)
@@ -247,7 +230,7 @@ def alone(database: Database, data_dir: Path) -> "subprocess.Popen[str]":
     )
 
 
-def test_what_a_killed_process_was_at_is_finished_by_the_next(
+def test_the_next_process_finishes_the_work_of_a_killed_one(
     database: Database, started: Started, tmp_path: Path
 ) -> None:
     planned = planned_on(database)
@@ -275,15 +258,12 @@ def silence(database: Database) -> None:
 
 # A SQLite file has one process.
 @pytest.mark.parametrize("database_url", ["postgresql"], indirect=True)
-def test_a_live_process_keeps_its_run_and_a_dead_ones_is_taken_over(
-    database: Database, started: Started, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(worker, "SWEEP_SECONDS", 0.3)
+def test_only_the_runs_of_dead_processes_are_taken_over(database: Database, started: Started, tmp_path: Path) -> None:
     planned = planned_on(database)
     process = alone(database, tmp_path)
     try:
         until(lambda: planned.row()["status"] == "running")
-        started()
+        started(sweep_seconds=0.3)
         time.sleep(2)
         assert planned.row()["seq"] == 1
     finally:

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Column, ForeignKey, MetaData, String, Table, delete, select
+from sqlalchemy import delete, select
 
 from service.db import tables
 from service.db.tables import metadata, organizations, tenants
@@ -54,24 +54,14 @@ def test_every_table_has_a_path_to_an_organization_or_is_listed() -> None:
         assert set(columns) <= set(metadata.tables[name].c.keys())
 
 
-def test_a_new_table_without_a_path_is_found() -> None:
-    other = MetaData()
-    assert organization_path(Table("notes", other, Column("user_id", String(36)))) is None
-    by_tenant = Table("by_tenant", other, Column("tenant_id", String(36), nullable=False))
-    assert organization_path(by_tenant) is not None
-    assert organization_path(Table("perhaps", other, Column("tenant_id", String(36)))) is None
-    key: Column[str] = Column("group_id", ForeignKey(tables.groups.c.id), nullable=False)
-    assert organization_path(Table("by_group", other, key)) is not None
-
-
-def test_a_row_of_an_organization_refers_only_to_its_own_rows_and_to_people() -> None:
+def test_rows_refer_to_their_own_organization_or_to_people() -> None:
     for table in tables_of_organizations():
         for key in table.foreign_keys:
             parent = key.column.table
             assert organization_path(parent) is not None or parent is tables.users, (table.name, parent.name)
 
 
-def test_the_constraints_over_all_organizations_are_the_known_ones() -> None:
+def test_constraints_over_all_organizations_are_listed() -> None:
     listed = [table for table in metadata.sorted_tables if table.name not in OF_INSTALLATION | BY_ID.keys()]
     found = {table.name: columns for table in listed if (columns := global_constraints(table))}
     assert found == GLOBAL

@@ -1,4 +1,4 @@
-"""A power failure: no change that was answered is lost. On SQLite; a server's durability is the server's."""
+"""A power failure on SQLite loses no answered change."""
 
 import random
 import shutil
@@ -109,7 +109,7 @@ def test_no_answered_revocation_is_lost_at_many_moments(unsynced_platform: Unsyn
 
 @needs_symbols
 @pytest.mark.parametrize("unsynced_platform", ["NORMAL"], indirect=True)
-def test_the_failure_loses_what_is_not_synced(unsynced_platform: Unsynced) -> None:
+def test_a_power_failure_loses_unsynced_commits(unsynced_platform: Unsynced) -> None:
     """Or the tests above would show nothing: with `synchronous=NORMAL`, a commit does not sync the log."""
     keys = [Key(unsynced_platform, "compute:read") for _ in range(KEYS)]
     answered = revoke_until_power_failure(unsynced_platform, keys, 5)

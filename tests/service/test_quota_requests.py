@@ -1,4 +1,4 @@
-"""Other limits: asked for, decided at once or reviewed, and in force."""
+"""Quota requests: decided at once or reviewed."""
 
 from typing import Any
 
@@ -13,7 +13,6 @@ from tests.service.running import (
     ADMIN,
     BOREALIS,
     BOREALIS_OWNER,
-    MEMBER,
     NEWSROOM,
     NOBODY,
     OWNER,
@@ -34,21 +33,18 @@ def entries(quotas: Quotas, target: str) -> list[tuple[str, str, str, dict[str, 
         return [tuple(row) for row in connection.execute(query)]
 
 
-# At once
-
-
 def test_a_raise_within_the_bound_is_in_force_at_once(sandbox: Quotas) -> None:
-    """The number is the new limit."""
-    made = sandbox.decided("vcpu", 81)
+    reason = "../../etc'; DROP TABLE quota_requests; -- [/x] {0} %00\nzweite Zeile 東京 🚀"
+    made = sandbox.ask("vcpu", 81, reason).json()["request"]
     assert (made["status"], made["from"], made["limit"], made["unit"]) == ("approved", 80, 81, "count")
-    assert (made["scope"], made["tenantId"], made["reason"]) == ("tenant", SANDBOX, "launch")
+    assert (made["scope"], made["tenantId"], made["reason"]) == ("tenant", SANDBOX, reason)
     assert (made["decidedBy"], made["decidedAt"]) == ("platform", made["createdAt"])
     assert made["requestedBy"]["email"] == OWNER
     assert sandbox.report()["vcpu"]["limit"] == 81
     assert sandbox.history() == [made]
 
 
-def test_exactly_the_bound_is_given_and_one_more_refused(sandbox: Quotas) -> None:
+def test_the_bound_is_granted_and_one_more_refused(sandbox: Quotas) -> None:
     bound = sandbox.report()["instance"]["requestable"]
     refused = sandbox.ask("instance", bound + 1)
     assert code(refused) == (409, "QUOTA_BOUND_EXCEEDED")
@@ -60,8 +56,7 @@ def test_exactly_the_bound_is_given_and_one_more_refused(sandbox: Quotas) -> Non
     assert sandbox.organization_report()["instance"]["allocated"] == 200
 
 
-def test_the_bound_moves_with_what_others_were_given(sandbox: Quotas) -> None:
-    """The client's figure may be old."""
+def test_the_bound_depends_on_the_limits_of_other_tenants(sandbox: Quotas) -> None:
     before = sandbox.report()["vpc"]["requestable"]
     staging = Quotas(sandbox.platform, tenant=STAGING)
     staging.give("vpc", 10)
@@ -74,16 +69,7 @@ def test_the_bound_moves_with_what_others_were_given(sandbox: Quotas) -> None:
     assert sandbox.decided("vpc", before)["status"] == "approved"
 
 
-def test_where_the_organization_has_nothing_left_a_tenant_keeps_what_it_has(sandbox: Quotas) -> None:
-    entry = sandbox.report()["message_broker"]
-    assert entry["requestable"] == entry["limit"] == 4
-    assert code(sandbox.ask("message_broker", 5)) == (409, "QUOTA_BOUND_EXCEEDED")
-    sandbox.give_organization("message_broker", 3)
-    assert sandbox.report()["message_broker"]["requestable"] == 4
-    assert sandbox.decided("message_broker", 2)["status"] == "approved"
-
-
-def test_lowering_is_in_force_at_once_down_to_what_is_in_use_and_being_created(sandbox: Quotas) -> None:
+def test_a_limit_is_lowered_at_once_down_to_the_use(sandbox: Quotas) -> None:
     sandbox.put("load_balancer", "active", "active", "active", "creating", "creating")
     denied = sandbox.decided("load_balancer", 4)
     assert (denied["status"], denied["details"]) == ("denied", {"used": 5, "creating": 2, "limit": 4})
@@ -96,21 +82,15 @@ def test_lowering_is_in_force_at_once_down_to_what_is_in_use_and_being_created(s
     assert [one["status"] for one in sandbox.history()] == ["approved", "approved", "denied"]
 
 
-def test_lowering_memory_looks_at_what_is_in_use_of_it(sandbox: Quotas) -> None:
-    sandbox.put("instance", "running", "building", vcpu=1, ram=1000)
-    assert sandbox.decided("ram", 1999)["details"] == {"used": 2000, "creating": 1000, "limit": 1999}
-    assert sandbox.decided("ram", 2000)["status"] == "approved"
-
-
 def test_lowering_is_denied_while_the_use_is_unknown_and_raising_is_not(platform: Running) -> None:
     web_shop = Quotas(platform)
     denied = web_shop.decided("registry_storage", 150)
     assert (denied["status"], denied["details"]) == ("denied", {"reason": "usage_unknown"})
-    assert "not known" in denied["decision"]
+    assert "is unknown" in denied["decision"]
     assert web_shop.decided("registry_storage", 300)["status"] == "approved"
 
 
-def test_the_limit_there_is_changes_nothing_and_is_not_kept(sandbox: Quotas) -> None:
+def test_a_request_for_the_current_limit_is_not_stored(sandbox: Quotas) -> None:
     for ask in (sandbox.ask, sandbox.ask_organization):
         limit = 20 if ask == sandbox.ask else 200
         answer = ask("instance", limit)
@@ -120,18 +100,9 @@ def test_the_limit_there_is_changes_nothing_and_is_not_kept(sandbox: Quotas) -> 
     assert sandbox.history() == sandbox.organization_history() == []
 
 
-# What may be said
-
-
 @pytest.mark.parametrize(
     ("limit", "reason"),
-    [
-        (-1, "range"),
-        (40.0, "int_type"),
-        (True, "int_type"),
-        ("40", "int_type"),
-        (None, "int_type"),
-    ],
+    [(-1, "range"), (40.0, "int_type"), (True, "int_type"), ("40", "int_type"), (None, "int_type")],
 )
 def test_a_limit_is_a_plain_whole_number(sandbox: Quotas, limit: Any, reason: str) -> None:
     for ask in (sandbox.ask, sandbox.ask_organization):
@@ -143,47 +114,28 @@ def test_a_limit_is_a_plain_whole_number(sandbox: Quotas, limit: Any, reason: st
 
 @pytest.mark.parametrize("number", ["1e3", "0x28", "040", "1" * 5000])
 def test_a_number_on_the_wire_is_written_in_plain_digits(sandbox: Quotas, number: str) -> None:
-    """As JSON has it, byte by byte."""
     body = f'{{"resourceType":"vcpu","reason":"launch","limit":{number}}}'.encode()
     answer = Iam(sandbox.platform, tenant=SANDBOX).raw("POST", "/quota-requests", body)
     assert code(answer) == (400, "INVALID_INPUT")
 
 
-@pytest.mark.parametrize(
-    ("reason", "problem"), [("", "blank"), (" \n", "blank"), ("x" * 501, "too_long"), ("a\x1b[2Jb", "character")]
-)
-def test_a_request_has_a_reason(sandbox: Quotas, reason: str, problem: str) -> None:
+def test_a_request_has_a_reason(sandbox: Quotas) -> None:
     for ask in (sandbox.ask, sandbox.ask_organization):
-        refused = ask("vcpu", 90, reason)
-        assert code(refused) == (400, "INVALID_INPUT")
-        assert details(refused)["reason"] == problem
+        refused = ask("vcpu", 90, "")
+        assert (code(refused), details(refused)["reason"]) == ((400, "INVALID_INPUT"), "blank")
     for missing in ({"resourceType": "vcpu", "limit": 90}, {"resourceType": "vcpu", "limit": 90, "reason": None}):
         assert code(sandbox.send(sandbox.path, missing)) == (400, "INVALID_INPUT")
     assert sandbox.history() == []
 
 
-def test_a_reason_is_text_and_comes_back_as_it_was_given(sandbox: Quotas) -> None:
-    reason = "../../etc'; DROP TABLE quota_requests; -- [/x] {0} %00\nzweite Zeile 東京 🚀"
-    answer = sandbox.ask("vcpu", 90, reason)
-    assert answer.json()["request"]["reason"] == reason
-    assert sandbox.history()[0]["reason"] == reason
-
-
 def test_a_body_has_three_members_and_no_other(sandbox: Quotas) -> None:
     body = {"resourceType": "vcpu", "limit": 90, "reason": "launch"}
-    for name, value in {
-        "tenantId": WEB_SHOP,
-        "organizationId": BOREALIS,
-        "status": "approved",
-        "role": "owner",
-    }.items():
+    more = {"tenantId": WEB_SHOP, "organizationId": BOREALIS, "status": "approved", "role": "owner"}
+    for name, value in more.items():
         for path in (sandbox.path, sandbox.organization_path):
             refused = sandbox.send(path, body | {name: value})
             assert code(refused) == (400, "INVALID_INPUT")
             assert details(refused)["reason"] == "unknown_member"
-
-
-# Who may ask
 
 
 def test_a_key_asks_with_its_one_scope_for_its_one_tenant(sandbox: Quotas) -> None:
@@ -201,7 +153,7 @@ def test_a_key_asks_with_its_one_scope_for_its_one_tenant(sandbox: Quotas) -> No
     assert made.json()["request"]["requestedBy"]["email"] == OWNER
 
 
-def test_a_key_never_asks_for_what_its_maker_or_its_policies_do_not_give(sandbox: Quotas) -> None:
+def test_a_key_requests_within_its_creator_and_policies(sandbox: Quotas) -> None:
     body = {"resourceType": "vcpu", "limit": 90, "reason": "autoscaling"}
     admins = Key(sandbox.platform, "quotas:write", person=ADMIN, tenant=SANDBOX)
     admin = select(users.c.id).where(users.c.email == ADMIN).scalar_subquery()
@@ -219,17 +171,10 @@ def test_a_key_never_asks_for_what_its_maker_or_its_policies_do_not_give(sandbox
     assert sandbox.history() == []
 
 
-# For the organization
-
-
 def test_an_organization_waits_for_review_and_then_has_room(sandbox: Quotas) -> None:
     waiting = sandbox.as_(ADMIN).waiting("instance", 300)
-    assert (waiting["status"], waiting["from"], waiting["limit"], waiting["scope"]) == (
-        "pending",
-        200,
-        300,
-        "organization",
-    )
+    figures = ("pending", 200, 300, "organization")
+    assert (waiting["status"], waiting["from"], waiting["limit"], waiting["scope"]) == figures
     assert (waiting["tenantId"], waiting["decision"], waiting["decidedAt"], waiting["decidedBy"]) == (None,) * 4
     assert sandbox.organization_report()["instance"]["limit"] == 200
     before = sandbox.report()["instance"]["requestable"]
@@ -246,15 +191,6 @@ def test_an_organization_waits_for_review_and_then_has_room(sandbox: Quotas) -> 
     entry = sandbox.organization_report()["instance"]
     assert entry["limit"] < entry["allocated"]
     assert sandbox.report()["instance"]["requestable"] == sandbox.report()["instance"]["limit"]
-
-
-def test_a_rejected_request_changes_nothing_and_the_next_may_come(sandbox: Quotas) -> None:
-    waiting = sandbox.waiting("gpu", 64)
-    rejected = sandbox.review(waiting["id"], "reject", note="None left this year.").json()["request"]
-    assert (rejected["status"], rejected["decision"]) == ("rejected", "None left this year.")
-    assert sandbox.organization_report()["gpu"]["limit"] == 8
-    assert sandbox.waiting("gpu", 16)["status"] == "pending"
-    assert [one["status"] for one in sandbox.organization_history()] == ["pending", "rejected"]
 
 
 def test_one_request_for_each_type_of_an_organization_waits(sandbox: Quotas) -> None:
@@ -276,9 +212,14 @@ def test_a_review_decides_once(sandbox: Quotas) -> None:
     assert code(again) == (409, "QUOTA_REQUEST_DECIDED")
     assert details(again) == {"status": "rejected", "decision": "rejected"}
     assert sandbox.organization_report()["vcpu"]["limit"] == 800
+    # The next request may come.
+    following = sandbox.waiting("vcpu", 3000)["id"]
+    rejected = sandbox.review(following, "reject", note="None left this year.").json()["request"]
+    assert (rejected["status"], rejected["decision"]) == ("rejected", "None left this year.")
+    assert [one["status"] for one in sandbox.organization_history()] == ["rejected", "rejected"]
 
 
-def test_a_review_needs_a_request_of_an_organization_and_one_of_two_words(sandbox: Quotas) -> None:
+def test_a_review_needs_a_request_of_an_organization_and_a_decision(sandbox: Quotas) -> None:
     of_tenant = sandbox.decided("vcpu", 90)
     for identifier in (NOBODY, "x", of_tenant["id"].upper(), of_tenant["id"]):
         assert code(sandbox.review(identifier, "approve")) == (404, "NOT_FOUND")
@@ -289,7 +230,7 @@ def test_a_review_needs_a_request_of_an_organization_and_one_of_two_words(sandbo
     assert sandbox.organization_history()[0]["status"] == "pending"
 
 
-def test_the_staff_see_what_waits_of_every_organization(sandbox: Quotas) -> None:
+def test_operators_list_the_requests_of_every_organization(sandbox: Quotas) -> None:
     borealis = Quotas(sandbox.platform, BOREALIS_OWNER, NEWSROOM, BOREALIS)
     first, second = sandbox.waiting("vcpu", 2000), borealis.waiting("vcpu", 900)
     sandbox.decided("vcpu", 90)
@@ -310,25 +251,16 @@ def test_the_staff_see_what_waits_of_every_organization(sandbox: Quotas) -> None
     assert code(sandbox.platform.get(REVIEWS + "?status=denied")) == (400, "INVALID_INPUT")
 
 
-# What is kept
-
-
-def test_the_history_is_newest_first_page_by_page_and_shows_people_what_waits(sandbox: Quotas) -> None:
+def test_the_history_is_paged_newest_first_with_pending_requests(sandbox: Quotas) -> None:
     numbers = list(range(81, 88))
     for number in numbers:
         sandbox.decided("vcpu", number)
     waiting = sandbox.waiting("vcpu", 2000)
-    found, cursor = [], ""
-    while True:
-        page = sandbox.get(f"{sandbox.path}?limit=3{'&cursor=' + cursor if cursor else ''}")
-        found += [one["limit"] for one in page["requests"]]
-        cursor = page["nextCursor"]
-        if not cursor:
-            break
-        assert len(page["requests"]) == 3
-        elsewhere = Quotas(sandbox.platform, tenant=STAGING)
-        assert code(sandbox.platform.get(f"{elsewhere.path}?cursor={cursor}", as_=OWNER)) == (400, "INVALID_CURSOR")
-    assert found == [2000, *reversed(numbers)]
+    pages = list(sandbox.platform.pages(f"{sandbox.path}?limit=3", as_=OWNER))
+    assert [len(page["requests"]) for page in pages] == [3, 3, 2]
+    assert [one["limit"] for page in pages for one in page["requests"]] == [2000, *reversed(numbers)]
+    elsewhere = f"{Quotas(sandbox.platform, tenant=STAGING).path}?cursor={pages[0]['nextCursor']}"
+    assert code(sandbox.platform.get(elsewhere, as_=OWNER)) == (400, "INVALID_CURSOR")
     key = Key(sandbox.platform, "quotas:write", tenant=SANDBOX)
     assert [one["limit"] for one in key.use("GET", sandbox.path).json()["requests"]] == list(reversed(numbers))
     sandbox.review(waiting["id"], "approve")
@@ -351,7 +283,7 @@ def test_the_same_request_again_is_answered_with_the_first(sandbox: Quotas) -> N
     assert code(Quotas(sandbox.platform, tenant=STAGING).ask("vcpu", 90, **ONCE)) == (409, "IDEMPOTENCY_KEY_REUSED")
 
 
-def test_a_request_that_changed_nothing_under_a_key_may_change_something_when_it_comes_again(sandbox: Quotas) -> None:
+def test_a_request_without_effect_uses_no_idempotency_key_up(sandbox: Quotas) -> None:
     again = {"Idempotency_Key": "nothing-to-change"}
     assert sandbox.ask("vcpu", 80, **again).status == 200
     sandbox.give("vcpu", 70)
@@ -374,15 +306,3 @@ def test_every_decision_is_in_the_audit_log_beside_it(sandbox: Quotas) -> None:
     assert asking == ("quota_request.create_organization", me, "done", asked)
     assert (review[0], review[2], review[3]) == ("quota_request.review", "done", asked | {"status": "approved"})
     assert review[1].startswith("uid:")
-
-
-def test_a_refused_request_is_in_the_audit_log_too(sandbox: Quotas) -> None:
-    sandbox.platform.renew_sessions()
-    before = entries(sandbox, f"{sandbox.path}")
-    sandbox.as_(MEMBER).ask("vcpu", 95)
-    sandbox.ask("vcpu", 10**9)
-    found = entries(sandbox, f"{sandbox.path}")[len(before) :]
-    assert [(operation, outcome, why["code"]) for operation, _, outcome, why in found] == [
-        ("quota_request.create", "refused", "PERMISSION_DENIED"),
-        ("quota_request.create", "refused", "QUOTA_BOUND_EXCEEDED"),
-    ]

@@ -1,10 +1,10 @@
-"""The rules of quotas for every figure there can be: bound, verdict, room."""
+"""The rules of quotas: bound, decision, room."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from service.catalogue.quota_types import QuotaType, quota_types
+from service.catalogue.quota_types import quota_types
 from service.catalogue.resource_types import kinds
 from service.errors import ApiError
 from service.quotas import limits as quotas_limits
@@ -22,11 +22,8 @@ def use(draw: st.DrawFn) -> Use:
     return Use(total, draw(st.integers(0, total)))
 
 
-# The bound
-
-
 @given(limit=LIMITS, others=LIMITS, organization=LIMITS, asked=LIMITS)
-def test_a_raise_within_the_bound_never_takes_the_organization_over_its_limit(
+def test_a_raise_within_the_bound_stays_within_the_organization(
     limit: int, others: int, organization: int, asked: int
 ) -> None:
     bound = request_decision.requestable(limit, organization, limit + others)
@@ -38,7 +35,7 @@ def test_a_raise_within_the_bound_never_takes_the_organization_over_its_limit(
 
 
 @given(limits=st.lists(st.integers(0, 1000), min_size=1, max_size=5), organization=st.integers(0, 4000), data=st.data())
-def test_raises_one_after_another_stay_within_the_organization(
+def test_successive_raises_stay_within_the_organization(
     limits: list[int], organization: int, data: st.DataObject
 ) -> None:
     before = sum(limits)
@@ -50,9 +47,8 @@ def test_raises_one_after_another_stay_within_the_organization(
 
 
 @given(current=LIMITS, asked=LIMITS, bound=LIMITS)
-def test_what_is_above_the_bound_is_refused_with_the_bound_and_nothing_else_is(
-    current: int, asked: int, bound: int
-) -> None:
+@example(current=1, asked=3, bound=2)
+def test_only_a_limit_above_the_bound_is_refused(current: int, asked: int, bound: int) -> None:
     if asked <= bound:
         request_decision.require_within_bound(VCPU, current, asked, bound)
         return
@@ -64,13 +60,8 @@ def test_what_is_above_the_bound_is_refused_with_the_bound_and_nothing_else_is(
     assert "--org" in refused.value.body["hint"]
 
 
-# The verdict
-
-
 @given(current=LIMITS, asked=LIMITS, used=st.none() | use())
-def test_a_lower_limit_is_given_exactly_where_it_is_known_to_hold_what_is_in_use(
-    current: int, asked: int, used: Use | None
-) -> None:
+def test_a_lower_limit_is_granted_if_it_holds_a_known_use(current: int, asked: int, used: Use | None) -> None:
     verdict = request_decision.decide(current, asked, used)
     if asked >= current:
         assert verdict.status == "approved"
@@ -87,19 +78,19 @@ def test_a_lower_limit_is_given_exactly_where_it_is_known_to_hold_what_is_in_use
     ("asked", "used", "status", "decision"),
     [
         (4, Use(5, 2), "denied", "5 in use (2 being created): more than 4"),  # U16
-        (5, Use(5, 2), "approved", "nothing in use is above the new limit"),
+        (5, Use(5, 2), "approved", "the current use fits the new limit"),
         (2, Use(3, 0), "denied", "3 in use: more than 2"),  # U15
-        (0, Use(0, 0), "approved", "nothing in use is above the new limit"),  # U17
-        (0, None, "denied", "what is in use is not known at the moment"),
+        (0, Use(0, 0), "approved", "the current use fits the new limit"),  # U17
+        (0, None, "denied", "the current use is unknown"),
     ],
 )
-def test_a_verdict_says_its_figures(asked: int, used: Use | None, status: str, decision: str) -> None:
+def test_a_decision_has_its_figures(asked: int, used: Use | None, status: str, decision: str) -> None:
     verdict = request_decision.decide(20, asked, used)
     assert (verdict.status, verdict.decision) == (status, decision)
 
 
 @given(uses=st.lists(st.none() | use()))
-def test_the_use_of_an_organization_is_known_only_when_that_of_every_tenant_is(uses: list[Use | None]) -> None:
+def test_the_use_of_an_organization_needs_that_of_every_tenant(uses: list[Use | None]) -> None:
     together = quotas_limits.sum_uses(uses)
     assert (together is None) == (None in uses)
     if together is not None:
@@ -107,13 +98,8 @@ def test_the_use_of_an_organization_is_known_only_when_that_of_every_tenant_is(u
         assert together.creating == sum(one.creating for one in uses if one)
 
 
-# Room
-
-
 @given(limit=LIMITS, used=LIMITS, wanted=st.integers(1, MAX_LIMIT), known=st.booleans())
-def test_a_creation_goes_through_exactly_where_it_stays_within_the_limit(
-    limit: int, used: int, wanted: int, known: bool
-) -> None:
+def test_a_creation_succeeds_within_the_limit_only(limit: int, used: int, wanted: int, known: bool) -> None:
     if used + wanted <= limit:
         quotas_limits.require_within_limit(VCPU, limit, used, wanted, known=known)
         return
@@ -124,13 +110,10 @@ def test_a_creation_goes_through_exactly_where_it_stays_within_the_limit(
     assert refused.value.body["details"] == {"resourceType": "vcpu", "limit": limit, "used": shown, "wanted": wanted}
 
 
-def test_a_count_that_is_unknown_to_others_is_in_no_word_of_the_refusal() -> None:
+def test_a_refusal_hides_an_unknown_count() -> None:
     with pytest.raises(ApiError) as refused:
         quotas_limits.require_within_limit(VCPU, 50, 4711, 1, known=False)
     assert "4711" not in str(refused.value.body)
-
-
-# What a request may say
 
 
 def test_every_type_but_those_of_images_can_be_requested() -> None:
@@ -158,23 +141,22 @@ def test_another_type_is_refused_with_those_there_are(name: str, near: list[str]
 
 
 @given(limit=st.integers())
+@example(0)
+@example(-1)
+@example(2**53)
+@example(2**53 + 1)
+@example(10**400)
 def test_a_limit_is_zero_to_two_to_the_power_of_53(limit: int) -> None:
     if 0 <= limit <= 2**53:
         assert request_validation.requested_limit(limit) == limit
-    else:
-        with pytest.raises(ApiError, match="limit must be"):
-            request_validation.requested_limit(limit)
-
-
-@pytest.mark.parametrize("limit", [-1, 2**53 + 1, 10**400])
-def test_the_edges_of_a_limit(limit: int) -> None:
-    with pytest.raises(ApiError) as refused:
+        return
+    with pytest.raises(ApiError, match="limit must be") as refused:
         request_validation.requested_limit(limit)
     assert refused.value.body["details"] == {"member": "limit", "reason": "range", "min": 0, "max": 2**53}
 
 
 @pytest.mark.parametrize("text", ["", " ", "\t\n", "\u3000", "\u2003\u2003"])
-def test_a_blank_reason_is_none(text: str) -> None:
+def test_a_blank_reason_is_refused(text: str) -> None:
     with pytest.raises(ApiError) as refused:
         request_validation.reason(text)
     assert refused.value.body["details"] == {"member": "reason", "reason": "blank"}
@@ -188,14 +170,14 @@ def test_a_reason_has_500_characters_after_trimming_and_composing() -> None:
 
 
 @pytest.mark.parametrize("character", ["\0", "\x1b", "\r", "\u202e", "\u200b", "\ufdd0", "\U000e0001"])
-def test_a_reason_moves_no_terminal(character: str) -> None:
+def test_a_reason_has_no_control_characters(character: str) -> None:
     with pytest.raises(ApiError) as refused:
         request_validation.reason(f"launch{character}now")
     assert refused.value.body["details"] == {"member": "reason", "reason": "character"}
 
 
 @given(text=st.text())
-def test_a_reason_that_is_taken_is_taken_as_it_is_kept(text: str) -> None:
+def test_a_stored_reason_is_stable(text: str) -> None:
     try:
         kept = request_validation.reason(text)
     except ApiError:
@@ -204,11 +186,9 @@ def test_a_reason_that_is_taken_is_taken_as_it_is_kept(text: str) -> None:
     assert 1 <= len(kept) <= MAX_REASON_LENGTH
 
 
-# What is counted
-
-
-def test_one_word_of_a_kind_says_that_it_is_still_being_made() -> None:
-    """A quota without such a word counts what is made at once."""
+def test_quotas_that_count_resources_being_created() -> None:
+    counted = [(quota.kind, quota.attribute) for quota in quota_types().values()]
+    assert len(set(counted)) == len(counted)
     at_once = {name for name, quota in quota_types().items() if kinds()[quota.kind].creating is None}
     assert "registry_storage" in at_once
     assert not at_once & {"instance", "vcpu", "ram", "volume", "load_balancer"}
@@ -217,12 +197,3 @@ def test_one_word_of_a_kind_says_that_it_is_still_being_made() -> None:
 def test_the_compute_service_has_a_name_for_each_of_its_own_types() -> None:
     assert set(quotas_limits.COMPUTE_NAMES.values()) <= set(quota_types())
     assert set(quotas_limits.COMPUTE_NAMES.values()) >= quotas_limits.IMAGES
-
-
-def test_two_types_never_count_the_same() -> None:
-    counted: list[tuple[str, str | None]] = [_counting(quota) for quota in quota_types().values()]
-    assert len(set(counted)) == len(counted)
-
-
-def _counting(quota: QuotaType) -> tuple[str, str | None]:
-    return quota.kind, quota.attribute

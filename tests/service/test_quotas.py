@@ -1,4 +1,4 @@
-"""What a tenant and an organization may have and what they use of it."""
+"""Limits and use of tenants and organizations."""
 
 import pytest
 from sqlalchemy import func, select
@@ -30,11 +30,7 @@ def reads(tenant: str) -> list[str]:
     return [f"/api/v1/tenants/{tenant}/{path}" for path in READS]
 
 
-# Reports of a tenant, on the world as it is
-
-
-def test_every_type_has_its_limit_its_use_and_what_may_be_asked(demo: Running, demo_database: Database) -> None:
-    """The images come from the compute service's own two reads."""
+def test_a_report_has_limit_use_and_requestable_limit_of_each_type(demo: Running, demo_database: Database) -> None:
     report = Quotas(demo).report()
     assert list(report) == [name for name in quota_types() if name not in ("image", "image_storage")]
     with demo_database.read() as connection:
@@ -52,32 +48,25 @@ def test_every_type_has_its_limit_its_use_and_what_may_be_asked(demo: Running, d
         "unit": "count",
         "requestable": 110,
     }
-    assert {name: entry["unit"] for name, entry in report.items() if entry["unit"] != "count"} == {
-        "ram": "mb",
-        "volume_storage": "gb",
-        "bucket_storage": "gb",
-        "database_storage": "gb",
-        "registry_storage": "gb",
-    }
+    in_gb = dict.fromkeys(("volume_storage", "bucket_storage", "database_storage", "registry_storage"), "gb")
+    units = {name: entry["unit"] for name, entry in report.items() if entry["unit"] != "count"}
+    assert units == {"ram": "mb"} | in_gb
 
 
-def test_a_use_that_cannot_be_counted_is_null_and_its_limit_is_told(demo: Running) -> None:
+def test_unknown_excessive_and_forbidden_uses_in_a_report(demo: Running) -> None:
     entry = Quotas(demo).report()["registry_storage"]
     assert (entry["used"], entry["creating"], entry["limit"]) == (None, None, 200)
     assert Quotas(demo, tenant=STAGING).report()["registry_storage"]["used"] is not None
-
-
-def test_a_use_above_the_limit_is_told_as_it_is(demo: Running) -> None:
     entry = Quotas(demo, tenant=DATA_LAKE).report()["bucket_storage"]
     assert entry["used"] > entry["limit"] == 25_000
-
-
-def test_no_allowance_is_a_limit_of_nothing(demo: Running) -> None:
     report = Quotas(demo, BOREALIS_OWNER, NEWSROOM, BOREALIS).report()
     assert (report["kubernetes_cluster"]["limit"], report["gpu"]["limit"]) == (0, 0)
+    # A tenant that is still being set up has the defaults that it is about to get.
+    report = Quotas(demo, tenant=SANDBOX).report()
+    assert all((entry["limit"], entry["used"]) == (default_limits()[name], 0) for name, entry in report.items())
 
 
-def test_the_compute_service_tells_of_images_too(demo: Running) -> None:
+def test_the_compute_quotas_include_images(demo: Running) -> None:
     quotas = Quotas(demo)
     limits = quotas.get(f"/api/v1/tenants/{WEB_SHOP}/quotas")
     usage = quotas.get(f"/api/v1/tenants/{WEB_SHOP}/quotas/usage")
@@ -89,16 +78,7 @@ def test_the_compute_service_tells_of_images_too(demo: Running) -> None:
         assert (limits[name], usage[name]) == (report[resource_type]["limit"], report[resource_type]["used"])
 
 
-def test_a_tenant_still_being_set_up_has_the_defaults_it_is_about_to_get(demo: Running) -> None:
-    report = Quotas(demo, tenant=SANDBOX).report()
-    assert all(entry["limit"] == default_limits()[name] for name, entry in report.items())
-    assert all(entry["used"] == 0 for entry in report.values())
-
-
-# Reports of an organization
-
-
-def test_an_organization_has_allocated_what_its_tenants_may_have_together(demo: Running) -> None:
+def test_an_organization_has_allocated_the_limits_of_its_tenants(demo: Running) -> None:
     report = Quotas(demo).organization_report()
     assert list(report) == list(quota_types())
     by_tenant = {tenant: Quotas(demo, tenant=tenant).report() for tenant in (WEB_SHOP, DATA_LAKE, STAGING, SANDBOX)}
@@ -117,14 +97,13 @@ def test_an_organization_has_allocated_what_its_tenants_may_have_together(demo: 
     assert {share["tenantId"] for share in report["vcpu"]["tenants"]} == set(by_tenant)
 
 
-def test_what_one_tenant_uses_unknown_makes_the_sum_unknown(demo: Running) -> None:
+def test_an_unknown_use_of_a_tenant_makes_the_sum_unknown(demo: Running) -> None:
     report = Quotas(demo).organization_report()
     assert {name for name, entry in report.items() if entry["used"] is None} == {"registry_storage"}
     assert report["instance"]["used"] == sum(share["used"] for share in report["instance"]["tenants"])
 
 
-def test_a_tenant_one_may_not_enter_counts_without_name_and_use(demo: Running) -> None:
-    """A member who may enter three of four tenants."""
+def test_a_hidden_tenant_counts_without_name_and_use(demo: Running) -> None:
     owners, members = Quotas(demo).organization_report(), Quotas(demo, MEMBER).organization_report()
     for name, entry in members.items():
         assert (entry["allocated"], entry["used"]) == (owners[name]["allocated"], owners[name]["used"])
@@ -135,12 +114,8 @@ def test_a_tenant_one_may_not_enter_counts_without_name_and_use(demo: Running) -
         assert "Data Lake" not in str(entry)
 
 
-# Who may read
-
-
 @pytest.mark.slow
-def test_what_a_policy_of_a_key_denies_is_not_read_with_it(sandbox: Quotas) -> None:
-    """Neither a scope nor a policy need give it, but a deny of any policy wins."""
+def test_a_deny_of_a_policy_stops_a_key_from_reading_quotas(sandbox: Quotas) -> None:
     iam = Iam(sandbox.platform, tenant=SANDBOX)
     limits, requests = reads(SANDBOX)[:3], reads(SANDBOX)[3:]
     for number, (rules, refused) in enumerate(
@@ -164,8 +139,7 @@ def test_what_a_policy_of_a_key_denies_is_not_read_with_it(sandbox: Quotas) -> N
                 assert answer.json()["error"]["required_permission"] == needed
 
 
-def test_the_list_of_a_tenant_and_its_report_count_alike(demo: Running) -> None:
-    """One place counts: what is nearest to its limit in the list is what the report says of it."""
+def test_the_tenant_list_and_the_report_count_alike(demo: Running) -> None:
     listed = demo.get("/api/v1/tenants?include=usage", as_=OWNER).json()["tenants"]
     for tenant in listed:
         tightest = tenant["tightestQuota"]
@@ -175,10 +149,7 @@ def test_the_list_of_a_tenant_and_its_report_count_alike(demo: Running) -> None:
             assert tightest == {name: entry[name] for name in ("resourceType", "used", "limit", "unit")}
 
 
-# What is made counts at once
-
-
-def test_what_is_being_created_is_in_use_already(sandbox: Quotas) -> None:
+def test_resources_being_created_are_in_use(sandbox: Quotas) -> None:
     sandbox.put("instance", "running", "running", "building", vcpu=3, ram=2048)
     report = sandbox.report()
     assert (report["instance"]["used"], report["instance"]["creating"]) == (3, 1)
@@ -191,7 +162,7 @@ def test_what_is_being_created_is_in_use_already(sandbox: Quotas) -> None:
     assert (report["bucket_storage"]["used"], report["bucket_storage"]["creating"]) == (7, 0)
 
 
-def test_a_resource_is_made_as_large_as_it_is_asked_for_and_else_of_a_plain_size(sandbox: Quotas) -> None:
+def test_a_resource_has_the_given_or_the_default_size(sandbox: Quotas) -> None:
     assert sandbox.create("instance", vcpu=2, ram=4096).json()["attributes"] == {"vcpu": 2, "ram": 4096, "gpu": 0}
     assert sandbox.create("instance").json()["attributes"] == {"vcpu": 1, "ram": 1024, "gpu": 0}
     assert sandbox.create("volume", sizeGb=50).json()["attributes"] == {"sizeGb": 50}
@@ -214,7 +185,7 @@ def test_a_resource_is_made_as_large_as_it_is_asked_for_and_else_of_a_plain_size
         ("volume", {"sizeGb": None}, "attributes.sizeGb"),
     ],
 )
-def test_an_attribute_is_one_that_is_counted_and_a_whole_number(
+def test_an_attribute_is_a_counted_whole_number(
     sandbox: Quotas, kind: str, attributes: dict[str, object], member: str
 ) -> None:
     refused = sandbox.create(kind, **attributes)
@@ -222,7 +193,7 @@ def test_an_attribute_is_one_that_is_counted_and_a_whole_number(
     assert refused.json()["error"]["details"]["member"] == member
 
 
-def test_a_limit_holds_and_the_refusal_says_how_far_one_is(sandbox: Quotas) -> None:
+def test_a_limit_holds_and_the_refusal_has_the_figures(sandbox: Quotas) -> None:
     sandbox.give("volume_storage", 100)
     assert sandbox.create("volume", sizeGb=60).status == 201
     refused = sandbox.create("volume", sizeGb=41)
@@ -236,7 +207,6 @@ def test_a_limit_holds_and_the_refusal_says_how_far_one_is(sandbox: Quotas) -> N
 
 
 def test_nothing_is_made_without_an_allowance(sandbox: Quotas) -> None:
-    """None of the kind, and nothing with what there is no allowance for."""
     refused = sandbox.create("image")
     assert code(refused) == (403, "QUOTA_EXCEEDED")
     assert refused.json()["error"]["message"] == "this tenant has no allowance for Custom images"
@@ -244,7 +214,7 @@ def test_nothing_is_made_without_an_allowance(sandbox: Quotas) -> None:
     assert sandbox.report()["instance"]["used"] == 0
 
 
-def test_where_the_use_is_unknown_the_limit_holds_and_the_count_stays_unsaid(platform: Running) -> None:
+def test_the_limit_holds_with_an_unknown_use(platform: Running) -> None:
     web_shop = Quotas(platform)
     web_shop.give("registry_storage", 1_000)
     made = web_shop.create("container_registry", sizeGb=100)
@@ -258,7 +228,7 @@ def test_where_the_use_is_unknown_the_limit_holds_and_the_count_stays_unsaid(pla
     assert web_shop.report()["registry_storage"]["used"] is None
 
 
-def test_over_a_limit_nothing_more_is_made_and_what_there_is_can_be_removed(sandbox: Quotas) -> None:
+def test_over_a_limit_resources_can_only_be_removed(sandbox: Quotas) -> None:
     made = [sandbox.create("secret").json()["id"] for _ in range(3)]
     sandbox.give("secret", 1)
     assert (sandbox.report()["secret"]["used"], sandbox.report()["secret"]["limit"]) == (3, 1)
@@ -269,7 +239,7 @@ def test_over_a_limit_nothing_more_is_made_and_what_there_is_can_be_removed(sand
     assert sandbox.create("secret").status == 201
 
 
-def test_who_may_not_create_learns_nothing_of_the_quota(sandbox: Quotas) -> None:
+def test_a_refused_creation_hides_the_quota(sandbox: Quotas) -> None:
     sandbox.give("instance", 0)
     key = Key(sandbox.platform, "compute:read", tenant=SANDBOX)
     body = {"name": "made-here", "region": "se-sto-1"}

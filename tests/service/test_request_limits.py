@@ -44,6 +44,16 @@ class Clocks:
         return LocalLimits(database, lambda: self.steady, lambda: self.wall)
 
 
+@pytest.fixture
+def clocks() -> Clocks:
+    return Clocks()
+
+
+@pytest.fixture
+def limits(clocks: Clocks, sqlite: Database) -> LocalLimits:
+    return clocks.start(sqlite)
+
+
 def is_counted(limits: RequestLimits, per_minute: int, name: str = "a key", requests: int = 1) -> bool:
     try:
         if not limits.take(name, per_minute, requests):
@@ -63,13 +73,7 @@ def test_a_session_is_refused_with_when_to_come_back(kind: str, demo_url: DemoUr
     with Running(demo_url(kind), FROST_PLATFORM_REQUESTS_PER_MINUTE="2") as platform:
         assert [platform.get("/api/v1/me", as_=OWNER).status for _ in range(3)] == [200, 200, 429]
         refused = platform.get("/api/v1/me", as_=OWNER)
-        wait = int(refused.headers["retry-after"])
-        assert 1 <= wait <= 30
-        assert refused.json() == {
-            "error": "rate limit exceeded",
-            "message": f"Too many requests. Please retry after {wait} seconds.",
-            "retry_after": wait,
-        }
+        assert 1 <= int(refused.headers["retry-after"]) == refused.json()["retry_after"] <= 30
         # Another session of the same person has its own.
         headers = {"Authorization": f"Bearer {platform.sign_in(OWNER)}"}
         assert platform.get("/api/v1/me", headers=headers).status == 200
@@ -91,18 +95,7 @@ def test_all_tokens_of_a_workload_identity_count_together(kind: str, demo_url: D
         assert Workload(cluster, "tests", "other").use().status == 200
 
 
-def test_one_process_counts_in_memory_and_requests_come_back_evenly(sqlite: Database) -> None:
-    clocks = Clocks()
-    limits = clocks.start(sqlite)
-    assert [is_counted(limits, 60) for _ in range(61)] == [True] * 60 + [False]
-    clocks.forward(2 * SECOND)
-    assert [is_counted(limits, 60) for _ in range(3)] == [True, True, False]
-    assert is_counted(limits, 60, "another key")
-
-
-def test_a_weight_is_counted_whole_or_not_at_all(sqlite: Database) -> None:
-    clocks = Clocks()
-    limits = clocks.start(sqlite)
+def test_a_weight_is_counted_whole_or_not_at_all(limits: LocalLimits, clocks: Clocks) -> None:
     assert [is_counted(limits, 60, requests=25) for _ in range(3)] == [True, True, False]
     assert [is_counted(limits, 60) for _ in range(11)] == [True] * 10 + [False]
     clocks.forward(60 * SECOND)
@@ -110,20 +103,16 @@ def test_a_weight_is_counted_whole_or_not_at_all(sqlite: Database) -> None:
     assert [is_counted(limits, 60, requests=61) for _ in range(2)] == [True, False]
 
 
-def test_the_allowance_continues_after_a_restart(sqlite: Database) -> None:
-    clocks = Clocks()
-    limits = clocks.start(sqlite)
+def test_the_allowance_continues_after_a_restart(sqlite: Database, limits: LocalLimits, clocks: Clocks) -> None:
     assert [is_counted(limits, 60) for _ in range(61)] == [True] * 60 + [False]
     # As at a stop.
     BatchWriter(sqlite, [limits]).stop()
     clocks.forward(3 * SECOND)
-    limits = clocks.start(sqlite)
-    assert [is_counted(limits, 60) for _ in range(4)] == [True] * 3 + [False]
+    restarted = clocks.start(sqlite)
+    assert [is_counted(restarted, 60) for _ in range(4)] == [True] * 3 + [False]
 
 
-def test_a_restart_after_the_clock_was_set_back_locks_no_key_out(sqlite: Database) -> None:
-    clocks = Clocks()
-    limits = clocks.start(sqlite)
+def test_a_clock_set_back_at_a_restart_locks_no_key_out(sqlite: Database, limits: LocalLimits, clocks: Clocks) -> None:
     assert is_counted(limits, 1)
     BatchWriter(sqlite, [limits]).flush()
     clocks.wall -= 3_600 * SECOND
@@ -131,9 +120,7 @@ def test_a_restart_after_the_clock_was_set_back_locks_no_key_out(sqlite: Databas
 
 
 @pytest.mark.parametrize("step", [-3_600, 3_600])
-def test_a_step_of_the_clock_changes_nothing_in_a_running_process(sqlite: Database, step: int) -> None:
-    clocks = Clocks()
-    limits = clocks.start(sqlite)
+def test_a_clock_step_changes_nothing_in_a_running_process(limits: LocalLimits, clocks: Clocks, step: int) -> None:
     assert [is_counted(limits, 2) for _ in range(3)] == [True, True, False]
     clocks.wall += step * SECOND
     assert not is_counted(limits, 2)
@@ -141,10 +128,8 @@ def test_a_step_of_the_clock_changes_nothing_in_a_running_process(sqlite: Databa
     assert [is_counted(limits, 2) for _ in range(2)] == [True, False]
 
 
-def test_a_counted_request_needs_no_statement_and_a_batch_has_what_is_not_restored(sqlite: Database) -> None:
+def test_a_counted_request_needs_no_statement(sqlite: Database, limits: LocalLimits, clocks: Clocks) -> None:
     statements: list[str] = []
-    clocks = Clocks()
-    limits = clocks.start(sqlite)
     writer = BatchWriter(sqlite, [limits])
     event.listen(sqlite.engine, "before_cursor_execute", lambda *executed: statements.append(executed[2]))
     for _ in range(3):
@@ -162,9 +147,7 @@ def test_a_counted_request_needs_no_statement_and_a_batch_has_what_is_not_restor
     assert statements == []
 
 
-def test_rows_with_a_full_allowance_are_removed_with_the_next_batch_after_a_minute(sqlite: Database) -> None:
-    clocks = Clocks()
-    limits = clocks.start(sqlite)
+def test_rows_with_a_full_allowance_are_removed(sqlite: Database, limits: LocalLimits, clocks: Clocks) -> None:
     writer = BatchWriter(sqlite, [limits])
     assert is_counted(limits, 60, "gone")
     writer.flush()
@@ -174,18 +157,14 @@ def test_rows_with_a_full_allowance_are_removed_with_the_next_batch_after_a_minu
     assert set(stored(sqlite)) == {"kept"}
 
 
-def test_keys_with_a_full_allowance_leave_the_memory(sqlite: Database) -> None:
-    clocks = Clocks()
-    limits = clocks.start(sqlite)
+def test_keys_with_a_full_allowance_leave_the_memory(limits: LocalLimits, clocks: Clocks) -> None:
     for number in range(1_000):
         clocks.forward(SECOND)
         assert is_counted(limits, 60, str(number))
     assert len(limits._full_at) < 10
 
 
-def test_a_count_that_could_not_be_written_is_written_with_the_next_batch(sqlite: Database) -> None:
-    clocks = Clocks()
-    limits = clocks.start(sqlite)
+def test_an_unwritten_count_is_in_the_next_batch(sqlite: Database, limits: LocalLimits, clocks: Clocks) -> None:
     writer = BatchWriter(sqlite, [limits])
     assert is_counted(limits, 1)
     with every_connection(sqlite, READ_ONLY):
@@ -196,15 +175,13 @@ def test_a_count_that_could_not_be_written_is_written_with_the_next_batch(sqlite
     assert stored(sqlite) == {"a key": clocks.wall + 60 * SECOND}
 
 
-def test_a_take_does_not_wait_for_another_thread(sqlite: Database) -> None:
-    limits = Clocks().start(sqlite)
+def test_a_take_does_not_wait_for_another_thread(limits: LocalLimits) -> None:
     with limits._lock, ThreadPoolExecutor(1) as threads:
         assert threads.submit(limits.take, "k", 1).result(60) is False
     assert limits.take("k", 1) is True
 
 
-def test_threads_are_each_counted(sqlite: Database) -> None:
-    limits = Clocks().start(sqlite)
+def test_threads_are_each_counted(limits: LocalLimits) -> None:
     with ThreadPoolExecutor(16) as threads:
         assert sum(threads.map(lambda _: is_counted(limits, 500), range(2_000))) == 500
 

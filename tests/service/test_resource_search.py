@@ -1,4 +1,4 @@
-"""Listing resources costs a bounded time, however many there are that the caller may not list."""
+"""Listing resources has a bounded cost."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -51,7 +51,6 @@ def crowded(request: pytest.FixtureRequest, demo_url: DemoUrl) -> Iterator[Runni
 
 
 def test_a_listing_decides_a_bounded_number_of_resources(crowded: Running) -> None:
-    """A policy that named one absent id made a listing decide about every resource of the tenant."""
     iam = Iam(crowded, tenant=STAGING)
     key = Key(crowded, "compute:read", tenant=STAGING)
     policy = iam.policy("one", allow("compute:*", targets=(f"frn:compute:*:*:instances/{ABSENT}",)))

@@ -11,7 +11,6 @@ from sqlalchemy import Column, Connection, Table, event, func, insert, select, t
 
 from service.authn.bearer_tokens import BearerTokens
 from service.authn.oidc_provider import ExternalIssuer
-from service.bootstrap import open_worker
 from service.clock import FixedClock, SystemClock
 from service.db import tables
 from service.db.engine import Database
@@ -19,6 +18,7 @@ from service.db.revisions import lock_domains
 from service.default_tags import apply_job, undo_log
 from service.default_tags.queries import propagated
 from service.errors import ApiError
+from service.jobs.worker import Worker
 from service.retention import sweep
 from service.retention.rules import REUSE_PERIOD, rules
 from service.retention.sweep import RetentionSweep
@@ -307,7 +307,7 @@ def test_locked_rows_are_skipped(pair: tuple[Database, Database]) -> None:
     assert stored(other, tables.operations) == set()
 
 
-def test_a_sweep_waits_for_a_change_of_a_person_before_it_locks_their_sessions(
+def test_a_sweep_waits_for_a_change_of_a_person(
     pair: tuple[Database, Database],
 ) -> None:
     one, other = pair
@@ -336,14 +336,11 @@ def test_due_rows_of_large_tables_are_found_by_an_index(database: Database, tabl
     assert f"ix_{table}_{index}" in plan
 
 
-def test_the_worker_removes_rows_again_and_again(
-    database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("service.jobs.worker.START_DELAY", 0)
-    often = RetentionSweep.__init__.__kwdefaults__ | {"interval": 0.05, "batch_rows": 10}
-    monkeypatch.setattr(RetentionSweep.__init__, "__kwdefaults__", often)
+def test_the_worker_sweeps_repeatedly(database: Database, tmp_path: Path) -> None:
     url = database.engine.url.render_as_string(hide_password=False)
-    worker = open_worker(database, SystemClock(), from_arguments(["--data-dir", str(tmp_path), "--database", url], {}))
+    settings = from_arguments(["--data-dir", str(tmp_path), "--database", url], {})
+    often = RetentionSweep(database, SystemClock(), SETTINGS, interval=0.05, batch_rows=10)
+    worker = Worker(database, SystemClock(), settings, {}, periodic_work=often.remove_batch)
     tagged = Tagged(database)
     worker.start()
     try:
@@ -354,10 +351,7 @@ def test_the_worker_removes_rows_again_and_again(
         worker.stop()
 
 
-def test_a_removed_session_of_an_outside_issuer_is_not_started_again(
-    database: Database, tmp_path: Path, provider: Provider
-) -> None:
-    """A provider may refresh the tokens of a sign-in for years."""
+def test_a_removed_outside_session_is_not_started_again(database: Database, tmp_path: Path, provider: Provider) -> None:
     issuing = Issuing(database, tmp_path)
     issuing.populate()
     clock = HandClock()
@@ -398,17 +392,15 @@ def test_a_rollback_to_a_removed_version_is_not_found(platform: Running, platfor
     assert iam.ask("POST", f"{path}/rollback", {"version": 2}).json()["version"] == 4
 
 
-def test_a_deleted_account_is_restored_after_its_sessions_were_removed(own: Running) -> None:
+def test_a_deleted_account_is_restored_after_its_sessions_were_removed(own: Running, own_database: Database) -> None:
     me = own.get("/api/v1/me", as_=MEMBER).json()["id"]
     assert own.ask("DELETE", "/api/v1/me", as_=MEMBER).status == 200
-    database = Database(own.database_url)
     mine = tables.sessions.c.user_id == me
-    with database.write() as connection:
+    with own_database.write() as connection:
         connection.execute(update(tables.sessions).where(mine).values(ended_at=SystemClock().now() - 2 * DAY))
-    run(database, SystemClock().now(), Retention(0, session_days=1, quota_request_days=0, versions=0))
-    with database.read() as connection:
+    run(own_database, SystemClock().now(), Retention(0, session_days=1, quota_request_days=0, versions=0))
+    with own_database.read() as connection:
         assert connection.scalar(select(func.count()).where(mine)) == 0
-    database.close()
     assert own.ask("POST", "/api/v1/platform/accounts/restore", body={"email": MEMBER}).status == 200
     own.renew_sessions()
     assert own.get("/api/v1/me", as_=MEMBER).json()["id"] == me

@@ -74,17 +74,8 @@ def fill(database: Database) -> None:
             .where(tables.memberships.c.user_id == user)
         )
         rows: dict[str, dict[str, Any]] = {
-            "sessions": {
-                "id": "s",
-                "issuer": "i",
-                "subject": "s",
-                "user_id": user,
-                "device": "",
-                "place": "",
-                "started_at": 1,
-                "last_seen_at": 1,
-                "expires_at": 1,
-            },
+            "sessions": {"id": "s", "issuer": "i", "subject": "s", "user_id": user, "device": "", "place": ""}
+            | dict.fromkeys(("started_at", "last_seen_at", "expires_at"), 1),
             "identities": {"issuer": "i", "subject": "s", "user_id": user, "linked_at": 1},
             "workload_tokens": {"token_hash": "h", "identity_id": identity, "issued_at": 1, "expires_at": 1},
             "membership_tenants": {"user_id": user, "tenant_id": tenant},
@@ -111,42 +102,30 @@ def test_a_deletion_from_each_table_increases_a_revision(demo: Inside) -> None:
     assert [name for name in names if not increased(demo.platform.database, text(f"DELETE FROM {name}"))] == []
 
 
-# The tables whose new rows give or take rights. New keys and identities are subjects that were unknown.
-INSERTED = (
-    "api_keys",
-    "workload_identities",
-    "tenants",
-    "memberships",
-    "membership_tenants",
-    "policies",
-    "policy_attachments",
-    "group_members",
-    "catalogue_operations",
-)
+# Copies of a row under another key in the tables whose new rows give or take rights.
+COPIED: dict[str, dict[str, Any]] = {
+    "api_keys": {"id": "new", "name": "new", "key_prefix": "new", "key_hash": "new"},
+    "workload_identities": {"id": "new", "service_account": "new"},
+    "tenants": {"id": "new", "slug": "new"},
+    "memberships": {"user_id": "new"},
+    "membership_tenants": {"user_id": "new"},
+    "policies": {"id": "new"},
+    "policy_attachments": {"attachee_id": "new"},
+    "group_members": {"member_id": "new"},
+    "catalogue_operations": {"position": 10**6, "name": "a:b:c"},
+}
 
 
-@pytest.mark.parametrize("name", INSERTED)
+@pytest.mark.parametrize("name", COPIED)
 def test_a_new_row_increases_a_revision(demo: Inside, name: str) -> None:
     database, described = demo.platform.database, tables.metadata.tables[name]
     fill(database)
     with database.read() as connection:
         row = dict(connection.execute(select(described).limit(1)).mappings().one())
-    # A copy of a row under another key.
-    copied = {
-        "api_keys": {"id": "new", "name": "new", "key_prefix": "new", "key_hash": "new"},
-        "workload_identities": {"id": "new", "service_account": "new"},
-        "tenants": {"id": "new", "slug": "new"},
-        "memberships": {"user_id": "new"},
-        "membership_tenants": {"user_id": "new"},
-        "policies": {"id": "new"},
-        "policy_attachments": {"attachee_id": "new"},
-        "group_members": {"member_id": "new"},
-        "catalogue_operations": {"position": 10**6, "name": "a:b:c"},
-    }[name]
     if name == "memberships":
         person = {"id": "new", "email": "new@x.example", "name": "", "created_at": row["created_at"]}
         assert increased(database, insert(tables.users).values(person)) == set()
-    domains = increased(database, insert(described).values(row | copied))
+    domains = increased(database, insert(described).values(row | COPIED[name]))
     assert domains == {row["tenant_id"]} if name in ("api_keys", "workload_identities") else domains
 
 
@@ -165,7 +144,7 @@ def test_only_the_organization_of_a_policy_gets_a_new_revision(demo: Inside) -> 
     assert increased(database, statement) == {row.organization_id}
 
 
-def test_a_deleted_person_gets_a_new_revision_and_so_do_their_organizations(demo: Inside) -> None:
+def test_a_deleted_person_and_their_organizations_get_new_revisions(demo: Inside) -> None:
     database = demo.platform.database
     with database.read() as connection:
         user_id = connection.scalar(select(tables.memberships.c.user_id).limit(1))
@@ -295,9 +274,7 @@ def test_the_use_of_a_credential_increases_no_revision(demo: Inside) -> None:
         assert increased(demo.platform.database, text(f"UPDATE {name} SET {displayed} = 7")) == set()
 
 
-def test_changes_that_share_the_locks_of_their_organization_increase_no_revision(
-    tmp_path: Path, database_url: str
-) -> None:
+def test_changes_that_share_locks_increase_no_revision(tmp_path: Path, database_url: str) -> None:
     """Two of them would wait for each other at their commits (`service/db/revisions.py`)."""
     demo = Counted(tmp_path, database_url)
     tenant = f"/api/v1/tenants/{WEB_SHOP}"

@@ -76,43 +76,32 @@ def restored(platform: InThisProcess) -> Iterator[None]:
         connection.execute(insert(membership_tenants), limits)
 
 
-def test_a_deleted_key(platform: InThisProcess, hold: Hold) -> None:
+@pytest.mark.parametrize("how", ["deleted", "scope", "expired"])
+def test_a_deleted_expired_or_narrowed_key(platform: InThisProcess, hold: Hold, how: str) -> None:
     key = Key(platform, "compute:*")
     held = hold({"X-API-Key": key.secret})
-    assert key.manage("DELETE").status == 204
-    platform.require_refused(held, SIGNED_OUT)
+    if how == "deleted":
+        assert key.manage("DELETE").status == 204
+    elif how == "scope":
+        assert key.manage("PATCH", body={"scopes": ["compute:read"]}).status == 200
+    else:
+        expired = update(api_keys).where(api_keys.c.id == key.id).values(expires_at=platform.platform.clock.now())
+        with platform.platform.database.write() as connection:
+            connection.execute(expired)
+    platform.require_refused(held, (403, "INSUFFICIENT_SCOPE") if how == "scope" else SIGNED_OUT)
 
 
-def test_a_key_that_lost_its_scope(platform: InThisProcess, hold: Hold) -> None:
-    key = Key(platform, "compute:*")
-    held = hold({"X-API-Key": key.secret})
-    assert key.manage("PATCH", body={"scopes": ["compute:read"]}).status == 200
-    platform.require_refused(held, (403, "INSUFFICIENT_SCOPE"))
-
-
-def test_an_expired_key(platform: InThisProcess, hold: Hold) -> None:
-    key = Key(platform, "compute:*")
-    held = hold({"X-API-Key": key.secret})
-    now = platform.platform.clock.now()
-    with platform.platform.database.write() as connection:
-        connection.execute(update(api_keys).where(api_keys.c.id == key.id).values(expires_at=now))
-    platform.require_refused(held, SIGNED_OUT)
-
-
-def test_a_changed_policy_that_denies_it(platform: InThisProcess, hold_managed: tuple[Hold, str]) -> None:
+@pytest.mark.parametrize("how", ["edited", "attached"])
+def test_a_policy_that_narrows_a_key(platform: InThisProcess, hold_managed: tuple[Hold, str], how: str) -> None:
     key, iam = Key(platform, "organizations:*"), Iam(platform)
-    policy = iam.policy("narrows", allow("*"))
-    assert iam.attach(policy, "api_key", key.id).status == 204
+    policy = iam.policy("narrows", allow("*" if how == "edited" else "compute:instances:read"))
+    if how == "edited":
+        assert iam.attach(policy, "api_key", key.id).status == 204
     held = hold_managed[0]({"X-API-Key": key.secret})
-    assert iam.edit(policy, allow("*"), deny("organizations:*")).status == 200
-    platform.require_refused(held, (403, "INSUFFICIENT_PERMISSIONS"))
-
-
-def test_a_newly_attached_policy(platform: InThisProcess, hold_managed: tuple[Hold, str]) -> None:
-    key, iam = Key(platform, "organizations:*"), Iam(platform)
-    policy = iam.policy("reads", allow("compute:instances:read"))
-    held = hold_managed[0]({"X-API-Key": key.secret})
-    assert iam.attach(policy, "api_key", key.id).status == 204
+    if how == "edited":
+        assert iam.edit(policy, allow("*"), deny("organizations:*")).status == 200
+    else:
+        assert iam.attach(policy, "api_key", key.id).status == 204
     platform.require_refused(held, (403, "INSUFFICIENT_PERMISSIONS"))
 
 

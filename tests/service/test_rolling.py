@@ -1,7 +1,4 @@
-"""A newer version migrates while replicas of this one serve: nobody stands still, nobody is turned out.
-
-The rules for authors of revisions are in `service/db/migrate.py`; the revision made up here keeps to them.
-"""
+"""A newer version migrates while replicas of this version serve (rules in `service/db/migrate.py`)."""
 
 import shutil
 import threading
@@ -68,7 +65,7 @@ def make_group(replica: Running, name: str) -> Any:
     return answer.json()["id"]
 
 
-def test_a_replica_serves_while_newer_ones_migrate_and_beside_them(replica: Running, newer: Database) -> None:
+def test_a_replica_serves_while_and_after_newer_ones_migrate(replica: Running, newer: Database) -> None:
     failures, made, over = list[str](), list[str](), threading.Event()
 
     def work(number: int) -> None:
@@ -108,8 +105,7 @@ def test_a_replica_serves_while_newer_ones_migrate_and_beside_them(replica: Runn
     assert "schema this version does not know" in replica.log
 
 
-def test_nobody_stands_still_while_a_migration_waits_for_a_table(replica: Running, newer: Database) -> None:
-    """Whoever asks for a table waits behind a change of it that waits itself: such a one lets go and comes again."""
+def test_requests_do_not_wait_for_a_migration_that_waits(replica: Running, newer: Database) -> None:
     with newer.read() as reader:
         reader.execute(text("SELECT count(*) FROM groups"))
         migrating = threading.Thread(target=migrate.upgrade, args=(newer,), daemon=True)

@@ -1,4 +1,4 @@
-"""The index finds the route that the router finds, for every path of the application."""
+"""The route index and the router find the same routes."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The table of route policies is complete, and no route can be reached without its line."""
+"""The table of route policies is complete."""
 
 import re
 from collections.abc import Iterator
@@ -35,11 +35,11 @@ def served(app: FastAPI) -> set[tuple[str, str]]:
     return {(method, route.path_format) for route in routes for method in route.methods or ()}
 
 
-def test_every_route_has_a_rule_and_every_rule_a_route(app: FastAPI) -> None:
+def test_every_route_has_a_policy_and_every_policy_a_route(app: FastAPI) -> None:
     assert served(app) == set(ROUTE_POLICIES)
 
 
-def test_a_path_without_a_tenant_keeps_the_dependencies_and_responses_of_its_route() -> None:
+def test_a_home_path_keeps_the_dependencies_and_responses_of_its_route() -> None:
     router, check, gone = protected_router("bindings"), Depends(lambda: None), {410: {"description": "gone"}}
     for path in HOME_PATHS.values():
         router.add_api_route(path, lambda: None, dependencies=[check], responses=gone)
@@ -65,7 +65,7 @@ def test_the_context_of_a_route_has_the_type_that_its_policy_gives(app: FastAPI)
 @pytest.mark.parametrize(
     ("router", "said"), [(APIRouter(), "is not a protected route"), (protected_router("strange"), "has no policy")]
 )
-def test_a_route_without_a_decision_keeps_the_platform_from_starting(router: APIRouter, said: str) -> None:
+def test_a_route_without_a_decision_is_refused(router: APIRouter, said: str) -> None:
     @router.get("/api/v1/strange")
     def strange() -> None: ...
 
@@ -73,7 +73,7 @@ def test_a_route_without_a_decision_keeps_the_platform_from_starting(router: API
         application.check_policies(router.routes)
 
 
-def test_the_platform_does_not_start_with_a_route_that_has_no_rule(
+def test_the_platform_does_not_start_with_a_route_without_a_policy(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     router = protected_router("strange")
@@ -86,7 +86,7 @@ def test_the_platform_does_not_start_with_a_route_that_has_no_rule(
         application.create_app(from_arguments(["--data-dir", str(tmp_path), "--world", "empty"], {}))
 
 
-def test_a_change_without_a_name_for_the_audit_log_keeps_the_platform_from_starting(
+def test_a_change_without_an_audit_event_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     router = protected_router("strange")
@@ -115,7 +115,7 @@ def test_every_changing_route_has_an_audit_event_and_no_event_is_unused() -> Non
     assert events | {AuditEvent[name] for name in recorded} == set(AuditEvent)
 
 
-def test_every_permission_is_an_operation_of_the_catalogue_and_none_is_unused() -> None:
+def test_permissions_are_operations_of_the_catalogue_and_all_used() -> None:
     assert {rule.permission for rule in ROUTE_POLICIES.values() if rule.permission} == set(Permission)
     assert set(Permission) <= access_levels().keys()
 
@@ -132,7 +132,7 @@ def test_staff_and_the_local_issuer_exist_on_the_socket_only() -> None:
         assert (rule.who == "operator") <= rule.local, path
 
 
-def test_a_path_with_an_id_says_whose_entitlement_counts() -> None:
+def test_a_path_with_an_id_has_its_tenancy() -> None:
     for (_, path), rule in ROUTE_POLICIES.items():
         in_tenant = "{tenant_id}" in path or path in HOME_PATHS
         expected = "tenant" if in_tenant else "organization" if "{organization_id}" in path else None

@@ -1,9 +1,10 @@
-"""The secret that processes share: which one a database was begun with, and who is let near it. Both databases."""
+"""The secret that processes and a database share."""
 
 import os
 import stat
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -37,7 +38,7 @@ def begin_world(database: Database) -> None:
         connection.execute(insert(platform_state).values(name="world", value="demo"))
 
 
-def test_a_new_database_is_given_a_secret_and_keeps_its_fingerprint_only(database: Database, tmp_path: Path) -> None:
+def test_a_new_database_gets_a_secret_and_stores_its_fingerprint(database: Database, tmp_path: Path) -> None:
     path = tmp_path / "secret.key"
     secret = secret_for(database, path)
     assert (path.read_bytes(), len(secret), path.stat().st_mode & 0o777) == (secret, SECRET_BYTES, 0o600)
@@ -46,7 +47,7 @@ def test_a_new_database_is_given_a_secret_and_keeps_its_fingerprint_only(databas
     assert secret_for(database, path) == secret
 
 
-def test_a_new_secret_is_on_the_disk_before_the_database_knows_of_it(
+def test_a_new_secret_is_synced_before_its_fingerprint(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The file and its name: a machine that loses its power just then has both or neither."""
@@ -67,15 +68,13 @@ def test_a_new_secret_is_on_the_disk_before_the_database_knows_of_it(
 def test_another_secret_is_refused_in_one_line_and_stays_as_it_is(database: Database, tmp_path: Path) -> None:
     secret_for(database, tmp_path / "first")
     other = kept(tmp_path / "other")
-    with pytest.raises(ValueError, match=r"begun with another secret than the one in .*/other") as refused:
+    with pytest.raises(ValueError, match=r"created with another secret than .*/other") as refused:
         secret_for(database, other)
     assert "\n" not in str(refused.value)
     assert other.read_bytes() == b"k" * SECRET_BYTES
 
 
-def test_a_missing_secret_is_not_made_anew_once_something_was_stored_under_it(
-    database: Database, tmp_path: Path
-) -> None:
+def test_a_missing_secret_is_not_replaced(database: Database, tmp_path: Path) -> None:
     first = secret_for(database, tmp_path / "first")
     with pytest.raises(ValueError, match="is missing, and without it no API key works"):
         secret_for(database, tmp_path / "lost")
@@ -92,7 +91,6 @@ def test_a_database_of_an_older_version_takes_the_secret_that_is_there(database:
 
 
 def test_of_many_that_begin_a_database_at_once_one_decides(database_url: str, tmp_path: Path) -> None:
-    """Half of them share a file, the others have none of their own yet: those are told, whoever was first."""
     shared, outcomes = tmp_path / "shared", list[bytes | str]()
     paths = [path for number in range(4) for path in (shared, tmp_path / f"own-{number}")]
     gate = threading.Barrier(len(paths))
@@ -106,11 +104,8 @@ def test_of_many_that_begin_a_database_at_once_one_decides(database_url: str, tm
             outcomes.append(str(error))
         opened.close()
 
-    threads = [threading.Thread(target=begin, args=(path,)) for path in paths]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(len(paths)) as threads:
+        list(threads.map(begin, paths))
     (made,) = tmp_path.iterdir()
     secrets = [outcome for outcome in outcomes if isinstance(outcome, bytes)]
     assert set(secrets) == {made.read_bytes()}
@@ -118,30 +113,27 @@ def test_of_many_that_begin_a_database_at_once_one_decides(database_url: str, tm
     assert all("is missing" in outcome for outcome in outcomes if isinstance(outcome, str))
 
 
-def test_a_secret_that_everybody_can_read_is_none(database: Database, tmp_path: Path) -> None:
+def test_a_world_readable_secret_is_refused(database: Database, tmp_path: Path) -> None:
     path = kept(tmp_path / "secret.key")
     path.chmod(0o644)
-    with pytest.raises(ValueError, match="can be read by everybody"):
+    with pytest.raises(ValueError, match="is readable by all users"):
         secret_for(database, path)
     path.chmod(0o640)
     assert secret_for(database, path) == path.read_bytes()
 
 
 def test_a_file_that_cannot_be_made_begins_nothing(database: Database, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="is missing and cannot be made: No such file or directory"):
+    with pytest.raises(ValueError, match="is missing and cannot be created: No such file or directory"):
         secret_for(database, tmp_path / "nowhere" / "secret.key")
     assert stored(database) is None
     assert secret_for(database, tmp_path / "secret.key")
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_process_with_another_secret_leaves_an_older_database_as_it_is(
-    kind: str, new_database_url: NewUrl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_secret_leaves_an_older_database_unchanged(kind: str, new_database_url: NewUrl, tmp_path: Path) -> None:
     database = Database(new_database_url(kind, False))
-    with monkeypatch.context() as older:
-        older.setattr(migrate, "HEAD", "0005")
-        migrate.upgrade(database)
+    with database.write() as connection:
+        migrate.create(connection, "0005")
     secret_for(database, tmp_path / "first")
     url = database.engine.url.render_as_string(hide_password=False)
     other = kept(tmp_path / "other")
@@ -152,7 +144,7 @@ def test_a_process_with_another_secret_leaves_an_older_database_as_it_is(
 
 
 @pytest.mark.slow
-def test_processes_with_one_secret_file_take_each_others_keys_sessions_and_cursors(new_database_url: NewUrl) -> None:
+def test_processes_with_one_secret_accept_each_others_credentials(new_database_url: NewUrl) -> None:
     url = new_database_url("postgresql", True)
     with Running(url) as first:
         secret_file = first.folder / "secret.key"

@@ -1,4 +1,4 @@
-"""Names and digests that earlier releases have stored: in the database, in the data folder and in backups."""
+"""Names and digests stored by earlier releases."""
 
 import json
 import tarfile
@@ -24,7 +24,7 @@ OPERATION_COLUMNS = {
 }
 
 
-def test_a_new_database_has_the_facts_and_operations_that_earlier_releases_store(tmp_path: Path) -> None:
+def test_a_new_database_has_the_rows_of_earlier_releases(tmp_path: Path) -> None:
     settings = from_arguments(["--data-dir", str(tmp_path), "--world", "demo"], {})
     open_platform(settings).database.close()
     database = Database(settings.database_url)
@@ -40,7 +40,7 @@ def test_a_new_database_has_the_facts_and_operations_that_earlier_releases_store
     assert all([step["name"] for step in row.steps] == STEPS for row in rows)
 
 
-def test_a_backup_has_the_members_and_the_manifest_that_earlier_releases_read(tmp_path: Path) -> None:
+def test_a_backup_has_the_manifest_that_earlier_releases_read(tmp_path: Path) -> None:
     settings = from_arguments(["--data-dir", str(tmp_path / "data"), "--world", "empty"], {})
     settings.data_dir.mkdir(mode=0o700)
     open_platform(settings).database.close()

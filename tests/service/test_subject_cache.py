@@ -134,28 +134,13 @@ def add_operation(demo: Subjects) -> Change:
     return lambda connection: connection.execute(insert(tables.catalogue_operations).values(row))
 
 
-def change(statement: Update) -> Change:
-    return lambda connection: connection.execute(statement)
+def row_of(table: Any, value: str, **values: Any) -> Update:
+    column = table.c.user_id if table is tables.memberships else table.c.id
+    return update(table).where(column == value).values(values)
 
 
-def of_person(**values: Any) -> Update:
-    return update(tables.memberships).where(tables.memberships.c.user_id == PERSON).values(values)
-
-
-def of_user(**values: Any) -> Update:
-    return update(tables.users).where(tables.users.c.id == PERSON).values(values)
-
-
-def of_key(**values: Any) -> Update:
-    return update(tables.api_keys).where(tables.api_keys.c.id == KEY).values(values)
-
-
-def of_identity(**values: Any) -> Update:
-    return update(tables.workload_identities).where(tables.workload_identities.c.id == IDENTITY).values(values)
-
-
-def of_policy(**values: Any) -> Update:
-    return update(tables.policies).where(tables.policies.c.id == POLICY).values(values)
+def change(table: Any, value: str, **values: Any) -> Change:
+    return lambda connection: connection.execute(row_of(table, value, **values))
 
 
 def remove(table: Any, column: str, value: str) -> Change:
@@ -163,26 +148,28 @@ def remove(table: Any, column: str, value: str) -> Change:
 
 
 PEOPLE_CHANGES: dict[str, Change] = {
-    "role changed": change(of_person(role="viewer")),
+    "role changed": change(tables.memberships, PERSON, role="viewer"),
     "member removed": remove(tables.memberships, "user_id", PERSON),
-    "member limited": change(of_person(limited=True)),
-    "person deleted": change(of_user(deleted_at=tables.users.c.created_at)),
+    "member limited": change(tables.memberships, PERSON, limited=True),
+    "person deleted": change(tables.users, PERSON, deleted_at=tables.users.c.created_at),
 }
 POLICY_CHANGES: dict[str, Change] = {
-    "document changed": change(of_policy(document=DENY, version=2)),
+    "document changed": change(tables.policies, POLICY, document=DENY, version=2),
     "author changed": change(
-        of_policy(authored_by=select(tables.users.c.id).where(tables.users.c.email == OWNER).scalar_subquery())
+        tables.policies,
+        POLICY,
+        authored_by=select(tables.users.c.id).where(tables.users.c.email == OWNER).scalar_subquery(),
     ),
     "policy removed from the group": remove(tables.policy_attachments, "policy_id", POLICY),
     "removed from the group": remove(tables.group_members, "group_id", GROUP),
 }
 KEY_CHANGES: dict[str, Change] = {
-    "scopes changed": change(of_key(scopes=["compute:read"])),
-    "key revoked": change(of_key(revoked_at=tables.api_keys.c.created_at)),
+    "scopes changed": change(tables.api_keys, KEY, scopes=["compute:read"]),
+    "key revoked": change(tables.api_keys, KEY, revoked_at=tables.api_keys.c.created_at),
     "key removed": remove(tables.api_keys, "id", KEY),
 }
 IDENTITY_CHANGES: dict[str, Change] = {
-    "scopes changed": change(of_identity(scopes=["compute:read"])),
+    "scopes changed": change(tables.workload_identities, IDENTITY, scopes=["compute:read"]),
     "identity removed": remove(tables.workload_identities, "id", IDENTITY),
 }
 RESOURCE_CHANGES: dict[str, Change] = {
@@ -201,7 +188,7 @@ CASES = [
     (kind, name, of, changes[of])
     for kind, name, changes in (
         ("user", PERSON, PEOPLE_CHANGES | RESOURCE_CHANGES),
-        ("user", EMAIL, PEOPLE_CHANGES | {"e-mail changed": change(of_user(email="b@x.example"))}),
+        ("user", EMAIL, PEOPLE_CHANGES | {"e-mail changed": change(tables.users, PERSON, email="b@x.example")}),
         ("api_key", KEY, PEOPLE_CHANGES | POLICY_CHANGES | KEY_CHANGES | RESOURCE_CHANGES),
         ("workload_identity", IDENTITY, PEOPLE_CHANGES | POLICY_CHANGES | IDENTITY_CHANGES | RESOURCE_CHANGES),
     )
@@ -229,8 +216,8 @@ NEW: dict[str, tuple[str, str, Callable[[Subjects], Change]]] = {
     "key": ("api_key", "new", lambda demo: add_key(demo, "new")),
     "identity": ("workload_identity", "new", lambda demo: add_identity(demo, "new")),
     "member": ("user", "new", lambda demo: add_member(demo, "new")),
-    "e-mail": ("user", "b@x.example", lambda _: change(of_user(email="b@x.example"))),
-    "restored person": ("user", EMAIL, lambda _: change(of_user(deleted_at=None))),
+    "e-mail": ("user", "b@x.example", lambda _: change(tables.users, PERSON, email="b@x.example")),
+    "restored person": ("user", EMAIL, lambda _: change(tables.users, PERSON, deleted_at=None)),
     "operation": ("user", PERSON, add_operation),
 }
 
@@ -254,7 +241,7 @@ def test_an_unknown_subject_is_cached_until_it_exists(demo: Subjects, other: Dat
 def test_a_cached_key_is_denied_at_its_expiry(demo: Subjects, monkeypatch: pytest.MonkeyPatch) -> None:
     expires_at = demo.platform.clock.now() + timedelta(minutes=1)
     with demo.platform.database.write() as connection:
-        connection.execute(of_key(expires_at=expires_at))
+        connection.execute(row_of(tables.api_keys, KEY, expires_at=expires_at))
     assert demo.decides("api_key", KEY)
     monkeypatch.setattr(demo.platform.clock, "now", lambda: expires_at - timedelta(microseconds=1))
     assert demo.decides("api_key", KEY)
@@ -298,9 +285,7 @@ def threads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return places
 
 
-def test_short_requests_about_cached_subjects_are_decided_on_the_event_loop(
-    demo: Subjects, other: Database, threads: list[str]
-) -> None:
+def test_short_requests_are_decided_on_the_event_loop(demo: Subjects, other: Database, threads: list[str]) -> None:
     def places(number: int = 1) -> list[str]:
         threads.clear()
         subject, part = {"type": "user", "id": PERSON}, {"type": "instance", "id": demo.instance}
@@ -315,12 +300,12 @@ def test_short_requests_about_cached_subjects_are_decided_on_the_event_loop(
     assert places(50) == loop
     assert places(51) == ["worker"]
     with other.write() as connection:
-        connection.execute(of_person(role="admin"))
+        connection.execute(row_of(tables.memberships, PERSON, role="admin"))
     assert places() == ["loop", "worker"]
     assert places() == loop
 
 
-def test_evaluations_of_many_rules_are_decided_in_a_thread(
+def test_many_rules_are_decided_in_a_thread(
     demo: Subjects, threads: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     subject, part = {"type": "user", "id": PERSON}, {"type": "instance", "id": demo.instance}
@@ -334,10 +319,9 @@ def test_evaluations_of_many_rules_are_decided_in_a_thread(
 
 
 def test_a_changed_subject_is_not_read_on_the_event_loop(demo: Subjects, other: Database) -> None:
-    """One statement at most, the decision."""
     assert demo.decides("api_key", KEY)
     with other.write() as connection:
-        connection.execute(of_key(scopes=["compute:read"]))
+        connection.execute(row_of(tables.api_keys, KEY, scopes=["compute:read"]))
     request = routes.parse_evaluation(
         {
             "subject": {"type": "api_key", "id": KEY},

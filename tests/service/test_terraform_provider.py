@@ -1,8 +1,4 @@
-"""The calls that the public Terraform provider makes for its four resources, over TCP and the socket.
-
-The calls are written down from the provider's published source: paths, bodies, headers, order, and what it needs in an
-answer. Released versions use paths without a tenant, later ones paths with it.
-"""
+"""The calls of the public Terraform provider for its four resources, as in its published source."""
 
 import http.client
 import json
@@ -254,7 +250,7 @@ def test_a_session_acts_in_the_default_tenant_only(served: Served) -> None:
         assert (answer.status, answer.json()["error"]["code"]) == (403, "TENANT_ACCESS_DENIED")
 
 
-def test_a_person_without_a_default_tenant_is_asked_to_name_one(served: Served) -> None:
+def test_a_person_without_a_default_tenant_must_name_one(served: Served) -> None:
     for path in ("/v1/api-keys", "/v1/iam/policies", BINDINGS):
         reply = served.session(OUTSIDER).call("GET", path)
         assert reply.refusal == (403, "TENANT_ACCESS_DENIED")
@@ -291,13 +287,12 @@ def test_a_key_gives_no_scope_beyond_its_own(served: Served, scopes: tuple[str, 
     assert reply.status == status, reply
     if status == 403 and "organizations:write" in scopes:
         assert reply.refusal == (403, "SCOPE_EXCEEDS_AUTHOR")
-        assert reply.value["error"]["message"] == f"the scope {given} gives more than the API key holds"
+        assert reply.value["error"]["message"] == f"the scope {given} grants more than the API key has"
     elif status == 403:
         assert reply.refusal == (403, "INSUFFICIENT_SCOPE")
 
 
 def test_a_key_changes_no_binding_that_has_more_than_the_key(served: Served) -> None:
-    """Not even one that its own creator made: a key acts within its scopes."""
     iam = Iam(served.platform)
     provider = served.key("organizations:write", "compute:read")
     stronger = f"{BINDINGS}/{iam.binding(f'sa-{uuid4()}', ['compute:read', 'storage:write'])}"
@@ -340,7 +335,7 @@ def test_a_key_has_no_more_than_its_creator(served: Served, served_database: Dat
         become("admin")
 
 
-def test_policies_of_a_key_narrow_what_it_does_and_gives(served: Served) -> None:
+def test_policies_of_a_key_narrow_its_actions_and_grants(served: Served) -> None:
     iam = Iam(served.platform)
     key = Key(served.platform, "organizations:write", "compute:read", "storage:read", rateLimit=60_000)
     provider = served.with_key(key)
@@ -366,18 +361,6 @@ def test_policies_of_a_key_narrow_what_it_does_and_gives(served: Served) -> None
     assert provider.call("GET", BINDINGS).refusal == (403, "INSUFFICIENT_PERMISSIONS")
 
 
-@pytest.mark.parametrize("person", [MEMBER, VIEWER])
-def test_an_apply_by_a_member_is_forbidden(served: Served, person: str) -> None:
-    reply = served.session(person).call("POST", f"{TENANT}/default-tags/apply")
-    assert reply.refusal == (403, "FORBIDDEN")
-    assert reply.value["error"]["message"] == (
-        "you must be an owner or admin of the organization that owns this tenant to apply its default tags"
-    )
-    # Who may not enter the tenant at all learns nothing of it.
-    reply = served.session(OUTSIDER).call("POST", f"{TENANT}/default-tags/apply")
-    assert reply.refusal == (403, "TENANT_ACCESS_DENIED")
-
-
 def test_a_refused_call_without_a_tenant_is_in_the_log_of_the_keys_tenant(served: Served) -> None:
     key = Key(served.platform, "organizations:write", rateLimit=60_000)
     served.with_key(key).call("POST", "/v1/api-keys", {"name": "ci", "scopes": ["compute:read"]})
@@ -387,7 +370,6 @@ def test_a_refused_call_without_a_tenant_is_in_the_log_of_the_keys_tenant(served
 
 
 def test_a_refresh_over_the_network_needs_an_issuer_of_its_own(served: Served) -> None:
-    """The first call of the provider's refresh: without `--issuer` there is no issuer that a network client reaches."""
     reply = served.session().call("GET", "/v1/auth/cli-config")
     assert reply.refusal == (503, "NOT_AVAILABLE")
     assert "--issuer" in reply.value["error"]["hint"]

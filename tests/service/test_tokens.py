@@ -1,4 +1,4 @@
-"""Which bearer tokens are believed."""
+"""Bearer tokens of the local issuer."""
 
 import base64
 import hmac
@@ -15,18 +15,12 @@ from joserfc.jwk import ECKey
 from joserfc.jws import JWSRegistry
 
 from service.authn import bearer_tokens
-from service.db.engine import Database
 from service.errors import ApiError
 from service.oidc_issuer.issuer import LocalIssuer
 from tests.service.issuing import NOW, OWNER, Issuing, claims_of
 
 AT = int(NOW.timestamp())
 Forge = Callable[[Issuing, dict[str, Any]], str]
-
-
-@pytest.fixture
-def issuing(database: Database, tmp_path: Path) -> Issuing:
-    return Issuing(database, tmp_path).populate()
 
 
 def part(value: Any) -> str:
@@ -182,7 +176,7 @@ def test_a_forged_or_foreign_token_is_refused(issuing: Issuing, name: str) -> No
     assert issuing.accepted(real)
 
 
-def test_every_refusal_has_the_same_words(issuing: Issuing) -> None:
+def test_every_refusal_has_the_same_body(issuing: Issuing) -> None:
     claims = claims_of(issuing.sign_in()["access_token"])
     answers = set()
     for forge in FORGERIES.values():
@@ -225,17 +219,14 @@ def test_verified_tokens_are_remembered_within_a_bound(issuing: Issuing, monkeyp
     assert verified == [*several, several[0]]
 
 
-def test_a_caller_carries_what_the_session_says_not_what_the_token_says(issuing: Issuing) -> None:
+def test_a_principal_has_the_facts_of_its_session_not_of_the_token(issuing: Issuing) -> None:
     claims = claims_of(issuing.sign_in()["access_token"])
     caller = issuing.bearer(issuing.issuer.sign(claims | {"email": "root@aurora.example", "scope": "everything"}))
     assert (caller.kind, caller.user_id, caller.email, caller.scopes) == ("session", "u-owner", OWNER, ())
     assert caller.session_id == claims["sid"]
 
 
-# The key
-
-
-def test_the_key_is_made_once_readable_by_its_owner_only_and_public_without_its_private_part(issuing: Issuing) -> None:
+def test_the_signing_key_is_created_once_and_private(issuing: Issuing) -> None:
     (key,) = issuing.issuer.public_jwks()["keys"]
     path = issuing.folder / "issuer.jwk"
     assert path.stat().st_mode & 0o777 == 0o600

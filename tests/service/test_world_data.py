@@ -1,4 +1,4 @@
-"""The data files of the world: complete, consistent, legal."""
+"""The seed data is complete and consistent."""
 
 import json
 import re
@@ -56,41 +56,19 @@ def allowed(role: Role) -> set[str]:
     return granted["allow"] - granted["deny"]
 
 
-# The catalogue
-
-
-def test_the_catalogue_has_about_500_operations_with_level_and_description() -> None:
-    assert 480 <= len(operations()) <= 600
-    assert {operation.access_level for operation in operations()} == {"read", "write", "list", "permission"}
-    assert all(operation.description.strip() for operation in operations())
-
-
 def test_every_operation_is_named_service_resource_action_and_only_once() -> None:
     names = [operation.name for operation in operations()]
     assert [name for name in names if not ENTRY.fullmatch(name)] == []
     assert [name for name, count in Counter(names).items() if count > 1] == []
     assert [operation.position for operation in operations()] == list(range(1, len(names) + 1))
+    assert {operation.access_level for operation in operations()} == {"read", "write", "list", "permission"}
+    assert all(operation.description.strip() for operation in operations())
 
 
 def test_the_first_catalogue_never_changes() -> None:
     """Later versions append. Whoever has to change this digest breaks policies that are stored somewhere."""
     lines = [f"{o.position} {o.name} {o.access_level}" for o in operations()[:SHIPPED]]
     assert sha256("\n".join(lines).encode()).hexdigest() == SHIPPED_DIGEST
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        *(f"compute:instances:{action}" for action in ("create", "read", "list", "delete", "update")),
-        *(f"compute:instances:{action}" for action in ("start", "stop", "restart")),
-        "storage:volumes:delete",
-        "iam:policies:attach",
-        "organizations:tenants:create",
-        "quotas:requests:create",
-    ],
-)
-def test_the_operations_the_platform_names_are_there(name: str) -> None:
-    assert name in {operation.name for operation in operations()}
 
 
 def test_listing_operations_have_the_level_list_and_reading_ones_read() -> None:
@@ -104,9 +82,6 @@ def test_listing_operations_have_the_level_list_and_reading_ones_read() -> None:
     assert wrong == []
 
 
-# Scopes
-
-
 def test_the_global_wildcard_is_the_first_scope_and_opens_nothing() -> None:
     first = scopes()[0]
     assert (first.scope, first.description, first.enforced) == ("*", "Full access to all resources", False)
@@ -118,7 +93,7 @@ def test_every_other_scope_is_service_and_action() -> None:
     assert len(set(names)) == len(names)
 
 
-def test_enforced_are_read_write_and_the_wildcard_of_a_service_those_of_sessions_and_asking_for_decisions() -> None:
+def test_the_enforced_scopes() -> None:
     enforced = {scope.scope for scope in scopes() if scope.enforced}
     assert {"sessions:forward", "sessions:pty", "sessions:write", "sessions:*"} <= enforced
     assert {"decisions:evaluate", "decisions:*"} <= enforced
@@ -157,9 +132,6 @@ def test_the_scope_of_an_operation(operation: str, level: str, scope: str) -> No
     assert scope_of(operation, level) == scope
 
 
-# Roles
-
-
 def test_there_are_five_roles_and_every_one_may_author_policies() -> None:
     assert list(roles()) == ["owner", "admin", "member", "viewer", "regional"]
     assert all(role.authors_policies for role in roles().values())
@@ -184,13 +156,16 @@ def test_the_owner_may_everything_and_an_admin_all_but_closing_and_paying() -> N
     }
 
 
-def test_a_member_works_with_resources_and_manages_no_organization() -> None:
+def test_a_member_works_with_resources_and_manages_no_organization(demo: dict[str, Any]) -> None:
     granted = allowed(roles()["member"])
     assert {"compute:instances:create", "sessions:shells:open", "iam:policies:create"} <= granted
     assert {"organizations:tenants:read", "quotas:limits:list-organization"} <= granted
     for name in ("organizations:tenants:create", "organizations:tenants:update", "organizations:default-tags:apply"):
         assert name not in granted
     assert "quotas:requests:create" not in granted
+    limitable = {name for name, role in roles().items() if role.limitable}
+    for person in demo["people"].values():
+        assert all(seat["role"] in limitable for seat in person["memberships"].values() if "tenants" in seat)
 
 
 def test_a_viewer_has_exactly_what_the_scope_compute_read_covers() -> None:
@@ -207,9 +182,6 @@ def test_a_regional_developer_is_held_to_one_region_and_one_tag() -> None:
         assert list(tag.values()) == ([] if only_lists else ["dev"])
 
 
-# Kinds and quotas
-
-
 def test_every_kind_has_its_place_in_the_catalogue() -> None:
     names = {operation.name for operation in operations()}
     assert 60 <= len(kinds()) <= 80
@@ -217,7 +189,7 @@ def test_every_kind_has_its_place_in_the_catalogue() -> None:
         assert {kind.operation(action) for action in ("create", "read", "list", "delete")} <= names, kind.name
 
 
-def test_every_kind_says_what_an_apply_does_with_it() -> None:
+def test_every_kind_has_its_apply_rule() -> None:
     for kind in kinds().values():
         assert (kind.apply == "no_tags") == (kind.tag_limit == 0), kind.name
         assert (kind.apply == "skipped") == (kind.skip_reason is not None), kind.name
@@ -227,18 +199,15 @@ def test_every_kind_says_what_an_apply_does_with_it() -> None:
     skipped = {name for name, kind in kinds().items() if kind.apply == "skipped"}
     assert skipped == {"image", "instance_snapshot", "lb_listener", "lb_pool", "lb_health_monitor"}
     assert {"kubernetes_cluster", "node_pool"} <= {n for n, k in kinds().items() if k.apply == "covered"}
+    assert min((kind.tag_limit, name) for name, kind in kinds().items() if kind.tag_limit) == (32, "dns_zone")
 
 
-def test_of_the_managed_services_some_are_enabled_and_some_not_with_all_their_parts() -> None:
+def test_parts_of_a_managed_service_have_its_apply_rule() -> None:
     managed = {name: kind.apply for name, kind in kinds().items() if kind.managed_service}
     assert set(managed.values()) == {"covered", "not_enabled"}
     for kind in kinds().values():
         if kind.parent in managed:
             assert kind.apply == managed[kind.parent], kind.name
-
-
-def test_the_smallest_tag_budget_is_that_of_a_dns_zone() -> None:
-    assert min((kind.tag_limit, name) for name, kind in kinds().items() if kind.tag_limit) == (32, "dns_zone")
 
 
 def test_quotas_count_kinds_in_known_units() -> None:
@@ -254,9 +223,6 @@ def test_quotas_count_kinds_in_known_units() -> None:
     assert named <= set(quota_types())
     assert {name for name, quota in quota_types().items() if quota.organization is None} == {"image", "image_storage"}
     assert default_limits() == {name: quota.limit for name, quota in quota_types().items()}
-
-
-# Offsets
 
 
 @pytest.mark.parametrize(
@@ -280,9 +246,6 @@ def test_anything_else_is_no_offset(text: str) -> None:
         parse_offset(text)
 
 
-# The demo world
-
-
 def texts(value: Any, key: str = "") -> Iterable[tuple[str, Any]]:
     """Every scalar of a document with the name it stands under."""
     if isinstance(value, dict):
@@ -296,7 +259,7 @@ def texts(value: Any, key: str = "") -> Iterable[tuple[str, Any]]:
 
 
 @pytest.mark.parametrize("name", ["demo.yaml", "empty.yaml"])
-def test_ids_are_unique_and_look_like_any_other_and_times_are_offsets(name: str) -> None:
+def test_ids_are_unique_random_uuids_and_times_are_offsets(name: str) -> None:
     scalars = list(texts(load_yaml(SEEDS_DIR / name)))
     ids = [value for key, value in scalars if key in {"id", "run"}]
     assert len(set(ids)) == len(ids)
@@ -309,41 +272,6 @@ def test_ids_are_unique_and_look_like_any_other_and_times_are_offsets(name: str)
             parse_offset(value)
 
 
-def test_the_people_of_the_demo_and_their_seats(demo: dict[str, Any]) -> None:
-    seats = {
-        email: {name: seat["role"] for name, seat in person["memberships"].items()}
-        for email, person in demo["people"].items()
-    }
-    assert seats == {
-        "owner@aurora.example": {"aurora": "owner", "borealis": "member"},
-        "admin@aurora.example": {"aurora": "admin"},
-        "member@aurora.example": {"aurora": "member"},
-        "viewer@aurora.example": {"aurora": "viewer"},
-        "regional@aurora.example": {"aurora": "regional"},
-        "owner@borealis.example": {"borealis": "owner"},
-        "outsider@example.com": {},
-    }
-    assert demo["first_person"] == "owner@aurora.example"
-    limited = demo["people"]["member@aurora.example"]["memberships"]["aurora"]["tenants"]
-    assert set(limited) == {"web-shop", "staging", "sandbox"}
-    for person in demo["people"].values():
-        for seat in person["memberships"].values():
-            assert roles()[seat["role"]].limitable or "tenants" not in seat
-
-
-def test_the_tenants_of_the_demo(demo: dict[str, Any]) -> None:
-    found = {(t["organization"], t["name"], t["slug"]): "provisioning" in t for t in demo["tenants"].values()}
-    assert found == {
-        ("aurora", "Web Shop", "web-shop"): False,
-        ("aurora", "Data Lake", "data-lake"): False,
-        ("aurora", "Staging", "staging"): False,
-        ("aurora", "Sandbox", "sandbox"): True,
-        ("borealis", "Newsroom", "newsroom"): False,
-        ("borealis", "Staging", "staging"): False,
-    }
-    assert demo["tenants"]["sandbox"]["provisioning"] == {"faults": {"billing_account": 2}}
-
-
 def test_default_tags_and_limits_of_the_demo_are_legal(demo: dict[str, Any]) -> None:
     for tenant in demo["tenants"].values():
         tags = tenant.get("default_tags", {})
@@ -352,18 +280,6 @@ def test_default_tags_and_limits_of_the_demo_are_legal(demo: dict[str, Any]) -> 
             assert re.fullmatch(r"[a-zA-Z0-9]([a-zA-Z0-9._:-]{0,62}[a-zA-Z0-9])?", key), key
             assert re.fullmatch(r"[a-zA-Z0-9+\-._:/@ =]{0,255}", value), value
         assert set(tenant.get("quotas", {})) <= set(quota_types())
-
-
-def test_the_inventory_of_the_demo_is_large_and_of_every_kind(inventory: list[dict[str, Any]]) -> None:
-    assert len(inventory) == 3_000
-    assert {line["kind"] for line in inventory} == set(kinds())
-    assert {line["tenant"] for line in inventory} == {
-        "web-shop",
-        "data-lake",
-        "staging",
-        "newsroom",
-        "borealis-staging",
-    }
 
 
 def test_every_resource_is_legal_for_its_kind(inventory: list[dict[str, Any]]) -> None:
@@ -380,7 +296,7 @@ def test_every_resource_is_legal_for_its_kind(inventory: list[dict[str, Any]]) -
         assert parse_offset(line["created"]) <= parse_offset(line["updated"]) < timedelta(), line
 
 
-def test_what_resources_refer_to_is_there_in_the_same_tenant(inventory: list[dict[str, Any]]) -> None:
+def test_references_of_resources_resolve_within_their_tenant(inventory: list[dict[str, Any]]) -> None:
     by_id = {line["id"]: line for line in inventory}
     for line in inventory:
         relations = line["relations"]
@@ -398,7 +314,7 @@ def test_what_resources_refer_to_is_there_in_the_same_tenant(inventory: list[dic
             assert owner.managed_service or kinds()[owner.parent or ""].managed_service, line
 
 
-def test_what_quotas_count_is_a_number_of_every_such_resource(inventory: list[dict[str, Any]]) -> None:
+def test_counted_attributes_are_whole_numbers(inventory: list[dict[str, Any]]) -> None:
     always = [(q.kind, q.attribute) for name, q in quota_types().items() if q.attribute and name != "gpu"]
     for line in inventory:
         for kind, attribute in always:
@@ -406,9 +322,7 @@ def test_what_quotas_count_is_a_number_of_every_such_resource(inventory: list[di
                 assert type(line["attributes"][attribute]) is int, line
 
 
-def test_every_case_an_apply_tells_apart_is_in_the_web_shop(
-    demo: dict[str, Any], inventory: list[dict[str, Any]]
-) -> None:
+def test_the_web_shop_has_every_case_of_an_apply(demo: dict[str, Any], inventory: list[dict[str, Any]]) -> None:
     tags = demo["tenants"]["web-shop"]["default_tags"]
     here = [line for line in inventory if line["tenant"] == "web-shop"]
 
@@ -443,7 +357,7 @@ def test_every_case_an_apply_tells_apart_is_in_the_web_shop(
     assert any(len(x["tags"]) == kinds()[x["kind"]].tag_limit for x in complete)
 
 
-def test_the_regional_developer_finds_resources_of_theirs_and_others_beside_them(
+def test_the_regional_developer_has_resources_within_and_outside(
     inventory: list[dict[str, Any]],
 ) -> None:
     staging = [
@@ -455,7 +369,7 @@ def test_the_regional_developer_finds_resources_of_theirs_and_others_beside_them
     assert len([x for x in staging if x["region"] != "fi-hel-1" and x["tags"].get("env") == "dev"]) >= 3
 
 
-def test_names_that_programs_stumble_over_are_in_the_inventory(inventory: list[dict[str, Any]]) -> None:
+def test_the_inventory_has_hostile_names(inventory: list[dict[str, Any]]) -> None:
     names = {line["name"] for line in inventory}
     assert any(len(name) == 128 for name in names)
     assert any("[/x]" in name for name in names)
@@ -476,9 +390,7 @@ def use(inventory: list[dict[str, Any]], tenant: str) -> dict[str, int]:
     }
 
 
-def test_the_demo_has_a_quota_nearly_used_up_one_over_one_of_nothing_and_one_unknown(
-    demo: dict[str, Any], inventory: list[dict[str, Any]]
-) -> None:
+def test_the_demo_has_quotas_near_over_zero_and_unknown(demo: dict[str, Any], inventory: list[dict[str, Any]]) -> None:
     limits = {handle: default_limits() | tenant.get("quotas", {}) for handle, tenant in demo["tenants"].items()}
     over = {
         (handle, name)
@@ -494,7 +406,7 @@ def test_the_demo_has_a_quota_nearly_used_up_one_over_one_of_nothing_and_one_unk
     assert use(inventory, "web-shop")["registry_storage"] > 0
 
 
-def test_an_organization_of_the_demo_has_room_for_most_raises_and_for_one_none(demo: dict[str, Any]) -> None:
+def test_an_organization_of_the_demo_has_room_for_most_raises(demo: dict[str, Any]) -> None:
     for organization in demo["organizations"]:
         tenants = [tenant for tenant in demo["tenants"].values() if tenant["organization"] == organization]
         left = {

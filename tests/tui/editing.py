@@ -1,9 +1,11 @@
-"""The policy editor in tests: opened over the frame on the real platform, and what stands in it."""
+"""The policy editor on the real platform, for tests."""
 
+import os
 import shutil
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
-from typing import Any
+import signal
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, Protocol
 
 import pytest
 
@@ -40,10 +42,18 @@ class Editing:
         """Kinds of marks by line from 0."""
         return self.editor.pane.marks.lines
 
-    async def write(self, text: str) -> "Editing":
+    async def write(self, text: str, **outcome: Any) -> "Editing":
         """Another text, as if pasted."""
         self.editor.pane.set_text(text)
         await self.ui.pilot.pause()
+        await self.ui.see(**outcome)
+        return self
+
+    async def evaluate(self, text: str, **outcome: Any) -> "Editing":
+        """Write another text and wait until it is evaluated."""
+        await self.write(text)
+        await self.answered()
+        await self.ui.see(**outcome)
         return self
 
     async def ask(self, **values: str) -> "Editing":
@@ -68,7 +78,6 @@ class Editing:
     async def meanwhile(self, **members: str) -> "Editing":
         """Somebody else changes the policy that is open."""
         policy = self.editor.document.policy
-        assert policy is not None
         client = await self.ui.app.workspace.client()
         await client.ask(policy_calls.update(self.editor.tenant_id, policy["id"], **members))
         return self
@@ -77,13 +86,31 @@ class Editing:
         await self.ui.until(holds, what)
         return self
 
-    async def press(self, *keys: str) -> "Editing":
-        await self.ui.press(*keys)
+    async def press(self, *keys: str, **outcome: Any) -> "Editing":
+        await self.ui.press(*keys, **outcome)
         return self
 
     async def expect(self, *words: str) -> "Editing":
         await self.ui.expect(*words)
         return self
+
+    async def gone(self, *words: str) -> "Editing":
+        await self.ui.gone(*words)
+        return self
+
+
+class Edit(Protocol):
+    """Open the editor on a policy of the demo world by name, or on a new one."""
+
+    async def __call__(self, policy: str | None = POLICY, text: str = "") -> Editing: ...
+
+
+async def edit_on(ui: Ui, policy: str | None = POLICY, text: str = "") -> Editing:
+    """The editor over open screens, once its first text is evaluated."""
+    shutil.rmtree(ui.app.state_path.parent / "drafts", ignore_errors=True)
+    await ui.until(lambda: ui.app.workspace.me is not None and bool(ui.app.workspace.tenant_id), "the workspace")
+    record = await stored(ui, policy) if policy is not None else None
+    return await Editing(ui, await push(ui, record, text=text)).answered()
 
 
 @asynccontextmanager
@@ -96,13 +123,8 @@ async def editing(
     size: tuple[int, int] = (120, 36),
 ) -> AsyncIterator[Editing]:
     """The editor on a policy of the demo world by name, or on a new one."""
-    shutil.rmtree(home.path / ".cli" / "drafts", ignore_errors=True)
     async with opened(home, monkeypatch, size=size) as ui:
-        await ui.until(lambda: ui.app.workspace.me is not None and bool(ui.app.workspace.tenant_id), "the workspace")
-        record = await stored(ui, policy) if policy is not None else None
-        editing = Editing(ui, await push(ui, record, text=text))
-        await editing.answered()
-        yield editing
+        yield await edit_on(ui, policy, text)
 
 
 async def push(ui: Ui, record: Mapping[str, Any] | None, *, text: str = "") -> PolicyEditor:
@@ -118,6 +140,18 @@ async def push(ui: Ui, record: Mapping[str, Any] | None, *, text: str = "") -> P
 
     await ui.until(begun, "the editor")
     return editor
+
+
+@contextmanager
+def hung(home: Home) -> Iterator[None]:
+    """The platform of a home takes connections and answers nothing."""
+    pid = home.platform_pid()
+    assert pid is not None
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(pid, signal.SIGCONT)
 
 
 async def policies(ui: Ui) -> Sequence[Mapping[str, Any]]:

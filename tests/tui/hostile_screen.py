@@ -214,7 +214,7 @@ class Hostile(App[None]):
                 DeviceCode(text, text, text, "https://example.com"),
                 Help([Line(text, text, text, text)]),
                 TenantSwitcher(rows(), recent=[]),
-                Picker(text, TENANT, rows, empty=lambda text=text: text, verb=text),  # type: ignore[misc]
+                Picker(text, TENANT, rows, empty=lambda text=text: text, verb=text),
                 EffectConfirm(text, [(text, text)], Effect([principal(text)], text), yes="Yes"),
                 Search(text),
                 Review(
@@ -228,19 +228,19 @@ class Hostile(App[None]):
                     problem=text,
                 ),
                 Parts(text),
-                KeyForm(text, KeyDraft(text, text, [text], 1), lambda text=text: ([scope(text)], text), never),  # type: ignore[misc]
+                KeyForm(text, KeyDraft(text, text, [text], 1), lambda text=text: ([scope(text)], text), never),
                 Rotation(text, [(text, text)], None, never),
                 NewSecret(text, [(text, text)], text, lambda secret, say: None),
                 QuotaForm(
                     text,
-                    lambda text=text: [(text, text)],  # type: ignore[misc]
-                    lambda number, text=text: Foreseen(text, text),  # type: ignore[misc]
+                    lambda text=text: [(text, text)],
+                    lambda number, text=text: Foreseen(text, text),
                     never,
                     unit=text,
                     limit=1,
                     reason=text,
                 ),
-                QuotaPlanner(lambda text=text: [{"resourceType": text, "limit": 1, "unit": text}], f"{text}=1"),  # type: ignore[misc]
+                QuotaPlanner(lambda text=text: [{"resourceType": text, "limit": 1, "unit": text}], f"{text}=1"),
                 ListingConfirm(text, [(text, text)], tags(text), yes="Yes"),
                 Listing(text, tags(text), ""),
                 TagConflict(text, tags(text), tags(text)),
@@ -262,7 +262,7 @@ class Hostile(App[None]):
             self.query_one(Summary).show(
                 lambda cells, operation=operation: progress_lines(
                     operation, cells, told, lost=text, waits=True, key=text
-                )  # type: ignore[misc]
+                )
             )
         self.query_one(RecordTable).show(rows())
         self.query_one(Detail).show(text, [(text, [(text, text), ("", text)])])

@@ -3,21 +3,38 @@
 import asyncio
 import os
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 from textual.pilot import Pilot
+from textual.screen import Screen
 
 from client.connection import resolve
 from tests.homes import Home
 from tui.launch import Launch
 from tui.shell.app import FrostApp
+from tui.shell.list_screen import ListScreen
 from tui.state import preferences
+from tui.widgets.dialog import Confirm
 from tui.widgets.record_table import RecordTable
 
 PATIENCE = 60.0
+Words = str | Sequence[str]
+SMALL = pytest.mark.parametrize("size", [(80, 24)])
+BOTH_SIZES = pytest.mark.parametrize("size", [(80, 24), (120, 36)])
+READ_ONLY = pytest.mark.parametrize("launch", [Launch(read_only=True)])
+
+
+def signed_in(email: str) -> pytest.MarkDecorator:
+    """Open the screens for a user of the demo data."""
+    return pytest.mark.parametrize("user", [email])
+
+
+def with_key(name: str) -> pytest.MarkDecorator:
+    """Open the screens in a context with an API key of the demo data."""
+    return pytest.mark.parametrize("api_key", [name])
 
 
 async def listened(pilot: Pilot[Any]) -> None:
@@ -47,7 +64,7 @@ class Ui:
             self._told.append(message)
             tell(message, **more)
 
-        self.app.notify = told  # type: ignore[method-assign,assignment]
+        self.app.notify = told
 
     @property
     def text(self) -> str:
@@ -63,24 +80,77 @@ class Ui:
     @property
     def under_cursor(self) -> str:
         """Name of the record under the cursor of the place."""
+        return str((self.screen.record or {}).get(self.screen.KIND.name_key, ""))
+
+    @property
+    def screen(self) -> ListScreen:
+        """The screen in front of the person, below any dialog."""
         screen = self.app.frame.current
         assert screen is not None
-        return str((screen.record or {}).get(screen.KIND.name_key, ""))
+        return screen
+
+    @property
+    def focus(self) -> str | None:
+        """The id of the widget that has the focus."""
+        return self.app.focused.id if self.app.focused is not None else None
 
     @property
     def toasts(self) -> list[str]:
         """Everything that was told so far and is still known."""
         return [notification.message for notification in self.app._notifications]
 
-    async def press(self, *keys: str) -> "Ui":
+    async def press(self, *keys: str, on: str = "", **outcome: Any) -> "Ui":
+        """Press keys, on a record if it is named, and wait for their outcome as `see` does."""
+        if on:
+            await self.cursor_on(on)
         self._told_before_keys = len(self._told)
         await self.pilot.press(*keys)
         await self.pilot.pause()
+        return await self.see(**outcome)
+
+    async def see(
+        self,
+        *,
+        shows: Words = (),
+        head: Words = (),
+        toast: Words = (),
+        cursor: Words = (),
+        gone: Words = (),
+        top: Screen[Any] | None = None,
+    ) -> "Ui":
+        """Wait for words on the screen, in its header and in messages, a cursor, words that go and a screen on top."""
+        expectations = (
+            (self.expect, shows),
+            (self.expect_head, head),
+            (self.expect_toast, toast),
+            (self.expect_cursor, cursor),
+            (self.gone, gone),
+        )
+        for expect, words in expectations:
+            for word in (words,) if isinstance(words, str) else words:
+                await expect(word)
+        if top is not None:
+            await self.until(lambda: self.app.screen is top, f"{top} on top")
         return self
 
-    async def type(self, words: str) -> "Ui":
+    async def type(self, words: str, **outcome: Any) -> "Ui":
         names = {" ": "space", "-": "minus", ":": "colon", "[": "left_square_bracket", "]": "right_square_bracket"}
-        return await self.press(*(names.get(letter, letter) for letter in words))
+        return await self.press(*(names.get(letter, letter) for letter in words), **outcome)
+
+    async def enter(self, words: str, **outcome: Any) -> "Ui":
+        """Type words and press Enter."""
+        await self.type(words)
+        return await self.press("enter", **outcome)
+
+    async def command(self, line: str, **outcome: Any) -> "Ui":
+        """Enter a line after `:`."""
+        await self.press("colon")
+        return await self.enter(line, **outcome)
+
+    async def filter(self, line: str, **outcome: Any) -> "Ui":
+        """Enter a filter after `/`."""
+        await self.press("slash")
+        return await self.enter(line, **outcome)
 
     async def until(self, holds: Callable[[], bool], what: str) -> "Ui":
         deadline = time.monotonic() + PATIENCE
@@ -91,7 +161,7 @@ class Ui:
 
     async def expect(self, *words: str) -> "Ui":
         for word in words:
-            await self.until(lambda word=word: word in self.text, repr(word))  # type: ignore[misc]
+            await self.until(lambda word=word: word in self.text, repr(word))
         return self
 
     async def expect_head(self, words: str) -> "Ui":
@@ -104,8 +174,10 @@ class Ui:
         await self.pilot.pause()  # what was done along with telling it has come to the screen, too
         return self
 
-    async def gone(self, words: str) -> "Ui":
-        return await self.until(lambda: words not in self.text, f"a screen without {words!r}")
+    async def gone(self, *words: str) -> "Ui":
+        for word in words:
+            await self.until(lambda word=word: word not in self.text, f"a screen without {word!r}")
+        return self
 
     async def expect_cursor(self, name: str) -> "Ui":
         return await self.until(lambda: self.under_cursor == name, f"the cursor on {name!r}")
@@ -113,7 +185,7 @@ class Ui:
     async def cursor_on(self, name: str) -> "Ui":
         """Move the cursor to a record by keys."""
         await self.press("g")
-        for _ in range(self.app.frame.current.table.view.total):  # type: ignore[union-attr]
+        for _ in range(self.app.frame.current.table.view.total):
             if self.under_cursor == name:
                 return self
             await self.press("j")
@@ -139,10 +211,17 @@ class Ui:
         await listened(self.pilot)
         return self
 
-    async def agree(self) -> "Ui":
-        """Answer the question that is open with yes, once it listens."""
+    async def answer(self, key: str, *, to: str = "", **outcome: Any) -> "Ui":
+        """Answer the open question once it listens; if its text is given, wait for it before and until it is gone."""
+        if to:
+            await self.expect(to)
         await self.heard()
-        return await self.press("y")
+        await self.press(key, **outcome)
+        return await self.gone(*([to] if to else ()))
+
+    async def agree(self, **outcome: Any) -> "Ui":
+        """Answer the open question with yes."""
+        return await self.answer("y", **outcome)
 
     def row(self, name: str) -> str:
         """The line of the list that shows a name."""
@@ -151,11 +230,7 @@ class Ui:
 
 @asynccontextmanager
 async def opened(
-    home: Home,
-    monkeypatch: pytest.MonkeyPatch,
-    *,
-    size: tuple[int, int] = (120, 36),
-    launch: Launch | None = None,
+    home: Home, monkeypatch: pytest.MonkeyPatch, *, size: tuple[int, int] = (120, 36), launch: Launch | None = None
 ) -> AsyncIterator[Ui]:
     """The application in this process, on the platform of a home, remembering nothing of an earlier test."""
     for name, value in home.environment().items():
@@ -170,6 +245,11 @@ async def opened(
         ui = Ui(app, pilot)
         await ui.until(lambda: app.focused is not None, "the first frame")
         yield ui
+
+
+def sign_in_questions(ui: Ui) -> int:
+    """Count the open questions to sign in."""
+    return sum(isinstance(screen, Confirm) and "signed in" in screen.question for screen in ui.app.screen_stack)
 
 
 def shown(ui: Ui) -> list[str]:

@@ -1,4 +1,4 @@
-"""The account from the screens: who one is, the role in each organization, and the end of the account."""
+"""The account screen: profile, roles and deletion of the account."""
 
 import asyncio
 import time
@@ -8,27 +8,20 @@ import pytest
 from client.operations import REREAD_SECONDS
 from tests.acceptance.people import MEMBER
 from tests.homes import Home
-from tests.tui.screens import Ui, opened
-from tests.tui.test_sessions_screen import questions
+from tests.tui.screens import BOTH_SIZES, SMALL, Ui, sign_in_questions, signed_in
 
 ENTER = "enter"
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
-async def test_profile_and_the_role_in_each_organization_are_in_sight(
-    shared: Home, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
-) -> None:
-    async with opened(shared, monkeypatch, size=size) as ui:
-        await ui.press("8")
-        await ui.expect("Astrid Lindqvist", "owner@aurora.example", "Works with  session, ends", "tenant Web Shop")
-        await ui.expect("2 organizations")
-        assert "owner" in ui.row("Aurora Labs  ")
-        assert "member" in ui.row("Borealis Media")
-        await ui.cursor_on("Borealis Media")
-        await ui.press(ENTER)
-        await ui.expect("Newsroom", "Tenants")
-        await ui.gone("Data Lake")
+@BOTH_SIZES
+async def test_profile_and_roles_are_shown(ui: Ui) -> None:
+    await ui.press("8")
+    await ui.expect("Astrid Lindqvist", "owner@aurora.example", "Works with  session, ends", "tenant Web Shop")
+    await ui.expect("2 organizations")
+    assert "owner" in ui.row("Aurora Labs  ")
+    assert "member" in ui.row("Borealis Media")
+    await ui.press(ENTER, on="Borealis Media", shows=("Newsroom", "Tenants"), gone="Data Lake")
 
 
 async def typed(ui: Ui, email: str) -> None:
@@ -37,83 +30,62 @@ async def typed(ui: Ui, email: str) -> None:
 
 
 @pytest.mark.slow
-async def test_an_account_is_deleted_only_when_its_email_was_typed_and_then_nothing_is_asked_any_more(
-    demo: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    demo.sign_in(MEMBER)
-    async with opened(demo, monkeypatch) as ui:
-        await ui.expect_head("connected")
-        await ui.press("8")
-        await ui.expect("Works with  session")
-        await ui.press("delete")
-        await ui.expect(
-            "Delete your account?", "every session on every device", "for 30 days support", f"Type {MEMBER}"
-        )
-        await ui.heard()
-        await typed(ui, "somebody@else.example")
-        assert ui.app.screen.query_one("#yes").disabled
-        await ui.press(ENTER)
-        await ui.expect(f"Does not match: type {MEMBER}")
-        await ui.press("ctrl+a", "ctrl+k")
-        await typed(ui, MEMBER)
-        await ui.expect(f"Type {MEMBER} to go on")
-        token = demo.token()
-        await ui.press(ENTER)  # goes on to the answer and is none
-        await ui.until(lambda: ui.app.focused is not None and ui.app.focused.id == "yes", "the answer")
-        assert demo.request("GET", "/api/v1/me", token=token).status == 200
-        await ui.press(ENTER)
-        await ui.expect_toast(f"The account {MEMBER} is deleted; support can restore it until 20")
-        await ui.expect_head("not signed in")
-        assert demo.request("GET", "/api/v1/me", token=token).status == 401
-        await ui.pilot.pause(0.5)
-        assert questions(ui) == 0
-        assert MEMBER not in ui.text.replace(f"The account {MEMBER} is", "")
-        await ui.press("6", "7", "1", "3")
-        await ui.pilot.pause(0.3)
-        assert questions(ui) == 0
-        assert (await asyncio.to_thread(demo.frost, "account", "profile")).code != 0
+@signed_in(MEMBER)
+async def test_an_account_is_deleted_once_its_email_is_typed(demo: Home, ui: Ui) -> None:
+    await ui.expect_head("connected")
+    await ui.press("8", shows="Works with  session")
+    await ui.press("delete")
+    await ui.expect("Delete your account?", "every session on every device", "for 30 days support", f"Type {MEMBER}")
+    await ui.heard()
+    await typed(ui, "somebody@else.example")
+    assert ui.app.screen.query_one("#yes").disabled
+    await ui.press(ENTER, shows=f"Does not match: type {MEMBER}")
+    await ui.press("ctrl+a", "ctrl+k")
+    await typed(ui, MEMBER)
+    await ui.expect(f"Type {MEMBER} to go on")
+    token = demo.token()
+    await ui.press(ENTER)  # goes on to the answer and is none
+    await ui.until(lambda: ui.focus == "yes", "the answer")
+    assert demo.request("GET", "/api/v1/me", token=token).status == 200
+    await ui.press(ENTER, toast=f"The account {MEMBER} is deleted; support can restore it until 20")
+    await ui.expect_head("not signed in")
+    assert demo.request("GET", "/api/v1/me", token=token).status == 401
+    await ui.pilot.pause(0.5)
+    assert sign_in_questions(ui) == 0
+    assert MEMBER not in ui.text.replace(f"The account {MEMBER} is", "")
+    await ui.press("6", "7", "1", "3")
+    await ui.pilot.pause(0.3)
+    assert sign_in_questions(ui) == 0
+    assert (await asyncio.to_thread(demo.frost, "account", "profile")).code != 0
 
 
-async def test_the_last_owner_is_told_of_which_organization_and_what_to_do(
-    demo: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with opened(demo, monkeypatch, size=(80, 24)) as ui:
-        await ui.expect_head("connected")
-        await ui.press("8")
-        await ui.expect("Works with")
-        await ui.press("delete")
-        await ui.expect("Delete your account?")
-        await ui.heard()
-        await typed(ui, "owner@aurora.example")
-        await ui.press("tab", "tab", ENTER)
-        await ui.expect("Your account stays", "the last owner of", "Aurora Labs", "Have one of them made an owner")
-        await ui.heard()
-        await ui.press(ENTER)
-        await ui.until(lambda: "Your account stays" not in ui.text, "the words gone")
-        await ui.expect_head("owner@aurora.example · session")
+@SMALL
+async def test_the_last_owner_of_an_organization_is_refused(demo: Home, ui: Ui) -> None:
+    await ui.expect_head("connected")
+    await ui.press("8", shows="Works with")
+    await ui.press("delete", shows="Delete your account?")
+    await ui.heard()
+    await typed(ui, "owner@aurora.example")
+    await ui.press("tab", "tab", ENTER)
+    await ui.expect("Your account stays", "the last owner of", "Aurora Labs", "Have one of them made an owner")
+    await ui.answer(ENTER, head="owner@aurora.example · session", gone="Your account stays")
 
 
 @pytest.mark.slow
-async def test_an_account_deleted_elsewhere_ends_the_screen_with_one_question(
-    demo: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    demo.sign_in(MEMBER)
-    async with opened(demo, monkeypatch) as ui:
-        await ui.expect_head("connected")
-        await ui.expect_head("Web Shop")
-        await ui.press("6")
-        await ui.expect("API keys")
-        begun = time.monotonic()
-        gone = demo.request("DELETE", f"/api/v1/me?email={MEMBER}", token=demo.token())
-        assert gone.status == 200, gone
-        await ui.expect("You are not signed in")
-        assert time.monotonic() - begun < REREAD_SECONDS - 5
-        await ui.pilot.pause(0.5)
-        assert questions(ui) == 1
-        await ui.press("escape")
-        await ui.expect_head("not signed in")
-        await ui.expect("API keys · not refreshed, r tries again")
-        await ui.press("3", "7", "6", "j")
-        await ui.pilot.pause(0.5)
-        assert questions(ui) == 0
-        assert MEMBER not in ui.head
+@signed_in(MEMBER)
+async def test_an_account_deleted_elsewhere_asks_once_to_sign_in(demo: Home, ui: Ui) -> None:
+    await ui.expect_head("connected")
+    await ui.expect_head("Web Shop")
+    await ui.press("6", shows="API keys")
+    begun = time.monotonic()
+    gone = demo.request("DELETE", f"/api/v1/me?email={MEMBER}", token=demo.token())
+    assert gone.status == 200, gone
+    await ui.expect("You are not signed in")
+    assert time.monotonic() - begun < REREAD_SECONDS - 5
+    await ui.pilot.pause(0.5)
+    assert sign_in_questions(ui) == 1
+    await ui.press("escape", shows="API keys · not refreshed, r tries again", head="not signed in")
+    await ui.press("3", "7", "6", "j")
+    await ui.pilot.pause(0.5)
+    assert sign_in_questions(ui) == 0
+    assert MEMBER not in ui.head

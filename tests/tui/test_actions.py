@@ -1,4 +1,4 @@
-"""The action table: named once, with somebody who does it, with an equal command a shell reads back."""
+"""The table of actions: handlers, guards and equal commands."""
 
 import inspect
 import shlex
@@ -6,32 +6,13 @@ from pkgutil import resolve_name
 
 import pytest
 
-from tui.account.api_keys import ApiKeys
-from tui.account.screen import Account, Sessions
-from tui.activity.screen import Activity, ActivityOf, OrganizationActivity
-from tui.contexts.screen import Contexts
-from tui.default_tags.apply_lists import ApplyPreview, ApplyRuns, Untouched
-from tui.default_tags.apply_screen import Apply
-from tui.default_tags.screen import DefaultTags
-from tui.default_tags.versions import TagVersions
-from tui.iam.access import Access, Catalogue, Who
 from tui.iam.editor import actions as editor
-from tui.iam.groups import Groups, Members
-from tui.iam.policies import Attachments, Policies, Versions
-from tui.quotas.screen import OrganizationQuotas, QuotaRequests, Quotas
 from tui.shell import actions, command_line, routes
 from tui.shell.list_screen import ListScreen
 from tui.shell.main_screen import MainScreen
-from tui.tenants.screen import Tenants
 
-SCREENS = (
-    *(Tenants, Policies, Attachments, Versions, Groups, Members, Access, Catalogue, Who, Contexts),
-    *(ApiKeys, Sessions, Account),
-    *(Quotas, OrganizationQuotas, QuotaRequests),
-    *(DefaultTags, TagVersions, ApplyPreview, Apply, ApplyRuns, Untouched),
-    *(Activity, ActivityOf, OrganizationActivity),
-)
-TARGETS = {"app": MainScreen, "list": ListScreen, **{screen.NAME: screen for screen in SCREENS}}
+SCREENS = {name: resolve_name(route.path) for name, route in routes.BY_NAME.items()}
+TARGETS = {"app": MainScreen, "list": ListScreen, **SCREENS}
 TENANT = {
     "id": "01a0c0de-0000-7000-8000-000000000001",
     "displayName": "Web Shop's $(reboot)",
@@ -39,52 +20,52 @@ TENANT = {
     "organizationId": "org-1",
     "organizationName": "Aurora Labs",
 }
-POLICY = {"id": "p-1", "name": "roll out; rm -rf /", "description": "it's\nnew", "version": 3}
-ATTACHMENT = {"policyId": "p-1", "attacheeType": "group", "attacheeId": "g-1"}
-VERSION = {"policyId": "p-1", "version": 2}
-GROUP = {"id": "g-1", "name": "on call", "description": "", "policyCount": 1}
-MEMBER = {"groupId": "g-1", "memberType": "api_key", "memberId": "k-1"}
-ACCESS = {"operation": "compute:instances:read", "access": "allowed", "by": [{"kind": "policy", "policyId": "p-1"}]}
-OPERATION = {"name": "compute:instances:read"}
-WHO = {"type": "user", "id": "u-1", "name": "Astrid"}
-CONTEXT = {"name": "local two", "api_endpoint": "unix:/tmp/api.sock", "credential": "session"}
 KEY = {"id": "k-1", "name": "ci; reboot", "status": "active", "tenantId": "t-1", "tenantName": "Web Shop"}
-SESSION = {"id": "s-1", "device": "vm", "current": True}
-ORGANIZATION = {"id": "o-1", "name": "Aurora Labs", "role": "owner"}
 QUOTA = {"resourceType": "vcpu", "title": "vCPUs", "used": 4, "limit": 20, "unit": "count", "requestable": 40}
-REQUEST = {"id": "r-1", "resourceType": "ram", "limit": 2048, "reason": "it's $(reboot)", "scope": "organization"}
-TAG = {"key": "env", "value": "it's; reboot", "mark": "", "was": None, "problem": ""}
-TAG_VERSION = {"version": 2, "tags": {"env": "dev"}, "current": False}
-RUN = {"runId": "0192-run", "kind": "apply", "status": "completed", "undoable": True}
 TYPE = {"resourceType": "instance", "updated": 3, "state": "done"}
-UNTOUCHED = {"key": "failed 0", "what": "failed", "resourceType": "instance", "resourceId": "i-1", "reason": "odd"}
 ENTRY = {"id": "7", "operation": "policy.attach", "targetKind": "policy", "targetId": "p-1", "target": "policy:p-1"}
 RECORDS = {
     "activity": ENTRY,
     "activity-of": ENTRY,
     "organization-activity": ENTRY,
     "tenants": TENANT,
-    "policies": POLICY,
-    "attachments": ATTACHMENT,
-    "versions": VERSION,
-    "groups": GROUP,
-    "members": MEMBER,
-    "access": ACCESS,
-    "catalogue": OPERATION,
-    "who": WHO,
-    "contexts": CONTEXT,
+    "policies": {"id": "p-1", "name": "roll out; rm -rf /", "description": "it's\nnew", "version": 3},
+    "attachments": {"policyId": "p-1", "attacheeType": "group", "attacheeId": "g-1"},
+    "versions": {"policyId": "p-1", "version": 2},
+    "groups": {"id": "g-1", "name": "on call", "description": "", "policyCount": 1},
+    "members": {"groupId": "g-1", "memberType": "api_key", "memberId": "k-1"},
+    "access": {
+        "operation": "compute:instances:read",
+        "access": "allowed",
+        "by": [{"kind": "policy", "policyId": "p-1"}],
+    },
+    "catalogue": {"name": "compute:instances:read"},
+    "who": {"type": "user", "id": "u-1", "name": "Astrid"},
+    "contexts": {"name": "local two", "api_endpoint": "unix:/tmp/api.sock", "credential": "session"},
     "api-keys": KEY,
-    "sessions": SESSION,
-    "account": ORGANIZATION,
+    "sessions": {"id": "s-1", "device": "vm", "current": True},
+    "account": {"id": "o-1", "name": "Aurora Labs", "role": "owner"},
     "quotas": QUOTA,
     "organization-quotas": QUOTA,
-    "requests": REQUEST,
-    "default-tags": TAG,
-    "tag-versions": TAG_VERSION,
+    "requests": {
+        "id": "r-1",
+        "resourceType": "ram",
+        "limit": 2048,
+        "reason": "it's $(reboot)",
+        "scope": "organization",
+    },
+    "default-tags": {"key": "env", "value": "it's; reboot", "mark": "", "was": None, "problem": ""},
+    "tag-versions": {"version": 2, "tags": {"env": "dev"}, "current": False},
     "apply-preview": TYPE,
     "apply": TYPE,
-    "apply-runs": RUN,
-    "untouched": UNTOUCHED,
+    "apply-runs": {"runId": "0192-run", "kind": "apply", "status": "completed", "undoable": True},
+    "untouched": {
+        "key": "failed 0",
+        "what": "failed",
+        "resourceType": "instance",
+        "resourceId": "i-1",
+        "reason": "odd",
+    },
 }
 
 
@@ -106,13 +87,13 @@ def test_the_handler_of_an_editor_action_takes_the_editor(action: actions.Action
 
 
 def test_every_screen_has_a_route_and_a_primary_action() -> None:
-    assert {screen.NAME for screen in SCREENS} == set(routes.BY_NAME)
-    for screen in SCREENS:
-        assert actions.BY_ID[screen.PRIMARY].scope == screen.NAME
+    assert SCREENS.keys() == RECORDS.keys()
+    for name, screen in SCREENS.items():
+        assert screen.NAME == actions.BY_ID[screen.PRIMARY].scope == name
 
 
 @pytest.mark.parametrize("action", actions.ACTIONS, ids=lambda action: action.id)
-def test_an_equal_command_is_read_back_by_a_shell_as_it_was_meant(action: actions.Action) -> None:
+def test_an_equal_command_is_quoted_for_a_shell(action: actions.Action) -> None:
     record = RECORDS.get(action.scope, TENANT)
     context = actions.ActionContext(record=record, subject="s-1", tenant_before="01a0c0de-0000-7000-8000-000000000002")
     command = action.command(context)
@@ -124,7 +105,7 @@ def test_an_equal_command_is_read_back_by_a_shell_as_it_was_meant(action: action
         assert shlex.split(command)[-1] == TENANT["displayName"]
 
 
-def test_what_changes_platform_or_config_is_refused_in_a_read_only_context_and_says_why() -> None:
+def test_writing_actions_are_refused_in_a_read_only_context() -> None:
     writing = [action for action in actions.ACTIONS if action.writes]
     assert {action.id for action in writing} == {
         *("tenants.create", "tenants.rename"),
@@ -132,14 +113,8 @@ def test_what_changes_platform_or_config_is_refused_in_a_read_only_context_and_s
         *("attachments.attach", "attachments.detach", "versions.roll_back"),
         *("groups.create", "groups.edit", "groups.add", "groups.attach", "groups.detach", "groups.delete"),
         *("members.add", "members.remove"),
-        *(
-            "contexts.use",
-            "contexts.create",
-            "contexts.edit",
-            "contexts.sign_in",
-            "contexts.sign_out",
-            "contexts.delete",
-        ),
+        *("contexts.use", "contexts.create", "contexts.edit", "contexts.delete"),
+        *("contexts.sign_in", "contexts.sign_out"),
         *("api-keys.create", "api-keys.edit", "api-keys.rotate", "api-keys.revoke", "api-keys.delete"),
         *("sessions.end_all", "account.delete"),
         *("quotas.request", "quotas.request_organization", "organization-quotas.request", "requests.again"),
@@ -152,31 +127,29 @@ def test_what_changes_platform_or_config_is_refused_in_a_read_only_context_and_s
         assert action.disabled_reason(context) == "the context prod is read-only"
 
 
-def test_with_an_api_key_groups_and_policies_say_that_a_person_is_needed() -> None:
+def test_groups_and_policies_need_a_user_not_an_api_key() -> None:
     for action in actions.of_scope("policies", "attachments", "versions", "groups", "members", "access", "who"):
         context = actions.ActionContext(record=RECORDS[action.scope], tenant="t-1", keyed=True)
         assert "a signed-in user" in action.disabled_reason(context), action.id
 
 
-def test_with_an_api_key_what_a_person_alone_may_do_with_keys_and_sessions_says_so() -> None:
+def test_keys_and_sessions_need_a_user_not_an_api_key() -> None:
     for action in actions.of_scope("api-keys", "sessions", "account"):
         context = actions.ActionContext(record=RECORDS[action.scope], tenant="t-1", keyed=True, identity_known=True)
         wanted = "" if action.id == "account.tenants" else "a signed-in user"
         assert wanted in action.disabled_reason(context), action.id
 
 
-def test_a_key_of_another_tenant_and_one_that_is_over_say_why_they_wait() -> None:
+def test_actions_on_foreign_and_expired_keys_are_refused() -> None:
     elsewhere = actions.ActionContext(record=KEY, tenant="t-2")
-    assert (
-        actions.BY_ID["api-keys.access"].disabled_reason(elsewhere)
-        == "this key belongs to Web Shop: use that tenant first"
-    )
+    reason = actions.BY_ID["api-keys.access"].disabled_reason(elsewhere)
+    assert reason == "this key belongs to Web Shop: use that tenant first"
     assert actions.BY_ID["api-keys.revoke"].disabled_reason(elsewhere) == ""
     over = actions.ActionContext(record={**KEY, "status": "expired"}, tenant="t-1")
     assert "this one is expired" in actions.BY_ID["api-keys.rotate"].disabled_reason(over)
 
 
-def test_a_plain_member_is_told_who_may_rename_before_anything_is_sent() -> None:
+def test_a_member_may_not_rename_a_tenant() -> None:
     reason = actions.BY_ID["tenants.rename"].disabled_reason(actions.ActionContext(record={**TENANT, "role": "member"}))
     assert "owner or admin" in reason
     assert "Aurora Labs" in reason
@@ -191,7 +164,7 @@ def test_an_action_by_name_is_enabled_for_a_user_with_a_tenant(action: actions.A
     assert action.disabled_reason(context) == ""
 
 
-def test_an_action_by_name_runs_the_guards_that_are_not_about_the_record() -> None:
+def test_an_action_by_name_runs_the_guards_without_a_record() -> None:
     with_key = actions.ActionContext(tenant="t-1", keyed=True, record_by_name=True)
     for action_id in ("policies.edit", "groups.open", "catalogue.who", "api-keys.create", "activity.show"):
         assert "a signed-in user" in actions.BY_ID[action_id].disabled_reason(with_key), action_id
@@ -203,7 +176,7 @@ def test_an_action_by_name_runs_the_guards_that_are_not_about_the_record() -> No
         assert bool(action.disabled_reason(read_only)) == action.writes, action.id
 
 
-def test_without_a_record_nothing_that_needs_one_can_be_done() -> None:
+def test_actions_on_a_record_need_one() -> None:
     empty = actions.ActionContext()
     for action_id in (
         *("tenants.use", "tenants.rename", "contexts.use", "contexts.edit", "contexts.sign_out"),
@@ -212,9 +185,9 @@ def test_without_a_record_nothing_that_needs_one_can_be_done() -> None:
         assert actions.BY_ID[action_id].disabled_reason(empty)
 
 
-def test_who_may_ask_for_other_limits_and_of_what_is_said_before_anything_is_sent() -> None:
+def test_requests_for_limits_need_role_scope_and_type() -> None:
     def reason(action: str, record: dict[str, object] = QUOTA, **members: object) -> str:
-        return actions.BY_ID[action].disabled_reason(actions.ActionContext(record=record, tenant="t-1", **members))  # type: ignore[arg-type]
+        return actions.BY_ID[action].disabled_reason(actions.ActionContext(record=record, tenant="t-1", **members))
 
     image = {"resourceType": "image", "limit": 5}
     for action in ("quotas.request", "quotas.request_organization", "organization-quotas.request", "requests.again"):

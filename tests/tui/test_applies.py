@@ -1,4 +1,4 @@
-"""Following applies, without a screen and without a platform: found again, one after another, never for ever."""
+"""Following applies, without a screen and without a platform."""
 
 import asyncio
 from typing import Any
@@ -6,12 +6,13 @@ from typing import Any
 import pytest
 
 from client.errors import Exit, FrostError
+from tests.tui.tasks import Tasks
 from tui.default_tags.apply_text import progress_lines
 from tui.state.jobs import Applies
 
 Answers = dict[str, list[dict[str, Any] | FrostError]]
 """By run id: what is read of it, one after another."""
-UNREACHABLE = FrostError("nobody listens there", code="UNREACHABLE", exit_code=Exit.UNREACHABLE)
+UNREACHABLE = FrostError("the platform is not running", code="UNREACHABLE", exit_code=Exit.UNREACHABLE)
 GONE = FrostError("operation not found", code="NOT_FOUND", exit_code=Exit.NOT_FOUND)
 
 
@@ -23,14 +24,14 @@ class Started:
         return {"runId": self.run_id, "operationId": self.operation_id, "status": "pending"}
 
 
-class World:
+class World(Tasks):
     """A platform that answers as it was told, and everything that was told to the workspace."""
 
     def __init__(self, answers: Answers) -> None:
+        super().__init__()
         self.answers = answers
         self.starts: list[str | FrostError] = []
         self.told: list[Any] = []
-        self.tasks: dict[str, asyncio.Task[None]] = {}
         self.applies = Applies(
             self,
             self.watch,
@@ -45,12 +46,6 @@ class World:
         if isinstance(answer, FrostError):
             raise answer
         return Started(answer)
-
-    def spawn(self, name: str, work: Any) -> None:
-        if name in self.tasks:
-            self.tasks.pop(name).cancel()
-        if work is not None:
-            self.tasks[name] = asyncio.create_task(work())
 
     async def watch(self, tenant_id: str, run_id: str) -> Any:
         while self.answers[run_id]:
@@ -69,7 +64,7 @@ def conflict(run_id: str) -> FrostError:
     return FrostError("in progress", code="APPLY_IN_PROGRESS", exit_code=Exit.CONFLICT, run_id=run_id)
 
 
-async def test_a_run_is_followed_once_and_told_once_when_it_is_over() -> None:
+async def test_a_run_is_followed_and_reported_once() -> None:
     world = World({"r": [{"status": "running"}, {"status": "completed"}]})
     for _ in range(3):
         world.applies.noticed("t", [{"runId": "r", "status": "running"}, {"runId": "q", "status": "completed"}])
@@ -82,16 +77,19 @@ async def test_a_run_is_followed_once_and_told_once_when_it_is_over() -> None:
     assert world.told == [("t", "r", "completed")]
 
 
-async def test_runs_that_are_over_are_not_followed() -> None:
+async def test_completed_and_missing_runs_are_not_followed() -> None:
     world = World({})
     world.applies.noticed("t", [{"runId": "r", "status": "completed"}, {"runId": "q", "status": "failed"}])
     assert world.applies.of("t") is None
+    world = World({"r": [GONE]})
+    world.applies.follow("t", "r", {})
+    await world.settled()
+    assert world.applies.of("t") is None
+    assert world.applies.running == []
 
 
 @pytest.mark.parametrize("now", [[], [{"runId": "s", "status": "completed"}, {"runId": "r", "status": "completed"}]])
-async def test_a_run_that_is_over_gives_way_to_one_that_came_and_went_unseen_or_to_a_backup_without_it(
-    now: list[dict[str, str]],
-) -> None:
+async def test_a_completed_run_gives_way_to_what_the_platform_lists(now: list[dict[str, str]]) -> None:
     world = World({"r": [{"status": "running"}, {"status": "completed"}]})
     world.applies.follow("t", "r", {})
     world.applies.noticed("t", now)
@@ -101,12 +99,11 @@ async def test_a_run_that_is_over_gives_way_to_one_that_came_and_went_unseen_or_
     assert world.applies.of("t") is None
 
 
-async def test_a_lost_connection_is_said_and_followed_again() -> None:
+async def test_a_run_is_followed_again_after_a_lost_connection() -> None:
     world = World({"r": [{"status": "running"}, UNREACHABLE]})
     world.applies.follow("t", "r", {})
     await world.settled()
     run = world.applies.of("t")
-    assert run is not None
     assert run.lost == "nobody listens there"
     assert run.open
     world.answers["r"] = [{"status": "completed"}]
@@ -116,15 +113,7 @@ async def test_a_lost_connection_is_said_and_followed_again() -> None:
     assert world.told == [("t", "r", "completed")]
 
 
-async def test_a_run_that_is_not_there_is_not_shown_as_going_on_for_ever() -> None:
-    world = World({"r": [GONE]})
-    world.applies.follow("t", "r", {})
-    await world.settled()
-    assert world.applies.of("t") is None
-    assert world.applies.running == []
-
-
-async def test_an_own_run_waits_for_each_one_that_was_quicker() -> None:
+async def test_an_own_run_begins_after_the_others() -> None:
     done = {"status": "completed"}
     world = World({"theirs": [done], "third": [{"status": "running"}, done], "own": [done]})
     world.starts = [conflict("third"), "own"]
@@ -134,9 +123,16 @@ async def test_an_own_run_waits_for_each_one_that_was_quicker() -> None:
     await world.settled()
     assert [told[1] for told in world.told] == ["theirs", "third", "own"]
     assert not world.applies.waits("t")
+    world = World({"theirs": [{"status": "completed"}], "own": [{"status": "completed"}]})
+    world.applies.follow("t", "theirs", {})
+    await world.settled()
+    world.starts = ["own"]
+    world.applies.start_afterwards("t")
+    await world.settled()
+    assert world.told[-1] == ("t", "own", "completed")
 
 
-async def test_an_own_run_that_is_refused_is_told_and_not_tried_for_ever() -> None:
+async def test_an_own_run_is_tried_again_after_a_lost_answer_only() -> None:
     refusal = FrostError("not provisioned", code="TENANT_NOT_PROVISIONED")
     world = World({"theirs": [{"status": "failed"}]})
     world.starts = [refusal]
@@ -145,9 +141,6 @@ async def test_an_own_run_that_is_refused_is_told_and_not_tried_for_ever() -> No
     await world.settled()
     assert world.told[-1] == ("t", "TENANT_NOT_PROVISIONED")
     assert not world.applies.waits("t")
-
-
-async def test_an_own_run_whose_turn_comes_without_an_answer_begins_once_there_is_one() -> None:
     world = World({"theirs": [{"status": "completed"}], "own": [{"status": "completed"}]})
     world.starts = [UNREACHABLE, "own"]
     world.applies.follow("t", "theirs", {})
@@ -159,17 +152,7 @@ async def test_an_own_run_whose_turn_comes_without_an_answer_begins_once_there_i
     assert world.told[-1] == ("t", "own", "completed")
 
 
-async def test_one_that_ended_while_it_was_asked_about_does_not_hold_the_own_one_up() -> None:
-    world = World({"theirs": [{"status": "completed"}], "own": [{"status": "completed"}]})
-    world.applies.follow("t", "theirs", {})
-    await world.settled()
-    world.starts = ["own"]
-    world.applies.start_afterwards("t")
-    await world.settled()
-    assert world.told[-1] == ("t", "own", "completed")
-
-
-async def test_nothing_is_left_of_another_context() -> None:
+async def test_another_context_has_no_runs() -> None:
     world = World({"r": [{"status": "running"}] * 1_000})
     world.applies.follow("t", "r", {})
     world.applies.start_afterwards("t")
@@ -181,16 +164,13 @@ async def test_nothing_is_left_of_another_context() -> None:
     assert world.told == []
 
 
-def test_a_type_that_could_not_be_listed_has_a_line_of_its_own() -> None:
+def test_progress_of_a_failed_type_and_of_a_cancelled_run() -> None:
     zero = dict.fromkeys(("examined", "updated", "unchanged", "skipped", "failed"), 0)
     failed = {"resourceType": "secret", "resourceId": "", "reason": "backend_unavailable", "message": "later"}
     result = {"summary": zero | {"failed": 1}, "byType": {"secret": zero | {"failed": 1}}, "failures": [failed]}
     operation = {"operationId": "apply-x", "status": "completed", "result": result}
     lines = [line.plain for line in progress_lines(operation, 100, {})]
     assert "! 1 type not examined, it could not be listed: secret" in lines
-
-
-def test_a_cancelled_run_shows_its_state_its_reason_and_what_to_do() -> None:
     operation = {
         "operationId": "apply-x",
         "status": "cancelled",

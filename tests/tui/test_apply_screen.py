@@ -1,4 +1,4 @@
-"""Applies from the screens: asked with their counts, live, found again, one at a time, browsed and taken back."""
+"""Applies from the screens: preview, progress, conflicts and undo."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ import pytest
 from tests.acceptance.people import ADMIN, DATA_LAKE, WEB_SHOP
 from tests.conftest import opened as home_of
 from tests.homes import Home
-from tests.tui.screens import Ui, opened
+from tests.tui.screens import BOTH_SIZES, SMALL, Ui, opened
 from tui.launch import Launch
 
 ENTER = "enter"
@@ -52,53 +52,38 @@ async def in_tags(ui: Ui) -> Ui:
     return await ui.expect("4/10 tags", "eu.team:42")
 
 
-async def answered(ui: Ui, question: str, key: str) -> None:
-    await ui.expect(question)
-    await ui.heard()
-    await ui.press(key)
-    await ui.until(lambda: question not in ui.text, f"{question} gone")
-
-
 async def applied(ui: Ui) -> Ui:
     """An apply begun from the tags, seen going on."""
     await in_tags(ui)
     await ui.press("a")
-    await answered(ui, "Apply default tags?", "y")
+    await ui.answer("y", to="Apply default tags?")
     return await ui.expect("Apply in Web Shop", "applying", "updated", "instance")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("size", SIZES)
-async def test_an_apply_is_asked_with_its_counts_and_enter_means_no(
-    shared: Home, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
-) -> None:
-    async with opened(shared, monkeypatch, size=size) as ui:
-        await in_tags(ui)
-        await ui.press("a")
-        told = shared.json("tenant", "default-tags", "apply", "--preview")["summary"]
-        await ui.expect("Apply default tags?", "Web Shop", "cost-center=eu.team:42", "no tag removed")
-        await ui.expect(f"{told['updated']:,} of {told['examined']:,} resources", f"{told['skipped']:,} skipped")
-        await ui.expect("would change", "n or Esc No")
-        await answered(ui, "Apply default tags?", ENTER)
-        await ui.expect("4/10 tags")
+@BOTH_SIZES
+async def test_an_apply_asks_with_its_counts_and_enter_means_no(shared: Home, ui: Ui) -> None:
+    await in_tags(ui)
+    await ui.press("a")
+    told = shared.json("tenant", "default-tags", "apply", "--preview")["summary"]
+    await ui.expect("Apply default tags?", "Web Shop", "cost-center=eu.team:42", "no tag removed")
+    await ui.expect(f"{told['updated']:,} of {told['examined']:,} resources", f"{told['skipped']:,} skipped")
+    await ui.expect("would change", "n or Esc No")
+    await ui.answer(ENTER, to="Apply default tags?", shows="4/10 tags")
     assert runs(shared) == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
-async def test_a_run_is_seen_wherever_one_is_and_its_result_stays(
+async def test_a_run_is_shown_in_every_screen_and_its_result_stays(
     paced: Home, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
 ) -> None:
     before = lacking(paced)
     async with opened(paced, monkeypatch, size=size) as ui:
         await applied(ui)
-        await ui.expect("/44)", "begun by owner@aurora.example", "······")
-        await ui.press("3")
-        await ui.expect("groups")
-        await ui.expect_head("◐ applying")
-        await ui.press("left_square_bracket")
-        await ui.expect("Apply in Web Shop")
-        await ui.expect_toast("Web Shop: default tags applied:")
+        await ui.expect("/44)", "started by owner@aurora.example", "······")
+        await ui.press("3", shows="groups", head="◐ applying")
+        await ui.press("left_square_bracket", shows="Apply in Web Shop", toast="Web Shop: default tags applied:")
         result = paced.json("tenant", "default-tags", "history")["runs"][0]["summary"]
         words = f"{result['updated']:,} updated · {result['unchanged']:,} unchanged · {result['skipped']:,} skipped"
         await ui.expect("✓ applied", words, f"{result['failed']:,} failed")
@@ -106,30 +91,19 @@ async def test_a_run_is_seen_wherever_one_is_and_its_result_stays(
         assert before - lacking(paced) > 0
         await ui.press("g", "f")
         await ui.expect("Failures and skips in Web Shop", f"{result['skipped'] + result['failed']} resources")
-        await ui.press("slash")
-        await ui.type("what:failed")
-        await ui.press(ENTER)
-        await ui.expect(f"{result['failed']} of {result['skipped'] + result['failed']}", "×")
-        await ui.press("g", "d")
-        await ui.expect("invalid_state", "Message")
-        await ui.press("escape", "escape", "escape")
-        await ui.expect("✓ applied")
-        await ui.press("g", ENTER)
-        await ui.expect("Failures and skips in Web Shop", "type:instance")
+        await ui.filter("what:failed", shows=(f"{result['failed']} of {result['skipped'] + result['failed']}", "×"))
+        await ui.press("g", "d", shows=("invalid_state", "Message"))
+        await ui.press("escape", "escape", "escape", shows="✓ applied")
+        await ui.press("g", ENTER, shows=("Failures and skips in Web Shop", "type:instance"))
         by_type = asked(paced, "POST", "/preview", body={})["byType"]["instance"]
         await ui.expect(f"{by_type['skipped'] + by_type['failed']} of {result['skipped'] + result['failed']}")
     async with opened(paced, monkeypatch, size=size) as ui:  # the program was closed
         await ui.expect_head("Web Shop")
-        await ui.press("colon")
-        await ui.type("apply")
-        await ui.press(ENTER)
-        await ui.expect("✓ applied", words)
+        await ui.command("apply", shows=("✓ applied", words))
 
 
 @pytest.mark.slow
-async def test_a_run_goes_on_without_the_program_and_is_picked_up_at_the_next_start(
-    paced: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_run_is_followed_again_at_the_next_start(paced: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(paced, monkeypatch) as ui:
         await applied(ui)
     async with opened(paced, monkeypatch) as ui:
@@ -139,137 +113,102 @@ async def test_a_run_goes_on_without_the_program_and_is_picked_up_at_the_next_st
 
 
 @pytest.mark.slow
-async def test_a_run_of_somebody_else_is_seen_and_another_tenant_is_named(
-    paced: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with opened(paced, monkeypatch, launch=Launch(tenant=DATA_LAKE)) as ui:
-        await ui.expect_head("Data Lake")
-        await ui.expect("6 tenants")
-        paced.sign_in(ADMIN)
-        asked(paced, "POST", "/apply", DATA_LAKE)
-        paced.sign_in()
-        await ui.expect_head("◐ applying")
-        await ui.press("colon")
-        await ui.type("apply")
-        await ui.press(ENTER)
-        await ui.expect("Apply in Data Lake", "begun by admin@aurora.example")
-        await ui.app.workspace.use_tenant(WEB_SHOP)
-        await ui.expect_head("applying")
-        await ui.until(lambda: "in Data Lake" in ui.head or "applied" in str(ui.toasts), "where it is")
-        await ui.expect_toast("Data Lake: default tags applied:")
+@pytest.mark.parametrize("launch", [Launch(tenant=DATA_LAKE)])
+async def test_a_run_of_another_user_and_tenant_is_shown(paced: Home, ui: Ui) -> None:
+    await ui.expect_head("Data Lake")
+    await ui.expect("6 tenants")
+    paced.sign_in(ADMIN)
+    asked(paced, "POST", "/apply", DATA_LAKE)
+    paced.sign_in()
+    await ui.expect_head("◐ applying")
+    await ui.command("apply", shows=("Apply in Data Lake", "started by admin@aurora.example"))
+    await ui.app.workspace.use_tenant(WEB_SHOP)
+    await ui.expect_head("applying")
+    await ui.until(lambda: "in Data Lake" in ui.head or "applied" in str(ui.toasts), "where it is")
+    await ui.expect_toast("Data Lake: default tags applied:")
 
 
 @pytest.mark.slow
-async def test_one_that_runs_already_is_followed_and_an_own_one_begins_afterwards(
-    paced: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with opened(paced, monkeypatch) as ui:
-        await in_tags(ui)
-        asked(paced, "POST", "/apply")
-        await ui.expect_head("◐ applying")
-        await ui.press("a")
-        await ui.expect("An apply runs in Web Shop already", "Follow it, and begin mine when it is over")
-        await ui.heard()
-        await ui.press("o")
-        await ui.expect("Apply in Web Shop", "Yours begins when this one is over · o changes that")
-        asked(paced, "PUT", "", body={"tags": {"late": "1"}})
-        await ui.expect_toast("Web Shop: default tags applied:")
-        await ui.until(lambda: len(runs(paced)) == 2, "the own run")
-        await ui.until(lambda: runs(paced)[0]["status"] == "completed", "its end")
-        assert runs(paced)[0]["appliedTags"] == {"late": "1"}
-        await ui.until(lambda: "Yours begins" not in ui.text and "late=1" in ui.text, "the own run shown")
+async def test_an_own_run_begins_after_the_one_that_runs(paced: Home, ui: Ui) -> None:
+    await in_tags(ui)
+    asked(paced, "POST", "/apply")
+    await ui.expect_head("◐ applying")
+    await ui.press("a", shows=("An apply runs in Web Shop already", "Follow it, and begin mine when it is over"))
+    await ui.answer("o", shows=("Apply in Web Shop", "Yours begins when this one is over · o changes that"))
+    asked(paced, "PUT", "", body={"tags": {"late": "1"}})
+    await ui.expect_toast("Web Shop: default tags applied:")
+    await ui.until(lambda: len(runs(paced)) == 2, "the own run")
+    await ui.until(lambda: runs(paced)[0]["status"] == "completed", "its end")
+    assert runs(paced)[0]["appliedTags"] == {"late": "1"}
+    await ui.until(lambda: "Yours begins" not in ui.text and "late=1" in ui.text, "the own run shown")
 
 
 @pytest.mark.slow
-async def test_a_conflict_that_nobody_saw_coming_is_met_in_the_same_way(
-    paced: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with opened(paced, monkeypatch) as ui:
-        await in_tags(ui)
-        monkeypatch.setattr(type(ui.app.workspace.applies), "goes_on", lambda self, tenant_id: False)
-        await ui.press("a")
-        await ui.expect("Apply default tags?")
-        asked(paced, "POST", "/apply")
-        await answered(ui, "Apply default tags?", "y")
-        await ui.expect("An apply runs in Web Shop already")
-        await ui.press("f")
-        await ui.expect("Apply in Web Shop", "applying")
-        await ui.expect_toast("Web Shop: default tags applied:")
+async def test_a_conflict_at_the_start_is_handled_alike(paced: Home, monkeypatch: pytest.MonkeyPatch, ui: Ui) -> None:
+    await in_tags(ui)
+    monkeypatch.setattr(type(ui.app.workspace.applies), "goes_on", lambda self, tenant_id: False)
+    await ui.press("a", shows="Apply default tags?")
+    asked(paced, "POST", "/apply")
+    await ui.answer("y", to="Apply default tags?", shows="An apply runs in Web Shop already")
+    await ui.press("f", shows=("Apply in Web Shop", "applying"), toast="Web Shop: default tags applied:")
     assert len(runs(paced)) == 1
 
 
 @pytest.mark.slow
-async def test_an_own_run_afterwards_can_be_called_off(paced: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with opened(paced, monkeypatch) as ui:
-        await applied(ui)
-        await ui.press("o")
-        await ui.expect("Yours begins when this one is over")
-        await ui.press("o")
-        await ui.until(lambda: "Yours begins when" not in ui.text.split("▌ Yours")[0], "called off")
-        await ui.expect_toast("Web Shop: default tags applied:")
-        await ui.press("o")
-        await ui.expect_toast("no apply is running")
+async def test_a_waiting_run_can_be_cancelled(paced: Home, ui: Ui) -> None:
+    await applied(ui)
+    await ui.press("o", shows="Yours begins when this one is over")
+    await ui.press("o")
+    await ui.until(lambda: "Yours begins when" not in ui.text.split("▌ Yours")[0], "called off")
+    await ui.expect_toast("Web Shop: default tags applied:")
+    await ui.press("o", toast="no apply is running")
     assert len(runs(paced)) == 1
 
 
 @pytest.mark.slow
-async def test_a_platform_that_is_killed_goes_on_where_it_was_and_the_screen_with_it(
-    paced: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with opened(paced, monkeypatch) as ui:
-        await applied(ui)
-        paced.kill_platform()  # the next reading has it started anew
-        await ui.expect_toast("Web Shop: default tags applied:")
-        await ui.expect("✓ applied")
+async def test_a_run_continues_after_the_platform_is_killed(paced: Home, ui: Ui) -> None:
+    await applied(ui)
+    paced.kill_platform()  # the next reading has it started anew
+    await ui.expect_toast("Web Shop: default tags applied:")
+    await ui.expect("✓ applied")
     (run,) = runs(paced)
     assert run["status"] == "completed"
     assert asked(paced, "POST", "/preview", body={})["summary"]["updated"] == 0
 
 
 @pytest.mark.slow
-async def test_a_connection_that_is_lost_is_said_and_the_run_is_found_again(
-    paced: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with opened(paced, monkeypatch, size=(80, 24)) as ui:
-        await applied(ui)
-        assert paced.frost("platform", "stop").code == 0
-        await ui.expect("! No answer:", "read last")
-        await ui.expect_head("stopped · r start")
-        await ui.expect("updated")  # what was known stays
-        await ui.press("r")
-        await ui.until(lambda: "No answer" not in ui.text, "the run found again")
-        await ui.expect_toast("Web Shop: default tags applied:")
+@SMALL
+async def test_a_run_is_found_again_after_a_lost_connection(paced: Home, ui: Ui) -> None:
+    await applied(ui)
+    assert paced.frost("platform", "stop").code == 0
+    await ui.expect("! No answer:", "read last")
+    await ui.expect_head("stopped · r start")
+    await ui.expect("updated")  # what was known stays
+    await ui.press("r", toast="Web Shop: default tags applied:", gone="No answer")
     assert asked(paced, "POST", "/preview", body={})["summary"]["updated"] == 0
 
 
 @pytest.mark.slow
-async def test_a_run_is_undone_after_a_review_and_takes_away_only_what_it_added(
-    paced: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_undo_is_reviewed_and_removes_only_added_tags(paced: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     before = lacking(paced)
     async with opened(paced, monkeypatch) as ui:
         await applied(ui)
         await ui.expect("✓ applied")
         updated = runs(paced)[0]["summary"]["updated"]
-        await ui.press("u")
-        await ui.expect("Applies in Web Shop", "completed", f"{updated}")
+        await ui.press("u", shows=("Applies in Web Shop", "completed", f"{updated}"))
         await ui.press("b")
         await ui.expect("Undo this run?", f"{updated:,} resources", "would lose tags", "cost-center=eu.team:42")
-        await answered(ui, "Undo this run?", ENTER)
+        await ui.answer(ENTER, to="Undo this run?")
         assert len(runs(paced)) == 1
         await ui.press("b")
-        await answered(ui, "Undo this run?", "y")
-        await ui.expect("undoing", "lost tags")
-        await ui.expect_head("◐ undoing")
+        await ui.answer("y", to="Undo this run?", shows=("undoing", "lost tags"), head="◐ undoing")
         await ui.expect_toast("default tags undone")
-        await ui.press("u")
-        await ui.expect("apply, undone", "undo")
-        await ui.press("G", "b")
-        await ui.expect_toast("already undone")
+        await ui.press("u", shows=("apply, undone", "undo"))
+        await ui.press("G", "b", toast="already undone")
     assert lacking(paced) == before
 
 
-async def test_a_run_that_cannot_begin_says_what_to_do(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_preview_during_provisioning_is_refused(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sandbox is still being provisioned."""
     async with opened(shared, monkeypatch) as ui:
         await ui.expect("Sandbox")
@@ -279,6 +218,5 @@ async def test_a_run_that_cannot_begin_says_what_to_do(shared: Home, monkeypatch
         ui.app.frame.go("default-tags")
         await ui.expect("/10 tags")
         ui.app.frame.perform("default-tags.add", "a=1")
-        await ui.press("p")
-        await ui.expect("still being set up")
+        await ui.press("p", shows="still being set up")
         await ui.press("escape", "D")

@@ -1,4 +1,4 @@
-"""The catalogue screen on the real platform: filter, who may do something, what a key sees."""
+"""The catalogue screen: filter, principals of an operation and API keys."""
 
 from functools import partial
 
@@ -7,65 +7,45 @@ import pytest
 from client.tables.iam import CATALOGUE
 from tests.effort import effort
 from tests.homes import Home
-from tests.tui.screens import opened, use_key
+from tests.tui.screens import Ui, with_key
 from tui.widgets.record_view import RecordView
 
 ENTER = "enter"
 
 
 @pytest.mark.slow
-async def test_the_catalogue_is_the_platforms_and_is_filtered_while_typing(
-    shared: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with opened(shared, monkeypatch) as ui:
-        await ui.press("4")
-        await ui.expect("528 operations", "audit:events:list", "Export audit events")
-        await ui.press("slash")
-        await ui.type("key-pairs")
-        await ui.expect("5 of 528", "compute:key-pairs:import")
-        await ui.gone("audit:events:list")
+async def test_the_catalogue_is_filtered_while_typing(ui: Ui) -> None:
+    await ui.press("4", shows=("528 operations", "audit:events:list", "Export audit events"))
+    await ui.press("slash")
+    await ui.type("key-pairs", shows=("5 of 528", "compute:key-pairs:import"), gone="audit:events:list")
 
 
 @pytest.mark.slow
-async def test_who_may_do_something_is_shown_with_the_path_and_leads_to_what_one_of_them_may(
-    shared: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with opened(shared, monkeypatch) as ui:
-        await ui.press("colon")
-        await ui.type("catalogue.who compute:launch-templates:create")
-        await ui.press(ENTER)
-        await ui.expect("Who may compute:launch-templates:create?", "Target")
-        await ui.press(ENTER)
-        await ui.expect(
-            "Who may compute:launch-templates:create on *",
-            "deploy-pipeline",
-            "Astrid Lindqvist",
-            "● allowed",
-            "◐ conditional",
-        )
-        await ui.cursor_on("deploy-pipeline")
-        await ui.expect("deployments", "via group deployers")
-        await ui.press(ENTER)
-        await ui.expect("What deploy-pipeline may do", "compute:launch-templates:create")
-        await ui.press("escape")
-        await ui.expect("Who may compute:launch-templates:create on *")
-        await ui.press("escape")
-        await ui.expect("528 operations")
+async def test_principals_of_an_operation_are_listed_with_their_path(ui: Ui) -> None:
+    await ui.command("catalogue.who compute:launch-templates:create")
+    await ui.expect("Who may compute:launch-templates:create?", "Target")
+    await ui.press(ENTER)
+    await ui.expect(
+        "Who may compute:launch-templates:create on *",
+        "deploy-pipeline",
+        "Astrid Lindqvist",
+        "● allowed",
+        "◐ conditional",
+    )
+    await ui.cursor_on("deploy-pipeline")
+    await ui.expect("deployments", "via group deployers")
+    await ui.press(ENTER, shows=("What deploy-pipeline may do", "compute:launch-templates:create"))
+    await ui.press("escape", shows="Who may compute:launch-templates:create on *")
+    await ui.press("escape", shows="528 operations")
 
 
-async def test_an_api_key_reads_the_catalogue_and_elsewhere_is_told_that_a_person_is_needed(
-    demo: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await use_key(demo, "tenant-reader")
-    async with opened(demo, monkeypatch) as ui:
-        await ui.expect_head("API key")
-        await ui.press("4")
-        await ui.expect("528 operations")
-        for digit in "23":
-            await ui.press(digit)
-            await ui.expect("groups and policies need a", "signed-in user.")
-        await ui.press("n")
-        await ui.expect_toast("New group: this context works with an API key")
+@with_key("tenant-reader")
+async def test_an_api_key_reads_the_catalogue_only(demo: Home, ui: Ui) -> None:
+    await ui.expect_head("API key")
+    await ui.press("4", shows="528 operations")
+    for digit in "23":
+        await ui.press(digit, shows=("groups and policies need a", "signed-in user."))
+    await ui.press("n", toast="New group: this context works with an API key")
 
 
 def test_twenty_thousand_operations_are_filtered_with_little_work() -> None:

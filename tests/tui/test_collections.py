@@ -10,30 +10,24 @@ import pytest
 
 from client.errors import Exit, FrostError
 from client.tables.columns import Record
+from tests.tui.tasks import Tasks
 from tui.state import loaders
-from tui.state.event_stream import Work
-from tui.state.list_store import KEPT, Collections
+from tui.state.list_store import KEPT, Collections, Rows
 
 ONE, OTHER = "tenant-1", "tenant-2"
 LOST = FrostError("no answer", code="UNREACHABLE", exit_code=Exit.UNREACHABLE)
 
 
-class Slow:
+class Slow(Tasks):
     """Pages by tenant, each handed over when `let` is called for its tenant."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.pages: dict[str, list[Sequence[Record] | Exception]] = {}
         self.begun = 0
         self.gates: dict[str, asyncio.Semaphore] = {}
         self.told: list[str] = []
-        self.tasks: dict[str, asyncio.Task[None]] = {}
-        self.lists = Collections(self, lambda: None, self.spawn, self.told.append)  # type: ignore[arg-type]
-
-    def spawn(self, name: str, work: Work | None) -> None:
-        if name in self.tasks:
-            self.tasks.pop(name).cancel()
-        if work is not None:
-            self.tasks[name] = asyncio.ensure_future(work())
+        self.lists = Collections(self, lambda: None, self.spawn, self.told.append)
 
     async def read(self, _requests: object, tenant: str, _subject: str) -> AsyncIterator[Sequence[Record]]:
         self.begun += 1
@@ -48,6 +42,13 @@ class Slow:
             self.gates.setdefault(tenant, asyncio.Semaphore(0)).release()
         for _ in range(20):
             await asyncio.sleep(0)
+
+    async def read_pages(self, *pages: Sequence[Record] | Exception, let: int, quiet: bool = False) -> Rows:
+        """Read a list of the first tenant that has these pages, and let some of them come."""
+        self.pages[ONE] = list(pages)
+        rows = self.lists.read("groups", ONE, quiet=quiet)
+        await self.let(ONE, let)
+        return rows
 
     async def settle(self, tenant: str, ids: list[str]) -> None:
         """Let pages come until the list holds these records."""
@@ -68,7 +69,7 @@ def names(slow: Slow, tenant: str) -> list[str]:
     return [str(row["id"]) for row in slow.lists.rows("groups", tenant).records]
 
 
-async def test_a_first_reading_shows_its_rows_as_the_pages_come(slow: Slow) -> None:
+async def test_a_first_read_shows_rows_page_by_page(slow: Slow) -> None:
     slow.pages[ONE] = [[{"id": "a"}], [{"id": "b"}]]
     rows = slow.lists.read("groups", ONE)
     assert rows.words == "refreshing"
@@ -80,10 +81,8 @@ async def test_a_first_reading_shows_its_rows_as_the_pages_come(slow: Slow) -> N
     assert (rows.known, rows.words) == (True, "")
 
 
-async def test_a_first_reading_begun_again_on_the_way_shows_no_fewer_rows_than_it_did(slow: Slow) -> None:
-    slow.pages[ONE] = [[{"id": "a"}], [{"id": "b"}], [{"id": "c"}]]
-    slow.lists.read("groups", ONE)
-    await slow.let(ONE, 2)
+async def test_a_first_read_begun_again_keeps_its_rows(slow: Slow) -> None:
+    await slow.read_pages([{"id": "a"}], [{"id": "b"}], [{"id": "c"}], let=2)
     slow.lists.read("groups", ONE)
     shown = []
     for _ in range(3):
@@ -92,30 +91,22 @@ async def test_a_first_reading_begun_again_on_the_way_shows_no_fewer_rows_than_i
     assert shown == [["a", "b", "c"]] * 3
 
 
-async def test_of_a_list_that_is_cut_is_said_how_many_there_are(slow: Slow) -> None:
-    slow.pages[ONE] = [loaders.First([{"id": "a"}, {"id": "b"}], 1_234)]
-    rows = slow.lists.read("groups", ONE)
-    await slow.let(ONE, 2)
+async def test_a_list_that_is_cut_shows_its_total(slow: Slow) -> None:
+    rows = await slow.read_pages(loaders.First([{"id": "a"}, {"id": "b"}], 1_234), let=2)
     assert (names(slow, ONE), rows.words) == (["a", "b"], "the first of 1,234")
-    slow.pages[ONE] = [loaders.First([{"id": "a"}], 1)]
-    slow.lists.read("groups", ONE)
-    await slow.let(ONE, 2)
+    await slow.read_pages(loaders.First([{"id": "a"}], 1), let=2)
     assert rows.words == ""
 
 
-async def test_a_later_reading_keeps_the_old_rows_until_the_last_page(slow: Slow) -> None:
-    slow.pages[ONE] = [[{"id": "a"}], [{"id": "b"}]]
-    slow.lists.read("groups", ONE)
-    await slow.let(ONE, 2)
-    slow.pages[ONE] = [[{"id": "c"}], [{"id": "d"}]]
-    slow.lists.read("groups", ONE)
-    await slow.let(ONE)
+async def test_a_later_read_keeps_the_old_rows_until_the_last_page(slow: Slow) -> None:
+    await slow.read_pages([{"id": "a"}], [{"id": "b"}], let=2)
+    await slow.read_pages([{"id": "c"}], [{"id": "d"}], let=1)
     assert names(slow, ONE) == ["a", "b"]
     await slow.let(ONE, 2)
     assert names(slow, ONE) == ["c", "d"]
 
 
-async def test_a_late_answer_for_another_tenant_is_not_among_the_rows_of_this_one(slow: Slow) -> None:
+async def test_a_late_response_for_another_tenant_is_dropped(slow: Slow) -> None:
     slow.pages[ONE], slow.pages[OTHER] = [[{"id": "theirs"}]], [[{"id": "ours"}]]
     slow.lists.read("groups", ONE)
     slow.lists.read("groups", OTHER)
@@ -124,32 +115,22 @@ async def test_a_late_answer_for_another_tenant_is_not_among_the_rows_of_this_on
     assert names(slow, OTHER) == ["ours"]
 
 
-async def test_of_two_readings_of_a_list_the_later_one_counts(slow: Slow) -> None:
-    slow.pages[ONE] = [[{"id": "old"}]]
-    slow.lists.read("groups", ONE)
-    await slow.let(ONE, 0)
-    slow.pages[ONE] = [[{"id": "new"}]]
-    slow.lists.read("groups", ONE)
-    await slow.let(ONE, 3)
+async def test_the_later_of_two_reads_counts(slow: Slow) -> None:
+    await slow.read_pages([{"id": "old"}], let=0)
+    await slow.read_pages([{"id": "new"}], let=3)
     assert names(slow, ONE) == ["new"]
 
 
-async def test_a_failure_keeps_the_rows_says_so_and_the_next_reading_mends_it(slow: Slow) -> None:
-    slow.pages[ONE] = [[{"id": "a"}]]
-    slow.lists.read("groups", ONE)
-    await slow.let(ONE, 2)
-    slow.pages[ONE] = [LOST]
-    rows = slow.lists.read("groups", ONE, quiet=True)
-    await slow.let(ONE, 2)
+async def test_a_failed_read_keeps_the_rows_until_the_next(slow: Slow) -> None:
+    await slow.read_pages([{"id": "a"}], let=2)
+    rows = await slow.read_pages(LOST, let=2, quiet=True)
     assert names(slow, ONE) == ["a"]
     assert (rows.words, rows.error) == ("not refreshed, r tries again", LOST)
-    slow.pages[ONE] = [[{"id": "b"}]]
-    slow.lists.read("groups", ONE, quiet=True)
-    await slow.let(ONE, 2)
+    await slow.read_pages([{"id": "b"}], let=2, quiet=True)
     assert (names(slow, ONE), rows.words, rows.error) == (["b"], "", None)
 
 
-async def test_what_the_cursor_left_before_it_was_read_is_read_when_the_cursor_comes_back(slow: Slow) -> None:
+async def test_a_list_left_before_its_read_is_read_on_return(slow: Slow) -> None:
     slow.pages[ONE] = [[{"id": "a"}]]
     first = slow.lists.read("groups", ONE, "first", rest=0.001)
     second = slow.lists.read("groups", ONE, "second", rest=0.001)
@@ -160,23 +141,21 @@ async def test_what_the_cursor_left_before_it_was_read_is_read_when_the_cursor_c
     assert (first.state, second.state) == ("fresh", "unread")
 
 
-async def test_a_list_left_for_another_tenant_while_it_was_read_is_not_taken_for_one_on_its_way(slow: Slow) -> None:
+async def test_a_list_left_during_its_read_is_unread(slow: Slow) -> None:
     slow.pages[ONE], slow.pages[OTHER] = [[{"id": "theirs"}]], [[{"id": "ours"}]]
     left = slow.lists.read("groups", ONE)
     slow.lists.read("groups", OTHER)
     assert left.state == "unread"
 
 
-async def test_leaving_the_context_forgets_everything_and_ends_what_is_read(slow: Slow) -> None:
-    slow.pages[ONE] = [[{"id": "a"}]]
-    slow.lists.read("groups", ONE)
-    await slow.let(ONE, 0)
+async def test_leaving_the_context_drops_lists_and_reads(slow: Slow) -> None:
+    await slow.read_pages([{"id": "a"}], let=0)
     slow.lists.drop()
     await slow.let(ONE, 2)
     assert names(slow, ONE) == []
 
 
-async def test_only_the_lists_looked_at_lately_are_kept(slow: Slow) -> None:
+async def test_only_the_latest_lists_are_kept(slow: Slow) -> None:
     for number in range(KEPT + 20):
         slow.lists.put("groups", f"tenant {number}", {"id": "a"})
     assert names(slow, "tenant 0") == []
@@ -184,9 +163,7 @@ async def test_only_the_lists_looked_at_lately_are_kept(slow: Slow) -> None:
 
 
 async def test_a_list_is_updated_while_refreshes_come_faster_than_it_is_read(slow: Slow) -> None:
-    slow.pages[ONE] = [[{"id": "a", "name": "old"}], [{"id": "b"}], [{"id": "c"}]]
-    rows = slow.lists.read("groups", ONE)
-    await slow.let(ONE, 4)
+    rows = await slow.read_pages([{"id": "a", "name": "old"}], [{"id": "b"}], [{"id": "c"}], let=4)
     slow.pages[ONE][0] = [{"id": "a", "name": "new"}]
     for _ in range(3):  # one refresh before each page
         slow.lists.read("groups", ONE, quiet=True)
@@ -196,9 +173,7 @@ async def test_a_list_is_updated_while_refreshes_come_faster_than_it_is_read(slo
 
 
 async def test_refreshes_during_a_read_cause_one_more_read_after_it(slow: Slow) -> None:
-    slow.pages[ONE] = [[{"id": "a"}]]
-    slow.lists.read("groups", ONE)
-    await slow.let(ONE, 0)
+    await slow.read_pages([{"id": "a"}], let=0)
     for _ in range(5):
         slow.lists.read("groups", ONE, quiet=True)
     slow.pages[ONE] = [[{"id": "b"}]]
@@ -208,10 +183,8 @@ async def test_refreshes_during_a_read_cause_one_more_read_after_it(slow: Slow) 
     assert slow.begun == 2
 
 
-async def test_a_read_that_a_person_asks_for_does_not_end_with_what_an_earlier_one_found(slow: Slow) -> None:
-    slow.pages[ONE] = [[{"id": "old"}]]
-    slow.lists.read("groups", ONE)
-    await slow.let(ONE, 0)
+async def test_a_requested_read_does_not_return_an_earlier_one(slow: Slow) -> None:
+    await slow.read_pages([{"id": "old"}], let=0)
     asked = asyncio.ensure_future(slow.lists.anew("groups", ONE))
     slow.pages[ONE] = [[{"id": "new"}]]
     await slow.let(ONE)
@@ -222,10 +195,8 @@ async def test_a_read_that_a_person_asks_for_does_not_end_with_what_an_earlier_o
     assert (rows.state, names(slow, ONE)) == ("fresh", ["new"])
 
 
-async def test_a_read_that_began_before_a_change_does_not_bring_the_old_record_back(slow: Slow) -> None:
-    slow.pages[ONE] = [[{"id": "a", "name": "old"}]]
-    rows = slow.lists.read("groups", ONE)
-    await slow.let(ONE)
+async def test_a_read_begun_before_a_change_keeps_the_change(slow: Slow) -> None:
+    rows = await slow.read_pages([{"id": "a", "name": "old"}], let=1)
     slow.lists.read("groups", ONE, quiet=True)
     await slow.let(ONE, 0)
     slow.lists.put("groups", ONE, {"id": "a", "name": "new"})
@@ -245,11 +216,8 @@ async def test_an_unexpected_exception_ends_the_read_as_failed(slow: Slow) -> No
     async with asyncio.timeout(60):
         rows = await asked
     assert rows.words == "not refreshed, r tries again"
-    assert rows.error is not None
     assert rows.error.message == "the answer could not be used: KeyError: 'id'"
     with pytest.raises(KeyError):  # the application shows it
         await slow.tasks["read groups "]
-    slow.pages[ONE] = [[{"id": "a"}]]
-    slow.lists.read("groups", ONE, quiet=True)
-    await slow.let(ONE, 2)
+    await slow.read_pages([{"id": "a"}], let=2, quiet=True)
     assert (names(slow, ONE), rows.words) == (["a"], "")

@@ -1,4 +1,4 @@
-"""Which columns a list shows and how wide: what may be cut, what never is, and what says nothing."""
+"""The columns that a list shows, and their widths."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -26,7 +26,7 @@ def view(kind: Any, columns: Sequence[Column], *records: dict[str, Any]) -> Reco
 def test_the_name_of_an_operation_is_never_cut_however_narrow_the_list(space: int) -> None:
     path = [{"kind": "policy", "policyId": "p", "policyName": "from the office " * 4, "ruleIndex": 0, "paths": []}]
     record = {"operation": LONGEST, "access": "conditional", "by": path}
-    columns = Access.columns(None)  # type: ignore[arg-type]
+    columns = Access.columns(None)
     widths = {column.key: cells for column, cells in fitted(view(ACCESS, columns, record), space)}
     assert widths["operation"] >= len(LONGEST)
     assert "access" in widths

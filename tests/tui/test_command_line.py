@@ -1,4 +1,4 @@
-"""The `:` line as a table: what is typed, and what it means."""
+"""The `:` line: lines and their meaning."""
 
 import pytest
 
@@ -8,11 +8,11 @@ from tui.shell.command_prompt import History
 
 SCREENS = ("tenants", "contexts")
 EVERY = ("tenants", "policies", "groups", "catalogue", "contexts")
-
-
-@pytest.mark.parametrize(
-    ("typed", "meant"),
-    [
+ACCOUNT = ("tenants", "api-keys", "sessions", "account")
+TAGS = ("tenants", "default-tags")
+KNOWN = "account profile, account delete, account session list, account api-key list, account api-key create"
+LINES = {
+    SCREENS: [
         ("", None),
         ("   ", None),
         (":", None),
@@ -26,7 +26,7 @@ EVERY = ("tenants", "policies", "groups", "catalogue", "contexts")
         ("use Data Lake", Run("tenants.use", "Data Lake")),
         ("use 'Data Lake'", Run("tenants.use", "Data Lake")),
         ('use "Data Lake"', Run("tenants.use", "Data Lake")),
-        ("use 'Data Lake", Mistake("a quote is not closed")),
+        ("use 'Data Lake", Mistake("unclosed quote")),
         ("use O'Neill", Run("tenants.use", "O'Neill")),
         ("create  Night  Shift ", Run("tenants.create", "Night  Shift")),
         ("tenants.rename New [/x] Name", Run("tenants.rename", "New [/x] Name")),
@@ -56,18 +56,7 @@ EVERY = ("tenants", "policies", "groups", "catalogue", "contexts")
         ("fliter web", Mistake("unknown command: fliter; did you mean filter?")),
         ("nowhere", Mistake("unknown command: nowhere; Tab lists commands")),
     ],
-)
-def test_a_line_means(typed: str, meant: object) -> None:
-    assert parse(typed, SCREENS) == meant
-
-
-ACCOUNT = ("tenants", "api-keys", "sessions", "account")
-KNOWN = "account profile, account delete, account session list, account api-key list, account api-key create"
-
-
-@pytest.mark.parametrize(
-    ("typed", "meant"),
-    [
+    ACCOUNT: [
         ("account", Go("account")),
         ("frost account profile", Go("account")),
         ("account delete", Run("account.delete")),
@@ -78,22 +67,12 @@ KNOWN = "account profile, account delete, account session list, account api-key 
         ("account api-key revoke k-1", Go("api-keys", "id:k-1")),
         ("account api-key create --name 'night watch' --scopes dns:read", Run("api-keys.create", "night watch")),
         ("account api-key", Mistake(f"account api-key is not supported here; use: {KNOWN}")),
-        ("account 'x", Mistake("a quote is not closed")),
+        ("account 'x", Mistake("unclosed quote")),
         ("api-key", Go("api-keys")),
         ("api", Go("api-keys")),
         ("api-keys used:never", Go("api-keys", "used:never")),
     ],
-)
-def test_a_command_about_the_account_means_its_place_or_the_action_that_asks(typed: str, meant: object) -> None:
-    assert parse(typed, ACCOUNT) == meant
-
-
-TAGS = ("tenants", "default-tags")
-
-
-@pytest.mark.parametrize(
-    ("typed", "meant"),
-    [
+    TAGS: [
         ("default-tags", Go("default-tags")),
         ("default-tag env", Go("default-tags", "env")),
         ("default", Go("default-tags")),
@@ -108,52 +87,7 @@ TAGS = ("tenants", "default-tags")
         ("tenant default-tag undo 0192", Run("default-tags.runs")),
         ("default-tags.add env=prod", Run("default-tags.add", "env=prod")),
     ],
-)
-def test_a_command_about_default_tags_means_its_place_or_the_action_that_asks(typed: str, meant: object) -> None:
-    assert parse(typed, TAGS) == meant
-
-
-@pytest.mark.parametrize("route", routes.ROUTES, ids=lambda route: route.name)
-def test_a_place_is_found_by_its_title_too(route: routes.Route) -> None:
-    assert parse(route.title.lower().replace(" ", "-"), routes.NAMES) == Go(route.name)
-
-
-def test_a_short_form_of_two_places_is_a_mistake_that_names_both() -> None:
-    assert parse("t", ("tenants", "tags")) == Mistake("t is ambiguous: tenants or tags")
-
-
-def test_a_whole_word_is_never_taken_for_the_beginning_of_another() -> None:
-    assert parse("use", SCREENS) == Run("tenants.use")  # although use-context begins with it
-
-
-def test_completion_offers_places_first_then_words_then_actions() -> None:
-    assert complete("te", SCREENS, ())[0] == "tenants"
-    assert "tenants.rename" in complete("te", SCREENS, ())
-    assert complete("policy", EVERY, ())[0] == "policies"
-    assert complete("use da", SCREENS, ["Data Lake", "Sandbox"]) == ["use Data Lake"]
-    assert complete("quit x", SCREENS, ["x"]) == []
-    assert complete("sort da", SCREENS, ["Data Lake"]) == []
-
-
-def test_history_goes_back_and_gives_what_was_being_typed_back() -> None:
-    history = History(["one", "two"])
-    assert history.older("thr") == "two"
-    assert history.older("two") == "one"
-    assert history.older("one") == "one"
-    assert history.newer("one") == "two"
-    assert history.newer("two") == "thr"
-    assert history.newer("thr") == "thr"
-
-
-def test_a_line_stands_in_the_history_once() -> None:
-    history = History(["one", "two"])
-    history.add("one")
-    assert history.lines == ["two", "one"]
-
-
-@pytest.mark.parametrize(
-    ("line", "meant"),
-    [
+    EVERY: [
         ("iam catalog --filter key-pairs", Go("catalogue", "key-pairs")),
         ("frost iam group list", Go("groups")),
         ("iam group member list g-1", Run("groups.open", "g-1")),
@@ -168,11 +102,54 @@ def test_a_line_stands_in_the_history_once() -> None:
         ("Policy author:olga", Go("policies", "author:olga")),
         ("group ops", Go("groups", "ops")),
     ],
+}
+
+
+@pytest.mark.parametrize(
+    ("screens", "typed", "meant"), [(screens, *line) for screens, lines in LINES.items() for line in lines]
 )
-def test_commands_about_policies_mean_here_what_shows_the_same(line: str, meant: object) -> None:
-    assert parse(line, EVERY) == meant
+def test_a_line_means(screens: tuple[str, ...], typed: str, meant: object) -> None:
+    assert parse(typed, screens) == meant
+
+
+@pytest.mark.parametrize("route", routes.ROUTES, ids=lambda route: route.name)
+def test_a_screen_is_found_by_its_title(route: routes.Route) -> None:
+    assert parse(route.title.lower().replace(" ", "-"), routes.NAMES) == Go(route.name)
+
+
+def test_an_ambiguous_prefix_names_both_screens() -> None:
+    assert parse("t", ("tenants", "tags")) == Mistake("t is ambiguous: tenants or tags")
+
+
+def test_a_whole_word_is_not_a_prefix() -> None:
+    assert parse("use", SCREENS) == Run("tenants.use")  # although use-context begins with it
+
+
+def test_completion_offers_screens_then_words_then_actions() -> None:
+    assert complete("te", SCREENS, ())[0] == "tenants"
+    assert "tenants.rename" in complete("te", SCREENS, ())
+    assert complete("policy", EVERY, ())[0] == "policies"
+    assert complete("use da", SCREENS, ["Data Lake", "Sandbox"]) == ["use Data Lake"]
+    assert complete("quit x", SCREENS, ["x"]) == []
+    assert complete("sort da", SCREENS, ["Data Lake"]) == []
+
+
+def test_the_history_goes_back_and_returns_to_the_typed_line() -> None:
+    history = History(["one", "two"])
+    assert history.older("thr") == "two"
+    assert history.older("two") == "one"
+    assert history.older("one") == "one"
+    assert history.newer("one") == "two"
+    assert history.newer("two") == "thr"
+    assert history.newer("thr") == "thr"
+
+
+def test_a_line_is_in_the_history_once() -> None:
+    history = History(["one", "two"])
+    history.add("one")
+    assert history.lines == ["two", "one"]
 
 
 @pytest.mark.parametrize("line", ["iam policy delete p-1", "iam group get", "iam 'x"])
-def test_a_command_that_shows_nothing_here_is_not_taken_for_a_filter(line: str) -> None:
+def test_a_command_without_a_screen_is_no_filter(line: str) -> None:
     assert isinstance(parse(line, EVERY), Mistake)

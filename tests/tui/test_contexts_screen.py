@@ -1,16 +1,16 @@
-"""The contexts place on a real config file: create, edit, delete, and forms that lose nothing typed."""
+"""The contexts screen on a real config file: create, edit and delete."""
 
 import asyncio
 
 import pytest
 
 from tests.homes import Home
-from tests.tui.screens import opened
+from tests.tui.screens import Ui, opened
 
 ENTER = "enter"
 
 
-async def fill(ui, *values: str) -> None:  # type: ignore[no-untyped-def]
+async def fill(ui, *values: str) -> None:
     """Type into the fields of a form, one after another, in place of what is there."""
     for number, value in enumerate(values):
         if number:
@@ -20,53 +20,36 @@ async def fill(ui, *values: str) -> None:  # type: ignore[no-untyped-def]
 
 
 @pytest.mark.slow
-async def test_a_context_is_created_edited_back_to_the_default_and_deleted(
-    demo_slow: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with opened(demo_slow, monkeypatch) as ui:
-        await ui.expect_head("connected")
-        await ui.press("5", "n")
-        await ui.expect("Create a context")
-        await fill(ui, "local", "https://away.example/api", "north-1")
-        await ui.press(ENTER)
-        await ui.expect("there is a context 'local' already")
-        await fill(ui, "work")
-        await ui.press(ENTER)
-        await ui.until(lambda: ui.under_cursor == "work", "the new context under the cursor")
-        made = (await asyncio.to_thread(demo_slow.json, "config", "get-contexts"))["items"]
-        assert {"work", "local"} == {one["name"] for one in made}
-        assert "https://away.example/api" in demo_slow.config.read_text()
-        assert "north-1" in demo_slow.config.read_text()
+async def test_a_context_is_created_edited_back_to_the_default_and_deleted(demo_slow: Home, ui: Ui) -> None:
+    await ui.expect_head("connected")
+    await ui.press("5", "n", shows="Create a context")
+    await fill(ui, "local", "https://away.example/api", "north-1")
+    await ui.press(ENTER, shows="there is a context 'local' already")
+    await fill(ui, "work")
+    await ui.press(ENTER, cursor="work")
+    made = (await asyncio.to_thread(demo_slow.json, "config", "get-contexts"))["items"]
+    assert {"work", "local"} == {one["name"] for one in made}
+    assert "https://away.example/api" in demo_slow.config.read_text()
+    assert "north-1" in demo_slow.config.read_text()
 
-        await ui.press("e")
-        await ui.expect("Edit context work")
-        await ui.press("ctrl+a", "ctrl+k")
-        await ui.expect("empty: unix:~/.cli/platform/api.sock")
-        await ui.press(ENTER)
-        await ui.expect_toast("Stored context work")
-        assert "away.example" not in demo_slow.config.read_text()
+    await ui.press("e", shows="Edit context work")
+    await ui.press("ctrl+a", "ctrl+k", shows="empty: unix:~/.cli/platform/api.sock")
+    await ui.press(ENTER, toast="Stored context work")
+    assert "away.example" not in demo_slow.config.read_text()
 
-        await ui.press("delete")
-        await ui.expect("Delete this context?", "endpoint, region, selected tenant", "for good")
-        await ui.heard()
-        await ui.press(ENTER)  # No has the focus
-        await ui.until(lambda: "Delete this context?" not in ui.text, "closed dialog")
-        assert "work" in demo_slow.config.read_text()
-        await ui.press("delete")
-        await ui.expect("Delete this context?")
-        await ui.heard()
-        await ui.press("y")
-        await ui.expect_toast("Deleted context work")
-        assert "work:" not in demo_slow.config.read_text()
+    await ui.press("delete", shows=("Delete this context?", "endpoint, region, selected tenant", "for good"))
+    await ui.heard()
+    await ui.press(ENTER)  # No has the focus
+    await ui.gone("Delete this context?")
+    assert "work" in demo_slow.config.read_text()
+    await ui.press("delete", shows="Delete this context?")
+    await ui.answer("y", toast="Deleted context work")
+    assert "work:" not in demo_slow.config.read_text()
 
-        await ui.cursor_on("local")
-        await ui.press("delete")
-        await ui.expect_toast("Delete context: this context is in use: use another one first")
+    await ui.press("delete", on="local", toast="Delete context: this context is in use: use another one first")
 
 
-async def test_credentials_that_go_with_a_context_are_named_before(
-    demo_slow: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_deleting_a_context_names_its_credentials(demo_slow: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     demo_slow.start()
     spare = demo_slow.config.read_text().replace(
         "contexts:\n", "contexts:\n  spare:\n    credentials: {api_key: K, access_token: A}\n", 1
@@ -75,15 +58,12 @@ async def test_credentials_that_go_with_a_context_are_named_before(
     async with opened(demo_slow, monkeypatch) as ui:
         await ui.expect_head("connected")
         await ui.press("5")
-        await ui.cursor_on("spare")
-        await ui.press("delete")
+        await ui.press("delete", on="spare")
         await ui.expect("selected tenant, stored API", "key, stored session", "Session    stays valid until it expires")
 
 
 @pytest.mark.slow
-async def test_what_is_wrong_with_an_endpoint_can_be_read_in_full(
-    shared: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_problem_of_an_endpoint_is_shown_in_full(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     from tui.state.contexts import endpoint_problem
 
     wrong = "http://a-host-with-a-rather-long-name.of-somebody-else.example.com/api"
@@ -92,8 +72,7 @@ async def test_what_is_wrong_with_an_endpoint_can_be_read_in_full(
     assert len(problem) > 60
     async with opened(shared, monkeypatch, size=(80, 24)) as ui:
         await ui.expect_head("connected")
-        await ui.press("5", "e")
-        await ui.expect("Edit context local")
+        await ui.press("5", "e", shows="Edit context local")
         await fill(ui, wrong)
         await ui.press(ENTER)
 

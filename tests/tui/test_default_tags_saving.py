@@ -1,4 +1,4 @@
-"""Storing default tags from the screens: the difference first, nobody's change lost, and the way back."""
+"""Storing default tags from the screens: difference, conflicts and undo."""
 
 import shutil
 import sqlite3
@@ -10,7 +10,7 @@ import pytest
 from tests.acceptance.people import ADMIN, AURORA, WEB_SHOP
 from tests.conftest import opened as home_of
 from tests.homes import Home
-from tests.tui.screens import Ui, opened
+from tests.tui.screens import BOTH_SIZES, SMALL, Ui, opened
 
 ENTER = "enter"
 SIZES = [(80, 24), (120, 36)]
@@ -27,10 +27,16 @@ def own(demo_platform: Path) -> Iterator[Home]:
     home.remove()
 
 
+@pytest.fixture
+def begin() -> dict[str, str]:
+    return BEGIN
+
+
 @pytest.fixture(autouse=True)
-def no_draft(own: Home) -> None:
-    """Nothing is left of another test: a draft outlives the program."""
+def stored_set(own: Home, begin: dict[str, str]) -> None:
+    """The stored set that a test begins with, and no draft of another test."""
     shutil.rmtree(own.path / ".cli" / "drafts", ignore_errors=True)
+    store(own, begin)
 
 
 def stored(home: Home) -> dict[str, str]:
@@ -49,7 +55,6 @@ async def edited(ui: Ui, home: Home) -> Ui:
     ui.app.frame.go("default-tags")
     await ui.expect("3/10 tags", "core")
     draft = ui.app.workspace.tag_drafts.of(WEB_SHOP)
-    assert draft is not None
     assert draft.tags == BEGIN
     draft.put("env", "dev", "env")
     draft.remove(["old"])
@@ -57,119 +62,84 @@ async def edited(ui: Ui, home: Home) -> Ui:
     return await ui.expect("+ new", "~ env", "− old")
 
 
-async def answered(ui: Ui, question: str, key: str) -> None:
-    """A question that is there, and a deliberate answer to it."""
-    await ui.expect(question)
-    await ui.heard()
-    await ui.press(key)
-    await ui.until(lambda: question not in ui.text, f"{question} gone")
+@pytest.mark.slow
+@BOTH_SIZES
+async def test_saving_shows_the_difference_and_can_be_undone(own: Home, ui: Ui) -> None:
+    await edited(ui, own)
+    await ui.press("w", shows=("Save default tags?", "Web Shop", "3 now, 3 then", "~ env = dev  was prod", "+ new = 1"))
+    await ui.expect("− old = 1", "until an apply")
+    await ui.answer(ENTER, to="Save default tags?")  # a tag is taken away: No has the focus
+    assert stored(own) == BEGIN
+    await ui.expect("Not saved")
+    await ui.press("w")
+    await ui.answer("y", to="Save default tags?")
+    await ui.expect_toast("Saved the default tags of Web Shop: 1 added, 1 changed, 1 removed · z to undo")
+    assert stored(own) == {"env": "dev", "team": "core", "new": "1"}
+    await ui.gone("Not saved")
+    await ui.press("z", toast="Undone")
+    assert stored(own) == BEGIN
+    await ui.until(lambda: "old" in ui.text and "Not saved" not in ui.text, "the former set")
+
+
+@pytest.mark.slow
+async def test_a_set_stored_meanwhile_is_shown_and_merged(own: Home, ui: Ui) -> None:
+    await edited(ui, own)
+    own.sign_in(ADMIN)
+    store(own, {"env": "test", "team": "data", "old": "1"})
+    own.sign_in()
+    await ui.press("r", shows="was stored by another user; saving shows its changes")
+    await ui.press("w")  # what is known already comes first: a question about another set would have false figures
+    await ui.expect("Another version was stored", "admin@aurora.example", "~ team = data  was core")
+    await ui.expect("~ env = test  was prod  ! both changed it", "~ env = dev  was prod  ! both changed it")
+    assert stored(own)["team"] == "data"
+    await ui.answer("m", to="What they changed", shows=("Save default tags?", "~ env = dev  was test"))
+    await ui.answer("y", to="Save default tags?", toast="Saved the default tags")
+    assert stored(own) == {"env": "dev", "team": "data", "new": "1"}
+
+
+@pytest.mark.slow
+@SMALL
+async def test_a_set_stored_meanwhile_is_overwritten_on_request_only(own: Home, ui: Ui) -> None:
+    await edited(ui, own)
+    theirs = {"theirs": "1"}
+    await ui.press("w", shows="Save default tags?")
+    store(own, theirs)
+    await ui.answer("y", to="Save default tags?")
+    await ui.answer(ENTER, to="What they changed")  # Leave it has the focus
+    assert stored(own) == theirs
+    await ui.expect("Not saved", "+ new")
+    await ui.press("w")
+    await ui.answer("o", to="What they changed", shows=("Overwrites", "− theirs = 1"))
+    await ui.answer(ENTER, to="Save default tags?")
+    assert stored(own) == theirs
+    await ui.press("w", shows="− theirs = 1")
+    await ui.answer("y", to="Save default tags?", toast="Saved the default tags")
+    assert stored(own) == {"env": "dev", "team": "core", "new": "1"}
+
+
+async def test_the_same_set_stored_meanwhile_leaves_nothing_to_save(own: Home, ui: Ui) -> None:
+    await edited(ui, own)
+    await ui.press("w", shows="Save default tags?")
+    store(own, {"env": "dev", "team": "core", "new": "1"})
+    await ui.answer("y", to="Save default tags?", toast="The same tags were stored by another version")
+    await ui.gone("Not saved")
+
+
+@pytest.mark.parametrize("begin", [{"env": "prod"}])
+async def test_a_cleared_set_leaves_nothing_to_apply(own: Home, ui: Ui) -> None:
+    await ui.expect_head("Web Shop")
+    ui.app.frame.go("default-tags")
+    await ui.expect("1/10 tags")
+    await ui.press("delete", "w", shows=("none then: the set is cleared", "− env = prod"))
+    await ui.answer("y", to="Save default tags?")
+    await ui.expect("No default tags: new resources get no tags. n: New tag", "0/10 tags")
+    await ui.until(lambda: stored(own) == {}, "the cleared set")
+    await ui.press("a", toast="no default tags to apply")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES)
-async def test_saving_shows_the_difference_asks_with_no_first_and_can_be_undone(
-    own: Home, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
-) -> None:
-    store(own, BEGIN)
-    async with opened(own, monkeypatch, size=size) as ui:
-        await edited(ui, own)
-        await ui.press("w")
-        await ui.expect("Save default tags?", "Web Shop", "3 now, 3 then", "~ env = dev  was prod", "+ new = 1")
-        await ui.expect("− old = 1", "until an apply")
-        await answered(ui, "Save default tags?", ENTER)  # a tag is taken away: No has the focus
-        assert stored(own) == BEGIN
-        await ui.expect("Not saved")
-        await ui.press("w")
-        await answered(ui, "Save default tags?", "y")
-        await ui.expect_toast("Saved the default tags of Web Shop: 1 added, 1 changed, 1 removed · z to undo")
-        assert stored(own) == {"env": "dev", "team": "core", "new": "1"}
-        await ui.until(lambda: "Not saved" not in ui.text, "the draft stored")
-        await ui.press("z")
-        await ui.expect_toast("Undone")
-        assert stored(own) == BEGIN
-        await ui.until(lambda: "old" in ui.text and "Not saved" not in ui.text, "the former set")
-
-
-@pytest.mark.slow
-async def test_a_set_stored_meanwhile_is_shown_and_merged(own: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    store(own, BEGIN)
-    async with opened(own, monkeypatch) as ui:
-        await edited(ui, own)
-        own.sign_in(ADMIN)
-        store(own, {"env": "test", "team": "data", "old": "1"})
-        own.sign_in()
-        await ui.press("r")
-        await ui.expect("was stored by another user; saving shows its changes")
-        await ui.press("w")  # what is known already comes first: a question about another set would have false figures
-        await ui.expect("Another version was stored", "admin@aurora.example", "~ team = data  was core")
-        await ui.expect("~ env = test  was prod  ! both changed it", "~ env = dev  was prod  ! both changed it")
-        assert stored(own)["team"] == "data"
-        await answered(ui, "What they changed", "m")
-        await ui.expect("Save default tags?", "~ env = dev  was test")
-        await answered(ui, "Save default tags?", "y")
-        await ui.expect_toast("Saved the default tags")
-        assert stored(own) == {"env": "dev", "team": "data", "new": "1"}
-
-
-@pytest.mark.slow
-async def test_a_set_stored_meanwhile_is_overwritten_only_on_purpose(
-    own: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store(own, BEGIN)
-    async with opened(own, monkeypatch, size=(80, 24)) as ui:
-        await edited(ui, own)
-        theirs = {"theirs": "1"}
-        await ui.press("w")
-        await ui.expect("Save default tags?")
-        store(own, theirs)
-        await answered(ui, "Save default tags?", "y")
-        await answered(ui, "What they changed", ENTER)  # Leave it has the focus
-        assert stored(own) == theirs
-        await ui.expect("Not saved", "+ new")
-        await ui.press("w")
-        await answered(ui, "What they changed", "o")
-        await ui.expect("Overwrites", "− theirs = 1")
-        await answered(ui, "Save default tags?", ENTER)
-        assert stored(own) == theirs
-        await ui.press("w")
-        await ui.expect("− theirs = 1")
-        await answered(ui, "Save default tags?", "y")
-        await ui.expect_toast("Saved the default tags")
-        assert stored(own) == {"env": "dev", "team": "core", "new": "1"}
-
-
-async def test_the_same_set_stored_meanwhile_leaves_nothing_to_save(own: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    store(own, BEGIN)
-    async with opened(own, monkeypatch) as ui:
-        await edited(ui, own)
-        await ui.press("w")
-        await ui.expect("Save default tags?")
-        store(own, {"env": "dev", "team": "core", "new": "1"})
-        await answered(ui, "Save default tags?", "y")
-        await ui.expect_toast("The same tags were stored by another version")
-        await ui.until(lambda: "Not saved" not in ui.text, "the draft gone")
-
-
-async def test_a_cleared_set_asks_with_no_first_and_leaves_nothing_to_apply(
-    own: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store(own, {"env": "prod"})
-    async with opened(own, monkeypatch) as ui:
-        await ui.expect_head("Web Shop")
-        ui.app.frame.go("default-tags")
-        await ui.expect("1/10 tags")
-        await ui.press("delete", "w")
-        await ui.expect("none then: the set is cleared", "− env = prod")
-        await answered(ui, "Save default tags?", "y")
-        await ui.expect("No default tags: new resources get no tags. n: New tag", "0/10 tags")
-        await ui.until(lambda: stored(own) == {}, "the cleared set")
-        await ui.press("a")
-        await ui.expect_toast("no default tags to apply")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("size", SIZES)
-async def test_a_former_set_is_compared_and_put_back_unless_another_was_stored_meanwhile(
+async def test_a_former_set_is_compared_and_put_back(
     own: Home, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
 ) -> None:
     store(own, {"a": "1"})
@@ -178,26 +148,18 @@ async def test_a_former_set_is_compared_and_put_back_unless_another_was_stored_m
         await ui.expect_head("Web Shop")
         ui.app.frame.go("default-tags")
         await ui.expect("2/10 tags")
-        await ui.press("v")
-        await ui.expect("what they were", "► ", "a=2, b=1")
-        await ui.press("b")
-        await ui.expect_toast("this is the current version")
-        await ui.press("j", ENTER)
-        await ui.expect("+ b = 1", "~ a = 2  was 1")
-        await ui.press("escape", "b")
-        await ui.expect("Put this set back?", "− b = 1")
+        await ui.press("v", shows=("what they were", "► ", "a=2, b=1"))
+        await ui.press("b", toast="this is the current version")
+        await ui.press("j", ENTER, shows=("+ b = 1", "~ a = 2  was 1"))
+        await ui.press("escape", "b", shows=("Put this set back?", "− b = 1"))
         store(own, {"a": "2", "b": "1", "c": "1"})
-        await answered(ui, "Put this set back?", "y")
-        await ui.expect_toast("Nothing was undone: another version was stored")
+        await ui.answer("y", to="Put this set back?", toast="Nothing was undone: another version was stored")
         assert stored(own) == {"a": "2", "b": "1", "c": "1"}
         await ui.expect("c=1")
-        await ui.press("g", "j", "b")
-        await ui.expect("− c = 1")
-        await answered(ui, "Put this set back?", "y")
-        await ui.expect_toast("Saved the default tags")
+        await ui.press("g", "j", "b", shows="− c = 1")
+        await ui.answer("y", to="Put this set back?", toast="Saved the default tags")
         assert stored(own) == {"a": "2", "b": "1"}
-        await ui.press("z")
-        await ui.expect_toast("Undone")
+        await ui.press("z", toast="Undone")
         assert stored(own) == {"a": "2", "b": "1", "c": "1"}
 
 
@@ -210,19 +172,14 @@ def role(home: Home, name: str) -> None:
     database.close()
 
 
-async def test_a_refusal_of_the_platform_is_told_and_the_draft_stays(
-    own: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store(own, BEGIN)
-    async with opened(own, monkeypatch) as ui:
-        await edited(ui, own)
-        await ui.press("w")
-        await ui.expect("Save default tags?")
-        role(own, "member")
-        try:
-            await answered(ui, "Save default tags?", "y")
-            await ui.until(lambda: any("permission" in toast or "owner" in toast for toast in ui.toasts), "the refusal")
-            await ui.expect("+ new", "~ env", "Not saved")
-        finally:
-            role(own, "owner")
+async def test_a_refused_save_keeps_the_draft(own: Home, ui: Ui) -> None:
+    await edited(ui, own)
+    await ui.press("w", shows="Save default tags?")
+    role(own, "member")
+    try:
+        await ui.answer("y", to="Save default tags?")
+        await ui.until(lambda: any("permission" in toast or "owner" in toast for toast in ui.toasts), "the refusal")
+        await ui.expect("+ new", "~ env", "Not saved")
+    finally:
+        role(own, "owner")
     assert stored(own) == BEGIN

@@ -1,12 +1,12 @@
-"""The default tags screen: the set with its draft, what is said of it, previews; nothing is stored here."""
+"""The default tags screen: the set, its draft and previews."""
 
 import json
 
 import pytest
 
-from tests.acceptance.people import MEMBER, NEWSROOM
+from tests.acceptance.people import NEWSROOM
 from tests.homes import Home
-from tests.tui.screens import Ui, opened
+from tests.tui.screens import BOTH_SIZES, Ui, opened
 from tui.launch import Launch
 from tui.shell import actions
 
@@ -17,9 +17,7 @@ SIZES = [(80, 24), (120, 36)]
 async def at_tags(ui: Ui) -> Ui:
     """The default tags of Web Shop."""
     await ui.expect_head("Web Shop")
-    await ui.press("colon")
-    await ui.type("default-tags")
-    await ui.press(ENTER)
+    await ui.command("default-tags")
     return await ui.expect("4/10 tags", "Version 1 of")
 
 
@@ -29,253 +27,134 @@ def stored(home: Home) -> dict[str, str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("size", SIZES)
-async def test_the_set_is_there_with_its_bytes_and_fits(
-    shared: Home, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
-) -> None:
-    async with opened(shared, monkeypatch, size=size) as ui:
-        await at_tags(ui)
-        for row in ("cost-center  eu.team:42", "11/64 10/255", "3/64 4/255", "owner@aurora.example"):
-            await ui.expect(row)
-        assert "…" not in "\n".join(ui.text.splitlines()[4:12]), ui.text
-        await ui.press("d")
-        await ui.expect("11 of 64 bytes", "10 of 255 bytes")
+@BOTH_SIZES
+async def test_the_set_is_shown_with_its_bytes_and_fits(ui: Ui) -> None:
+    await at_tags(ui)
+    for row in ("cost-center  eu.team:42", "11/64 10/255", "3/64 4/255", "owner@aurora.example"):
+        await ui.expect(row)
+    assert "…" not in "\n".join(ui.text.splitlines()[4:12]), ui.text
+    await ui.press("d", shows=("11 of 64 bytes", "10 of 255 bytes"))
 
 
 @pytest.mark.slow
-async def test_a_tag_is_added_edited_and_removed_in_the_draft_only_and_every_edit_is_undone(
-    shared: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with opened(shared, monkeypatch) as ui:
-        await at_tags(ui)
-        before = stored(shared)
-        await ui.press("n")
-        await ui.expect("New tag in Web Shop", "0/64 bytes", "5/10 tags")
-        await ui.type("stage")
-        await ui.press("tab")
-        await ui.type("pre/prod")
-        await ui.expect("8/255 bytes")
-        await ui.press(ENTER)
-        await ui.expect("+ stage", "5/10 tags", "Not saved:  + 1 added", "w saves", "D discards")
-        await ui.cursor_on("env")
-        await ui.press(ENTER)
-        await ui.expect("Edit env", "3/64 bytes")
-        await ui.press(*["backspace"] * 4)
-        await ui.type("dev")
-        await ui.press(ENTER)
-        await ui.expect("~ env", "was prod", "~ 1 changed")
-        await ui.cursor_on("team")
-        await ui.press("delete")
-        await ui.expect("− team", "removed", "4/10 tags", "+ 1 added  ~ 1 changed  − 1 removed")
-        await ui.press("e")
-        await ui.expect_toast("remove it once more to have it back")
-        await ui.press("delete")
-        await ui.until(lambda: "− team" not in ui.text, "team back")
-        await ui.press("z", "z")
-        await ui.expect("~ env")
-        await ui.press("z")
-        await ui.until(lambda: "~ env" not in ui.text, "env as it was")
-        await ui.press("z")
-        await ui.until(lambda: "Not saved" not in ui.text and "4/10 tags" in ui.text, "the set as it is stored")
-        assert stored(shared) == before
+async def test_every_edit_changes_the_draft_only_and_is_undone(shared: Home, ui: Ui) -> None:
+    await at_tags(ui)
+    before = stored(shared)
+    await ui.press("n", shows=("New tag in Web Shop", "0/64 bytes", "5/10 tags"))
+    await ui.type("stage")
+    await ui.press("tab")
+    await ui.type("pre/prod", shows="8/255 bytes")
+    await ui.press(ENTER, shows=("+ stage", "5/10 tags", "Not saved:  + 1 added", "w saves", "D discards"))
+    await ui.press(ENTER, on="env", shows=("Edit env", "3/64 bytes"))
+    await ui.press(*["backspace"] * 4)
+    await ui.enter("dev", shows=("~ env", "was prod", "~ 1 changed"))
+    await ui.press("delete", on="team", shows=("− team", "removed", "4/10 tags", "+ 1 added  ~ 1 changed  − 1 removed"))
+    await ui.press("e", toast="remove it once more to have it back")
+    await ui.press("delete", gone="− team")
+    await ui.press("z", "z", shows="~ env")
+    await ui.press("z", gone="~ env")
+    await ui.press("z")
+    await ui.until(lambda: "Not saved" not in ui.text and "4/10 tags" in ui.text, "the set as it is stored")
+    assert stored(shared) == before
 
 
 @pytest.mark.slow
-async def test_a_tag_that_is_refused_never_reaches_the_draft(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with opened(shared, monkeypatch) as ui:
-        await at_tags(ui)
-        await ui.press("n")
-        await ui.expect("New tag")
-        await ui.type("OS_type")
-        await ui.expect("keys that begin with os_ are reserved")
-        await ui.press(ENTER)
-        await ui.pilot.pause(0.1)
-        await ui.expect("New tag")
-        await ui.press("escape")
-        await ui.until(lambda: "New tag in" not in ui.text, "the form gone")
-        await ui.gone("Not saved")
+async def test_ten_tags_are_full_and_the_key_says_so(ui: Ui) -> None:
+    await at_tags(ui)
+    for number in range(6):
+        ui.app.frame.perform("default-tags.add", f"k{number}=v")
+    await ui.expect("10/10 tags", "+ 6 added")
+    await ui.press("n", toast="at most 10 default tags: remove one first")
+    await ui.press("g", *["j"] * 2, "space", "space", "space", "delete", shows="7/10 tags")
+    await ui.press("D", gone="Not saved")
+    await ui.press("z", shows=("7/10 tags", "Not saved"))
+    await ui.press("D")
 
 
 @pytest.mark.slow
-async def test_ten_tags_are_full_and_the_key_says_so(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with opened(shared, monkeypatch) as ui:
-        await at_tags(ui)
-        for number in range(6):
-            ui.app.frame.perform("default-tags.add", f"k{number}=v")
-        await ui.expect("10/10 tags", "+ 6 added")
-        await ui.press("n")
-        await ui.expect_toast("at most 10 default tags: remove one first")
-        await ui.press("g", *["j"] * 2, "space", "space", "space", "delete")
-        await ui.expect("7/10 tags")
-        await ui.press("D")
-        await ui.until(lambda: "Not saved" not in ui.text, "the draft gone")
-        await ui.press("z")
-        await ui.expect("7/10 tags", "Not saved")
-        await ui.press("D")
-
-
-@pytest.mark.slow
-async def test_a_draft_is_kept_over_leaving_the_place_another_tenant_and_the_program(
-    shared: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_draft_outlives_screen_tenant_and_program(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(shared, monkeypatch) as ui:
         await at_tags(ui)
         ui.app.frame.perform("default-tags.add", "stage=kept")
         await ui.expect("+ stage")
         await ui.press("2", "1")
-        await ui.cursor_on("Staging")
-        await ui.press("t")
-        await ui.expect_head("Staging")
-        await ui.expect("1/10 tags")
-        await ui.gone("Not saved")
-        await ui.press("minus")
-        await ui.expect_head("Web Shop")
-        await ui.expect("+ stage", "Not saved")
+        await ui.press("t", on="Staging", shows="1/10 tags", head="Staging", gone="Not saved")
+        await ui.press("minus", shows=("+ stage", "Not saved"), head="Web Shop")
     async with opened(shared, monkeypatch) as ui:
         await ui.expect_head("Web Shop")
-        await ui.press("colon")
-        await ui.type("default-tags")
-        await ui.press(ENTER)
-        await ui.expect("+ stage", "5/10 tags")
-        await ui.expect_toast("D discards it")
-        await ui.press("D")
-        await ui.until(lambda: "Not saved" not in ui.text, "the draft gone")
+        await ui.command("default-tags", shows=("+ stage", "5/10 tags"), toast="D discards it")
+        await ui.press("D", gone="Not saved")
     assert not list((shared.path / ".cli" / "drafts").iterdir())
 
 
 @pytest.mark.slow
-async def test_a_member_sees_the_set_and_every_change_says_who_may(
-    shared: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Of Borealis Media, where the owner of Aurora Labs is a member.
-    async with opened(shared, monkeypatch, launch=Launch(tenant=NEWSROOM)) as ui:
-        await ui.expect_head("Newsroom")
-        await ui.press("colon")
-        await ui.type("default-tags")
-        await ui.press(ENTER)
-        await ui.expect("desk", "news", "2/10 tags")
-        changes = {"n": "New tag", ENTER: "Edit tag", "delete": "Remove tag", "a": "Apply to existing resources"}
-        for key, title in changes.items():
-            await ui.press(key)
-            await ui.expect_toast(f"{title}: only an owner or admin")
-        await ui.press("p")
-        await ui.expect_toast("Preview an apply: only an owner or admin")
-        await ui.gone("Not saved")
-        await ui.press("v")
-        await ui.expect("what they were", "► 1")
-
-
-async def test_somebody_who_may_only_read_elsewhere_reads_here_too(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    demo.sign_in(MEMBER)
-    async with opened(demo, monkeypatch) as ui:
-        await ui.expect_head("member@aurora.example")
-        await ui.press("colon")
-        await ui.type("default-tags")
-        await ui.press(ENTER)
-        await ui.expect("/10 tags", "env")
+@pytest.mark.parametrize("launch", [Launch(tenant=NEWSROOM)])
+async def test_a_member_sees_the_set_and_may_not_change_it(ui: Ui) -> None:
+    await ui.expect_head("Newsroom")
+    await ui.command("default-tags", shows=("desk", "news", "2/10 tags"))
+    changes = {"n": "New tag", ENTER: "Edit tag", "delete": "Remove tag", "a": "Apply to existing resources"}
+    for key, title in changes.items():
+        await ui.press(key, toast=f"{title}: only an owner or admin")
+    await ui.press("p", toast="Preview an apply: only an owner or admin", gone="Not saved")
+    await ui.press("v", shows=("what they were", "► 1"))
 
 
 @pytest.mark.slow
-async def test_read_only_keeps_the_keys_and_still_previews(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with opened(shared, monkeypatch, launch=Launch(read_only=True)) as ui:
-        await at_tags(ui)
-        await ui.press("n")
-        await ui.expect_toast("New tag: frost was started with --read-only")
-        await ui.press("p")
-        await ui.expect("would change")
-        await ui.press("a")
-        await ui.expect_toast("Apply to existing resources: frost was started with --read-only")
+@BOTH_SIZES
+async def test_a_preview_counts_by_type_key_and_reason(shared: Home, ui: Ui) -> None:
+    await at_tags(ui)
+    await ui.press("p")
+    await ui.expect("Preview of an apply in Web Shop", "would change", "by the set as stored", "Lack it:  cost-center")
+    told = shared.json("tenant", "default-tags", "apply", "--preview")
+    summary = told["summary"]
+    await ui.expect(f"{summary['updated']:,} would change")
+    await ui.expect("managed service", "Failing:" if summary["failed"] else "Skipped:")
+    screen = ui.screen
+    assert [row["resourceType"] for row in screen.records()] == list(told["byType"])
+    for row in screen.records():
+        assert {name: row[name] for name in told["byType"]["instance"]} == told["byType"][row["resourceType"]]
+    await ui.press("d", shows=("Lack the key", "Looked at"))
+    await ui.press("escape", "f", shows="Failures and skips in Web Shop")
+    await ui.filter("what:skipped why:boot", shows="boot volume")
+    await ui.press("escape", "escape", "escape", shows="4/10 tags")
+    ui.app.frame.perform("default-tags.add", "brand-new=1")
+    await ui.press("p", shows=("by the draft, which is not saved", "brand-new"))
+    await ui.press("a", toast="unsaved changes: save them first")
+    await ui.press("escape", "D", gone="Not saved")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("size", SIZES)
-async def test_a_preview_counts_by_type_key_and_reason_of_the_stored_set_and_of_a_draft(
-    shared: Home, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
-) -> None:
-    async with opened(shared, monkeypatch, size=size) as ui:
-        await at_tags(ui)
-        await ui.press("p")
-        await ui.expect(
-            "Preview of an apply in Web Shop", "would change", "by the set as stored", "Lack it:  cost-center"
-        )
-        told = shared.json("tenant", "default-tags", "apply", "--preview")
-        summary = told["summary"]
-        await ui.expect(f"{summary['updated']:,} would change")
-        await ui.expect("managed service", "Failing:" if summary["failed"] else "Skipped:")
-        screen = ui.app.frame.current
-        assert screen is not None
-        assert [row["resourceType"] for row in screen.records()] == list(told["byType"])
-        for row in screen.records():
-            assert {name: row[name] for name in told["byType"]["instance"]} == told["byType"][row["resourceType"]]
-        await ui.press("d")
-        await ui.expect("Lack the key", "Looked at")
-        await ui.press("escape", "f")
-        await ui.expect("Failures and skips in Web Shop")
-        await ui.press("slash")
-        await ui.type("what:skipped why:boot")
-        await ui.press(ENTER)
-        await ui.expect("boot volume")
-        await ui.press("escape", "escape", "escape")
-        await ui.expect("4/10 tags")
-        ui.app.frame.perform("default-tags.add", "brand-new=1")
-        await ui.press("p")
-        await ui.expect("by the draft, which is not saved", "brand-new")
-        await ui.press("a")
-        await ui.expect_toast("unsaved changes: save them first")
-        await ui.press("escape", "D")
-        await ui.until(lambda: "Not saved" not in ui.text, "the draft gone")
+async def test_the_copy_menu_gives_the_tags_and_the_equal_commands(ui: Ui) -> None:
+    await at_tags(ui)
+    await ui.press("y", on="env")
+    await ui.expect("command: save the set", "command: preview an apply", "command: what the set was")
+    await ui.press("escape")
+    screen = ui.screen
+    assert screen.copies()["row"] == "env=prod"
+    assert json.loads(screen.copies()["JSON"]) == {"env": "prod"}
+    context = ui.app.frame.action_context()
+    command = actions.BY_ID["default-tags.save"].command(context)
+    assert command.startswith("frost tenant default-tags set --tag cost-center=eu.team:42 --tag env=prod")
 
 
 @pytest.mark.slow
-async def test_the_copy_menu_gives_the_tags_and_the_equal_commands(
-    shared: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with opened(shared, monkeypatch) as ui:
-        await at_tags(ui)
-        await ui.cursor_on("env")
-        await ui.press("y")
-        await ui.expect("command: save the set", "command: preview an apply", "command: what the set was")
-        await ui.press("escape")
-        screen = ui.app.frame.current
-        assert screen is not None
-        assert screen.copies()["row"] == "env=prod"
-        assert json.loads(screen.copies()["JSON"]) == {"env": "prod"}
-        context = ui.app.frame.action_context()
-        command = actions.BY_ID["default-tags.save"].command(context)
-        assert command.startswith("frost tenant default-tags set --tag cost-center=eu.team:42 --tag env=prod")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
+async def test_commands_of_a_shell_lead_to_their_screens(ui: Ui) -> None:
+    await ui.expect_head("Web Shop")
+    for line, words in (
         ("apply", "Default tags were not applied here yet."),
         ("tenant default-tags history", "what they were"),
         ("tenant default-tags apply --preview", "would change"),
         ("frost tenant default-tags undo", "Applies in Web Shop"),
         ("tenant default-tags", "4/10 tags"),
-    ],
-)
-async def test_the_lines_that_are_commands_in_a_shell_lead_to_the_same(
-    shared: Home, monkeypatch: pytest.MonkeyPatch, line: str, words: str
-) -> None:
-    async with opened(shared, monkeypatch) as ui:
-        await ui.expect_head("Web Shop")
-        await ui.press("colon")
-        await ui.type(line)
-        await ui.press(ENTER)
-        await ui.expect(words)
-        await ui.press("escape")
-        await ui.expect("4/10 tags")
+    ):
+        await ui.command(line, shows=words)
+        await ui.press("escape", shows="4/10 tags")
 
 
 @pytest.mark.slow
-async def test_the_palette_and_the_help_know_the_place(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with opened(shared, monkeypatch) as ui:
-        await ui.expect_head("Web Shop")
-        await ui.press("ctrl+p")
-        await ui.type("go to tags")
-        await ui.press(ENTER)
-        await ui.expect("4/10 tags")
-        await ui.press("question_mark")
-        await ui.expect("Save the set", "no changes", "Preview an apply", "What would change, type by type")
+async def test_palette_and_help_list_the_tag_actions(ui: Ui) -> None:
+    await ui.expect_head("Web Shop")
+    await ui.press("ctrl+p")
+    await ui.enter("go to tags", shows="4/10 tags")
+    await ui.press("question_mark")
+    await ui.expect("Save the set", "no changes", "Preview an apply", "What would change, type by type")

@@ -1,4 +1,4 @@
-"""The dialog of a device code: the QR code is shown where it fits, also after the terminal changes its size."""
+"""The dialog of a device code at several sizes."""
 
 from textual.app import App
 from textual.widgets import Static

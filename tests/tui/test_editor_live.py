@@ -1,4 +1,4 @@
-"""The policy editor says what a draft would mean, at each key, on the real platform."""
+"""The policy editor evaluates a draft at each key, on the real platform."""
 
 import asyncio
 import json
@@ -10,143 +10,114 @@ import pytest
 from client.transport.async_client import AsyncClient
 from client.transport.call import Call
 from tests.homes import Home
-from tests.tui.editing import document, editing, rule
+from tests.tui.editing import Edit, document, rule
+from tests.tui.screens import SMALL
 
 READ = "compute:instances:read"
 DEV = ', "constraints": {"equals": {"frn:resourceTag/env": "dev"}}'
 
 
 @pytest.mark.slow
-async def test_the_verdict_turns_while_it_is_typed_and_the_deciding_rule_is_lit(
-    shared: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_verdict_and_the_deciding_rule_follow_the_text(edit: Edit) -> None:
     text = document(rule(READ, name="reads"))
-    async with editing(shared, monkeypatch, policy=None, text=text) as it:
-        await it.expect("✓ ALLOWED", "allowed by rule 1 reads")
-        await it.until(lambda: it.marked == {3: "allow"}, "the marks")
-        it.editor.pane.show_line(3, it.editor.pane.document.get_line(3).index("allow") + 5)
-        await it.press(*["backspace"] * 5, *"deny")
-        await it.expect("× DENIED", "denied by rule 1 reads")
-        await it.until(lambda: it.marked == {3: "deny"}, "the mark of the deny")
+    it = await edit(policy=None, text=text)
+    await it.expect("✓ ALLOWED", "allowed by rule 1 reads")
+    await it.until(lambda: it.marked == {3: "allow"}, "the marks")
+    it.editor.pane.show_line(3, it.editor.pane.document.get_line(3).index("allow") + 5)
+    await it.press(*["backspace"] * 5, *"deny", shows=("× DENIED", "denied by rule 1 reads"))
+    await it.until(lambda: it.marked == {3: "deny"}, "the mark of the deny")
 
 
-async def test_without_a_rule_that_matches_the_nearest_one_is_named_with_what_failed(
-    shared: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_nearest_rule_is_named_if_none_matches(edit: Edit) -> None:
     text = document(rule(READ, name="dev only", more=DEV))
-    async with editing(shared, monkeypatch, policy=None, text=text) as it:
-        await it.expect("× DENIED", "? unknown", "frn:resourceTag/env")
-        await it.ask(resourceTags="env=prod")
-        await it.expect("no rule matches; nearest is rule 1 dev only", "× false")
-        await it.ask(resourceTags="env=dev")
-        await it.expect("✓ ALLOWED")
+    it = await edit(policy=None, text=text)
+    await it.expect("× DENIED", "? unknown", "frn:resourceTag/env")
+    await it.ask(resourceTags="env=prod")
+    await it.expect("no rule matches; nearest is rule 1 dev only", "× false")
+    await it.ask(resourceTags="env=dev")
+    await it.expect("✓ ALLOWED")
 
 
-async def test_a_target_of_another_service_than_the_operations_is_a_problem_of_the_field(
-    shared: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with editing(shared, monkeypatch, policy=None, text=document(rule("*"))) as it:
-        await it.ask(operation=READ, target="frn:storage:*:*:buckets/b")
-        await it.expect("! Target: its service is compute")
-        await it.ask(operation="storage:buckets:read")
-        await it.until(lambda: not it.editor.form.problems, "the field to be good")
-        await it.expect("✓ ALLOWED")
+async def test_a_target_of_another_service_is_a_problem(edit: Edit) -> None:
+    it = await edit(policy=None, text=document(rule("*")))
+    await it.ask(operation=READ, target="frn:storage:*:*:buckets/b")
+    await it.expect("! Target: its service is compute")
+    await it.ask(operation="storage:buckets:read")
+    await it.until(lambda: not it.editor.form.problems, "the field to be good")
+    await it.expect("✓ ALLOWED")
 
 
-async def test_unknown_tags_no_tags_and_tags_are_three_different_requests(
-    shared: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_unknown_no_and_given_tags_are_different_requests(edit: Edit) -> None:
     deny = rule(READ, access="deny", name="not in prod", more=DEV.replace("dev", "prod"))
-    async with editing(shared, monkeypatch, policy=None, text=document(rule(READ), deny)) as it:
-        await it.expect("× DENIED", "denied by rule 2 not in prod, as", "is not known")
-        await it.ask(resourceTags="none")
-        await it.expect("✓ ALLOWED", "∅ none")
-        await it.ask(resourceTags="env=prod")
-        await it.expect("× DENIED", "= env=prod")
+    it = await edit(policy=None, text=document(rule(READ), deny))
+    await it.expect("× DENIED", "denied by rule 2 not in prod, as", "is not known")
+    await it.ask(resourceTags="none")
+    await it.expect("✓ ALLOWED", "∅ none")
+    await it.ask(resourceTags="env=prod")
+    await it.expect("× DENIED", "= env=prod")
 
 
-async def test_a_text_that_cannot_be_read_keeps_the_last_verdict_visibly_old_and_marks_the_line(
-    shared: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with editing(shared, monkeypatch, policy=None, text=document(rule(READ, name="reads"))) as it:
-        await it.write(document(rule("compute:instnces:read", name="reads")))
-        await it.expect("✓ ALLOWED  as of the last readable text", "! line 4", "did you mean")
-        await it.expect("Author check: of an earlier text")
-        for words in ("within your permissions", "Author ✓", "gives "):
-            await it.ui.gone(words)
-        await it.press("ctrl+s")
-        await it.ui.expect_toast("Save: the policy has errors: f8 shows the first one")
-        await it.until(lambda: it.marked == {3: "problem"}, "the marks")
-        it.editor.pane.show_line(0)
-        await it.press("f8")
-        assert it.editor.pane.cursor_location[0] == 3
-        await it.press("f6", "f6", "f6")
-        await it.expect("Problems 1", "line 4, column")
-        await it.write(document(rule(READ, name="reads again")))
-        await it.expect("allowed by rule 1 reads again")
-        await it.ui.gone("last readable")
+async def test_an_invalid_text_keeps_the_last_verdict_marked_as_old(edit: Edit) -> None:
+    it = await edit(policy=None, text=document(rule(READ, name="reads")))
+    await it.write(document(rule("compute:instnces:read", name="reads")))
+    await it.expect("✓ ALLOWED  as of the last readable text", "! line 4", "did you mean")
+    await it.expect("Author check: of an earlier text")
+    for words in ("within your permissions", "Author ✓", "gives "):
+        await it.ui.gone(words)
+    await it.press("ctrl+s", toast="Save: the policy has errors: f8 shows the first one")
+    await it.until(lambda: it.marked == {3: "problem"}, "the marks")
+    it.editor.pane.show_line(0)
+    await it.press("f8")
+    assert it.editor.pane.cursor_location[0] == 3
+    await it.press("f6", "f6", "f6", shows=("Problems 1", "line 4, column"))
+    await it.write(document(rule(READ, name="reads again")), shows="allowed by rule 1 reads again")
+    await it.ui.gone("last readable")
 
 
-async def test_a_request_changed_while_the_text_cannot_be_read_is_never_said_to_be_allowed(
-    shared: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with editing(shared, monkeypatch, policy=None, text=document(rule(READ))) as it:
-        await it.write("{x")
-        await it.expect("✓ ALLOWED  as of the last readable text")
-        await it.ask(operation="compute:instances:delete")
-        await it.expect("✓ ALLOWED  of an earlier text and request", "Of an earlier text and request:")
-        await it.ask(operation=READ)
-        await it.expect("✓ ALLOWED  as of the last readable text")
-        await it.ask(operation="compute:instances:delete")
-        await it.write(document(rule(READ)))
-        await it.expect("× DENIED")
-        await it.ui.gone("earlier")
+async def test_a_new_request_is_not_allowed_by_an_invalid_text(edit: Edit) -> None:
+    it = await edit(policy=None, text=document(rule(READ)))
+    await it.write("{x", shows="✓ ALLOWED  as of the last readable text")
+    await it.ask(operation="compute:instances:delete")
+    await it.expect("✓ ALLOWED  of an earlier text and request", "Of an earlier text and request:")
+    await it.ask(operation=READ)
+    await it.expect("✓ ALLOWED  as of the last readable text")
+    await it.ask(operation="compute:instances:delete")
+    await it.write(document(rule(READ)), shows="× DENIED", gone="earlier")
 
 
-async def test_a_mended_text_loses_its_mark_also_while_the_request_cannot_be_tried(
-    shared: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with editing(shared, monkeypatch, policy=None, text=document(rule(READ))) as it:
-        await it.ask(operation="compute:instances:rad")
-        await it.expect("the catalogue has no such operation")
-        await it.write(document(rule("compute:instnces:read")))
-        await it.expect("Problems 1")
-        await it.until(lambda: it.marked == {3: "problem"}, "the marks")
-        await it.write(document(rule(READ)))
-        await it.expect("Problems 0")
-        await it.until(lambda: "problem" not in it.marked.values(), "no mark")
+async def test_a_corrected_text_loses_its_mark(edit: Edit) -> None:
+    it = await edit(policy=None, text=document(rule(READ)))
+    await it.ask(operation="compute:instances:rad")
+    await it.expect("the catalogue has no such operation")
+    await it.write(document(rule("compute:instnces:read")), shows="Problems 1")
+    await it.until(lambda: it.marked == {3: "problem"}, "the marks")
+    await it.write(document(rule(READ)), shows="Problems 0")
+    await it.until(lambda: "problem" not in it.marked.values(), "no mark")
 
 
-async def test_a_field_that_cannot_be_tried_says_why_in_place_and_the_document_is_still_judged(
-    shared: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with editing(shared, monkeypatch, policy=None, text=document(rule(READ))) as it:
-        await it.press("f3")
-        await it.ask(sourceIp="999.1.1.1")
-        await it.expect("Address: this is no IPv4 or IPv6 address", "of an earlier request")
-        await it.answered()
-        await it.ask(sourceIp="203.0.113.7")
-        await it.expect("✓ ALLOWED")
-        await it.ui.gone("of an earlier request")
-        await it.ask(operation="compute:instances:rad")
-        await it.expect("the catalogue has no such operation")
+async def test_an_invalid_field_is_named_in_place(edit: Edit) -> None:
+    it = await edit(policy=None, text=document(rule(READ)))
+    await it.press("f3")
+    await it.ask(sourceIp="999.1.1.1")
+    await it.expect("Address: this is no IPv4 or IPv6 address", "of an earlier request")
+    await it.answered()
+    await it.ask(sourceIp="203.0.113.7")
+    await it.expect("✓ ALLOWED")
+    await it.ui.gone("of an earlier request")
+    await it.ask(operation="compute:instances:rad")
+    await it.expect("the catalogue has no such operation")
 
 
 @pytest.mark.slow
-async def test_coverage_shows_what_changes_against_the_stored_version(
-    shared: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with editing(shared, monkeypatch) as it:
-        await it.expect("the same as v3")
-        await it.write(it.text.replace('"storage:buckets:*",', '"quotas:limits:list",'))
-        await it.answered()
-        await it.press("f6")
-        await it.expect("against v3", "+1")
-        changed = it.editor.evaluation.any_target
-        assert "quotas:limits:list" in changed["gained"]
-        assert all(operation.startswith("storage:buckets:") for operation in changed["lost"])
-        await it.press("escape", "c")
-        await it.expect("+ quotas:limits:list", "− storage:buckets:")
+async def test_coverage_shows_what_changes_against_the_stored_version(edit: Edit) -> None:
+    it = await edit()
+    await it.expect("the same as v3")
+    await it.evaluate(it.text.replace('"storage:buckets:*",', '"quotas:limits:list",'))
+    await it.press("f6", shows=("against v3", "+1"))
+    changed = it.editor.evaluation.any_target
+    assert "quotas:limits:list" in changed["gained"]
+    assert all(operation.startswith("storage:buckets:") for operation in changed["lost"])
+    await it.press("escape", "c", shows=("+ quotas:limits:list", "− storage:buckets:"))
 
 
 class SlowClient:
@@ -176,146 +147,102 @@ class SlowClient:
 
 
 @pytest.mark.parametrize("kind", ["simulate", "coverage", "check"])
-async def test_a_slow_answer_never_stands_over_a_newer_one(
-    shared: Home, monkeypatch: pytest.MonkeyPatch, kind: str
+async def test_a_late_response_does_not_replace_a_newer_one(
+    monkeypatch: pytest.MonkeyPatch, kind: str, edit: Edit
 ) -> None:
-    async with editing(shared, monkeypatch, policy=None, text=document(rule(READ, name="first"))) as it:
-        workspace = it.ui.app.workspace
-        slow = SlowClient(await workspace.client(), kind)
-        monkeypatch.setattr(workspace, "_client", slow)
-        await it.write(document(rule("storage:*", name="second")))
-        await it.until(lambda: slow.delayed > 0, "the delayed response")
-        delayed = slow.delayed
-        asyncio.get_running_loop().call_later(0.3, slow.released.set)
-        await it.write(document(rule(READ, name="third")))
-        await it.expect("allowed by rule 1 third")
-        await it.until(slow.released.is_set, "the late response")
-        await it.answered()
-        for _ in range(5):
-            await it.ui.pilot.pause(0.05)
-        assert delayed
-        await it.expect("allowed by rule 1 third")
-        assert it.editor.evaluation.any_target["effective"] == 1
+    it = await edit(policy=None, text=document(rule(READ, name="first")))
+    workspace = it.ui.app.workspace
+    slow = SlowClient(await workspace.client(), kind)
+    monkeypatch.setattr(workspace, "_client", slow)
+    await it.write(document(rule("storage:*", name="second")))
+    await it.until(lambda: slow.delayed > 0, "the delayed response")
+    delayed = slow.delayed
+    asyncio.get_running_loop().call_later(0.3, slow.released.set)
+    await it.write(document(rule(READ, name="third")), shows="allowed by rule 1 third")
+    await it.until(slow.released.is_set, "the late response")
+    await it.answered()
+    for _ in range(5):
+        await it.ui.pilot.pause(0.05)
+    assert delayed
+    await it.expect("allowed by rule 1 third")
+    assert it.editor.evaluation.any_target["effective"] == 1
 
 
-async def test_a_lost_connection_keeps_the_text_says_so_and_goes_on_by_itself(
-    demo: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with editing(demo, monkeypatch, policy=None, text=document(rule(READ, name="kept"))) as it:
-        assert demo.frost("platform", "stop").code == 0
-        await it.write(document(rule(READ, name="typed meanwhile")))
-        await it.until(lambda: it.editor.evaluation.error is not None, "the loss")
-        assert "typed meanwhile" in it.text
-        demo.start()
-        await it.expect("allowed by rule 1 typed meanwhile")
+async def test_saving_starts_a_stopped_platform(demo: Home, edit: Edit) -> None:
+    it = await edit(policy=None, text=document(rule(READ)))
+    assert (await asyncio.to_thread(demo.frost, "platform", "stop")).code == 0
+    await it.write(document(rule(READ, name="typed meanwhile")))
+    await it.expect("the platform was stopped; your text is kept", "○ stopped")
+    await it.ui.gone("r starts it")
+    await it.press("ctrl+s", shows="Save a new policy")
+    await it.ui.enter("started", shows=("version 1", "saved", "allowed by rule 1 typed meanwhile"))
 
 
-async def test_a_platform_that_was_stopped_is_started_by_saving_and_no_key_is_named_that_does_not_work_here(
-    demo: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with editing(demo, monkeypatch, policy=None, text=document(rule(READ))) as it:
-        assert (await asyncio.to_thread(demo.frost, "platform", "stop")).code == 0
-        await it.write(document(rule(READ, name="typed meanwhile")))
-        await it.expect("the platform was stopped; your text is kept", "○ stopped")
-        await it.ui.gone("r starts it")
-        await it.press("ctrl+s")
-        await it.expect("Save a new policy")
-        await it.ui.type("started")
-        await it.press("enter")
-        await it.expect("version 1", "saved")
-        await it.expect("allowed by rule 1 typed meanwhile")
+async def test_a_draft_names_its_tenant_after_a_switch(demo: Home, edit: Edit) -> None:
+    it = await edit()
+    await it.ui.gone("in Web Shop")
+    workspace = it.ui.app.workspace
+    await workspace.use_tenant(str(next(one["id"] for one in workspace.tenants if one["slug"] == "data-lake")))
+    await it.write(it.text + " ", shows="version 3  in Web Shop")
 
 
-async def test_a_draft_names_its_tenant_where_the_header_names_another(
-    demo: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with editing(demo, monkeypatch) as it:
-        await it.ui.gone("in Web Shop")
-        workspace = it.ui.app.workspace
-        await workspace.use_tenant(str(next(one["id"] for one in workspace.tenants if one["slug"] == "data-lake")))
-        await it.write(it.text + " ")
-        await it.expect("version 3  in Web Shop")
-
-
-async def test_hostile_names_are_shown_and_never_obeyed(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_hostile_names_are_shown_and_never_obeyed(edit: Edit) -> None:
     name = "[red]x[/] [@click=app.quit]y[/] [/z]"
+    it = await edit(policy=None, text=document(rule(READ, name=name)))
     raw = document(rule(READ, name=name)).replace('"schemaVersion"', '"\\u001b]0;owned\\u0007", "schemaVersion"')
-    async with editing(shared, monkeypatch, policy=None, text=document(rule(READ, name=name))) as it:
-        await it.expect("allowed by rule 1 [red]x[/] [@click=app.quit]y[/]", "decides  [red]x[/] [@click")
-        await it.write(json.loads(f'"{raw.splitlines()[1].strip()[1:8]}"') + it.text)
-        await it.answered()
-        assert "\x1b" not in it.ui.text
-        await it.write('{"rules": "\x1b]0;owned\x07"}')
-        await it.answered()
-        assert "\x1b" not in it.ui.text
-        await it.expect("␛")
+    await it.expect("allowed by rule 1 [red]x[/] [@click=app.quit]y[/]", "decides  [red]x[/] [@click")
+    await it.evaluate(json.loads(f'"{raw.splitlines()[1].strip()[1:8]}"') + it.text)
+    assert "\x1b" not in it.ui.text
+    await it.evaluate('{"rules": "\x1b]0;owned\x07"}')
+    assert "\x1b" not in it.ui.text
+    await it.expect("␛")
 
 
-async def test_a_text_that_was_never_tried_and_cannot_be_read_shows_nothing_of_the_former_one(
-    shared: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with editing(shared, monkeypatch, size=(80, 24)) as it:
-        it.editor.evaluation = replace(it.editor.evaluation, verdict=None)
-        it.editor.form.is_edited = True
-        await it.ask(operation="")
-        await it.answered()
-        await it.expect("○ NOT TRIED  author ✓ within your permissions")
-        await it.write("{")
-        await it.expect("! line 1, column 2")
-        await it.ui.gone("within your permissions")
+@SMALL
+async def test_an_invalid_text_hides_the_former_author_check(edit: Edit) -> None:
+    it = await edit()
+    it.editor.evaluation = replace(it.editor.evaluation, verdict=None)
+    it.editor.form.is_edited = True
+    await it.ask(operation="")
+    await it.answered()
+    await it.expect("○ NOT TRIED  author ✓ within your permissions")
+    await it.write("{", shows="! line 1, column 2", gone="within your permissions")
 
 
-async def test_everything_is_reached_at_80_by_24_one_view_at_a_time(
-    shared: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with editing(shared, monkeypatch, size=(80, 24)) as it:
-        await it.expect("✓ ALLOWED", '"roll-out"')
-        await it.press("f6")
-        await it.expect("Request tags", "✓ ALLOWED")
-        await it.ui.gone('"schemaVersion"')
-        await it.press("f6")
-        await it.expect("decides", "true    operation")
-        await it.press("f6")
-        await it.expect("━")
-        await it.press("f6")
-        await it.expect("grants nothing beyond your permissions")
-        await it.ui.gone("can be saved")
-        await it.press("f6")
-        await it.expect("No problems")
-        await it.press("f6")
-        await it.expect('"schemaVersion"')
-        await it.ui.pilot.resize_terminal(50, 12)
-        await it.expect("frost needs 60 × 16")
-        await it.ui.pilot.resize_terminal(120, 36)
-        await it.expect('"schemaVersion"', "Request tags")
+@SMALL
+async def test_at_80_by_24_f6_reaches_every_view(edit: Edit) -> None:
+    it = await edit()
+    await it.expect("✓ ALLOWED", '"roll-out"')
+    await it.press("f6", shows=("Request tags", "✓ ALLOWED"), gone='"schemaVersion"')
+    await it.press("f6", shows=("decides", "true    operation"))
+    await it.press("f6", shows="━")
+    await it.press("f6", shows="grants nothing beyond your permissions", gone="can be saved")
+    await it.press("f6", shows="No problems")
+    await it.press("f6", shows='"schemaVersion"')
+    await it.ui.pilot.resize_terminal(50, 12)
+    await it.expect("frost needs 60 × 16")
+    await it.ui.pilot.resize_terminal(120, 36)
+    await it.expect('"schemaVersion"', "Request tags")
 
 
-async def test_the_problem_the_cursor_stands_on_is_the_one_that_is_told(
-    shared: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_problem_at_the_cursor_is_shown(edit: Edit) -> None:
     text = document(rule("compute:instnces:read", name="one"), rule("storage:buckts:read", name="two"))
-    async with editing(shared, monkeypatch, policy=None, text=text) as it:
-        await it.expect("! line 4")
-        it.editor.pane.show_line(0)
-        await it.press("f8")
-        await it.expect("! line 4")
-        await it.press("f8")
-        await it.expect("! line 5")
-        await it.ui.gone("! line 4")
-        await it.press("f9")
-        await it.ui.expect_toast("Narrow the draft: first mend line 4")
+    it = await edit(policy=None, text=text)
+    await it.expect("! line 4")
+    it.editor.pane.show_line(0)
+    await it.press("f8", shows="! line 4")
+    await it.press("f8", shows="! line 5", gone="! line 4")
+    await it.press("f9", toast="Narrow the draft: first mend line 4")
 
 
-async def test_a_long_reason_is_there_to_its_end_where_there_is_room(
-    shared: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_long_reason_is_shown_in_full(edit: Edit) -> None:
     until = ', "constraints": {"before": {"frn:currentTime": "2020-12-31T00:00:00Z"}}'
     text = document(rule(READ, name="only up to the end of the year and no longer than that", more=until))
-    async with editing(shared, monkeypatch, policy=None, text=text) as it:
-        await it.answered()
-        said = " ".join(line.partition("│")[2].strip() for line in it.ui.text.splitlines())
-        assert "2020-12-31T00:00:00Z does not hold" in said.replace("  ", " ")
-        await it.expect("within your permissions", "gives 0 of 528 operations, 1 under conditions")
-        wrapped = [line.partition("│")[2].rstrip() for line in it.ui.text.splitlines()]
-        at = next(at for at, line in enumerate(wrapped) if "false   before" in line)
-        assert "2020-12-31T00:00:00Z" in wrapped[at] + wrapped[at + 1]
+    it = await edit(policy=None, text=text)
+    await it.answered()
+    said = " ".join(line.partition("│")[2].strip() for line in it.ui.text.splitlines())
+    assert "2020-12-31T00:00:00Z does not hold" in said.replace("  ", " ")
+    await it.expect("within your permissions", "gives 0 of 528 operations, 1 under conditions")
+    wrapped = [line.partition("│")[2].rstrip() for line in it.ui.text.splitlines()]
+    at = next(at for at, line in enumerate(wrapped) if "false   before" in line)
+    assert "2020-12-31T00:00:00Z" in wrapped[at] + wrapped[at + 1]

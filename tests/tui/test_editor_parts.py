@@ -1,4 +1,4 @@
-"""The parts of the editor that need no platform: places in a text, completion, layout, fields, narrowing, drafts."""
+"""The parts of the policy editor that need no platform."""
 
 import json
 from pathlib import Path
@@ -40,18 +40,14 @@ def taken(text: str, choice: str) -> str:
     at = text.index("|")
     plain = text.replace("|", "")
     offer = completion.in_text(plain, at, CATALOGUE)
-    assert offer is not None
     span, written, cursor = completion.edit_for(offer, next(one for one in offer.choices if one.text == choice))
     return plain[: span.start] + written[:cursor] + "|" + written[cursor:] + plain[span.end :]
 
 
-def test_rules_are_found_in_a_text_that_is_being_typed() -> None:
+def test_rules_and_brackets_are_found_in_an_incomplete_text() -> None:
     text = '{"note": ["{", {}], "rules": [{"name": "}", "x": [{}]}, {"name": "a\\"{"}, {"na'
     spans = json_scanner.rules(text)
     assert [text[span.start : span.end] for span in spans] == ['{"name": "}", "x": [{}]}', '{"name": "a\\"{"}', '{"na']
-
-
-def test_the_partner_of_a_bracket_is_not_sought_in_strings() -> None:
     text = '{"a": "]}", "b": [1, {"c": "["}]}'
     assert json_scanner.matching_bracket(text, 0) == len(text) - 1
     assert json_scanner.matching_bracket(text, text.index("[1")) == text.rindex("]")
@@ -82,7 +78,7 @@ def test_the_partner_of_a_bracket_is_not_sought_in_strings() -> None:
         ("{|", ["schemaVersion", "rules"]),
     ],
 )
-def test_what_can_stand_at_the_cursor_is_offered_part_by_part(text: str, wanted: list[str]) -> None:
+def test_completions_at_the_cursor(text: str, wanted: list[str]) -> None:
     assert offered(text) == wanted
 
 
@@ -100,19 +96,15 @@ def test_what_can_stand_at_the_cursor_is_offered_part_by_part(text: str, wanted:
         ('{"rules": [{"access": |}]}', "deny", '{"rules": [{"access": "deny"|}]}'),
         ('{"rules": [{"op|"}]}', "operations", '{"rules": [{"operations": ["|"]}]}'),
         ('{"rules": [{"op|": []}]}', "operations", '{"rules": [{"operations"|: []}]}'),
-        (
-            '{"rules": [{"constraints": |}]}',
-            '{ "before": … }',
-            '{"rules": [{"constraints": { "before": { | } }}]}',
-        ),
+        ('{"rules": [{"constraints": |}]}', '{ "before": … }', '{"rules": [{"constraints": { "before": { | } }}]}'),
         ('{"rules": [{"constraints": {"ip|"}}]}', "ipInRange", '{"rules": [{"constraints": {"ipInRange": { | }}}]}'),
     ],
 )
-def test_taking_a_choice_writes_what_is_missing_and_nothing_twice(text: str, choice: str, wanted: str) -> None:
+def test_taking_a_completion_writes_what_is_missing(text: str, choice: str, wanted: str) -> None:
     assert taken(text, choice) == wanted
 
 
-def test_the_layout_keeps_the_meaning_and_shows_what_does_not_show_itself() -> None:
+def test_formatting_keeps_the_meaning_and_escapes_controls() -> None:
     value = {"schemaVersion": "1", "rules": [{"name": "a\u202eb\x07", "operations": ["x:y:z"] * 30, "targets": ["*"]}]}
     text = text_of(value)
     assert json.loads(text) == value
@@ -121,7 +113,7 @@ def test_the_layout_keeps_the_meaning_and_shows_what_does_not_show_itself() -> N
     assert text_of(json.loads(text)) == text
 
 
-def test_what_the_platform_stores_has_its_members_in_order_and_nothing_empty() -> None:
+def test_a_stored_document_has_ordered_and_no_empty_members() -> None:
     value = {
         "rules": [
             {"targets": ["*"], "constraints": {"equals": {"frn:region": ["a"]}}, "access": "deny"},
@@ -166,7 +158,7 @@ def test_what_the_platform_stores_has_its_members_in_order_and_nothing_empty() -
         ("asAuthor", "perhaps", True),
     ],
 )
-def test_fields_are_checked_as_they_are_typed(name: str, value: str, wrong: bool) -> None:
+def test_fields_are_checked(name: str, value: str, wrong: bool) -> None:
     assert bool(request.problem(name, value, frozenset(NAMES))) is wrong
 
 
@@ -185,15 +177,12 @@ def test_the_service_of_a_target_is_the_operations(operation: str, target: str, 
     assert len(f"! Target: {said}") <= ROOM
 
 
-def test_unknown_none_and_a_value_are_three_different_facts() -> None:
+def test_facts_of_the_request_form() -> None:
     assert "requestTags" not in request.parse_values({"requestTags": ""}).facts
     assert request.parse_values({"requestTags": "none"}).facts["requestTags"] == {}
     assert request.parse_values({"requestTags": "a=b=c, d="}).facts["requestTags"] == {"a": "b=c", "d": ""}
     assert "currentTime" not in request.parse_values({"currentTime": ""}).facts
     assert request.parse_values({"currentTime": "unknown"}).facts["currentTime"] is None
-
-
-def test_a_request_survives_being_written_into_the_form() -> None:
     facts = {"region": "se-sto-1", "resourceTags": {}, "requestTags": {"env": "dev"}, "sourceIp": "203.0.113.7"}
     values = request.field_values("compute:instances:read", "*", facts)
     assert request.parse_values(values).facts == {**facts, "currentTime": None}
@@ -204,7 +193,7 @@ ROOM = 51
 
 
 @pytest.mark.parametrize("field", request.FIELDS, ids=lambda field: field.name)
-def test_what_a_field_takes_and_what_is_wrong_with_it_fits_its_line(field: request.Field) -> None:
+def test_the_words_of_a_field_fit_its_line(field: request.Field) -> None:
     filled = "none" if field.name.endswith("Tags") else "x"
     said = f"{request.state(field.name, filled)} · {field.takes}"
     wrong = [request.problem(field.name, value, frozenset(NAMES)) for value in ("X X", "a:b:c", "frn:a:b:c:d", "a:b:*")]
@@ -220,13 +209,10 @@ def painted(before: str, after: str, effect: dict[str, object], cells: int = 60)
     return [line.plain for part in difference_lines(before, after, effect, 8) for line in review.folded(part, cells)]
 
 
-def test_a_new_document_is_shown_without_places_and_without_counts_of_nothing() -> None:
+def test_differences_of_a_new_and_of_a_long_document() -> None:
     lines = painted("", "{\n}\n", {"gained": ["compute:images:read"], "lost": []})
-    assert lines[:3] == ["In effect, on *", "  +1 gained", "  + compute:images:read"]
+    assert lines[:3] == ["Effect on *", "  +1 gained", "  + compute:images:read"]
     assert lines[-2:] == ["  + {", "  + }"]
-
-
-def test_a_document_of_one_line_is_there_to_its_end() -> None:
     text = json.dumps(json.loads(document(*[rule("compute:images:read", name=f"rule {at}") for at in range(9)])))
     lines = painted("{}", text, {})
     assert max(map(len, lines)) <= 60
@@ -249,7 +235,7 @@ def example(operation: str, index: int = 0, **more: object) -> dict[str, object]
 
 
 @pytest.mark.parametrize("pattern", ["*", "compute:*", "compute:instances:*", "*:*:delete", "*:instances:*"])
-def test_taking_an_operation_out_of_a_pattern_takes_out_that_one_and_no_other(pattern: str) -> None:
+def test_one_operation_is_taken_out_of_a_pattern(pattern: str) -> None:
     before = {name for name in NAMES if matches(pattern, name)}
     around = counterexample_fixes.patterns_without(pattern, "compute:instances:delete", NAMES)
     assert {name for name in NAMES if any(matches(one, name) for one in around)} == before - {
@@ -257,15 +243,12 @@ def test_taking_an_operation_out_of_a_pattern_takes_out_that_one_and_no_other(pa
     }
 
 
-def test_the_smallest_way_takes_one_operation_out_and_leaves_the_rest_of_the_text_as_typed() -> None:
+def test_the_smallest_fix_keeps_the_rest_and_the_last_rule() -> None:
     untouched = rule("storage:*", name="as  typed")
     text = document(rule("compute:*", name="wide"), untouched)
     way = next(counterexample_fixes.candidate_fixes(text, example("compute:instances:delete"), NAMES, {}))
     assert untouched in way.text
     assert named(way.text)[0] == {name for name in NAMES if name.startswith("compute:")} - {"compute:instances:delete"}
-
-
-def test_a_rule_that_grants_nothing_else_is_removed_and_never_the_last_one() -> None:
     text = document(rule("compute:images:read"), rule("compute:instances:delete"))
     way = next(counterexample_fixes.candidate_fixes(text, example("compute:instances:delete", 1), NAMES, {}))
     assert len(json.loads(way.text)["rules"]) == 1
@@ -278,7 +261,7 @@ def test_a_rule_that_grants_nothing_else_is_removed_and_never_the_last_one() -> 
     )
 
 
-def test_what_the_author_holds_is_kept_in_few_patterns() -> None:
+def test_a_fix_keeps_what_the_author_has() -> None:
     held: counterexample_fixes.Permissions = {
         name: [{}] for name in NAMES if name.startswith("compute:images:") or name.endswith(":read")
     }
@@ -287,9 +270,6 @@ def test_what_the_author_holds_is_kept_in_few_patterns() -> None:
     )
     kept = json.loads(ways[-1].text)["rules"][0]["operations"]
     assert kept == ["compute:images:*", "compute:instances:read", "storage:buckets:read"]
-
-
-def test_what_is_held_only_somewhere_is_allowed_only_there() -> None:
     grant = {"targets": ["*"], "constraints": [{"operator": "equals", "key": "frn:region", "values": ["se-sto-1"]}]}
     held = {name: [grant] for name in NAMES if name.startswith("compute:")}
     way = next(
@@ -317,14 +297,11 @@ def networks(*blocks: str) -> counterexample_fixes.Permissions:
     return {name: [{"targets": ["*"], "constraints": [constraint]}] for name in NAMES if name.startswith("compute:")}
 
 
-def test_a_rule_for_several_networks_is_limited_to_the_parts_that_the_author_has() -> None:
+def test_a_fix_limits_networks_to_those_of_the_author() -> None:
     text, held = document(rule("compute:*", more=OFFICE)), networks("198.51.100.0/24", "192.0.2.0/24", "203.0.113.0/28")
     way = next(counterexample_fixes.candidate_fixes(text, example("compute:instances:delete"), NAMES, held))
     (limited,) = json.loads(way.text)["rules"]
     assert limited["constraints"] == {"ipInRange": {"frn:sourceIp": ["192.0.2.0/25", "203.0.113.0/28"]}}
-
-
-def test_networks_without_a_common_part_offer_no_limit() -> None:
     text, held = document(rule("compute:*", more=OFFICE)), networks("198.51.100.0/24", "2001:db8::/32")
     ways = counterexample_fixes.candidate_fixes(text, example("compute:instances:delete"), NAMES, held)
     assert not [way for way in ways if "only where" in way.title]
@@ -357,7 +334,7 @@ def test_a_damaged_draft_is_no_draft(tmp_path: Path, damage: str) -> None:
     assert drafts.load(path) is None
 
 
-def test_the_editor_is_the_one_of_the_environment_else_one_that_is_there(tmp_path: Path) -> None:
+def test_the_external_editor_is_found(tmp_path: Path) -> None:
     assert external_editor.command({"EDITOR": "code --wait", "PATH": ""}) == ["code", "--wait"]
     assert external_editor.command({"VISUAL": "vim", "EDITOR": "ed"}) == ["vim"]
     assert external_editor.command({"EDITOR": "'", "PATH": str(tmp_path)}) == []
@@ -367,7 +344,7 @@ def test_the_editor_is_the_one_of_the_environment_else_one_that_is_there(tmp_pat
     assert external_editor.command({"PATH": str(tmp_path)}) == ["vi"]
 
 
-def test_the_key_of_undo_is_named_only_while_it_undoes() -> None:
+def test_the_undo_key_is_named_while_it_is_bound() -> None:
     assert undo_key(keymap.resolve({})) == "^z"
     assert undo_key(keymap.resolve({"editor.format": "ctrl+z"})) == "super+z"
     assert undo_key(keymap.resolve({"editor.format": "ctrl+z,super+z"})) == ""

@@ -1,4 +1,4 @@
-"""What a change in the editor costs: requests to the platform, joins of the text, and work on the event loop."""
+"""The cost of an edit: requests, joins of the text and work on the event loop."""
 
 import asyncio
 import threading
@@ -13,8 +13,7 @@ from client.errors import FrostError
 from client.transport.async_client import AsyncClient
 from client.transport.exchange import OnReply
 from tests.homes import Home
-from tests.tui.editing import Editing, document, editing, rule
-from tests.tui.test_editor_storing import hung
+from tests.tui.editing import Edit, Editing, document, editing, hung, rule
 from tui.state import contexts, drafts
 from tui.state.drafts import DraftFiles, Kept
 
@@ -45,7 +44,7 @@ async def quiet(it: Editing) -> None:
     await it.answered()
 
 
-async def test_a_letter_of_the_request_costs_one_request(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_one_letter_in_the_form_sends_one_request(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     requests = Requests(monkeypatch)
     async with editing(shared, monkeypatch, policy=None, text=document(rule(READ))) as it:
         await it.ask(resourceTags="env=de")
@@ -57,53 +56,49 @@ async def test_a_letter_of_the_request_costs_one_request(shared: Home, monkeypat
         await quiet(it)
         assert requests.kinds == {"simulate": 1}
         assert it.editor.request.facts["resourceTags"] == {"env": "dev"}
-        await it.write(document(rule(READ, name="another text")))
-        await it.expect("allowed by rule 1 another text")
+        await it.write(document(rule(READ, name="another text")), shows="allowed by rule 1 another text")
         await quiet(it)
         assert requests.kinds["coverage"] == requests.kinds["check"] == 1
 
 
-async def test_an_analysis_that_failed_is_requested_again_with_the_same_text(
-    demo: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with editing(demo, monkeypatch, policy=None, text=document(rule(READ))) as it:
-        assert (await asyncio.to_thread(demo.frost, "platform", "stop")).code == 0
-        await it.write(document(rule(READ, name="typed meanwhile")))
-        await it.until(lambda: it.editor.evaluation.error is not None, "the loss")
-        await asyncio.to_thread(demo.start)
-        await it.until(lambda: {"verdict", "coverage", "check"} <= it.editor.evaluation.current, "all results")
+async def test_an_analysis_that_failed_is_requested_again_with_the_same_text(demo: Home, edit: Edit) -> None:
+    it = await edit(policy=None, text=document(rule(READ)))
+    assert (await asyncio.to_thread(demo.frost, "platform", "stop")).code == 0
+    await it.write(document(rule(READ, name="typed meanwhile")))
+    await it.until(lambda: it.editor.evaluation.error is not None, "the loss")
+    assert "typed meanwhile" in it.text
+    await asyncio.to_thread(demo.start)
+    await it.until(lambda: {"verdict", "coverage", "check"} <= it.editor.evaluation.current, "all results")
 
 
-async def test_the_text_is_joined_once_for_a_letter(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with editing(shared, monkeypatch, policy=None, text=document(rule(READ, name="a"))) as it:
-        joins: list[str] = []
-        text = TextDocument.text.fget
-        assert text is not None
+async def test_one_letter_joins_the_text_once(monkeypatch: pytest.MonkeyPatch, edit: Edit) -> None:
+    it = await edit(policy=None, text=document(rule(READ, name="a")))
+    joins: list[str] = []
+    text = TextDocument.text.fget
+    assert text is not None
 
-        def counted(self: TextDocument) -> str:
-            joined: str = text(self)
-            joins.append(joined)
-            return joined
+    def counted(self: TextDocument) -> str:
+        joined: str = text(self)
+        joins.append(joined)
+        return joined
 
-        it.editor.pane.show_line(3, it.editor.pane.document.get_line(3).index('"a"') + 2)
+    it.editor.pane.show_line(3, it.editor.pane.document.get_line(3).index('"a"') + 2)
+    await quiet(it)
+    with monkeypatch.context() as counting:
+        counting.setattr(TextDocument, "text", property(counted))
+        await it.press("b", shows="allowed by rule 1 ab")
         await quiet(it)
-        with monkeypatch.context() as counting:
-            counting.setattr(TextDocument, "text", property(counted))
-            await it.press("b")
-            await it.expect("allowed by rule 1 ab")
-            await quiet(it)
-        assert len(joins) == 1
+    assert len(joins) == 1
 
 
-async def test_a_slow_evaluation_is_said_also_after_the_first_one(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with editing(demo, monkeypatch, policy=None, text=document(rule(READ, name="first"))) as it:
-        await it.expect("allowed by rule 1 first")
-        for name in ("second", "third"):
-            with hung(demo):
-                await it.write(document(rule(READ, name=name)))
-                await it.expect("✓ ALLOWED  evaluating …")
-            await it.expect(f"allowed by rule 1 {name}")
-            await it.ui.gone("evaluating …")
+async def test_every_slow_evaluation_is_shown(demo: Home, edit: Edit) -> None:
+    it = await edit(policy=None, text=document(rule(READ, name="first")))
+    await it.expect("allowed by rule 1 first")
+    for name in ("second", "third"):
+        with hung(demo):
+            await it.write(document(rule(READ, name=name)), shows="✓ ALLOWED  evaluating …")
+        await it.expect(f"allowed by rule 1 {name}")
+        await it.ui.gone("evaluating …")
 
 
 # Drafts
@@ -157,25 +152,20 @@ async def test_drafts_are_written_and_deleted_outside_the_event_loop(
         await it.write(typed)
         await it.until(lambda: threads, "the draft")
         await it.write(typed.replace("kept", "kept again"))
-        await it.press("ctrl+g")
-        await it.expect("Leave and keep the draft")
-        await it.press("k")
-        await it.until(lambda: it.ui.app.screen is it.ui.app.frame, "the frame")
+        await it.press("ctrl+g", shows="Leave and keep the draft")
+        await it.press("k", top=it.ui.app.frame)
     assert {name for name, _ in threads} == {"keep"}
     assert not [thread for _, thread in threads if thread is threading.main_thread()]
 
 
-async def test_a_new_key_after_a_deleted_policy_is_in_the_draft_as_well(
-    demo: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with editing(demo, monkeypatch, policy=None) as it:
-        await it.write(document(rule(READ)))
-        flow, key = it.editor.save_flow, it.editor.document.idempotency_key
-        reused = FrostError("used for another request", code="IDEMPOTENCY_KEY_REUSED", status=409)
-        assert await flow._adopt_stored(reused) == "used for another request"
-        assert it.editor.document.idempotency_key == key
-        message = await flow._adopt_stored(FrostError("not found", code="NOT_FOUND", status=404, gone=True))
-        assert "deleted by now" in message
-        draft = drafts.load(it.editor.autosave.path)
-        assert draft is not None
-        assert draft.creation == it.editor.document.idempotency_key != key
+async def test_a_new_key_after_a_deleted_policy_is_in_the_draft_as_well(demo: Home, edit: Edit) -> None:
+    it = await edit(policy=None)
+    await it.write(document(rule(READ)))
+    flow, key = it.editor.save_flow, it.editor.document.idempotency_key
+    reused = FrostError("used for another request", code="IDEMPOTENCY_KEY_REUSED", status=409)
+    assert await flow._adopt_stored(reused) == "used for another request"
+    assert it.editor.document.idempotency_key == key
+    message = await flow._adopt_stored(FrostError("not found", code="NOT_FOUND", status=404, gone=True))
+    assert "deleted by now" in message
+    draft = drafts.load(it.editor.autosave.path)
+    assert draft.creation == it.editor.document.idempotency_key != key

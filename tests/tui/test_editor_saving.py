@@ -1,4 +1,4 @@
-"""Completing, narrowing, saving, leaving and coming back, on the real platform."""
+"""Completing, narrowing, saving, leaving and resuming, on the real platform."""
 
 import json
 from collections.abc import Iterator
@@ -10,7 +10,8 @@ from client.api import analysis
 from client.api import policies as policy_calls
 from tests.conftest import opened as home_of
 from tests.homes import Home
-from tests.tui.editing import document, editing, policies, push, rule, stored
+from tests.tui.editing import Edit, document, editing, policies, push, rule, stored
+from tests.tui.screens import BOTH_SIZES
 from tui.state import drafts
 
 pytestmark = pytest.mark.slow
@@ -27,440 +28,329 @@ def viewer(demo_platform: Path) -> Iterator[Home]:
     home.remove()
 
 
-async def test_operations_are_completed_part_by_part_and_the_keys_of_the_popup_are_its_own(
-    shared: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with editing(shared, monkeypatch, policy=None, text=document(rule("x"))) as it:
-        it.editor.pane.show_line(3, it.editor.pane.document.get_line(3).index('"x"') + 2)
-        await it.press("backspace", *"compu")
-        await it.expect("compute: ")
-        await it.press("enter")
-        await it.expect("compute:instances:")
-        await it.press(*"instances")
-        await it.expect("compute:instances: ")
-        await it.press("tab", *"rea")
-        await it.expect("compute:instances:read ")
-        await it.press("tab")
-        assert '"operations": ["compute:instances:read"]' in it.text
-        assert len(it.text.splitlines()) == 6
-        await it.expect("✓ ALLOWED")
-        it.editor.pane.show_line(3, it.editor.pane.document.get_line(3).index("allow"))
-        await it.press("f2")
-        await it.expect("forbids it, whatever allows it")
-        await it.press("escape")
-        assert not it.editor.popup.is_open
-        assert it.editor.focused is it.editor.pane
+async def test_operations_are_completed_part_by_part(edit: Edit) -> None:
+    it = await edit(policy=None, text=document(rule("x")))
+    it.editor.pane.show_line(3, it.editor.pane.document.get_line(3).index('"x"') + 2)
+    await it.press("backspace", *"compu", shows="compute: ")
+    await it.press("enter", shows="compute:instances:")
+    await it.press(*"instances", shows="compute:instances: ")
+    await it.press("tab", *"rea", shows="compute:instances:read ")
+    await it.press("tab")
+    assert '"operations": ["compute:instances:read"]' in it.text
+    assert len(it.text.splitlines()) == 6
+    await it.expect("✓ ALLOWED")
+    it.editor.pane.show_line(3, it.editor.pane.document.get_line(3).index("allow"))
+    await it.press("f2", shows="forbids it, whatever allows it")
+    await it.press("escape")
+    assert not it.editor.popup.is_open
+    assert it.editor.focused is it.editor.pane
 
 
-async def test_fields_are_completed_and_the_request_follows(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with editing(shared, monkeypatch) as it:
-        await it.press("f3", "ctrl+u", *"storage:obj")
-        await it.expect("storage:objects: ")
-        await it.press("enter", *"rea", "enter")
-        await it.until(lambda: it.editor.form.values["operation"] == "storage:objects:read", "the completed operation")
-        await it.press("down", "down", *"api")
-        await it.press("enter")
-        assert it.editor.form.values["principalType"] == "api_key"
-        await it.press("escape")
-        assert it.editor.focused is it.editor.pane
+async def test_fields_are_completed_and_the_request_follows(edit: Edit) -> None:
+    it = await edit()
+    await it.press("f3", "ctrl+u", *"storage:obj", shows="storage:objects: ")
+    await it.press("enter", *"rea", "enter")
+    await it.until(lambda: it.editor.form.values["operation"] == "storage:objects:read", "the completed operation")
+    await it.press("down", "down", *"api")
+    await it.press("enter")
+    assert it.editor.form.values["principalType"] == "api_key"
+    await it.press("escape")
+    assert it.editor.focused is it.editor.pane
 
 
-async def test_indentation_follows_the_brackets_and_undo_takes_back(
-    shared: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with editing(shared, monkeypatch, policy=None, text="{}") as it:
-        it.editor.pane.show_line(0, 1)
-        await it.press("enter")
-        assert it.text == "{\n  \n}"
-        await it.press("left_square_bracket", "enter", "right_square_bracket")
-        assert it.text == "{\n  [\n  ]\n}"
-        for _ in range(4):
-            await it.press("ctrl+z")
-        assert it.text == "{}"
+async def test_indentation_follows_the_brackets_and_is_undone(edit: Edit) -> None:
+    it = await edit(policy=None, text="{}")
+    it.editor.pane.show_line(0, 1)
+    await it.press("enter")
+    assert it.text == "{\n  \n}"
+    await it.press("left_square_bracket", "enter", "right_square_bracket")
+    assert it.text == "{\n  [\n  ]\n}"
+    for _ in range(4):
+        await it.press("ctrl+z")
+    assert it.text == "{}"
 
 
-async def test_saving_shows_the_difference_in_text_and_effect_and_stores_a_version(
-    demo: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with editing(demo, monkeypatch) as it:
-        await it.press("ctrl+s")
-        await it.until(lambda: it.ui.app.screen is it.editor, "the editor on top")  # nothing was changed
-        await it.write(it.text.replace('"storage:objects:*",', '"storage:objects:read",'))
-        await it.answered()
-        await it.press("ctrl+s")
-        await it.expect(
-            "Save deployments on version 3", "lost", "− storage:objects:", '+         "storage:objects:read"'
-        )
-        await it.press("escape")
-        await it.until(lambda: it.ui.app.screen is it.editor, "the editor on top")
-        assert (await stored(it.ui, "deployments"))["version"] == 3
-        await it.press("ctrl+s")
-        await it.expect("In effect")
-        await it.press("enter")
-        await it.expect("version 4", "saved")
-        policy = await stored(it.ui, "deployments")
-        assert policy["version"] == 4
-        assert "storage:objects:read" in policy["document"]["rules"][0]["operations"]
-        assert policy["description"] == it.editor.document.description
-        assert not list((demo.path / ".cli" / "drafts").glob("*.json"))
-        await it.expect("the same as v4")
+async def test_saving_shows_the_difference_and_stores_a_version(demo: Home, edit: Edit) -> None:
+    it = await edit()
+    await it.press("ctrl+s")
+    await it.until(lambda: it.ui.app.screen is it.editor, "the editor on top")  # nothing was changed
+    await it.evaluate(it.text.replace('"storage:objects:*",', '"storage:objects:read",'))
+    await it.press("ctrl+s")
+    await it.expect("Save deployments on version 3", "lost", "− storage:objects:", '+         "storage:objects:read"')
+    await it.press("escape", top=it.editor)
+    assert (await stored(it.ui, "deployments"))["version"] == 3
+    await it.press("ctrl+s", shows="In effect")
+    await it.press("enter", shows=("version 4", "saved"))
+    policy = await stored(it.ui, "deployments")
+    assert policy["version"] == 4
+    assert "storage:objects:read" in policy["document"]["rules"][0]["operations"]
+    assert policy["description"] == it.editor.document.description
+    assert not list((demo.path / ".cli" / "drafts").glob("*.json"))
+    await it.expect("the same as v4")
 
 
 OFFICE = ', "constraints": {"ipInRange": {"frn:sourceIp": ["192.0.2.0/24"]}}'
 NARROWER = OFFICE.replace("/24", "/25")
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
-async def test_a_save_that_only_changes_conditions_says_so(
-    demo: Home, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
-) -> None:
-    async with editing(demo, monkeypatch, policy=None, text=document(rule("dns:*", more=OFFICE)), size=size) as it:
-        await it.press("ctrl+s")
-        await it.expect("~12 new under conditions", "~ dns:", "new, under conditions")
-        await it.ui.gone("nothing is gained")
-        await it.ui.type("zones")
-        await it.press("enter")
-        await it.expect("version 1")
-        await it.write(document(rule("dns:*", more=NARROWER)))
-        await it.answered()
-        await it.press("ctrl+s")
-        await it.expect("Save zones on version 1", "~12 under conditions changed", "other conditions")
-        await it.ui.gone("the same operations as before")
-        await it.press("escape")
-        await it.write(document(rule("dns:zones:read")))
-        await it.answered()
-        await it.press("ctrl+s")
-        await it.expect("+1 gained, ~11 gone that had conditions", "+ dns:zones:read  was under conditions")
-        await it.expect("gone, was under conditions")
-        await it.press("escape")
+@BOTH_SIZES
+async def test_a_save_shows_changed_conditions(demo: Home, edit: Edit) -> None:
+    it = await edit(policy=None, text=document(rule("dns:*", more=OFFICE)))
+    await it.press("ctrl+s", shows=("~12 new under conditions", "~ dns:", "new, under conditions"))
+    await it.ui.gone("nothing is gained")
+    await it.ui.enter("zones", shows="version 1")
+    await it.evaluate(document(rule("dns:*", more=NARROWER)))
+    await it.press("ctrl+s", shows=("Save zones on version 1", "~12 under conditions changed", "other conditions"))
+    await it.ui.gone("the same operations as before")
+    await it.press("escape")
+    await it.evaluate(document(rule("dns:zones:read")))
+    await it.press("ctrl+s")
+    await it.expect("+1 gained, ~11 gone that had conditions", "+ dns:zones:read  was under conditions")
+    await it.expect("gone, was under conditions")
+    await it.press("escape")
 
 
-async def test_a_new_policy_wants_a_name_and_nothing_else(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with editing(demo, monkeypatch, policy=None) as it:
-        await it.expect("(no name yet)", "new", "✓ ALLOWED")
-        await it.press("ctrl+s")
-        await it.expect("Save a new policy", "+ compute:")
-        await it.press("enter")
-        await it.expect("a policy needs a name")
-        await it.press(*"nightly", "enter")
-        await it.expect("Policy  nightly  version 1")
-        assert any(one["name"] == "nightly" for one in await policies(it.ui))
-        await it.press("ctrl+g")
-        await it.ui.until(lambda: it.ui.app.screen is it.ui.app.frame, "the frame")
-        assert it.editor.document.saved is not None
+async def test_a_new_policy_needs_a_name_only(demo: Home, edit: Edit) -> None:
+    it = await edit(policy=None)
+    await it.expect("(no name yet)", "new", "✓ ALLOWED")
+    await it.press("ctrl+s", shows=("Save a new policy", "+ compute:"))
+    await it.press("enter", shows="a policy needs a name")
+    await it.press(*"nightly", "enter", shows="Policy  nightly  version 1")
+    assert any(one["name"] == "nightly" for one in await policies(it.ui))
+    await it.press("ctrl+g", top=it.ui.app.frame)
+    assert it.editor.document.saved is not None
 
 
-async def test_a_version_stored_meanwhile_is_shown_and_saved_over_only_on_purpose(
-    demo: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with editing(demo, monkeypatch) as it:
-        theirs = document(rule("network:*:read", name="theirs"))
-        await it.meanwhile(document_text=theirs)
-        mine = document(rule("storage:*:read", name="mine"))
-        await it.write(mine)
-        await it.answered()
-        await it.press("ctrl+s")
-        await it.expect("In effect")
-        await it.press("enter")
-        await it.expect("Version 4 was stored meanwhile", "by ", "document")
-        await it.ui.heard()
-        await it.press("d")
-        await it.expect("What version 4 changed", '"name": "theirs"')
-        await it.press("escape")
-        await it.expect("Save mine on top of theirs")
-        await it.press("escape")
-        assert it.text == mine
-        assert (await stored(it.ui, "deployments"))["version"] == 4
-        await it.press("ctrl+s")
-        await it.expect("In effect")
-        await it.press("enter")
-        await it.expect("Version 4 was stored meanwhile")
-        await it.ui.heard()
-        await it.press("o")
-        await it.expect("Save deployments on version 4", "For keys and identities", "deploy-pipeline", "In effect")
-        await it.press(*["pagedown"] * 3)
-        await it.expect('−       "name": "theirs"')
-        await it.press("enter")
-        await it.expect("version 5")
-        assert (await stored(it.ui, "deployments"))["document"]["rules"][0]["name"] == "mine"
+async def test_a_version_stored_meanwhile_is_replaced_on_request_only(demo: Home, edit: Edit) -> None:
+    it = await edit()
+    theirs = document(rule("network:*:read", name="theirs"))
+    await it.meanwhile(document_text=theirs)
+    mine = document(rule("storage:*:read", name="mine"))
+    await it.evaluate(mine)
+    await it.press("ctrl+s", shows="In effect")
+    await it.press("enter", shows=("Version 4 was stored meanwhile", "by ", "document"))
+    await it.ui.answer("d", shows=("What version 4 changed", '"name": "theirs"'))
+    await it.press("escape", shows="Save mine on top of theirs")
+    await it.press("escape")
+    assert it.text == mine
+    assert (await stored(it.ui, "deployments"))["version"] == 4
+    await it.press("ctrl+s", shows="In effect")
+    await it.press("enter", shows="Version 4 was stored meanwhile")
+    await it.ui.answer("o")
+    await it.expect("Save deployments on version 4", "For keys and identities", "deploy-pipeline", "In effect")
+    await it.press(*["pagedown"] * 3, shows='−       "name": "theirs"')
+    await it.press("enter", shows="version 5")
+    assert (await stored(it.ui, "deployments"))["document"]["rules"][0]["name"] == "mine"
 
 
-async def test_what_the_author_does_not_hold_is_refused_with_a_counterexample_and_narrowed_by_it(
-    viewer: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_draft_beyond_its_author_is_refused_and_narrowed(viewer: Home, edit: Edit) -> None:
     text = document(rule("compute:instances:*", name="all of it"), rule("compute:instances:delete", name="again"))
-    async with editing(viewer, monkeypatch, policy=None, text=text) as it:
-        await it.expect("× grants more than you have")
-        await it.press("ctrl+s")
-        await it.expect("Save a new policy", "× It grants more than you have: ", "It will be refused")
-        await it.press(*"too much", "enter")
-        await it.expect("Save a new policy", "Not saved: ", "compute:instances:", "by rule 1 all of it", "Esc, then f9")
-        await it.expect("too much")
-        await it.press("escape")
-        await it.expect("× The draft would allow", "you do not hold this")
-        assert it.text == text
-        assert not any(one["name"] == "too much" for one in await policies(it.ui))
-        shown = it.editor.panel.counterexample
-        assert shown is not None
-        await it.press("t")
-        await it.until(lambda: it.editor.form.values["operation"] == shown["operation"], "the example in the form")
-        await it.expect("✓ ALLOWED")
-        await it.press("f9")
-        await it.expect("Narrow:", "of rule 1", "Then ")
-        await it.press("1")
-        await it.until(lambda: it.text != text, "the narrowed text")
-        await it.expect("× DENIED")
+    it = await edit(policy=None, text=text)
+    await it.expect("× grants more than you have")
+    await it.press("ctrl+s", shows=("Save a new policy", "× It grants more than you have: ", "It will be refused"))
+    await it.press(*"too much", "enter")
+    await it.expect("Save a new policy", "Not saved: ", "compute:instances:", "by rule 1 all of it", "Esc, then f9")
+    await it.expect("too much")
+    await it.press("escape", shows=("× The draft would allow", "you do not hold this"))
+    assert it.text == text
+    assert not any(one["name"] == "too much" for one in await policies(it.ui))
+    shown = it.editor.panel.counterexample
+    await it.press("t")
+    await it.until(lambda: it.editor.form.values["operation"] == shown["operation"], "the example in the form")
+    await it.expect("✓ ALLOWED")
+    await it.press("f9", shows=("Narrow:", "of rule 1", "Then "))
+    await it.press("1")
+    await it.until(lambda: it.text != text, "the narrowed text")
+    await it.expect("× DENIED")
+    await it.answered()
+    assert all(one["operation"] != shown["operation"] for one in it.editor.evaluation.counterexamples)
+    assert it.editor.evaluation.any_target["effective"] < 20
+    await it.press("f9", shows="operations you hold")
+    keep = next(line for line in it.ui.text.splitlines() if "operations you hold" in line)
+    await it.press(keep.split("Keep")[0].split()[-1])
+    await it.answered()
+    for _ in range(4):
+        if (it.editor.evaluation.check or {}).get("answer") == "within":
+            break
+        await it.press("f9", shows="Narrow:")
+        await it.press("enter")
         await it.answered()
-        assert all(one["operation"] != shown["operation"] for one in it.editor.evaluation.counterexamples)
-        assert it.editor.evaluation.any_target["effective"] < 20
-        await it.press("f9")
-        await it.expect("operations you hold")
-        keep = next(line for line in it.ui.text.splitlines() if "operations you hold" in line)
-        await it.press(keep.split("Keep")[0].split()[-1])
-        await it.answered()
-        for _ in range(4):
-            if (it.editor.evaluation.check or {}).get("answer") == "within":
-                break
-            await it.press("f9")
-            await it.expect("Narrow:")
-            await it.press("enter")
-            await it.answered()
-        await it.expect("✓ within your permissions")
-        it.editor.set_focus(it.editor.pane)
-        for _ in range(8):
-            await it.press("ctrl+z")
-        assert it.text == text
+    await it.expect("✓ within your permissions")
+    it.editor.set_focus(it.editor.pane)
+    for _ in range(8):
+        await it.press("ctrl+z")
+    assert it.text == text
 
 
-async def test_a_save_that_reaches_beyond_its_author_names_whom_and_stays_in_the_dialog(
+async def test_a_save_beyond_its_author_names_the_principals(
     demo_platform: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = home_of(demo_platform, FROST_PLATFORM_PROVISIONING_PACE="600")
     try:
         assert home.frost("login", "--as", "viewer@aurora.example").code == 0
         async with editing(home, monkeypatch) as it:
-            await it.write(document(rule(READ, name="mine")))
-            await it.expect("✓ within your permissions")
+            await it.write(document(rule(READ, name="mine")), shows="✓ within your permissions")
             it.editor.go("author")
             await it.expect("✓ The draft grants nothing beyond your permissions.")
             await it.ui.gone("can be saved")
-            await it.press("ctrl+s")
-            await it.expect("Save deployments on version 3", "For keys and identities")
+            await it.press("ctrl+s", shows=("Save deployments on version 3", "For keys and identities"))
             await it.press("enter")
             await it.expect(
                 "Not saved: ",
                 "beyond your permissions: ",
                 "API key",
                 "deploy-pipeline",
-                "Ask whoever made it",
-                "somebody who holds",
+                "Ask the author",
+                "a user who has",
             )
             assert (await stored(it.ui, "deployments"))["version"] == 3
-            await it.press("escape")
-            await it.until(lambda: it.ui.app.screen is it.editor, "the editor on top")
+            await it.press("escape", top=it.editor)
     finally:
         home.remove()
 
 
-async def test_the_keys_and_identities_of_a_policy_that_gain_or_lose_are_named_before_it_is_saved(
-    shared: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with editing(shared, monkeypatch) as it:
-        client = await it.ui.app.workspace.client()
-        await it.write(document(rule(READ, name="less")))
-        await it.answered()
-        change = {"policyId": it.editor.document.id, "documentText": it.text}
-        answer = await client.ask(analysis.preview(it.editor.tenant_id, "updatePolicy", **change))
-        losing = [one for one in answer["principals"] if one["lostCount"]]
-        assert losing
-        await it.press("ctrl+s")
-        await it.expect("For keys and identities", *(str(one["name"]) for one in losing))
-        assert it.ui.text.index("For keys and identities") < it.ui.text.index("In effect")
+async def test_affected_principals_are_named_before_a_save(edit: Edit) -> None:
+    it = await edit()
+    client = await it.ui.app.workspace.client()
+    await it.evaluate(document(rule(READ, name="less")))
+    change = {"policyId": it.editor.document.id, "documentText": it.text}
+    answer = await client.ask(analysis.preview(it.editor.tenant_id, "updatePolicy", **change))
+    losing = [one for one in answer["principals"] if one["lostCount"]]
+    assert losing
+    await it.press("ctrl+s")
+    await it.expect("For keys and identities", *(str(one["name"]) for one in losing))
+    assert it.ui.text.index("For keys and identities") < it.ui.text.index("In effect")
 
 
-async def test_only_what_was_changed_differs_however_the_text_is_laid_out(
-    shared: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with editing(shared, monkeypatch) as it:
-        changed = json.loads(it.text.replace("roll-out", "rolled out"))
-        turned = [dict(reversed(one.items())) for one in changed["rules"]]
-        await it.write(json.dumps({**changed, "rules": turned}))
-        await it.answered()
-        it.editor.perform("editor.changes")
-        await it.expect("In text", '−       "name": "roll-out"', '+       "name": "rolled out"')
-        marked = [line for line in it.ui.text.splitlines() if " −  " in line or " +  " in line]
-        assert len(marked) == 2
+async def test_layout_is_no_difference(edit: Edit) -> None:
+    it = await edit()
+    changed = json.loads(it.text.replace("roll-out", "rolled out"))
+    turned = [dict(reversed(one.items())) for one in changed["rules"]]
+    await it.evaluate(json.dumps({**changed, "rules": turned}))
+    it.editor.perform("editor.changes")
+    await it.expect("In text", '−       "name": "roll-out"', '+       "name": "rolled out"')
+    marked = [line for line in it.ui.text.splitlines() if " −  " in line or " +  " in line]
+    assert len(marked) == 2
 
 
-async def test_the_owner_is_not_refused_the_same_draft(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with editing(demo, monkeypatch, policy=None, text=document(rule("compute:*", name="all of it"))) as it:
-        await it.expect("✓ within your permissions")
-        await it.press("ctrl+s")
-        await it.expect("Save a new policy")
-        await it.press(*"wide", "enter")
-        await it.expect("Policy  wide  version 1")
-
-
-async def test_leaving_asks_and_a_kept_draft_is_offered_with_the_version_it_began_with(
-    demo: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with editing(demo, monkeypatch) as it:
-        typed = it.text.replace("roll-out", "roll out slowly")
-        await it.write(typed)
-        await it.press("escape", "q")
-        await it.expect("Not saved", "Leave and keep the draft")
-        await it.press("escape")
-        await it.until(lambda: it.ui.app.screen is it.editor, "the editor on top")
-        await it.press("q")
-        await it.expect("Not saved")
-        await it.press("k")
-        await it.ui.until(lambda: it.ui.app.screen is it.ui.app.frame, "the frame")
-        await it.ui.expect_toast("The draft is kept: e offers it again")
-        policy = await stored(it.ui, "deployments")
-        client = await it.ui.app.workspace.client()
-        await client.ask(policy_calls.update(it.editor.tenant_id, policy["id"], description="changed meanwhile"))
-        again = await push(it.ui, await stored(it.ui, "deployments"))
-        await it.ui.expect("An unsaved draft of", "It began with version 3", "Esc closes the editor")
-        await it.ui.press("escape")  # decides nothing
-        await it.ui.until(lambda: it.ui.app.screen is it.ui.app.frame, "the frame")
-        again = await push(it.ui, await stored(it.ui, "deployments"))
-        await it.ui.expect("An unsaved draft of", "It began with version 3")
-        await it.ui.press("g")
-        await it.ui.until(lambda: again.pane.text == typed, "the draft")
-        await it.ui.until(lambda: again.document.version == 3, "the version it began with")
-        assert again.document.idempotency_key == it.editor.document.idempotency_key
-        await it.ui.press("ctrl+s")
-        await it.ui.expect("Save deployments on version 3")
-        await it.ui.press("enter")
-        await it.ui.expect("Version 4 was stored meanwhile", "description")
+async def test_a_kept_draft_is_offered_with_its_version(demo: Home, edit: Edit) -> None:
+    it = await edit()
+    typed = it.text.replace("roll-out", "roll out slowly")
+    await it.write(typed)
+    await it.press("escape", "q", shows=("Not saved", "Leave and keep the draft"))
+    await it.press("escape", top=it.editor)
+    await it.press("q", shows="Not saved")
+    await it.press("k", toast="The draft is kept: e offers it again", top=it.ui.app.frame)
+    policy = await stored(it.ui, "deployments")
+    client = await it.ui.app.workspace.client()
+    await client.ask(policy_calls.update(it.editor.tenant_id, policy["id"], description="changed meanwhile"))
+    again = await push(it.ui, await stored(it.ui, "deployments"))
+    await it.ui.expect("An unsaved draft of", "It began with version 3", "Esc closes the editor")
+    await it.ui.press("escape")  # decides nothing
+    await it.ui.until(lambda: it.ui.app.screen is it.ui.app.frame, "the frame")
+    again = await push(it.ui, await stored(it.ui, "deployments"))
+    await it.ui.expect("An unsaved draft of", "It began with version 3")
+    await it.ui.press("g")
+    await it.ui.until(lambda: again.pane.text == typed, "the draft")
+    await it.ui.until(lambda: again.document.version == 3, "the version it began with")
+    assert again.document.idempotency_key == it.editor.document.idempotency_key
+    await it.ui.press("ctrl+s", shows="Save deployments on version 3")
+    await it.ui.press("enter", shows=("Version 4 was stored meanwhile", "description"))
 
 
 @pytest.mark.parametrize("policy", ["deployments", None])
-async def test_escape_pressed_again_and_again_never_closes_the_editor(
-    shared: Home, monkeypatch: pytest.MonkeyPatch, policy: str | None
-) -> None:
-    async with editing(shared, monkeypatch, policy=policy) as it:
-        for _ in range(4):
-            await it.press("escape")
-            assert it.ui.app.screen is it.editor
-        await it.ui.expect_toast("^g or q closes the editor")
-        await it.press("q")
-        await it.ui.until(lambda: it.ui.app.screen is it.ui.app.frame, "the frame")
-
-
-async def test_a_draft_is_offered_to_nobody_but_the_person_who_typed_it(
-    demo: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with editing(demo, monkeypatch, policy=None) as it:
-        await it.write(document(rule(READ, name="owners")))
-        await it.press("escape", "q", "k")
-        await it.ui.until(lambda: it.ui.app.screen is it.ui.app.frame, "the frame")
-        workspace = it.ui.app.workspace
-        assert workspace.me is not None
-        owner, workspace.me = workspace.me, {**workspace.me, "email": "member@aurora.example"}
-        other = await push(it.ui, None)
-        await other.offer_draft()  # would ask
-        assert it.ui.app.screen is other
-        other.pane.set_text(document(rule(READ, name="members")))
-        await other.leave(keep=True)
-        await it.ui.until(lambda: it.ui.app.screen is it.ui.app.frame, "the frame")
-        workspace.me = owner
-        again = await push(it.ui, None)
-        await it.ui.expect("An unsaved draft of", "It began with a new policy")
-        await it.ui.press("g")
-        await it.ui.until(lambda: "owners" in again.pane.text, "the owner's draft")
-
-
-async def test_a_draft_of_an_earlier_release_is_offered_to_the_person_who_typed_it(
-    demo: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with editing(demo, monkeypatch, policy=None) as it:
-        workspace = it.ui.app.workspace
-        await it.editor.leave(keep=False)
-        earlier = drafts.path_of(workspace.environ, workspace.endpoint, workspace.tenant_id, "", "")
-        drafts.keep(earlier, drafts.Kept(document(rule(READ, name="earlier")), who="viewer@aurora.example"))
-        other = await push(it.ui, None)
-        await other.offer_draft()
-        assert it.ui.app.screen is other
-        await other.leave(keep=False)
-        drafts.keep(earlier, drafts.Kept(document(rule(READ, name="earlier")), who=workspace.who))
-        again = await push(it.ui, None)
-        await it.ui.expect("An unsaved draft of")
-        await it.ui.press("g")
-        await it.ui.until(lambda: "earlier" in again.pane.text, "the draft")
-        assert not earlier.exists()
-
-
-async def test_a_read_only_session_keeps_offers_and_deletes_no_draft(
-    demo: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with editing(demo, monkeypatch) as it:
-        typed = it.text.replace("roll-out", "writer")
-        await it.write(typed)
-        await it.editor.leave(keep=True)
-        it.ui.app.workspace.read_only = "frost was started with --read-only"
-        files = {one.name: one.read_bytes() for one in (demo.path / ".cli" / "drafts").iterdir()}
-        assert files
-        reader = await push(it.ui, await stored(it.ui, "deployments"))
-        await reader.offer_draft()
-        assert it.ui.app.screen is reader
-        reader.pane.set_text(typed.replace("writer", "reader"))
-        await it.ui.press("escape", "q")
-        await it.ui.expect("Not saved", "Discard changes")
-        assert "keep the draft" not in it.ui.text
-        await it.ui.press("escape")
-        await it.ui.until(lambda: it.ui.app.screen is reader, "the editor")
-        await reader.leave(keep=False)
-        await it.ui.until(lambda: it.ui.app.screen is it.ui.app.frame, "the frame")
-        assert {one.name: one.read_bytes() for one in (demo.path / ".cli" / "drafts").iterdir()} == files
-
-
-async def test_what_was_typed_outlives_the_end_of_the_program(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with editing(demo, monkeypatch) as it:
-        typed = it.text.replace("roll-out", "outlives")
-        await it.write(typed)
-        drafts = demo.path / ".cli" / "drafts"
-        await it.until(lambda: any("outlives" in one.read_text() for one in drafts.glob("*.json")), "the kept draft")
-
-
-async def test_formatting_keeps_the_meaning_and_refuses_what_cannot_be_read_without_doubt(
-    shared: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with editing(shared, monkeypatch, policy=None, text=document(rule(READ, name="a"))) as it:
-        await it.press("f7")
-        assert it.text.splitlines()[3:6] == ["    {", '      "name": "a",', '      "access": "allow",']
-        await it.expect("allowed by rule 1 a")
-        await it.write('{"schemaVersion": "1", "schemaVersion": "1"}')
-        await it.answered()
-        await it.press("f7")
-        assert it.text == '{"schemaVersion": "1", "schemaVersion": "1"}'
-        await it.write('{"rules": [], "raules": 1}')
-        await it.answered()
-        assert it.editor.evaluation.problems
-        await it.press("f7")
-        assert it.text == '{\n  "rules": [],\n  "raules": 1\n}\n'
-
-
-async def test_help_menu_and_palette_name_every_action_with_its_key_or_the_reason(
-    shared: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with editing(shared, monkeypatch, size=(120, 50)) as it:
-        await it.press("f1")
-        await it.expect("Narrow the draft", "the draft stays within what you hold", "Open in $EDITOR", "f4 e")
-        await it.press("escape", "f10")
-        await it.expect("Begin with a template", "Narrow the draft")
-        await it.press("escape", "ctrl+p", *"format")
-        await it.expect("Lays the text out anew")
+async def test_escape_never_closes_the_editor(policy: str | None, edit: Edit) -> None:
+    it = await edit(policy=policy)
+    for _ in range(4):
         await it.press("escape")
+        assert it.ui.app.screen is it.editor
+    await it.ui.expect_toast("^g or q closes the editor")
+    await it.press("q", top=it.ui.app.frame)
 
 
-async def test_a_context_that_is_read_only_tries_and_does_not_save(
-    shared: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with editing(shared, monkeypatch) as it:
-        it.ui.app.workspace.read_only = "the context local is read-only"
-        await it.write(it.text.replace("roll-out", "changed"))
-        await it.expect("allowed by rule 1 changed")
-        await it.press("ctrl+s")
-        await it.ui.expect_toast("Save: the context local is read-only")
-        await it.until(lambda: it.ui.app.screen is it.editor, "the editor on top")
+async def test_a_draft_is_offered_to_its_author_only(demo: Home, edit: Edit) -> None:
+    it = await edit(policy=None)
+    await it.write(document(rule(READ, name="owners")))
+    await it.press("escape", "q", "k", top=it.ui.app.frame)
+    workspace = it.ui.app.workspace
+    assert workspace.me is not None
+    owner, workspace.me = workspace.me, {**workspace.me, "email": "member@aurora.example"}
+    other = await push(it.ui, None)
+    await other.offer_draft()  # would ask
+    assert it.ui.app.screen is other
+    other.pane.set_text(document(rule(READ, name="members")))
+    await other.leave(keep=True)
+    await it.ui.until(lambda: it.ui.app.screen is it.ui.app.frame, "the frame")
+    workspace.me = owner
+    again = await push(it.ui, None)
+    await it.ui.expect("An unsaved draft of", "It began with a new policy")
+    await it.ui.press("g")
+    await it.ui.until(lambda: "owners" in again.pane.text, "the owner's draft")
+
+
+async def test_a_draft_of_an_earlier_release_is_offered_to_its_author(demo: Home, edit: Edit) -> None:
+    it = await edit(policy=None)
+    workspace = it.ui.app.workspace
+    await it.editor.leave(keep=False)
+    earlier = drafts.path_of(workspace.environ, workspace.endpoint, workspace.tenant_id, "", "")
+    drafts.keep(earlier, drafts.Kept(document(rule(READ, name="earlier")), who="viewer@aurora.example"))
+    other = await push(it.ui, None)
+    await other.offer_draft()
+    assert it.ui.app.screen is other
+    await other.leave(keep=False)
+    drafts.keep(earlier, drafts.Kept(document(rule(READ, name="earlier")), who=workspace.who))
+    again = await push(it.ui, None)
+    await it.ui.expect("An unsaved draft of")
+    await it.ui.press("g")
+    await it.ui.until(lambda: "earlier" in again.pane.text, "the draft")
+    assert not earlier.exists()
+
+
+async def test_a_read_only_session_keeps_offers_and_deletes_no_draft(demo: Home, edit: Edit) -> None:
+    it = await edit()
+    typed = it.text.replace("roll-out", "writer")
+    await it.write(typed)
+    await it.editor.leave(keep=True)
+    it.ui.app.workspace.read_only = "frost was started with --read-only"
+    files = {one.name: one.read_bytes() for one in (demo.path / ".cli" / "drafts").iterdir()}
+    assert files
+    reader = await push(it.ui, await stored(it.ui, "deployments"))
+    await reader.offer_draft()
+    assert it.ui.app.screen is reader
+    reader.pane.set_text(typed.replace("writer", "reader"))
+    await it.ui.press("escape", "q", shows=("Not saved", "Discard changes"))
+    assert "keep the draft" not in it.ui.text
+    await it.ui.press("escape", top=reader)
+    await reader.leave(keep=False)
+    await it.ui.until(lambda: it.ui.app.screen is it.ui.app.frame, "the frame")
+    assert {one.name: one.read_bytes() for one in (demo.path / ".cli" / "drafts").iterdir()} == files
+
+
+async def test_formatting_refuses_an_ambiguous_text(edit: Edit) -> None:
+    it = await edit(policy=None, text=document(rule(READ, name="a")))
+    await it.press("f7")
+    assert it.text.splitlines()[3:6] == ["    {", '      "name": "a",', '      "access": "allow",']
+    await it.expect("allowed by rule 1 a")
+    await it.evaluate('{"schemaVersion": "1", "schemaVersion": "1"}')
+    await it.press("f7")
+    assert it.text == '{"schemaVersion": "1", "schemaVersion": "1"}'
+    await it.evaluate('{"rules": [], "raules": 1}')
+    assert it.editor.evaluation.problems
+    await it.press("f7")
+    assert it.text == '{\n  "rules": [],\n  "raules": 1\n}\n'
+
+
+@pytest.mark.parametrize("size", [(120, 50)])
+async def test_help_menu_and_palette_name_the_actions(edit: Edit) -> None:
+    it = await edit()
+    await it.press("f1", shows=("Narrow the draft", "the draft stays within what you hold", "Open in $EDITOR", "f4 e"))
+    await it.press("escape", "f10", shows=("Begin with a template", "Narrow the draft"))
+    await it.press("escape", "ctrl+p", *"format", shows="Lays the text out anew")
+    await it.press("escape")
+
+
+async def test_a_read_only_context_evaluates_and_does_not_save(edit: Edit) -> None:
+    it = await edit()
+    it.ui.app.workspace.read_only = "the context local is read-only"
+    await it.write(it.text.replace("roll-out", "changed"), shows="allowed by rule 1 changed")
+    await it.press("ctrl+s", toast="Save: the context local is read-only", top=it.editor)

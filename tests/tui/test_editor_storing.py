@@ -1,16 +1,14 @@
-"""Storing a draft while others store too, and while the platform does not answer."""
+"""Storing a draft during conflicts and without a response."""
 
-import os
-import signal
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 
 from client.api import policies as policy_calls
 from client.connection import Connection
 from tests.homes import Home
-from tests.tui.editing import Editing, document, editing, policies, rule, stored
+from tests.tui.editing import Edit, Editing, document, editing, hung, policies, rule, stored
 from tui.iam.editor import review, save
 
 pytestmark = pytest.mark.slow
@@ -18,34 +16,19 @@ pytestmark = pytest.mark.slow
 READ = "compute:instances:read"
 
 
-async def test_a_save_on_a_platform_that_is_gone_keeps_the_draft_and_says_how_to_try_again(
-    demo: Home, monkeypatch: pytest.MonkeyPatch
+async def test_a_save_without_a_platform_keeps_the_draft(
+    demo: Home, monkeypatch: pytest.MonkeyPatch, edit: Edit
 ) -> None:
-    async with editing(demo, monkeypatch) as it:
-        mine = document(rule(READ, name="mine"))
-        await it.write(mine)
-        await it.answered()
-        await it.press("ctrl+s")
-        await it.expect("In effect")
-        with monkeypatch.context() as broken:
-            broken.setattr(Connection, "start", lambda _: False)
-            demo.kill_platform()
-            await it.press("enter")
-            await it.expect("could not be saved, ^s tries again: ")
-        assert it.text == mine
-        assert "mine" in next((demo.path / ".cli" / "drafts").glob("*.json")).read_text()
-
-
-@contextmanager
-def hung(home: Home) -> Iterator[None]:
-    """The platform of a home takes connections and answers nothing."""
-    pid = home.platform_pid()
-    assert pid is not None
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(pid, signal.SIGCONT)
+    it = await edit()
+    mine = document(rule(READ, name="mine"))
+    await it.evaluate(mine)
+    await it.press("ctrl+s", shows="In effect")
+    with monkeypatch.context() as broken:
+        broken.setattr(Connection, "start", lambda _: False)
+        demo.kill_platform()
+        await it.press("enter", shows="could not be saved, ^s tries again: ")
+    assert it.text == mine
+    assert "mine" in next((demo.path / ".cli" / "drafts").glob("*.json")).read_text()
 
 
 @asynccontextmanager
@@ -53,119 +36,85 @@ async def reviewing_mine_since_theirs(home: Home, monkeypatch: pytest.MonkeyPatc
     """My document before it is saved, on a policy that was given another name and description meanwhile."""
     async with editing(home, monkeypatch) as it:
         await it.meanwhile(name="their name", description="their words")
-        await it.write(document(rule(READ, name="mine")))
-        await it.answered()
-        await it.press("ctrl+s")
-        await it.expect("In effect")
+        await it.evaluate(document(rule(READ, name="mine")))
+        await it.press("ctrl+s", shows="In effect")
         yield it
 
 
-async def test_saving_on_top_of_theirs_leaves_their_name_and_description_where_mine_were_not_touched(
-    demo: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_save_over_theirs_keeps_their_name_and_description(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     async with reviewing_mine_since_theirs(demo, monkeypatch) as it:
-        await it.press("enter")
-        await it.expect("Version 4 was stored meanwhile")
-        await it.press("o")
-        await it.expect("Save their name on version 4", "their words")
-        await it.press("enter")
-        await it.expect("Policy  their name  version 5")
+        await it.press("enter", shows="Version 4 was stored meanwhile")
+        await it.press("o", shows=("Save their name on version 4", "their words"))
+        await it.press("enter", shows="Policy  their name  version 5")
         after = await stored(it.ui, "their name")
         assert after["description"] == "their words"
         assert after["document"]["rules"][0]["name"] == "mine"
 
 
-async def test_saving_a_touched_name_on_top_of_theirs_names_what_it_overwrites(
-    demo: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_save_over_their_name_shows_it(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     async with reviewing_mine_since_theirs(demo, monkeypatch) as it:
-        await it.press("tab", "ctrl+u", *"mine")
-        await it.expect("In name", "− deployments", "+ mine")
-        await it.press("enter")
-        await it.expect("Version 4 was stored meanwhile")
-        await it.press("o")
-        await it.expect("Save their name on version 4", "In name", "− their name", "+ mine")
+        await it.press("tab", "ctrl+u", *"mine", shows=("In name", "− deployments", "+ mine"))
+        await it.press("enter", shows="Version 4 was stored meanwhile")
+        await it.press("o", shows=("Save their name on version 4", "In name", "− their name", "+ mine"))
         await it.ui.gone("In description")
-        await it.press("enter")
-        await it.expect("Policy  mine  version 5")
+        await it.press("enter", shows="Policy  mine  version 5")
         assert (await stored(it.ui, "mine"))["description"] == "their words"
 
 
-async def test_a_save_that_is_not_answered_is_said_in_the_head_at_once_and_can_be_tried_again(
-    demo: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_unanswered_save_can_be_tried_again(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(save, "SAVE_SECONDS", 1.0)
     async with editing(demo, monkeypatch, policy=None, text=document(rule(READ, name="slow"))) as it:
-        await it.press("ctrl+s")
-        await it.expect("Save a new policy", "In effect")
+        await it.press("ctrl+s", shows=("Save a new policy", "In effect"))
         await it.press(*"kept", "space", *"name")
         with hung(demo):
-            await it.press("enter")
-            await it.expect("Policy  kept name", "saving …")
-            await it.press("ctrl+s")
-            await it.ui.expect_toast("Save: it is being saved")
+            await it.press("enter", shows=("Policy  kept name", "saving …"))
+            await it.press("ctrl+s", toast="Save: it is being saved")
             await it.expect("could not be saved, ^s tries again: no answer within 1 s")
             monkeypatch.setattr(review, "EFFECT_SECONDS", 0.5)
-            await it.press("ctrl+s")
-            await it.expect("Save a new policy", "kept name", "not known: no answer within")
+            await it.press("ctrl+s", shows=("Save a new policy", "kept name", "not known: no answer within"))
             await it.press("escape")
         assert it.text == document(rule(READ, name="slow"))
         monkeypatch.setattr(save, "SAVE_SECONDS", 10.0)
         monkeypatch.setattr(review, "EFFECT_SECONDS", 10.0)
-        await it.press("ctrl+s")
-        await it.expect("In effect")
-        await it.press("enter")
-        await it.expect("Policy  kept name  version 1")
-        await it.ui.gone("could not be saved")
+        await it.press("ctrl+s", shows="In effect")
+        await it.press("enter", shows="Policy  kept name  version 1", gone="could not be saved")
 
 
-async def test_a_save_that_arrived_unanswered_is_not_stored_twice(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with editing(demo, monkeypatch, policy=None, text=document(rule(READ, name="first"))) as it:
-        client = await it.ui.app.workspace.client()
-        key = it.editor.document.idempotency_key
-        made = await client.ask(policy_calls.create(it.editor.tenant_id, "arrived", "", it.text, idempotency_key=key))
-        await it.press("ctrl+s")
-        await it.expect("Save a new policy", "In effect")
-        await it.press(*"arrived", "enter")
-        await it.expect("Policy  arrived  version 1")
-        assert [one["id"] for one in await policies(it.ui) if one["name"] == "arrived"] == [made.id]
+async def test_a_save_that_arrived_unanswered_is_not_stored_twice(demo: Home, edit: Edit) -> None:
+    it = await edit(policy=None, text=document(rule(READ, name="first")))
+    client = await it.ui.app.workspace.client()
+    key = it.editor.document.idempotency_key
+    made = await client.ask(policy_calls.create(it.editor.tenant_id, "arrived", "", it.text, idempotency_key=key))
+    await it.press("ctrl+s", shows=("Save a new policy", "In effect"))
+    await it.press(*"arrived", "enter", shows="Policy  arrived  version 1")
+    assert [one["id"] for one in await policies(it.ui) if one["name"] == "arrived"] == [made.id]
 
 
-async def test_what_was_typed_after_a_save_that_arrived_unanswered_is_saved_on_top_of_it(
-    demo: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with editing(demo, monkeypatch, policy=None, text=document(rule(READ, name="first"))) as it:
-        draft = it.editor.document
-        client = await it.ui.app.workspace.client()
-        await client.ask(
-            policy_calls.create(it.editor.tenant_id, "arrived", "", it.text, idempotency_key=draft.idempotency_key)
+async def test_changes_after_an_unanswered_save_make_a_version(demo: Home, edit: Edit) -> None:
+    it = await edit(policy=None, text=document(rule(READ, name="first")))
+    draft = it.editor.document
+    client = await it.ui.app.workspace.client()
+    await client.ask(
+        policy_calls.create(it.editor.tenant_id, "arrived", "", it.text, idempotency_key=draft.idempotency_key)
+    )
+    await it.evaluate(document(rule(READ, name="second")))
+    await it.press("ctrl+s", shows=("Save a new policy", "In effect"))
+    await it.press(*"arrived", "enter")
+    await it.expect("Save arrived on version 1", "What you sent before was stored after all")
+    await it.press("enter", shows="Policy  arrived  version 2")
+    (made,) = [one for one in await policies(it.ui) if one["name"] == "arrived"]
+    assert made["document"]["rules"][0]["name"] == "second"
+
+
+async def test_an_unanswered_save_deleted_since_is_stored_anew(demo: Home, edit: Edit) -> None:
+    it = await edit(policy=None, text=document(rule(READ, name="first")))
+    client = await it.ui.app.workspace.client()
+    made = await client.ask(
+        policy_calls.create(
+            it.editor.tenant_id, "arrived", "", it.text, idempotency_key=it.editor.document.idempotency_key
         )
-        await it.write(document(rule(READ, name="second")))
-        await it.answered()
-        await it.press("ctrl+s")
-        await it.expect("Save a new policy", "In effect")
-        await it.press(*"arrived", "enter")
-        await it.expect("Save arrived on version 1", "What you sent before was stored after all")
-        await it.press("enter")
-        await it.expect("Policy  arrived  version 2")
-        (made,) = [one for one in await policies(it.ui) if one["name"] == "arrived"]
-        assert made["document"]["rules"][0]["name"] == "second"
-
-
-async def test_what_arrived_unanswered_and_was_deleted_since_can_be_saved_anew(
-    demo: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with editing(demo, monkeypatch, policy=None, text=document(rule(READ, name="first"))) as it:
-        client = await it.ui.app.workspace.client()
-        made = await client.ask(
-            policy_calls.create(
-                it.editor.tenant_id, "arrived", "", it.text, idempotency_key=it.editor.document.idempotency_key
-            )
-        )
-        await client.ask(policy_calls.delete(it.editor.tenant_id, made.id))
-        await it.press("ctrl+s")
-        await it.expect("Save a new policy", "In effect")
-        await it.press(*"arrived", "enter")
-        await it.expect("it was stored and is deleted by now; saving stores it anew")
-        await it.press("enter")
-        await it.expect("Policy  arrived  version 1")
+    )
+    await client.ask(policy_calls.delete(it.editor.tenant_id, made.id))
+    await it.press("ctrl+s", shows=("Save a new policy", "In effect"))
+    await it.press(*"arrived", "enter", shows="it was stored and is deleted by now; saving stores it anew")
+    await it.press("enter", shows="Policy  arrived  version 1")

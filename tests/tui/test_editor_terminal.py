@@ -1,4 +1,4 @@
-"""The editor in a real terminal: the person's own editor, and what is left of a draft after a kill."""
+"""The policy editor in a real terminal: external editor and drafts after a kill."""
 
 import json
 import os
@@ -49,12 +49,12 @@ def test_the_text_goes_to_the_editor_in_a_private_file_and_comes_back(demo: Home
 @pytest.mark.parametrize(
     ("work", "said"),
     [
-        ("sys.exit(3)", "broken ended with 3: nothing was changed"),
-        ("path.unlink()", "What broken left cannot be read"),
-        ("path.write_bytes(b'\\xff')", "cannot be read: it is no UTF-8"),
+        ("sys.exit(3)", "broken exited with 3: the text has not changed"),
+        ("path.unlink()", "The file from broken cannot be read"),
+        ("path.write_bytes(b'\\xff')", "cannot be read: not UTF-8"),
         (
             "path.write_text(text.replace('roll-out', 'half done')); sys.exit(1)",
-            "broken ended with 1: what it had written is here",
+            "broken exited with 1; its changes are here",
         ),
     ],
 )
@@ -68,10 +68,10 @@ def test_an_editor_that_fails_loses_nothing(demo: Home, tmp_path: Path, work: st
         assert ("half done" if "half" in work else "roll-out") in program.wait_for('"rules"')
 
 
-def test_without_an_editor_one_line_says_what_to_set(demo: Home, tmp_path: Path) -> None:
+def test_without_an_editor_a_message_names_the_variable(demo: Home, tmp_path: Path) -> None:
     with policy_editor(demo, "enter", PATH=str(tmp_path), EDITOR="") as program:
         program.write(b"\x1bOS")
-        program.wait_for("No editor: set EDITOR to the one you use")
+        program.wait_for("No editor: set EDITOR")
 
 
 def text_of(draft: Path) -> str:
@@ -82,7 +82,7 @@ def test_a_draft_outlives_a_kill_and_is_offered_the_next_time(demo: Home) -> Non
     drafts, typed = demo.path / ".cli" / "drafts", '"1",  \n'
     with policy_editor(demo, "enter") as program:
         program.press("down", "end", *"  ")
-        program.wait_for("not saved")
+        program.wait_for("unsaved")
         program.wait_until(lambda: any(typed in text_of(kept) for kept in drafts.glob("*.json")), "the draft")
         os.kill(program.pid, signal.SIGKILL)
         assert program.wait_end() == -signal.SIGKILL
@@ -90,6 +90,6 @@ def test_a_draft_outlives_a_kill_and_is_offered_the_next_time(demo: Home) -> Non
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600
     assert typed in text_of(kept)
     with policy_editor(demo, "enter") as program:
-        program.wait_for("An unsaved draft of")
+        program.wait_for("Unsaved draft of")
         program.press("g")
-        program.wait_for("not saved")
+        program.wait_for("unsaved")

@@ -1,4 +1,4 @@
-"""What a question says of a change's effect: what is certain is counted apart from what some fact decides."""
+"""The effect of a change in a question."""
 
 import pytest
 from textual.app import App
@@ -14,16 +14,13 @@ def principal(side: str) -> dict[str, object]:
     return {"type": "api_key", "id": "k", "name": "deploy", side: [OPERATION], f"{side}Count": 1}
 
 
-def test_what_comes_or_goes_under_conditions_is_not_gained_and_not_lost() -> None:
+def test_conditional_changes_are_neither_gained_nor_lost() -> None:
     given, taken = principal("conditionalGained"), principal("conditionalLost")
-    assert Effect([given]).summary == "1 key or identity: ~1 new under conditions"
-    assert str(_operations(given)) == f"~ {OPERATION}  new, under conditions"
-    assert Effect([taken]).summary == "1 key or identity: ~1 gone that had conditions"
-    assert str(_operations(taken)) == f"~ {OPERATION}  gone, was under conditions"
+    assert Effect([given]).summary == "1 key or identity: ~1 new conditional"
+    assert str(_operations(given)) == f"~ {OPERATION}  new, conditional"
+    assert Effect([taken]).summary == "1 key or identity: ~1 conditional lost"
+    assert str(_operations(taken)) == f"~ {OPERATION}  lost, was conditional"
     assert Effect([principal("gained")]).summary == "1 key or identity: +1 gained"
-
-
-def test_a_change_takes_something_where_it_takes_what_was_under_conditions() -> None:
     assert Effect([principal("conditionalLost")]).takes
     assert Effect([principal("lost")]).takes
     assert not Effect([principal("conditionalGained"), principal("narrowed"), principal("gained")]).takes
@@ -43,7 +40,7 @@ async def shown(effect: Effect) -> str:
         return "\n".join("".join(segment.text for segment in strip).rstrip() for strip in strips)
 
 
-async def test_what_changes_under_conditions_has_its_column_on_a_small_screen() -> None:
+async def test_changed_conditions_have_a_column_on_a_small_screen() -> None:
     counts = {"gainedCount": 24, "lostCount": 112, "narrowedCount": 24, "inert": True}
     text = await shown(Effect([long_named(number, **counts) for number in range(3)]))
     row = next(line for line in text.splitlines() if "automation…" in line)
@@ -55,7 +52,7 @@ async def test_what_changes_under_conditions_has_its_column_on_a_small_screen() 
     [
         (Effect(), ""),
         (Effect([long_named(1)]), ""),
-        (Effect([long_named(1), long_named(2)]), " · ↑ ↓ whose"),
+        (Effect([long_named(1), long_named(2)]), " · ↑ ↓ principal"),
         (Effect([long_named(1, gained=["a:b:c"] * 9, gainedCount=9)]), " · PgDn more operations"),
     ],
 )

@@ -20,8 +20,9 @@ from tests.client.wire import Heard, Service
 from tests.conftest import opened as home_of
 from tests.homes import Home
 from tests.tui.screens import Ui, opened
+from tests.tui.tasks import Tasks
 from tui.state import refresh
-from tui.state.event_stream import EventStreams, Work
+from tui.state.event_stream import EventStreams
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
 RESYNC = b"event: resync\ndata: {}\n\n"
@@ -103,6 +104,13 @@ def relay(home: Home, monkeypatch: pytest.MonkeyPatch) -> Iterator[Relay]:
     relay.close()
 
 
+@pytest.fixture
+async def ui(home: Home, relay: Relay, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Ui]:
+    async with opened(home, monkeypatch) as ui:
+        await ui.expect_head("Web Shop")
+        yield ui
+
+
 async def settle(ui: Ui, relay: Relay) -> None:
     """Wait until the screens have read everything after the `resync` of the new stream."""
     await ui.until(lambda: relay.open[EVENTS] == 1, "the stream of the tenant")
@@ -117,108 +125,84 @@ def start_apply(home: Home, tenant: str) -> str:
     return str(answer.json()["runId"])
 
 
-async def test_three_followed_runs_of_the_tenant_in_use_share_its_stream(
-    home: Home, relay: Relay, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with opened(home, monkeypatch) as ui:
-        await ui.expect_head("Web Shop")
-        await settle(ui, relay)
-        run = await asyncio.to_thread(start_apply, home, WEB_SHOP)
-        applies, provisioning = ui.app.workspace.applies, ui.app.workspace.provisioning
-        applies.follow(WEB_SHOP, run, {})
-        provisioning.noticed([{"id": WEB_SHOP, "status": "provisioning", "runId": run}])
-        reads = f"/api/v1/tenants/{WEB_SHOP}/operations/{run}"
-        await ui.until(lambda: relay.requests.count(reads) >= 2, "both reads of the run")
-        third = asyncio.create_task(anext(applies._watch(WEB_SHOP, run)))
-        assert (await third)["runId"] == run
-        await settle(ui, relay)
-        assert relay.opened[EVENTS] == 1
+async def test_three_followed_runs_of_the_tenant_in_use_share_its_stream(home: Home, relay: Relay, ui: Ui) -> None:
+    await settle(ui, relay)
+    run = await asyncio.to_thread(start_apply, home, WEB_SHOP)
+    applies, provisioning = ui.app.workspace.applies, ui.app.workspace.provisioning
+    applies.follow(WEB_SHOP, run, {})
+    provisioning.noticed([{"id": WEB_SHOP, "status": "provisioning", "runId": run}])
+    reads = f"/api/v1/tenants/{WEB_SHOP}/operations/{run}"
+    await ui.until(lambda: relay.requests.count(reads) >= 2, "both reads of the run")
+    third = asyncio.create_task(anext(applies._watch(WEB_SHOP, run)))
+    assert (await third)["runId"] == run
+    await settle(ui, relay)
+    assert relay.opened[EVENTS] == 1
 
 
-async def test_a_followed_run_of_another_tenant_keeps_one_stream_until_the_tenant_is_left(
-    home: Home, relay: Relay, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_run_of_another_tenant_keeps_one_stream(home: Home, relay: Relay, ui: Ui) -> None:
     other = f"/api/v1/tenants/{DATA_LAKE}/events"
-    async with opened(home, monkeypatch) as ui:
-        await ui.expect_head("Web Shop")
-        await settle(ui, relay)
-        run = await asyncio.to_thread(start_apply, home, DATA_LAKE)
-        ui.app.workspace.applies.follow(DATA_LAKE, run, {})
-        await ui.until(lambda: relay.open[other] == 1, "the stream of the other tenant")
-        await ui.switch("Data Lake")
-        await ui.until(lambda: relay.open[EVENTS] == 0, "the end of the stream of the former tenant")
-        assert (relay.open[other], relay.opened[other]) == (1, 1)
-        ui.app.workspace.arrive(ui.app.workspace.connection, signed_out="signed out")
-        await ui.until(lambda: relay.open.total() == 0, "the end of all streams")
+    await settle(ui, relay)
+    run = await asyncio.to_thread(start_apply, home, DATA_LAKE)
+    ui.app.workspace.applies.follow(DATA_LAKE, run, {})
+    await ui.until(lambda: relay.open[other] == 1, "the stream of the other tenant")
+    await ui.switch("Data Lake")
+    await ui.until(lambda: relay.open[EVENTS] == 0, "the end of the stream of the former tenant")
+    assert (relay.open[other], relay.opened[other]) == (1, 1)
+    ui.app.workspace.arrive(ui.app.workspace.connection, signed_out="signed out")
+    await ui.until(lambda: relay.open.total() == 0, "the end of all streams")
 
 
-async def test_signals_about_other_types_cause_no_requests(
-    home: Home, relay: Relay, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with opened(home, monkeypatch) as ui:
-        await ui.policy("from the office")
-        await settle(ui, relay)
-        before = len(relay.requests)
-        for number in range(80):
-            relay.signals.put(signal(("database", "instance", "volume", "bucket")[number % 4]))
-            await ui.pilot.pause(0.1)
-        relay.signals.put(signal("policy"))  # which reads the policies and what is attached
-        policies = f"/api/v1/tenants/{WEB_SHOP}/iam/policies"
-        await ui.until(lambda: policies in relay.requests[before:], "the policies read again")
-        await settle(ui, relay)
-        causes = relay.requests[before:]
-        assert len(causes) <= 2, causes
+async def test_signals_about_other_types_cause_no_requests(relay: Relay, ui: Ui) -> None:
+    await ui.policy("from the office")
+    await settle(ui, relay)
+    before = len(relay.requests)
+    for number in range(80):
+        relay.signals.put(signal(("database", "instance", "volume", "bucket")[number % 4]))
+        await ui.pilot.pause(0.1)
+    relay.signals.put(signal("policy"))  # which reads the policies and what is attached
+    policies = f"/api/v1/tenants/{WEB_SHOP}/iam/policies"
+    await ui.until(lambda: policies in relay.requests[before:], "the policies read again")
+    await settle(ui, relay)
+    causes = relay.requests[before:]
+    assert len(causes) <= 2, causes
 
 
-async def test_identity_and_tenants_are_read_at_a_signal_of_the_tenant_only(
-    home: Home, relay: Relay, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with opened(home, monkeypatch) as ui:
-        await ui.expect_head("Web Shop")
-        await settle(ui, relay)
-        before = len(relay.requests)
-        for resource_type in ("policy", "group", "api_key", "quota_request", "default_tags"):
-            relay.signals.put(signal(resource_type))
-        await settle(ui, relay)
-        assert relay.requests[before:] == []
-        relay.signals.put(signal("tenant"))
-        await ui.until(lambda: len(relay.requests) > before, "the tenants read again")
-        await settle(ui, relay)
-        assert relay.requests[before:].count("/api/v1/tenants") == 1
+async def test_identity_and_tenants_are_read_at_a_signal_of_the_tenant_only(relay: Relay, ui: Ui) -> None:
+    await settle(ui, relay)
+    before = len(relay.requests)
+    for resource_type in ("policy", "group", "api_key", "quota_request", "default_tags"):
+        relay.signals.put(signal(resource_type))
+    await settle(ui, relay)
+    assert relay.requests[before:] == []
+    relay.signals.put(signal("tenant"))
+    await ui.until(lambda: len(relay.requests) > before, "the tenants read again")
+    await settle(ui, relay)
+    assert relay.requests[before:].count("/api/v1/tenants") == 1
 
 
-async def test_after_a_lost_stream_the_shown_list_is_read_once(
-    home: Home, relay: Relay, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with opened(home, monkeypatch) as ui:
-        await ui.policy("from the office")
-        await settle(ui, relay)
-        before = len(relay.requests)
-        relay.signals.put(None)
-        await ui.until(lambda: relay.opened[EVENTS] == 2, "the next stream")
-        await settle(ui, relay)
-        assert relay.requests[before:].count(f"/api/v1/tenants/{WEB_SHOP}/iam/policies") == 1
+async def test_after_a_lost_stream_the_shown_list_is_read_once(relay: Relay, ui: Ui) -> None:
+    await ui.policy("from the office")
+    await settle(ui, relay)
+    before = len(relay.requests)
+    relay.signals.put(None)
+    await ui.until(lambda: relay.opened[EVENTS] == 2, "the next stream")
+    await settle(ui, relay)
+    assert relay.requests[before:].count(f"/api/v1/tenants/{WEB_SHOP}/iam/policies") == 1
 
 
 # --- without a platform ----------------------------------------------------------------------------------------------
 
 
-class Sources:
+class Sources(Tasks):
     """Streams that a test opens, feeds and ends."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.queues: dict[str, asyncio.Queue[Signal | FrostError]] = {}
         self.open: Counter[str] = Counter()
         self.opened: Counter[str] = Counter()
         self.errors: list[FrostError] = []
-        self.tasks: dict[str, asyncio.Task[None]] = {}
         self.streams = EventStreams(self.read, self.spawn, self.errors.append)
-
-    def spawn(self, name: str, work: Work | None) -> None:
-        if name in self.tasks:
-            self.tasks.pop(name).cancel()
-        if work is not None:
-            self.tasks[name] = asyncio.ensure_future(work())
 
     async def read(self, tenant_id: str, listening: Listening) -> AsyncIterator[Signal]:
         self.open[tenant_id] += 1
@@ -244,7 +228,7 @@ async def turns() -> None:
         await asyncio.sleep(0)
 
 
-async def test_subscriptions_to_a_tenant_share_a_stream_which_closes_with_the_last() -> None:
+async def test_subscriptions_share_a_stream_until_the_last() -> None:
     sources, first, second = Sources(), [], []
     one = sources.streams.subscribe("t", first.append)
     other = sources.streams.subscribe("t", second.append)
@@ -259,7 +243,7 @@ async def test_subscriptions_to_a_tenant_share_a_stream_which_closes_with_the_la
     assert sources.open["t"] == 0
 
 
-async def test_subscriptions_learn_whether_the_stream_is_open_and_survive_its_error() -> None:
+async def test_subscriptions_survive_an_error_of_the_stream() -> None:
     sources, states, late = Sources(), [], []
     sources.streams.subscribe("t", lambda _: None, states.append)
     await turns()
@@ -272,7 +256,7 @@ async def test_subscriptions_learn_whether_the_stream_is_open_and_survive_its_er
     assert (states[-1], late[-1], sources.opened["t"]) == (True, True, 2)
 
 
-async def test_a_subscription_that_ended_with_all_does_not_close_a_later_stream() -> None:
+async def test_a_stopped_subscription_closes_no_later_stream() -> None:
     sources = Sources()
     former = sources.streams.subscribe("t", lambda _: None)
     await turns()
@@ -283,7 +267,7 @@ async def test_a_subscription_that_ended_with_all_does_not_close_a_later_stream(
     assert sources.open["t"] == 1
 
 
-async def test_a_reader_of_an_operation_receives_only_the_signals_about_its_type() -> None:
+async def test_a_reader_receives_signals_about_its_type_only() -> None:
     sources, signals = Sources(), []
 
     async def read() -> None:

@@ -1,20 +1,10 @@
-"""What the first frame may cost, by what does not waver: the modules it loads."""
+"""The modules that the first frame and a command load."""
 
 import subprocess
 import sys
 
 FRAME = "import tui.shell.app, tui.tenants.screen, client.connection"
-HEAVY = {
-    "httpx",
-    "pydantic",
-    "markdown_it",
-    "tree_sitter",
-    "numpy",
-    "pygments",
-    "segno",
-    "ruamel.yaml",
-    "keyring",
-}
+HEAVY = {"httpx", "pydantic", "markdown_it", "tree_sitter", "numpy", "pygments", "segno", "ruamel.yaml", "keyring"}
 
 
 def loaded(code: str) -> set[str]:
@@ -27,7 +17,7 @@ def loaded(code: str) -> set[str]:
     return set(listing.stdout.split())
 
 
-def test_the_first_frame_loads_nothing_it_does_not_show() -> None:
+def test_the_first_frame_loads_no_heavy_module() -> None:
     modules = loaded(FRAME)
     assert not modules & HEAVY
     # Dialogs, inputs and the prompt are loaded when they are opened, or once the first frame is on the screen.

@@ -1,4 +1,4 @@
-"""The frame on the real platform: keys, help, palette, prompt, history, copying, sizes, loss of the connection."""
+"""The frame on the real platform: help, palette, prompt, history, sizes, connection and sign-in."""
 
 import asyncio
 import gc
@@ -12,7 +12,7 @@ import pytest
 
 from client.connection import resolve
 from tests.homes import Home
-from tests.tui.screens import Ui, opened
+from tests.tui.screens import SMALL, Ui, opened
 from tui.launch import Launch
 from tui.shell import actions
 from tui.shell.app import FrostApp
@@ -23,182 +23,133 @@ ENTER = "enter"
 
 
 @pytest.mark.slow
-async def test_the_help_lists_what_works_here_and_can_be_searched(
-    shared: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with opened(shared, monkeypatch, size=(120, 50)) as ui:
-        await ui.expect("Data Lake")
-        await ui.press("question_mark")
-        await ui.expect(*(action.title for action in actions.of_scope("tenants", "list")))
-        await ui.gone("Sign out")
-        await ui.type("retries")
-        await ui.expect("Ask the platform again")
-        await ui.gone("Create tenant")
-        await ui.press("escape", "5", "question_mark")
-        await ui.expect("Sign out")
+@pytest.mark.parametrize("size", [(120, 50)])
+async def test_the_help_lists_the_actions_and_is_searched(ui: Ui) -> None:
+    await ui.expect("Data Lake")
+    await ui.press("question_mark")
+    await ui.expect(*(action.title for action in actions.of_scope("tenants", "list")))
+    await ui.gone("Sign out")
+    await ui.type("retries", shows="Ask the platform again", gone="Create tenant")
+    await ui.press("escape", "5", "question_mark", shows="Sign out")
 
 
 @pytest.mark.slow
-async def test_the_palette_names_everything_with_its_key_or_the_reason(
-    shared: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with opened(shared, monkeypatch) as ui:
-        await ui.expect("Data Lake")
-        await ui.press("ctrl+p")
-        await ui.expect("Create tenant", "Go to contexts")
-        await ui.type("undo")
-        await ui.expect("nothing to undo")
-        await ui.press("backspace", "backspace", "backspace", "backspace")
-        await ui.type("go to con")
-        await ui.press(ENTER)
-        await ui.expect("Endpoint", "Credential")
+async def test_the_palette_names_actions_or_the_reason_against_them(ui: Ui) -> None:
+    await ui.expect("Data Lake")
+    await ui.press("ctrl+p", shows=("Create tenant", "Go to contexts"))
+    await ui.type("undo", shows="nothing to undo")
+    await ui.press("backspace", "backspace", "backspace", "backspace")
+    await ui.enter("go to con", shows=("Endpoint", "Credential"))
 
 
 @pytest.mark.slow
-async def test_an_action_chosen_quickly_is_the_one_that_was_typed(
-    demo_slow: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with opened(demo_slow, monkeypatch) as ui:
-        await ui.expect_head("Web Shop")
-        await ui.pilot.press("ctrl+p", *"light", ENTER)
-        await ui.until(lambda: ui.app.theme == "frost-light", "the light theme")
-        await ui.expect_head("Web Shop")
+async def test_enter_right_after_typing_runs_the_typed_action(demo_slow: Home, ui: Ui) -> None:
+    await ui.expect_head("Web Shop")
+    await ui.pilot.press("ctrl+p", *"light", ENTER)
+    await ui.until(lambda: ui.app.theme == "frost-light", "the light theme")
+    await ui.expect_head("Web Shop")
 
 
 @pytest.mark.slow
-async def test_the_prompt_runs_what_was_typed_completes_and_remembers(
-    demo_slow: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with opened(demo_slow, monkeypatch) as ui:
-        await ui.expect_head("Web Shop")
-        await ui.press("colon")
-        await ui.type("use newsr")
-        await ui.expect("use Newsroom")
-        await ui.press("tab", ENTER)
-        await ui.expect_head("Newsroom")
-        await ui.press("colon", "up")
-        await ui.expect(":use Newsroom")
-        await ui.press("escape")
-        await ui.press("colon")
-        await ui.type("contexts loc")
-        await ui.press(ENTER)
-        await ui.expect("Contexts", "1 of 1")
-        await ui.press("colon")
-        await ui.type("use Staging")
-        await ui.press(ENTER)
-        await ui.expect("Which Staging?")
-        await ui.press("escape")
-        await ui.expect_head("Newsroom")
+async def test_the_prompt_runs_completes_and_remembers_lines(demo_slow: Home, ui: Ui) -> None:
+    await ui.expect_head("Web Shop")
+    await ui.press("colon")
+    await ui.type("use newsr", shows="use Newsroom")
+    await ui.press("tab", ENTER, head="Newsroom")
+    await ui.press("colon", "up", shows=":use Newsroom")
+    await ui.press("escape")
+    await ui.command("contexts loc", shows=("Contexts", "1 of 1"))
+    await ui.command("use Staging", shows="Which Staging?")
+    await ui.press("escape", head="Newsroom")
 
 
-async def test_history_goes_through_the_views_with_their_filters(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with opened(shared, monkeypatch) as ui:
-        await ui.expect("Data Lake")
-        await ui.press("slash")
-        await ui.type("lake")
-        await ui.press(ENTER, "5")
-        await ui.expect("Credential")
-        await ui.press("left_square_bracket")
-        await ui.expect("1 of 6")
-        await ui.press("right_square_bracket")
-        await ui.expect("Credential")
-        await ui.press("right_square_bracket")
-        await ui.expect_toast("this is the latest view")
+async def test_the_history_keeps_views_with_their_filters(ui: Ui) -> None:
+    await ui.expect("Data Lake")
+    await ui.press("slash")
+    await ui.type("lake")
+    await ui.press(ENTER, "5", shows="Credential")
+    await ui.press("left_square_bracket", shows="1 of 6")
+    await ui.press("right_square_bracket", shows="Credential")
+    await ui.press("right_square_bracket", toast="this is the latest view")
 
 
-async def test_the_hint_of_the_first_run_was_shown_however_that_run_ends(
-    shared: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with opened(shared, monkeypatch) as ui:
-        await ui.expect("A platform of your own")
-        # What a kill would leave behind.
-        await ui.until(lambda: ui.app.state_path.exists(), "what is remembered")
-        assert preferences.load(ui.app.state_path).hinted
+async def test_the_hint_of_the_first_run_is_shown_once(ui: Ui) -> None:
+    await ui.expect("A platform of your own")
+    # What a kill would leave behind.
+    await ui.until(lambda: ui.app.state_path.exists(), "what is remembered")
+    assert preferences.load(ui.app.state_path).hinted
 
 
-@pytest.mark.parametrize("key", ["1", "2"])
-async def test_help_and_the_way_out_stand_in_the_footer_at_every_width(
-    shared: Home, monkeypatch: pytest.MonkeyPatch, key: str
-) -> None:
-    async with opened(shared, monkeypatch, size=(80, 24)) as ui:
-        await ui.expect("Data Lake")
+@SMALL
+async def test_the_footer_always_shows_help_and_quit(ui: Ui) -> None:
+    await ui.expect("Data Lake")
+    for key in "12":
         await ui.press(key)
         await ui.until(lambda: ui.text.splitlines()[-1].endswith("…  ? help  q quit"), "both at the end")
 
 
-async def test_work_that_is_replaced_before_its_turn_was_never_begun(
-    shared: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_replaced_work_never_begins(ui: Ui) -> None:
     begun = []
 
     async def work(number: int) -> None:
         begun.append(number)
 
-    async with opened(shared, monkeypatch) as ui:
-        with warnings.catch_warnings(record=True) as told:
-            warnings.simplefilter("always")
-            for number in range(3):
-                ui.app.spawn("the same name", partial(work, number))
-            await ui.until(lambda: bool(begun), "the last one")
-            gc.collect()
-        assert begun == [2]
-        assert not [one for one in told if "never awaited" in str(one.message)]
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        for number in range(3):
+            ui.app.spawn("the same name", partial(work, number))
+        await ui.until(lambda: bool(begun), "the last one")
+        gc.collect()
+    assert begun == [2]
+    assert not [one for one in told if "never awaited" in str(one.message)]
 
 
-async def test_copying_gives_the_id_and_the_equal_command(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with opened(shared, monkeypatch) as ui:
-        await ui.expect("Data Lake")
-        await ui.cursor_on("Data Lake")
-        lake = str(ui.app.frame.current.record["id"])  # type: ignore[union-attr, index]
-        await ui.press("y", "i")
-        await ui.until(lambda: ui.app.clipboard == lake, "the id")
-        await ui.press("y", "1")
-        await ui.until(lambda: ui.app.clipboard == f"frost tenant use {lake}", "the command")
+async def test_copying_gives_the_id_and_the_equal_command(ui: Ui) -> None:
+    await ui.expect("Data Lake")
+    await ui.cursor_on("Data Lake")
+    lake = str(ui.screen.record["id"])
+    await ui.press("y", "i")
+    await ui.until(lambda: ui.app.clipboard == lake, "the id")
+    await ui.press("y", "1")
+    await ui.until(lambda: ui.app.clipboard == f"frost tenant use {lake}", "the command")
 
 
-async def test_keys_of_ones_own_win_and_conflicts_are_told_at_the_start(
-    demo_slow: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_configured_keys_win_and_conflicts_are_reported(demo_slow: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     demo_slow.sign_in()
     demo_slow.config.write_text(
         demo_slow.config.read_text() + "keys:\n  tenants.create: a\n  app.copy: s\n  app.no: w\n"
     )
     async with opened(demo_slow, monkeypatch) as ui:
         await ui.expect("Data Lake", "a new")
-        await ui.expect_toast("s now runs app.copy, no longer list.sort")
+        await ui.expect_toast("s now runs app.copy instead of list.sort")
         await ui.expect_toast("unknown action app.no")
-        await ui.press("a")
-        await ui.expect("Create a tenant")
+        await ui.press("a", shows="Create a tenant")
         await ui.press("escape", "n")
         await ui.pilot.pause(0.3)
         await ui.gone("Create a tenant")
-        await ui.press("s")
-        await ui.expect("JSON")
+        await ui.press("s", shows="JSON")
 
 
 @pytest.mark.parametrize("size", [(80, 24), (60, 16), (100, 30), (200, 60)])
-async def test_everything_needed_fits(shared: Home, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]) -> None:
-    async with opened(shared, monkeypatch, size=size) as ui:
-        await ui.expect("Data Lake", "Newsroom", "? help")
-        await ui.expect_head("Web Shop")
-        await ui.expect_head("owner@aurora.example")
-        await ui.expect_head("connected")
-        assert max(map(len, ui.text.splitlines())) <= size[0]
-        await ui.press("ctrl+t")
-        await ui.expect("Switch tenant", "Newsroom")
+async def test_the_frame_fits(size: tuple[int, int], ui: Ui) -> None:
+    await ui.expect("Data Lake", "Newsroom", "? help")
+    await ui.expect_head("Web Shop")
+    await ui.expect_head("owner@aurora.example")
+    await ui.expect_head("connected")
+    assert max(map(len, ui.text.splitlines())) <= size[0]
+    await ui.press("ctrl+t", shows=("Switch tenant", "Newsroom"))
 
 
 @pytest.mark.parametrize("size", [(59, 24), (80, 15), (1, 1), (3, 2)])
-async def test_a_screen_too_small_says_so(shared: Home, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]) -> None:
-    async with opened(shared, monkeypatch, size=size) as ui:
-        if size[0] > 20:
-            await ui.expect("frost needs 60 × 16", f"this is {size[0]} × {size[1]}")
-        await ui.pilot.resize_terminal(120, 36)
-        await ui.expect("Data Lake")
+async def test_a_screen_too_small_shows_the_needed_size(size: tuple[int, int], ui: Ui) -> None:
+    if size[0] > 20:
+        await ui.expect("frost needs 60 × 16", f"this is {size[0]} × {size[1]}")
+    await ui.pilot.resize_terminal(120, 36)
+    await ui.expect("Data Lake")
 
 
 @pytest.mark.slow
-async def test_a_lost_connection_leaves_the_rows_says_since_when_and_comes_back(
+async def test_a_lost_connection_keeps_the_rows_and_comes_back(
     demo_slow: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     line = Line(demo_slow.path / "line.sock", demo_slow.socket)
@@ -212,21 +163,14 @@ async def test_a_lost_connection_leaves_the_rows_says_since_when_and_comes_back(
         await ui.expect("Data Lake")
         await ui.expect_head("far ›")
         await line.cut()
-        await ui.press("r")
-        await ui.expect_head("no answer since")
-        await ui.expect("Data Lake", "not refreshed, r tries again")
+        await ui.press("r", shows=("Data Lake", "not refreshed, r tries again"), head="no answer since")
         await ui.cursor_on("Newsroom")
         await line.open()
-        await ui.press("r")
-        await ui.expect_head("connected")
-        await ui.until(lambda: "not refreshed" not in ui.text, "fresh rows")
-        await ui.expect_cursor("Newsroom")
+        await ui.press("r", head="connected", cursor="Newsroom", gone="not refreshed")
     await line.cut()
 
 
-async def test_a_platform_that_cannot_start_is_no_connection_and_names_the_reason(
-    demo: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_platform_that_cannot_start_names_the_reason(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     demo.sign_in()
     async with opened(demo, monkeypatch) as ui:
         await ui.expect("Data Lake")
@@ -235,11 +179,10 @@ async def test_a_platform_that_cannot_start_is_no_connection_and_names_the_reaso
     log.unlink(missing_ok=True)
     log.symlink_to(demo.path / "elsewhere")
     async with opened(demo, monkeypatch) as ui:
-        await ui.expect_head("no answer since")
-        await ui.expect("platform.log is a link", "not refreshed, r tries again")
+        await ui.expect_head("no response since")
+        await ui.expect("platform.log is a link", "not refreshed, r to retry")
         log.unlink()
-        await ui.press("r")
-        await ui.expect_head("connected")
+        await ui.press("r", head="connected")
 
 
 class Line:
@@ -277,111 +220,57 @@ class Line:
         writer.close()
 
 
-async def test_a_lost_session_asks_once_and_the_view_comes_back(
-    demo_slow: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with opened(demo_slow, monkeypatch) as ui:
-        await ui.expect("Data Lake")
-        await ui.press("slash")
-        await ui.type("lake")
-        await ui.press(ENTER)
-        assert (await asyncio.to_thread(demo_slow.frost, "logout")).code == 0
-        await ui.press("r")
-        await ui.expect("You are not signed in")
-        assert sum(type(screen).__name__ == "Confirm" for screen in ui.app.screen_stack) == 1
-        await ui.heard()
-        await ui.press(ENTER)
-        await ui.expect_toast("Signed in to local")
-        await ui.expect_head("owner@aurora.example · session")
-        await ui.expect("1 of 6")
+async def test_another_user_sees_nothing_of_the_former(demo_slow: Home, ui: Ui) -> None:
+    await ui.expect_head("owner@aurora.example · session")
+    await ui.expect("Data Lake", "Newsroom")
+    await ui.switch("newsroom")
+    assert (await asyncio.to_thread(demo_slow.frost, "login", "--as", "member@aurora.example")).code == 0
+    await ui.press("r", head="member@aurora.example · session")
+    await ui.expect_toast("member@aurora.example calls now in local, no longer owner@aurora.example")
+    await ui.expect("Sandbox")
+    await ui.gone("Data Lake")
+    await ui.expect_head("not available: choose another")
+    assert ui.app.workspace.tenant_before == ""
 
 
-async def test_another_person_signed_in_by_another_shell_is_told_and_sees_nothing_of_the_former(
-    demo_slow: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with opened(demo_slow, monkeypatch) as ui:
-        await ui.expect_head("owner@aurora.example · session")
-        await ui.expect("Data Lake", "Newsroom")
-        await ui.switch("newsroom")
-        assert (await asyncio.to_thread(demo_slow.frost, "login", "--as", "member@aurora.example")).code == 0
-        await ui.press("r")
-        await ui.expect_head("member@aurora.example · session")
-        await ui.expect_toast("member@aurora.example calls now in local, no longer owner@aurora.example")
-        await ui.expect("Sandbox")
-        await ui.gone("Data Lake")
-        await ui.expect_head("not available: choose another")
-        assert ui.app.workspace.tenant_before == ""
+async def test_r_continues_with_a_sign_in_of_another_shell(demo_slow: Home, ui: Ui) -> None:
+    await ui.expect_head("connected")
+    assert (await asyncio.to_thread(demo_slow.frost, "logout")).code == 0
+    await ui.press("r", shows="You are not signed in")
+    await ui.press("escape")
+    await ui.until(lambda: "owner@" not in ui.head, "a header without the account")
+    assert (await asyncio.to_thread(demo_slow.frost, "login", "--as", "member@aurora.example")).code == 0
+    await ui.press("r", head="member@aurora.example · session", toast="no longer owner@aurora.example")
+    await ui.gone("You are not signed in")
 
 
-async def test_after_another_shell_signed_out_and_in_r_goes_on_without_a_question(
-    demo_slow: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with opened(demo_slow, monkeypatch) as ui:
-        await ui.expect_head("connected")
-        assert (await asyncio.to_thread(demo_slow.frost, "logout")).code == 0
-        await ui.press("r")
-        await ui.expect("You are not signed in")
-        await ui.press("escape")
-        await ui.until(lambda: "owner@" not in ui.head, "a header without the account")
-        assert (await asyncio.to_thread(demo_slow.frost, "login", "--as", "member@aurora.example")).code == 0
-        await ui.press("r")
-        await ui.expect_head("member@aurora.example · session")
-        await ui.expect_toast("no longer owner@aurora.example")
-        await ui.gone("You are not signed in")
+@SMALL
+async def test_escape_never_quits_and_q_quits_at_the_root(ui: Ui) -> None:
+    await ui.expect("Data Lake")
+    await ui.press("escape", "escape")
+    assert ui.app.is_running
+    await ui.press("d", shows=("Tightest quota", "Created"))
+    await ui.press("q", shows=("Data Lake", "Newsroom"))
+    await ui.press("ctrl+c", toast="q to quit.")
+    await ui.press("q")
+    await ui.until(lambda: not ui.app.is_running, "the end")
 
 
-async def test_signing_out_asks_first_and_no_is_the_answer_of_enter(
-    demo_slow: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with opened(demo_slow, monkeypatch) as ui:
-        await ui.expect("Data Lake")
-        await ui.press("5", "o")
-        await ui.expect("Sign out?", "the session ends")
-        await ui.heard()
-        await ui.press(ENTER)
-        await ui.until(lambda: "Sign out?" not in ui.text, "closed dialog")
-        assert (await asyncio.to_thread(demo_slow.frost, "tenant", "list")).code == 0
-
-
-async def test_esc_never_leaves_and_q_leaves_only_at_the_root(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with opened(shared, monkeypatch, size=(80, 24)) as ui:
-        await ui.expect("Data Lake")
-        await ui.press("escape", "escape")
-        assert ui.app.is_running
-        await ui.press("d")
-        await ui.expect("Tightest quota", "Created")
-        await ui.press("q")
-        await ui.expect("Data Lake", "Newsroom")
-        await ui.press("ctrl+c")
-        await ui.expect_toast("q to quit.")
-        await ui.press("q")
-        await ui.until(lambda: not ui.app.is_running, "the end")
-
-
-async def test_the_keys_of_the_list_work_again_after_the_screen_was_too_small(
-    shared: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with opened(shared, monkeypatch) as ui:
-        await ui.expect("Data Lake")
-        await ui.press("g")
-        for size in ((50, 12), (80, 24), (120, 10), (120, 36)):
-            await ui.pilot.resize_terminal(*size)
-        await ui.expect("Data Lake")
-        first = ui.under_cursor
-        await ui.press("j")
-        await ui.until(lambda: ui.under_cursor != first, "a cursor that moved")
-        await ui.press("e")
-        await ui.expect("Rename tenant")
-
-
-async def test_a_click_on_nothing_takes_no_key_away(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with opened(shared, monkeypatch) as ui:
-        await ui.expect("Data Lake")
-        await ui.press("g")
-        first = ui.under_cursor
-        await ui.pilot.click("Heading")
-        await ui.press("j")
-        await ui.until(lambda: ui.under_cursor != first, "a cursor that moved")
+async def test_the_list_keeps_its_keys_after_clicks_and_resizes(ui: Ui) -> None:
+    await ui.expect("Data Lake")
+    await ui.press("g")
+    first = ui.under_cursor
+    await ui.pilot.click("Heading")
+    await ui.press("j")
+    await ui.until(lambda: ui.under_cursor != first, "a cursor that moved")
+    await ui.press("g")
+    for size in ((50, 12), (80, 24), (120, 10), (120, 36)):
+        await ui.pilot.resize_terminal(*size)
+    await ui.expect("Data Lake")
+    first = ui.under_cursor
+    await ui.press("j")
+    await ui.until(lambda: ui.under_cursor != first, "a cursor that moved")
+    await ui.press("e", shows="Rename tenant")
 
 
 async def test_the_sort_is_remembered_for_the_next_start(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -401,34 +290,23 @@ async def test_the_sort_is_remembered_for_the_next_start(shared: Home, monkeypat
 
 
 @pytest.mark.slow
-async def test_signing_out_is_no_reason_to_ask_for_signing_in(demo_slow: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with opened(demo_slow, monkeypatch) as ui:
-        await ui.expect_head("connected")
-        await ui.press("5", "i")
-        await ui.expect_toast("Signed in to local")
-        await ui.expect_head("connected")
-        await ui.press("o")
-        await ui.expect("Sign out?")
-        await ui.heard()
-        await ui.press("y")
-        await ui.expect_toast("Signed out of local")
-        await ui.expect_head("not signed in")
-        await ui.pilot.pause(1)
-        await ui.gone("You are not signed in")
-        await ui.gone("owner@")
-        await ui.press("1", "n")
-        await ui.expect_toast("you signed out; r signs in")
-        await ui.press("r")
-        await ui.expect("You are not signed in")
+async def test_signing_out_asks_first_and_does_not_ask_to_sign_in(demo_slow: Home, ui: Ui) -> None:
+    await ui.expect_head("connected")
+    await ui.press("5", "i", head="connected", toast="Signed in to local")
+    await ui.press("o", shows=("Sign out?", "the session ends"))
+    await ui.answer(ENTER, gone="Sign out?")
+    assert (await asyncio.to_thread(demo_slow.frost, "tenant", "list")).code == 0
+    await ui.press("o", shows="Sign out?")
+    await ui.answer("y", head="not signed in", toast="Signed out of local")
+    await ui.pilot.pause(1)
+    await ui.gone("You are not signed in", "owner@")
+    await ui.press("1", "n", toast="you signed out; r signs in")
+    await ui.press("r", shows="You are not signed in")
 
 
-async def test_a_list_without_an_action_of_its_own_shows_the_details_of_the_opened_record(
-    shared: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with opened(shared, monkeypatch, size=(80, 24)) as ui:
-        await ui.expect("Data Lake")
-        monkeypatch.setattr(Tenants, "PRIMARY", "list.detail")
-        await ui.press("down", ENTER)
-        await ui.expect("Organization")
-        await ui.press("escape")
-        await ui.expect("Data Lake")
+@SMALL
+async def test_a_list_without_a_primary_action_opens_the_details(monkeypatch: pytest.MonkeyPatch, ui: Ui) -> None:
+    await ui.expect("Data Lake")
+    monkeypatch.setattr(Tenants, "PRIMARY", "list.detail")
+    await ui.press("down", ENTER, shows="Organization")
+    await ui.press("escape", shows="Data Lake")

@@ -1,4 +1,4 @@
-"""The line above a list, alone: what its filter shows where no story of a place can bring it for sure."""
+"""The filter in the heading of a list."""
 
 from textual.app import App, ComposeResult
 
@@ -12,7 +12,7 @@ class Headed(App[None]):
         yield Heading("Failures and skips", lambda: self.screen.set_focus(None))
 
 
-async def test_a_filter_set_again_after_it_was_emptied_out_of_sight_is_shown_from_its_beginning() -> None:
+async def test_a_hidden_filter_is_shown_from_its_beginning() -> None:
     app = Headed()
     async with app.run_test(size=(60, 3)) as pilot:
         heading = app.query_one(Heading)

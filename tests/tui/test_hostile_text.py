@@ -16,9 +16,8 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 import tui
-from tests.homes import Home
 from tests.terminal import Program
-from tests.tui.screens import opened
+from tests.tui.screens import Ui
 from tui.iam.editor.layout import EditorLayout
 from tui.iam.editor.screen import PolicyEditor
 from tui.shell.bars import TooSmall
@@ -83,7 +82,7 @@ def run(tmp_path: Path, *words: str) -> Program:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("words", [(), ("bare",)], ids=["our widgets", "the net behind them"])
-def test_no_widget_passes_on_what_a_terminal_would_obey(tmp_path: Path, words: tuple[str, ...]) -> None:
+def test_no_widget_passes_control_sequences_to_a_terminal(tmp_path: Path, words: tuple[str, ...]) -> None:
     program = run(tmp_path, *words)
     raw = program.raw()
     assert b"ALL SHOWN" in raw, program.text
@@ -131,7 +130,7 @@ WITHOUT_FOREIGN_TEXT = (
 """Arrangements of other widgets, and words of our own."""
 
 
-def test_a_place_paints_nothing_by_itself() -> None:
+def test_a_list_screen_paints_nothing_itself() -> None:
     painting()
     left: list[type[Widget]] = [ListScreen]
     for kind in left:
@@ -139,24 +138,23 @@ def test_a_place_paints_nothing_by_itself() -> None:
         left += kind.__subclasses__()
 
 
-def test_the_net_replaces_controls_cell_for_cell_and_leaves_the_rest() -> None:
+def test_the_line_filter_replaces_controls_cell_for_cell() -> None:
     net = VisibleControls()
-    line = [Segment("good "), Segment("e\x1b]0;x\x07vil\x9b"), Segment("", control=[(1,)])]  # type: ignore[list-item]
+    line = [Segment("good "), Segment("e\x1b]0;x\x07vil\x9b"), Segment("", control=[(1,)])]
     out = net.apply(line, Color(0, 0, 0))
     assert [segment.text for segment in out] == ["good ", "e␛]0;x␇vil�", ""]
     assert net.apply(line[:1], Color(0, 0, 0)) is not None
 
 
-async def test_the_application_filters_the_lines_of_every_screen(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_application_filters_the_lines_of_every_screen(ui: Ui) -> None:
     """A widget that forgot to make its text safe: `FrostApp` itself keeps the text from the terminal."""
-    async with opened(shared, monkeypatch) as ui:
-        for screen in (ui.app.frame, ModalScreen[None]()):
-            if screen is not ui.app.screen:
-                await ui.app.push_screen(screen)
-            forgetful = Static("", classes="forgetful")
-            await screen.mount(forgetful)
-            for number, text in enumerate(text for text in HOSTILE if DANGEROUS.search(text)):
-                forgetful.update(Content(f"mark {number} {text}"))
-                await ui.expect(f"mark {number} ")
-                for line in ui.text.split("\n"):
-                    assert not DANGEROUS.search(line), repr(line)
+    for screen in (ui.app.frame, ModalScreen[None]()):
+        if screen is not ui.app.screen:
+            await ui.app.push_screen(screen)
+        forgetful = Static("", classes="forgetful")
+        await screen.mount(forgetful)
+        for number, text in enumerate(text for text in HOSTILE if DANGEROUS.search(text)):
+            forgetful.update(Content(f"mark {number} {text}"))
+            await ui.expect(f"mark {number} ")
+            for line in ui.text.split("\n"):
+                assert not DANGEROUS.search(line), repr(line)

@@ -1,4 +1,4 @@
-"""The queue of keys: a key waits for the dialog of the action before it, and for nothing if no dialog comes."""
+"""The queue of keys before a dialog opens."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""The parts of the forms of keys: choices on a line, instants, scopes by service, refusals as words."""
+"""The widgets of the API key forms."""
 
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -34,7 +34,7 @@ class Alone(App[None]):
         return "\n".join(strip.text.rstrip() for strip in self.screen._compositor.render_strips())
 
 
-async def test_a_choice_is_made_by_keys_and_by_clicks_and_ends_at_the_ends() -> None:
+async def test_a_choice_is_made_by_keys_and_clicks() -> None:
     app = Alone(lambda: ChoiceLine(["one", "two", "[/x] three"], 1))
     async with app.run_test() as pilot:
         line = app.query_one(ChoiceLine)
@@ -51,9 +51,7 @@ async def test_a_choice_is_made_by_keys_and_by_clicks_and_ends_at_the_ends() -> 
 
 
 @pytest.mark.slow
-async def test_an_instant_is_shown_exactly_and_an_own_expiry_that_comes_first_is_said(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_an_expiry_is_shown_exactly_and_limited_by_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FROST_CLOCK", NOW)
     latest = datetime(2026, 11, 23, 10, 5, tzinfo=UTC)
     app = Alone(lambda: Until("The old one", OVERLAPS, 0, at_once=AT_ONCE, latest=latest))
@@ -66,7 +64,7 @@ async def test_an_instant_is_shown_exactly_and_an_own_expiry_that_comes_first_is
         for words, away in (
             ("2026-11-21 11:05:00Z, in 1h", timedelta(hours=1)),
             ("2026-11-22 10:05:00Z, in 1d", timedelta(days=1)),
-            ("2026-11-23 10:05:00Z: its own expiry comes first", timedelta(days=7)),
+            ("2026-11-23 10:05:00Z: the key's own expiry is earlier", timedelta(days=7)),
         ):
             await pilot.press("right")
             await pilot.pause()
@@ -75,7 +73,7 @@ async def test_an_instant_is_shown_exactly_and_an_own_expiry_that_comes_first_is
         await pilot.press("right", "tab", *"2026-11-2")
         await pilot.pause()
         assert until.problem
-        assert "neither a day (YYYY-MM-DD) nor" in app.text
+        assert "not a date (YYYY-MM-DD) or" in app.text
         await pilot.press(*"2T08:00:00", "plus", *"01:00")
         await pilot.pause()
         assert not until.problem
@@ -83,7 +81,7 @@ async def test_an_instant_is_shown_exactly_and_an_own_expiry_that_comes_first_is
         assert "2026-11-22 07:00:00Z, in 20h" in app.text
 
 
-def test_scopes_stand_by_service_and_one_that_is_not_listed_stands_with_its_service() -> None:
+def test_scopes_are_grouped_by_service_and_described() -> None:
     listed = [{"scope": "dns:read"}, {"scope": "cdn:read"}, {"scope": "dns:write"}]
     found = rows(listed, ["dns:zones:read", "cdn:read", "other:read"])
     assert [row["scope"] for row in found] == [
@@ -93,16 +91,13 @@ def test_scopes_stand_by_service_and_one_that_is_not_listed_stands_with_its_serv
     ]
     assert [row["scope"] for row in found if row.get("enforced") is False] == ["dns:zones:read", "other:read"]
     assert len({row["scope"] for row in found}) == len(found)
-
-
-def test_a_scope_says_what_it_permits_what_the_role_lacks_and_what_nothing_enforces() -> None:
     scope = {"scope": "dns:read", "description": "Read DNS resources", "operations": 5}
     assert about(scope) == "Read DNS resources."
     assert about({**scope, "held": False, "lacks": ["a", "b", "c"]}).endswith(
-        "; cannot be given: your role lacks a and more."
+        "; not available: your role lacks a and more."
     )
-    assert "ends where your role ends, which lacks a." in about({**scope, "lacks": ["a"]})
-    assert about({**scope, "enforced": False}).endswith("no service asks for it, so it allows nothing.")
+    assert "limited to your role, which lacks a." in about({**scope, "lacks": ["a"]})
+    assert about({**scope, "enforced": False}).endswith("no service requires this scope, so it has no effect.")
     assert about({"scope": "dns ", "heading": True}) == about(None) == ""
 
 
@@ -112,10 +107,10 @@ def error(code: str, message: str = "as the platform says", **details: Any) -> F
 
 def test_a_lost_response_names_the_key_that_may_exist() -> None:
     lost = form_problem(FrostError("no answer", code="X", exit_code=Exit.UNREACHABLE))
-    assert lost == KeyProblem("", "no answer; the key may have been created: see the list")
+    assert lost == KeyProblem("", "no answer; the key may exist: check the list")
 
 
-async def test_an_instant_that_is_typed_has_room_beside_the_choices_at_80_columns() -> None:
+async def test_a_typed_expiry_has_room_beside_the_choices() -> None:
     app = Alone(lambda: Until("The old one", OVERLAPS, 0))
     async with app.run_test(size=(74, 5)) as pilot:
         app.query_one(Until).line.chosen = len(OVERLAPS)
@@ -124,5 +119,5 @@ async def test_an_instant_that_is_typed_has_room_beside_the_choices_at_80_column
         assert field.display
         assert field.size.width >= len("2027-01-31") + 1
         assert "● until 2027-01-31" in app.text
-        assert "a day (to its end here), or 2027-01-31T12:00:00Z and the like" in app.text
-        assert app.query_one(Until).problem == "no instant yet: a day (YYYY-MM-DD) or an RFC 3339 timestamp"
+        assert "YYYY-MM-DD (end of the day, local time) or RFC 3339" in app.text
+        assert app.query_one(Until).problem == "enter a date (YYYY-MM-DD) or an RFC 3339 timestamp"

@@ -1,4 +1,4 @@
-"""Somebody else calls now: what was loaded for the one before goes, and the cursor stays on its record."""
+"""Another sign-in and a stopped platform while the screens are open."""
 
 import asyncio
 import os
@@ -19,30 +19,23 @@ from tui.state.context_state import BACKOFF
 
 async def somebody_else(ui: Ui, home: Home) -> None:
     assert (await asyncio.to_thread(home.frost, "login", "--as", "member@aurora.example")).code == 0
-    await ui.press("r")
+    await ui.press("r", head="member@aurora.example · session")
+
+
+async def test_a_sign_in_elsewhere_is_noticed(demo: Home, ui: Ui) -> None:
+    await ui.expect("Staging")
+    assert (await asyncio.to_thread(demo.frost, "login", "--as", "member@aurora.example")).code == 0
+    begun = time.monotonic()
     await ui.expect_head("member@aurora.example · session")
+    assert time.monotonic() - begun < REREAD_SECONDS - 5  # less than the reading that comes anyway
+    await ui.expect_toast("member@aurora.example calls now in local, no longer ")
 
 
-async def test_a_sign_in_elsewhere_shows_by_itself_and_says_who_it_is_now(
-    demo: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with opened(demo, monkeypatch) as ui:
-        await ui.expect("Staging")
-        assert (await asyncio.to_thread(demo.frost, "login", "--as", "member@aurora.example")).code == 0
-        begun = time.monotonic()
-        await ui.expect_head("member@aurora.example · session")
-        assert time.monotonic() - begun < REREAD_SECONDS - 5  # less than the reading that comes anyway
-        await ui.expect_toast("member@aurora.example calls now in local, no longer ")
-
-
-async def test_the_file_is_noticed_when_it_is_written_replaced_made_and_taken_away(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(contexts, "LOOK_SECONDS", 0.01)
+async def test_changes_of_the_config_file_are_noticed(tmp_path: Path) -> None:
     file, seen = tmp_path / "config.yaml", asyncio.Event()
 
     async def watch() -> None:
-        async for _ in contexts.config_changes(str(file)):
+        async for _ in contexts.config_changes(str(file), 0.01):
             seen.set()
 
     task = asyncio.ensure_future(watch())
@@ -62,50 +55,37 @@ async def test_the_file_is_noticed_when_it_is_written_replaced_made_and_taken_aw
 
 
 @pytest.mark.slow
-async def test_a_platform_stopped_on_purpose_stays_so_until_a_person_wants_it(
-    demo: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with opened(demo, monkeypatch) as ui:
-        await ui.expect_head("connected")
-        await ui.expect("Staging")
-        assert (await asyncio.to_thread(demo.frost, "platform", "stop")).code == 0
-        await ui.expect_head("○ stopped · r start")
-        await asyncio.sleep(2 * BACKOFF[0])
-        assert demo.platform_pid() is None
-        await ui.expect("Staging")
-        await ui.press("r")
-        await ui.expect_head("connected")
-        assert demo.platform_pid() is not None
+async def test_a_stopped_platform_is_started_on_request_only(demo: Home, ui: Ui) -> None:
+    await ui.expect_head("connected")
+    await ui.expect("Staging")
+    assert (await asyncio.to_thread(demo.frost, "platform", "stop")).code == 0
+    await ui.expect_head("○ stopped · r start")
+    await asyncio.sleep(2 * BACKOFF[0])
+    assert demo.platform_pid() is None
+    await ui.expect("Staging")
+    await ui.press("r", head="connected")
+    assert demo.platform_pid() is not None
 
 
 @pytest.mark.slow
-async def test_a_command_that_needs_the_platform_starts_it_for_the_screens_as_well(
-    demo: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with opened(demo, monkeypatch) as ui:
-        await ui.expect_head("connected")
-        assert (await asyncio.to_thread(demo.frost, "platform", "stop")).code == 0
-        await ui.expect_head("○ stopped · r start")
-        assert (await asyncio.to_thread(demo.frost, "tenant", "list")).code == 0
-        await ui.expect_head("connected")
+async def test_a_platform_started_by_a_command_is_noticed(demo: Home, ui: Ui) -> None:
+    await ui.expect_head("connected")
+    assert (await asyncio.to_thread(demo.frost, "platform", "stop")).code == 0
+    await ui.expect_head("○ stopped · r start")
+    assert (await asyncio.to_thread(demo.frost, "tenant", "list")).code == 0
+    await ui.expect_head("connected")
 
 
 @pytest.mark.parametrize(("screen", "name"), [("3", "on call"), ("2", "look at compute"), ("1", "Staging")])
-async def test_the_cursor_stays_on_its_record(
-    demo: Home, monkeypatch: pytest.MonkeyPatch, screen: str, name: str
-) -> None:
-    async with opened(demo, monkeypatch) as ui:
-        await ui.press(screen)
-        await ui.expect(name)
-        await ui.cursor_on(name)
-        await somebody_else(ui, demo)
-        await ui.expect(name)
-        await ui.until(lambda: ui.under_cursor == name, f"{name} under the cursor, not {ui.under_cursor}")
+async def test_the_cursor_stays_on_its_record(demo: Home, screen: str, name: str, ui: Ui) -> None:
+    await ui.press(screen, shows=name)
+    await ui.cursor_on(name)
+    await somebody_else(ui, demo)
+    await ui.expect(name)
+    await ui.expect_cursor(name)
 
 
-async def test_a_record_of_a_later_page_gets_the_cursor_when_it_has_come(
-    demo: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_cursor_returns_to_a_record_of_a_later_page(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = loaders.LOADERS["groups"]
 
     async def one_by_one(*about: Any) -> AsyncIterator[Sequence[Record]]:
@@ -114,12 +94,11 @@ async def test_a_record_of_a_later_page_gets_the_cursor_when_it_has_come(
                 yield [record]
                 await asyncio.sleep(0.1)
 
-    monkeypatch.setitem(loaders.LOADERS, "groups", one_by_one)  # type: ignore[arg-type]
+    monkeypatch.setitem(loaders.LOADERS, "groups", one_by_one)
     async with opened(demo, monkeypatch) as ui:
-        await ui.press("3")
-        await ui.expect("3 groups")
+        await ui.press("3", shows="3 groups")
         await ui.press("G")
         last = ui.under_cursor
         await somebody_else(ui, demo)
         await ui.expect("3 groups")
-        await ui.until(lambda: ui.under_cursor == last, f"{last} under the cursor, not {ui.under_cursor}")
+        await ui.expect_cursor(last)

@@ -1,4 +1,4 @@
-"""The policies screen on the real platform: rules, attachments, versions, the way back, and deleting."""
+"""The policies screen on the real platform: rules, attachments and versions."""
 
 import asyncio
 
@@ -7,8 +7,7 @@ import pytest
 from tests.acceptance.iam import KEYS, Desk, allow, text
 from tests.acceptance.people import VIEWER
 from tests.homes import Home
-from tests.tui.screens import opened
-from tui.launch import Launch
+from tests.tui.screens import BOTH_SIZES, Ui, opened
 from tui.state import refresh
 
 ENTER = "enter"
@@ -18,142 +17,81 @@ EVERYTHING = {"name": "all", "access": "allow", "operations": ["compute:*"], "ta
 
 
 @pytest.mark.slow
-async def test_the_rules_of_a_policy_are_readable_and_an_orphaned_one_says_so(
-    shared: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with opened(shared, monkeypatch) as ui:
-        await ui.press("2")
-        await ui.expect("7 policies", "orphaned: Sam")
-        await ui.cursor_on("deployments")
-        await ui.expect("3 rules", "1  roll-out · allow", "may  compute:instances:*", "frn:region equals se-sto-1")
-        await ui.press("f")
-        await ui.expect("3 rules, folded", "compute:instances:* and 6 more")
-        await ui.press("f")
-        await ui.expect("compute:launch-templates:*")
-        await ui.cursor_on("contractor access")
-        await ui.expect("Orphaned", "the author has no permissions", "contractors  (group)")
+async def test_rules_and_orphaned_policies_are_shown(ui: Ui) -> None:
+    await ui.press("2", shows=("7 policies", "orphaned: Sam"))
+    await ui.cursor_on("deployments")
+    await ui.expect("3 rules", "1  roll-out · allow", "may  compute:instances:*", "frn:region equals se-sto-1")
+    await ui.press("f", shows=("3 rules, folded", "compute:instances:* and 6 more"))
+    await ui.press("f", shows="compute:launch-templates:*")
+    await ui.cursor_on("contractor access")
+    await ui.expect("Orphaned", "the author has no permissions", "contractors  (group)")
 
 
-@pytest.mark.parametrize(
-    ("line", "column", "shown"),
-    [
+async def test_columns_are_filtered_by_text_and_by_value(ui: Ui) -> None:
+    await ui.press("2", shows="7 policies")
+    view = ui.screen.table.view
+    for line, column, shown in (
         ("author:jonas", "author", "Jonas Berg"),
         ("author:admin@aurora", "author", "Jonas Berg"),
         ("version:3", "version", "3"),
         ("uses:1", "attachmentCount", "1"),
         ("attached:1", "attachmentCount", "1"),
-    ],
-)
-async def test_a_column_is_filtered_by_what_it_shows_and_by_what_stands_for_it(
-    shared: Home, monkeypatch: pytest.MonkeyPatch, line: str, column: str, shown: str
-) -> None:
-    async with opened(shared, monkeypatch) as ui:
-        await ui.press("2")
-        await ui.expect("7 policies")
-        screen = ui.app.frame.current
-        assert screen is not None
-        screen.set_filter(line)
-        view = screen.table.view
+    ):
+        ui.screen.set_filter(line)
         cell = next(one for one in view.columns if one.key == column)
-        assert 0 < len(view) < view.total
-        assert all(shown in cell.text(record) for record in view)
+        assert 0 < len(view) < view.total, line
+        assert all(shown in cell.text(record) for record in view), line
 
 
 @pytest.mark.slow
-async def test_a_policy_is_attached_to_several_at_once_and_detached_by_marks(
-    demo: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with opened(demo, monkeypatch) as ui:
-        await ui.policy("look at compute")
-        await ui.press("t")
-        await ui.expect("Attachments of look at compute", "Not attached: the policy has no effect. n: Attach policy")
-        await ui.press("n")
-        await ui.expect("Attach look at compute to", "deployers", "backup-runner")
-        await ui.type("tenant-")
-        await ui.press("tab", "tab")
-        await ui.expect("2 marked")
-        await ui.press(ENTER)
-        await ui.expect("Attach policy?", "2 keys and identities")
-        await ui.agree()
-        await ui.expect("2 attachments", "tenant-reader", "tenant-writer")
-        assert len(Desk(demo).attached(LOOK)) == 2
-        await ui.press("g", "space", "space", "delete")
-        await ui.expect("Detach policy?", "tenant-reader (API key), tenant-writer (API key)")
-        await ui.agree()
-        await ui.expect("Not attached: the policy has no effect. n: Attach policy")
-        await ui.press("z")
-        await ui.expect("2 attachments")
-        await ui.press("escape")
-        await ui.expect("7 policies")
-        await ui.expect_cursor("look at compute")
+async def test_a_policy_is_attached_to_and_detached_from_several(demo: Home, ui: Ui) -> None:
+    await ui.policy("look at compute")
+    await ui.press("t")
+    await ui.expect("Attachments of look at compute", "Not attached: the policy has no effect. n: Attach policy")
+    await ui.press("n", shows=("Attach look at compute to", "deployers", "backup-runner"))
+    await ui.type("tenant-")
+    await ui.press("tab", "tab", shows="2 marked")
+    await ui.press(ENTER, shows=("Attach policy?", "2 keys and identities"))
+    await ui.agree()
+    await ui.expect("2 attachments", "tenant-reader", "tenant-writer")
+    assert len(Desk(demo).attached(LOOK)) == 2
+    await ui.press("g", "space", "space", "delete")
+    await ui.expect("Detach policy?", "tenant-reader (API key), tenant-writer (API key)")
+    await ui.agree()
+    await ui.expect("Not attached: the policy has no effect. n: Attach policy")
+    await ui.press("z", shows="2 attachments")
+    await ui.press("escape", shows="7 policies", cursor="look at compute")
 
 
 @pytest.mark.slow
-async def test_a_version_differs_in_text_and_in_effect_and_is_rolled_back_to(
-    demo: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with opened(demo, monkeypatch) as ui:
-        await ui.policy("deployments")
-        await ui.press("v")
-        await ui.expect("Versions of deployments", "3 versions", "► 3", "Jonas Berg")
-        await ui.press("b")
-        await ui.expect_toast("Roll back to this version: this is the current version")
-        await ui.press("G", ENTER)
-        await ui.expect("Version 1 to 3", "+32 gained, −64 lost", "− compute:instances:delete")
-        await ui.press("end")
-        await ui.expect('"keep-production"')
-        await ui.press("escape", "b")
-        await ui.expect("Roll back to version 1?", "as version 4", "3 keys and identities", "lost")
-        await ui.heard()
-        assert ui.app.focused is not None
-        assert ui.app.focused.id == "no"
-        await ui.agree()
-        await ui.expect("4 versions", "► 4", "rollback to 1")
+async def test_a_version_is_compared_and_rolled_back_to(demo: Home, ui: Ui) -> None:
+    await ui.policy("deployments")
+    await ui.press("v", shows=("Versions of deployments", "3 versions", "► 3", "Jonas Berg"))
+    await ui.press("b", toast="Roll back to this version: this is the current version")
+    await ui.press("G", ENTER, shows=("Version 1 to 3", "+32 gained, −64 lost", "− compute:instances:delete"))
+    await ui.press("end", shows='"keep-production"')
+    await ui.press("escape", "b", shows=("Roll back to version 1?", "as version 4", "3 keys and identities", "lost"))
+    await ui.heard()
+    assert ui.focus == "no"
+    await ui.agree()
+    await ui.expect("4 versions", "► 4", "rollback to 1")
     assert len(Desk(demo).done("policy", "get", DEPLOYMENTS)["document"]["rules"]) == 1
 
 
 @pytest.mark.slow
-async def test_a_policy_changed_meanwhile_is_said_with_who_did_it_and_what_was_typed_stays(
-    demo: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with opened(demo, monkeypatch) as ui:
-        await ui.policy("look at compute")
-        await ui.press("N")
-        await ui.expect("Rename or describe policy")
-        done = await asyncio.to_thread(Desk(demo).iam, "policy", "update", LOOK, "--description", "For nobody")
-        assert done.code == 0, done
-        await ui.press("ctrl+a", "ctrl+k")
-        await ui.type("watch compute")
-        await ui.press(ENTER)
-        await ui.expect("Meanwhile description changed by Astrid Lindqvist", "watch compute", "version 2 now")
-        await ui.press(ENTER)
-        await ui.until(lambda: ui.under_cursor == "watch compute", "the new name")
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
-async def test_a_version_that_changed_conditions_only_differs(
-    demo: Home, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
-) -> None:
-    desk = Desk(demo)
-
-    def office(until: str) -> dict[str, object]:
-        return allow("dns:zones:read") | {"constraints": {"before": {"frn:currentTime": until}}}
-
-    made = desk.policy(office("2020-01-01T00:00:00Z"))
-    desk.done("policy", "update", made, "--document", text(office("2021-01-01T00:00:00Z")))
-    name = desk.done("policy", "get", made)["name"]
-    async with opened(demo, monkeypatch, size=size) as ui:
-        await ui.policy(name)
-        await ui.press("v")
-        await ui.expect("2 versions")
-        await ui.press(ENTER)
-        await ui.expect("1 under conditions changed", "~ dns:zones:read  other conditions")
-        await ui.gone("The same operations")
+async def test_a_policy_changed_meanwhile_keeps_what_was_typed(demo: Home, ui: Ui) -> None:
+    await ui.policy("look at compute")
+    await ui.press("N", shows="Rename or describe policy")
+    done = await asyncio.to_thread(Desk(demo).iam, "policy", "update", LOOK, "--description", "For nobody")
+    assert done.code == 0, done
+    await ui.press("ctrl+a", "ctrl+k")
+    await ui.enter("watch compute")
+    await ui.expect("Meanwhile description changed by Astrid Lindqvist", "watch compute", "version 2 now")
+    await ui.press(ENTER, cursor="watch compute")
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 36)])
-async def test_taking_back_what_only_changed_conditions_has_an_effect(
+async def test_a_rollback_shows_changed_conditions(
     demo: Home, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
 ) -> None:
     desk = Desk(demo)
@@ -167,35 +105,26 @@ async def test_taking_back_what_only_changed_conditions_has_an_effect(
     name = desk.done("policy", "get", made)["name"]
     async with opened(demo, monkeypatch, size=size) as ui:
         await ui.policy(name)
-        await ui.press("v")
-        await ui.expect("2 versions")
+        await ui.press("v", shows="2 versions")
         await ui.press("G", "b")
         await ui.expect("Roll back to version 1?", "1 key or identity: ~1 under conditions changed", "  ~  ", " ~1 ")
         await ui.expect("~ organizations:tenants:read  other conditions")
-        await ui.gone("whose")
-        await ui.gone("PgDn")
-        await ui.gone("nothing gained")
-        await ui.gone("The same as before")
+        await ui.gone("whose", "PgDn", "nothing gained", "The same as before")
 
 
 @pytest.mark.slow
-async def test_deleting_a_policy_names_what_goes_and_what_is_lost(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with opened(demo, monkeypatch) as ui:
-        await ui.policy("checkout service")
-        await ui.press("delete")
-        await ui.expect("Delete policy?", "1 attachment, 1 version; for good", "Web Shop", "shop/checkout")
-        assert "active" in ui.row("shop/checkout")  # as among the members of a group
-        await ui.heard()
-        await ui.press(ENTER)
-        await ui.until(lambda: "Delete policy?" not in ui.text, "the question gone")
-        await ui.press("delete")
-        await ui.expect("Delete policy?")
-        await ui.agree()
-        await ui.expect_toast("Deleted policy checkout service")
-        await ui.expect("6 policies")
+async def test_deleting_a_policy_shows_what_is_lost(demo: Home, ui: Ui) -> None:
+    await ui.policy("checkout service")
+    await ui.press("delete", shows=("Delete policy?", "1 attachment, 1 version; for good", "Web Shop", "shop/checkout"))
+    assert "active" in ui.row("shop/checkout")  # as among the members of a group
+    await ui.answer(ENTER, gone="Delete policy?")
+    await ui.press("delete", shows="Delete policy?")
+    await ui.agree()
+    await ui.expect_toast("Deleted policy checkout service")
+    await ui.expect("6 policies")
 
 
-async def test_what_becomes_inert_is_said_before(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_deleting_a_policy_names_inert_principals(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     demo.start()
     desk = Desk(demo)
     checkout = ("--type", "workload_identity", "--id", "47eaa099-2cb6-416d-86dc-283cf0480ff9")
@@ -203,8 +132,7 @@ async def test_what_becomes_inert_is_said_before(demo: Home, monkeypatch: pytest
     assert detached.code == 0, detached
     async with opened(demo, monkeypatch) as ui:
         await ui.policy("deployments")
-        await ui.press("delete")
-        await ui.expect("1 left inert", "active   inert")
+        await ui.press("delete", shows=("1 left inert", "active   inert"))
 
 
 @pytest.mark.slow
@@ -215,72 +143,34 @@ async def test_a_viewer_is_refused_with_a_counterexample(demo: Home, monkeypatch
     demo.sign_in(VIEWER)
     async with opened(demo, monkeypatch) as ui:
         await ui.policy("a lot")
-        await ui.press("a")
-        await ui.expect("Attach a lot to", "deployers")
-        await ui.type("deployers")
-        await ui.press(ENTER)
-        await ui.expect("Attach policy?", "it will be refused: a policy")
+        await ui.press("a", shows=("Attach a lot to", "deployers"))
+        await ui.enter("deployers", shows=("Attach policy?", "it will be refused: a policy"))
         await ui.agree()
         await ui.expect_toast("for example compute:")
     assert desk.attached(policy) == set()
 
 
-async def test_enter_opens_the_editor_and_leaving_it_comes_back_to_the_policy(
-    shared: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with opened(shared, monkeypatch) as ui:
-        await ui.policy("look at compute")
-        await ui.press(ENTER)
-        await ui.expect('"schemaVersion": "1"', "compute:instances:read")
-        await ui.press("escape", "q")
-        await ui.expect("7 policies")
-        await ui.expect_cursor("look at compute")
+async def test_enter_opens_the_editor_and_leaving_returns(ui: Ui) -> None:
+    await ui.policy("look at compute")
+    await ui.press(ENTER, shows=('"schemaVersion": "1"', "compute:instances:read"))
+    await ui.press("escape", "q", shows="7 policies", cursor="look at compute")
 
 
 @pytest.mark.slow
-async def test_the_line_and_the_palette_reach_a_policy_by_name_from_anywhere(
-    shared: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with opened(shared, monkeypatch) as ui:
-        await ui.press("1")
-        await ui.expect("Data Lake")
-        await ui.press("colon")
-        await ui.type("policies.versions deployments")
-        await ui.press(ENTER)
-        await ui.expect("Versions of deployments")
-        await ui.press("1", "colon")
-        await ui.type(f"iam policy attachments {DEPLOYMENTS}")
-        await ui.press(ENTER)
-        await ui.expect("Attachments of deployments", "deployers")
-        await ui.press("1", "colon")
-        await ui.type("members.add")
-        await ui.press(ENTER)
-        await ui.expect_toast("open a record in groups first")
-        await ui.press("3")
-        await ui.expect("on call")
-        await ui.press("1", "ctrl+p")
-        await ui.type("on call")
-        await ui.expect("Open group on call")
-        await ui.press(ENTER)
-        await ui.expect("Members of on call")
+async def test_command_line_and_palette_open_a_policy_by_name(ui: Ui) -> None:
+    await ui.press("1", shows="Data Lake")
+    await ui.command("policies.versions deployments", shows="Versions of deployments")
+    await ui.press("1")
+    await ui.command(f"iam policy attachments {DEPLOYMENTS}", shows=("Attachments of deployments", "deployers"))
+    await ui.press("1")
+    await ui.command("members.add", toast="open a record in groups first")
+    await ui.press("3", shows="on call")
+    await ui.press("1", "ctrl+p")
+    await ui.type("on call", shows="Open group on call")
+    await ui.press(ENTER, shows="Members of on call")
 
 
-async def test_read_only_keeps_the_keys_and_says_why(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with opened(shared, monkeypatch, launch=Launch(read_only=True)) as ui:
-        await ui.press("2")
-        await ui.expect("deployments")
-        for key, title in (("n", "New policy"), ("a", "Attach policy"), ("delete", "Delete policy")):
-            await ui.press(key)
-            await ui.expect_toast(f"{title}: frost was started with --read-only")
-        await ui.press("v")
-        await ui.expect("Versions of deployments")
-        await ui.press("G", "b")
-        await ui.expect_toast("Roll back to this version: frost was started with --read-only")
-
-
-async def test_a_policy_written_elsewhere_appears_by_its_signal_and_the_cursor_stays(
-    demo: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_policy_created_elsewhere_appears(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(refresh, "REREAD_SECONDS", 3600.0)  # nothing but a signal causes another read
     async with opened(demo, monkeypatch) as ui:
         await ui.policy("from the office")
@@ -292,17 +182,9 @@ async def test_a_policy_written_elsewhere_appears_by_its_signal_and_the_cursor_s
         await ui.expect_cursor("from the office")
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
-async def test_policies_versions_and_the_difference_fit(
-    shared: Home, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
-) -> None:
-    async with opened(shared, monkeypatch, size=size) as ui:
-        await ui.press("2")
-        await ui.expect("deployments", "orphaned: Sam Okafor", "Version", "Uses", "e edit")
-        await ui.cursor_on("deployments")
-        await ui.press("v")
-        await ui.expect("Versions of deployments", "► 3", "2026-", "update")
-        await ui.press("G", ENTER)
-        await ui.expect("Version 1 to 3", "+32 gained, −64 lost", "↑ ↓ scroll · Esc leaves")
-        await ui.press("escape", "b")
-        await ui.expect("Roll back to version 1?", "y Roll back", "Roll back  ")
+@BOTH_SIZES
+async def test_policies_versions_and_the_difference_fit(ui: Ui) -> None:
+    await ui.press("2", shows=("deployments", "orphaned: Sam Okafor", "Version", "Uses", "e edit"))
+    await ui.press("v", on="deployments", shows=("Versions of deployments", "► 3", "2026-", "update"))
+    await ui.press("G", ENTER, shows=("Version 1 to 3", "+32 gained, −64 lost", "↑ ↓ scroll · Esc leaves"))
+    await ui.press("escape", "b", shows=("Roll back to version 1?", "y Roll back", "Roll back  "))

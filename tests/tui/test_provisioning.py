@@ -1,4 +1,4 @@
-"""Watching what is provisioned, without a screen and without a platform: told once, taken up again, left behind."""
+"""Watching provisioning, without a screen and without a platform."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -7,29 +7,23 @@ from typing import Any
 import pytest
 
 from client.errors import Exit, FrostError
-from tui.state.event_stream import Work
+from tests.tui.tasks import Tasks
 from tui.state.jobs import Provisioning
 
-UNREACHABLE = FrostError("nobody listens there", code="UNREACHABLE", exit_code=Exit.UNREACHABLE)
+UNREACHABLE = FrostError("the platform is not running", code="UNREACHABLE", exit_code=Exit.UNREACHABLE)
 NEW = {"id": "t", "status": "provisioning", "runId": "r"}
 READY = {"id": "t", "status": "active", "runId": "r"}
 
 
-class World:
+class World(Tasks):
     """A platform that answers as it was told (a fake for time only), and what was told to the workspace."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.answers: list[dict[str, Any] | FrostError] = []
         self.gate = asyncio.Semaphore(0)
         self.ended: list[Any] = []
-        self.tasks: dict[str, asyncio.Task[None]] = {}
         self.provisioning = Provisioning(self.watch, self.spawn, lambda: None, lambda *about: self.ended.append(about))
-
-    def spawn(self, name: str, work: Work | None) -> None:
-        if name in self.tasks:
-            self.tasks.pop(name).cancel()
-        if work is not None:
-            self.tasks[name] = asyncio.ensure_future(work())
 
     async def watch(self, *_: object) -> AsyncIterator[dict[str, Any]]:
         while self.answers:
@@ -51,7 +45,7 @@ def world() -> World:
     return World()
 
 
-async def test_what_is_provisioned_is_watched_and_its_end_is_told_once(world: World) -> None:
+async def test_provisioning_is_watched_and_its_end_reported_once(world: World) -> None:
     world.answers = [{"status": "running", "progress": 20}, {"status": "completed"}]
     for _ in range(3):
         world.provisioning.noticed([NEW, {"id": "other", "status": "active"}])
@@ -66,7 +60,7 @@ async def test_what_is_provisioned_is_watched_and_its_end_is_told_once(world: Wo
     assert world.provisioning.running == []
 
 
-async def test_what_could_not_be_read_is_watched_again_when_the_tenants_are_read(world: World) -> None:
+async def test_a_failed_watch_begins_again_with_the_tenants(world: World) -> None:
     world.answers = [UNREACHABLE, {"status": "completed"}]
     world.provisioning.noticed([NEW])
     await world.let()
@@ -78,7 +72,7 @@ async def test_what_could_not_be_read_is_watched_again_when_the_tenants_are_read
 
 
 @pytest.mark.parametrize("answered", [0, 1], ids=["before the first answer", "on the way"])
-async def test_what_is_left_is_heard_of_no_more(world: World, answered: int) -> None:
+async def test_a_stopped_watch_reports_nothing(world: World, answered: int) -> None:
     world.answers = [{"status": "running"}, {"status": "failed"}]
     world.provisioning.noticed([NEW])
     await world.let(answered)

@@ -1,4 +1,4 @@
-"""Other limits asked for from the screens: said before it is sent, decided at once or by review, seen afterwards."""
+"""Requests for quotas from the screens."""
 
 import asyncio
 import json
@@ -8,7 +8,7 @@ import pytest
 
 from tests.acceptance.people import AURORA
 from tests.homes import Home
-from tests.tui.screens import Ui, opened
+from tests.tui.screens import SMALL, Ui
 
 pytestmark = pytest.mark.slow
 
@@ -19,24 +19,23 @@ REQUESTS = f"/api/v1/tenants/{SHOP}/quota-requests"
 
 async def form(ui: Ui, resource_type: str, press: str = "n") -> None:
     """The form for another limit of a type."""
-    if ui.app.frame.current is None or ui.app.frame.current.NAME != "quotas":
+    if ui.app.frame.current is None or ui.screen.NAME != "quotas":
         await ui.expect_head("Web Shop")
         await ui.press("9")
     await ui.expect("28 quotas")
-    ui.app.frame.current.select(resource_type)  # type: ignore[union-attr]
-    await ui.press(press)
-    await ui.expect("New limit")
+    ui.screen.select(resource_type)
+    await ui.press(press, shows="New limit")
 
 
 async def fill(ui: Ui, limit: str, reason: str) -> None:
     """Another number and another reason."""
     for name, value in (("limit", limit), ("reason", reason)):
-        ui.app.screen.query_one(f"#field-{name}").value = value  # type: ignore[attr-defined]
+        ui.app.screen.query_one(f"#field-{name}").value = value
     await ui.pilot.pause()
 
 
 async def until_gone(ui: Ui, words: str) -> None:
-    await ui.until(lambda: words not in ui.text, f"{words!r} gone")
+    await ui.gone(words)
 
 
 async def limits(home: Home) -> dict[str, int]:
@@ -51,152 +50,114 @@ async def told(home: Home, path: str) -> list[dict[str, Any]]:
     return requests
 
 
-async def test_raised_to_the_bound_at_once_and_lowered_only_after_a_question(
-    demo: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with opened(demo, monkeypatch, size=(80, 24)) as ui:
-        await form(ui, "instance")
-        await ui.expect("51, 2 of it being created", "up to 110 without review", "the new limit, not the increase")
-        await ui.type("110")
-        await ui.expect("● 110: at once, no review is needed up to 110")
-        await ui.press("tab")
-        await ui.type("launch")
-        await ui.expect("6 of 500 characters")
-        await ui.press(ENTER)
-        await ui.expect_toast("Instances: 60 → 110 approved")
-        await ui.expect("51 of 110")
-        assert (await limits(demo))["instance"] == 110
-        await ui.press("z")
-        await ui.expect_toast("requesting a limit cannot be undone")
+@SMALL
+async def test_a_limit_is_raised_at_once_and_lowered_after_a_question(demo: Home, ui: Ui) -> None:
+    await form(ui, "instance")
+    await ui.expect("51, 2 of it being created", "up to 110 without review", "the new limit, not the increase")
+    await ui.type("110", shows="● 110: at once, no review is needed up to 110")
+    await ui.press("tab")
+    await ui.type("launch", shows="6 of 500 characters")
+    await ui.press(ENTER, shows="51 of 110", toast="Instances: 60 → 110 approved")
+    assert (await limits(demo))["instance"] == 110
+    await ui.press("z", toast="requesting a limit cannot be undone")
 
-        await form(ui, "instance")
-        await fill(ui, "53", "over")
-        await ui.expect("▼ 53: lower, at once; you are asked before", "Lower …")
-        await ui.press(ENTER)
-        await ui.expect("Lower the limit?", "Web Shop", "110 → 53")
-        await ui.heard()
-        await ui.press(ENTER)  # No has the focus
-        await until_gone(ui, "Lower the limit?")
-        await ui.expect("New limit")
-        assert (await limits(demo))["instance"] == 110
-        await ui.press(ENTER)
-        await ui.expect("Lower the limit?")
-        await ui.heard()
-        await ui.press("y")
-        await ui.expect_toast("Instances: 110 → 53 approved")
-        await ui.expect("51 of 53")
-        assert [one["reason"] for one in await told(demo, REQUESTS)] == ["over", "launch"]
+    await form(ui, "instance")
+    await fill(ui, "53", "over")
+    await ui.expect("▼ 53: lower, at once; you are asked before", "Lower …")
+    await ui.press(ENTER, shows=("Lower the limit?", "Web Shop", "110 → 53"))
+    await ui.heard()
+    await ui.press(ENTER)  # No has the focus
+    await until_gone(ui, "Lower the limit?")
+    await ui.expect("New limit")
+    assert (await limits(demo))["instance"] == 110
+    await ui.press(ENTER, shows="Lower the limit?")
+    await ui.answer("y", shows="51 of 53", toast="Instances: 110 → 53 approved")
+    assert [one["reason"] for one in await told(demo, REQUESTS)] == ["over", "launch"]
 
 
-async def test_what_would_come_to_nothing_is_not_sent(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with opened(shared, monkeypatch) as ui:
-        await form(ui, "instance")
-        for limit, reason, words in (
-            ("6０", "x", "× a whole number in plain digits"),
-            ("9007199254740993", "x", "a limit is at most"),
-            ("60", "x", "= already 60"),
-            ("50", "x", "× 50: denied, as 51 is in use, 2 of it being created"),
-            ("61", " ", "the reason is empty"),
-            ("61", "x" * 501, "501 of 500 characters"),
-        ):
-            await fill(ui, limit, reason)
-            await ui.press(ENTER)
-            await ui.expect(words)
-            await ui.expect("New limit")
-        await ui.press(ESC)
-        await until_gone(ui, "New limit")
-        await form(ui, "registry_storage")
-        await fill(ui, "100", "x")
-        await ui.expect("× 100 GB: denied, as what is in use is not known")
-        await ui.press(ENTER, ESC)
-        assert await told(shared, REQUESTS) == []
+async def test_a_request_without_effect_is_not_sent(shared: Home, ui: Ui) -> None:
+    await form(ui, "instance")
+    for limit, reason, words in (
+        ("6０", "x", "× a whole number in plain digits"),
+        ("9007199254740993", "x", "a limit is at most"),
+        ("60", "x", "= already 60"),
+        ("50", "x", "× 50: denied, as 51 is in use, 2 of it being created"),
+        ("61", " ", "the reason is empty"),
+        ("61", "x" * 501, "501 of 500 characters"),
+    ):
+        await fill(ui, limit, reason)
+        await ui.press(ENTER, shows=(words, "New limit"))
+    await ui.press(ESC)
+    await until_gone(ui, "New limit")
+    await form(ui, "registry_storage")
+    await fill(ui, "100", "x")
+    await ui.expect("× 100 GB: denied, as what is in use is not known")
+    await ui.press(ENTER, ESC)
+    assert await told(shared, REQUESTS) == []
 
 
-async def test_above_the_bound_the_organization_is_asked_and_the_review_is_seen(
-    demo: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with opened(demo, monkeypatch) as ui:
-        await form(ui, "instance")
-        await fill(ui, "150", "second region")
-        await ui.expect("◐ 150: above 110, the most without review; Enter", "For the organization …")
-        await ui.press(ENTER)
-        await ui.expect("Instances of the organization Aurora Labs", "240, so that Web Shop may have 150")
-        await ui.expect("◐ 240: waits for review by the platform's staff", "second region")
-        await ui.press(ENTER)
-        await ui.expect_toast("Instances of the organization: 200 → 240 pending, waits for review")
-        await ui.expect("◐ Instances", "◐ pending organization")
-        await form(ui, "instance", "N")
-        await fill(ui, "300", "more")
-        await ui.expect("a request for 240 waits for review already")
-        await ui.press(ENTER)
-        await ui.expect("Nothing is sent")
-        await ui.press(ESC)
-        await until_gone(ui, "New limit")
-        (waiting,) = await told(demo, f"/api/v1/organizations/{AURORA}/quota-requests")
-        assert (waiting["status"], waiting["limit"], waiting["reason"]) == ("pending", 240, "second region")
+async def test_a_request_above_the_bound_goes_to_review(demo: Home, ui: Ui) -> None:
+    await form(ui, "instance")
+    await fill(ui, "150", "second region")
+    await ui.expect("◐ 150: above 110, the most without review; Enter", "For the organization …")
+    await ui.press(ENTER, shows=("Instances of the organization Aurora Labs", "240, so that Web Shop may have 150"))
+    await ui.expect("◐ 240: waits for review by the platform's staff", "second region")
+    await ui.press(ENTER, toast="Instances of the organization: 200 → 240 pending, waits for review")
+    await ui.expect("◐ Instances", "◐ pending organization")
+    await form(ui, "instance", "N")
+    await fill(ui, "300", "more")
+    await ui.expect("a request for 240 waits for review already")
+    await ui.press(ENTER, shows="Nothing is sent")
+    await ui.press(ESC)
+    await until_gone(ui, "New limit")
+    (waiting,) = await told(demo, f"/api/v1/organizations/{AURORA}/quota-requests")
+    assert (waiting["status"], waiting["limit"], waiting["reason"]) == ("pending", 240, "second region")
 
-        await ui.press("t")
-        await ui.expect("Requests for other limits in Web Shop", "200 → 240", "◐ pending", "waits for the platform's")
-        rows = [line.split("│")[0] for line in ui.text.splitlines() if "200 → 240" in line]
-        assert any(" org " in row for row in rows), rows  # whose limit it is, without opening each
-        review = await asyncio.to_thread(demo.frost, "platform", "review", "approve", waiting["id"])
-        assert review.code == 0, review
-        await ui.press("r")
-        await ui.expect("● approved")
-        await ui.expect_toast("Instances of the organization: 200 → 240 approved")
-        await ui.press(ESC)
-        await ui.expect("Share ▼")
-        await until_gone(ui, "◐ Instances")
-        await form(ui, "instance")
-        await fill(ui, "150", "second region")
-        await ui.expect("● 150: at once, no review is needed up to 150")
+    await ui.press("t")
+    await ui.expect("Requests for other limits in Web Shop", "200 → 240", "◐ pending", "waits for the platform's")
+    rows = [line.split("│")[0] for line in ui.text.splitlines() if "200 → 240" in line]
+    assert any(" org " in row for row in rows), rows  # whose limit it is, without opening each
+    review = await asyncio.to_thread(demo.frost, "platform", "review", "approve", waiting["id"])
+    assert review.code == 0, review
+    await ui.press("r", shows="● approved", toast="Instances of the organization: 200 → 240 approved")
+    await ui.press(ESC, shows="Share ▼")
+    await until_gone(ui, "◐ Instances")
+    await form(ui, "instance")
+    await fill(ui, "150", "second region")
+    await ui.expect("● 150: at once, no review is needed up to 150")
 
 
-async def test_a_request_is_made_again_from_the_list_and_memory_is_told_in_both_units(
-    demo: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with opened(demo, monkeypatch, size=(80, 24)) as ui:
-        await form(ui, "ram")
-        await fill(ui, "786432", "[/x] index 🌙")
-        await ui.expect("● 786432 MB (768 GB): at once", "MB")
-        await ui.press(ENTER)
-        await ui.expect_toast("Memory: 655360 MB (640 GB) → 786432 MB (768 GB) approved")
-        await ui.press("t")
-        await ui.expect("640 → 768 GB", "● approved")
-        await ui.press(ENTER)
-        await ui.expect("[/x] index 🌙", "Astrid Lindqvist", "786432 MB (768 GB)")
-        await ui.press(ESC, "n")
-        await ui.expect("Memory of Web Shop", "= already 786432 MB (768 GB)", "[/x] index")
-        await ui.press(ESC)
-        await until_gone(ui, "New limit")
-        assert ui.app.is_running
+@SMALL
+async def test_a_request_is_repeated_and_memory_has_both_units(demo: Home, ui: Ui) -> None:
+    await form(ui, "ram")
+    await fill(ui, "786432", "[/x] index 🌙")
+    await ui.expect("● 786432 MB (768 GB): at once", "MB")
+    await ui.press(ENTER, toast="Memory: 655360 MB (640 GB) → 786432 MB (768 GB) approved")
+    await ui.press("t", shows=("640 → 768 GB", "● approved"))
+    await ui.press(ENTER, shows=("[/x] index 🌙", "Astrid Lindqvist", "786432 MB (768 GB)"))
+    await ui.press(ESC, "n", shows=("Memory of Web Shop", "= already 786432 MB (768 GB)", "[/x] index"))
+    await ui.press(ESC)
+    await until_gone(ui, "New limit")
+    assert ui.app.is_running
 
 
-async def test_a_bound_that_moved_meanwhile_is_told_and_what_was_typed_stays(
-    demo: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with opened(demo, monkeypatch) as ui:
-        await form(ui, "instance")
-        await fill(ui, "110", "launch")
-        taken = demo.request(
-            "POST",
-            REQUESTS.replace(SHOP, "c169179d-57e5-43c5-bb9c-7dd71336348d"),
-            token=demo.token(),
-            body={"resourceType": "instance", "limit": 90, "reason": "took it"},
-        )
-        assert taken.json()["request"]["status"] == "approved"
-        await ui.press(ENTER)
-        await ui.expect("without review this tenant may be raised to 70", "launch")
-        await ui.expect("up to 70 without review", "above 70, the most without review")
-        assert json.dumps(await told(demo, REQUESTS)) == "[]"
+async def test_a_bound_that_moved_keeps_what_was_typed(demo: Home, ui: Ui) -> None:
+    await form(ui, "instance")
+    await fill(ui, "110", "launch")
+    taken = demo.request(
+        "POST",
+        REQUESTS.replace(SHOP, "c169179d-57e5-43c5-bb9c-7dd71336348d"),
+        token=demo.token(),
+        body={"resourceType": "instance", "limit": 90, "reason": "took it"},
+    )
+    assert taken.json()["request"]["status"] == "approved"
+    await ui.press(ENTER, shows=("without review this tenant may be raised to 70", "launch"))
+    await ui.expect("up to 70 without review", "above 70, the most without review")
+    assert json.dumps(await told(demo, REQUESTS)) == "[]"
 
 
-async def test_a_request_that_cannot_be_sent_leaves_the_form_as_it_is(
-    demo: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with opened(demo, monkeypatch) as ui:
-        await form(ui, "vcpu")
-        await fill(ui, "210", "launch")
-        await asyncio.to_thread(demo.frost, "platform", "stop")
-        await ui.press(ENTER)
-        await ui.expect("New limit", "launch", "whether it was made is seen in the requests")
+async def test_a_request_that_cannot_be_sent_keeps_the_form(demo: Home, ui: Ui) -> None:
+    await form(ui, "vcpu")
+    await fill(ui, "210", "launch")
+    await asyncio.to_thread(demo.frost, "platform", "stop")
+    await ui.press(ENTER, shows=("New limit", "launch", "whether it was made is seen in the requests"))

@@ -1,4 +1,4 @@
-"""Quotas as lines of cells and as words: read without any colour, honest at both ends, exact where figures are told."""
+"""Quotas as bars, figures, requests and plans."""
 
 from typing import Any
 
@@ -68,7 +68,7 @@ def stacked(one: dict[str, Any], cells: int = 12) -> str:
         ({"used": 3, "limit": 0}, "no allowance"),
     ],
 )
-def test_a_bar_says_use_limit_and_what_may_be_asked_without_colour(members: dict[str, Any], line: str) -> None:
+def test_a_bar_shows_use_limit_and_bound(members: dict[str, Any], line: str) -> None:
     assert drawn(quota(**members)) == line
     assert len(line) == 8 + 1 + bars.PAST
 
@@ -94,7 +94,7 @@ def test_a_share_is_100_only_when_it_is_all(used: int | None, limit: int, text: 
     assert (bars.share_text(one), bars.tone(one)) == (text, tone)
 
 
-def test_over_the_limit_has_a_sign_and_unknown_stands_last_when_the_tightest_come_first() -> None:
+def test_the_share_column_has_a_sign_and_an_order() -> None:
     shown = table.RowLayout(lambda: 61)
     columns = {column.key: column for column in table.columns(shown)}
     assert columns["share"].text(quota(used=25)).startswith("125% ! ")
@@ -115,16 +115,18 @@ def test_over_the_limit_has_a_sign_and_unknown_stands_last_when_the_tightest_com
         ({"used": 3, "limit": 9, "unit": "shards"}, "3 shards of 9 shards"),
     ],
 )
-def test_figures_stand_in_the_unit_people_read(members: dict[str, Any], text: str) -> None:
+def test_figures_have_readable_units(members: dict[str, Any], text: str) -> None:
     assert table.figures_text(quota(**members)) == text
 
 
-def test_a_type_that_is_not_known_here_is_called_as_the_service_calls_it() -> None:
+def test_unknown_types_and_foreign_tenants_are_named() -> None:
     assert table.name_text({"resourceType": "warp_core", "limit": 1}) == "warp_core"
     assert table.name_text({"resourceType": "warp_core", "title": "Warp cores", "limit": 1}) == "Warp cores"
+    told = dict(detail.of_organization(shared(), OWN, ()))["Allocated to 3 tenants"]
+    assert told == [("►", "Web Shop  60, 51 in use"), ("b", "not yours to enter  40"), ("a", "Staging  20, 3 in use")]
 
 
-def test_an_organizations_limit_stands_in_the_parts_its_tenants_have() -> None:
+def test_the_limit_of_an_organization_is_stacked_by_tenant() -> None:
     assert stacked(shared()) == "►━━a b━······".replace(" ", "")
     assert stacked(shared(limit=120)) == "►━━━━━a━b━━━"
     assert stacked(shared(limit=60, allocated=120)) == "►━━━━━a━b━━━"  # given more than there is
@@ -135,16 +137,13 @@ def test_an_organizations_limit_stands_in_the_parts_its_tenants_have() -> None:
     assert [piece.tone for piece in pieces] == ["mark", None, None, "dim"]
 
 
-def test_more_tenants_than_letters_are_one_part_and_the_line_keeps_its_length() -> None:
+def test_many_and_small_tenants_are_drawn_together() -> None:
     many = [{"tenantId": f"t-{number}", "displayName": None, "limit": 1, "used": None} for number in range(2000)]
     line = stacked(shared(limit=4000, allocated=2000, tenants=many), 40)
     assert len(line) == 40
     assert line == "+" + "━" * 19 + "·" * 20
     told = dict(detail.of_organization(shared(allocated=2000, tenants=many), OWN, ()))
     assert told["Allocated to 2,000 tenants"][-1] == ("", "1,960 more  1960")
-
-
-def test_tenants_with_too_little_to_be_seen_stand_together_and_one_with_much_keeps_its_letter() -> None:
     small = [{"tenantId": f"t-{number}", "displayName": f"n{number}", "limit": 1, "used": 0} for number in range(3, 43)]
     much = {"tenantId": "much", "displayName": "Much", "limit": 40, "used": 1}
     own = {"tenantId": OWN, "displayName": "Web Shop", "limit": 2, "used": 0}
@@ -157,7 +156,7 @@ SPACE_AT_80 = 61
 
 
 @pytest.mark.parametrize(("used", "limit", "cells"), [(4, 20, 11), (1_714_800, 2_000_000, 4), (10**15, 10**16, 3)])
-def test_a_bar_gives_way_to_long_figures_and_is_not_cut_at_80_columns(used: int, limit: int, cells: int) -> None:
+def test_a_bar_gives_way_to_long_figures(used: int, limit: int, cells: int) -> None:
     shown = table.RowLayout(lambda: SPACE_AT_80)
     rows = [quota(title="Kubernetes clusters", used=used, limit=limit, unit="gb", requestable=limit * 2)]
     shown.take(rows)
@@ -171,11 +170,6 @@ def test_a_bar_gives_way_to_long_figures_and_is_not_cut_at_80_columns(used: int,
     assert table.share_pieces(rows[0], shown)[1].text.count("━") >= 3
 
 
-def test_a_tenant_that_is_not_yours_to_enter_has_no_name_and_no_use_in_the_legend() -> None:
-    told = dict(detail.of_organization(shared(), OWN, ()))["Allocated to 3 tenants"]
-    assert told == [("►", "Web Shop  60, 51 in use"), ("b", "not yours to enter  40"), ("a", "Staging  20, 3 in use")]
-
-
 # --- requests --------------------------------------------------------------------------------------------------------
 
 
@@ -185,15 +179,12 @@ def test_a_limit_is_a_whole_number_in_plain_digits(text: str) -> None:
         whole_number(text)
 
 
-def test_a_limit_is_at_most_two_to_the_53rd() -> None:
+def test_bounds_of_a_limit_and_of_a_reason() -> None:
     assert whole_number(str(LARGEST)) == LARGEST
     assert whole_number("0" * 5000 + "7") == 7
     for text in (str(LARGEST + 1), "9" * 6000):
-        with pytest.raises(ValueError, match="at most"):
+        with pytest.raises(ValueError, match="maximum limit"):
             whole_number(text)
-
-
-def test_a_reason_is_neither_blank_nor_longer_than_500_characters() -> None:
     assert normalize_reason("  e\u0301 \n") == "é"
     assert len(normalize_reason("x" * 500)) == 500
     for text in ("", " \n\t", "x" * 501):
@@ -204,12 +195,12 @@ def test_a_reason_is_neither_blank_nor_longer_than_500_characters() -> None:
 @pytest.mark.parametrize(
     ("members", "limit", "outcome", "words"),
     [
-        ({}, 25, AT_ONCE, "25: at once"),
+        ({}, 25, AT_ONCE, "25: approved at once"),
         ({}, 40, AT_ONCE, "up to 40"),
         ({}, 41, REVIEW, "above 40"),
         ({}, 20, SAME, "already 20"),
         ({}, 4, LOWER, "lower"),
-        ({"used": 5, "creating": 2}, 4, DENIED, "5 is in use, 2 of it being created"),
+        ({"used": 5, "creating": 2}, 4, DENIED, "5 is in use, 2 in creation"),
         ({"used": 5, "creating": 2}, 5, LOWER, "lower"),
         ({"used": 0}, 0, LOWER, "lower"),
         ({"used": None}, 19, DENIED, "use is unknown"),
@@ -221,19 +212,17 @@ def test_a_reason_is_neither_blank_nor_longer_than_500_characters() -> None:
         ({"unit": "mb", "limit": 1024, "requestable": 262144}, 131072, AT_ONCE, "131072 MB (128 GB)"),
     ],
 )
-def test_what_a_request_comes_to_is_said_before_it_is_sent(
-    members: dict[str, Any], limit: int, outcome: str, words: str
-) -> None:
+def test_the_outcome_of_a_request_is_foreseen(members: dict[str, Any], limit: int, outcome: str, words: str) -> None:
     found = foreseen(quota(**members), limit)
     assert found.outcome == outcome
     assert words in found.explanation
 
 
-def test_of_an_organization_higher_and_lower_wait_and_one_request_at_a_time() -> None:
+def test_the_outcome_for_an_organization_is_foreseen() -> None:
     assert foreseen_of_organization(shared(), 300, None).outcome == WAITS
     lower = foreseen_of_organization(shared(), 100, None)
     assert lower.outcome == WAITS
-    assert "its tenants have 120 already" in lower.explanation
+    assert "its tenants have 120 allocated" in lower.explanation
     assert foreseen_of_organization(shared(), 240, None).outcome == SAME
     pending = foreseen_of_organization(shared(), 300, {"limit": 250})
     assert pending.outcome == PENDING
@@ -242,16 +231,14 @@ def test_of_an_organization_higher_and_lower_wait_and_one_request_at_a_time() ->
 
 
 @pytest.mark.parametrize(("limit", "allocated", "wanted", "needed"), [(240, 120, 200, 300), (100, 120, 30, 130)])
-def test_what_an_organization_needs_is_just_what_lets_the_tenant_be_raised(
-    limit: int, allocated: int, wanted: int, needed: int
-) -> None:
+def test_the_limit_that_an_organization_needs(limit: int, allocated: int, wanted: int, needed: int) -> None:
     one, of = quota(limit=20), shared(limit=limit, allocated=allocated)
     assert needed_of_organization(one, of, wanted) == needed
     bound = one["limit"] + max(0, needed - allocated)
     assert bound == wanted
 
 
-def test_a_request_that_waited_and_does_no_more_is_news() -> None:
+def test_a_decided_request_is_reported() -> None:
     before = [{"id": "a", "status": "pending"}, {"id": "b", "status": "pending"}, {"id": "c", "status": "approved"}]
     now = [{"id": "a", "status": "rejected"}, {"id": "b", "status": "pending"}, {"id": "d", "status": "approved"}]
     assert [one["id"] for one in table.decided(before, now)] == ["a"]
@@ -277,13 +264,13 @@ def test_a_plan_is_types_with_numbers() -> None:
         ("VCPU=4", "did you mean vcpu"),
         ("vcpu", "vcpu=N"),
         ("vcpu=", "vcpu=N"),
-        ("vcpu=4 vcpu=5", "twice"),
-        ("vcpu=４", "plain digits"),
-        ("vcpu=-1", "plain digits"),
-        ("[/x]=1", "no type is called"),
+        ("vcpu=4 vcpu=5", "duplicate"),
+        ("vcpu=４", "whole number"),
+        ("vcpu=-1", "whole number"),
+        ("[/x]=1", "unknown type"),
     ],
 )
-def test_what_is_no_plan_says_why(line: str, words: str) -> None:
+def test_an_invalid_plan_is_explained(line: str, words: str) -> None:
     with pytest.raises(InvalidPlan) as caught:
         parse_plan(line, TYPES)
     assert words in str(caught.value)
@@ -292,13 +279,13 @@ def test_what_is_no_plan_says_why(line: str, words: str) -> None:
 @pytest.mark.parametrize(
     ("members", "more", "words"),
     [
-        ({}, 4, "It fits 4 times over; vcpu would be the first"),
-        ({}, 16, "It fits once"),
-        ({}, 17, "vcpu needs 21, which may be asked for at once"),
+        ({}, 4, "The plan fits 4 times over; vcpu runs out first"),
+        ({}, 16, "The plan fits once"),
+        ({}, 17, "vcpu needs 21, which you can request without review"),
         ({}, 40, "vcpu needs 44, more than the 40 that need no review"),
         ({"requestable": None}, 17, "only support"),
         ({"used": None}, 4, "the use of vcpu is unknown"),
     ],
 )
-def test_what_a_plan_comes_to_is_a_sentence(members: dict[str, Any], more: int, words: str) -> None:
+def test_the_outcome_of_a_plan_is_a_sentence(members: dict[str, Any], more: int, words: str) -> None:
     assert words in verdict(quota_rules.what_if([quota(**members)], {"vcpu": more}))

@@ -1,4 +1,4 @@
-"""The quotas places on the real platform: what is seen of limits, of a tenant and of its organization."""
+"""The quotas screens on the real platform, of a tenant and of its organization."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -7,8 +7,7 @@ import pytest
 
 from client.tables.columns import Record
 from tests.homes import Home
-from tests.tui.screens import Ui, opened, use_key
-from tui.launch import Launch
+from tests.tui.screens import BOTH_SIZES, READ_ONLY, SMALL, Ui, opened, with_key
 from tui.shell.command_line import candidates, run
 from tui.state import loaders
 
@@ -25,190 +24,123 @@ async def quotas(ui: Ui) -> Ui:
 
 async def on(ui: Ui, resource_type: str) -> None:
     """The cursor on a quota."""
-    assert ui.app.frame.current is not None
-    ui.app.frame.current.select(resource_type)
+    ui.screen.select(resource_type)
     await ui.pilot.pause()
 
 
 async def gone(ui: Ui, words: str) -> None:
-    await ui.until(lambda: words not in ui.text, f"{words!r} gone")
+    await ui.gone(words)
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
-async def test_every_limit_is_in_sight_with_its_use_and_a_bar_the_tightest_first(
-    shared: Home, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
-) -> None:
-    async with opened(shared, monkeypatch, size=size) as ui:
-        await quotas(ui)
-        await ui.expect_cursor("Volume storage")
-        row = ui.row("4280 of 4500 GB")
-        assert "95%" in row
-        assert row.index("━") < row.index("┃") < row.index("─")
-        await ui.expect("502 of 640 GB")
-        assert ui.row("Volumes ").index("┃") == row.index("┃")  # bars are compared at their limits
-        await ui.press("G")
-        await ui.expect("0 of 0", "no allowance")
-        await ui.until(lambda: "╱╱╱" in ui.row("Registry storage"), "hatching")
-        assert "— of 200 GB" in ui.row("Registry storage")
-        assert "…" not in "".join(line for line in ui.text.splitlines()[4:-1] if " of " in line)
+@BOTH_SIZES
+async def test_quotas_are_listed_with_bars_tightest_first(ui: Ui) -> None:
+    await quotas(ui)
+    await ui.expect_cursor("Volume storage")
+    row = ui.row("4280 of 4500 GB")
+    assert "95%" in row
+    assert row.index("━") < row.index("┃") < row.index("─")
+    await ui.expect("502 of 640 GB")
+    assert ui.row("Volumes ").index("┃") == row.index("┃")  # bars are compared at their limits
+    await ui.press("G", shows=("0 of 0", "no allowance"))
+    await ui.until(lambda: "╱╱╱" in ui.row("Registry storage"), "hatching")
+    assert "— of 200 GB" in ui.row("Registry storage")
+    assert "…" not in "".join(line for line in ui.text.splitlines()[4:-1] if " of " in line)
 
 
-async def test_the_details_are_exact_and_say_what_figures_mean(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with opened(shared, monkeypatch) as ui:
-        await quotas(ui)
-        await on(ui, "ram")
-        await ui.expect(
-            "514048 MB (502 GB)", "8192 MB (8 GB) of it being", "up to 1310720 MB (1280 GB)", "the limit; past"
-        )
-        await on(ui, "registry_storage")
-        await ui.expect("The current use is unknown", "limit still applies")
-        await on(ui, "gpu")
-        await ui.expect("No allowance: nothing of it can be")
-        await on(ui, "image")
-        await ui.expect("This limit cannot be requested;", "contact support")
-        await ui.press("n")
-        await ui.expect_toast("Request another limit: its limit cannot be requested; contact support")
+async def test_details_are_exact_and_explained(ui: Ui) -> None:
+    await quotas(ui)
+    await on(ui, "ram")
+    await ui.expect("514048 MB (502 GB)", "8192 MB (8 GB) of it being", "up to 1310720 MB (1280 GB)", "the limit; past")
+    await on(ui, "registry_storage")
+    await ui.expect("The current use is unknown", "limit still applies")
+    await on(ui, "gpu")
+    await ui.expect("No allowance: nothing of it can be")
+    await on(ui, "image")
+    await ui.expect("This limit cannot be requested;", "contact support")
+    await ui.press("n", toast="Request another limit: its limit cannot be requested; contact support")
 
 
 @pytest.mark.slow
-async def test_quotas_are_filtered_by_what_they_are_and_sorted_as_wanted(
-    shared: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with opened(shared, monkeypatch) as ui:
-        await quotas(ui)
-        for line, found in (("is:unknown", "1 of 28"), ("is:creating", "10 of 28"), ("type:storage", "5 of 28")):
-            await ui.press("slash")
-            await ui.type(line)
-            await ui.expect(found)
-            await ui.press(ESC)
-        await ui.press("colon")
-        await ui.type("sort res")
-        await ui.press(ENTER)
-        await ui.expect("Resource ▲")
-        await ui.press("g")
-        await ui.expect_cursor("Bucket storage")
-        await ui.press("1", "9")
-        await ui.expect("Resource ▲")
-
-
-@pytest.mark.slow
-async def test_over_the_limit_carries_a_sign_and_another_tenant_shows_its_own(
-    shared: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with opened(shared, monkeypatch, launch=Launch(read_only=True)) as ui:
-        await quotas(ui)
-        await ui.press("ctrl+t")
-        await ui.expect("Switch tenant")
-        await ui.type("data lake")
-        await ui.press(ENTER)
-        await ui.expect_head("Data Lake")
-        await ui.expect("27500 of 25000 GB")
-        assert "110% !" in ui.row("27500 of")
-        await ui.gone("4280 of 4500 GB")
-        await ui.press("g")
-        await ui.expect("Over by", "2500 GB", "! Over the limit: nothing more can")
+async def test_quotas_are_filtered_and_sorted(ui: Ui) -> None:
+    await quotas(ui)
+    for line, found in (("is:unknown", "1 of 28"), ("is:creating", "10 of 28"), ("type:storage", "5 of 28")):
         await ui.press("slash")
-        await ui.type("is:over")
-        await ui.expect("1 of 28")
-
-
-@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
-async def test_the_organizations_limits_stand_by_tenant_and_one_key_leads_there_and_back(
-    shared: Home, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
-) -> None:
-    async with opened(shared, monkeypatch, size=size) as ui:
-        await quotas(ui)
-        await on(ui, "instance")
-        await ui.press("o")
-        await ui.expect("Quotas of Aurora Labs", "28 quotas", "Allocated", "101 of 200")
-        await ui.expect_cursor("Instances")
-        row = ui.row("101 of 200")
-        assert "150 ►━" in row
-        assert row.count("a") >= 1
-        if size[0] < 110:
-            await ui.press(ENTER)
-        await ui.expect("Allocated to 4 tenants", "►  Web Shop  60, 51 in use", "c  Sandbox  20", "Left       50")
-        if size[0] < 110:
-            await ui.press(ESC)
-        await on(ui, "registry_storage")
-        await ui.expect("— of 1600 GB")
-        await ui.press("o")
-        await ui.expect("Share ▼")
-        await ui.expect_cursor("Registry storage")
+        await ui.type(line, shows=found)
+        await ui.press(ESC)
+    await ui.command("sort res", shows="Resource ▲")
+    await ui.press("g", cursor="Bucket storage")
+    await ui.press("1", "9", shows="Resource ▲")
 
 
 @pytest.mark.slow
-async def test_another_tenant_of_the_same_organization_keeps_its_view_and_one_of_another_leaves_it(
-    shared: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with opened(shared, monkeypatch, launch=Launch(read_only=True)) as ui:
-        await quotas(ui)
-        await ui.press("o")
-        await ui.expect("Quotas of Aurora Labs", "101 of 200", "►  Web Shop")
-        for name in ("data lake", "newsroom"):
-            await ui.press("ctrl+t")
-            await ui.expect("Switch tenant")
-            await ui.type(name)
-            await ui.press(ENTER)
-            if name == "data lake":
-                await ui.expect_head("Data Lake")
-                await ui.expect("►  Data Lake", "Quotas of Aurora Labs")
-        await ui.expect_head("Newsroom")
-        await ui.expect("Share ▼", "26 quotas", "no allowance")
-        await ui.gone("Custom images")  # none are allowed, and nobody can ask for them
-        await ui.gone("Quotas of Aurora Labs")
+@READ_ONLY
+async def test_a_tenant_over_its_limit_is_marked(ui: Ui) -> None:
+    await quotas(ui)
+    await ui.press("ctrl+t", shows="Switch tenant")
+    await ui.enter("data lake", shows="27500 of 25000 GB", head="Data Lake")
+    assert "110% !" in ui.row("27500 of")
+    await ui.gone("4280 of 4500 GB")
+    await ui.press("g", shows=("Over by", "2500 GB", "! Over the limit: nothing more can"))
+    await ui.press("slash")
+    await ui.type("is:over", shows="1 of 28")
 
 
-async def test_a_tenant_one_may_not_enter_has_no_name_and_a_plain_member_is_told_who_may_request(
-    demo: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@BOTH_SIZES
+async def test_o_shows_the_limits_of_the_organization(size: tuple[int, int], ui: Ui) -> None:
+    await quotas(ui)
+    await on(ui, "instance")
+    await ui.press("o", shows=("Quotas of Aurora Labs", "28 quotas", "Allocated", "101 of 200"), cursor="Instances")
+    row = ui.row("101 of 200")
+    assert "150 ►━" in row
+    assert row.count("a") >= 1
+    if size[0] < 110:
+        await ui.press(ENTER)
+    await ui.expect("Allocated to 4 tenants", "►  Web Shop  60, 51 in use", "c  Sandbox  20", "Left       50")
+    if size[0] < 110:
+        await ui.press(ESC)
+    await on(ui, "registry_storage")
+    await ui.expect("— of 1600 GB")
+    await ui.press("o", shows="Share ▼", cursor="Registry storage")
+
+
+@pytest.mark.slow
+@READ_ONLY
+async def test_the_organization_view_follows_the_tenant(ui: Ui) -> None:
+    await quotas(ui)
+    await ui.press("o", shows=("Quotas of Aurora Labs", "101 of 200", "►  Web Shop"))
+    for name in ("data lake", "newsroom"):
+        await ui.press("ctrl+t", shows="Switch tenant")
+        await ui.enter(name)
+        if name == "data lake":
+            await ui.expect_head("Data Lake")
+            await ui.expect("►  Data Lake", "Quotas of Aurora Labs")
+    await ui.expect_head("Newsroom")
+    await ui.expect("Share ▼", "26 quotas", "no allowance")
+    await ui.gone("Custom images")  # none are allowed, and nobody can ask for them
+    await ui.gone("Quotas of Aurora Labs")
+
+
+async def test_a_member_sees_no_foreign_tenant_and_may_not_request(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (await asyncio.to_thread(demo.frost, "login", "--as", MEMBER)).code == 0
     async with opened(demo, monkeypatch) as ui:
         await quotas(ui)
-        await ui.press("n")
-        await ui.expect_toast("Request another limit: only an owner or admin of the organization requests")
-        await ui.press("o")
-        await ui.expect("Quotas of Aurora Labs", "not yours to enter  6000 GB")
-        await ui.gone("Data Lake")
-        await ui.press("n")
-        await ui.expect_toast("only an owner or admin of the organization requests other limits")
+        await ui.press("n", toast="Request another limit: only an owner or admin of the organization requests")
+        await ui.press("o", shows=("Quotas of Aurora Labs", "not yours to enter  6000 GB"), gone="Data Lake")
+        await ui.press("n", toast="only an owner or admin of the organization requests other limits")
 
 
-async def test_in_a_read_only_start_the_keys_stay_and_say_why(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with opened(shared, monkeypatch, launch=Launch(read_only=True)) as ui:
-        await quotas(ui)
-        await ui.expect("n request")
-        await ui.press("n")
-        await ui.expect_toast("Request another limit: frost was started with --read-only")
-        await ui.press("N")
-        await ui.expect_toast("Request another limit of the organization: frost was started with --read-only")
-        await ui.press("o")
-        await ui.expect("Quotas of Aurora Labs")
-        await ui.press("n")
-        await ui.expect_toast("frost was started with --read-only")
+@with_key("tenant-reader")
+@SMALL
+async def test_an_api_key_sees_its_tenant_and_needs_the_scope(demo: Home, ui: Ui) -> None:
+    await ui.expect_head("API key")
+    await ui.press("9", shows=("28 quotas", "4280 of 4500 GB"))
+    await ui.press("n", toast="this API key lacks the scope quotas:write")
+    await ui.press("o", toast="the organization's quotas need a signed-in user")
+    await ui.press("N", toast="the organization's quotas need a signed-in user")
+    await ui.press("t", shows=("Requests for other limits in Web Shop", "No requests yet."))
 
 
-async def test_a_key_sees_its_own_tenant_and_asks_only_with_the_scope(
-    demo: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    await use_key(demo, "tenant-reader")
-    async with opened(demo, monkeypatch, size=(80, 24)) as ui:
-        await ui.expect_head("API key")
-        await ui.press("9")
-        await ui.expect("28 quotas", "4280 of 4500 GB")
-        await ui.press("n")
-        await ui.expect_toast("this API key lacks the scope quotas:write")
-        await ui.press("o")
-        await ui.expect_toast("the organization's quotas need a signed-in user")
-        await ui.press("N")
-        await ui.expect_toast("the organization's quotas need a signed-in user")
-        await ui.press("t")
-        await ui.expect("Requests for other limits in Web Shop", "No requests yet.")
-
-
-async def test_a_list_nobody_has_read_yet_is_not_said_to_be_empty(
-    shared: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_an_unread_list_is_not_empty(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     async def silent(*_: object) -> AsyncIterator[Sequence[Record]]:
         await asyncio.Event().wait()
         yield ()
@@ -216,68 +148,52 @@ async def test_a_list_nobody_has_read_yet_is_not_said_to_be_empty(
     monkeypatch.setitem(loaders.LOADERS, "quotas", silent)
     async with opened(shared, monkeypatch) as ui:
         await ui.expect_head("Web Shop")
-        await ui.press("9")
-        await ui.expect("Asking the platform", "refreshing")
+        await ui.press("9", shows=("Asking the platform", "refreshing"))
         assert "0 quotas" not in ui.text
 
 
-async def test_what_is_copied_is_the_row_its_type_and_the_equal_commands(
-    shared: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with opened(shared, monkeypatch) as ui:
-        await quotas(ui)
-        await ui.press("y")
-        await ui.expect("Copy", "JSON", "command: request another limit")
-        await ui.press("i")
-        await ui.expect_toast("Copied id")
-        assert ui.app.clipboard == "volume_storage"
-        copies = ui.app.frame.current.copies()  # type: ignore[union-attr]
-        assert copies["row"].split("\t")[:3] == ["volume_storage", "4280 GB", "4500 GB"]
-        await ui.press("x")
-        await ui.expect("Actions", "What if", "frost tenant quota")
-        await ui.press("w")
-        await ui.expect("What if there were more of", "volume_storage=")
+async def test_the_copy_menu_has_row_type_and_commands(ui: Ui) -> None:
+    await quotas(ui)
+    await ui.press("y", shows=("Copy", "JSON", "command: request another limit"))
+    await ui.press("i", toast="Copied id")
+    assert ui.app.clipboard == "volume_storage"
+    copies = ui.screen.copies()
+    assert copies["row"].split("\t")[:3] == ["volume_storage", "4280 GB", "4500 GB"]
+    await ui.press("x", shows=("Actions", "What if", "frost tenant quota"))
+    await ui.press("w", shows=("What if there were more of", "volume_storage="))
 
 
-async def test_the_line_knows_what_the_commands_mean(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with opened(shared, monkeypatch) as ui:
-        await ui.expect_head("Web Shop")
-        for line, wanted in (
-            ("quotas memory", "1 of 28"),
-            ("tenant quota --org", "Quotas of Aurora Labs"),
-            ("tenant quota requests", "Requests for other limits in Web Shop"),
-            ("tenant quota", "Share ▼"),
-        ):
-            await run(ui.app.frame, line)
-            await ui.expect(wanted)
-        for line, toast in (
-            ("quotas.request image 5", "contact support"),
-            ("quotas.request vcpu 4x", "expected a whole number"),
-            ("quotas.request vpcu 4", "quota not found"),
-        ):
-            await run(ui.app.frame, line)
-            await ui.expect_toast(toast)
-        await run(ui.app.frame, 'tenant quota request vcpu 210 --reason "launch"')
-        await ui.expect("vCPUs of Web Shop", "210: at once")
-        assert "quotas.request instance" in candidates(ui.app.workspace, "quotas.request inst")
+async def test_the_command_line_knows_the_quota_commands(ui: Ui) -> None:
+    await ui.expect_head("Web Shop")
+    for line, wanted in (
+        ("quotas memory", "1 of 28"),
+        ("tenant quota --org", "Quotas of Aurora Labs"),
+        ("tenant quota requests", "Requests for other limits in Web Shop"),
+        ("tenant quota", "Share ▼"),
+    ):
+        await run(ui.app.frame, line)
+        await ui.expect(wanted)
+    for line, toast in (
+        ("quotas.request image 5", "contact support"),
+        ("quotas.request vcpu 4x", "expected a whole number"),
+        ("quotas.request vpcu 4", "quota not found"),
+    ):
+        await run(ui.app.frame, line)
+        await ui.expect_toast(toast)
+    await run(ui.app.frame, 'tenant quota request vcpu 210 --reason "launch"')
+    await ui.expect("vCPUs of Web Shop", "210: at once")
+    assert "quotas.request instance" in candidates(ui.app.workspace, "quotas.request inst")
 
 
 @pytest.mark.slow
-async def test_the_palette_opens_a_plan_and_a_plan_leads_to_a_request(
-    shared: Home, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with opened(shared, monkeypatch, size=(80, 24)) as ui:
-        await quotas(ui)
-        await ui.press("ctrl+p")
-        await ui.type("what if")
-        await ui.press(ENTER)
-        await ui.expect("What if there were more of", "volume_storage=N: how many more")
-        await ui.type("100 vc")
-        await ui.press("tab")
-        await ui.expect("vcpu=")
-        await ui.type("60")
-        await ui.expect("● fits", "▲ ask, at once", "219 of 200", "vcpu needs 219, which may be asked for at once")
-        await ui.type(" gpu=9")
-        await ui.expect("◐ needs review")
-        await ui.press(ENTER)
-        await ui.expect("vCPUs of Web Shop", "219: at once, no review is needed up to 440")
+@SMALL
+async def test_the_palette_opens_a_plan_and_a_plan_leads_to_a_request(ui: Ui) -> None:
+    await quotas(ui)
+    await ui.press("ctrl+p")
+    await ui.enter("what if", shows=("What if there were more of", "volume_storage=N: how many more"))
+    await ui.type("100 vc")
+    await ui.press("tab", shows="vcpu=")
+    await ui.type("60")
+    await ui.expect("● fits", "▲ ask, at once", "219 of 200", "vcpu needs 219, which may be asked for at once")
+    await ui.type(" gpu=9", shows="◐ needs review")
+    await ui.press(ENTER, shows=("vCPUs of Web Shop", "219: at once, no review is needed up to 440"))

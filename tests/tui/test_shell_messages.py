@@ -1,4 +1,4 @@
-"""Messages: refreshes that are still queued are merged, requests of the user are not."""
+"""Queued messages: refreshes are merged, requests are not."""
 
 from textual.message import Message
 
@@ -9,7 +9,7 @@ from tui.widgets.heading import Heading
 from tui.widgets.record_table import RecordTable
 
 
-def test_a_refresh_replaces_an_older_one_of_its_kind_only() -> None:
+def test_a_refresh_replaces_an_older_refresh_only() -> None:
     table = RecordTable(TABLE, TABLE.columns)
     refreshes: list[Message] = [
         RecordTable.Highlighted(table, None),

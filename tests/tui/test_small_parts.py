@@ -18,7 +18,7 @@ from tui.terminal import themes
 NOW = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 
 
-def test_a_lost_connection_says_since_when_and_waits_longer_each_time() -> None:
+def test_a_lost_connection_backs_off() -> None:
     link = Link()
     pauses = []
     for second in range(8):
@@ -30,7 +30,7 @@ def test_a_lost_connection_says_since_when_and_waits_longer_each_time() -> None:
     assert (link.state, link.since, link.tries) == ("up", None, 0)
 
 
-def test_latency_that_jitters_changes_nothing_on_the_screen() -> None:
+def test_jitter_does_not_change_the_shown_latency() -> None:
     link = Link()
     link.answered(12)
     assert link.latency == "25 ms"
@@ -55,7 +55,7 @@ def test_three_messages_at_most_and_the_same_words_once() -> None:
     assert notices.add(Notice("e", "information", 20), 13) is None
 
 
-def test_a_message_stays_as_long_as_it_takes_to_read_and_a_failure_the_longest() -> None:
+def test_the_time_of_a_message_depends_on_its_length() -> None:
     assert seconds("Stored", "information") < seconds("deployments was attached to contractors " * 2, "warning")
     assert 3 <= seconds("", "information") <= seconds("word " * 200, "information") == seconds("no", "error") <= 8
 
@@ -81,7 +81,7 @@ def test_the_footer_always_keeps_the_ways_to_help_and_out(room: int, shown: str)
     assert "|".join(f"{key.key} {key.label}" if key else "…" for key in fitting(keys, room)) == shown
 
 
-def test_going_somewhere_new_drops_what_was_ahead() -> None:
+def test_the_history_of_views() -> None:
     history = History()
     history.visit(View("tenants"))
     history.visit(View("contexts"))
@@ -91,9 +91,6 @@ def test_going_somewhere_new_drops_what_was_ahead() -> None:
     history.visit(View("contexts"))
     assert history.later is None
     assert history.earlier == View("tenants", "web")
-
-
-def test_the_first_and_the_latest_view_have_nothing_beyond_them() -> None:
     history = History()
     history.visit(View("tenants"))
     assert history.back(View("tenants")) is None
@@ -140,7 +137,7 @@ def test_a_socket_below_the_home_is_shown_as_a_shell_writes_it() -> None:
     assert homely("unix:/x", {}) == "unix:/x"
 
 
-async def test_only_an_answer_nobody_waits_for_any_more_is_left_unsaid() -> None:
+async def test_only_results_of_cancelled_futures_are_ignored() -> None:
     loop = asyncio.get_running_loop()
     told: list[object] = []
     left = loop.create_future()

@@ -1,4 +1,4 @@
-"""What is remembered: whole or not at all, versioned, nobody else's, and never a secret."""
+"""The preferences file."""
 
 import json
 from pathlib import Path
@@ -7,16 +7,10 @@ import pytest
 
 from tui.state import preferences
 
-ROW = {
-    "id": "t1",
-    "displayName": "Web Shop",
-    "slug": "web-shop",
-    "status": "active",
-    "organizationName": "Aurora Labs",
-}
+ROW = {"id": "t1", "displayName": "Web Shop", "slug": "web-shop", "status": "active", "organizationName": "Aurora Labs"}
 
 
-def test_what_was_saved_is_loaded(tmp_path: Path) -> None:
+def test_saved_preferences_are_loaded_for_their_endpoint(tmp_path: Path) -> None:
     kept = preferences.State(
         screen="contexts", theme="frost-light", sort={"tenants": ["slug", True]}, lines=["use Web Shop"]
     )
@@ -25,22 +19,18 @@ def test_what_was_saved_is_loaded(tmp_path: Path) -> None:
     memory.recent = ["t1"]
     preferences.save(tmp_path / "state.json", kept)
     assert preferences.load(tmp_path / "state.json") == kept
-
-
-def test_the_file_is_for_its_owner_only_and_leaves_nothing_beside_it(tmp_path: Path) -> None:
-    preferences.save(tmp_path / ".cli" / "state.json", preferences.State())
-    assert (tmp_path / ".cli" / "state.json").stat().st_mode & 0o777 == 0o600
-    assert [path.name for path in (tmp_path / ".cli").iterdir()] == ["state.json"]
-
-
-def test_only_named_members_of_a_row_are_kept() -> None:
     assert preferences.remembered([{**ROW, "key": "fmk_secret", "runId": "r"}]) == [ROW]
-
-
-def test_rows_of_another_endpoint_are_not_shown(tmp_path: Path) -> None:
     kept = preferences.State()
     kept.of("local", "unix:/a").tenants = [ROW]
     assert kept.of("local", "https://other/api").tenants == []
+
+
+def test_the_file_is_private_and_may_fail_to_be_written(tmp_path: Path) -> None:
+    preferences.save(tmp_path / ".cli" / "state.json", preferences.State())
+    assert (tmp_path / ".cli" / "state.json").stat().st_mode & 0o777 == 0o600
+    assert [path.name for path in (tmp_path / ".cli").iterdir()] == ["state.json"]
+    (tmp_path / "file").write_text("")
+    preferences.save(tmp_path / "file" / "state.json", preferences.State())
 
 
 @pytest.mark.parametrize(
@@ -77,8 +67,3 @@ def test_a_row_of_a_wrong_shape_is_left_out(tmp_path: Path, quota: object) -> No
     kept.of("local", "unix:/a").tenants = [{**ROW, "tightestQuota": quota}, ROW]
     preferences.save(tmp_path / "state.json", kept)
     assert preferences.load(tmp_path / "state.json").of("local", "unix:/a").tenants == [ROW]
-
-
-def test_a_folder_that_cannot_be_written_disturbs_nobody(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    preferences.save(tmp_path / "file" / "state.json", preferences.State())

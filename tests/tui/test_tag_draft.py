@@ -1,11 +1,11 @@
-"""The draft of default tags, and what is said of applies: pure, without a screen."""
+"""The draft of default tags and the progress of applies, without a screen."""
 
 import threading
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from client.commands.default_tags.apply_job import preview_lines
@@ -35,7 +35,7 @@ def marks(draft: TagDraft) -> dict[str, str]:
     return {row["key"]: row["mark"] for row in draft.rows()}
 
 
-def test_rows_tell_what_saving_would_add_change_and_remove() -> None:
+def test_rows_mark_added_changed_and_removed_tags() -> None:
     draft = TagDraft(STORED, 3)
     assert marks(draft) == {"env": "", "team": ""}
     draft.put("env", "dev", "env")
@@ -45,21 +45,15 @@ def test_rows_tell_what_saving_would_add_change_and_remove() -> None:
     assert next(row for row in draft.rows() if row["key"] == "env")["was"] == "prod"
     assert draft.words == "+ 1 added  ~ 1 changed  − 1 removed"
     assert draft.dirty
-
-
-def test_a_value_that_is_empty_is_not_shown_as_one_that_is_unknown() -> None:
+    draft = TagDraft(STORED, 3)
+    draft.put("stage", "prod", "env")
+    assert marks(draft) == {"env": "removed", "stage": "added", "team": ""}
     draft = TagDraft({"a": "", "env": "prod"}, 1)
     value = next(column for column in TAG.columns if column.key == "value")
     assert [value.text(row) for row in draft.rows()] == ["(empty)", "prod"]
 
 
-def test_another_key_is_one_tag_removed_and_one_added() -> None:
-    draft = TagDraft(STORED, 3)
-    draft.put("stage", "prod", "env")
-    assert marks(draft) == {"env": "removed", "stage": "added", "team": ""}
-
-
-def test_every_edit_is_taken_back_one_after_another_also_a_discard() -> None:
+def test_edits_are_undone_one_by_one() -> None:
     draft = TagDraft(STORED, 3)
     draft.put("a", "1")
     draft.remove(["env", "team"])
@@ -72,30 +66,24 @@ def test_every_edit_is_taken_back_one_after_another_also_a_discard() -> None:
     assert not draft.undoable
     draft.undo()
     assert draft.tags == STORED
-
-
-def test_what_is_put_as_it_is_already_is_no_edit() -> None:
     draft = TagDraft(STORED, 3)
     draft.put("env", "prod", "env")
     draft.restore(["team"])
     assert not draft.undoable
 
 
-def test_the_eleventh_tag_is_refused_and_another_value_for_the_tenth_is_not() -> None:
+def test_an_eleventh_and_a_repeated_tag_are_refused() -> None:
     draft = TagDraft({f"k{number}": "" for number in range(10)}, 1)
     assert draft.problem_of("more", "") == "a tenant has at most 10 default tags"
     assert draft.problem_of("k9", "new", "k9") is None
     assert draft.problem_of("other", "new", "k9") is None
-
-
-def test_a_key_that_is_there_already_is_edited_and_not_added_twice() -> None:
     draft = TagDraft(STORED, 1)
-    assert "in the set already" in str(draft.problem_of("env", "x"))
-    assert "in the set already" in str(draft.problem_of("env", "x", "team"))
+    assert "exists already" in str(draft.problem_of("env", "x"))
+    assert "exists already" in str(draft.problem_of("env", "x", "team"))
     assert draft.problem_of("env", "x", "env") is None
 
 
-def test_a_draft_that_is_not_edited_follows_what_is_stored_and_an_edited_one_stays() -> None:
+def test_a_draft_follows_the_stored_set_until_it_is_edited() -> None:
     draft = TagDraft(STORED, 3)
     draft.follow({"env": "dev"}, 4)
     assert (draft.tags, draft.version) == ({"env": "dev"}, 4)
@@ -106,9 +94,6 @@ def test_a_draft_that_is_not_edited_follows_what_is_stored_and_an_edited_one_sta
     assert not draft.dirty
     assert draft.version == 6
     assert not draft.undoable
-
-
-def test_a_stored_set_that_was_changed_and_changed_back_meanwhile_is_no_other_one() -> None:
     draft = TagDraft(STORED, 3)
     draft.put("env", "dev", "env")
     draft.follow(dict(STORED), 5)
@@ -117,7 +102,7 @@ def test_a_stored_set_that_was_changed_and_changed_back_meanwhile_is_no_other_on
     assert draft.undoable
 
 
-def test_what_was_saved_is_no_edit_any_more_and_what_was_edited_meanwhile_still_is() -> None:
+def test_a_save_leaves_only_later_edits() -> None:
     draft = TagDraft(STORED, 3)
     draft.put("env", "dev", "env")
     draft.saved(dict(draft.tags), 4)
@@ -130,7 +115,7 @@ def test_what_was_saved_is_no_edit_any_more_and_what_was_edited_meanwhile_still_
     assert draft.undoable
 
 
-def test_a_merge_keeps_theirs_and_lays_ours_over_it() -> None:
+def test_a_merge_lays_our_changes_over_theirs() -> None:
     draft = TagDraft({"env": "prod", "team": "core", "old": "1"}, 3)
     draft.put("env", "dev", "env")
     draft.put("new", "1")
@@ -147,8 +132,9 @@ def test_a_merge_keeps_theirs_and_lays_ours_over_it() -> None:
 tags = st.dictionaries(st.sampled_from("abcdef"), st.sampled_from("123"))
 
 
+@settings(deadline=None)
 @given(tags, tags, tags)
-def test_a_merge_changes_against_theirs_only_what_we_changed(
+def test_a_merge_changes_only_what_we_changed(
     base: dict[str, str], ours: dict[str, str], theirs: dict[str, str]
 ) -> None:
     draft = TagDraft(base, 1)
@@ -159,7 +145,7 @@ def test_a_merge_changes_against_theirs_only_what_we_changed(
         assert draft.tags.get(key) == (ours if touched else theirs).get(key)
 
 
-def test_a_draft_is_there_again_in_another_run_of_the_program_for_who_made_it(tmp_path: Path) -> None:
+def test_a_draft_is_kept_for_its_author(tmp_path: Path) -> None:
     environ = {"HOME": str(tmp_path)}
 
     def drafts(who: str) -> TagDrafts:
@@ -168,16 +154,14 @@ def test_a_draft_is_there_again_in_another_run_of_the_program_for_who_made_it(tm
     first = drafts("astrid")
     assert first.follow("t", STORED, 3) == ""
     draft = first.of("t")
-    assert draft is not None
     draft.put("env", "dev", "env")
     first.keep("t")
     first.wait()
     for other in (drafts("jonas"), drafts("astrid")):
-        assert bool(other.follow("t", STORED, 3)) is (other.of("t").dirty)  # type: ignore[union-attr]
+        assert bool(other.follow("t", STORED, 3)) is (other.of("t").dirty)
     again = drafts("astrid")
     again.follow("t", {"env": "test"}, 4)  # stored meanwhile: the draft still stands on what it began with
     found = again.of("t")
-    assert found is not None
     assert (found.base, found.version, found.tags["env"]) == (STORED, 3, "dev")
     found.discard()
     again.keep("t")
@@ -185,9 +169,7 @@ def test_a_draft_is_there_again_in_another_run_of_the_program_for_who_made_it(tm
     assert not list((tmp_path / ".cli" / "drafts").iterdir())
 
 
-def test_drafts_are_written_and_deleted_in_threads_of_their_own_in_order(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_drafts_are_written_in_order_outside_the_event_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[tuple[str, threading.Thread]] = []
     keep, drop = stored_drafts.keep, stored_drafts.drop
 
@@ -204,7 +186,6 @@ def test_drafts_are_written_and_deleted_in_threads_of_their_own_in_order(
     drafts = TagDrafts({"HOME": str(tmp_path)}, lambda: ("unix:x", "astrid"))
     drafts.follow("t", STORED, 3)
     draft = drafts.of("t")
-    assert draft is not None
     for number in range(20):
         draft.put("env", f"dev-{number}", "env")
         drafts.keep("t")
@@ -217,13 +198,13 @@ def test_drafts_are_written_and_deleted_in_threads_of_their_own_in_order(
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"base": {}}', '{"base": {"a": 1}, "tags": {}}', "{"])
-def test_a_draft_on_disk_that_is_none_is_passed_over(tmp_path: Path, text: str) -> None:
+def test_a_damaged_draft_is_ignored(tmp_path: Path, text: str) -> None:
     from tui.state.drafts import Kept, keep
 
     drafts = TagDrafts({"HOME": str(tmp_path)}, lambda: ("e", "w"))
     keep(drafts._path("t"), Kept(text))
     assert drafts.follow("t", STORED, 1) == ""
-    assert drafts.of("t").tags == STORED  # type: ignore[union-attr]
+    assert drafts.of("t").tags == STORED
 
 
 def test_the_lines_of_a_difference_are_safe_and_carry_their_signs() -> None:
@@ -232,7 +213,7 @@ def test_the_lines_of_a_difference_are_safe_and_carry_their_signs() -> None:
     plain = [line.plain for line in difference_lines(draft.changes, ["env"])]
     assert plain[0] == "+ [/x] = (empty)"
     assert plain[1].startswith("~ env = ␛]52;c;x␇  was prod")
-    assert plain[1].endswith("! both changed it")
+    assert plain[1].endswith("! changed by both")
     assert plain[2] == "− gone = x"
 
 
@@ -242,8 +223,9 @@ COUNTS = {"examined": 10, "updated": 4, "unchanged": 3, "skipped": 2, "failed": 
 numbers = st.integers(0, 100_000)
 
 
+@settings(deadline=None)
 @given(numbers, numbers, numbers, numbers, st.one_of(st.none(), numbers), st.sampled_from(["done", "running"]))
-def test_a_bar_has_its_cells_and_every_part_that_is_not_nothing(
+def test_a_bar_shows_every_part(
     updated: int, unchanged: int, skipped: int, failed: int, total: int | None, state: str
 ) -> None:
     parts = {"updated": updated, "unchanged": unchanged, "skipped": skipped, "failed": failed}
@@ -258,7 +240,7 @@ def test_a_bar_has_its_cells_and_every_part_that_is_not_nothing(
         assert {sign for name, sign in SIGNS.items() if parts[name]} == set(drawn)
 
 
-def test_a_type_to_come_is_drawn_as_such_and_what_runs_by_what_it_found_at_its_beginning() -> None:
+def test_types_are_pending_running_or_done() -> None:
     by_type = {"instance": COUNTS, "volume": {**COUNTS, "updated": 1, "examined": 1}, "bucket": {"examined": 0}}
     operation = {
         "status": "running",
@@ -271,29 +253,23 @@ def test_a_type_to_come_is_drawn_as_such_and_what_runs_by_what_it_found_at_its_b
     assert bar(rows[1]).count("·") >= 2
     over = type_rows({**operation, "status": "completed"})
     assert {row["state"] for row in over} == {"done"}
-
-
-def test_types_out_of_order_are_not_called_done_before_something_was_counted() -> None:
     by_type: dict[str, Record] = {"a": {"examined": 0}, "b": {"examined": 3}, "c": {"examined": 1}}
     rows = type_rows({"status": "running", "currentStep": "c (2/3)", "counts": {"byType": by_type}})
     assert [row["state"] for row in rows] == ["pending", "done", "running"]
 
 
 @pytest.mark.parametrize("step", [None, "", "instance", "instance (x/y)", "instance (1)", "(1/2", 7])
-def test_a_step_that_is_no_place_among_types_is_none(step: object) -> None:
+def test_unknown_steps_and_reasons(step: object) -> None:
     found = apply.parse_step(step)
     assert found is None or found == ("", 1, 2)
     assert apply.parse_step("instance (8/14)") == ("instance", 8, 14)
-
-
-def test_a_reason_nobody_here_knows_is_shown_as_it_was_sent() -> None:
     assert apply.reason_text("quantum_flux") == "quantum_flux"
     assert apply.short_reason("quantum_flux") == "quantum_flux"
     assert set(apply.SHORT) == set(apply.REASONS)
     assert "over its tag limit" in apply.reason_text("tag_budget")
 
 
-def test_failures_stand_first_and_a_type_that_could_not_be_listed_says_so() -> None:
+def test_failures_come_first() -> None:
     result = {
         "failures": [{"resourceType": "bucket", "resourceId": "", "reason": "backend_unavailable"}],
         "skipped": [{"resourceType": "volume", "resourceId": "v-1", "resourceName": "root", "reason": "boot_volume"}],
@@ -303,7 +279,7 @@ def test_failures_stand_first_and_a_type_that_could_not_be_listed_says_so() -> N
     assert len({row["key"] for row in rows}) == 2
 
 
-def test_how_long_a_run_takes_is_told_by_its_own_times() -> None:
+def test_the_duration_of_a_run() -> None:
     begun = {"startedAt": "2026-11-21T10:00:00Z"}
     assert apply.elapsed(begun, datetime(2026, 11, 21, 10, 0, 42, tzinfo=UTC)) == "0:42"
     assert apply.elapsed({**begun, "completedAt": "2026-11-21T12:03:04Z"}) == "2:03:04"
@@ -312,7 +288,7 @@ def test_how_long_a_run_takes_is_told_by_its_own_times() -> None:
 
 
 def lines(operation: Record, cells: int = 62, **more: object) -> str:
-    return "\n".join(line.plain for line in progress_lines(operation, cells, {}, **more))  # type: ignore[arg-type]
+    return "\n".join(line.plain for line in progress_lines(operation, cells, {}, **more))
 
 
 RUNNING = {
@@ -324,7 +300,7 @@ RUNNING = {
 
 
 @pytest.mark.parametrize("cells", [30, 40, 62, 77, 120])
-def test_no_line_of_progress_is_longer_than_there_is_room(cells: int) -> None:
+def test_progress_lines_fit(cells: int) -> None:
     many = {**RUNNING, "counts": {"summary": {name: 100_000 + index for index, name in enumerate(COUNTS)}}}
     for operation in (RUNNING, many):
         for line in progress_lines(operation, cells, {}, lost="no answer " * 9, waits=True, key="o"):
@@ -334,40 +310,23 @@ def test_no_line_of_progress_is_longer_than_there_is_room(cells: int) -> None:
         assert name == "examined" or f"{number:,} {name}" in lines(many, cells)
 
 
-def test_progress_says_how_far_what_and_how_many() -> None:
+def test_progress_lines_of_each_state() -> None:
     text = lines(RUNNING)
     for words in ("applying", "57%", "kubernetes_cluster (38/44)", "4 updated", "3 unchanged", "2 skipped", "1 failed"):
         assert words in text
-
-
-def test_a_run_that_failed_as_a_whole_says_why_and_what_to_do() -> None:
     failed = {"status": "failed", "error": "the tags could not be read", "errorCode": "Unavailable"}
     assert "! the tags could not be read [Unavailable]" in lines(failed)
     assert "apply again shortly" in lines(failed)
     words, wrong = apply.completion_message(failed, "Web Shop")
     assert wrong
     assert "apply again shortly" in words
-
-
-def test_a_completed_run_without_a_result_is_not_called_done() -> None:
     text = lines({"status": "completed"}, 120)
     assert "completed without a result" in text
-    assert "! over" in text
+    assert "! ended" in text
     assert apply.completion_message({"status": "completed"}, "Web Shop")[1]
-
-
-def test_a_lost_connection_and_an_own_run_afterwards_are_said() -> None:
     text = " ".join(lines(RUNNING, lost="the platform does not answer", waits=True, key="o").split())
     assert "Shown as it was read last" in text
     assert "Yours begins when this one is over · o changes that" in text
-
-
-@given(st.floats(0, 1), st.integers(8, 30))
-def test_the_bar_of_a_run_is_as_wide_as_said_and_never_beyond(share: float, width: int) -> None:
-    assert len(filled(share, width)) == width
-
-
-def test_an_undo_is_told_as_one() -> None:
     operation = {
         "operationId": "undo-default-tags-t",
         "status": "running",
@@ -376,6 +335,12 @@ def test_an_undo_is_told_as_one() -> None:
     }
     assert "undoing" in lines(operation)
     assert "4 lost tags" in lines(operation)
+
+
+@settings(deadline=None)
+@given(st.floats(0, 1), st.integers(8, 30))
+def test_the_bar_of_a_run_has_its_width(share: float, width: int) -> None:
+    assert len(filled(share, width)) == width
 
 
 def test_commands_and_screens_preview_a_type_with_the_same_words() -> None:
@@ -392,9 +357,9 @@ def test_commands_and_screens_preview_a_type_with_the_same_words() -> None:
         ],
     }
     lines = [
-        "  image: 3 skipped (an image)",
-        "  secret: not examined, the type could not be listed (out of reach)",
-        "  volume: 1,200 would change, 2 would fail (not in this state)",
+        "  image: 3 skipped (image)",
+        "  secret: not examined, because the type could not be listed (service unreachable)",
+        "  volume: 1,200 would change, 2 would fail (invalid state)",
     ]
     assert preview_lines(result) == lines
     shown = [" ".join(line.plain.split()) for line in _lines(result, "would change")]

@@ -134,5 +134,5 @@ def test_a_screen_lays_itself_out_for_the_size_of_the_event() -> None:
     assert "event.size" in inspect.getsource(Screen._on_resize)
 
 
-def test_the_driver_prefers_the_environment_to_the_size_of_the_terminal() -> None:
+def test_the_driver_prefers_the_environment_to_the_terminal_size() -> None:
     assert "shutil.get_terminal_size()" in inspect.getsource(LinuxDriver._get_terminal_size)

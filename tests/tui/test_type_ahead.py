@@ -1,4 +1,4 @@
-"""Keys that come in one burst do what they would do one by one."""
+"""Keys in one burst act as keys one by one."""
 
 import pytest
 

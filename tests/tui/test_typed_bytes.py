@@ -1,4 +1,4 @@
-"""What is typed comes as bytes, in whatever pieces the line to the terminal makes of them."""
+"""A character whose bytes arrive in pieces."""
 
 import pytest
 
@@ -7,11 +7,11 @@ from tests.terminal import screens
 
 
 @pytest.mark.slow
-def test_a_letter_that_comes_in_two_pieces_is_heard_and_every_key_behind_it(demo: Home) -> None:
+def test_a_letter_in_two_pieces_is_read(demo: Home) -> None:
     with screens(demo) as program:
         program.wait_for("Data Lake")
         program.press("/")
-        program.wait_for("words, !word")
+        program.wait_for("text, !exclude")
         first, second = "é".encode()[:1], "é".encode()[1:]
         program.write(first)
         program.until_quiet(0.5, 2)

@@ -104,7 +104,7 @@ def editing(home: Home, editor: str) -> Program:
     program.press("enter")
     program.wait_for("within your permissions")
     program.press("down", "end", " ")
-    program.wait_for("not saved")
+    program.wait_for("unsaved")
     return program
 
 
@@ -161,7 +161,7 @@ def test_sigterm_ends_the_screens_in_every_phase(program: Program) -> None:
 
 
 @pytest.mark.parametrize("program", [in_a_dialog, in_an_editor], ids=lambda phase: phase.__name__, indirect=True)
-def test_sighup_is_listened_to_although_it_was_ignored(program: Program) -> None:
+def test_sighup_is_handled_although_it_was_ignored(program: Program) -> None:
     assert ask(program, signal.SIGHUP) == 128 + signal.SIGHUP
 
 
@@ -177,7 +177,7 @@ def test_a_terminal_that_reads_nothing_does_not_hold_up_the_end(home: Home) -> N
     os.close(program.fd)
 
 
-def test_stopped_by_ctrl_z_it_ends_with_its_terminal_and_shell(home: Home) -> None:
+def test_a_stopped_program_ends_with_its_terminal(home: Home) -> None:
     """The shell is killed with its terminal: the kernel wakes the job that nobody would continue."""
     shell = Program(
         ["/bin/bash", "--norc", "-i"], 120, 36, env=home.environment({"COLORTERM": "truecolor"}), inherit=False
@@ -198,7 +198,7 @@ def test_stopped_by_ctrl_z_it_ends_with_its_terminal_and_shell(home: Home) -> No
     os.waitpid(shell.pid, 0)
 
 
-def test_a_command_that_waits_for_an_apply_neither_spins_nor_refuses_to_end(home: Home) -> None:
+def test_a_command_that_waits_for_an_apply_ends(home: Home) -> None:
     """Deaf to the hang-up it goes on, as was asked for, and still hears SIGTERM; the apply goes on without it."""
     words = ("tenant", "default-tags", "apply", "--yes")
     for deaf in (False, True):

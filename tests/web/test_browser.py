@@ -1,4 +1,4 @@
-"""The screens in a real browser: what a person does there, and what is left of it when the browser is gone."""
+"""The screens in a real browser."""
 
 import asyncio
 import time
@@ -51,7 +51,7 @@ async def test_sign_in_switch_tenant_and_try_a_request(demo_slow: Home, browser:
 
         # The same place as in a terminal: what is typed there goes to no command of the browser.
         await tab.press("f4")
-        await tab.expect("a browser is no terminal that could be")
+        await tab.expect("not available in a browser")
 
         # Nothing came from elsewhere, and nothing was refused by the page's policy.
         assert all(url.partition("//")[2].startswith(server.host) for url in tab.requested), tab.requested
@@ -60,7 +60,7 @@ async def test_sign_in_switch_tenant_and_try_a_request(demo_slow: Home, browser:
         assert server.address not in await tab.value("document.documentElement.outerHTML + location.href")
 
 
-async def test_what_is_copied_is_on_the_clipboard_of_the_browser(demo_slow: Home, browser: Browser) -> None:
+async def test_copies_go_to_the_clipboard_of_the_browser(demo_slow: Home, browser: Browser) -> None:
     with serving(demo_slow) as server:
         tab = await browser.tab()
         await tab.ask("Browser.grantPermissions", permissions=["clipboardReadWrite", "clipboardSanitizedWrite"])
@@ -118,7 +118,7 @@ async def test_a_draft_in_a_closed_tab_is_kept(demo_slow: Home, browser: Browser
         await tab.expect("within your permissions")
         await tab.press("down", "end")
         await tab.type(" ")
-        await tab.expect("not saved")
+        await tab.expect("unsaved")
         pids = server.until_tabs(1)
         await tab.close()
         assert await asyncio.to_thread(gone, pids)
@@ -132,7 +132,7 @@ async def test_a_used_address_and_an_ended_server_say_so(demo_slow: Home, browse
         await tab.expect("Data Lake")
         stranger = await browser.tab()
         await stranger.open(server.address)
-        await stranger.expect("this address was used already")
+        await stranger.expect("this address was already used")
         await stranger.open(f"{server.origin}/")
         await stranger.expect("the address that frost web printed, which works once")
         assert await asyncio.to_thread(server.stop) == 0
@@ -146,7 +146,7 @@ def mode(path: Path) -> int:
     return path.stat().st_mode & 0o777
 
 
-async def test_the_address_is_opened_without_being_told_to_everybody(
+async def test_the_address_is_opened_through_a_private_file(
     demo_platform: Path, browser: Browser, tmp_path: Path
 ) -> None:
     """The browser gets the name of a private file: its command line can be read by everybody on the machine."""

@@ -1,14 +1,13 @@
-"""What `frost web` serves to whom: every route without the token, from another page, under another name."""
+"""The requests that `frost web` serves and refuses."""
 
 import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 
 import aiohttp
 import pytest
 from aiohttp import web
 from yarl import URL
 
-from tui.web import server as serving
 from tui.web.gate import COOKIE, HOST, Gate
 from tui.web.server import FILES, Server
 
@@ -46,9 +45,14 @@ class Visit:
 
 
 @pytest.fixture
-async def visit() -> AsyncIterator[Visit]:
+def max_tabs() -> int:
+    return 8
+
+
+@pytest.fixture
+async def visit(max_tabs: int) -> AsyncIterator[Visit]:
     listening = socket.create_server((HOST, 0))
-    server = Server(Gate(listening.getsockname()[1]), WORDS, warn=lambda words: None)
+    server = Server(Gate(listening.getsockname()[1]), WORDS, warn=lambda words: None, max_tabs=max_tabs)
     runner = web.AppRunner(server.app, access_log=None)
     await runner.setup()
     await web.SockSite(runner, listening).start()
@@ -75,7 +79,7 @@ async def test_nothing_is_served_without_the_cookie(visit: Visit) -> None:
                     assert visit.gate.folder not in text + str(headers)
 
 
-async def test_with_the_cookie_there_is_what_is_listed_and_nothing_else(visit: Visit) -> None:
+async def test_with_the_cookie_only_listed_files_are_served(visit: Visit) -> None:
     cookie = await visit.let_in()
     for name in FILES:
         status, _, headers = await visit.ask(visit.gate.folder + name, cookie=cookie)
@@ -95,18 +99,18 @@ async def test_the_token_works_once(visit: Visit) -> None:
     path = visit.gate.address.removeprefix(visit.gate.origin)
     for wrong in (path[:-1], path + "x", path + "/", path[:7] + path[7:].swapcase(), "/enter/%C3%A9%ff"):
         status, text, _ = await visit.ask(wrong)
-        assert (status, "not the address that was printed" in text) == (403, True)
+        assert (status, "unknown address" in text) == (403, True)
     for method in ("HEAD", "POST"):
         assert (await visit.ask(path, method=method))[0] == 403
     status, text, headers = await visit.ask(path)
     assert (status, visit.gate.folder in text) == (200, True)
     assert headers["Set-Cookie"].endswith(f"Path={visit.gate.folder}; HttpOnly; SameSite=Strict")
     status, text, headers = await visit.ask(path)
-    assert (status, "used already" in text) == (403, True)
+    assert (status, "already used" in text) == (403, True)
     assert "Set-Cookie" not in headers
-    assert "not the address that was printed" in (await visit.ask(path + "x"))[1]
+    assert "unknown address" in (await visit.ask(path + "x"))[1]
     # As in a second tab of the browser that is in: the cookie is for the folder alone.
-    assert "copy the address of the first one" in (await visit.ask("/"))[1]
+    assert "copy the address of the first tab" in (await visit.ask("/"))[1]
 
 
 async def test_the_token_is_neither_the_cookie_nor_the_folder(visit: Visit) -> None:
@@ -155,13 +159,7 @@ async def test_a_websocket_that_names_no_page_is_refused(visit: Visit) -> None:
     assert (status, text) == (403, "frost web: a page of frost web opens this\n")
 
 
-@pytest.fixture
-def few_tabs(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(serving, "MOST_TABS", 0)
-    return
-
-
-@pytest.mark.usefixtures("few_tabs")
+@pytest.mark.parametrize("max_tabs", [0])
 async def test_more_tabs_than_there_may_be_are_closed_with_the_reason(visit: Visit) -> None:
     cookie = await visit.let_in()
     headers = {"Cookie": f"{COOKIE}={cookie}", "Origin": visit.gate.origin}
@@ -170,10 +168,10 @@ async def test_more_tabs_than_there_may_be_are_closed_with_the_reason(visit: Vis
         client.ws_connect(f"{visit.gate.origin}{visit.gate.folder}socket", headers=headers) as tab,
     ):
         message = await tab.receive()
-        assert (message.data, message.extra) == (1013, "0 tabs are open: close one")
+        assert (message.data, message.extra) == (1013, "at most 0 tabs: close one")
 
 
-async def test_it_listens_on_loopback_only_and_says_when_a_port_is_taken() -> None:
+async def test_the_server_listens_on_loopback_only() -> None:
     from client.errors import FrostError
     from tui.web.command import _listen
 

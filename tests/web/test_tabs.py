@@ -1,4 +1,4 @@
-"""The processes behind the tabs: each its own, each ended with its tab, all with the server."""
+"""The processes of browser tabs end with their tab and with the server."""
 
 import asyncio
 import contextlib
@@ -131,7 +131,7 @@ async def test_a_process_that_does_not_end_is_killed(shared: Home) -> None:
 
 
 @pytest.mark.slow
-async def test_a_tab_that_nobody_reads_ends_with_its_connection(shared: Home) -> None:
+async def test_an_unread_tab_ends_with_its_connection(shared: Home) -> None:
     """A frozen page takes nothing: the pipes fill up, and the process must not wait for them with its end."""
     with serving(shared) as server:
         async with let_in(server) as client:
@@ -146,7 +146,7 @@ async def test_a_tab_that_nobody_reads_ends_with_its_connection(shared: Home) ->
             assert await asyncio.to_thread(gone, pids, 12)
 
 
-async def test_what_is_wrong_with_the_config_is_said_before_anything_is_served(shared: Home, tmp_path: Path) -> None:
+async def test_a_broken_config_is_refused_before_serving(shared: Home, tmp_path: Path) -> None:
     broken = tmp_path / "config.yaml"
     broken.write_text("contexts: [")
     result = shared.frost("web", "--no-open", "--config", str(broken))

@@ -12,7 +12,7 @@ KEYS_NEED_A_PERSON = "this context works with an API key; keys, sessions and the
 def _has_tenant_for_key(context: ActionContext) -> str:
     if context.tenant:
         return ""
-    return "an API key belongs to a tenant, and none is in use" if context.identity_known else "loading tenants"
+    return "an API key belongs to a tenant, and none is selected" if context.identity_known else "loading tenants"
 
 
 def _is_identity_known(context: ActionContext) -> str:
@@ -60,7 +60,7 @@ ACCOUNT_ACTIONS: tuple[Action, ...] = (
         footer_label="access",
         guard=all_of(_is_user, selected, _is_in_tenant),
         command=_access_line,
-        help="Every operation with the path scope, role, policy; Enter does the same",
+        help="Each operation with the scope, role and policy that allow it; Enter does the same",
         accepts_record_argument=True,
     ),
     Action(
@@ -71,7 +71,7 @@ ACCOUNT_ACTIONS: tuple[Action, ...] = (
         footer_label="new",
         guard=all_of(_is_user, _has_tenant_for_key),
         command=lambda _: line("account", "api-key", "create", "--name", "NAME", "--scopes", "SCOPE"),
-        help="In the tenant in use; its secret is shown once",
+        help="In the current tenant; the secret is shown once",
         opens_dialog=True,
         accepts_record_argument=True,
         writes=True,
@@ -84,7 +84,7 @@ ACCOUNT_ACTIONS: tuple[Action, ...] = (
         footer_label="edit",
         guard=all_of(_is_user, selected),
         command=_update_line,
-        help="Name, description, scopes and rate limit; the secret and the expiry stay",
+        help="Change name, description, scopes and rate limit, but not the secret or the expiry",
         opens_dialog=True,
         writes=True,
     ),
@@ -96,7 +96,7 @@ ACCOUNT_ACTIONS: tuple[Action, ...] = (
         footer_label="rotate",
         guard=all_of(_is_user, selected, _is_active),
         command=_key_line("rotate"),
-        help="A new key that may do the same; both work until the overlap is over",
+        help="Create a key with the same permissions; both keys work until the overlap ends",
         opens_dialog=True,
         writes=True,
     ),
@@ -108,7 +108,7 @@ ACCOUNT_ACTIONS: tuple[Action, ...] = (
         footer_label="revoke",
         guard=all_of(_is_user, selected),
         command=_key_line("revoke"),
-        help="Those marked, or the one under the cursor: refused from the next request on; asks first",
+        help="Revoke the marked keys or the selected one; their next request is denied; asks first",
         opens_dialog=True,
         acts_on_marked=True,
         writes=True,
@@ -121,7 +121,7 @@ ACCOUNT_ACTIONS: tuple[Action, ...] = (
         footer_label="delete",
         guard=all_of(_is_user, selected),
         command=_key_line("delete"),
-        help="Those marked, or the one under the cursor: with their memberships, for good; asks first",
+        help="Delete the marked keys or the selected one permanently, with memberships; asks first",
         opens_dialog=True,
         acts_on_marked=True,
         writes=True,
@@ -132,30 +132,30 @@ ACCOUNT_ACTIONS: tuple[Action, ...] = (
         handler="tui.shell.remote_list_screen:RemoteListScreen.do_show",
         guard=all_of(_is_user, selected),
         command=lambda _: line("account", "session", "list"),
-        help="Everything known about it; Enter does the same",
+        help="All details of the session; Enter does the same",
         accepts_record_argument=True,
     ),
     Action(
         "sessions.end_all",
-        "End every session",
+        "End all sessions",
         handler="tui.account.screen:Sessions.do_end_all",
         keys=("delete",),
         footer_label="end all",
         guard=_is_user,
         command=lambda _: line("account", "session", "revoke-all"),
-        help="On every device, this one too; API keys go on; asks first",
+        help="On every device, including this one; API keys stay valid; asks first",
         opens_dialog=True,
         writes=True,
     ),
     Action(
         "account.tenants",
-        "Its tenants",
+        "Tenants of the organization",
         handler="tui.account.screen:Account.do_tenants",
         keys=("o",),
         footer_label="tenants",
         guard=selected,
         command=lambda _: line("tenant", "list"),
-        help="The tenants of the organization; Enter does the same",
+        help="List the tenants of the selected organization; Enter does the same",
         accepts_record_argument=True,
     ),
     Action(
@@ -166,7 +166,7 @@ ACCOUNT_ACTIONS: tuple[Action, ...] = (
         footer_label="delete",
         guard=all_of(_is_user, _is_identity_known),
         command=lambda _: line("account", "delete"),
-        help="With every session and API key; your e-mail has to be typed",
+        help="With all sessions and API keys; type your e-mail address to confirm",
         opens_dialog=True,
         writes=True,
     ),

@@ -26,10 +26,10 @@ NAMED = 4
 async def revoke(screen: RemoteListScreen, chosen: Sequence[Record]) -> None:
     keys = [key for key in chosen if key_tables.active(key)]
     if not keys:
-        subject = "it is" if len(chosen) == 1 else "they are"
+        subject = "the key is" if len(chosen) == 1 else "the keys are"
         screen.frame.toast(f"Revoke API key: {subject} {chosen[0]['status'] if chosen else ''} already", "warning")
         return
-    effect = "the next request with it is refused; it cannot be made active again"
+    effect = "the next request with this key is denied; this cannot be undone"
     if not await _confirm(screen, keys, "Revoke", effect):
         return
 
@@ -42,7 +42,7 @@ async def revoke(screen: RemoteListScreen, chosen: Sequence[Record]) -> None:
 
 async def delete(screen: RemoteListScreen, chosen: Sequence[Record]) -> None:
     keys = list(chosen)
-    effect = "removed for good with its memberships and attachments; what still uses it is refused from now on"
+    effect = "deletes the key permanently, with its memberships and attachments; its next request is denied"
     if not await _confirm(screen, keys, "Delete", effect):
         return
 
@@ -127,7 +127,7 @@ class ApiKeys(key_create.KeyForms):
     def empty(self) -> str:
         homeless = not self.workspace.tenant_id and self.workspace.me is not None
         if homeless and self.rows.known and not self.unavailable_reason():
-            return "You have no API key. A key belongs to a tenant, and none is in use."
+            return "You have no API key. A key belongs to a tenant, and none is selected."
         return super().empty()
 
     def freshness_text(self) -> str:
@@ -152,9 +152,9 @@ class ApiKeys(key_create.KeyForms):
             ("Tenant", str(record.get("tenantName", ""))),
             ("Expires", exact(record.get("expiresAt"), now)),
             ("Last used", f"{used}{': unused' if key_tables.unused(record) else ''}"),
-            ("Limit", f"{record.get('rateLimit') or '—'} requests a minute"),
+            ("Limit", f"{record.get('rateLimit') or '—'} requests per minute"),
             ("Prefix", str(record.get("keyPrefix") or "—")),
-            ("Made", f"{time_text(record.get('createdAt'))} by {_creator(record)}"),
+            ("Created", f"{time_text(record.get('createdAt'))} by {_creator(record)}"),
         ]
         if record.get("revokedAt"):
             facts.insert(1, ("Revoked", exact(record.get("revokedAt"), now)))
@@ -164,7 +164,7 @@ class ApiKeys(key_create.KeyForms):
             ("", facts),
             ("Scopes", [_scope(str(scope), known.get(str(scope)), bool(known)) for scope in record.get("scopes", ())]),
             ("In groups", names(groups.records, "name", groups.known, "none")),
-            ("Policies attached to it directly", names(policies.records, "name", policies.known, "none")),
+            ("Directly attached policies", names(policies.records, "name", policies.known, "none")),
             ("Id", [("", str(record["id"]))]),
         ]
 

@@ -29,7 +29,7 @@ from tui.widgets.lines import Secret, Unsaid
 if TYPE_CHECKING:
     from client.models.account import NewKey, RotatedKey
 
-WARNING = "Not copied yet, and shown never again: Esc once more leaves it."
+WARNING = "Not copied. The secret will not be shown again. Press Esc again to close."
 
 
 class NewSecret(Dialog[None]):
@@ -67,11 +67,11 @@ class NewSecret(Dialog[None]):
         return self._title
 
     def content(self) -> ComposeResult:
-        yield Static("The secret of the key, shown only now. Keep it where secrets are kept.", markup=False)
+        yield Static("The secret of the key is shown only once. Store it in a safe location.", markup=False)
         yield Secret(self._secret)
         yield Grid(*self._lines(), classes="secret--facts")
         yield Static("", classes="secret--status", markup=False)
-        buttons = (Button("Copy", id="copy", variant="primary"), Button("Leave", id="leave"))
+        buttons = (Button("Copy", id="copy", variant="primary"), Button("Done", id="done"))
         yield Horizontal(*buttons, classes="dialog--buttons")
         yield hint("y copy · Esc close. You cannot see this secret again")
 
@@ -213,7 +213,7 @@ def _offer_undo(screen: KeyForms, before: Record, after: Record) -> None:
         screen.workspace.collections.put(screen.LIST_NAME, "", again.record.wire())
         screen.read(quiet=True)
 
-    screen.post_message(UndoAvailable(f"Changed {after['name']}", undo, f"{before['name']} is as it was"))
+    screen.post_message(UndoAvailable(f"Changed {after['name']}", undo, f"{before['name']} was restored"))
 
 
 async def rotate(screen: KeyForms, key: Record) -> None:
@@ -236,7 +236,7 @@ async def rotate(screen: KeyForms, key: Record) -> None:
     facts = [
         ("Old key", f"{key['name']}  {key.get('keyPrefix', '')}…"),
         ("Tenant", str(key.get("tenantName", ""))),
-        ("New key", "the same name, description, scopes, rate limit, groups and policies; its secret is shown once"),
+        ("New key", "same name, description, scopes, rate limit, groups and policies; the secret is shown once"),
     ]
     rotated: RotatedKey | None = await screen.app.push_screen_wait(Rotation(f"Rotate {key['name']}", facts, ends, send))
     if rotated is None:
@@ -248,7 +248,7 @@ async def rotate(screen: KeyForms, key: Record) -> None:
     ending = f"works until {time_text(old.get('expiresAt'))}" if works else f"is {old['status']}"
     more = [("Old key", f"{old['id']} {ending}")]
     if rotated.grants:
-        more.append(("Taken over", counted(rotated.grants, "group or policy", "groups and policies")))
+        more.append(("Copied", counted(rotated.grants, "group or policy", "groups and policies")))
     await _show_secret(screen, rotated, f"New API key {rotated.api_key.name}", more)
     screen.post_message(UndoCleared("rotating an API key"))
 
@@ -259,7 +259,7 @@ async def _revoke_old_key(screen: KeyForms, rotated: "RotatedKey") -> "RotatedKe
     try:
         changed = await screen.workspace.change(keys.revoke(old.tenant_id, old.id))
     except FrostError as error:
-        screen.show_error(error, "The new key is made, but the old one still works: ")
+        screen.show_error(error, "The new key was created, but the old key is still valid: ")
         return rotated
     return rotated.model_copy(update={"replaced": changed.record})
 
@@ -271,7 +271,7 @@ def scopes_of(screen: KeyForms, tenant_id: str) -> Callable[[], tuple[Sequence[R
         rows = screen.workspace.collections.rows("grantable", tenant_id)
         if rows.state == "failed" and rows.error is not None:
             return rows.records, rows.error.message
-        return rows.records, "The platform lists no scope." if rows.known else "Asking the platform …"
+        return rows.records, "No scopes are available." if rows.known else "Loading …"
 
     return scopes
 

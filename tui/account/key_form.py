@@ -37,7 +37,7 @@ def form_problem(error: FrostError) -> KeyProblem:
     """Return the problem of a key request as the form shows it."""
     problem = key_problem(error)
     if may_exist(error):
-        return problem._replace(message=f"{problem.message}; the key may have been created: see the list")
+        return problem._replace(message=f"{problem.message}; the key may exist: check the list")
     return problem
 
 
@@ -53,14 +53,14 @@ class KeyDraft(NamedTuple):
 
 Send = Callable[[KeyDraft], Awaitable[Any]]
 MAKING = Waiting(
-    "Waiting for the platform to answer …",
+    "Waiting for the platform …",
     "The response has the secret of the key. Press Esc again to close without it.",
-    "Closed before the response: the key may exist, but its secret was not shown. If so, delete it",
+    "Closed before the response: the key may exist, but its secret was not shown. If it exists, delete it",
 )
 CHANGING = Waiting(
-    "Waiting for the platform to answer …",
-    "No response yet. Press Esc again to close; the key may still be changed.",
-    "Left before the platform answered: the key may be changed all the same",
+    "Waiting for the platform …",
+    "No response yet. Press Esc again to close; the key may still change.",
+    "Closed before the response: the key may have changed",
 )
 
 
@@ -115,10 +115,10 @@ class KeyForm(Sending):
         draft = self._draft
         yield from self._line("Name", "name", draft.name, "2 to 100 characters")
         yield from self._line("Description", "description", draft.description, "none")
-        yield from self._line("Rate limit", "rate", str(draft.rate_limit), f"{RATE} requests a minute")
+        yield from self._line("Rate limit", "rate", str(draft.rate_limit), f"{RATE} requests per minute")
         if self._expires:
             yield Until("Expires", EXPIRIES, YEAR, id="field-until")
-        find = LineInput(placeholder="/ filter: words, !word, role:held", id="field-find")
+        find = LineInput(placeholder="/ filter: text, !exclude, role:yes", id="field-find")
         count = Static("", classes="key--count", markup=False)
         yield Horizontal(Static("Scopes", classes="key--label"), find, count, classes="key--scopes")
         yield ScopeList(draft.scopes, id="field-scopes")
@@ -129,7 +129,7 @@ class KeyForm(Sending):
             Button(self._button, id="save", variant="primary"),
             classes="dialog--buttons",
         )
-        yield hint(f"Tab next · Space chooses a scope · ^s {self._button.lower()}s · Esc cancel")
+        yield hint(f"Tab next · Space select scope · ^s {self._button.lower()} · Esc cancel")
 
     @staticmethod
     def _line(label: str, name: str, value: str, placeholder: str) -> ComposeResult:
@@ -168,14 +168,14 @@ class KeyForm(Sending):
     def _arranged(self, event: RecordTable.Arranged) -> None:
         event.stop()
         nothing = len(self.list.unenforced)
-        count_text = f"{len(self.list.chosen)} chosen" + (f", {nothing} not enforced yet" if nothing else "")
+        count_text = f"{len(self.list.chosen)} selected" + (f", {nothing} not enforced yet" if nothing else "")
         self.query_one(".key--count", Static).update(Content(count_text))
         if self._wrong == "scopes" and self.list.chosen != self._wrong_scopes:
             self._clear_problem()
 
     @on(ScopeList.Refused)
     def _refused(self, event: ScopeList.Refused) -> None:
-        self.show_problem(KeyProblem("", f"{event.record['scope']}: your role does not give it, so no key can have it"))
+        self.show_problem(KeyProblem("", f"{event.record['scope']}: your role does not have this scope"))
         self._refusing = event.record
 
     def show_problem(self, problem: KeyProblem) -> None:
@@ -224,14 +224,14 @@ class KeyForm(Sending):
 
         rate = value("rate") or str(RATE)
         if not (rate.isascii() and rate.isdigit() and int(rate[:9])):
-            return KeyProblem("rateLimit", "the limit is a whole number of requests a minute, from 1 on")
+            return KeyProblem("rateLimit", "the rate limit must be a whole number of requests per minute, at least 1")
         if not value("name"):
-            return KeyProblem("name", "a name is needed")
+            return KeyProblem("name", "a name is required")
         until = self.query_one(Until) if self._expires else None
         if until is not None and until.problem:
             return KeyProblem("expiresAt", until.problem)
         if not self.list.chosen:
-            return KeyProblem("scopes", "at least one scope is needed: Space chooses the one under the cursor")
+            return KeyProblem("scopes", "at least one scope is required; Space selects a scope")
         return KeyDraft(
             value("name"),
             value("description"),

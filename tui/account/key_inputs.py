@@ -80,9 +80,9 @@ class ChoiceLine(Widget, can_focus=True):
 
 
 TYPED = "until"
-DATE_HELP = "a day (to its end here), or 2027-01-31T12:00:00Z and the like"
+DATE_HELP = "YYYY-MM-DD (end of the day, local time) or RFC 3339"
 DAY = "2027-01-31"
-MISSING = "no instant yet: a day (YYYY-MM-DD) or an RFC 3339 timestamp"
+MISSING = "enter a date (YYYY-MM-DD) or an RFC 3339 timestamp"
 
 
 class Until(Vertical):
@@ -153,7 +153,7 @@ class Until(Vertical):
             _ = self.moment
         except FrostError:
             typed = self.query_one(LineInput).value.strip()
-            return "neither a day (YYYY-MM-DD) nor an RFC 3339 timestamp" if typed else MISSING
+            return "not a date (YYYY-MM-DD) or an RFC 3339 timestamp" if typed else MISSING
         return ""
 
     @property
@@ -197,8 +197,8 @@ class Until(Vertical):
         if moment is None:
             return self._at_once
         if self._latest is not None and moment >= self._latest:
-            return f"{_exact(self._latest)}: its own expiry comes first"
-        away = f"in {format_remaining(moment - self.now)}" if moment > self.now else "that is over"
+            return f"{_exact(self._latest)}: the key's own expiry is earlier"
+        away = f"in {format_remaining(moment - self.now)}" if moment > self.now else "in the past"
         return f"{_exact(moment)}, {away}{_here(moment)}"
 
 
@@ -209,4 +209,4 @@ def _exact(moment: datetime) -> str:
 def _here(moment: datetime) -> str:
     """Return the local time; empty if it is the same as UTC."""
     local = moment.astimezone()
-    return f" · {local:%Y-%m-%d %H:%M} here" if local.utcoffset() else ""
+    return f" · {local:%Y-%m-%d %H:%M} local time" if local.utcoffset() else ""

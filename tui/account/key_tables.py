@@ -171,12 +171,12 @@ def _permits(record: Record) -> str:
 
 
 def _role(record: Record) -> str:
-    """Return whether the user's role has the scope: `held`, `held in part` or `lacks it`."""
+    """Return whether the user's role has the scope: `yes`, `partly` or `no`."""
     if record.get("heading"):
         return ""
     if not record.get("held", True):
-        return "× lacks it"
-    return "◐ in part" if record.get("lacks") else "held"
+        return "× no"
+    return "◐ partly" if record.get("lacks") else "yes"
 
 
 def _enforced(record: Record) -> str:
@@ -224,15 +224,15 @@ def about(record: Record | None) -> str:
     """Describe a scope in one line."""
     if record is None or record.get("heading"):
         return ""
-    parts = [str(record.get("description") or "A finer scope of the key")]
-    lacks = [str(one) for one in record.get("lacks") or ()]
+    parts = [str(record.get("description") or "A scope for part of a service")]
+    lacks = [str(operation) for operation in record.get("lacks") or ()]
     if not record.get("held", True):
-        parts.append(f"cannot be given: your role lacks {_first_missing(lacks)}")
+        parts.append(f"not available: your role lacks {_first_missing(lacks)}")
     else:
         if not record.get("enforced", True):
-            parts.append("no service asks for it, so it allows nothing")
+            parts.append("no service requires this scope, so it has no effect")
         if lacks:
-            parts.append(f"ends where your role ends, which lacks {_first_missing(lacks)}")
+            parts.append(f"limited to your role, which lacks {_first_missing(lacks)}")
     return "; ".join(parts) + "."
 
 

@@ -27,7 +27,7 @@ OVERLAPS = (
 )
 DAY = 2
 """Index of the default overlap, which is that of the command."""
-AT_ONCE = "revoked right away: what uses it fails until it is changed"
+AT_ONCE = "revoked now: clients fail until they use the new key"
 
 
 class Times(NamedTuple):
@@ -38,9 +38,9 @@ class Times(NamedTuple):
 
 
 ROTATING = Waiting(
-    "Waiting for the platform to answer …",
+    "Waiting for the platform …",
     "The response has the secret of the new key. Press Esc again to close without it.",
-    "Closed before the response: the new key may exist, but its secret was not shown. If so, delete it",
+    "Closed before the response: the new key may exist, but its secret was not shown. If it exists, delete it",
 )
 
 
@@ -90,7 +90,7 @@ class Rotation(Sending):
         yield Horizontal(
             Button("Cancel", id="cancel"), Button("Rotate", id="save", variant="primary"), classes="dialog--buttons"
         )
-        yield hint("← → choose when each ends · Tab next · Enter rotates · Esc cancel")
+        yield hint("← → change expiry · Tab next field · Enter rotate · Esc cancel")
 
     def first_focus(self) -> Widget:
         return self.query_one("#until-old", Until).line

@@ -46,17 +46,20 @@ class LastOwner(Dialog[None]):
         self.organizations = organizations
 
     def title_text(self) -> str:
-        return "Your account stays"
+        return "Your account was not deleted"
 
     def content(self) -> ComposeResult:
-        yield Static("Nothing was deleted: you are the last owner of", markup=False)
-        lines = [cut(f"· {safe(one.get('name'))}  {safe(one.get('id'))}", 66) for one in self.organizations[:NAMED]]
+        yield Static("You are the last owner of these organizations, which have other members:", markup=False)
+        lines = [
+            cut(f"· {safe(organization.get('name'))}  {safe(organization.get('id'))}", 66)
+            for organization in self.organizations[:NAMED]
+        ]
         if len(self.organizations) > NAMED:
             lines.append(f"· and {len(self.organizations) - NAMED:,} more")
         yield Static(Content("\n".join(lines)), classes="last--names", markup=False)
-        yield Static("and others belong to it. Have one of them made an owner, then delete the account.", markup=False)
-        yield Horizontal(Button("Understood", id="understood", variant="primary"), classes="dialog--buttons")
-        yield hint("Enter or Esc goes back")
+        yield Static("Make another member an owner of each, then delete the account.", markup=False)
+        yield Horizontal(Button("Close", id="understood", variant="primary"), classes="dialog--buttons")
+        yield hint("Enter or Esc close")
 
     def first_focus(self) -> Widget:
         return self.query_one(Button)
@@ -110,7 +113,7 @@ class Account(ListScreen):
         tenants = number_column("tenants", "Tenants")._replace(
             cell=lambda record: str(len(self._tenants(record))), sort=lambda record: len(self._tenants(record))
         )
-        may = Column("may", "With it", cell=lambda record: _may(record))
+        may = Column("may", "This role can", cell=lambda record: _role_text(record))
         return (by_key["name"]._replace(title="Organization"), by_key["role"], tenants, may)
 
     def tones(self) -> Tones:
@@ -118,7 +121,7 @@ class Account(ListScreen):
 
     def empty(self) -> str:
         if self.workspace.me is None:
-            return self.workspace.tenants_error or "Asking the platform …"
+            return self.workspace.tenants_error or "Loading …"
         return "You belong to no organization."
 
     def records(self) -> Sequence[Record]:
@@ -130,7 +133,7 @@ class Account(ListScreen):
 
     def freshness_text(self) -> str:
         failed = self.workspace.tenants_state == "failed"  # both are loaded together
-        return "not refreshed, r tries again" if failed else "" if self.workspace.me else "refreshing"
+        return "not refreshed, r to retry" if failed else "" if self.workspace.me else "refreshing"
 
     def changed(self, topic: str) -> None:
         if topic in ("identity", "context", "tenants"):
@@ -157,7 +160,7 @@ class Account(ListScreen):
             ("Name", str(me.get("name") or "—")),
             ("E-mail", str(me.get("email") or "—")),
             ("Since", time_text(me.get("createdAt"))),
-            ("Works with", f"{credential_words(kind)}{ends}"),
+            ("Credential", f"{credential_words(kind)}{ends}"),
         ]
         if credential.get("scopes") is not None:
             facts.append(("Scopes", ", ".join(map(str, credential["scopes"]))))
@@ -170,16 +173,16 @@ class Account(ListScreen):
         role = str(record.get("role", ""))
         tenants = self._tenants(record)
         return str(record["name"]), [
-            ("", [("Your role", role), (" ", _may(record)), ("Slug", str(record.get("slug", "")))]),
+            ("", [("Your role", role), (" ", _role_text(record)), ("Slug", str(record.get("slug", "")))]),
             (
                 counted(len(tenants), "tenant", "tenants"),
-                names(tenants, "displayName", self.workspace.tenants_state == "fresh", "none you may enter"),
+                names(tenants, "displayName", self.workspace.tenants_state == "fresh", "no tenants with access"),
             ),
             ("Id", [("", str(record["id"]))]),
         ]
 
     def _tenants(self, organization: Record) -> list[Record]:
-        return [one for one in self.workspace.tenants if one.get("organizationId") == organization["id"]]
+        return [tenant for tenant in self.workspace.tenants if tenant.get("organizationId") == organization["id"]]
 
     # Actions
 
@@ -193,8 +196,8 @@ class Account(ListScreen):
         email = str(me.get("email", ""))
         facts = [
             ("Account", f"{me.get('name', '')}  {email}"),
-            ("Ends at once", "every session on every device, and every API key you made"),
-            ("Effect", "for 30 days support can bring the account back; its sessions and keys stay ended"),
+            ("Ends now", "all your sessions and all API keys that you created"),
+            ("Effect", "support can restore the account for 30 days, but not its sessions and keys"),
         ]
         if not await self.app.push_screen_wait(Confirm("Delete your account?", facts, yes="Delete", typed=email)):
             return
@@ -208,13 +211,13 @@ class Account(ListScreen):
         until = time_text(gone.wire()["restorableUntil"])
         fresh = await asyncio.to_thread(contexts.session_ended, self.workspace.connection)
         self.workspace.arrive(fresh, signed_out=f"your account is deleted; support can restore it until {until}")
-        message = f"The account {email} is deleted; support can restore it until {until}"
+        message = f"The account {email} was deleted; support can restore it until {until}"
         self.app.notify(message, severity="warning", timeout=30, markup=False)
 
 
-def _may(record: Record) -> str:
+def _role_text(record: Record) -> str:
     """Return the permissions of a role on tenants. The platform defines those on resources."""
-    return "creates and renames tenants" if record.get("role") in MAY_CREATE else "creates no tenants"
+    return "create and rename tenants" if record.get("role") in MAY_CREATE else "not create tenants"
 
 
 class Sessions(RemoteListScreen):
@@ -239,7 +242,7 @@ class Sessions(RemoteListScreen):
                 sort=lambda record: device.text(record).casefold(),
             ),
             by_key["place"],
-            seen._replace(cell=_seen),
+            seen._replace(cell=_last_seen_text),
             by_key["startedAt"]._replace(wide=True),
         )
 
@@ -258,7 +261,7 @@ class Sessions(RemoteListScreen):
             ("Last seen", exact(record.get("lastSeenAt"), now)),
             ("Ends", exact(record.get("expiresAt"), now)),
         ]
-        here: list[Section] = [("", [("", "This is the session you work in.")])] if record.get("current") else []
+        here: list[Section] = [("", [("", "This is your current session.")])] if record.get("current") else []
         return str(record.get("device") or record["id"]), [("", facts), *here, ("Id", [("", str(record["id"]))])]
 
     # Actions
@@ -268,21 +271,21 @@ class Sessions(RemoteListScreen):
         others = counted(sum(not session.get("current") for session in sessions), "other device", "other devices")
         facts = [
             ("Person", self.workspace.who),
-            ("Sessions", f"{len(sessions):,}: this one, and {others}" if sessions else "all of them"),
-            ("Effect", "each ends at once, including this one; sign in again on every device"),
+            ("Sessions", f"{len(sessions):,}: this session and {others}" if sessions else "all"),
+            ("Effect", "ends all sessions now, including this one; sign in again on every device"),
             ("API keys", "stay valid"),
         ]
-        if not await self.app.push_screen_wait(Confirm("End every session?", facts, yes="End all")):
+        if not await self.app.push_screen_wait(Confirm("End all sessions?", facts, yes="End all")):
             return
         ended = (await self.workspace.ask(account.revoke_all_sessions())).ended
-        self.frame.toast(f"Ended {counted(ended, 'session', 'sessions')}, this one too")
+        self.frame.toast(f"Ended {counted(ended, 'session', 'sessions')}, including this one")
         fresh = await asyncio.to_thread(contexts.session_ended, self.workspace.connection)
-        self.workspace.arrive(fresh, signed_out="you ended every session, this one too")
+        self.workspace.arrive(fresh, signed_out="you ended all sessions, including this one")
         self.app.post_message(SignInRequired())
 
 
-def _seen(record: Record) -> str:
+def _last_seen_text(record: Record) -> str:
     if record.get("current"):
-        return "this one, now"
+        return "this session, now"
     ago = age(record.get("lastSeenAt"), times.now())
     return ago if ago in ("now", "—") else f"{ago} ago"

@@ -20,7 +20,7 @@ from tui.shell.action import (
 @about_record
 def _has_target_screen(_: ActionContext, entry: Record) -> str:
     return (
-        "" if screen_of_target(entry) else f"no screen shows {str(entry.get('targetKind') or entry.get('target'))[:40]}"
+        "" if screen_of_target(entry) else f"no screen for {str(entry.get('targetKind') or entry.get('target'))[:40]}"
     )
 
 
@@ -43,17 +43,17 @@ def _actions(scope: str, command: Command, older: Command) -> tuple[Action, ...]
             handler="tui.shell.remote_list_screen:RemoteListScreen.do_show",
             guard=all_of(can_read_activity, selected),
             command=command,
-            help="Who, with what, and what changed; Enter does the same",
+            help="Who made the change, with which credential; Enter does the same",
             accepts_record_argument=True,
         ),
         Action(
             f"{scope}.target",
-            "Go to what it is about",
+            "Go to the changed record",
             handler="tui.activity.screen:Entries.do_target",
             keys=("t",),
             footer_label="target",
             guard=all_of(can_read_activity, selected, _has_target_screen),
-            help="The policy, group, key, tags or quotas that the entry is about",
+            help="Open the policy, group, key, tags or quotas of the entry",
         ),
         Action(
             f"{scope}.older",
@@ -62,7 +62,7 @@ def _actions(scope: str, command: Command, older: Command) -> tuple[Action, ...]
             keys=("m",),
             guard=can_read_activity,
             command=older,
-            help="As many again, further back",
+            help="Load another page of entries",
         ),
     )
 
@@ -77,7 +77,7 @@ ACTIVITY_ACTIONS: tuple[Action, ...] = (
         footer_label="organization",
         guard=can_read_activity,
         command=_list("--org"),
-        help="What was done outside of its tenants",
+        help="Changes outside of the tenants",
     ),
     *_actions("activity-of", _of_subject(), _of_subject("--all")),
     *_actions("organization-activity", _list("--org"), _list("--org", "--all")),

@@ -42,21 +42,21 @@ def of_entry(entry: Record, now: datetime) -> tuple[str, Sequence[Section]]:
     facts = [("Who", who_text(entry))]
     if kind == "session" and not actor.get("email"):
         left = "no longer a member of the organization"
-        facts.append((" ", left if actor.get("name") else "no member of the organization (any more)"))
+        facts.append((" ", left if actor.get("name") else "not a member of the organization"))
     if kind in MACHINES and actor.get("name"):
-        facts.append(("Made by", str(actor["name"])))
+        facts.append(("Created by", str(actor["name"])))
     if actor.get("email"):
         facts.append(("E-mail", str(actor["email"])))
     facts += [
-        ("With", _CREDENTIALS.get(kind, kind) or "—"),
+        ("Credential", _CREDENTIALS.get(kind, kind) or "—"),
         *_when(entry, now),
         ("Outcome", str(entry.get("outcome") or "—")),
     ]
     return str(entry.get("operation") or entry["id"]), [
         ("", facts),
-        ("About", _target(entry)),
-        ("Facts", facts_of(entry.get("details"))),
-        ("Request id", [("", str(entry.get("requestId") or "—"))]),
+        ("Target", _target(entry)),
+        ("Details", facts_of(entry.get("details"))),
+        ("Request ID", [("", str(entry.get("requestId") or "—"))]),
         *((heading, [("", str(value))]) for heading, value in _ids(entry, actor) if value),
     ]
 
@@ -70,13 +70,13 @@ def _target(entry: Record) -> Sequence[tuple[str, str]]:
     kind, called = entry.get("targetKind"), entry.get("targetName")
     if not kind:
         return [("", str(entry.get("target") or "—"))]
-    facts = [(label(str(kind)), str(called or "no longer there")), ("", str(entry.get("targetId") or ""))]
+    facts = [(label(str(kind)), str(called or "deleted")), ("", str(entry.get("targetId") or ""))]
     target = str(entry.get("target") or "")
     return [*facts, ("", target)] if target.startswith("/") else facts
 
 
 def _ids(entry: Record, actor: Mapping[str, object]) -> Sequence[tuple[str, object]]:
-    return (("Who's id", actor.get("id")), ("Credential", entry.get("credentialId")), ("Entry", entry.get("id")))
+    return (("Actor ID", actor.get("id")), ("Credential ID", entry.get("credentialId")), ("Entry ID", entry.get("id")))
 
 
 def facts_of(details: object) -> list[tuple[str, str]]:
@@ -85,7 +85,7 @@ def facts_of(details: object) -> list[tuple[str, str]]:
     `{"from": …, "to": …}`, at the top or as a member, is a change. `status` and `code` are those of a refusal.
     """
     if not isinstance(details, Mapping) or not details:
-        return [("", "none were written")]
+        return [("", "no details")]
     rest = dict(details)
     facts: list[tuple[str, str]] = []
     if "from" in rest and "to" in rest:
@@ -98,7 +98,7 @@ def facts_of(details: object) -> list[tuple[str, str]]:
         else:
             facts.append((label(name), value_text(value)))
     left = len(facts) - MOST
-    visible = facts if left <= 0 else [*facts[:MOST], ("", f"and {left:,} more: y copies all as JSON")]
+    visible = facts if left <= 0 else [*facts[:MOST], ("", f"and {left:,} more: y to copy all as JSON")]
     return [line for name, value in visible for line in _lines(name, value)]
 
 
@@ -113,11 +113,11 @@ def change(before: object, after: object) -> str:
     Tags are formatted as in the commands: `~ env=dev (was prod)`.
     """
     if isinstance(before, Mapping) and isinstance(after, Mapping):
-        return ", ".join(difference(_texts(before), _texts(after)).lines()) or "the same"
+        return ", ".join(difference(_texts(before), _texts(after)).lines()) or "no change"
     if isinstance(before, list) and isinstance(after, list):
         came = [f"+ {value_text(one)}" for one in after if one not in before]
         went = [f"− {value_text(one)}" for one in before if one not in after]
-        return ", ".join((*came, *went)) or "the same"
+        return ", ".join((*came, *went)) or "no change"
     return f"{value_text(before)} → {value_text(after)}"
 
 
@@ -153,10 +153,10 @@ LISTS = {
     "quotas": ("quotas", "resourceType"),
 }
 """The list (see tui/state/loaders.py) that a screen shows or is opened from, and the key of its rows."""
-NO_LONGER_THERE = "it is no longer there"
+NO_LONGER_THERE = "the record was deleted"
 NOT_YOURS = {
-    "api-keys": "not one of your keys; the place lists your own, and only while they are there",
-    "sessions": "not one of your sessions, or it is over",
+    "api-keys": "not one of your API keys, or deleted",
+    "sessions": "not one of your sessions, or it has ended",
 }
 
 
@@ -204,7 +204,7 @@ class Entries(RemoteListScreen):
     def freshness_text(self) -> str:
         text, key = super().freshness_text(), self.frame.keys.label(f"{self.NAME}.older")
         if self.rows.cut and key and self.rows.state == "fresh":
-            text = f"{text}, {key} reads older"
+            text = f"{text}, {key} loads more"
         newer = f"{self._above:,} newer ↑" if self._above else ""
         return " · ".join(part for part in (newer, text) if part)
 
@@ -269,25 +269,27 @@ class Entries(RemoteListScreen):
         """Return why the screen does not list the target of an entry; empty if it does. Reload the list first."""
         workspace, identifier = self.workspace, str(record.get("targetId") or "")
         if screen == "default-tags":
-            return "" if identifier == self.tenant_id else "the tags of another tenant: use that one first"
+            return "" if identifier == self.tenant_id else "these tags belong to another tenant: use that tenant first"
         if screen == "tenants":
             return "" if workspace.find(identifier) is not None else "not one of your tenants"
         if screen == "account":
-            mine = [str(one["id"]) for one in workspace.organizations] + [str((workspace.me or {}).get("id"))]
-            return "" if identifier in mine else "your account shows only yourself"
+            mine = [str(organization["id"]) for organization in workspace.organizations] + [
+                str((workspace.me or {}).get("id"))
+            ]
+            return "" if identifier in mine else "only your own account can be shown"
         if not key:  # the quotas as a whole, or a request whose type is unknown
             return NO_LONGER_THERE if record.get("targetKind") == "quota_request" else ""
         name, member = LISTS[screen]
         rows = await workspace.collections.anew(name, self.tenant_id)
         if rows.state != "fresh":
-            return rows.error.message if rows.error is not None else "it could not be looked up; try again"
+            return rows.error.message if rows.error is not None else "lookup failed; try again"
         if any(str(one.get(member)) == key for one in rows.records):
             return ""
         return NOT_YOURS.get(screen, NO_LONGER_THERE)
 
     def do_older(self) -> None:
         if not self.rows.cut:
-            self.app.notify("These are all the entries there are", markup=False)
+            self.app.notify("No more entries", markup=False)
             return
         self.workspace.collections.further(self.LIST_NAME, self.tenant_id, self.subject.id if self.subject else "")
         self._say()
@@ -298,7 +300,7 @@ class Activity(Entries):
     TITLE = "Activity"
     PRIMARY = "activity.show"
     LIST_NAME = "activity"
-    EMPTY_TEXT = "Nothing was done here yet."
+    EMPTY_TEXT = "No activity yet."
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("activity")]
 
     def do_organization(self) -> None:
@@ -316,7 +318,7 @@ class ActivityOf(Entries, ChildListScreen):
     TITLE = "Activity"
     PRIMARY = "activity-of.show"
     LIST_NAME = "activity of"
-    EMPTY_TEXT = "Nothing is kept about it."
+    EMPTY_TEXT = "No activity for this record."
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("activity-of")]
 
 
@@ -327,7 +329,7 @@ class OrganizationActivity(Entries, ChildListScreen):
     TITLE = "Activity"
     PRIMARY = "organization-activity.show"
     LIST_NAME = "organization activity"
-    EMPTY_TEXT = "Nothing was done in the organization outside of its tenants."
+    EMPTY_TEXT = "No activity in the organization outside of its tenants."
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("organization-activity")]
 
     def title_for(self, name: str) -> str:

@@ -14,12 +14,12 @@ def _is_other_context(context: ActionContext, record: Record) -> str:
 @about_record
 def _is_unused(context: ActionContext, record: Record) -> str:
     in_use = record.get("name") == context.context_name
-    return "this context is in use: use another one first" if in_use else ""
+    return "this context is in use: switch to another context first" if in_use else ""
 
 
 @about_record
 def _has_session(_: ActionContext, record: Record) -> str:
-    return "" if record.get("credential") == "session" else "nobody is signed in in this context"
+    return "" if record.get("credential") == "session" else "not signed in to this context"
 
 
 @about_record
@@ -63,7 +63,7 @@ CONTEXT_ACTIONS: tuple[Action, ...] = (
         footer_label="use",
         guard=all_of(selected, _is_other_context),
         command=_use,
-        help="Its endpoint and credentials count from now on; Enter does the same",
+        help="Switch to its endpoint and credentials; Enter does the same",
         accepts_record_argument=True,
         writes=True,
     ),
@@ -74,7 +74,7 @@ CONTEXT_ACTIONS: tuple[Action, ...] = (
         keys=("n",),
         footer_label="new",
         command=_create,
-        help="A platform by a name of your own, with its endpoint and region",
+        help="Save the endpoint and region of a platform under a name",
         opens_dialog=True,
         writes=True,
     ),
@@ -97,7 +97,7 @@ CONTEXT_ACTIONS: tuple[Action, ...] = (
         footer_label="sign in",
         guard=all_of(selected, _has_no_api_key),
         command=_sign_in,
-        help="With a code confirmed in a browser; the local platform needs none",
+        help="Confirm a code in a browser; the local platform needs no code",
         accepts_record_argument=True,
         writes=True,
     ),
@@ -109,7 +109,7 @@ CONTEXT_ACTIONS: tuple[Action, ...] = (
         footer_label="sign out",
         guard=all_of(selected, _has_session),
         command=_sign_out,
-        help="Ends the session on the platform and forgets it here",
+        help="End the session on the platform and delete it on this machine",
         opens_dialog=True,
         accepts_record_argument=True,
         writes=True,

@@ -70,7 +70,7 @@ class Contexts(ListScreen):
         facts.append(("Tenant", str(record["tenant"] or "the default")))
         sections: list[Section] = [("", facts)]
         if here:
-            sections.append(("", [("", "This is the context in use.")]))
+            sections.append(("", [("", "This is the current context.")]))
         return str(record["name"]), sections
 
     def _endpoint(self, record: Record) -> str:
@@ -105,7 +105,7 @@ class Contexts(ListScreen):
         endpoint, region = values["endpoint"].strip(), values["region"].strip()
         notices = await asyncio.to_thread(contexts.change, connection, name, endpoint, region)
         await self._read_again()
-        self.app.notify(f"Stored context {name}", markup=False)
+        self.app.notify(f"Saved context {name}", markup=False)
         for notice in notices:
             self.app.notify(notice, severity="warning", markup=False)
 
@@ -118,7 +118,7 @@ class Contexts(ListScreen):
         problem = ""
         while True:
             fields = [
-                Field("name", "Name", values["name"], "work", check=_needed),
+                Field("name", "Name", values["name"], "work", check=_require_name),
                 Field(
                     "endpoint",
                     "Endpoint",
@@ -128,7 +128,7 @@ class Contexts(ListScreen):
                 ),
                 Field("region", "Region", values["region"], "none"),
             ]
-            note = "Nobody is signed in yet · Enter save · Tab next field · Esc cancel"
+            note = "Sign in after saving · Enter save · Tab next field · Esc cancel"
             form = Form("Create a context", fields, save="Create", note=note, problem=problem)
             answer = await self.app.push_screen_wait(form)
             if answer is None:
@@ -143,7 +143,7 @@ class Contexts(ListScreen):
             await self._read_again()
             self.set_filter("")
             self.table.select(name)
-            self.app.notify(f"Stored context {name} · i signs in, u uses it", markup=False)
+            self.app.notify(f"Saved context {name} · i to sign in, u to use", markup=False)
             return
 
     async def do_delete(self) -> None:
@@ -156,11 +156,11 @@ class Contexts(ListScreen):
         facts = [
             ("Context", name),
             ("Endpoint", self._endpoint(record)),
-            ("What goes", ", ".join(["endpoint", "region", "selected tenant", *(f"stored {kind}" for kind in labels)])),
-            ("Effect", "forgotten on this machine for good"),
+            ("Deletes", ", ".join(["endpoint", "region", "selected tenant", *(f"stored {kind}" for kind in labels)])),
+            ("Effect", "permanently removed from this machine"),
         ]
         if "session" in labels:
-            facts.append(("Session", "stays valid until it expires; o signs out first"))
+            facts.append(("Session", "stays valid until it expires; o to sign out first"))
         if not await self.app.push_screen_wait(Confirm("Delete this context?", facts, yes="Delete")):
             return
         for notice in await asyncio.to_thread(contexts.remove, self.workspace.connection, name):
@@ -188,7 +188,7 @@ class Contexts(ListScreen):
 
     async def _read_again(self) -> None:
         """Reload the config file. Reconnect if the current context has changed."""
-        self.post_message(UndoCleared("a change of contexts"))
+        self.post_message(UndoCleared("changing contexts"))
         workspace = self.workspace
         fresh = await asyncio.to_thread(contexts.again, workspace.connection)
         if fresh.context != workspace.connection.context:
@@ -199,8 +199,8 @@ class Contexts(ListScreen):
             self.show()
 
 
-def _needed(name: str) -> str | None:
-    return None if name.strip() else "a name is needed"
+def _require_name(name: str) -> str | None:
+    return None if name.strip() else "a name is required"
 
 
 def _credential(record: Record) -> str:

@@ -51,7 +51,7 @@ class DeviceCode(Dialog[bool | None]):
         instructions = Vertical(
             Static("Open this address in a browser:", markup=False),
             Static(Content(safe(self.address)), markup=False),
-            Static("and type this code there:", markup=False),
+            Static("and enter this code:", markup=False),
             Static(Content(safe(self.user_code)), classes="device--code", markup=False),
             Static("Waiting for your approval …", markup=False, classes="dialog--hint"),
             classes="device--instructions",
@@ -129,7 +129,7 @@ async def sign_in(app: App[Any], workspace: Workspace, name: str) -> bool:
     if name == workspace.context:
         workspace.arrive(await asyncio.to_thread(contexts.again, workspace.connection))
     if connection.context.credentials.kinds[:1] == ("api_key",):
-        message = f"Signed in to {name}, but it has an API key, which goes before the session"
+        message = f"Signed in to {name}, but the context has an API key, which takes precedence over the session"
         app.notify(message, severity="warning", markup=False)
     else:
         app.notify(f"Signed in to {name}", markup=False)
@@ -155,7 +155,7 @@ async def session_is_over(app: App[Any], workspace: Workspace, open_contexts: Ca
     if workspace.key_first:
         return await _key_is_refused(app, workspace, open_contexts)
     if workspace.read_only:
-        app.notify(f"You are not signed in, and {workspace.read_only}: signing in is refused", markup=False)
+        app.notify(f"You are not signed in, and {workspace.read_only}: sign-in is disabled", markup=False)
         return False
     facts = [("Context", workspace.context), ("Endpoint", workspace.endpoint), ("Why", workspace.link.why)]
     if not await app.push_screen_wait(Confirm("You are not signed in", facts, yes="Sign in", destructive=False)):
@@ -171,10 +171,10 @@ async def _key_is_refused(app: App[Any], workspace: Workspace, open_contexts: Ca
     facts = [
         ("Context", workspace.context),
         ("Endpoint", workspace.endpoint),
-        ("Why", "its key is revoked, expired or deleted, or the account that made it is"),
-        ("Go on", "in another context, or with a new key:"),
+        ("Why", "the key, or the account that created it, is revoked, expired or deleted"),
+        ("Next", "use another context, or set a new key:"),
         (" ", "frost config set api_key -"),
     ]
-    if await app.push_screen_wait(Confirm("The API key is refused", facts, yes="Contexts", destructive=False)):
+    if await app.push_screen_wait(Confirm("API key rejected", facts, yes="Contexts", destructive=False)):
         open_contexts()
     return False

@@ -15,7 +15,7 @@ READ, WRITE = "organizations:read", "organizations:write"
 def _has_tenant(context: ActionContext) -> str:
     if context.tenant:
         return ""
-    return "no tenant is in use" if context.identity_known else "loading tenants"
+    return "no tenant selected" if context.identity_known else "loading tenants"
 
 
 def _has_scope(context: ActionContext) -> str:
@@ -130,7 +130,7 @@ def _history_line(_: ActionContext) -> str:
     return HISTORY
 
 
-APPLY_HELP = "Adds what existing resources lack; asks with the counts first"
+APPLY_HELP = "Add missing tags to existing resources; shows the counts and asks first"
 
 TAG_ACTIONS: tuple[Action, ...] = (
     Action(
@@ -141,7 +141,7 @@ TAG_ACTIONS: tuple[Action, ...] = (
         footer_label="edit",
         guard=all_of(_can_edit, selected, _is_not_removed),
         command=_add_line,
-        help="Every rule is checked while typing; Enter does the same",
+        help="The tag is checked while you type; Enter does the same",
         opens_dialog=True,
     ),
     Action(
@@ -152,7 +152,7 @@ TAG_ACTIONS: tuple[Action, ...] = (
         footer_label="new",
         guard=all_of(_can_edit, _has_room),
         command=_add_line,
-        help="Into the draft; nothing is stored before it is saved",
+        help="Add a tag to the draft; nothing is stored until you save",
         opens_dialog=True,
     ),
     Action(
@@ -163,29 +163,29 @@ TAG_ACTIONS: tuple[Action, ...] = (
         footer_label="remove",
         guard=all_of(_can_edit, selected),
         command=_remove_line,
-        help="Those marked, or the one under the cursor, from the draft; again has it back",
+        help="Remove the marked tags or the selected one from the draft; press again to restore",
     ),
     Action(
         "default-tags.save",
-        "Save the set",
+        "Save default tags",
         handler="tui.default_tags.screen:DefaultTags.do_save",
         keys=("w",),
         footer_label="save",
         guard=all_of(_can_manage, _has_draft, _has_changes, _is_valid),
         command=_save_line,
-        help="Shows the difference first; resources that exist keep their tags",
+        help="Shows the difference first; existing resources keep their tags",
         opens_dialog=True,
         writes=True,
     ),
     Action(
         "default-tags.preview",
-        "Preview an apply",
+        "Preview apply",
         handler="tui.default_tags.screen:DefaultTags.do_preview",
         keys=("p",),
         footer_label="preview",
         guard=_can_preview,
         command=_preview_line,
-        help="What would change, type by type, also of a draft; nothing is written",
+        help="Show the changes of an apply by type, also for a draft; nothing is written",
     ),
     Action(
         "default-tags.apply",
@@ -206,17 +206,17 @@ TAG_ACTIONS: tuple[Action, ...] = (
         keys=("D",),
         footer_label="discard",
         guard=all_of(_can_edit, _has_changes),
-        help="The set as it is stored; can be undone",
+        help="Return to the stored tags; can be undone",
     ),
     Action(
         "default-tags.follow",
-        "The newest apply",
+        "Latest apply",
         handler="tui.default_tags.screen:DefaultTags.do_follow",
         keys=("f",),
         footer_label="apply run",
         guard=_has_tenant,
         command=_history_line,
-        help="Progress, counts, failures and skips of the newest run",
+        help="Progress, counts, failures and skips of the latest run",
     ),
     Action(
         "default-tags.versions",
@@ -226,7 +226,7 @@ TAG_ACTIONS: tuple[Action, ...] = (
         footer_label="history",
         guard=_has_tenant,
         command=_history_line,
-        help="Every stored set with who wrote it; one can be put back",
+        help="All stored versions and their authors; a version can be restored",
     ),
     Action(
         "default-tags.runs",
@@ -236,29 +236,29 @@ TAG_ACTIONS: tuple[Action, ...] = (
         footer_label="runs",
         guard=_has_tenant,
         command=_history_line,
-        help="The last ten applies and undos; what one added can be taken away again",
+        help="The last ten applies and undos; an apply can be undone",
     ),
     Action(
         "tag-versions.difference",
-        "Difference to the set as it is",
+        "Difference to the current version",
         handler="tui.default_tags.versions:TagVersions.do_difference",
         keys=("c",),
         footer_label="compare",
         guard=selected,
         command=_history_line,
-        help="What putting it back would change; Enter does the same",
+        help="Show the changes of restoring this version; Enter does the same",
         opens_dialog=True,
         accepts_record_argument=True,
     ),
     Action(
         "tag-versions.put_back",
-        "Put this set back",
+        "Restore this version",
         handler="tui.default_tags.versions:TagVersions.do_put_back",
         keys=("b",),
-        footer_label="put back",
+        footer_label="restore",
         guard=all_of(_can_manage, selected, _is_earlier_version),
         command=_put_back_line,
-        help="Stores it again, if nobody stored another one meanwhile; shows the difference first",
+        help="Refused if another version was stored since; shows the difference first",
         opens_dialog=True,
         writes=True,
     ),
@@ -268,7 +268,7 @@ TAG_ACTIONS: tuple[Action, ...] = (
         handler="tui.shell.remote_list_screen:RemoteListScreen.do_show",
         guard=selected,
         command=_preview_line,
-        help="How many resources of the type lack each key; Enter does the same",
+        help="Number of resources of the type that miss each key; Enter does the same",
         accepts_record_argument=True,
     ),
     Action(
@@ -285,13 +285,13 @@ TAG_ACTIONS: tuple[Action, ...] = (
     ),
     Action(
         "apply-preview.untouched",
-        "Skips and failures",
+        "Failures and skips",
         handler="tui.default_tags.apply_lists:ApplyPreview.do_untouched",
         keys=("f",),
         footer_label="skips",
         guard=selected,
         command=_preview_line,
-        help="Those that would be left alone, with the reason of each",
+        help="Resources that would not change, with reasons",
     ),
     Action(
         "apply.untouched",
@@ -301,7 +301,7 @@ TAG_ACTIONS: tuple[Action, ...] = (
         footer_label="failures",
         guard=selected,
         command=_history_line,
-        help="With the reason of each; Enter shows those of the type",
+        help="All failures and skips with reasons; Enter shows those of the type",
         accepts_record_argument=True,
     ),
     Action(
@@ -312,19 +312,19 @@ TAG_ACTIONS: tuple[Action, ...] = (
         footer_label="apply",
         guard=_can_apply,
         command=_apply_line,
-        help="Tries what failed again and adds what is missing by now; asks first",
+        help="Retry failed resources and add missing tags; asks first",
         opens_dialog=True,
         writes=True,
     ),
     Action(
         "apply.afterwards",
-        "Apply again afterwards, or not",
+        "Queue another apply, or cancel it",
         handler="tui.default_tags.apply_screen:Apply.do_afterwards",
         keys=("o",),
-        footer_label="afterwards",
+        footer_label="queue apply",
         guard=all_of(_can_apply, _is_applying),
         command=_apply_line,
-        help="Begins your own apply when the one that goes on is over, as long as frost is open",
+        help="Starts your apply when the current one has finished, if frost is still open",
         writes=True,
     ),
     Action(
@@ -335,11 +335,11 @@ TAG_ACTIONS: tuple[Action, ...] = (
         footer_label="runs",
         guard=_has_tenant,
         command=_history_line,
-        help="The last ten applies and undos; what one added can be taken away again",
+        help="The last ten applies and undos; an apply can be undone",
     ),
     Action(
         "apply-runs.open",
-        "What it did",
+        "Show run",
         handler="tui.default_tags.apply_lists:ApplyRuns.do_open",
         keys=("i",),
         footer_label="open",
@@ -353,10 +353,10 @@ TAG_ACTIONS: tuple[Action, ...] = (
         "Undo this run",
         handler="tui.default_tags.apply_lists:ApplyRuns.do_undo",
         keys=("b",),
-        footer_label="undo it",
+        footer_label="undo run",
         guard=all_of(_can_manage, selected, _is_undoable),
         command=_undo_run_line,
-        help="Takes away just the tags it added, where they are still as it added them; asks with the counts first",
+        help="Remove the tags that the run added, unless they have changed; shows the counts and asks first",
         opens_dialog=True,
         writes=True,
     ),
@@ -366,7 +366,7 @@ TAG_ACTIONS: tuple[Action, ...] = (
         handler="tui.shell.remote_list_screen:RemoteListScreen.do_show",
         guard=selected,
         command=_history_line,
-        help="Everything that is told about it; Enter does the same",
+        help="All details of the resource; Enter does the same",
         accepts_record_argument=True,
     ),
 )

@@ -43,11 +43,11 @@ class ApplyPreview(ChildListScreen):
     PRIMARY = "apply-preview.show"
     LIST_NAME = "apply preview"
     REQUIRES_USER = False
-    EMPTY_TEXT = "The platform covers no type."
+    EMPTY_TEXT = "No resource types support default tags."
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("apply-preview")]
 
     def title_for(self, name: str) -> str:
-        return f"Preview of an apply in {name}"
+        return f"Apply preview in {name}"
 
     def compose_header(self) -> ComposeResult:
         yield Summary()
@@ -72,7 +72,7 @@ class ApplyPreview(ChildListScreen):
 
     def empty(self) -> str:
         text = super().empty()
-        return "Looking at every resource of the tenant …" if text.startswith("Asking") else text
+        return "Examining all resources of the tenant …" if text.startswith("Asking") else text
 
     def read_again(self, only: str = "") -> None:
         """Do not repeat the preview on a refresh."""
@@ -86,13 +86,13 @@ class ApplyPreview(ChildListScreen):
         if not result:
             return []
         counts = apply.summary({"result": result})
-        of = "the draft, which is not saved" if self.subject is not None and self.subject.id else "the set as stored"
+        of = "the unsaved draft" if self.subject is not None and self.subject.id else "the stored tags"
         changes = (
             f"{counts['updated']:,} would change · {counts['unchanged']:,} unchanged · {counts['skipped']:,} skipped"
         )
         lines = wrapped(f"{changes} · {counts['failed']:,} failing", cells)
-        lines += wrapped(f"of {counts['examined']:,} resources, by {of}", cells)
-        lines += wrapped(f"Lack it:  {_lacking_text(result)}", cells, "$text-muted", "          ")
+        lines += wrapped(f"of {counts['examined']:,} resources, for {of}", cells)
+        lines += wrapped(f"Missing:  {_lacking_text(result)}", cells, "$text-muted", "          ")
         for member, title in (("skipped", "Skipped"), ("failures", "Failing")):
             if reasons := apply.reasons_counted(result.get(member) or ()):
                 cut = "  (of the first 200)" if result.get(f"{member}Truncated") else ""
@@ -106,11 +106,11 @@ class ApplyPreview(ChildListScreen):
             ("Unchanged", f"{record.get('unchanged', 0):,}"),
             ("Skipped", f"{record.get('skipped', 0):,}"),
             ("Failing", f"{record.get('failed', 0):,}"),
-            ("Looked at", f"{record.get('examined', 0):,}"),
+            ("Examined", f"{record.get('examined', 0):,}"),
         ]
         lacking = result.get("affected", {}).get(kind, {})
         keys = [(key, f"{number:,}") for key, number in lacking.items() if number]
-        sections: list[Section] = [("", facts), ("Lack the key", keys or [("", "none")])]
+        sections: list[Section] = [("", facts), ("Resources that miss the key", keys or [("", "none")])]
         for member, title in (("skipped", "Skipped because"), ("failures", "Failing because")):
             items = [item for item in result.get(member) or () if item.get("resourceType") == kind]
             if items:
@@ -150,7 +150,7 @@ class ApplyRuns(ChildListScreen):
     PRIMARY = "apply-runs.open"
     LIST_NAME = RUNS
     REQUIRES_USER = False
-    EMPTY_TEXT = "Default tags were not applied here yet."
+    EMPTY_TEXT = "No applies in this tenant yet."
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("apply-runs")]
 
     def title_for(self, name: str) -> str:
@@ -174,10 +174,10 @@ class ApplyRuns(ChildListScreen):
         first = "Lost tags" if record.get("kind") == "undo" else "Updated"
         names = {"updated": first, **{name: name.capitalize() for name in ("unchanged", "skipped", "failed")}}
         facts = [
-            ("State", str(record.get("status", ""))),
-            ("Begun", time_text(record.get("startedAt"))),
+            ("Status", str(record.get("status", ""))),
+            ("Started", time_text(record.get("startedAt"))),
             ("By", person_text(record.get("startedBy")) or "—"),
-            ("Took", apply.elapsed(record) or "—"),
+            ("Duration", apply.elapsed(record) or "—"),
         ]
         tags = record.get("appliedTags") or {}
         sections: list[Section] = [
@@ -266,9 +266,9 @@ class Untouched(ChildListScreen):
             return super().empty()
         counts = apply.summary(operation)
         if apply.is_open(operation):
-            so_far = f"{counts['failed']:,} failed and {counts['skipped']:,} skipped so far"
-            return f"They are listed when the apply is over; {so_far}."
-        return "Nothing failed and nothing was skipped."
+            counts_text = f"{counts['failed']:,} failed, {counts['skipped']:,} skipped"
+            return f"Listed when the apply has finished; now {counts_text}."
+        return "No failures and no skips."
 
     def read(self, *, quiet: bool = False) -> None:
         if not self.operation and self.previewed is None:
@@ -282,11 +282,11 @@ class Untouched(ChildListScreen):
     def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
         reason, text = str(record.get("reason", "")), apply.reason_text(record.get("reason", ""))
         facts = [
-            ("What", str(record["what"])),
+            ("Outcome", str(record["what"])),
             ("Type", str(record.get("resourceType", ""))),
             ("Why", text if text == reason else f"{text} ({reason})"),
         ]
         if advice := apply.AGAIN.get(reason):
-            facts.append(("Then", advice))
+            facts.append(("Next", advice))
         message: list[Section] = [("Message", [("", str(record["message"]))])] if record.get("message") else []
         return resource_text(record), [("", facts), *message, ("Id", [("", str(record.get("resourceId") or "—"))])]

@@ -43,16 +43,14 @@ async def apply(screen: "RemoteListScreen") -> None:
     result = (await workspace.ask(default_tags.preview(tenant_id))).wire()
     counts = texts_apply.summary({"result": result})
     if not counts["updated"] and not counts["failed"]:
-        screen.frame.toast(
-            f"Nothing lacks a default tag: {counts['examined']:,} resources looked at, none would change"
-        )
+        screen.frame.toast(f"No default tags are missing: {counts['examined']:,} resources examined, none would change")
         return
     facts = [
         ("Tenant", workspace.name_of(tenant_id)),
         ("Adds", cut(tags_text(result.get("appliedTags")), LONGEST_TAGS)),
-        ("To", f"{counts['updated']:,} of {counts['examined']:,} resources, each the keys it lacks"),
-        ("Not to", _not_changed_text(counts)),
-        ("Effect", "only adds tags: no value is changed, no tag removed; continues without this screen"),
+        ("To", f"{counts['updated']:,} of {counts['examined']:,} resources, only missing keys"),
+        ("Unchanged", _not_changed_text(counts)),
+        ("Effect", "only adds tags: changes no value, removes no tag; continues if you close the screen"),
     ]
     dialog = ListingConfirm("Apply default tags?", facts, _lines(result, "would change"), yes="Apply", wrap=False)
     if await screen.app.push_screen_wait(dialog):
@@ -69,11 +67,11 @@ async def undo(screen: "RemoteListScreen", run: Record) -> None:
     counts = texts_apply.summary({"result": result})
     facts = [
         ("Tenant", workspace.name_of(tenant_id)),
-        ("Takes away", cut(tags_text(run.get("appliedTags")), LONGEST_TAGS)),
-        ("From", f"{counts['updated']:,} resources, only keys that this run added and that did not change since"),
-        ("Not from", f"{counts['skipped']:,} skipped, {counts['failed']:,} failing"),
+        ("Removes", cut(tags_text(run.get("appliedTags")), LONGEST_TAGS)),
+        ("From", f"{counts['updated']:,} resources, only keys that this run added and that have not changed since"),
+        ("Unchanged", f"{counts['skipped']:,} skipped, {counts['failed']:,} failing"),
     ]
-    dialog = ListingConfirm("Undo this run?", facts, _lines(result, "would lose tags"), yes="Take away", wrap=False)
+    dialog = ListingConfirm("Undo this run?", facts, _lines(result, "would lose tags"), yes="Undo run", wrap=False)
     if await screen.app.push_screen_wait(dialog):
         await _start(screen, workspace.applies.undo(tenant_id, run_id), "undoing an apply")
 
@@ -82,14 +80,14 @@ async def offer_running_apply(screen: "RemoteListScreen", *, own: bool = True) -
     """Offer to follow the open run and, if `own`, to start another apply after it."""
     applies, tenant_id = screen.workspace.applies, screen.tenant_id
     run = applies.of(tenant_id)
-    far = f"{run.operation.get('progress') or 0:.0f} % done" if run is not None else "it began just now"
-    entries = [Entry("follow", "Follow it", "f", f"Your apply is not started; {far}")]
+    far = f"{run.operation.get('progress') or 0:.0f} % done" if run is not None else "just started"
+    entries = [Entry("follow", "Show progress", "f", f"Does not start your apply; {far}")]
     if own:
-        note = "As long as frost is open; it applies the default tags as they are then"
-        entries.append(Entry("afterwards", "Follow it, and begin mine when it is over", "o", note))
+        note = "If frost is still open; applies the default tags of that time"
+        entries.append(Entry("afterwards", "Show progress, and start my apply afterwards", "o", note))
     name = cut(safe(screen.workspace.name_of(tenant_id)), 30)
     chosen = await screen.app.push_screen_wait(
-        Menu(f"An apply runs in {name} already", entries, foot="A tenant has one apply at a time · Esc close")
+        Menu(f"An apply is running in {name}", entries, foot="One apply per tenant at a time · Esc close")
     )
     if chosen == "afterwards":
         applies.start_afterwards(tenant_id)
@@ -122,14 +120,14 @@ async def _start(screen: "RemoteListScreen", request: Any, lasting: str) -> None
 def _next_step(error: FrostError) -> str:
     """Return the next step after a run did not start or may not have started."""
     if error.exit_code is Exit.UNREACHABLE:
-        return "Whether it began is not known; if it did, it shows here once the platform answers. Again is safe."
+        return "The apply may have started; if so, this screen shows it once the platform responds. Retrying is safe."
     return texts_apply.next_step(error.code, texts_apply.STARTING, error.hint)
 
 
 def _not_changed_text(counts: Mapping[str, int]) -> str:
-    text = f"{counts['unchanged']:,} that lack nothing, {counts['skipped']:,} skipped"
+    text = f"{counts['unchanged']:,} complete, {counts['skipped']:,} skipped"
     failed = counts["failed"]
-    return text + (f", {counted(failed, 'failure', 'failures')} to be expected" if failed else "")
+    return text + (f", {counted(failed, 'failure', 'failures')} expected" if failed else "")
 
 
 def _lines(result: Mapping[str, Any], would: str) -> list[Content]:
@@ -156,7 +154,7 @@ class Apply(ChildListScreen):
     PRIMARY = "apply.untouched"
     LIST_NAME = "operation"
     REQUIRES_USER = False
-    EMPTY_TEXT = "The platform sent no counts."
+    EMPTY_TEXT = "No counts available."
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("apply")]
 
     _ticking: Timer | None = None
@@ -213,8 +211,8 @@ class Apply(ChildListScreen):
         if self.unavailable_reason() or self.run_id:
             return super().empty()
         if not self.runs.known:
-            return self.runs.error.message if self.runs.error is not None else "Asking the platform …"
-        return "Default tags were not applied here yet."
+            return self.runs.error.message if self.runs.error is not None else "Loading …"
+        return "No applies in this tenant yet."
 
     def freshness_text(self) -> str:
         return "" if self.operation is not None or not self.run_id else super().freshness_text()
@@ -271,9 +269,9 @@ class Apply(ChildListScreen):
             ("Unchanged", f"{record.get('unchanged', 0):,}"),
             ("Skipped", f"{record.get('skipped', 0):,}"),
             ("Failed", f"{record.get('failed', 0):,}"),
-            ("Looked at", f"{record.get('examined', 0):,}" + _of(record)),
+            ("Examined", f"{record.get('examined', 0):,}" + _of(record)),
         ]
-        sections: list[Section] = [("", [("State", str(record["state"]))]), ("", facts)]
+        sections: list[Section] = [("", [("Status", str(record["state"]))]), ("", facts)]
         result = texts_apply.counts(operation)
         for member, title in (("failures", "Failed because"), ("skipped", "Skipped because")):
             items = [item for item in result.get(member) or () if item.get("resourceType") == record["resourceType"]]
@@ -300,7 +298,7 @@ class Apply(ChildListScreen):
         applies, tenant_id = self.workspace.applies, self.tenant_id
         queued = not applies.waits(tenant_id)
         applies.start_afterwards(tenant_id, wanted=queued)
-        message = "Yours begins when this one is over, as long as frost is open" if queued else "None begins afterwards"
+        message = "Your apply starts when this one has finished" if queued else "Queued apply cancelled"
         self.frame.toast(message)
 
     def do_runs(self) -> None:

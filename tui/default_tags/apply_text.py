@@ -112,7 +112,7 @@ def _headline(operation: Mapping[str, Any], cells: int) -> Content:
     status, running = str(operation.get("status") or "pending"), apply.is_open(operation)
     sign, tone = STATES.get(status, (" ", "$foreground"))
     if status == "completed" and not operation.get("result"):
-        sign, tone, status = "!", "$text-error", "over"
+        sign, tone, status = "!", "$text-error", "ended"
     undo = apply.is_undo(operation)
     names = {"running": "undoing" if undo else "applying", "completed": "undone" if undo else "applied"}
     head = Content.assemble((f"{sign} ", tone), (safe(names.get(status, status)), "bold"))
@@ -161,15 +161,13 @@ def _remarks(operation: Mapping[str, Any], cells: int, lost: str, waits: bool, k
     lines: list[Content] = []
     running = apply.is_open(operation)
     if lost and running:
-        warning = f"! No answer: {lost}. Shown as it was read last; the apply is the platform's, nothing of it is lost."
+        warning = f"! No response: {lost}. This is the last known state; the apply continues on the platform."
         lines += wrapped(warning, cells, "$text-error")
     elif operation.get("stalled") and running:
-        lines += wrapped(
-            "! It has not moved for a minute; the platform takes it up again by itself.", cells, "$text-warning"
-        )
+        lines += wrapped("! No progress for a minute; the platform will resume the apply.", cells, "$text-warning")
     if waits:
         lines += wrapped(
-            f"Yours begins when this one is over{f' · {key} changes that' if key else ''}", cells, "$text-accent"
+            f"Your apply starts when this one has finished{f' · {key} to cancel' if key else ''}", cells, "$text-accent"
         )
     if running:
         return lines
@@ -186,7 +184,7 @@ BAR = 6
 """Width of the bar in cells."""
 SIGNS = {"updated": "━", "unchanged": "─", "skipped": "╌", "failed": "×"}
 """Lines instead of blocks keep the bars of adjacent rows apart."""
-LEGEND = (*((sign, name) for name, sign in SIGNS.items()), ("·", "to come"))
+LEGEND = (*((sign, name) for name, sign in SIGNS.items()), ("·", "waiting"))
 
 
 def bar(record: Record) -> str:
@@ -259,18 +257,18 @@ _APPLY = (
     _TYPE,
     Column("bar", "", cell=bar, sort=lambda record: record.get("examined")),
     _number("updated", "Updated"),
-    _number("unchanged", "Same"),
-    _number("skipped", "Skip"),
-    _number("failed", "Fail"),
+    _number("unchanged", "Unchanged"),
+    _number("skipped", "Skipped"),
+    _number("failed", "Failed"),
 )
 APPLY = Kind("type", "types", "resourceType", _APPLY, fields(_APPLY, type="resourceType"), "resourceType")
 _PREVIEW = (
     _TYPE,
-    _number("updated", "Change"),
-    _number("unchanged", "Same"),
-    _number("skipped", "Skip"),
-    _number("failed", "Fail"),
-    _number("examined", "Of")._replace(wide=True),
+    _number("updated", "To change"),
+    _number("unchanged", "Unchanged"),
+    _number("skipped", "Skipped"),
+    _number("failed", "Failed"),
+    _number("examined", "Total")._replace(wide=True),
 )
 PREVIEW = APPLY._replace(columns=_PREVIEW, filter_fields=fields(_PREVIEW, type="resourceType"))
 
@@ -308,7 +306,7 @@ def resource_text(record: Record) -> str:
 
 
 OUTCOME_SIGNS = {"failed": "×", "skipped": "–"}
-_OUTCOME = Column("what", "What", cell=lambda record: f"{record.get('what')}")
+_OUTCOME = Column("what", "Outcome", cell=lambda record: f"{record.get('what')}")
 _UNTOUCHED = (
     Column("what", "", cell=lambda record: f"{OUTCOME_SIGNS.get(str(record.get('what')), ' ')}"),
     _TYPE,

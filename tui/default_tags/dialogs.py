@@ -155,14 +155,14 @@ class TagConflict(Dialog[Way | None]):
         self.theirs, self.ours = theirs, ours
 
     def title_text(self) -> str:
-        return "Another version was stored"
+        return "Newer version on the platform"
 
     def content(self) -> ComposeResult:
-        nothing = [Content.styled("  nothing", "$text-muted")]
+        nothing = [Content.styled("  none", "$text-muted")]
         lines = [
-            Content.styled("What they changed", "bold $text-accent"),
+            Content.styled("Their changes", "bold $text-accent"),
             *(self.theirs or nothing),
-            Content.styled("What you changed", "bold $text-accent"),
+            Content.styled("Your changes", "bold $text-accent"),
             *(self.ours or nothing),
         ]
         yield Static(Content(safe(self.summary)), markup=False)
@@ -170,12 +170,12 @@ class TagConflict(Dialog[Way | None]):
         listing.can_focus = False
         yield listing
         yield Horizontal(
-            Button("Leave it", id="leave"),
+            Button("Keep editing", id="leave"),
             Button("Merge", id="merge", variant="primary"),
             Button("Overwrite", id="overwrite", variant="error"),
             classes="dialog--buttons",
         )
-        yield hint("m lays yours over theirs · o writes yours as it is · Esc keeps the draft; either is shown first")
+        yield hint("m merge · o overwrite · Esc keep editing. The result is shown before it is saved")
 
     def first_focus(self) -> Widget:
         return self.query_one("#leave", Button)
@@ -223,7 +223,7 @@ class TagForm(Dialog[tuple[str, str] | None]):
     LISTENS_AT_ONCE = True
 
     def __init__(
-        self, title: str, tag: tuple[str, str], check: Check, *, count: str, button: str = "Put into the draft"
+        self, title: str, tag: tuple[str, str], check: Check, *, count: str, button: str = "Add to draft"
     ) -> None:
         """`count` is the number of tags and its limit. The focus is on the value if `tag` has a key."""
         super().__init__()
@@ -250,7 +250,7 @@ class TagForm(Dialog[tuple[str, str] | None]):
         yield Horizontal(
             Button("Cancel", id="cancel"), Button(self.button, id="save", variant="primary"), classes="dialog--buttons"
         )
-        yield hint(f"{self.count} · Enter puts it · Tab next field · Esc cancel")
+        yield hint(f"{self.count} · Enter add · Tab next field · Esc cancel")
 
     def on_mount(self) -> None:
         super().on_mount()

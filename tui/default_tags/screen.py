@@ -68,7 +68,7 @@ TONES: Tones = {
 
 
 class DefaultTags(RemoteListScreen):
-    """Rows are the tags of the draft, with those that it removes."""
+    """Rows are the tags of the draft, including removed ones."""
 
     NAME = "default-tags"
     TITLE = "Default tags"
@@ -77,7 +77,7 @@ class DefaultTags(RemoteListScreen):
     LIST_NAME = "default tags"
     RELATED = ("tag versions",)
     REQUIRES_USER = False
-    EMPTY_TEXT = "No default tags: new resources get no tags."
+    EMPTY_TEXT = "No default tags. New resources get no tags."
     EMPTY_ACTION = "default-tags.add"
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("default-tags")]
 
@@ -129,7 +129,7 @@ class DefaultTags(RemoteListScreen):
         saved_at = self.workspace.tag_drafts.follow(self.tenant_id, stored["tags"], stored["version"])
         if saved_at:
             key = self.frame.keys.label("default-tags.discard")
-            self.frame.toast(f"The draft of {time_text(saved_at)} is here again · {key} discards it")
+            self.frame.toast(f"Draft of {time_text(saved_at)} restored · {key} to discard")
 
     def count_text(self, view: RecordView) -> str:
         draft = self.draft
@@ -148,7 +148,7 @@ class DefaultTags(RemoteListScreen):
         if not draft.dirty:
             return wrapped(self._stored_text(), cells, "$text-muted")
         keys = " · ".join(
-            f"{label(f'{self.NAME}.{verb}')} {verb}s" for verb in ("save", "discard") if label(f"{self.NAME}.{verb}")
+            f"{label(f'{self.NAME}.{verb}')} {verb}" for verb in ("save", "discard") if label(f"{self.NAME}.{verb}")
         )
         whole = [f"Not saved:  {draft.words} · {keys}"]
         parts = whole if len(whole[0]) <= cells else [f"Not saved:  {draft.words}", keys]
@@ -166,7 +166,7 @@ class DefaultTags(RemoteListScreen):
     def _stored_text(self) -> str:
         newest = next(iter(self.related("tag versions", "").records), None)
         if newest is None:
-            return "New resources get these tags; those that exist get them by an apply."
+            return "New resources get these tags. Existing resources get them when you apply."
         author = person_text(newest.get("changedBy"))
         return f"Version {newest['version']} of {time_text(newest.get('changedAt'))}" + (
             f" by {author}" if author else ""
@@ -177,7 +177,7 @@ class DefaultTags(RemoteListScreen):
         facts = [
             ("Value", value or "(empty)"),
             ("Key", f"{size(key)} of {KEY_BYTES} bytes"),
-            ("Value has", f"{size(value)} of {VALUE_BYTES} bytes"),
+            ("Length", f"{size(value)} of {VALUE_BYTES} bytes"),
         ]
         if record.get("mark"):
             facts.append(("Draft", str(record["mark"])))
@@ -185,13 +185,13 @@ class DefaultTags(RemoteListScreen):
             facts.append(("Stored", str(record["was"]) or "(empty)"))
         if record.get("problem"):
             facts.append(("Problem", str(record["problem"])))
-        return key, [("", facts), ("Resources that lack it", self._lacking(key)), ("Who gets it", [("", GETS)])]
+        return key, [("", facts), ("Missing the tag", self._lacking(key)), ("Effect", [("", GETS)])]
 
     def _lacking(self, key: str) -> list[tuple[str, str]]:
         """Return how many resources lack the key, by type, from the last preview."""
         previews = self.workspace.collections.rows("apply preview", self.tenant_id, preview_of(self.draft)).records
         if not previews:
-            return [("", f"{self.frame.keys.label('default-tags.preview')} previews an apply and counts them")]
+            return [("", f"{self.frame.keys.label('default-tags.preview')} to count affected resources")]
         affected = previews[0].get("affected", {})
         numbers = [(kind, lacking[key]) for kind, lacking in affected.items() if lacking.get(key)]
         return [("", f"{number:,} {kind}") for kind, number in numbers] or [("", "none")]
@@ -199,7 +199,7 @@ class DefaultTags(RemoteListScreen):
     # Editing the draft
 
     async def do_edit(self, key: str = "") -> None:
-        row = next((one for one in self.records() if one["key"] == key), self.record)
+        row = next((record for record in self.records() if record["key"] == key), self.record)
         if row is not None:
             await self._fill(str(row["key"]), str(row["value"]), str(row["key"]))
 
@@ -302,7 +302,7 @@ class DefaultTags(RemoteListScreen):
         return texts
 
 
-GETS = "Every resource that is made from now on, within half a minute; one that exists only by an apply."
+GETS = "New resources get the tag within 30 s. Existing resources change only when you apply."
 
 
 def preview_of(draft: TagDraft | None) -> str:

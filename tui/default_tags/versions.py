@@ -42,14 +42,14 @@ def difference_lines(changes: TagChanges, marked: Collection[str] = ()) -> list[
 def _line(sign: str, key: str, value: str, was: str, marked: bool) -> Content:
     line = Content.assemble((f"{sign} ", f"bold {TONES[sign]}"), (safe(key), "bold"), (" = ", "$text-muted"))
     line += Content.assemble(_value(value), (was, "$text-muted"))
-    return line + Content.styled("  ! both changed it", "$text-warning") if marked else line
+    return line + Content.styled("  ! changed by both", "$text-warning") if marked else line
 
 
 def _value(value: str) -> str:
     return cut(safe(value), LONGEST) or "(empty)"
 
 
-EFFECT = "new resources get it within half a minute; those that exist keep their tags until an apply"
+EFFECT = "new resources get these tags within 30 s; existing resources keep their tags until an apply"
 STALE = "STALE_VERSION"
 
 
@@ -92,14 +92,14 @@ async def save(screen: "RemoteListScreen") -> None:
 async def put_back(screen: "RemoteListScreen", tags: Mapping[str, str], newest: int, now: Mapping[str, str]) -> None:
     """Store a former set again unless a version newer than `newest` exists. `now` is the set it replaces."""
     tenant_id = screen.tenant_id
-    if not await confirm_difference(screen, "Put this set back?", now, tags, yes="Put back"):
+    if not await confirm_difference(screen, "Restore this version?", now, tags, yes="Restore"):
         return
     try:
         stored = await screen.workspace.versioned(default_tags.put(tenant_id, tags, newest))
     except FrostError as error:
         if error.code != STALE:
             raise
-        screen.frame.toast("Nothing was undone: another version was stored; it is the latest now", "error")
+        screen.frame.toast("Not restored: a newer version was stored in between", "error")
     else:
         _update_draft(screen, tenant_id, stored)
         _offer_undo(screen, tenant_id, now, stored)
@@ -119,11 +119,11 @@ async def confirm_difference(
     changes = difference(before, after)
     facts = [
         ("Tenant", screen.workspace.name_of(screen.tenant_id)),
-        ("Tags", f"{len(before)} now, {len(after)} then" if after else "none then: the set is cleared"),
+        ("Tags", f"{len(before)} now, {len(after)} after" if after else "none: all default tags are removed"),
         ("Effect", EFFECT),
     ]
     if overwriting:
-        facts.append(("Overwrites", "changes stored by other users, as marked below"))
+        facts.append(("Overwrites", "changes of other users, marked below"))
     return await screen.app.push_screen_wait(
         ListingConfirm(
             question, facts, difference_lines(changes), yes=yes, destructive=overwriting or bool(changes.removed)
@@ -147,7 +147,7 @@ async def _resolve_conflict(screen: "RemoteListScreen", draft: TagDraft) -> str 
     newest = next(iter(await screen.workspace.ask(default_tags.history_page(tenant_id, limit=1))), None)
     if theirs.record.tags == draft.tags:
         _update_draft(screen, tenant_id, theirs)
-        screen.frame.toast("The same tags were stored by another version: nothing to save")
+        screen.frame.toast("No changes to save: the stored version has the same tags")
         return None
     marked = draft.conflicts(theirs.record.tags)
     summary = f"Version {theirs.version} was stored after your draft was started{_by(newest)}."
@@ -203,7 +203,7 @@ def _offer_undo(
 
     name = screen.workspace.name_of(tenant_id)
     screen.post_message(
-        UndoAvailable(f"Saved the default tags of {name}: {_changes_text(changes)}", undo, f"the former set of {name}")
+        UndoAvailable(f"Saved the default tags of {name}: {_changes_text(changes)}", undo, f"restored tags of {name}")
     )
 
 
@@ -222,23 +222,23 @@ class TagVersions(ChildListScreen):
     PRIMARY = "tag-versions.difference"
     LIST_NAME = "tag versions"
     REQUIRES_USER = False
-    EMPTY_TEXT = "The set was never changed."
+    EMPTY_TEXT = "No versions yet."
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("tag-versions")]
 
     def title_for(self, name: str) -> str:
-        return f"Default tags of {name}: what they were"
+        return f"Default tags of {name}: history"
 
     def columns(self) -> Sequence[Column]:
         by_key = {column.key: column for column in TAG_VERSION.columns}
-        version = by_key["version"]._replace(title="  Version", cell=_numbered, align="left")
+        version = by_key["version"]._replace(title="  Version", cell=_version_text, align="left")
         return (version, *(by_key[key] for key in ("changedAt", "changedBy", "tags")))
 
     def tones(self) -> Tones:
         return {"changedAt": lambda record: "dim", "version": lambda record: "mark" if record.get("current") else None}
 
     def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
-        suffix = " · the set as it is" if record.get("current") else ""
-        facts = [("Stored", time_text(record.get("changedAt"))), ("By", person_text(record.get("changedBy")) or "—")]
+        suffix = " · current" if record.get("current") else ""
+        facts = [("Saved", time_text(record.get("changedAt"))), ("By", person_text(record.get("changedBy")) or "—")]
         tags = record.get("tags") or {}
         sections = [("", facts), ("Tags", [("", f"{key} = {tags[key]}") for key in sorted(tags)] or [("", "none")])]
         if (before := self._before(record)) is not None:
@@ -264,10 +264,10 @@ class TagVersions(ChildListScreen):
         if old is None or new is None:
             return
         if old is new and (old := self._before(new)) is None:
-            self.frame.toast("There is only this version")
+            self.frame.toast("This is the only version")
             return
         lines = difference_lines(difference(old.get("tags") or {}, new.get("tags") or {}))
-        self.app.push_screen(Listing(f"Version {old['version']} to {new['version']}", lines, "The same set."))
+        self.app.push_screen(Listing(f"Version {old['version']} to {new['version']}", lines, "No difference."))
 
     async def do_put_back(self) -> None:
         old, new = self.record, self.newest
@@ -276,5 +276,5 @@ class TagVersions(ChildListScreen):
             self.read(quiet=True)
 
 
-def _numbered(record: Record) -> str:
+def _version_text(record: Record) -> str:
     return f"{'►' if record.get('current') else ' '} {record['version']}"

@@ -32,7 +32,7 @@ class Catalogue(RemoteListScreen):
     PRIMARY = "catalogue.who"
     LIST_NAME = "catalogue"
     REQUIRES_USER = False
-    EMPTY_TEXT = "The platform names no operation."
+    EMPTY_TEXT = "No operations."
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("catalogue")]
 
     def columns(self) -> Sequence[Column]:
@@ -61,9 +61,9 @@ class Catalogue(RemoteListScreen):
         return str(record["name"]), [
             ("", [("Access level", str(record.get("accessLevel", "")))]),
             ("", [("Service", service), ("Resource", resource), ("Action", action)]),
-            ("What it does", [("", str(record.get("description") or "—"))]),
+            ("Description", [("", str(record.get("description") or "—"))]),
             (
-                "Patterns that match it",
+                "Matching patterns",
                 [("", text) for text in (f"{service}:*", f"{service}:{resource}:*", f"*:*:{action}")],
             ),
         ]
@@ -74,8 +74,8 @@ class Catalogue(RemoteListScreen):
         operation, _, target = argument.partition(" ")
         operation = operation or str((self.record or {}).get("name", ""))
         if not target:
-            field = Field("target", "Target", ANYTHING, "frn:service:region:tenant:type/id, or * for anything")
-            form = Form(f"Who may {operation}?", [field], save="Show", note="Enter shows them · Esc cancel")
+            field = Field("target", "Target", ANYTHING, "frn:service:region:tenant:type/id, or * for any")
+            form = Form(f"Who may {operation}?", [field], save="Show", note="Enter show · Esc cancel")
             values = await self.app.push_screen_wait(form)
             if values is None:
                 return
@@ -86,9 +86,9 @@ class Catalogue(RemoteListScreen):
 ACCESS_SIGNS = {"allowed": "●", "conditional": "◐", "denied": "×"}
 ACCESS_TONES = {"allowed": "good", "conditional": "warning", "denied": "bad"}
 ACCESS_TEXTS = {
-    "allowed": "on everything in this tenant, whatever the circumstances",
-    "conditional": "only for some targets, or under some circumstances",
-    "denied": "something would allow it, but a deny always wins",
+    "allowed": "on all resources of this tenant, in any request",
+    "conditional": "only for some targets, or under conditions",
+    "denied": "allowed by a rule, but a deny takes precedence",
 }
 
 
@@ -100,17 +100,17 @@ class Access(ChildListScreen):
     KIND = ACCESS
     PRIMARY = "access.policy"
     LIST_NAME = "access"
-    EMPTY_TEXT = "Nothing gives it any operation."
+    EMPTY_TEXT = "No operations are allowed."
     SHOWS_STATE = True
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("access")]
 
     def title_for(self, name: str) -> str:
-        return f"What {name} may do"
+        return f"Access of {name}"
 
     def freshness_text(self) -> str:
         """Include the state of a revoked or expired key, whose grants have no effect."""
         state = self.state_of(self.subject.id) if self.subject else ""
-        over = f"{state}: does nothing" if state in ("revoked", "expired") else ""
+        over = f"{state}: no access" if state in ("revoked", "expired") else ""
         return " · ".join(part for part in (over, super().freshness_text()) if part)
 
     def columns(self) -> Sequence[Column]:
@@ -126,7 +126,7 @@ class Access(ChildListScreen):
         facts = [("Access", access_text(record)), (" ", ACCESS_TEXTS.get(access, ""))]
         return str(record["operation"]), [
             ("", facts),
-            *grants("Given by", record.get("by") or ()),
+            *grants("Allowed by", record.get("by") or ()),
             *grants("Denied by", record.get("deniedBy") or ()),
         ]
 

@@ -75,7 +75,7 @@ async def show_form(
             problem = error.message
             if error.code == "STALE_VERSION" and reload is not None:
                 newer = await reload()
-                problem = f"{stale_text(error, stored, newer)} What you typed is kept; saving writes it."
+                problem = f"{stale_text(error, stored, newer)} Your input is kept; save to overwrite."
                 # Unedited fields take the new values, so that saving does not revert the other change.
                 edited = {name: value for name, value in values.items() if value != stored.get(name)}
                 values = {name: str(newer.get(name, "")) for name in values} | edited
@@ -97,11 +97,11 @@ def stale_text(error: FrostError, before: Record | None = None, newer: Record | 
     changed = details.get("changed") or newest.get("changed") or ()
     if before is not None and newer is not None:
         changed = [name for name in MEMBERS if name in newer and name in before and before[name] != newer[name]]
-    members = ", ".join(map(str, changed)) or "something"
+    members = ", ".join(map(str, changed)) or "it"
     who = f" by {newest['changedByName']}" if newest.get("changedByName") else ""
     when = newest.get("changedAt") or (details.get("resource") or {}).get("updatedAt")
     at = f" at {time_text(when)}" if when else ""
-    return f"Meanwhile {members} changed{who}{at}; this is version {details.get('current', '?')} now."
+    return f"Version {details.get('current', '?')} was saved{who}{at} and changed {members}."
 
 
 # --- groups and policies ---------------------------------------------------------------------------------------------

@@ -88,7 +88,7 @@ def first_policy(context: ActionContext) -> str:
 
 
 def deciding_policy(record: Record) -> str:
-    """Return the id of the first policy that allows or denies an operation, those that deny a denied one first."""
+    """Return the id of the first policy that allows or denies an operation, denying ones first."""
     allowing, denying = record.get("by") or (), record.get("deniedBy") or ()
     grants = (*denying, *allowing) if record.get("access") == "denied" else (*allowing, *denying)
     return next((str(grant["policyId"]) for grant in grants if grant.get("policyId")), "")

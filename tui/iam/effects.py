@@ -32,37 +32,39 @@ Change = Mapping[str, str]
 
 async def effect(requests: "Requests", tenant_id: str, changes: Sequence[Change]) -> Effect:
     """Return the effect of several changes together. Errors become part of the result: the user must confirm anyway."""
-    found: dict[tuple[str, str], dict[str, Any]] = {}
+    principals: dict[tuple[str, str], dict[str, Any]] = {}
     refused = ""
     try:
         for change in changes:
             names = {name: value for name, value in change.items() if name != "change"}
             answer = await requests.ask(analysis.preview(tenant_id, change["change"], **names))
-            if not refused and isinstance(told := answer.get("refused"), Mapping):
-                refused = str(told.get("message", ""))
+            if not refused and isinstance(refusal := answer.get("refused"), Mapping):
+                refused = str(refusal.get("message", ""))
             for principal in answer["principals"]:
                 key = (str(principal["type"]), str(principal["id"]))
-                found[key] = _both(found[key], principal) if key in found else dict(principal)
-        await _add_states(requests, tenant_id, found)
+                principals[key] = _both(principals[key], principal) if key in principals else dict(principal)
+        await _add_states(requests, tenant_id, principals)
     except FrostError as error:
         return Effect(problem=error.message)
-    return Effect(sorted(found.values(), key=_weight), refused=refused)
+    return Effect(sorted(principals.values(), key=_weight), refused=refused)
 
 
-async def _add_states(requests: "Requests", tenant_id: str, found: Mapping[tuple[str, str], dict[str, Any]]) -> None:
+async def _add_states(
+    requests: "Requests", tenant_id: str, principals: Mapping[tuple[str, str], dict[str, Any]]
+) -> None:
     """Add current states: a revoked key has permissions, but cannot use them."""
-    kinds = {kind for kind, _ in found}
+    kinds = {kind for kind, _ in principals}
     with suppress(FrostError):  # the effect is known without states
         for key in await requests.ask(groups.keys(tenant_id)) if "api_key" in kinds else ():
-            _add_state(found, "api_key", key.id, key.status)
+            _add_state(principals, "api_key", key.id, key.status)
         if "workload_identity" in kinds:
             async for page in requests.pages(groups.identity_page(tenant_id)):
                 for binding in page:
-                    _add_state(found, "workload_identity", binding.id, "inert" if binding.inert else "active")
+                    _add_state(principals, "workload_identity", binding.id, "inert" if binding.inert else "active")
 
 
-def _add_state(found: Mapping[tuple[str, str], dict[str, Any]], kind: str, identifier: str, state: str) -> None:
-    if (principal := found.get((kind, identifier))) is not None:
+def _add_state(principals: Mapping[tuple[str, str], dict[str, Any]], kind: str, identifier: str, state: str) -> None:
+    if (principal := principals.get((kind, identifier))) is not None:
         principal["status"] = state
 
 
@@ -83,7 +85,7 @@ def _weight(principal: Record) -> tuple[int, str]:
     return -changed, str(principal.get("name", ""))
 
 
-def _signed(key: str, sign: str) -> Column:
+def _signed_column(key: str, sign: str) -> Column:
     number = number_column(key, sign)
     return number._replace(cell=lambda record: f"{sign}{record.get(key):,}" if record.get(key) else "0")
 
@@ -94,14 +96,14 @@ _COLUMNS = (
     Column("name", "Key or identity"),
     Column("type", "Type", cell=lambda record: KINDS.get(str(record.get("type")), kind_text(record))),
     # Words do not fit 80 columns. The effect above explains the signs.
-    _signed("gainedCount", "+"),
-    _signed("lostCount", "−"),
+    _signed_column("gainedCount", "+"),
+    _signed_column("lostCount", "−"),
     Column(
         "under", "~", align="right", cell=lambda record: f"~{count:,}" if (count := conditional_count(record)) else ""
     ),
     Column("status", "State"),
     # The last columns are dropped first on narrow screens. The totals include inert principals as well.
-    Column("inert", "Then", cell=lambda record: "inert" if record.get("inert") else ""),
+    Column("inert", "Note", cell=lambda record: "inert" if record.get("inert") else ""),
 )
 FEWEST_OPERATIONS = 4
 """Lines of operations that the shortest screen shows without scrolling."""
@@ -148,8 +150,8 @@ class EffectConfirm(Confirm):
 
     @property
     def more_keys(self) -> str:
-        several, longest = len(self.effect.principals) > 1, max(map(_changed, self.effect.principals), default=0)
-        choose = " · ↑ ↓ whose" if several else ""
+        several, longest = len(self.effect.principals) > 1, max(map(_change_count, self.effect.principals), default=0)
+        choose = " · ↑ ↓ principal" if several else ""
         return choose + (" · PgDn more operations" if longest > FEWEST_OPERATIONS else "")
 
     def particulars(self) -> ComposeResult:
@@ -189,7 +191,7 @@ class EffectConfirm(Confirm):
         return action in ("whose", "operations") or super().check_action(action, parameters)
 
 
-def _changed(principal: Record) -> int:
+def _change_count(principal: Record) -> int:
     """Return the number of lines that describe a principal's changes."""
     return len(_operations(principal).plain.splitlines())
 
@@ -205,7 +207,7 @@ def _operations(principal: Record) -> Content:
     ]
     for side, note in CONDITIONAL.items():
         lines += _side(principal, side, "~", "$text-warning", f"  {note}")
-    return Content("\n").join(lines or [Content.styled("The same as before.", "$text-muted")])
+    return Content("\n").join(lines or [Content.styled("No change.", "$text-muted")])
 
 
 def _side(principal: Record, side: str, sign: str, tone: str, note: str = "") -> list[Content]:
@@ -250,7 +252,7 @@ class Difference(Dialog[None]):
         yield VerticalScroll(
             Static(Content("\n").join(difference_lines(self.before, self.after, self.effect)), markup=False)
         )
-        yield hint("↑ ↓ scroll · Esc leaves")
+        yield hint("↑ ↓ scroll · Esc close")
 
     def first_focus(self) -> Widget:
         return self.query_one(VerticalScroll)
@@ -267,25 +269,25 @@ def difference_lines(before: str, after: str, effect: Mapping[str, Any], most: i
         most: Maximum operations of each kind; None for all.
     """
     moved = changes(effect)
-    yield Content.styled(f"In effect, on {safe(effect.get('target', '*'))}", "bold $text-accent")
+    yield Content.styled(f"Effect on {safe(effect.get('target', '*'))}", "bold $text-accent")
     if effect.get("problem"):
-        yield Content.styled(f"  not known: {safe(effect['problem'])}", "$text-warning")
+        yield Content.styled(f"  unknown: {safe(effect['problem'])}", "$text-warning")
     elif not any(moved):
-        yield Content.styled("  the same operations as before" if before else "  nothing is gained", "$text-muted")
+        yield Content.styled("  the same operations as before" if before else "  no operations gained", "$text-muted")
     else:
         counted = [(f"+{len(moved.gained):,} gained", "$text-success")] if moved.gained else []
         counted += [(f"−{len(moved.lost):,} lost", "$text-error")] if moved.lost else []
         counted += [(f"~{moved.conditional}", "$text-warning")] if moved.under else []
         yield Content("  ") + Content(", ").join(Content.styled(*one) for one in counted)
-    yield from _named(moved.lost, "−", "$text-error", most)
-    yield from _named(moved.gained, "+", "$text-success", most)
-    yield from _named(moved.under, "~", "$text-warning", most)
+    yield from _operation_lines(moved.lost, "−", "$text-error", most)
+    yield from _operation_lines(moved.gained, "+", "$text-success", most)
+    yield from _operation_lines(moved.under, "~", "$text-warning", most)
     yield Content("")
-    yield Content.styled("In text", "bold $text-accent")
+    yield Content.styled("Difference in text", "bold $text-accent")
     yield from text_lines(before, after)
 
 
-def _named(operations: Mapping[str, str], sign: str, tone: str, most: int | None) -> Iterator[Content]:
+def _operation_lines(operations: Mapping[str, str], sign: str, tone: str, most: int | None) -> Iterator[Content]:
     for operation, note in islice(operations.items(), most):
         remark = (f"  {note}", "$text-muted") if note else ""
         yield Content.assemble((f"  {sign} ", f"bold {tone}"), safe(operation), remark)
@@ -297,7 +299,7 @@ def text_lines(before: str, after: str) -> Iterator[Content]:
     """Yield a unified diff of the texts, with signs and colours."""
     lines = list(difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=CONTEXT_LINES))[2:]
     if not lines:
-        yield Content.styled("  the same document", "$text-muted")
+        yield Content.styled("  no difference", "$text-muted")
     for line in lines:
         sign, text = line[:1], safe(line[1:])
         if sign == "@":

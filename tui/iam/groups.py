@@ -124,7 +124,7 @@ class Groups(RemoteListScreen):
                 self,
                 group,
                 "group",
-                [("Goes with it", _deleted_with(group))],
+                [("Also deletes", _deleted_with(group))],
                 {"change": "deleteGroup", "groupId": str(group["id"])},
                 lambda identifier, version: ask(group_calls.delete(tenant_id, identifier, version)),
             )
@@ -136,7 +136,7 @@ def as_attachee(group: Record) -> Record:
 
 def _deleted_with(group: Record) -> str:
     members = counted(int(group.get("memberCount", 0)), "membership", "memberships")
-    return f"{members}, {counted(int(group.get('policyCount', 0)), 'attachment', 'attachments')}; for good"
+    return f"{members}, {counted(int(group.get('policyCount', 0)), 'attachment', 'attachments')}, permanently"
 
 
 def _counted_heading(title: str, count: object) -> str:
@@ -182,7 +182,7 @@ class Members(ChildListScreen):
         return str(record.get("memberName") or record["memberId"]), [
             ("", [*facts, ("Added", time_text(record.get("addedAt")))]),
             ("In groups", names(groups.records, "name", groups.known, "none")),
-            ("Policies attached to it directly", names(policies.records, "name", policies.known, "none")),
+            ("Directly attached policies", names(policies.records, "name", policies.known, "none")),
             ("Id", [("", str(record["memberId"]))]),
         ]
 

@@ -44,7 +44,7 @@ async def pick_members(screen: "RemoteListScreen", title: str, group_id: str) ->
             lambda: _without(principals.records, members),
             tones=_TONES,
             verb="continues",
-            empty=_empty((principals, members), "Every key and identity is a member already."),
+            empty=_empty((principals, members), "All keys and identities are members already."),
         ),
         [("principals", ""), ("members", group_id)],
     )
@@ -66,7 +66,7 @@ async def pick_attachees(screen: "RemoteListScreen", policy: Record) -> Sequence
             records,
             tones=_TONES,
             verb="continues",
-            empty=_empty((groups, principals, attached), "It is attached to everything there is."),
+            empty=_empty((groups, principals, attached), "The policy is already attached to all principals."),
         ),
         [("groups", ""), ("principals", ""), ("attachments", policy_id)],
     )
@@ -94,7 +94,7 @@ async def pick_policies(
             verb="continues",
             columns=[by_key[key]._replace(wide=False) for key in ("name", "author", "description")],
             tones={"author": lambda record: "warning" if record.get("orphaned") else None},
-            empty=_empty((every, current), "There is no policy to choose."),
+            empty=_empty((every, current), "No policies to choose from."),
         ),
         [("policies", ""), ("policies of", f"group:{group_id}")],
     )
@@ -127,6 +127,6 @@ def _empty(lists: Sequence[Rows], text: str) -> Callable[[], str]:
         failed = next((rows.error for rows in lists if rows.state == "failed" and rows.error is not None), None)
         if failed is not None:
             return failed.message
-        return text if all(rows.known for rows in lists) else "Asking the platform …"
+        return text if all(rows.known for rows in lists) else "Loading …"
 
     return empty

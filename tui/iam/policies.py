@@ -61,7 +61,10 @@ class Policies(RemoteListScreen):
             *sections,
             ("", facts),
             *rules(record.get("document"), self.folded),
-            ("Attached to", names(attached.records, "attacheeName", attached.known, "nothing, so it has no effect")),
+            (
+                "Attached to",
+                names(attached.records, "attacheeName", attached.known, "none, so the policy has no effect"),
+            ),
             ("Id", [("", str(record["id"]))]),
         ]
 
@@ -140,7 +143,7 @@ class Policies(RemoteListScreen):
             self,
             policy,
             "policy",
-            [("Goes with it", f"{attachments}, {versions}; for good")],
+            [("Also deletes", f"{attachments}, {versions}, permanently")],
             {"change": "deletePolicy", "policyId": str(policy["id"])},
             lambda identifier, version: ask(policy_calls.delete(tenant_id, identifier, version)),
         )
@@ -187,7 +190,7 @@ class Attachments(ChildListScreen):
         if kind_and_id(record)[0] == "group":
             members = self.related("members", str(record["attacheeId"]))
             sections.append(("Members", names(members.records, "memberName", members.known, "none")))
-        sections.append(("All policies attached to it", names(policies.records, "name", policies.known, "none")))
+        sections.append(("All attached policies", names(policies.records, "name", policies.known, "none")))
         return str(record.get("attacheeName") or record["attacheeId"]), [
             *sections,
             ("Id", [("", str(record["attacheeId"]))]),
@@ -230,12 +233,12 @@ class Versions(ChildListScreen):
     KIND = VERSION
     PRIMARY = "versions.difference"
     LIST_NAME = "versions"
-    EMPTY_TEXT = "The platform knows no version of it."
+    EMPTY_TEXT = "No versions."
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("versions")]
 
     def columns(self) -> Sequence[Column]:
         by_key = {column.key: column for column in VERSION.columns}
-        version = by_key["version"]._replace(title="  Version", cell=_numbered, align="left")
+        version = by_key["version"]._replace(title="  Version", cell=_version_text, align="left")
         columns = [by_key[key] for key in ("changedAt", "changedByName", "change")]
         return (version, *columns, *(by_key[key]._replace(wide=True) for key in ("changed", "rules")))
 
@@ -243,11 +246,11 @@ class Versions(ChildListScreen):
         return {"changedAt": lambda record: "dim", "version": lambda record: "mark" if record.get("newest") else None}
 
     def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
-        suffix = " · in force" if record.get("newest") else ""
+        suffix = " · current" if record.get("newest") else ""
         facts = [
             ("Changed", time_text(record.get("changedAt"))),
             ("By", str(record.get("changedByName") or record.get("changedBy") or "—")),
-            ("What", _change_text(record)),
+            ("Changed", _change_text(record)),
         ]
         if record.get("rolledBackTo") is not None:
             facts.append(("Rolled back to", str(record["rolledBackTo"])))
@@ -267,7 +270,7 @@ class Versions(ChildListScreen):
         selected = self._version(argument)
         old, new = compared_versions(self.records(), selected)
         if selected is not None and old is None:
-            self.frame.toast("There is only this version", "information")
+            self.frame.toast("This is the only version", "information")
         if old is None or new is None:
             return
         policy, number, text = str(old["policyId"]), int(old["version"]), document_text(new["document"])
@@ -290,7 +293,7 @@ class Versions(ChildListScreen):
             ("Policy", self.subject.name if self.subject else policy),
             (
                 "To",
-                f"the document of version {number}, as version {int(new['version']) + 1}; name and description stay",
+                f"the document of version {number}, as version {int(new['version']) + 1}; keeps name and description",
             ),
         ]
         if not await changes.confirm_effect(self, f"Roll back to version {number}?", facts, [change], yes="Roll back"):
@@ -317,7 +320,7 @@ def compared_versions(versions: Sequence[Record], selected: Record | None) -> tu
     return next((row for row in versions if int(row["version"]) == int(newest["version"]) - 1), None), newest
 
 
-def _numbered(record: Record) -> str:
+def _version_text(record: Record) -> str:
     """Return the version number; `►` marks the version in force."""
     return f"{'►' if record.get('newest') else ' '} {record['version']}"
 

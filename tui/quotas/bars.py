@@ -105,9 +105,9 @@ def letters(quota: Record, own: str) -> dict[str, str]:
     Tenants with a share too small to be drawn have `REST` instead.
     """
     tenants = quota.get("tenants", ())
-    others = [str(one["tenantId"]) for one in tenants if one["tenantId"] != own]
+    others = [str(tenant["tenantId"]) for tenant in tenants if tenant["tenantId"] != own]
     named = dict(zip(others, LETTERS, strict=False))
-    small = {str(one["tenantId"]) for one in tenants if int(one["limit"]) < _span(quota) / PARTS}
+    small = {str(tenant["tenantId"]) for tenant in tenants if int(tenant["limit"]) < _span(quota) / PARTS}
     return {own: OWN, **{tenant: REST if tenant in small else named.get(tenant, REST) for tenant in others}}
 
 
@@ -123,9 +123,9 @@ def stack(quota: Record, own: str, cells: int) -> Pieces:
         return [_nothing(cells)]
     signs = letters(quota, own)
     limits: dict[str, int] = {OWN: 0}
-    for one in quota.get("tenants", ()):
-        sign = signs[str(one["tenantId"])]
-        limits[sign] = limits.get(sign, 0) + int(one["limit"])
+    for tenant in quota.get("tenants", ()):
+        sign = signs[str(tenant["tenantId"])]
+        limits[sign] = limits.get(sign, 0) + int(tenant["limit"])
     pieces: list[Piece] = []
     total = done = 0
     for sign, limit in sorted(limits.items(), key=lambda pair: pair[0] == REST):

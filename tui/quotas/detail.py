@@ -17,8 +17,8 @@ LEGEND: Section = (
     [
         ("━", "used"),
         ("·", "free"),
-        ("┃", "the limit; past it each cell is as much again"),
-        ("─", "may be asked for without review"),
+        ("┃", "the limit; beyond it, 1 cell is one more full limit"),
+        ("─", "can be requested without review"),
         ("╱", "use is unknown"),
     ],
 )
@@ -29,13 +29,13 @@ def of_tenant(quota: Record, requests: Iterable[Record]) -> Sequence[Section]:
     used, bound = quota.get("used"), quota.get("requestable")
     facts = [("In use", _amount(used, unit))]
     if quota.get("creating"):
-        facts.append((" ", f"{_amount(quota['creating'], unit)} of it being created"))
+        facts.append((" ", f"{_amount(quota['creating'], unit)} in creation"))
     facts.append(("Limit", _amount(limit, unit)))
     if used is not None:
         free = ("Free", _amount(limit - used, unit))
         facts.append(free if used <= limit else ("Over by", _amount(used - limit, unit)))
     if requestable(quota) and bound is not None:
-        facts.append(("At once", f"up to {_amount(bound, unit)} without review"))
+        facts.append(("No review", f"up to {_amount(bound, unit)}"))
     return [
         ("", facts),
         *_remarks(quota),
@@ -49,11 +49,11 @@ def of_organization(quota: Record, own: str, requests: Iterable[Record]) -> Sequ
     unit, limit, allocated = quota.get("unit"), int(quota["limit"]), int(quota.get("allocated") or 0)
     facts = [("In use", _amount(quota.get("used"), unit))]
     if quota.get("creating"):
-        facts.append((" ", f"{_amount(quota['creating'], unit)} of it being created"))
+        facts.append((" ", f"{_amount(quota['creating'], unit)} in creation"))
     facts += [("Limit", _amount(limit, unit)), ("Allocated", _amount(allocated, unit))]
     left = ("Left", _amount(limit - allocated, unit))
     facts.append(left if allocated <= limit else ("Over by", _amount(allocated - limit, unit)))
-    organizations = [one for one in requests if one.get("scope") == "organization"]
+    organizations = [request for request in requests if request.get("scope") == "organization"]
     return [
         ("", facts),
         *_remarks(quota),
@@ -68,17 +68,17 @@ def of_request(request: Record, tenant: str) -> Sequence[Section]:
     owner = "the organization" if request.get("scope") == "organization" else tenant
     by = request.get("requestedBy") or {}
     facts = [
-        ("State", status_text(request)),
+        ("Status", status_text(request)),
         ("Of", owner),
         ("From", _amount(request.get("from"), unit)),
         ("To", _amount(request.get("limit"), unit)),
-        ("Asked", exact(request.get("createdAt"), now)),
+        ("Requested", exact(request.get("createdAt"), now)),
         ("By", str(by.get("name") or by.get("email") or by.get("id") or "—")),
     ]
     if request.get("decidedAt"):
         facts += [("Decided", exact(request["decidedAt"], now)), ("By", str(request.get("decidedBy") or "—"))]
     elif request.get("status") == "pending":
-        facts.append((" ", "waits for the platform's staff"))
+        facts.append((" ", "in review by the platform's operator"))
     sections: list[Section] = [("", facts), ("Reason", [("", str(request.get("reason") or "—"))])]
     if request.get("decision"):
         sections.append(("Decision", [("", str(request["decision"]))]))
@@ -95,23 +95,23 @@ def _remarks(quota: Record) -> Sequence[Section]:
     if quota.get("used") is None:
         remarks.append("The current use is unknown; the limit still applies.")
     if not quota["limit"]:
-        remarks.append("No allowance: nothing of it can be created.")
+        remarks.append("No allowance: none can be created.")
     elif bars.over(quota):
-        remarks.append("! Over the limit: nothing more can be created.")
+        remarks.append("! Over the limit: no more can be created.")
     if not requestable(quota):
         remarks.append("This limit cannot be requested; contact support.")
     return [("", [("", line)]) for line in remarks]
 
 
 def _requests_section(quota: Record, requests: Iterable[Record]) -> Section:
-    matches = [one for one in requests if one.get("resourceType") == quota["resourceType"]]
+    matches = [request for request in requests if request.get("resourceType") == quota["resourceType"]]
     lines = []
-    for one in matches[:MOST_REQUESTS]:
-        suffix = " organization" if one.get("scope") == "organization" else ""
-        ago = age(one.get("createdAt"), times.now())
-        lines.append(("", f"{status_text(one)}{suffix}  {change_text(one)}  {ago}"))
+    for matche in matches[:MOST_REQUESTS]:
+        suffix = " organization" if matche.get("scope") == "organization" else ""
+        ago = age(matche.get("createdAt"), times.now())
+        lines.append(("", f"{status_text(matche)}{suffix}  {change_text(matche)}  {ago}"))
     if len(matches) > MOST_REQUESTS:
-        lines.append(("", f"{len(matches) - MOST_REQUESTS} more: t shows them"))
+        lines.append(("", f"{len(matches) - MOST_REQUESTS} more: t to show"))
     return "Requests", lines or [("", "none")]
 
 
@@ -123,7 +123,7 @@ def _shares(quota: Record, own: str) -> Sequence[tuple[str, str]]:
     for one in shares[:MOST_TENANTS]:
         name = one.get("displayName")
         use = f", {_amount(one.get('used'), unit)} in use" if name is not None else ""
-        title = str(name) if name is not None else "not yours to enter"
+        title = str(name) if name is not None else "(no access)"
         lines.append((signs[str(one["tenantId"])], f"{title}  {_amount(one['limit'], unit)}{use}"))
     rest = shares[MOST_TENANTS:]
     if rest:

@@ -28,7 +28,7 @@ SIGNS = {
 }
 REFUSED = ("×", "$text-error")
 BUTTONS = {quota_rules.LOWER: "Lower …", quota_rules.REVIEW: "For the organization …"}
-OFFER = "; Enter asks for the organization's limit instead"
+OFFER = "; Enter requests a limit for the organization instead"
 SENDS = "Request"
 LABEL = 14  # cells of the labels, as in the style sheet
 
@@ -111,11 +111,11 @@ class QuotaForm(Dialog[Any]):
         yield Horizontal(
             Button("Cancel", id="cancel"), Button(SENDS, id="save", variant="primary"), classes="dialog--buttons"
         )
-        yield hint("Enter sends · Tab next · Esc cancel")
+        yield hint("Enter send · Tab next field · Esc cancel")
 
     @staticmethod
     def _line(label: str, name: str, value: str, unit: str) -> ComposeResult:
-        entry = LineInput(placeholder="what it is for" if name == "reason" else "", id=f"field-{name}")
+        entry = LineInput(placeholder="purpose" if name == "reason" else "", id=f"field-{name}")
         entry.value = value
         parts: list[Widget] = [Static(label, classes="quota--label", markup=False), entry]
         if unit:
@@ -183,7 +183,7 @@ class QuotaForm(Dialog[Any]):
             return None
         forecast = self._foresee(limit)
         if forecast.outcome not in quota_rules.SENT and forecast.outcome != quota_rules.REVIEW:
-            self._show_problem("Nothing is sent: nothing would come of it.", "limit")
+            self._show_problem("Not sent: the limit would not change.", "limit")
             return None
         try:
             return RequestDraft(limit, normalize_reason(self._entry("reason").value), forecast.outcome)
@@ -229,5 +229,5 @@ class QuotaForm(Dialog[Any]):
 def refused(error: FrostError) -> str:
     """Return why a request failed or, without a response, where to see whether it was created."""
     if error.exit_code is Exit.UNREACHABLE:
-        return f"{error.message}; whether it was made is seen in the requests"
+        return f"{error.message}; the request may exist: check Quota requests"
     return f"{error.message}; {error.hint}" if error.hint else error.message

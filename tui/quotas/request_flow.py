@@ -93,13 +93,13 @@ async def request_of_organization(
     facts = [
         ("In use", _amount(own, "used")),
         ("Limit", _amount(own, "limit")),
-        ("Allocated", f"{_amount(own, 'allocated')} to its tenants together"),
+        ("Allocated", f"{_amount(own, 'allocated')} to all its tenants"),
     ]
     if tenant_limit is not None:
         limit = quota_rules.needed_of_organization(quota, own, tenant_limit)
         unit, own_name = own.get("unit"), screen.workspace.name_of(screen.tenant_id)
         facts.append(
-            ("For this", f"{amount_text(limit, unit)}, so that {own_name} may have {amount_text(tenant_limit, unit)}")
+            ("Needed", f"{amount_text(limit, unit)}, for {own_name} to have {amount_text(tenant_limit, unit)}")
         )
 
     def foresee(number: int) -> Foreseen:
@@ -137,7 +137,7 @@ async def _confirm_lower(screen: "RemoteListScreen", quota: Record, tenant: str,
         ("Tenant", tenant),
         ("Limit", f"{_amount(quota, 'limit')} → {amount_text(limit, quota.get('unit'))}"),
         ("In use", _amount(quota, "used")),
-        ("Effect", "in force at once; nothing is created above it, what is there stays"),
+        ("Effect", "takes effect now; existing resources stay, new ones must fit the limit"),
     ]
     return await screen.app.push_screen_wait(Confirm("Lower the limit?", facts, yes="Lower"))
 
@@ -145,16 +145,16 @@ async def _confirm_lower(screen: "RemoteListScreen", quota: Record, tenant: str,
 def _announce(screen: "RemoteListScreen", record: Record, title: str) -> None:
     """Show the outcome of a request."""
     outcome = table.outcome_text(record, {str(record["resourceType"]): title})
-    screen.frame.toast(f"{outcome}{', waits for review' if record.get('status') == 'pending' else ''}")
+    screen.frame.toast(f"{outcome}{', in review' if record.get('status') == 'pending' else ''}")
     screen.post_message(UndoCleared("requesting a limit"))
 
 
 def _facts(quota: Record) -> Sequence[tuple[str, str]]:
-    creating = f", {_amount(quota, 'creating')} of it being created" if quota.get("creating") else ""
+    creating = f", {_amount(quota, 'creating')} in creation" if quota.get("creating") else ""
     return [
         ("In use", f"{_amount(quota, 'used')}{creating}"),
         ("Limit", _amount(quota, "limit")),
-        ("At once", f"up to {_amount(quota, 'requestable')} without review"),
+        ("No review", f"up to {_amount(quota, 'requestable')}"),
     ]
 
 

@@ -42,7 +42,7 @@ class OfQuotas(RemoteListScreen):
 
     @property
     def organization_id(self) -> str:
-        """Organization whose requests are included; empty if they are not."""
+        """Organization of the included requests; empty if only those of the tenant are shown."""
         raise NotImplementedError
 
     @property
@@ -51,7 +51,7 @@ class OfQuotas(RemoteListScreen):
 
     def records(self) -> Sequence[Record]:
         """Leave out quotas with a limit of 0 that cannot be requested, as the commands do."""
-        return [one for one in super().records() if one["limit"] or quota_rules.requestable(one)]
+        return [record for record in super().records() if record["limit"] or quota_rules.requestable(record)]
 
     def show(self) -> None:
         self.row_layout.take(self.records())
@@ -75,7 +75,7 @@ class OfQuotas(RemoteListScreen):
             self._form.show()
 
     def quota(self, resource_type: str) -> Record | None:
-        return next((one for one in self.rows.records if one["resourceType"] == resource_type), None)
+        return next((record for record in self.rows.records if record["resourceType"] == resource_type), None)
 
     def requests_subject(self) -> Subject:
         """Return the subject of the requests screen."""
@@ -108,7 +108,7 @@ class Quotas(OfQuotas):
     PRIMARY = "quotas.show"
     LIST_NAME = "quotas"
     REQUIRES_USER = False
-    EMPTY_TEXT = "The platform counts nothing of this tenant."
+    EMPTY_TEXT = "No quotas for this tenant."
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("quotas")]
 
     _waited: tuple[tuple[str, str], Sequence[Record]] = (("", ""), ())
@@ -202,7 +202,7 @@ class OrganizationQuotas(OfQuotas, ChildListScreen):
     PRIMARY = "organization-quotas.show"
     LIST_NAME = "organization quotas"
     UNAVAILABLE_TEXT = ORGANIZATION_NEEDS_A_PERSON
-    EMPTY_TEXT = "The platform counts nothing of this organization."
+    EMPTY_TEXT = "No quotas for this organization."
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("organization-quotas")]
 
     @property
@@ -243,12 +243,12 @@ class QuotaRequests(ChildListScreen):
     """Opened from quotas. The subject is the organization; empty for an API key, which sees only tenant requests."""
 
     NAME = "requests"
-    TITLE = "Requests for other limits"
+    TITLE = "Quota requests"
     KIND = QUOTA_REQUEST
     PRIMARY = "requests.show"
     LIST_NAME = REQUESTS
     REQUIRES_USER = False
-    EMPTY_TEXT = "No requests yet."
+    EMPTY_TEXT = "No requests yet. n in Quotas creates one."
     BINDINGS: ClassVar[list[BindingType]] = [*keymap.bindings("requests")]
 
     def title_for(self, name: str) -> str:

@@ -113,7 +113,7 @@ def columns(layout: RowLayout) -> Sequence[Column]:
     """Return a tenant's columns, most important first."""
     bound = Column(
         "requestable",
-        "At once up to",
+        "No review up to",
         True,
         "right",
         cell=lambda record: _amount(record, "requestable"),
@@ -145,7 +145,7 @@ def organization_columns(layout: RowLayout) -> Sequence[Column]:
 def _more(layout: RowLayout) -> Sequence[Column]:
     """Return the columns for wide screens."""
     return (
-        Column("pending", "Asked", wide=True, cell=lambda record: _pending_text(record, layout.pending)),
+        Column("pending", "Requested", wide=True, cell=lambda record: _pending_text(record, layout.pending)),
         Column("is", "Is", wide=True, cell=lambda record: states_text(record, layout.pending)),
     )
 
@@ -204,7 +204,7 @@ def request_columns(title_of: Callable[[str], str]) -> Sequence[Column]:
         Column("limit", "From → to", align="right", cell=change_text, sort=lambda r: r.get("limit"), whole=True),
         Column("status", "State", cell=status_text, whole=True),
         Column("scope", "Of", cell=owner_text, whole=True),
-        time_column("createdAt", "Asked")._replace(cell=lambda record: age(record.get("createdAt"), times.now())),
+        time_column("createdAt", "Requested")._replace(cell=lambda record: age(record.get("createdAt"), times.now())),
         Column("reason", "Reason", wide=True),
     )
 
@@ -214,7 +214,7 @@ REQUEST_TONES: Tones = {"status": status_tone, "createdAt": lambda record: "dim"
 
 def waiting(requests: Iterable[Record]) -> dict[str, Record]:
     """Return the pending request of each resource type. There is at most one."""
-    return {str(one["resourceType"]): one for one in requests if one.get("status") == "pending"}
+    return {str(request["resourceType"]): request for request in requests if request.get("status") == "pending"}
 
 
 def decided(before: Iterable[Record], now: Iterable[Record]) -> Sequence[Record]:

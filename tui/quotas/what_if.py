@@ -22,7 +22,7 @@ from tui.widgets.record_table import RecordTable
 
 SIGNS = {
     quota_rules.FITS: ("● fits", "good"),
-    quota_rules.AT_ONCE: ("▲ ask, at once", "warning"),
+    quota_rules.AT_ONCE: ("▲ request, no review", "warning"),
     quota_rules.REVIEW: ("◐ needs review", "warning"),
     quota_rules.SUPPORT: ("× contact support", "bad"),
     quota_rules.UNKNOWN: ("╱ use unknown", "dim"),
@@ -34,7 +34,7 @@ def _figure(member: str) -> Callable[[Record], str]:
     return lambda record: quantity(record.get(member), record.get("unit"))
 
 
-def _then(record: Record) -> str:
+def _after_text(record: Record) -> str:
     unit = record.get("unit")
     return f"{quantity(record.get('after'), unit).removesuffix(' GB')} of {quantity(record['limit'], unit)}"
 
@@ -42,8 +42,8 @@ def _then(record: Record) -> str:
 _COLUMNS = (
     Column("resourceType", "Type", whole=True),
     Column("wanted", "More", align="right", cell=_figure("wanted")),
-    Column("after", "Then", align="right", cell=_then, whole=True),
-    Column("answer", "Answer", cell=lambda record: SIGNS[record["answer"]][0], whole=True),
+    Column("after", "After", align="right", cell=_after_text, whole=True),
+    Column("answer", "Result", cell=lambda record: SIGNS[record["answer"]][0], whole=True),
 )
 NEEDS = Kind("quota", "quotas", "resourceType", _COLUMNS, {}, "resourceType")
 
@@ -63,15 +63,15 @@ def parse_plan(line: str, types: Sequence[str]) -> dict[str, int]:
         name, equals, number = word.partition("=")
         if name not in types:
             near = get_close_matches(name.casefold(), types, 1)
-            raise InvalidPlan(f"no type is called {safe(name, 30)}" + (f"; did you mean {near[0]}?" if near else ""))
+            raise InvalidPlan(f"unknown type {safe(name, 30)}" + (f"; did you mean {near[0]}?" if near else ""))
         if not equals or not number:
-            raise InvalidPlan(f"{name}=N: how many more")
+            raise InvalidPlan(f"{name}=N: enter the number to add")
         if name in amounts:
-            raise InvalidPlan(f"{name} is given twice")
+            raise InvalidPlan(f"duplicate type {name}")
         try:
             amounts[name] = whole_number(number)
         except ValueError:
-            raise InvalidPlan(f"{name}={safe(number, 20)}: a whole number in plain digits") from None
+            raise InvalidPlan(f"{name}={safe(number, 20)}: expected a whole number") from None
     return amounts
 
 
@@ -99,7 +99,7 @@ class QuotaPlanner(Dialog[Need | None]):
         self._plan: Plan | None = None
 
     def title_text(self) -> str:
-        return "What if there were more of"
+        return "Plan"
 
     def content(self) -> ComposeResult:
         entry = LineInput(placeholder="instance=10 vcpu=40 ram=65536")
@@ -109,7 +109,7 @@ class QuotaPlanner(Dialog[Need | None]):
         table.can_focus = False
         yield table
         yield Static("", classes="planner--text", markup=False)
-        yield hint("Tab completes · ↑ ↓ choose · Enter requests the limit · Esc close")
+        yield hint("Tab complete · ↑ ↓ choose · Enter request limit · Esc close")
 
     def first_focus(self) -> Widget:
         return self.query_one(LineInput)
@@ -122,7 +122,7 @@ class QuotaPlanner(Dialog[Need | None]):
 
     @property
     def types(self) -> Sequence[str]:
-        return [str(one["resourceType"]) for one in self._quotas()]
+        return [str(quota["resourceType"]) for quota in self._quotas()]
 
     @on(Input.Changed)
     def _evaluate(self) -> None:
@@ -167,31 +167,31 @@ class QuotaPlanner(Dialog[Need | None]):
         chosen = (self._plan.needs[index], *self._plan.needs)
         short = next((need for need in chosen if need.answer in (quota_rules.AT_ONCE, quota_rules.REVIEW)), None)
         if short is None or short.after is None:
-            self._show(f"There is nothing to ask for. {verdict(self._plan)}", "$foreground")
+            self._show(f"No limit to request. {verdict(self._plan)}", "$foreground")
         else:
             self.dismiss(short)
 
 
 def verdict(plan: Plan) -> str:
     if not plan.needs:
-        return "Types with how many more of each; memory in MB."
+        return "Enter types and the number to add; memory in MB."
     short = [need for need in plan.needs if need.answer not in (quota_rules.FITS, quota_rules.UNKNOWN)]
     reasons = "; ".join(_short(need) for need in short)
     if plan.fits is False:
-        return f"It does not fit: {reasons}."
+        return f"The plan does not fit: {reasons}."
     unknown = ", ".join(need.resource_type for need in plan.needs if need.answer == quota_rules.UNKNOWN)
     if plan.fits is None:
-        return f"Whether it fits is not known: the use of {unknown} is unknown, and its limit still applies."
+        return f"The plan may not fit: the use of {unknown} is unknown, and the limit still applies."
     if plan.times is None:
-        return "It fits."
+        return "The plan fits."
     times = "once" if plan.times == 1 else f"{plan.times:,} times over"
-    return f"It fits {times}; {plan.first} would be the first to break."
+    return f"The plan fits {times}; {plan.first} runs out first."
 
 
 def _short(need: Need) -> str:
     ways = {
-        quota_rules.AT_ONCE: "which may be asked for at once",
+        quota_rules.AT_ONCE: "which you can request without review",
         quota_rules.REVIEW: f"more than the {amount_text(need.requestable, need.unit)} that need no review",
-        quota_rules.SUPPORT: "which only support changes",
+        quota_rules.SUPPORT: "which only support can change",
     }
     return f"{need.resource_type} needs {amount_text(need.after, need.unit)}, {ways[need.answer]}"

@@ -91,7 +91,7 @@ class Action:
     """The method or function that runs it, as `module:Class.method`. It is imported on first use."""
     keys: tuple[str, ...] = ()
     footer_label: str = ""
-    """Label in the footer; empty if the footer leaves the action out."""
+    """Label in the footer; empty if the footer does not show the action."""
     guard: Guard = always
     command: Command = no_command
     """Returns the equivalent command line; empty if there is none."""
@@ -141,7 +141,7 @@ MANAGERS = ("owner", "admin")
 
 
 def all_of(*guards: Guard) -> Guard:
-    """Return a guard that requires all of `guards`. Its reason is that of the first one that disables the action."""
+    """Return a guard that requires all of `guards`. Its reason is that of the first guard that disables the action."""
 
     def guard(context: ActionContext) -> str:
         return next((reason for one in guards if (reason := one(context))), "")
@@ -170,7 +170,7 @@ def about_record(check: Callable[[ActionContext, Record], str]) -> Guard:
 
 def has_tenant(context: ActionContext) -> str:
     """Require a tenant in use."""
-    return "" if context.tenant else "no tenant is in use"
+    return "" if context.tenant else "no tenant selected"
 
 
 def requires_user(reason: str) -> Guard:
@@ -184,7 +184,7 @@ def is_manager(reason: str) -> Guard:
 
 
 ACTIVITY_NEEDS_A_PERSON = "this context works with an API key; the activity needs a signed-in user"
-ACTIVITY_NEEDS_A_MANAGER = "only an owner or admin of the organization sees its activity"
+ACTIVITY_NEEDS_A_MANAGER = "only an owner or admin of the organization can see its activity"
 
 
 TARGET_SCREENS: Mapping[str, str] = {
@@ -234,29 +234,29 @@ def target_of(context: ActionContext) -> str:
     record = context.record or {}
     match context.screen:
         case "policies":
-            return _named("policy", record.get("id"))
+            return _display_name("policy", record.get("id"))
         case "versions":
-            return _named("policy", context.subject)
+            return _display_name("policy", context.subject)
         case "groups":
-            return _named("group", record.get("id"))
+            return _display_name("group", record.get("id"))
         case "api-keys":
-            return _named("api_key", record.get("id"))
+            return _display_name("api_key", record.get("id"))
         case "tenants":
-            return _named("tenant", record.get("id"))
+            return _display_name("tenant", record.get("id"))
         case "default-tags" | "tag-versions" | "apply-runs":
-            return _named("tenant", context.tenant)
+            return _display_name("tenant", context.tenant)
         case "requests":
-            return _named("quota_request", record.get("id"))
+            return _display_name("quota_request", record.get("id"))
         case "members" | "attachments" | "who":
             kind, identifier = kind_and_id(record)
-            return _named(kind, identifier) if kind in LOGGED_MEMBERS else ""
+            return _display_name(kind, identifier) if kind in LOGGED_MEMBERS else ""
         case "activity" | "activity-of" | "organization-activity":
             kind = str(record.get("targetKind") or "")
-            return _named(kind, record.get("targetId")) if kind != "organization" else ""
+            return _display_name(kind, record.get("targetId")) if kind != "organization" else ""
     return ""
 
 
-def _named(kind: str, identifier: object) -> str:
+def _display_name(kind: str, identifier: object) -> str:
     return f"{kind}:{identifier}" if identifier else ""
 
 

@@ -35,7 +35,7 @@ ACTIONS: tuple[Action, ...] = (
         handler="tui.shell.main_screen:MainScreen.do_switch_tenant",
         keys=("ctrl+t",),
         footer_label="tenant",
-        help="Type a few letters of its name",
+        help="Type part of the name",
         opens_dialog=True,
     ),
     Action(
@@ -95,7 +95,7 @@ ACTIONS: tuple[Action, ...] = (
         handler="tui.shell.main_screen:MainScreen.do_refresh",
         keys=("r",),
         footer_label="refresh",
-        help="Read again; retries a lost connection now",
+        help="Reload; retries a lost connection now",
     ),
     Action(
         "app.undo",

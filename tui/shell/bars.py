@@ -121,18 +121,18 @@ def header_state(workspace: Workspace, refresh_key: str = "") -> HeaderState:
         "signed_out": ("! not signed in", "sign in", "$text-warning"),
     }[link.state]
     if link.state == "signed_out" and workspace.key_first:
-        state, verb = "! API key refused", "retry"
+        state, verb = "! API key rejected", "retry"
     elif link.state == "lost" and link.stopped:
         state, verb, tone = "○ stopped", "start", "$text-warning"
     elif link.state == "lost" and link.since is not None:
-        state, verb = f"! no answer since {link.since.astimezone():%H:%M:%S} · trying again", "retry now"
+        state, verb = f"! no response since {link.since.astimezone():%H:%M:%S} · retrying", "retry now"
         tone = "$text-error"
     nobody = link.state == "signed_out"  # the identity is no longer valid
     missing = workspace.tenant_id and not tenant and workspace.tenants_state == "fresh"
     return HeaderState(
         context=workspace.context,
         organization=str(tenant.get("organizationName", "")),
-        tenant=str(tenant.get("displayName", "")) or ("not available: choose another" if missing else ""),
+        tenant=str(tenant.get("displayName", "")) or ("unavailable: choose another" if missing else ""),
         status=str(tenant.get("status", "")),
         who="" if nobody else workspace.who,
         how="" if nobody else how,
@@ -144,7 +144,7 @@ def header_state(workspace: Workspace, refresh_key: str = "") -> HeaderState:
     )
 
 
-HINT = "A platform of your own · ? for help"
+HINT = "Local platform · ? for help"
 """The note of the first run."""
 
 

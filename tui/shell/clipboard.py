@@ -68,7 +68,7 @@ async def copy(frame: "Navigator") -> None:
         return
     text = texts[chosen]
     if not fits(text):
-        frame.toast(f"Too large for the clipboard of a terminal: {len(text):,} characters", "warning")
+        frame.toast(f"Too large for the terminal clipboard: {len(text):,} characters", "warning")
         return
     to_terminal(frame.app, text)
     in_tmux = await asyncio.to_thread(to_tmux, text, frame.workspace.environ)

@@ -102,10 +102,10 @@ def parse(text: str, screens: Sequence[str]) -> Go | Run | Mistake | None:
         return Go(name, rest)
     action = name if name in actions.BY_ID else ALIASES.get(name)
     if action is None:
-        return _shortened(word, rest, screens)
+        return _expand(word, rest, screens)
     if rest and action not in TAKES:
         return Mistake(f"{word} takes no argument")
-    return _unquoted(Run(action, rest))
+    return _unquote(Run(action, rest))
 
 
 def _tenant(rest: str) -> Go | Run | Mistake:
@@ -115,7 +115,7 @@ def _tenant(rest: str) -> Go | Run | Mistake:
         case "list":
             return Go("tenants")
         case "use":
-            return _unquoted(Run("tenants.use", argument.strip()))
+            return _unquote(Run("tenants.use", argument.strip()))
         case "quota" | "quotas":
             return _quota(argument.split())
         case "default-tags" | "default-tag":
@@ -194,7 +194,7 @@ def _iam(rest: str) -> Go | Run | Mistake:
     try:
         typed = shlex.split(rest)
     except ValueError:
-        return Mistake("a quote is not closed")
+        return Mistake("unclosed quote")
     flags = dict(itertools.pairwise(typed))
     if typed[0] == "catalog":
         return Go("catalogue", flags.get("--filter", ""))
@@ -215,7 +215,7 @@ def _account(rest: str) -> Go | Run | Mistake:
     try:
         typed = shlex.split(rest)
     except ValueError:
-        return Mistake("a quote is not closed")
+        return Mistake("unclosed quote")
     match typed:
         case ["profile"]:
             return Go("account")
@@ -235,7 +235,7 @@ def _account(rest: str) -> Go | Run | Mistake:
     return Mistake(f"account {rest} is not supported here; use: {known}")
 
 
-def _shortened(word: str, rest: str, screens: Sequence[str]) -> Go | Mistake:
+def _expand(word: str, rest: str, screens: Sequence[str]) -> Go | Mistake:
     matches = [screen for screen in screens if screen.startswith(word.casefold())]
     if len(matches) == 1:
         return Go(matches[0], rest)
@@ -245,7 +245,7 @@ def _shortened(word: str, rest: str, screens: Sequence[str]) -> Go | Mistake:
     return Mistake(f"unknown command: {word}; {f'did you mean {nearest[0]}?' if nearest else 'Tab lists commands'}")
 
 
-def _unquoted(run: Run) -> Run | Mistake:
+def _unquote(run: Run) -> Run | Mistake:
     """Remove quotes around the whole argument, a habit from the shell."""
     if not run.argument.startswith(("'", '"')):
         return run
@@ -254,7 +254,7 @@ def _unquoted(run: Run) -> Run | Mistake:
     try:
         parts = shlex.split(run.argument)
     except ValueError:
-        return Mistake("a quote is not closed")
+        return Mistake("unclosed quote")
     return Run(run.action, " ".join(parts))
 
 
@@ -283,7 +283,7 @@ def candidates(workspace: "Workspace", line: str, context: "actions.ActionContex
     """Return the completions of a line that are available now."""
     word = line.partition(" ")[0].casefold()
     scope = (ALIASES.get(word) or word).partition(".")[0]
-    ids = [one.id for one in actions.ACTIONS if context is None or _usable(one, context)]
+    ids = [action.id for action in actions.ACTIONS if context is None or _usable(action, context)]
     return complete(line, routes.NAMES, _names(workspace, scope), ids)
 
 

@@ -91,7 +91,7 @@ class CommandPrompt(Widget):
 
     def render(self) -> Content:
         if not self._suggestions:
-            first = Content.styled("Enter runs the line, Esc close it", "$text-muted")
+            first = Content.styled("Enter run, Esc close", "$text-muted")
         else:
             suggestions = cut(
                 "  ".join(safe(line) for line in self._suggestions[:SUGGESTIONS]), self.content_size.width - 4

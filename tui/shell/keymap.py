@@ -130,10 +130,10 @@ def resolve(configured: Mapping[str, object], movement: Iterable[Binding] = (), 
             near = difflib.get_close_matches(str(name), defaults, 1)
             problems.append(f"keys: unknown action {name}" + (f"; did you mean {near[0]}?" if near else ""))
         elif keys is None:
-            problems.append(f"keys: {name} needs a key or a list of keys")
+            problems.append(f"keys: {name} requires a key or a list of keys")
         else:
             taken = [(key, other) for key in keys for other in chosen if _meet(name, other) and key in chosen[other]]
-            problems += [f"keys: {key} is given to {other} and to {name}; {other} keeps it" for key, other in taken]
+            problems += [f"keys: {key} is assigned to {other} and {name}; {other} wins" for key, other in taken]
             chosen[name] = tuple(key for key in keys if key not in {key for key, _ in taken})
     result = dict(defaults)
     for name, keys in chosen.items():
@@ -141,7 +141,7 @@ def resolve(configured: Mapping[str, object], movement: Iterable[Binding] = (), 
         for other in defaults:
             if other not in chosen and _meet(name, other) and (lost := set(keys) & set(result[other])):
                 result[other] = tuple(key for key in result[other] if key not in lost)
-                problems.append(f"keys: {', '.join(sorted(lost))} now runs {name}, no longer {other}")
+                problems.append(f"keys: {', '.join(sorted(lost))} now runs {name} instead of {other}")
     changed = {name: ",".join(result[name]) or UNBOUND for name in result if result[name] != bound[name]}
     return Keys(result, changed, tuple(problems))
 

@@ -118,7 +118,7 @@ class ListScreen(Row):
         self.table.select(record_id)
 
     def count_text(self, view: RecordView) -> str:
-        """Return how many records there are, and how many the filter shows; empty while an empty list is incomplete."""
+        """Return the number of records and of filtered records; empty while an empty list is incomplete."""
         if not view.total and not self.known:
             return ""
         return f"{len(view):,} of {view.total:,}" if view.filter else f"{view.total:,} {self._noun(view.total)}"
@@ -254,8 +254,8 @@ class ListScreen(Row):
         prefix = title.casefold()
         matches = [prefix] if prefix in titles else [known for known in titles if known.startswith(prefix)]
         if len(matches) != 1:
-            why = f"Several columns start with {title}" if matches else f"No column is called {title}"
-            text = f"{safe(why, 60)}; there are: {', '.join(matches or titles)}"
+            why = f"Several columns start with {title}" if matches else f"No column named {title}"
+            text = f"{safe(why, 60)}; columns: {', '.join(matches or titles)}"
             self.app.notify(text, severity="warning", markup=False)
             return
         view, column = self.table.view, titles[matches[0]]
@@ -286,7 +286,7 @@ class ListScreen(Row):
     # Copying
 
     def copies(self) -> Mapping[str, str]:
-        """Return the texts of the copy menu by name, for the marked records or the one under the cursor."""
+        """Return the texts of the copy menu by name, for the marked records or the selected one."""
         records = self.table.selected_records
         if not records:
             return {}

@@ -75,7 +75,7 @@ class MainScreen(Navigator):
 
         Args:
             withdraw: Removes the messages that match a predicate.
-            hold_keys: Holds keys until a dialog has the focus or the event is set.
+            hold_keys: Queues keys until a dialog has the focus or the event is set.
         """
         super().__init__(workspace, keys)
         self._withdraw = withdraw
@@ -161,7 +161,7 @@ class MainScreen(Navigator):
         )
 
     def _undo_description(self) -> str:
-        """Return what undo would revert: an unsaved edit on this screen, else the last change."""
+        """Return the change that undo would revert: an unsaved edit on this screen, else the last change."""
         here = self.current.undo_description if self.current is not None else ""
         return here or (self.undoable.description if self.undoable else "")
 
@@ -360,7 +360,7 @@ class MainScreen(Navigator):
 
     def do_who_am_i(self) -> None:
         state = header_state(self.workspace)
-        self.toast(f"{state.who or 'nobody'} · {state.how}\n{self.workspace.context}: {self.workspace.endpoint}")
+        self.toast(f"{state.who or 'not signed in'} · {state.how}\n{self.workspace.context}: {self.workspace.endpoint}")
 
     def do_quit(self) -> None:
         if self.current is not None and self.current.has_class("-detail"):

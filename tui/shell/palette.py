@@ -164,7 +164,7 @@ class Palette(Dialog[Entry | None]):
         return "Palette"
 
     def content(self) -> ComposeResult:
-        yield LineInput(placeholder="what do you want to do?")
+        yield LineInput(placeholder="search actions and records")
         choices = OptionList()
         choices.can_focus = False
         yield choices

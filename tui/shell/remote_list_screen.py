@@ -46,14 +46,14 @@ class RemoteListScreen(ListScreen):
 
     @property
     def rows(self) -> Rows:
-        """The list, as far as it is loaded."""
+        """The loaded part of the list."""
         return self.workspace.collections.rows(self.LIST_NAME, self.tenant_id, self.subject.id if self.subject else "")
 
     def unavailable_reason(self) -> str:
         """Return why the list cannot be read; empty if it can."""
         if self.REQUIRES_USER and self.workspace.keyed:
             return sentence(self.UNAVAILABLE_TEXT)
-        return "" if self.tenant_id or not self.OF_TENANT else "No tenant is in use. Choose one in Tenants."
+        return "" if self.tenant_id or not self.OF_TENANT else "No tenant selected. Choose one in Tenants."
 
     def records(self) -> Sequence[Record]:
         return () if self.unavailable_reason() else self.rows.records
@@ -71,9 +71,9 @@ class RemoteListScreen(ListScreen):
         rows = self.rows
         if rows.state == "failed" and rows.error is not None:
             if rows.error.code == NOT_ENTITLED:
-                return "You have no access to this tenant. Choose another one."
+                return "You have no access to this tenant. Choose another tenant."
             return sentence(self.UNAVAILABLE_TEXT) if rows.error.code == "SESSION_REQUIRED" else rows.error.message
-        return self._empty_text() if rows.known else "Asking the platform …"
+        return self._empty_text() if rows.known else "Loading …"
 
     def _empty_text(self) -> str:
         key = self.frame.keys.label(self.EMPTY_ACTION)
@@ -247,7 +247,7 @@ class ChildListScreen(RemoteListScreen):
     def state_of(self, key: str) -> str:
         """Return the state of a key or identity by `type:id`: active, revoked, expired, inert; empty if unknown."""
         principals = self.workspace.collections.rows("principals", self.tenant_id).records
-        return str(next((one["status"] for one in principals if one["key"] == key), ""))
+        return str(next((principal["status"] for principal in principals if principal["key"] == key), ""))
 
     def title_for(self, name: str) -> str:
         """Return the title with the name of the subject."""

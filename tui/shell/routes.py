@@ -15,7 +15,7 @@ class Route(NamedTuple):
     path: str
     """Its class, as `module:Class`."""
     parent: str = ""
-    """For an inner screen, the screen whose records it shows the contents of. It has no digit."""
+    """For an inner screen, the list screen of its subject. An inner screen has no digit."""
 
 
 ROUTES = (

@@ -120,7 +120,7 @@ class ContextRequests:
         raise NotImplementedError
 
     def enter(self, connection: "Connection") -> "AsyncClient | None":
-        """Use another connection from now on. Return the client of the former one, for the caller to close."""
+        """Use another connection. Return the previous client, for the caller to close."""
         former, self._client = self._client, None
         self.connection = connection
         self.link = Link()
@@ -271,7 +271,7 @@ class ContextState(ContextRequests):
         return former
 
     def identify(self, me: dict[str, Any]) -> str | None:
-        """Set the principal. Return the name of the former one if another one called on the same endpoint before."""
+        """Set the principal. Return the name of the previous principal on this endpoint if it differs."""
         self.me = me
         former = self._caller
         caller = self._caller = Caller(

@@ -25,7 +25,7 @@ def open_client(connection: "Connection", on_reply: "OnReply | None" = None) -> 
     """Return the asynchronous client. Its imports take longer than a frame."""
     from client.transport.async_client import AsyncClient
 
-    # Start a stopped platform now, for the user who opens the client, but not later, after another stop.
+    # Start a stopped platform now, as the user opens the client, but not after a later stop.
     want_platform(connection)
     connection.respects_stop = True
     return AsyncClient(connection, on_reply=on_reply)
@@ -59,7 +59,7 @@ def homely(endpoint: object, environ: Mapping[str, str]) -> str:
 
 def credential_words(kind: str, local: bool = False) -> str:
     """Return a credential kind in words."""
-    return {"session": "session", "api_key": "API key"}.get(kind, "signs in by itself" if local else "not signed in")
+    return {"session": "session", "api_key": "API key"}.get(kind, "automatic sign-in" if local else "not signed in")
 
 
 def tenant_source(flag: str | None, environ: Mapping[str, str], connection: "Connection") -> str:
@@ -75,7 +75,7 @@ def records(connection: "Connection") -> list[Record]:
     """Return all contexts as records of `client.tables.columns.CONTEXT`, with extra members such as `local` and
     `inUse`.
     """
-    found: list[Record] = []
+    records: list[Record] = []
     for context in connection.config.contexts.values():
         kinds = context.credentials.kinds
         record: dict[str, Any] = {
@@ -89,8 +89,8 @@ def records(connection: "Connection") -> list[Record]:
             "ended": context.session_ended,
             "inUse": context.name == connection.context.name,
         }
-        found.append(record)
-    return found
+        records.append(record)
+    return records
 
 
 def again(connection: "Connection", name: str | None = None) -> "Connection":
@@ -124,7 +124,7 @@ def add(connection: "Connection", name: str, endpoint: str, region: str) -> None
     from client.contexts import add, set_region
 
     if name in connection.config.contexts:
-        raise usage(f"there is a context {safe(name, 80)!r} already")
+        raise usage(f"context {safe(name, 80)!r} already exists")
     add(connection.config, name, endpoint)
     if region:
         set_region(connection.config, name, region)
@@ -179,11 +179,15 @@ def endpoint_problem(text: str) -> str | None:
     return None
 
 
-async def config_changes(path: str) -> AsyncIterator[None]:
-    """Yield after each change of the configuration file: written, replaced, created or deleted."""
+async def config_changes(path: str, seconds: float = LOOK_SECONDS) -> AsyncIterator[None]:
+    """Yield after each change of the configuration file: written, replaced, created or deleted.
+
+    Args:
+        seconds: The time between two looks at the file.
+    """
     before = await asyncio.to_thread(_stamp, path)
     while True:
-        await asyncio.sleep(LOOK_SECONDS)
+        await asyncio.sleep(seconds)
         now = await asyncio.to_thread(_stamp, path)
         if now != before:
             before = now

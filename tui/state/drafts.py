@@ -70,7 +70,9 @@ def load(path: Path) -> Kept | None:
         kept = Kept(**document)
         texts = (kept.text, kept.name, kept.description, kept.at, kept.creation, kept.who, *kept.request.values())
         numbers = (kept.base_version, kept.row, kept.column)
-        good = all(isinstance(one, str) for one in texts) and all(isinstance(one, int) and one >= 0 for one in numbers)
+        good = all(isinstance(text, str) for text in texts) and all(
+            isinstance(number, int) and number >= 0 for number in numbers
+        )
         return kept if good else None
     except (OSError, ValueError, TypeError, AttributeError, RecursionError):
         return None
@@ -111,7 +113,7 @@ class DraftFiles:
         self._threads: list[threading.Thread] = []
 
     async def keep(self, path: Path, draft: Kept) -> None:
-        """Write a draft. If the caller is cancelled, the write goes on."""
+        """Write a draft. If the caller is cancelled, the write continues."""
         await asyncio.to_thread(self._run, path, self._next(path), partial(keep, path, draft))
 
     async def drop(self, path: Path) -> None:
@@ -180,24 +182,24 @@ class TagDrafts:
 
     def _taken(self, tenant_id: str, draft: TagDraft) -> str:
         self.wait()
-        kept = load(self._path(tenant_id))
-        if kept is None:
+        stored = load(self._path(tenant_id))
+        if stored is None:
             return ""
         try:
-            document = json.loads(kept.text)
+            document = json.loads(stored.text)
             base, tags = _tags(document["base"]), _tags(document["tags"])
         except (ValueError, KeyError, TypeError):
             return ""
         if tags == draft.tags:
             return ""
-        version = kept.base_version or None
+        version = stored.base_version or None
         if version != draft.version:
             draft.stand_on(base, version)
         draft.tags = tags
-        return kept.at
+        return stored.at
 
     def keep(self, tenant_id: str) -> None:
-        """Begin to save unsaved changes to disk, or to delete the file if there are none."""
+        """Start to save unsaved changes to disk, or to delete the file without changes."""
         draft, path = self._drafts.get(tenant_id), self._path(tenant_id)
         if draft is None or not draft.dirty:
             self._files.begin_drop(path)

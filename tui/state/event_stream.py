@@ -52,7 +52,7 @@ class EventStreams:
     Args:
         open_stream: Opens the stream of a tenant.
         spawn: Runs background tasks.
-        failed: Called with the error that ends a stream for good. Its subscriptions stay until `resume` opens it again.
+        failed: Called with the error that ends a stream permanently. Its subscriptions stay until `resume` reopens it.
     """
 
     def __init__(self, open_stream: OpenStream, spawn: Spawn, failed: Callable[[FrostError], None]) -> None:
@@ -96,7 +96,7 @@ class EventStreams:
     async def signals(
         self, tenant_id: str, resource_types: Collection[str], listening: "Listening"
     ) -> AsyncIterator["Signal"]:
-        """Yield the signals of a tenant about these resource types, and those that name no type."""
+        """Yield the signals of a tenant for these resource types, and signals without a type."""
         queue: asyncio.Queue[Signal] = asyncio.Queue()
         subscription = self.subscribe(tenant_id, queue.put_nowait, listening)
         try:

@@ -90,11 +90,11 @@ class Applies:
         elif known is not None and not known.open and not self.waits(tenant_id) and not _newest(runs, known.id):
             del self._runs[tenant_id]  # another run has ended unseen, or a backup without this one was restored
 
-    def follow(self, tenant_id: str, run_id: str, told: Mapping[str, Any]) -> None:
+    def follow(self, tenant_id: str, run_id: str, operation: Mapping[str, Any]) -> None:
         """Track a run from its last known state, unless it is tracked already."""
         run = self._runs.get(tenant_id)
         if run is None or run.id != run_id:
-            run = self._runs[tenant_id] = Run(run_id, {"status": "pending", **told})
+            run = self._runs[tenant_id] = Run(run_id, {"status": "pending", **operation})
         elif run.watched or not run.open:
             return
         run.watched = True

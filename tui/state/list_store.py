@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tui.state.event_stream import Spawn
 
 KEPT = 60
-"""Number of cached lists, apart from those being read."""
+"""Number of cached lists, without those being read."""
 NOT_ENTITLED = "TENANT_ACCESS_DENIED"
 REST_SECONDS = 0.12
 """How long the cursor must rest on a record before its lists are read."""
@@ -68,7 +68,7 @@ class Rows:
     def words(self) -> str:
         """Its freshness and limits in words; empty if it is fresh and complete."""
         if self.state == "failed":
-            return "" if self.refused else "not refreshed, r tries again"
+            return "" if self.refused else "not refreshed, r to retry"
         if self.state != "fresh":
             return "refreshing"
         if self.cut:
@@ -113,7 +113,7 @@ class Collections:
 
     def rows(self, name: str, tenant_id: str, subject: str = "") -> Rows:
         """Return a list without a request."""
-        listed = _listed(name, tenant_id, subject)
+        listed = _list_key(name, tenant_id, subject)
         rows = self._lists.pop(listed, None)
         if rows is None:
             rows = Rows()
@@ -153,7 +153,7 @@ class Collections:
             self._leave(reading)
             reading = None
         if reading is None:
-            listed = _listed(name, tenant_id, subject)
+            listed = _list_key(name, tenant_id, subject)
             reading = self._readings[task] = Reading(listed, rows, task, self._spawn, self._read, rest)
         reading.flight.request(urgent=not quiet)
         return rows
@@ -192,14 +192,14 @@ class Collections:
         """Read a list once, completely or up to the first error."""
         listed, rows, changes = reading.listed, reading.rows, reading.rows.changes
         try:
-            found, cut = await self._pages(listed, rows)
+            records, cut = await self._pages(listed, rows)
         except FrostError as error:
             self._end(reading, error)
             if error.exit_code is Exit.NOT_ALLOWED:
                 self._take_away(listed, error)
             self._changed(listed.name)
         except Exception as error:
-            self._end(reading, FrostError(_unexpected(error), code="UNEXPECTED_ANSWER"))
+            self._end(reading, FrostError(_unexpected_text(error), code="UNEXPECTED_ANSWER"))
             self._changed(listed.name)
             raise
         except asyncio.CancelledError:
@@ -211,7 +211,7 @@ class Collections:
                 return  # `_touch` has requested another read
             rows.known, rows.cut = True, cut
             self._end(reading, None)
-            self._take(listed, rows, found)
+            self._take(listed, rows, records)
 
     @staticmethod
     def _end(reading: Reading, error: FrostError | None) -> None:
@@ -224,7 +224,7 @@ class Collections:
 
     async def _pages(self, listed: Listed, rows: Rows) -> tuple[list[Record], bool]:
         """Return the records, up to the limit of a log, and whether there may be more."""
-        found: list[Record] = []
+        records: list[Record] = []
         pages = LOADERS[listed.name](self._requests, listed.tenant_id, listed.subject)
         cut = False
         while not cut:
@@ -232,13 +232,13 @@ class Collections:
             page = await anext(pages, None)
             if page is None:
                 break
-            found += page
-            cut = 0 < rows.most <= len(found)
+            records += page
+            cut = 0 < rows.most <= len(records)
             rows.total = page.total if isinstance(page, First) else 0
             # The first read shows rows page by page, but never fewer than before.
-            if not rows.known and len(found) > len(rows.records):
-                self._take(listed, rows, list(found))
-        return found, cut
+            if not rows.known and len(records) > len(rows.records):
+                self._take(listed, rows, list(records))
+        return records, cut
 
     def _take_away(self, listed: Listed, error: FrostError) -> None:
         """Remove rows that the principal may no longer see: those of a list, or of all lists of a tenant."""
@@ -249,9 +249,9 @@ class Collections:
                     rows.state, rows.error = "failed", error
                     self._changed(other.name)
 
-    def _take(self, listed: Listed, rows: Rows, found: list[Record]) -> None:
-        if rows.records != found:
-            rows.records = found
+    def _take(self, listed: Listed, rows: Rows, records: list[Record]) -> None:
+        if rows.records != records:
+            rows.records = records
         self._changed(listed.name)
 
     def _touch(self, name: str, tenant_id: str) -> Rows:
@@ -277,10 +277,10 @@ class Collections:
         self._changed(name)
 
 
-def _listed(name: str, tenant_id: str, subject: str) -> Listed:
+def _list_key(name: str, tenant_id: str, subject: str) -> Listed:
     return Listed(name, "" if name in OF_THE_PLATFORM else tenant_id, subject)
 
 
-def _unexpected(error: Exception) -> str:
+def _unexpected_text(error: Exception) -> str:
     """Return the message for an unusable response."""
-    return f"the answer could not be used: {type(error).__name__}: {safe(str(error), 120)}"
+    return f"the response could not be read: {type(error).__name__}: {safe(str(error), 120)}"

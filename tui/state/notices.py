@@ -34,9 +34,9 @@ class Notices:
     def add(self, notice: Notice, now: float) -> list[Notice] | None:
         """Add a message. Return all messages to show, oldest first, or None if the others do not change."""
         before = [one for one in self._shown if one.until > now]
-        kept = [one for one in before if one.words != notice.words][-(MOST - 1) :]
-        self._shown = [*kept, notice]
-        return None if kept == before else self._shown
+        others = [one for one in before if one.words != notice.words][-(MOST - 1) :]
+        self._shown = [*others, notice]
+        return None if others == before else self._shown
 
     def drop(self, words: str) -> None:
         """Remove a message."""

@@ -30,7 +30,7 @@ class SingleFlight:
     Args:
         spawn: Starts the background task.
         name: Names the task.
-        work: Reads once. A failure that it does not handle ends the run and what was requested during it.
+        work: Reads once. An exception ends the run and discards the request made during it.
         rest: Seconds to wait before the first read.
     """
 
@@ -51,7 +51,7 @@ class SingleFlight:
         return self._run is not None and self._urgent.is_set()
 
     def request(self, *, urgent: bool = False) -> None:
-        """Read, or read once more after the current read."""
+        """Read, or read again after the current read."""
         if self._run is None:
             run = self._run = object()
             self._requested = False
@@ -80,7 +80,7 @@ class SingleFlight:
                     return
                 await self._pause(min(loop.time() - began, MAX_PAUSE_SECONDS))
         finally:
-            if self._run is run:  # else another run has begun
+            if self._run is run:  # else another run has started
                 self._run = None
 
     async def _pause(self, seconds: float) -> None:
@@ -105,7 +105,7 @@ class Refresh:
         streams: The event streams.
         spawn: Runs background tasks.
         load: Reads identity and tenants.
-        changed: Called with `refresh` or `refresh NAME`; screens read what they show.
+        changed: Called with `refresh` or `refresh NAME`; screens read their data.
         has_connection: Returns whether the platform responds. Without it, nothing is read at intervals.
         pause: Sleeps for a number of seconds.
     """

@@ -29,7 +29,7 @@ class TagDraft:
 
     @property
     def dirty(self) -> bool:
-        """Whether there are unsaved changes."""
+        """Whether the draft has unsaved changes."""
         return self.tags != self.base
 
     @property
@@ -66,7 +66,7 @@ class TagDraft:
         if problem := rules.problem_of_tag(key, value):
             return problem
         if key != instead_of and key in self.tags:
-            return f'"{key}" is in the set already: edit that one'
+            return f'"{key}" exists already: edit that tag'
         if not instead_of and len(self.tags) >= rules.MOST:
             return f"a tenant has at most {rules.MOST} default tags"
         return None
@@ -84,8 +84,8 @@ class TagDraft:
 
     def restore(self, keys: Iterable[str]) -> None:
         """Restore tags to their stored values."""
-        wanted = {key: self.base[key] for key in keys if key in self.base}
-        self._set({**self.tags, **wanted})
+        stored = {key: self.base[key] for key in keys if key in self.base}
+        self._set({**self.tags, **stored})
 
     def discard(self) -> None:
         """Restore the stored set."""
@@ -132,10 +132,10 @@ class TagDraft:
     def merge(self, tags: Mapping[str, str], version: int | None) -> None:
         """Base the draft on another stored set and keep its tags. A save then overwrites the changes of others."""
         changes = self.changes
-        kept = {key: value for key, value in tags.items() if key not in changes.removed}
+        remaining = {key: value for key, value in tags.items() if key not in changes.removed}
         ours = {**changes.added, **{key: after for key, (_, after) in changes.changed.items()}}
         self.stand_on(tags, version)
-        self._set({**kept, **ours})
+        self._set({**remaining, **ours})
 
     def conflicts(self, tags: Mapping[str, str]) -> list[str]:
         """Return the keys that both the draft and the newer stored set changed differently."""

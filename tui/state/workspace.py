@@ -75,7 +75,7 @@ class Workspace(ContextState):
         self.tag_drafts = TagDrafts(environ, lambda: (self.endpoint, self.who))
         """The unsaved default tags."""
         self._storing = asyncio.Lock()
-        """Held while a tenant is stored as the selection of the context."""
+        """Lock for storing a tenant as the selection of the context."""
         self.enter(connection)
 
     def _leave(self) -> None:
@@ -159,7 +159,7 @@ class Workspace(ContextState):
         return True
 
     def _set_principal(self, me: dict[str, Any]) -> None:
-        """Set the principal. If another one calls on the same endpoint, drop the loaded data of the former one."""
+        """Set the principal. If the principal on this endpoint has changed, drop the loaded data."""
         former = self.identify(me)
         if former is None:
             return
@@ -167,7 +167,7 @@ class Workspace(ContextState):
         self.tenants = []
         self._memory.recent.clear()
         self._changed("context")
-        self._notice(f"{self.who} calls now in {self.context}, no longer {former}", "warning")
+        self._notice(f"{self.context}: signed in as {self.who}, before as {former}", "warning")
 
     async def load(self) -> None:
         """Read identity and tenants. The old rows are shown until then."""
@@ -222,7 +222,7 @@ class Workspace(ContextState):
         self.refresh()
 
     def _apply_refused(self, tenant_id: str, error: FrostError) -> None:
-        why = f"{self.name_of(tenant_id)}: your apply could not begin after the other one: {error.message}"
+        why = f"{self.name_of(tenant_id)}: your queued apply could not start: {error.message}"
         self._notice(f"{why}\n{error.hint}" if error.hint else why, "error")
 
     def _provisioned(self, tenant_id: str, operation: Mapping[str, Any]) -> None:
@@ -250,7 +250,7 @@ class Workspace(ContextState):
         self._changed("tenant")
         self._refresh.follow(self.tenant_id)
         if self.read_only:
-            self._notice(f"Switched in this program only, nothing is stored: {self.read_only}", "information")
+            self._notice(f"Switched only here, not stored: {self.read_only}", "information")
             return
         visit = self._visit
         async with self._storing:
@@ -272,7 +272,7 @@ class Workspace(ContextState):
         self._changed("contexts")
         overriding = "--tenant" if self._tenant_flag else "FROST_TENANT" if self.environ.get("FROST_TENANT") else ""
         if overriding:
-            self._notice(f"Stored; commands with {overriding} set still use that tenant", "warning")
+            self._notice(f"Stored; commands with {overriding} set use the tenant in that variable", "warning")
 
     async def create_tenant(self, organization_id: str, name: str) -> Record:
         """Create a tenant and track its provisioning."""

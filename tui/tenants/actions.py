@@ -8,7 +8,7 @@ from tui.shell.action import MANAGERS, Action, ActionContext, about_record, all_
 
 def _can_create(context: ActionContext) -> str:
     if context.identity_known and not context.creatable:
-        return "only an owner or admin of an organization creates tenants"
+        return "only an owner or admin of an organization can create tenants"
     return ""
 
 
@@ -16,7 +16,7 @@ def _can_create(context: ActionContext) -> str:
 def _manages_tenant(_: ActionContext, tenant: Record) -> str:
     if tenant.get("role") in (None, *MANAGERS):
         return ""
-    return f"only an owner or admin of {tenant.get('organizationName', 'the organization')} renames it"
+    return f"only an owner or admin of {tenant.get('organizationName', 'the organization')} can rename the tenant"
 
 
 @about_record
@@ -56,7 +56,7 @@ TENANT_ACTIONS: tuple[Action, ...] = (
         footer_label="use",
         guard=all_of(selected, _is_other_tenant),
         command=_use,
-        help="Work in it from now on, here and in commands; Enter does the same",
+        help="Switch to the tenant, here and in commands; Enter does the same",
         accepts_record_argument=True,
     ),
     Action(
@@ -67,7 +67,7 @@ TENANT_ACTIONS: tuple[Action, ...] = (
         footer_label="new",
         guard=_can_create,
         command=_create,
-        help="Provisioning is shown step by step",
+        help="Shows the provisioning steps",
         opens_dialog=True,
         writes=True,
     ),
@@ -79,7 +79,7 @@ TENANT_ACTIONS: tuple[Action, ...] = (
         footer_label="rename",
         guard=all_of(selected, _manages_tenant),
         command=_rename,
-        help="Id and slug stay; can be undone",
+        help="Id and slug do not change; can be undone",
         opens_dialog=True,
         writes=True,
     ),
@@ -91,7 +91,7 @@ TENANT_ACTIONS: tuple[Action, ...] = (
         footer_label="tags",
         guard=selected,
         command=_default_tags,
-        help="What its new resources get, and applying that to the others; works in that tenant from then on",
+        help="Tags of its new resources; switches to the tenant",
         accepts_record_argument=True,
     ),
 )

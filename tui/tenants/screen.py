@@ -90,7 +90,7 @@ def columns(workspace: Workspace) -> Sequence[Column]:
         by_key["status"]._replace(cell=status_text),
         organization,
         # The share is first, so that it is visible if the cell is cut.
-        quota._replace(title="Tightest", wide=False, cell=tightest_text),
+        quota._replace(title="Fullest quota", wide=False, cell=tightest_text),
         tags._replace(wide=True),
         slug._replace(wide=True),
     )
@@ -132,18 +132,16 @@ class Tenants(ListScreen):
 
     def empty(self) -> str:
         if self.workspace.tenants_state == "remembered":
-            return "Asking the platform …"
+            return "Loading …"
         if self.workspace.tenants_state == "failed":
             return self.workspace.tenants_error
-        return "You have no tenant yet; n creates one."
+        return "You have no tenants yet; n to create one."
 
     def records(self) -> Sequence[Record]:
         return self.workspace.tenants
 
     def freshness_text(self) -> str:
-        return {"remembered": "refreshing", "failed": "not refreshed, r tries again"}.get(
-            self.workspace.tenants_state, ""
-        )
+        return {"remembered": "refreshing", "failed": "not refreshed, r to retry"}.get(self.workspace.tenants_state, "")
 
     def changed(self, topic: str) -> None:
         if topic in ("tenants", "tenant", "context"):
@@ -160,7 +158,7 @@ class Tenants(ListScreen):
             ("Organization", str(record.get("organizationName", ""))),
             ("Your role", str(record.get("role", ""))),
             ("Default tags", by_key["defaultTagCount"].text(record)),
-            ("Tightest quota", by_key["tightestQuota"].text(record) + (f"  {share(record):.0%}" if quota else "")),
+            ("Fullest quota", by_key["tightestQuota"].text(record) + (f"  {share(record):.0%}" if quota else "")),
         ]
         times = [("Created", time_text(record.get("createdAt"))), ("Updated", time_text(record.get("updatedAt")))]
         return str(record.get("displayName", "")), [
@@ -193,7 +191,7 @@ class Tenants(ListScreen):
         if tenant is not None:
             await self.workspace.use_tenant(str(tenant["id"]))
             if tenant.get("status") == "provisioning":
-                self.app.notify("It is still being provisioned; most of it cannot be used yet.", markup=False)
+                self.app.notify("Provisioning is in progress; most features are not available yet.", markup=False)
 
     async def do_default_tags(self, argument: str = "") -> None:
         tenant = await self._named(argument)
@@ -207,8 +205,8 @@ class Tenants(ListScreen):
         choices = [(str(org["id"]), str(org["name"])) for org in self.workspace.creatable]
         if not choices:
             link = self.workspace.link
-            unknown = "Loading the organizations where you may create tenants; try again."
-            self.app.notify(f"{link.why}; r signs in" if link.state == "signed_out" else unknown, markup=False)
+            unknown = "Still loading your organizations; try again."
+            self.app.notify(f"{link.why}; r to sign in" if link.state == "signed_out" else unknown, markup=False)
             return
         fields = [Field("name", "Display name", argument, "Web Shop", check=check_name)]
         if len(choices) > 1:
@@ -216,7 +214,7 @@ class Tenants(ListScreen):
             fields.append(Field("organization", "Organization", preferred, choices=choices))
         title = "Create a tenant" if len(choices) > 1 else f"Create a tenant in {cut(safe(choices[0][1]), 40)}"
         values = await self.app.push_screen_wait(
-            Form(title, fields, save="Create", note="Provisioning is shown step by step · Esc cancel")
+            Form(title, fields, save="Create", note="Shows the provisioning steps · Esc cancel")
         )
         if values is None:
             return
@@ -253,7 +251,7 @@ class Tenants(ListScreen):
         async def undo() -> None:
             await self.workspace.rename_tenant(tenant_id, before)
 
-        self.post_message(UndoAvailable(f"Renamed {before} to {name}", undo, f"{name} is called {before} again"))
+        self.post_message(UndoAvailable(f"Renamed {before} to {name}", undo, f"{name} is named {before} again"))
 
     async def _named(self, argument: str) -> Record | None:
         """Return the tenant that the argument names, or the selected one."""
@@ -277,11 +275,13 @@ class Tenants(ListScreen):
         tenants = details.get("tenants", [])
         entries = [
             Entry(
-                str(one["id"]), f"{one['displayName']} · {one['slug']} · {one['organizationName']}", note=str(one["id"])
+                str(tenant["id"]),
+                f"{tenant['displayName']} · {tenant['slug']} · {tenant['organizationName']}",
+                note=str(tenant["id"]),
             )
-            for one in tenants
+            for tenant in tenants
         ]
         more = details.get("count", 0) - len(tenants)
-        foot = f"{more} more have that name: use its id · Esc close" if more > 0 else "Enter uses it · Esc close"
+        foot = f"{more} more with this name: use the id · Esc close" if more > 0 else "Enter use · Esc close"
         chosen = await self.app.push_screen_wait(Menu(f"Which {cut(safe(argument), 40)}?", entries, foot=foot))
         return self.workspace.find(chosen) if chosen is not None else None

@@ -98,7 +98,7 @@ class TenantSwitcher(Dialog[str | None]):
         table = RecordTable(TENANT, self.columns, tones=self.tones, empty="No tenant matches.")
         table.can_focus = False
         yield table
-        yield hint("Enter switches · ↑ ↓ choose · Esc stays here")
+        yield hint("Enter switch · ↑ ↓ choose · Esc close")
 
     def first_focus(self) -> Widget:
         return self.query_one(Input)

@@ -43,7 +43,7 @@ def edit(app: App[None], environ: Mapping[str, str], text: str, line: int) -> Ou
     """Suspend the application and run the editor at a line, from 1. Blocks the event loop until the editor exits."""
     arguments = command(environ)
     if not arguments:
-        return Outcome(None, "No editor: set EDITOR to the one you use")
+        return Outcome(None, "No editor: set EDITOR")
     # Messages contain the name only: a long path would hide the rest of the line.
     name = Path(arguments[0]).name
     label = cut(safe(name), 30)
@@ -57,20 +57,20 @@ def edit(app: App[None], environ: Mapping[str, str], text: str, line: int) -> Ou
             with app.suspend():
                 code = _run([*arguments, *at, str(file)], getattr(app, "shutdown", None))
         except SuspendNotSupported:
-            return Outcome(None, "This terminal cannot be handed to another program")
+            return Outcome(None, "This terminal cannot run another program")
         except OSError as error:
-            return Outcome(None, f"{label} cannot be started: {error.strerror}\nSet EDITOR to another one")
+            return Outcome(None, f"{label} cannot be started: {error.strerror}\nSet EDITOR to another editor")
         try:
             back = file.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            why = error.strerror if isinstance(error, OSError) else "it is no UTF-8"
-            return Outcome(None, f"What {label} left cannot be read: {why}\nThe text stays as it was")
+            why = error.strerror if isinstance(error, OSError) else "not UTF-8"
+            return Outcome(None, f"The file from {label} cannot be read: {why}\nThe text has not changed")
         if back == text:
-            return Outcome(None, f"{label} ended with {code}: nothing was changed" if code else "")
-        note = f"{label} ended with {code}: what it had written is here\nUndo takes it back" if code else ""
+            return Outcome(None, f"{label} exited with {code}: the text has not changed" if code else "")
+        note = f"{label} exited with {code}; its changes are here\nUndo removes them" if code else ""
         return Outcome(back, note)
     except UnicodeEncodeError:
-        return Outcome(None, "The text holds a lone surrogate, which no file can: take it out first")
+        return Outcome(None, "The text contains a lone surrogate, which cannot be saved to a file: remove it first")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

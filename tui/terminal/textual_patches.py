@@ -50,15 +50,15 @@ class PrivateName(NamedTuple):
 
 
 PRIVATE_NAMES = (
-    PrivateName("textual.app:App", "_fatal_error", "prints local variables, which may hold secrets"),
+    PrivateName("textual.app:App", "_fatal_error", "prints local variables, which may contain secrets"),
     PrivateName("textual.app:App", "_exit_renderables", "prints after the screens are closed"),
     PrivateName("textual.app:App", "_close_messages_no_wait", "closes the application after a fatal error"),
-    PrivateName("textual.app:App", "_refresh_notifications", "leaves the holder of a withdrawn toast mounted"),
+    PrivateName("textual.app:App", "_refresh_notifications", "keeps the container of a withdrawn toast mounted"),
     PrivateName("textual.app:App", "_notifications", "has no public list of notifications"),
     PrivateName("textual.app:App", "_unnotify", "has no public way to remove one notification"),
     PrivateName("textual.app:App", "_driver", "has no public access to the driver"),
     PrivateName("textual.widgets._toast:ToastRack", "_toast_id", "names the toast of a notification"),
-    PrivateName("textual.widgets._toast:ToastHolder", "", "holds the toast of a notification"),
+    PrivateName("textual.widgets._toast:ToastHolder", "", "is the container of the toast of a notification"),
     PrivateName("textual._styles_cache:StylesCache", "get_inner_outer", "keeps removed widgets in a cache"),
     PrivateName("textual.screen:Screen", "_on_resize", "lays out the screen for sizes that are outdated"),
     PrivateName("textual._xterm_parser:XTermParser", "", "is needed for an input loop that obeys ESCDELAY"),
@@ -137,7 +137,7 @@ class PatchedApp(App[None]):
     """Prints no secrets in a traceback, removes withdrawn toasts with their holders, and can withdraw notifications."""
 
     def _fatal_error(self) -> None:
-        """Print a traceback without variables: they may hold keys and tokens."""
+        """Print a traceback without variables: they may contain keys and tokens."""
         import rich
         from rich.traceback import Traceback
 
@@ -215,7 +215,7 @@ class TypeAhead:
         return False
 
     def hold_for_dialog(self, ended: asyncio.Event) -> None:
-        """Hold keys until a dialog has the focus: they are meant for it. `ended` is set if the action ends before."""
+        """Queue keys for a dialog until it has the focus. `ended` is set if the action ends before."""
         self._opening = self._app.screen, ended
         if not self._busy:
             self._start()

@@ -40,7 +40,7 @@ class Gate:
     def foreign(self, host: str | None, origin: str | None) -> str:
         """Return why a request is from another origin or host; empty if it is not. A missing Origin is accepted."""
         if host != self.host:
-            return f"frost web answers at {self.origin} only"
+            return f"frost web responds only at {self.origin}"
         if origin is not None and origin != self.origin:
             return "frost web does not answer to pages of others"
         return ""

@@ -51,12 +51,16 @@ class Server:
     Args:
         words: The command line of the screens.
         warn: Prints a line on the terminal.
+        max_tabs: The tabs that may be open at a time.
     """
 
-    def __init__(self, gate: Gate, arguments: tuple[str, ...], warn: Callable[[str], None]) -> None:
+    def __init__(
+        self, gate: Gate, arguments: tuple[str, ...], warn: Callable[[str], None], *, max_tabs: int = MOST_TABS
+    ) -> None:
         self.gate = gate
         self._arguments = arguments
         self._warn = warn
+        self._max_tabs = max_tabs
         self._tabs: dict[Tab, web.WebSocketResponse] = {}
         self._opening = 0
         self.entered = asyncio.Event()
@@ -76,8 +80,8 @@ class Server:
             return self._enter(request)
         if not self.gate.knows(request.cookies.get(COOKIE)):
             return refused(
-                "another tab: copy the address of the first one. A browser that was not let in yet: the address that"
-                " frost web printed, which works once"
+                "for another tab, copy the address of the first tab; in a new browser, open the address that frost web"
+                " printed, which works once"
             )
         try:
             return await handler(request)
@@ -89,13 +93,13 @@ class Server:
 
     def _enter(self, request: web.Request) -> web.StreamResponse:
         if not self.gate.is_address(request.path):
-            return refused("this is not the address that was printed; copy all of it")
+            return refused("unknown address; copy the whole address that frost web printed")
         if request.method != "GET":
-            return refused("this address is opened in a browser")
+            return refused("open this address in a browser")
         if not self.gate.enter(request.path):
             return refused(
-                "this address was used already; in that browser copy the address of the first tab, for another one end"
-                " frost web and start it again"
+                "this address was already used; in the same browser, copy the address of the first tab; for another"
+                " browser, restart frost web"
             )
         self.entered.set()
         # Not a redirect: after navigation from another site or a file, the browser would not send the strict cookie.
@@ -128,7 +132,7 @@ class Server:
         """Serve a tab. Its process lives as long as the WebSocket."""
         if request.headers.get("Origin") is None:
             return refused("a page of frost web opens this")
-        if len(self._tabs) + self._opening >= MOST_TABS:
+        if len(self._tabs) + self._opening >= self._max_tabs:
             return await self._too_many(request)
         socket = web.WebSocketResponse(heartbeat=HEARTBEAT_SECONDS, max_msg_size=MOST_BYTES)
         tab = Tab(self._arguments, socket)
@@ -153,7 +157,9 @@ class Server:
     async def _too_many(self, request: web.Request) -> web.StreamResponse:
         socket = web.WebSocketResponse()
         await socket.prepare(request)
-        await socket.close(code=WSCloseCode.TRY_AGAIN_LATER, message=f"{MOST_TABS} tabs are open: close one".encode())
+        await socket.close(
+            code=WSCloseCode.TRY_AGAIN_LATER, message=f"{self._max_tabs} tabs are open: close one".encode()
+        )
         return socket
 
     async def end(self) -> None:
@@ -191,7 +197,7 @@ async def serve(run: Invocation, listening: socket.socket, arguments: tuple[str,
     await runner.setup()
     await web.SockSite(runner, listening).start()
     run.output.text(gate.address)
-    run.output.note("this address lets one browser in, once; Ctrl-C ends frost web and its tabs")
+    run.output.note("this address works once, for one browser; Ctrl-C stops frost web and its tabs")
     folder = _open(gate.address) if open_browser and _has_browser() else None
     try:
         used = asyncio.ensure_future(server.entered.wait())

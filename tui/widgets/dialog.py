@@ -119,7 +119,7 @@ class Sending(Dialog[Any]):
     """Returns the response of `send`, or None if the user left. Errors are shown in the dialog, and the input is not
     lost.
 
-    The response contains a secret that is shown only once: the first Esc warns, the second leaves.
+    The response contains a secret that is shown only once: the first Esc warns, the second closes.
     """
 
     def __init__(self, send: Callable[[Any], Awaitable[Any]], waiting: Waiting) -> None:
@@ -230,7 +230,7 @@ class Confirm(Dialog[bool]):
         yield Grid(*self._facts(), classes="confirm--facts")
         yield from self.particulars()
         if any(mixed_scripts(value) for _, value in self.facts):
-            yield hint("A name mixes letters of different scripts: compare the id.")
+            yield hint("A name has letters of different scripts: compare the id.")
         if self.typed is not None:
             instruction = hint(self._instruction)
             instruction.add_class("confirm--asked")

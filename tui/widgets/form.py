@@ -141,7 +141,7 @@ LONGEST_NAME = 128
 def check_name(name: str) -> str | None:
     """Return the problem of a display name, as the service reports it; None if it is valid."""
     if not name.strip():
-        return "a name is needed"
+        return "a name is required"
     if len(name.strip()) > LONGEST_NAME:
         return f"a name has at most {LONGEST_NAME} characters"
     return None

@@ -54,7 +54,7 @@ class Unsaid(str):
 
 
 class Secret(Widget):
-    """A line with a secret. It is not cached, so only the widget holds the secret."""
+    """A line with a secret. It is not cached, so only the widget has the secret."""
 
     DEFAULT_CSS = "Secret { height: 1; margin: 1 0; color: $text-accent; text-style: bold; }"
 

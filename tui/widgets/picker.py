@@ -108,7 +108,7 @@ BESIDES = 12  # other lines of the dialog
 
 
 class Picker(Dialog[Sequence[Record] | None]):
-    """Returns the marked records, or without marks the one under the cursor; None if the user left.
+    """Returns the marked records or, without marks, the selected one; None if the user cancels.
 
     `show` calls `records` again: the list may arrive while the picker is open.
     """
@@ -138,7 +138,7 @@ class Picker(Dialog[Sequence[Record] | None]):
         columns: Sequence[Column] | None = None,
         tones: Tones | None = None,
         several: bool = True,
-        empty: Callable[[], str] = lambda: "There is nothing to choose from.",
+        empty: Callable[[], str] = lambda: "No entries to choose from.",
         verb: str = "chooses",
     ) -> None:
         super().__init__()
@@ -159,7 +159,7 @@ class Picker(Dialog[Sequence[Record] | None]):
         table = RecordTable(self.kind, self.columns, tones=self.tones)
         table.can_focus = False
         yield table
-        marks = "Tab marks several · " if self.several else ""
+        marks = "Tab mark · " if self.several else ""
         yield hint(f"Enter {self.verb} · {marks}↑ ↓ move · Esc close")
 
     def first_focus(self) -> Widget:

@@ -43,7 +43,7 @@ def rules(document: object, folded: bool | None = None) -> list[Section]:
     sections: list[Section] = [(f"{len(records)} {noun}" + (", folded" if short else ""), ())]
     for number, rule in enumerate(records, 1):
         heading = f"{number}  {rule.get('name') or 'without a name'} · {rule.get('access', '')}"
-        sections.append((heading, list(_folded(rule) if short else _rule(rule))))
+        sections.append((heading, list(_folded_rule(rule) if short else _rule(rule))))
     return sections
 
 
@@ -51,8 +51,8 @@ def _verb(rule: Mapping[str, Any]) -> str:
     return "never" if rule.get("access") == "deny" else "may"
 
 
-def _folded(rule: Mapping[str, Any]) -> Iterator[Fact]:
-    operations = [str(one) for one in rule.get("operations") or ()]
+def _folded_rule(rule: Mapping[str, Any]) -> Iterator[Fact]:
+    operations = [str(operation) for operation in rule.get("operations") or ()]
     more = f" and {len(operations) - 1} more" if len(operations) > 1 else ""
     narrow = ", narrowed" if rule.get("constraints") or list(rule.get("targets") or ()) != ["*"] else ""
     yield _verb(rule), f"{operations[0] if operations else '—'}{more}{narrow}"
@@ -93,8 +93,8 @@ def grants(heading: str, records: Sequence[Mapping[str, Any]]) -> list[Section]:
         facts.append(("path", paths_text(grant.get("paths") or ()) or "attached directly"))
         facts += listed("on", grant.get("targets") or ())
         constraints = [
-            f"{one.get('key')} {one.get('operator')} {_value(one.get('values'))}"
-            for one in grant.get("constraints") or ()
+            f"{constraint.get('key')} {constraint.get('operator')} {_value(constraint.get('values'))}"
+            for constraint in grant.get("constraints") or ()
         ]
         facts += listed("when", constraints)
         sections.append((heading, facts))
@@ -110,7 +110,7 @@ def path_text(records: Sequence[Mapping[str, Any]]) -> str:
     policies = [grant for grant in records if grant.get("policyId")]
     if policies:
         grant = policies[0]
-        group = next((str(one.get("name")) for one in grant.get("paths") or () if one.get("type") == "group"), "")
+        group = next((str(path.get("name")) for path in grant.get("paths") or () if path.get("type") == "group"), "")
         parts = [
             group,
             str(grant.get("policyName", "")),

@@ -146,7 +146,7 @@ class RecordTable(ScrollView, can_focus=True):
 
     @property
     def selected_records(self) -> list[Record]:
-        """The records for an action on several: the marked ones, or the one under the cursor."""
+        """The records for an action on several: the marked ones, or the selected one."""
         return self.view.marked() or ([self.record] if self.record is not None else [])
 
     def show(self, records: Sequence[Record]) -> None:
@@ -260,17 +260,17 @@ class RecordTable(ScrollView, can_focus=True):
             return self._row(position)
         base = self.rich_style
         if not len(self.view) and y >= 2:
-            reason = self._unmatched() if self.view.total else self.empty
+            reason = self._no_match_text() if self.view.total else self.empty
             lines = textwrap.wrap(safe(reason), max(1, self.size.width - 2 * GUTTER))
             return self._brush().message("".join(lines[y - 2 : y - 1]), base)
         return Strip.blank(self.size.width, base)
 
-    def _unmatched(self) -> str:
+    def _no_match_text(self) -> str:
         """Return why no record matches; an unknown column is the likeliest reason."""
         names = self.view.field_names
         unknown = record_view.unknown_field(self.view.filter, names)
-        note = f" No column is called {unknown}; there are: {', '.join(names)}." if unknown else ""
-        return f"Nothing matches {self.view.filter}; Esc clears the filter.{note}"
+        note = f" No column named {unknown}; columns: {', '.join(names)}." if unknown else ""
+        return f"No matches for {self.view.filter}; Esc to clear the filter.{note}"
 
     def _style(self, part: str) -> Style:
         return self.get_component_rich_style(f"record-table--{part}")

@@ -188,10 +188,10 @@ class RecordView:
             indexes = self._accepted_by(term, indexes)
         self._accepted = indexes
         if self.sort_column is not None:
-            indexes = self._sorted(indexes, self.sort_column.sort_value)
+            indexes = self._sort(indexes, self.sort_column.sort_value)
         self._visible = indexes
 
-    def _sorted(self, indexes: Sequence[int], value: Callable[[Record], Any]) -> list[int]:
+    def _sort(self, indexes: Sequence[int], value: Callable[[Record], Any]) -> list[int]:
         """Sort by value. Unknown values are last in both directions; equal ones are in the order of the service."""
         keyed = [(value(self._records[index]), index) for index in indexes]
         known = sorted((pair for pair in keyed if pair[0] is not None), key=lambda pair: pair[0], reverse=self.reverse)

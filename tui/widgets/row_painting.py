@@ -89,7 +89,7 @@ class Brush(NamedTuple):
             arrow = ""
             if column is view.sort_column:
                 arrow = " ▼" if view.reverse else " ▲"
-            segments += [Segment(_aligned(column.title + arrow, cells, column.align), style), Segment(" " * GAP, style)]
+            segments += [Segment(_align(column.title + arrow, cells, column.align), style), Segment(" " * GAP, style)]
         return Strip(segments).adjust_cell_length(self.cells, style)
 
     def row(self, record: Record, base: Style, terms: Sequence[str], *, marked: bool) -> Strip:
@@ -97,7 +97,7 @@ class Brush(NamedTuple):
         segments = [Segment("● " if marked else " " * GUTTER, base + _foreground(self.style("mark")))]
         for column, cells in self.columns:
             tone = self.tones[column.key](record) if column.key in self.tones else None
-            text = _aligned(safe(column.text(record)), cells, column.align)
+            text = _align(safe(column.text(record)), cells, column.align)
             for part, name in _parts(text, tone):
                 style = base if name is None else base + _foreground(self.style(name))
                 segments += self._cell(part, style, terms)
@@ -143,7 +143,7 @@ def _foreground(style: Style) -> Style:
     )
 
 
-def _aligned(text: str, cells: int, align: str) -> str:
+def _align(text: str, cells: int, align: str) -> str:
     text = cut(text, cells)
     blanks = " " * (cells - width(text))
     return blanks + text if align == "right" else text + blanks

@@ -32,7 +32,7 @@ class RequestsAMinute(click.ParamType["int"]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         text = str(value)
         if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS and int(text)):
-            self.fail(f'takes a whole number of requests a minute from 1 on, not "{text}"', param, ctx)
+            self.fail(f'takes a whole number of requests per minute, at least 1, not "{text}"', param, ctx)
         return int(text)
 
 
@@ -106,7 +106,7 @@ def create(
         save_as_context(run, save_context, created)
     if expires is not None and times.is_date(expires):
         run.output.note(
-            f"it expires at the end of {expires} in local time: {time_text(created['apiKey']['expiresAt'])}"
+            f"the key expires at the end of {expires} in local time: {time_text(created['apiKey']['expiresAt'])}"
         )
     if of_no_service:
         warn_unenforced(run, scope_list, of_no_service)
@@ -154,8 +154,8 @@ def rotate(run: Invocation, key_name: str, expires: str | None, overlap: str) ->
     ends = "is revoked" if replaced["status"] == "revoked" else f"works until {time_text(replaced['expiresAt'])}"
     grants = created.get("grants", 0)
     of_them = "group or policy" if grants == 1 else "groups and policies"
-    taken = f"; the new one has its {grants} {of_them}" if grants else ""
-    run.output.note(f"the old key {old['id']} {ends}{taken}")
+    copied = f"; the new one has its {grants} {of_them}" if grants else ""
+    run.output.note(f"the old key {old['id']} {ends}{copied}")
 
 
 def _show(run: Invocation, created: dict[str, Any]) -> None:
@@ -185,7 +185,7 @@ def typed_scopes(values: Sequence[str], command: str) -> list[str]:
     """Return the scopes of all flags, without duplicates. They are not corrected, so that no other scope is granted.
 
     Raises:
-        FrostError: There are no scopes (exit 2).
+        FrostError: No scopes (exit 2).
     """
     scopes = list(dict.fromkeys(scope for text in values for scope in text.split(",") if scope))
     if not scopes:
@@ -198,7 +198,7 @@ def typed_scopes(values: Sequence[str], command: str) -> list[str]:
 
 def unenforced(run: Invocation, requested: Sequence[str]) -> list[str]:
     """Return the scopes that no service enforces, including unknown ones in three parts."""
-    served = {one["scope"]: one.get("enforced", True) for one in run.call(account.scopes())["scopes"]}
+    served = {scope["scope"]: scope.get("enforced", True) for scope in run.call(account.scopes())["scopes"]}
     return [scope for scope in requested if not served.get(scope, scope.count(":") != 2)]
 
 
@@ -206,7 +206,7 @@ def warn_unenforced(run: Invocation, requested: Sequence[str], of_no_service: Se
     """Warn about the effect of scopes that no service enforces."""
     names = ", ".join(safe(scope, 100) for scope in of_no_service)
     all_of_them = len(of_no_service) == len(requested)
-    so = "every request of this key is denied" if all_of_them else "nothing is allowed by it"
+    so = "every request of this key is denied" if all_of_them else "these scopes allow nothing"
     run.output.warn(f"no service enforces {names}: {so}; services ask for <service>:read and <service>:write")
 
 
@@ -268,7 +268,7 @@ def update(
     change.
     """
     if name is None and description is None and not scopes and rate_limit is None:
-        raise usage("nothing to change (frost account api-key update)", "give a flag, such as --name")
+        raise usage("nothing to change (frost account api-key update)", "use a flag, such as --name")
     scope_list = typed_scopes(scopes, "update") if scopes else None
     key = own_key(run, key_name)
     of_no_service = unenforced(run, scope_list) if scope_list else []
@@ -284,7 +284,7 @@ def update(
             )
         )
     run.output.record(tables_account.API_KEY, change.record)
-    run.output.note(f"key {named(change.record)} is changed" if change.changed else "nothing changed: same values")
+    run.output.note(f"key {named(change.record)} was changed" if change.changed else "nothing changed: same values")
     if scope_list and of_no_service:
         warn_unenforced(run, scope_list, of_no_service)
 

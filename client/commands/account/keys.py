@@ -53,7 +53,7 @@ def get(run: Invocation, key_name: str) -> None:
         ("tenant", f"{key.get('tenantName', '')} · {key.get('tenantId', '')}"),
         ("status", key["status"]),
         ("scopes", tables_account.scopes_text(key)),
-        ("rate limit", f"{key['rateLimit']} requests a minute" if key.get("rateLimit") else ""),
+        ("rate limit", f"{key['rateLimit']} requests per minute" if key.get("rateLimit") else ""),
         ("prefix", key.get("keyPrefix", "")),
         ("created", time_text(key.get("createdAt"))),
         ("expires", time_text(key.get("expiresAt"))),
@@ -75,7 +75,7 @@ def list_(run: Invocation) -> None:
 
     Includes revoked and expired keys until they are deleted. --tenant selects one tenant.
     """
-    own = _own(run)
+    own = _own_keys(run)
     if not own and run.flags.tenant:
         run.call_for_tenant(tenants.get)  # raises FrostError if the tenant does not exist
     run.output.records(tables_account.API_KEY, own)
@@ -89,9 +89,9 @@ def revoke(run: Invocation, key_name: str, yes: bool) -> None:
     """
     key = own_key(run, key_name)
     if not yes and key["status"] != "revoked":
-        output.confirm_on_terminal(run.talk, f"Revoke {_described(key)} permanently?")
+        output.confirm_on_terminal(run.talk, f"Revoke {_description(key)} permanently?")
     change = run.change(keys.revoke(key["tenantId"], key["id"]))
-    message = f"key {named(key)} is revoked; its next request is refused" if change.changed else "already revoked"
+    message = f"key {named(key)} was revoked; its next request is denied" if change.changed else "already revoked"
     run.output.done(message, change.record)
 
 
@@ -104,10 +104,10 @@ def delete(run: Invocation, key_name: str, yes: bool) -> None:
     key = own_key(run, key_name)
     if not yes:
         output.confirm_on_terminal(
-            run.talk, f"Delete {_described(key)}, with its memberships and attachments, permanently?"
+            run.talk, f"Delete {_description(key)}, with its memberships and attachments, permanently?"
         )
     run.call(keys.delete(key["tenantId"], key["id"]))
-    run.output.done(f"key {named(key)} is deleted", {"id": key["id"], "status": "deleted"})
+    run.output.done(f"key {named(key)} was deleted", {"id": key["id"], "status": "deleted"})
 
 
 @api_key.leaf("scopes", examples=("frost account api-key scopes", "frost account api-key scopes -o wide"))
@@ -133,24 +133,24 @@ def own_key(run: Invocation, key_name: str, *, active: bool = False) -> dict[str
         FrostError: The caller has no such key (exit 5), or several keys have the name (exit 1).
     """
     if run.connection.credential().kind == "api_key":
-        return _itself(run, key_name)
-    own = _own(run)
+        return _current_key(run, key_name)
+    own = _own_keys(run)
     if is_id(key_name):
-        found = next((key for key in own if key["id"] == key_name.lower()), None)
+        record = next((key for key in own if key["id"] == key_name.lower()), None)
     else:
         preferred = [key for key in own if key["status"] == "active"] if active else []
-        found = match(API_KEY, preferred, key_name) or match(API_KEY, own, key_name)
-    if found is None:
+        record = match(API_KEY, preferred, key_name) or match(API_KEY, own, key_name)
+    if record is None:
         raise FrostError(
-            f"you have no API key {_quoted(key_name)}{f' in tenant {run.flags.tenant}' if run.flags.tenant else ''}",
+            f"you have no API key {_quote(key_name)}{f' in tenant {run.flags.tenant}' if run.flags.tenant else ''}",
             code="NOT_FOUND",
             hint="list your keys: frost account api-key list",
             exit_code=Exit.NOT_FOUND,
         )
-    return found
+    return record
 
 
-def _itself(run: Invocation, key_name: str) -> dict[str, Any]:
+def _current_key(run: Invocation, key_name: str) -> dict[str, Any]:
     """Return the key of the context in use. An API key may read only itself."""
     key_id = key_name if is_id(key_name) else str((run.me.get("credential") or {}).get("id"))
     try:
@@ -159,18 +159,18 @@ def _itself(run: Invocation, key_name: str) -> dict[str, Any]:
             raise FrostError("another name", code="NOT_FOUND", exit_code=Exit.NOT_FOUND, gone=True)
     except FrostError as error:
         if error.gone:
-            error.message = f"the API key in use may read only itself, not {_quoted(key_name)}"
+            error.message = f"the API key in use can read only its own record, not {_quote(key_name)}"
             run.point_to_person(error)
         raise
     return key
 
 
-def _quoted(key_name: str) -> str:
-    """Return an id as it is, and a name as `named "ci"`."""
+def _quote(key_name: str) -> str:
+    """Return an id unchanged, and a name as `named "ci"`."""
     return key_name if is_id(key_name) else f'named "{safe(key_name, 130)}"'
 
 
-def _described(key: columns.Record) -> str:
+def _description(key: columns.Record) -> str:
     """Describe a key with its tenant and last use."""
     used = f"last used {time_text(key['lastUsedAt'])}" if key.get("lastUsedAt") else "never used"
     return f"key {named(key)} of tenant {safe(key.get('tenantName') or key.get('tenantId'), 130)}, {used}"
@@ -181,12 +181,12 @@ def named(key: columns.Record) -> str:
     return f'"{safe(key["name"], 130)}" ({key["id"]})'
 
 
-def _own(run: Invocation) -> list[dict[str, Any]]:
+def _own_keys(run: Invocation) -> list[dict[str, Any]]:
     """Return the caller's keys, of one tenant if `--tenant` is set."""
     records: list[dict[str, Any]] = run.call(keys.own())["apiKeys"]
     if run.flags.tenant is None:
         return records
-    return [one for one in records if one["tenantId"] == run.tenant.tenant_id]
+    return [record for record in records if record["tenantId"] == run.tenant.tenant_id]
 
 
 _FLAGS = {
@@ -212,7 +212,7 @@ def key_errors(expires: str | None) -> Iterator[None]:
 
         details = error.details or {}
         if error.code == "API_KEY_EXPIRY_IN_PAST" and expires is None:
-            error.message = "the overlap has already ended by the platform's clock"
+            error.message = "the overlap has already ended according to the platform's clock"
             now = time_text(details.get("now"))
             error.hint = f"the platform's time is {now}; set this machine's clock, or use --overlap 0"
             raise

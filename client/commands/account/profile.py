@@ -50,10 +50,12 @@ def profile(run: Invocation) -> None:
         facts.append(("expires", columns.time_text(credential["expiresAt"])))
     if run.output.wide:
         facts.append(("credential id", str(credential.get("id") or "")))
-    for one in me.get("organizations", ()):
-        facts.append(("organization", f"{one['name']} · {one['role']} · {one['id']}"))
+    for organization in me.get("organizations", ()):
+        facts.append(("organization", f"{organization['name']} · {organization['role']} · {organization['id']}"))
         if run.output.wide:
-            facts.append(("", f"slug {one.get('slug', '')}, created {columns.time_text(one.get('createdAt'))}"))
+            facts.append(
+                ("", f"slug {organization.get('slug', '')}, created {columns.time_text(organization.get('createdAt'))}")
+            )
     run.output.facts(me, facts)
 
 
@@ -96,7 +98,7 @@ def delete(run: Invocation, yes: bool) -> None:
     sign_in.clear_ended_session(run.connection)
     run.tell_notices(run.connection)
     until = columns.time_text(gone["restorableUntil"])
-    run.output.done(f"account {email} is deleted; support can restore it until {until}", gone)
+    run.output.done(f"account {email} was deleted; support can restore it until {until}", gone)
 
 
 def _needs_person(run: Invocation, me: dict[str, Any]) -> None:
@@ -117,7 +119,9 @@ def _name_organizations(error: FrostError) -> None:
     """Name the organizations that prevent the deletion, and a solution."""
     organizations = (error.details or {}).get("organizations")
     if isinstance(organizations, list) and organizations:
-        names = ", ".join(f"{safe(one['name'], 80)} ({safe(one['id'], 40)})" for one in organizations)
+        names = ", ".join(
+            f"{safe(organization['name'], 80)} ({safe(organization['id'], 40)})" for organization in organizations
+        )
         error.message = f"you are the last owner of {names}, which has other members"
     error.hint = "make another member an owner, then delete the account"
 
@@ -128,9 +132,9 @@ session = Group("session", help="Manage your sessions on all devices.", person=T
 @session.leaf("list", examples=("frost account session list", "frost account session list -o wide"))
 def list_sessions(run: Invocation) -> None:
     """List your active sessions, last seen first. A star marks this one."""
-    found = run.call(calls.sessions())["sessions"]
-    this = next((one["id"] for one in found if one.get("current")), "")
-    run.output.records(SESSION, found, marked=this)
+    sessions = run.call(calls.sessions())["sessions"]
+    this = next((one["id"] for one in sessions if one.get("current")), "")
+    run.output.records(SESSION, sessions, marked=this)
 
 
 @session.leaf("revoke-all", examples=("frost account session revoke-all",))

@@ -53,7 +53,7 @@ def apply(run: Invocation, yes: bool, no_wait: bool, preview: bool, organization
         _nothing(run)
         return
     if preview:
-        _previewed(run)
+        _print_preview(run)
         return
     if not yes:
         _confirm(run, tags or {})
@@ -75,7 +75,7 @@ def reported(run: Invocation, started: dict[str, Any], what: str) -> None:
     else:
         run.output.lines([str(started.get("operationId") or started.get("runId"))])
     if started["started"]:
-        run.output.note(f"{what} started; frost tenant default-tags history shows how it ends")
+        run.output.note(f"{what} started; frost tenant default-tags history shows the result")
     else:
         run.output.note(f"a run is already in progress; no {what} was started")
 
@@ -104,7 +104,7 @@ def _nothing(run: Invocation) -> None:
     run.output.done("nothing to apply: the tenant has no default tags", {"status": "nothing_to_apply"})
 
 
-def _previewed(run: Invocation) -> None:
+def _print_preview(run: Invocation) -> None:
     result = run.call_for_tenant(calls.preview)
     if run.output.structured:
         run.output.document({"preview": True, **result})
@@ -127,4 +127,4 @@ def _confirm(run: Invocation, tags: dict[str, str]) -> None:
         return
     for line in apply_job.preview_lines(result):
         run.talk.more(line)
-    output.confirm(run.talk, f"Add what is missing to {apply_job.would_change(result)}?", refused="", hint="")
+    output.confirm(run.talk, f"Add missing tags to {apply_job.would_change(result)}?", refused="", hint="")

@@ -49,7 +49,7 @@ def begin(run: Invocation, call: Calls, what: str) -> dict[str, Any]:
     """
     with _interruptible() as going:
         try:
-            return {**_started(run, call, what, going), "started": True}
+            return {**_start(run, call, what, going), "started": True}
         except FrostError as error:
             there = _in_the_way(error, what)
             names = {"operationId": there.operation_id, "runId": there.run_id}
@@ -73,15 +73,15 @@ def finish(run: Invocation, call: Calls, what: str) -> dict[str, Any]:
         ended: Ended | None = None
         while True:
             try:
-                _started(run, call, what, going)
+                _start(run, call, what, going)
                 break
             except FrostError as error:
                 going[:] = [_in_the_way(error, what)]
-                named = going[0].named
-                run.output.note(f"a run is already in progress ({named}); waiting for it, then this {what} starts")
-                ended = _ended(_waited(run, going[0], ended))
+                label = going[0].named
+                run.output.note(f"a run is already in progress ({label}); waiting for it, then this {what} starts")
+                ended = _end_of(_wait(run, going[0], ended))
         run.output.note(f"{what} started ({going[0].named})")
-        return _succeeded(_waited(run, going[0]), what)
+        return _require_success(_wait(run, going[0]), what)
 
 
 @contextmanager
@@ -98,13 +98,13 @@ def _interruptible() -> Iterator[list[Going]]:
             raise FrostError(
                 f"stopped waiting; {going[0].own} ({going[0].named})",
                 code="INTERRUPTED",
-                hint="frost tenant default-tags history shows how it ends",
+                hint="frost tenant default-tags history shows the result",
                 exit_code=Exit.INTERRUPTED,
                 details={"operationId": going[0].operation_id, "runId": going[0].run_id},
             ) from None
 
 
-def _started(run: Invocation, call: Calls, what: str, going: list[Going]) -> dict[str, Any]:
+def _start(run: Invocation, call: Calls, what: str, going: list[Going]) -> dict[str, Any]:
     """Start a run and return the response. `going` has the run before an interruption can occur.
 
     Until the response arrives, the run may or may not have started; its operation id is known.
@@ -124,11 +124,11 @@ def _in_the_way(error: FrostError, what: str) -> Going:
     return Going(error.operation_id, error.run_id, f"the {what} was not started, the running one continues")
 
 
-def _ended(operation: Mapping[str, Any]) -> Ended:
+def _end_of(operation: Mapping[str, Any]) -> Ended:
     return tuple(str(operation.get(name)) for name in ("runId", "createdAt", "completedAt"))
 
 
-def _waited(run: Invocation, going: Going, former: Ended | None = None) -> dict[str, Any]:
+def _wait(run: Invocation, going: Going, former: Ended | None = None) -> dict[str, Any]:
     """Wait for the end of an operation, with progress on the terminal, and return it.
 
     The operation id names the latest run. While the platform still shows the run `former`, which this command has
@@ -140,7 +140,7 @@ def _waited(run: Invocation, going: Going, former: Ended | None = None) -> dict[
     give_up = time.monotonic() + _UNCHANGED_SECONDS
 
     def is_over(operation: dict[str, Any]) -> bool:
-        return operations.is_final(operation) and (_ended(operation) != former or time.monotonic() >= give_up)
+        return operations.is_final(operation) and (_end_of(operation) != former or time.monotonic() >= give_up)
 
     try:
         return operations.wait(
@@ -160,22 +160,22 @@ def _waited(run: Invocation, going: Going, former: Ended | None = None) -> dict[
         run.tell_notices(run.connection)
 
 
-def _succeeded(operation: dict[str, Any], what: str) -> dict[str, Any]:
+def _require_success(operation: dict[str, Any], what: str) -> dict[str, Any]:
     """Return an operation that completed with a result. Raises FrostError for any other."""
-    named = safe(operation.get("operationId"), 120)
+    label = safe(operation.get("operationId"), 120)
     status = safe(operation.get("status"), 40)
     if status != "completed":
         code = safe(operation.get("errorCode") or "", 80)
         reason = safe(operation.get("error") or "no reason given", 600)
         raise FrostError(
-            f"operation {named} {status}{f' [{code}]' if code else ''}: {reason}",
+            f"operation {label} {status}{f' [{code}]' if code else ''}: {reason}",
             code=code or "OPERATION_FAILED",
             details={"operationId": operation.get("operationId"), "runId": operation.get("runId")},
         )
     result = operation.get("result")
     if not isinstance(result, Mapping) or not isinstance(result.get("summary"), Mapping):
         raise FrostError(
-            f"operation {named} {NO_RESULT}",
+            f"operation {label} {NO_RESULT}",
             code="RESULT_UNKNOWN",
             hint="repeat the command; repeating is safe",
             details={"operationId": operation.get("operationId"), "runId": operation.get("runId")},
@@ -240,7 +240,7 @@ def show(run: Invocation, result: Mapping[str, Any], *, would: str = "") -> None
         kind = kind._replace(columns=(first, second._replace(title=would), *others))
     run.output.records(kind, [*default_tags.by_type(result), {"resourceType": "total", **summary}])
     if types := unlisted_types(result):
-        run.output.lines(["", "not examined, the type could not be listed (each counts 1 as failed):"])
+        run.output.lines(["", "not examined, because the type could not be listed (each is 1 failure):"])
         for one in types:
             parts = [safe(one.get(name) or "", 300) for name in ("resourceType", "reason", "message")]
             run.output.lines(["  " + "  ".join(word for word in parts if word)])

@@ -71,7 +71,7 @@ def history(run: Invocation, limit: int | None, cursor: str | None, everything: 
         ["--version", "number"],
         type=click.IntRange(min=1),
         metavar="N",
-        help="Restore this version, even if others wrote the later ones.",
+        help="Restore this version, even if later versions are by other users.",
     ),
     click.Option(["--preview"], is_flag=True, help="Show the result without changing anything."),
     YES,
@@ -94,24 +94,24 @@ def undo(
 ) -> None:
     """Undo your last change of the default tags, or the tags added by an apply.
 
-    Without RUN_ID, the previous version is restored if the latest one is yours. There is no confirmation, as all
+    Without RUN_ID, the previous version is restored if you wrote the latest version. There is no confirmation, as all
     versions are kept. With the RUN_ID of an apply, the tags are removed that the run added and that did not change
     since. This asks for confirmation and runs in the background.
     """
     if run_id is None:
         if no_wait:
-            raise usage("--no-wait requires the RUN_ID of an apply (frost tenant default-tags undo)", "give RUN_ID")
+            raise usage("--no-wait requires the RUN_ID of an apply (frost tenant default-tags undo)", "add RUN_ID")
         check_within(run, organization)
         _put_back(run, number, preview)
         return
     if number is not None:
-        raise usage("RUN_ID and --version exclude each other (frost tenant default-tags undo)", "give one of them")
+        raise usage("RUN_ID and --version exclude each other (frost tenant default-tags undo)", "use one of them")
     if not yes and not preview:
         output.needs_terminal("this removes tags from resources", "use --yes to skip the confirmation")
     check_within(run, organization)
-    with _known(run_id):
+    with _name_run_in_errors(run_id):
         if preview:
-            _previewed(run, run_id)
+            _print_preview(run, run_id)
             return
         if not yes:
             _confirm(run, run_id)
@@ -128,7 +128,7 @@ def _put_back(run: Invocation, number: int | None, preview: bool) -> None:
     """Replace the newest set with a former one. Fails if the newest set changes before the write."""
     versions = _versions(run)
     newest = next(versions, None)
-    former = next((one for one in versions if number in (None, one["version"])), None)
+    former = next((version for version in versions if number in (None, version["version"])), None)
     if newest is None or (number is None and former is None):
         raise FrostError("the default tags were never changed; there is nothing to undo", code="NOTHING_TO_UNDO")
     if former is None and number != newest["version"]:
@@ -169,7 +169,7 @@ def _check_own(run: Invocation, newest: dict[str, Any], former: dict[str, Any]) 
         return
     name = safe(default_tags.person_text(who) or "an unknown user", 80)
     raise FrostError(
-        f"the newest set was written by {name}, {time_text(newest.get('changedAt'))}; nothing was changed",
+        f"the latest version is by {name}, {time_text(newest.get('changedAt'))}; nothing was changed",
         code="CHANGED_SINCE",
         hint=f"frost tenant default-tags undo --version {former['version']} restores the version before it anyway",
         exit_code=Exit.CONFLICT,
@@ -180,8 +180,8 @@ def _check_own(run: Invocation, newest: dict[str, Any], former: dict[str, Any]) 
 
 
 @contextmanager
-def _known(run_id: str) -> Iterator[None]:
-    """Where the tenant has no such run, has the refusal name it: the platform only says that something is not there."""
+def _name_run_in_errors(run_id: str) -> Iterator[None]:
+    """Name the run in the error if the tenant does not have it. The platform's error does not name it."""
     try:
         yield
     except FrostError as error:
@@ -191,7 +191,7 @@ def _known(run_id: str) -> Iterator[None]:
         raise
 
 
-def _previewed(run: Invocation, run_id: str) -> None:
+def _print_preview(run: Invocation, run_id: str) -> None:
     result = run.call_for_tenant(lambda tenant: calls.undo_preview(tenant, run_id))
     if run.output.structured:
         run.output.document({"preview": True, **result})
@@ -203,7 +203,7 @@ def _previewed(run: Invocation, run_id: str) -> None:
 def _confirm(run: Invocation, run_id: str) -> None:
     result = run.call_for_tenant(lambda tenant: calls.undo_preview(tenant, run_id))
     tags = default_tags.tags_text(result.get("appliedTags"))
-    run.talk.say(f'tags added by run {safe(run_id, 60)} added in tenant "{tenant_name(run)}": {tags}')
+    run.talk.say(f'tags added by run {safe(run_id, 60)} in tenant "{tenant_name(run)}": {tags}')
     for line in apply_job.preview_lines(result, "would lose tags"):
         run.talk.more(line)
     output.confirm(run.talk, f"Remove them from {apply_job.would_change(result)}?", refused="", hint="")

@@ -19,7 +19,7 @@ from client.transport.call import Call, Versioned
 
 
 def tags(values: Sequence[str]) -> dict[str, str]:
-    """Parse the values of `--tag`. Raises FrostError (exit 2) if there are none, or one is invalid."""
+    """Parse the values of `--tag`. Raises FrostError (exit 2) without values or for an invalid value."""
     if not values:
         raise usage(
             "--tag is required (frost tenant default-tags set)",

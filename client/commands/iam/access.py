@@ -52,17 +52,17 @@ def access(run: Invocation, kind: str, identifier: str) -> None:
 def _summary(answer: Mapping[str, Any]) -> Iterator[str]:
     """Yield the principal, its limits, its policies with their paths, and the numbers of operations."""
     principal = answer["principal"]
-    works = "" if principal.get("works", True) else ", revoked or expired: every request of it is refused"
+    works = "" if principal.get("works", True) else ", revoked or expired: every request is denied"
     yield f"{principal['type']} {principal.get('name') or principal['id']}{works}"
     for limit in answer.get("limits") or ():
         yield f"  {limit.get('kind')}: {limit.get('detail') or 'none'}"
-    for one in answer["policies"]:
-        through = iam.paths_text(one.get("paths") or (), one.get("pathsTotal") or 0)
-        text = f"  policy {one.get('policyName')} version {one.get('version')} {through}".rstrip()
-        if one.get("unreadable"):
-            text += ", unreadable: it denies everything"
-        elif one.get("orphaned"):
-            text += ", its author has no permissions here any more: it allows nothing"
+    for policy in answer["policies"]:
+        through = iam.paths_text(policy.get("paths") or (), policy.get("pathsTotal") or 0)
+        text = f"  policy {policy.get('policyName')} version {policy.get('version')} {through}".rstrip()
+        if policy.get("unreadable"):
+            text += ", unreadable: denies everything"
+        elif policy.get("orphaned"):
+            text += ", without effect: the author has no permissions here any more"
         yield text
     counts = {"allowed": 0, "conditional": 0, "denied": 0}
     for operation in answer["operations"]:

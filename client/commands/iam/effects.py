@@ -25,10 +25,10 @@ WIDE = 5
 def preview(run: Invocation, calls: Callable[[str], Call[object]]) -> Mapping[str, Any] | FrostError:
     """Return the preview of a change, or the error if there is none: the user can still confirm the change."""
     try:
-        found: Mapping[str, Any] = run.call_for_tenant(calls)
+        response: Mapping[str, Any] = run.call_for_tenant(calls)
     except FrostError as error:
         return error
-    return found
+    return response
 
 
 def confirm_deletion(
@@ -51,14 +51,14 @@ def confirm_deletion(
         run.talk.say(f"effect {Effect(problem=preview.message).summary}")
         wide = True
     else:
-        affected = _affected(preview)
+        affected = _affected_principals(preview)
         wide = len(affected) >= WIDE
         for line in effect_lines(affected):
             run.talk.more(line)
         if not affected:
             run.talk.say(NO_EFFECT)
         _end_if_refused(preview)
-    output.confirm(run.talk, "Delete it? It cannot be undone.", refused="", hint="", typed=name if wide else "")
+    output.confirm(run.talk, "Delete? This cannot be undone.", refused="", hint="", typed=name if wide else "")
 
 
 def dry_run(run: Invocation, change: str, **names: str) -> None:
@@ -103,5 +103,5 @@ def _end_if_refused(preview: Mapping[str, Any]) -> None:
         raise predicted_error(refused)
 
 
-def _affected(preview: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [one for one in preview["principals"] if is_affected(one)]
+def _affected_principals(preview: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [principal for principal in preview["principals"] if is_affected(principal)]

@@ -103,7 +103,7 @@ def update(run: Invocation, group_id: str, name: str | None, description: str | 
     Omitted values do not change.
     """
     if name is None and description is None:
-        raise usage("nothing to change (frost iam group update)", "give --name or --description")
+        raise usage("nothing to change (frost iam group update)", "use --name or --description")
     name = None if name is None else checked(name)
     group_id = find_id(run, "group", group_id)
     with missing(run, ("group", group_id)), naming_flag("name", "--name"), naming_flag("description", "--description"):
@@ -135,12 +135,12 @@ def delete(run: Invocation, group_id: str, force: bool, dry_run: bool) -> None:
             effects.dry_run(run, "deleteGroup", groupId=group_id)
             return
         if not force:
-            version = _confirmed(run, group_id)
+            version = _confirm_deletion(run, group_id)
         run.change_for_tenant(lambda tenant: groups.delete(tenant, group_id, version))
-    run.output.done(f"group {group_id} is deleted", {"id": group_id, "status": "deleted"})
+    run.output.done(f"group {group_id} was deleted", {"id": group_id, "status": "deleted"})
 
 
-def _confirmed(run: Invocation, group_id: str) -> int:
+def _confirm_deletion(run: Invocation, group_id: str) -> int:
     """Ask for confirmation. Return the version shown, so that only this version is deleted."""
     output.needs_terminal("this deletes a group", "use --force to skip the confirmation")
     record = run.call_for_tenant(lambda tenant: groups.get(tenant, group_id))
@@ -157,7 +157,7 @@ member = Group("member", help="Manage the members of a group.")
 @member.leaf(
     "add",
     ID,
-    *pair(MEMBER_TYPES, required=True, verb="is added"),
+    *pair(MEMBER_TYPES, required=True, of="of the member"),
     effects.DRY_RUN,
     examples=("frost iam group member add ops --type api_key --id ci",),
 )
@@ -197,7 +197,7 @@ def list_members(run: Invocation, group_id: str, limit: int | None, cursor: str 
 @member.leaf(
     "remove",
     ID,
-    *pair(MEMBER_TYPES, required=True, verb="is removed"),
+    *pair(MEMBER_TYPES, required=True, of="of the member"),
     effects.DRY_RUN,
     examples=("frost iam group member remove ops --type api_key --id ci",),
 )

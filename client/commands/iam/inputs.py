@@ -65,8 +65,8 @@ class Document(NamedTuple):
 
     def warn(self, run: Invocation, warnings: Sequence[dict[str, Any]]) -> None:
         """Print the platform's warnings about an accepted document."""
-        for one in warnings:
-            run.output.warn(problem_text(self.source, one))
+        for warning in warnings:
+            run.output.warn(problem_text(self.source, warning))
 
 
 def read_document(run: Invocation, value: str) -> Document:
@@ -76,12 +76,12 @@ def read_document(run: Invocation, value: str) -> Document:
         FrostError: The document is not readable or not JSON (exit 2).
     """
     if value == "":
-        raise usage("--document is empty", "it takes JSON, @FILE, or - for standard input")
+        raise usage("--document is empty", "--document takes JSON, @FILE, or - for standard input")
     if value == "-":
-        document = Document(_decoded(_from_input(run), "standard input"), "standard input")
+        document = Document(_decode(_from_input(run), "standard input"), "standard input")
     elif value.startswith("@"):
         path = value[1:]
-        document = Document(_decoded(_from_file(path), path), path)
+        document = Document(_decode(_from_file(path), path), path)
     else:
         document = Document(value.removeprefix("\ufeff"), "--document")
     try:
@@ -96,7 +96,7 @@ def read_document(run: Invocation, value: str) -> Document:
 
 @contextmanager
 def locate_errors(document: Document | None) -> Iterator[None]:
-    """Problems of a document that come up inside are told with the place in its author's own text."""
+    """Add positions in the source text to the problems of a document that are raised inside."""
     try:
         yield
     except FrostError as error:
@@ -108,7 +108,7 @@ def locate_errors(document: Document | None) -> Iterator[None]:
 def _from_input(run: Invocation) -> bytes:
     if sys.stdin.isatty():
         run.talk.note("reading the document from the terminal; end it with Ctrl-D on an empty line")
-    return _bounded(sys.stdin.buffer.read(MOST_BYTES + 1), "standard input")
+    return _check_size(sys.stdin.buffer.read(MOST_BYTES + 1), "standard input")
 
 
 def _from_file(path: str) -> bytes:
@@ -129,7 +129,7 @@ def _from_file(path: str) -> bytes:
     with os.fdopen(descriptor, "rb", buffering=0) as file:
         try:
             data = file.read(MOST_BYTES + 1) if stat.S_ISREG(mode) else _from_pipe(descriptor, name)
-            return _bounded(data, name)
+            return _check_size(data, name)
         except OSError as error:
             raise usage(f"--document: {name} cannot be read: {(error.strerror or '').lower()}") from error
 
@@ -157,13 +157,13 @@ def _is_file(value: str) -> bool:
         return False
 
 
-def _bounded(data: bytes, source: str) -> bytes:
+def _check_size(data: bytes, source: str) -> bytes:
     if len(data) > MOST_BYTES:
         raise usage(f"{source} is larger than 1 MiB, the maximum of a policy document")
     return data
 
 
-def _decoded(data: bytes, source: str) -> str:
+def _decode(data: bytes, source: str) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

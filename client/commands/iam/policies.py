@@ -89,9 +89,9 @@ def _warn_of_namesakes(run: Invocation, record: dict[str, Any]) -> None:
         answer = run.call_for_tenant(lambda tenant: policies.page(tenant, limit=2, name=record["name"]))
     except FrostError:
         return
-    for one in answer["policies"]:
-        if one["name"] == record["name"] and one["id"] != record["id"]:
-            run.output.warn(f'policy {one["id"]} has the name "{one["name"]}" too')
+    for policy in answer["policies"]:
+        if policy["name"] == record["name"] and policy["id"] != record["id"]:
+            run.output.warn(f'policy {policy["id"]} has the name "{policy["name"]}" too')
             return
 
 
@@ -155,7 +155,7 @@ def update(
     Earlier versions are kept.
     """
     if name is None and description is None and document_ is None:
-        raise usage("nothing to change (frost iam policy update)", "give --name, --description or --document")
+        raise usage("nothing to change (frost iam policy update)", "use --name, --description or --document")
     name = None if name is None else checked(name)
     draft = None if document_ is None else inputs.read_document(run, document_)
     text = None if draft is None else draft.text
@@ -207,12 +207,12 @@ def delete(run: Invocation, policy_id: str, force: bool, dry_run: bool) -> None:
             effects.dry_run(run, "deletePolicy", policyId=policy_id)
             return
         if not force:
-            version = _confirmed(run, policy_id)
+            version = _confirm_deletion(run, policy_id)
         run.change_for_tenant(lambda tenant: policies.delete(tenant, policy_id, version))
-    run.output.done(f"policy {policy_id} is deleted", {"id": policy_id, "status": "deleted"})
+    run.output.done(f"policy {policy_id} was deleted", {"id": policy_id, "status": "deleted"})
 
 
-def _confirmed(run: Invocation, policy_id: str) -> int:
+def _confirm_deletion(run: Invocation, policy_id: str) -> int:
     """Ask for confirmation. Return the version shown, so that only this version is deleted."""
     output.needs_terminal("this deletes a policy", "use --force to skip the confirmation")
     record = run.call_for_tenant(lambda tenant: policies.get(tenant, policy_id))
@@ -232,7 +232,7 @@ def print_policy(run: Invocation, kind: Kind, record: dict[str, Any]) -> None:
 @leaf(
     "attach",
     ID,
-    *pair(ATTACHEE_TYPES, required=True, verb="it is attached to"),
+    *pair(ATTACHEE_TYPES, required=True, of="of the attachment"),
     effects.DRY_RUN,
     examples=("frost iam policy attach readers --type group --id ops",),
 )
@@ -258,7 +258,7 @@ def attach(run: Invocation, policy_id: str, kind: str, identifier: str, dry_run:
 @leaf(
     "detach",
     ID,
-    *pair(ATTACHEE_TYPES, required=True, verb="it is detached from"),
+    *pair(ATTACHEE_TYPES, required=True, of="of the attachment"),
     effects.DRY_RUN,
     examples=("frost iam policy detach readers --type api_key --id ci",),
 )
@@ -286,7 +286,7 @@ def detach(run: Invocation, policy_id: str, kind: str, identifier: str, dry_run:
     "attachments",
     ID,
     *options.PAGE_FLAGS,
-    *pair(ATTACHEE_TYPES, required=False, verb="to look for, together with --id"),
+    *pair(ATTACHEE_TYPES, required=False, of="of the attachment, together with --id"),
     examples=("frost iam policy attachments readers --all",),
 )
 def attachments(

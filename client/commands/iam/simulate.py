@@ -19,11 +19,11 @@ from client.texts.refusals import example_lines
 
 # By the failed part of the nearest rule. Other parts are constraints, shown by name.
 _FAILED = {
-    "operations": "it does not name the operation",
-    "targets": "its targets do not cover this one",
+    "operations": "its operations do not match",
+    "targets": "its targets do not match",
     "author": "you do not have this permission",
 }
-_UNSURE = {**_FAILED, "targets": "its targets may or may not cover this one"}
+_UNSURE = {**_FAILED, "targets": "its targets may or may not match"}
 _TRUTH = {"true": "yes", "false": "no", "unknown": "unknown"}
 
 
@@ -38,7 +38,7 @@ def _not_met(record: Record) -> str:
     if record.get("operation") == "false":
         return "operation"
     parts = [("target", record.get("target"))]
-    parts += [(constraint_text(one), one.get("result")) for one in record.get("constraints") or ()]
+    parts += [(constraint_text(constraint), constraint.get("result")) for constraint in record.get("constraints") or ()]
     failed = [text for text, result in parts if result == "false"]
     unknown = [text for text, result in parts if result == "unknown"]
     return "; ".join([*failed, *(["unknown: " + ", ".join(unknown)] if unknown else [])])
@@ -47,7 +47,7 @@ def _not_met(record: Record) -> str:
 def _constraints(record: Record) -> str:
     """Return each constraint with its result."""
     parts = record.get("constraints") or ()
-    return ", ".join(f"{constraint_text(one)}: {_TRUTH.get(one.get('result'), one.get('result'))}" for one in parts)
+    return ", ".join(f"{constraint_text(part)}: {_TRUTH.get(part.get('result'), part.get('result'))}" for part in parts)
 
 
 def _outcome(record: Record) -> str:
@@ -55,7 +55,7 @@ def _outcome(record: Record) -> str:
     if record.get("fires"):
         return "denies" if record.get("access") == "deny" else "allows"
     if record.get("withinAuthor") is False and record.get("result") == "true":
-        return "beyond you"
+        return "no permission"
     return "unknown" if record.get("result") == "unknown" else "no match"
 
 
@@ -144,9 +144,9 @@ def verdict_lines(answer: Mapping[str, Any], operation: str, target: str) -> Ite
     yield f"{str(answer['decision']).upper()}  {operation} on {target}"
     yield f"  {_because(answer)}"
     if missing := _missing(answer.get("missing") or ()):
-        yield f"  not known: {missing}"
+        yield f"  unknown: {missing}"
     if answer.get("decision") != "allowed" and answer.get("someTarget"):
-        yield "  it is allowed on some targets; name one with --target frn:…"
+        yield "  the operation is allowed on some targets; select one with --target frn:…"
 
 
 def _because(answer: Mapping[str, Any]) -> str:
@@ -168,7 +168,7 @@ def _because(answer: Mapping[str, Any]) -> str:
     rule = rule_text(nearest.get("index"), nearest.get("name"))
     failed = str(nearest.get("failed"))
     if reason == "unknown_context":
-        return f"not enough facts for {rule}: {_UNSURE.get(failed, f'{failed} is not known')}"
+        return f"not enough facts for {rule}: {_UNSURE.get(failed, f'{failed} is unknown')}"
     return f"no rule matched; nearest is {rule}: {_FAILED.get(failed, f'{failed} is not satisfied')}"
 
 

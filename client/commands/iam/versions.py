@@ -81,7 +81,7 @@ def diff(run: Invocation, policy_id: str, first: int | None, second: int | None)
     """Compare two versions of a policy, as text and by effect.
 
     The effect covers all targets at once and a request with unknown facts. Operations that depend on a constraint
-    or on a part of the target are listed as conditional, apart from those gained and lost in any case.
+    or on a part of the target are listed as conditional, separately from operations gained and lost in any case.
     """
     policy_id = find_id(run, "policy", policy_id)
     if second is None:
@@ -131,7 +131,7 @@ def _effect_lines(effect: dict[str, list[str]]) -> list[str]:
     effects_by_kind = changes(effect)
     groups = [("gained {}", "+", effects_by_kind.gained), ("lost {}", "-", effects_by_kind.lost)]
     if effects_by_kind.under:
-        groups.append(("under conditions {} changed", "~", effects_by_kind.under))
+        groups.append(("conditional changes for {}", "~", effects_by_kind.under))
     lines = []
     for title, sign, operations in groups:
         number = counted(len(operations), "operation")

@@ -35,22 +35,22 @@ def restore(run: Invocation, email: str) -> None:
     if not email.strip():
         raise usage("EMAIL is empty; expected the address of an account (frost platform account restore)")
     try:
-        found = run.driver(Staff(os.environ, starts=True)).ask_json(calls.restore_account(email))
+        restored = run.driver(Staff(os.environ, starts=True)).ask_json(calls.restore_account(email))
     except FrostError as error:
         _explain(error, safe(email, 130))
         raise
-    run.output.done(f"account {found['email']} is restored; sign in again and create new API keys", found)
+    run.output.done(f"account {restored['email']} is restored; sign in again and create new API keys", restored)
 
 
 def _explain(error: FrostError, email: str) -> None:
     if error.gone:
         error.message = f"account {email} not found on this platform"
-        error.hint = "give the full address that the account signs in with"
+        error.hint = "use the full address of the account"
     elif error.code == "ACCOUNT_NOT_DELETED":
         error.message = f"the account {email} is not deleted"
     elif error.code == "RESTORE_WINDOW_PASSED":
         until = time_text((error.details or {}).get("restorableUntil"))
-        error.message = f"the deletion of {email} could be reversed until {until}"
+        error.message = f"the deletion of {email} could only be reversed until {until}"
 
 
 operations = Group("operations")
@@ -62,8 +62,8 @@ def listed(run: Invocation) -> None:
 
     An open operation without progress for a minute is marked as stalled.
     """
-    found = run.driver(Staff(os.environ)).ask_json(calls.operations())["operations"]
-    run.output.records(columns.OPERATION, found)
+    records = run.driver(Staff(os.environ)).ask_json(calls.operations())["operations"]
+    run.output.records(columns.OPERATION, records)
 
 
 @operations.leaf(
@@ -74,18 +74,18 @@ def listed(run: Invocation) -> None:
 def cancel(run: Invocation, operation_id: str) -> None:
     """Cancel an open operation of any tenant.
 
-    OPERATION_ID is an operation id, which selects its latest run, or a run id. Changes made so far are kept: an
+    OPERATION_ID is an operation id, which selects its latest run, or a run id. Earlier changes are kept: an
     apply can be undone or repeated. A cancelled provisioning restarts with the platform.
     """
     try:
-        found: dict[str, Any] = run.driver(Staff(os.environ)).ask_json(calls.cancel_operation(operation_id))
+        operation: dict[str, Any] = run.driver(Staff(os.environ)).ask_json(calls.cancel_operation(operation_id))
     except FrostError as error:
         if error.exit_code is Exit.NOT_FOUND:
             error.message = f"operation {safe(operation_id, 130)} not found"
             error.hint = "list the operations: frost platform operations -o wide"
         raise
-    named = f"operation {safe(found.get('operationId'), 120)}, run {safe(found.get('runId'), 60)}"
-    run.output.done(f"cancelled {named} of tenant {safe(found.get('tenantId'), 60)}", found)
+    label = f"operation {safe(operation.get('operationId'), 120)}, run {safe(operation.get('runId'), 60)}"
+    run.output.done(f"cancelled {label} of tenant {safe(operation.get('tenantId'), 60)}", operation)
 
 
 review = Group("review", help="Review quota requests of organizations.")
@@ -110,19 +110,19 @@ STATUSES = ("pending", "approved", "rejected", "all")
 def list_requests(run: Invocation, status: str) -> None:
     """List the quota requests of organizations, newest first."""
     driver = run.driver(Staff(os.environ, starts=True))
-    found = []
+    requests = []
     trail = cursors()
     cursor: str | None = next(trail)
     while cursor is not None:
         answer = driver.ask_json(
             calls.quota_request_page("" if status == "all" else status, limit=MAX_PAGE_SIZE, cursor=cursor)
         )
-        found += answer["requests"]
+        requests += answer["requests"]
         try:
             cursor = trail.send(next_cursor(answer))
         except StopIteration:
             cursor = None
-    run.output.records(quotas.REVIEWED, found)
+    run.output.records(quotas.REVIEWED, requests)
 
 
 @review.leaf(
@@ -148,7 +148,7 @@ def reject(run: Invocation, request_id: str, note: str | None) -> None:
 def _decide(run: Invocation, request_id: str, note: str | None, *, approved: bool) -> None:
     call = calls.review_quota(request_id, approve=approved, note=note)
     try:
-        made = run.driver(Staff(os.environ, starts=True)).ask_json(call)["request"]
+        request = run.driver(Staff(os.environ, starts=True)).ask_json(call)["request"]
     except FrostError as error:
         if error.gone:
             error.message = f"quota request {safe(request_id, 60)} of an organization not found"
@@ -156,10 +156,10 @@ def _decide(run: Invocation, request_id: str, note: str | None, *, approved: boo
         elif error.code == "QUOTA_REQUEST_DECIDED":
             error.message = f"the request is already {safe((error.details or {}).get('status'), 40)}"
         raise
-    run.output.record(quotas.REVIEWED, made)
-    limit = amount_text(made["limit"], made.get("unit"))
-    where = safe(made.get("organizationName") or made.get("organizationId"), 80)
+    run.output.record(quotas.REVIEWED, request)
+    limit = amount_text(request["limit"], request.get("unit"))
+    where = safe(request.get("organizationName") or request.get("organizationId"), 80)
     if approved:
-        run.output.note(f"{made['resourceType']} of {where} is {limit} now")
+        run.output.note(f"{request['resourceType']} of {where} is {limit} now")
     else:
-        run.output.note(f"{made['resourceType']} of {where} does not change")
+        run.output.note(f"{request['resourceType']} of {where} does not change")

@@ -54,12 +54,12 @@ def verify(run: Invocation, segment: str | None, data_dir: str | None) -> None:
     if segment is not None:
         _verify_file(run, staff, _path(segment, "--segment", "verify"))
         return
-    found = run.driver(staff).ask_json(calls.verify_audit())
-    bad = found["firstBad"] or {}
+    report = run.driver(staff).ask_json(calls.verify_audit())
+    bad = report["firstBad"] or {}
     why = safe(bad.get("why"), 200)
     entry = f"entry {bad['id']} of {time_text(bad['at'])}" if bad.get("id") is not None else ""
-    entries, head, since = str(found["entries"]), str(found["head"]), time_text(found.get("chainedSince"))
-    if found["ok"]:
+    entries, head, since = str(report["entries"]), str(report["head"]), time_text(report.get("chainedSince"))
+    if report["ok"]:
         facts = [("entries", entries), ("chain", "whole"), ("head", head), ("chained since", since)]
     else:
         # These figures cover only the part before the first bad entry.
@@ -67,22 +67,22 @@ def verify(run: Invocation, segment: str | None, data_dir: str | None) -> None:
             ("chain", "broken"),
             ("broken at", entry or "its end"),
             ("why", why),
-            ("whole before", f"{entries} entries"),
-            ("head of those", head),
+            ("intact before", f"{entries} entries"),
+            ("head of the entries", head),
             ("chained since", since),
         ]
-    if dropped := found.get("dropped"):
+    if dropped := report.get("dropped"):
         facts.append(("dropped", f"entries {dropped['first']} to {dropped['last']}, {time_text(dropped['at'])}"))
-    if found.get("unsealed"):
-        facts.append(("not sealed yet", str(found["unsealed"])))
-    if found.get("unchained"):
-        facts.append(("unchained", f"{found['unchained']}, written by an older version during an upgrade"))
-    run.output.facts(found, facts)
-    if not found["ok"]:
+    if report.get("unsealed"):
+        facts.append(("not sealed yet", str(report["unsealed"])))
+    if report.get("unchained"):
+        facts.append(("unchained", f"{report['unchained']}, written by an older version during an upgrade"))
+    run.output.facts(report, facts)
+    if not report["ok"]:
         raise FrostError(
             f"the audit log was altered: {f'{entry}: ' if entry else ''}{why}",
             code="AUDIT_BROKEN",
-            hint="the entries before it are unchanged; compare with a backup before you change anything",
+            hint="earlier entries are intact; compare with a backup before you change anything",
         )
 
 
@@ -97,7 +97,7 @@ def export(run: Invocation, file: str, before: str | None, data_dir: str | None)
     """Export the oldest entries of the audit log to a file, with a proof.
 
     Exports the entries before the first one that was written at or after --before, one entry per line (JSON Lines).
-    Exits with code 1 if there are none. The log does not change: `frost platform audit drop FILE` removes the
+    Exits with code 1 without such entries. The log does not change: `frost platform audit drop FILE` removes the
     entries from it.
     """
     from client import times
@@ -142,12 +142,12 @@ def drop(run: Invocation, file: str, yes: bool, data_dir: str | None) -> None:
     proofs = read_proofs(path)
     present = [proof for proof, dropped in zip(proofs, _are_dropped(run, staff, proofs), strict=True) if not dropped]
     if not present:
-        raise FrostError(f"{_range(proofs)} of the audit log were dropped before", code="ALREADY_DROPPED")
+        raise FrostError(f"{_range(proofs)} of the audit log were already dropped", code="ALREADY_DROPPED")
     if not yes:
         output.confirm(
             run.talk,
             f"Remove {_range(present)} of the audit log, until {time_text(present[-1]['ends'])}?"
-            f" {safe(file, 200)} is the only copy then.",
+            f" {safe(file, 200)} will be the only copy.",
             refused="this removes entries of the audit log",
             hint="use --yes to skip the confirmation",
         )
@@ -276,9 +276,9 @@ def _proofs(file: IO[bytes]) -> Iterator[dict[str, Any]]:
         yield proof
         digest, previous, is_open = sha256(), proof, False
     if is_open:
-        raise ValueError("its end is missing")
+        raise ValueError("the end of the file is missing")
     if not previous:
-        raise ValueError("it is empty")
+        raise ValueError("the file is empty")
 
 
 def _proof(line: bytes, number: int) -> dict[str, Any]:
@@ -295,5 +295,5 @@ def _proof(line: bytes, number: int) -> dict[str, Any]:
     except (ValueError, AttributeError, RecursionError):
         is_valid = False
     if not is_valid:
-        raise ValueError(f"line {number} is not the proof of a segment")
+        raise ValueError(f"line {number} is not a proof of a segment")
     return dict(proof)

@@ -34,7 +34,7 @@ def staff_of(data_dir: str | None, command: str, *, starts: bool = False) -> Sta
         FrostError: The folder is empty, or the path of its socket is not usable (exit 2).
     """
     if data_dir == "":
-        raise usage(f"--data-dir needs a value, an empty one was given ({command})")
+        raise usage(f"--data-dir requires a value ({command})")
     return Staff(os.environ, starts=starts, folder=data_dir or "")
 
 
@@ -71,18 +71,18 @@ def status(run: Invocation, data_dir: str | None) -> None:
     succeeds.
     """
     connection = staff_of(data_dir, "frost platform status")
-    found: dict[str, Any] = {"status": "stopped", "socket": connection.endpoint.path}
+    document: dict[str, Any] = {"status": "stopped", "socket": connection.endpoint.path}
     if control.is_running(connection.endpoint):
-        found = {"status": "running", **run.driver(connection).ask_json(calls.status())}
-    shown = ("status", "version", "pid", "startedAt", "world", "openOperations", "stalledOperations", "socket")
+        document = {"status": "running", **run.driver(connection).ask_json(calls.status())}
+    members = ("status", "version", "pid", "startedAt", "world", "openOperations", "stalledOperations", "socket")
     facts = [
         (name, columns.time_text(value) if name == "startedAt" else str(value))
-        for name, value in found.items()
-        if run.output.wide or name in shown
+        for name, value in document.items()
+        if run.output.wide or name in members
     ]
-    run.output.facts(found, facts)
-    if found["status"] == "stopped" and paths.is_own(connection.endpoint, os.environ):
-        run.output.note("it starts with the next command")
+    run.output.facts(document, facts)
+    if document["status"] == "stopped" and paths.is_own(connection.endpoint, os.environ):
+        run.output.note("the platform starts with the next command")
 
 
 @platform.leaf(
@@ -125,7 +125,7 @@ def serve(run: Invocation, **options: str | int | None) -> None:
     arguments: list[str] = []
     for name, value in options.items():
         if value == "":
-            raise usage(f"--{name.replace('_', '-')} needs a value, an empty one was given (frost platform serve)")
+            raise usage(f"--{name.replace('_', '-')} requires a value (frost platform serve)")
         if value is not None and name != "data_dir":
             arguments += [f"--{name.replace('_', '-')}", str(value)]
     folder = str(options["data_dir"] or "")
@@ -205,9 +205,9 @@ def backup(run: Invocation, file: str, **served: str | None) -> None:
     The file contains all tenants, keys, sessions and audit entries of one moment, and the platform's own keys. It
     is as secret as they are and readable only by you. Existing files are not replaced.
     """
-    backup = _service("backup", file, served, "no backup was made")
+    backup = _service("backup", file, served, "no backup was created")
     run.output.done(
-        f"{safe(file, 200)} contains the platform as of now ({backup['bytes']:,} bytes); keep it secret", backup
+        f"{safe(file, 200)} contains a backup of the platform ({backup['bytes']:,} bytes); keep it secret", backup
     )
 
 
@@ -306,10 +306,10 @@ def _service(name: str, file: str, served: Mapping[str, str | None], refused: st
         restored: dict[str, Any] = json.loads(done.stdout)
         return restored
     lines = done.stderr.decode("utf-8", "replace").strip().splitlines() or [f"exit {done.returncode}"]
-    taken = done.returncode == TAKEN
+    is_running = done.returncode == TAKEN
     raise FrostError(
         f"{refused}: {safe(lines[-1].removeprefix('frost platform: '), 300)}",
-        code="PLATFORM_RUNNING" if taken else f"{name.upper()}_REFUSED",
-        hint="stop it first" if taken else "nothing was changed",
-        exit_code=Exit.CONFLICT if taken else Exit.REFUSED,
+        code="PLATFORM_RUNNING" if is_running else f"{name.upper()}_REFUSED",
+        hint="stop the platform first: frost platform stop" if is_running else "nothing was changed",
+        exit_code=Exit.CONFLICT if is_running else Exit.REFUSED,
     )

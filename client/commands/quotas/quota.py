@@ -145,7 +145,7 @@ def _additions(plan: Sequence[str]) -> dict[str, int]:
         if not equals or not resource_type:
             raise usage(f"a plan is TYPE=N, not {safe(pair, 60)!r}", "like instance=4 (frost tenant quota what-if)")
         if resource_type in additions:
-            raise usage(f"{safe(resource_type, 60)} is given twice (frost tenant quota what-if)")
+            raise usage(f"{safe(resource_type, 60)} is repeated (frost tenant quota what-if)")
         additions[resource_type] = parse_number(amount, resource_type)
     return additions
 
@@ -153,11 +153,11 @@ def _additions(plan: Sequence[str]) -> dict[str, int]:
 def _lines(plan: quota_rules.Plan) -> list[str]:
     lines = []
     if plan.fits:
-        lines.append(f"it fits, {plan.times:,} times over" if plan.times else "it fits")
+        lines.append(f"the plan fits {plan.times:,} times over" if plan.times else "the plan fits")
     elif plan.fits is None:
-        lines.append("it fits as far as the use is known; limits apply to unknown use too")
+        lines.append("the plan fits where the use is known; limits also apply where it is unknown")
     else:
-        lines.append("it does not fit")
+        lines.append("the plan does not fit")
     if plan.first is not None:
         lines.append(f"the first limit to be exceeded is {plan.first}")
     for need in plan.needs:
@@ -165,13 +165,13 @@ def _lines(plan: quota_rules.Plan) -> list[str]:
             command = f"frost tenant quota request {need.resource_type} {need.after} --reason TEXT"
             lines.append(f"{quantity(need.short, need.unit)} of {need.resource_type} short; at once: {command}")
         elif need.answer == quota_rules.REVIEW:
-            lines.append(_reviewed(need))
+            lines.append(_review_text(need))
         elif need.answer == quota_rules.SUPPORT:
             lines.append(f"the limit of {need.resource_type} can be changed only by support")
     return lines
 
 
-def _reviewed(need: quota_rules.Need) -> str:
+def _review_text(need: quota_rules.Need) -> str:
     """Explain why a limit cannot be raised without review, and how to request the organization's limit."""
     least = need.addition if need.after is None else need.after
     short = quantity(max(least - need.limit, 0), need.unit)
@@ -189,9 +189,7 @@ def parse_number(text: str, name: str) -> int:
     try:
         return whole_number(text)
     except ValueError as error:
-        raise usage(
-            f"{name} takes a whole number in plain digits, at most {LARGEST}, not {safe(text, 60)!r}"
-        ) from error
+        raise usage(f"{name} takes a whole number in digits, at most {LARGEST}, not {safe(text, 60)!r}") from error
 
 
 def parse_reason(text: str) -> str:

@@ -40,7 +40,7 @@ from client.text import safe
     ),
     click.Option(["--reason"], required=True, metavar="TEXT", help="Purpose of the change, up to 500 characters."),
     click.Option(["--org"], is_flag=True, help="Request for the organization; needs review and an interactive login."),
-    click.Option(["--yes"], is_flag=True, help="Confirm that a tenant's limit is lowered."),
+    click.Option(["--yes"], is_flag=True, help="Allow lowering the limit of a tenant."),
     WITHIN_ORGANIZATION,
     examples=(
         'frost tenant quota request vcpu 40 --reason "launch in May"',
@@ -66,7 +66,7 @@ def request(
         if _already(run, quota, limit):
             return
         call = calls.request_organization(organization_id, resource_type, limit, reason)
-        with _explained(quota, limit):
+        with _explain_errors(quota, limit):
             _print_outcome(run, run.call(call)["request"], quota)
         return
     check_within(run, organization)
@@ -76,8 +76,8 @@ def request(
     if limit < quota["limit"]:
         _check_lowering(run, quota, limit, yes)
     elif quota.get("requestable") is not None and limit > quota["requestable"]:
-        raise _beyond(quota, limit, quota["requestable"])
-    with _explained(quota, limit):
+        raise _bound_exceeded(quota, limit, quota["requestable"])
+    with _explain_errors(quota, limit):
         answer = run.call_for_tenant(lambda tenant: calls.request(tenant, resource_type, limit, reason))
     _print_outcome(run, answer["request"], quota)
 
@@ -107,10 +107,10 @@ def _check_lowering(run: Invocation, quota: Mapping[str, Any], limit: int, yes: 
     )
 
 
-def _beyond(quota: Mapping[str, Any], limit: int, bound: int) -> FrostError:
+def _bound_exceeded(quota: Mapping[str, Any], limit: int, bound: int) -> FrostError:
     """Return the error for a raise that needs review by the organization; the same before and after sending."""
     return FrostError(
-        f"{quota['resourceType']} may be raised to {_amount(bound, quota)} without review, not to"
+        f"{quota['resourceType']} can be raised to {_amount(bound, quota)} without review, not to"
         f" {_amount(limit, quota)}",
         code=calls.BOUND_EXCEEDED,
         hint="request it for the organization with --org; it will be reviewed",
@@ -124,15 +124,15 @@ def _beyond(quota: Mapping[str, Any], limit: int, bound: int) -> FrostError:
 
 
 @contextmanager
-def _explained(quota: Mapping[str, Any], limit: int) -> Iterator[None]:
-    """Have a refusal of the platform say what the command itself would, and name what is in the way."""
+def _explain_errors(quota: Mapping[str, Any], limit: int) -> Iterator[None]:
+    """Replace errors of the platform with those of the command, and name the pending request in a conflict."""
     try:
         yield
     except FrostError as error:
         details = error.details or {}
         bound, pending = details.get("requestable"), details.get("requestId")
         if error.code == calls.BOUND_EXCEEDED and isinstance(bound, int):
-            raise _beyond(quota, limit, bound) from error
+            raise _bound_exceeded(quota, limit, bound) from error
         if error.code == calls.PENDING and isinstance(details.get("limit"), int):
             amount = _amount(details["limit"], quota)
             error.message = f"request {safe(pending, 60)} for {quota['resourceType']} {amount} is waiting for review"
@@ -162,7 +162,7 @@ def _why_denied(answer: Mapping[str, Any], quota: Mapping[str, Any]) -> str:
     details = answer.get("details")
     if not isinstance(details, Mapping) or not isinstance(details.get("used"), int):
         return safe(answer.get("decision") or "no reason given", 300)
-    creating = f", {_amount(details['creating'], quota)} of it being created" if details.get("creating") else ""
+    creating = f", {_amount(details['creating'], quota)} in creation" if details.get("creating") else ""
     return f"{_amount(details['used'], quota)} in use{creating}"
 
 

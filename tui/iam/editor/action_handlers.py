@@ -102,7 +102,7 @@ def do_complete(editor: Editor) -> None:
 def do_problem(editor: Editor) -> None:
     """Go to the next problem after the cursor, or the first. Without problems, go through warnings."""
     problems = editor.evaluation.problems or editor.evaluation.warnings
-    places = sorted((int(one["line"]) - 1, int(one["column"]) - 1) for one in problems)
+    places = sorted((int(problem["line"]) - 1, int(problem["column"]) - 1) for problem in problems)
     here = editor.pane.cursor_location
     editor.go("text")
     editor.pane.show_line(*next((screen for screen in places if screen > here), places[0]))
@@ -126,7 +126,7 @@ def do_example(editor: Editor) -> None:
     editor.example_values = example_values
     editor.form.set_values(example_values)
     key = editor.keys.label("editor.example")
-    editor.toast("Request set to the counterexample" + (f": {key} restores yours" if key else ""))
+    editor.toast("Request set to the counterexample" + (f". {key}: back to your request" if key else ""))
 
 
 async def do_narrow(editor: Editor) -> None:
@@ -143,16 +143,16 @@ async def do_narrow(editor: Editor) -> None:
         editor.toast("No rule would remain. Add a rule within your own permissions first", "warning")
         return
     entries = [Entry(str(at), fix.title, str(at + 1), fix.note) for at, fix in enumerate(fixes)]
-    choice = await editor.app.push_screen_wait(Menu(f"Narrow: {example['operation']}", entries))
+    choice = await editor.app.push_screen_wait(Menu(f"Fix: {example['operation']}", entries))
     if choice is None:
         return
     if editor.pane.text != text:
-        editor.toast("The text was changed meanwhile; nothing was done", "warning")
+        editor.toast("Not applied: the text has changed", "warning")
         return
     fix = fixes[int(choice)]
     editor.pane.set_text(fix.text)
     undo = undo_key(editor.keys)
-    editor.toast(f"{fix.title}: done" + (f"; {undo} in the text takes it back" if undo else ""))
+    editor.toast(f"Done: {fix.title}" + (f". {undo} in the text to undo" if undo else ""))
 
 
 def undo_key(keys: keymap.Keys) -> str:
@@ -187,7 +187,7 @@ def do_format(editor: Editor) -> None:
 async def do_template(editor: Editor) -> None:
     """Replace the text and the request with a template."""
     entries = [Entry(one.name, one.title, one.name[0], one.note) for one in TEMPLATES]
-    choice = await editor.app.push_screen_wait(Menu("Begin with", entries))
+    choice = await editor.app.push_screen_wait(Menu("New from template", entries))
     template = next((one for one in TEMPLATES if one.name == choice), None)
     if template is not None:
         editor.pane.set_text(template.text)
@@ -198,7 +198,7 @@ async def do_changes(editor: Editor) -> None:
     """Show the operations gained and lost, and the difference in text."""
     text, policy = editor.document.text, editor.document.policy
     effect = await editor.save_flow.effect(text, policy)
-    title = f"Against version {editor.document.version}" if policy is not None else "What the draft grants"
+    title = f"Against version {editor.document.version}" if policy is not None else "Operations of the draft"
     editor.app.push_screen(Review(title, *compared_texts(policy, text), effect, None, most=len(editor.catalogue)))
 
 
@@ -216,7 +216,7 @@ async def do_menu(editor: Editor) -> None:
         for action in actions.ACTIONS
         if action.id != "editor.menu"
     ]
-    choice = await editor.app.push_screen_wait(Menu("Actions", entries, foot="Enter or its key runs it · Esc leaves"))
+    choice = await editor.app.push_screen_wait(Menu("Actions", entries, foot="Enter or its key: run · Esc close"))
     if choice is not None:
         editor.perform(choice)
 
@@ -242,12 +242,12 @@ def do_help(editor: Editor) -> None:
         Line("In the text", keys, title, note)
         for keys, title, note in (
             (" ".join(filter(None, (undo_key(editor.keys), "^y"))), "Undo, redo", ""),
-            ("Tab", "Indent", "Takes the first choice where choices are shown"),
-            ("Esc", "To the panel", "There letters are keys, and q closes the editor; Tab goes round"),
+            ("Tab", "Indent", "Accepts the first completion if completions are shown"),
+            ("Esc", "To the panel", "In the panel, letters are keys and q closes the editor; Tab moves on"),
             ("^c ^x ^v", "Copy, cut, paste", ""),
-            ("^a ^e", "Begin and end of the line", ""),
-            ("^← ^→", "A word back, a word on", ""),
-            ("^w ^u ^k", "Delete the word before, the line up to here, the rest of the line", ""),
+            ("^a ^e", "Start and end of the line", ""),
+            ("^← ^→", "Previous word, next word", ""),
+            ("^w ^u ^k", "Delete the previous word, to the start or the end of the line", ""),
         )
     ]
     sheet += [
@@ -256,8 +256,8 @@ def do_help(editor: Editor) -> None:
             ("↑ ↓ j k", "Move", ""),
             (
                 "← → h l",
-                "The view before, the view after",
-                "On a narrow screen text and request are looked at first; Enter goes into them",
+                "Previous view, next view",
+                "On a narrow screen, Enter focuses the text or the request",
             ),
             ("⏎", "Open", "A rule or problem in the text; a service's operations"),
         )
@@ -283,19 +283,19 @@ async def do_palette(editor: Editor) -> None:
 
 
 async def do_close(editor: Editor) -> None:
-    """Close the editor. If there are unsaved changes, ask the user first."""
+    """Close the editor. With unsaved changes, ask the user first."""
     document = editor.document
     if not document.is_changed:
         await editor.leave(keep=False)
         return
     save_reason = actions.BY_ID["editor.save"].disabled_reason(editor.action_context())
-    keep = Entry("keep", "Leave and keep the draft", "k", "It is offered when this policy is opened again")
+    keep = Entry("keep", "Close and keep the draft", "k", "Offers the draft when you open this policy again")
     entries = [
-        Entry("save", "Save …", "s", "Shows what changes first", save_reason),
+        Entry("save", "Save …", "s", "Shows the changes first", save_reason),
         *([keep] if editor.autosave.is_enabled else ()),
-        Entry("drop", "Discard changes", "", "Deletes what you typed since"),
+        Entry("drop", "Discard changes", "", "Deletes your unsaved changes"),
     ]
-    choice = await editor.app.push_screen_wait(Menu("Not saved", entries, foot="Esc goes on editing"))
+    choice = await editor.app.push_screen_wait(Menu("Unsaved changes", entries, foot="Esc keep editing"))
     if choice == "save":
         if await editor.save_flow.save():
             await editor.leave(keep=False)
@@ -303,4 +303,4 @@ async def do_close(editor: Editor) -> None:
         await editor.leave(keep=choice == "keep")
         if choice == "keep":
             key = editor.keys.label("policies.edit" if document.id else "policies.create")
-            editor.toast("The draft is kept" + (f": {key} offers it again" if key else ""))
+            editor.toast("Draft kept" + (f": {key} to resume" if key else ""))

@@ -16,10 +16,10 @@ def _unsaved(context: ActionContext) -> str:
     if context.read_only:
         return context.read_only
     if draft.get("saving"):
-        return "it is being saved"
+        return "save in progress"
     if draft.get("unreadable"):
         return str(draft["unreadable"])
-    return "" if draft.get("changed") else "nothing was changed"
+    return "" if draft.get("changed") else "no changes"
 
 
 def _readable(context: ActionContext) -> str:
@@ -27,16 +27,16 @@ def _readable(context: ActionContext) -> str:
 
 
 def _problems(context: ActionContext) -> str:
-    return "" if (context.record or {}).get("problems") else "nothing is wrong with the text"
+    return "" if (context.record or {}).get("problems") else "no problems"
 
 
 def _examples(context: ActionContext) -> str:
     draft = context.record or {}
     if draft.get("at_fault"):
-        return f"first mend line {draft['at_fault']}"
+        return f"fix line {draft['at_fault']}"
     if draft.get("examples"):
         return ""
-    return "the draft stays within what you hold" if draft.get("checked") else "the author check has not answered"
+    return "the draft is within your own permissions" if draft.get("checked") else "waiting for the author check"
 
 
 def _command(context: ActionContext) -> str:
@@ -60,7 +60,7 @@ ACTIONS: tuple[Action, ...] = (
         footer_label="save",
         guard=_unsaved,
         command=_command,
-        help="Shows what changes, in text and in effect, before it is stored",
+        help="Shows the changes in text and in effect first",
         opens_dialog=True,
         writes=True,
     ),
@@ -71,7 +71,7 @@ ACTIONS: tuple[Action, ...] = (
         keys=("f6", "v"),
         footer_label="view",
         command=_simulate,
-        help="Rules, coverage, author check, problems; on a narrow screen text and request as well",
+        help="Rules, coverage, author check, problems; on a narrow screen also text and request",
     ),
     Action(
         "editor.request",
@@ -79,7 +79,7 @@ ACTIONS: tuple[Action, ...] = (
         handler="tui.iam.editor.action_handlers:do_request",
         keys=("f3", "r"),
         footer_label="request",
-        help="What the draft is tried on",
+        help="Edit the request that the draft is tested with",
     ),
     Action(
         "editor.complete",
@@ -87,7 +87,7 @@ ACTIONS: tuple[Action, ...] = (
         handler="tui.iam.editor.action_handlers:do_complete",
         keys=("f2", "ctrl+@"),
         footer_label="complete",
-        help="What can stand at the cursor; Enter or Tab takes it",
+        help="Show completions at the cursor; Enter or Tab accepts",
     ),
     Action(
         "editor.problem",
@@ -96,26 +96,26 @@ ACTIONS: tuple[Action, ...] = (
         keys=("f8", "n"),
         footer_label="problem",
         guard=_problems,
-        help="To the next line at fault",
+        help="Go to the next line with a problem",
     ),
     Action(
         "editor.narrow",
-        "Narrow the draft",
+        "Remove excess permissions",
         handler="tui.iam.editor.action_handlers:do_narrow",
         keys=("f9", "w"),
         footer_label="narrow",
         guard=_examples,
         command=lambda s: line("iam", "policy", "check", "--document", "@FILE"),
-        help="Takes out of the draft what the chosen counterexample shows you do not hold; undo brings it back",
+        help="Remove permissions that you cannot grant, by the selected counterexample; can be undone",
         opens_dialog=True,
     ),
     Action(
         "editor.example",
-        "Try the counterexample",
+        "Test the counterexample",
         handler="tui.iam.editor.action_handlers:do_example",
         keys=("f5", "t"),
         guard=_examples,
-        help="Puts the chosen counterexample into the request; once more brings the former request back",
+        help="Set the request to the selected counterexample; press again to restore your request",
     ),
     Action(
         "editor.external",
@@ -123,22 +123,22 @@ ACTIONS: tuple[Action, ...] = (
         handler="tui.iam.editor.action_handlers:do_external",
         keys=("f4", "e"),
         footer_label="$EDITOR",
-        guard=lambda s: "a browser is no terminal that could be handed to an editor" if s.browser else "",
-        help="The same text in the editor of your own; what it leaves comes back here",
+        guard=lambda s: "not available in a browser" if s.browser else "",
+        help="Edit the text in your own editor",
     ),
     Action(
         "editor.format",
         "Format",
         handler="tui.iam.editor.action_handlers:do_format",
         keys=("f7", "f"),
-        help="Lays the text out anew; its meaning stays",
+        help="Format the text without changing its meaning",
     ),
     Action(
         "editor.template",
-        "Begin with a template",
+        "New from template",
         handler="tui.iam.editor.action_handlers:do_template",
         keys=("m",),
-        help="Replaces the text",
+        help="Replace the text with a template",
         opens_dialog=True,
     ),
     Action(
@@ -147,14 +147,14 @@ ACTIONS: tuple[Action, ...] = (
         handler="tui.iam.editor.action_handlers:do_changes",
         keys=("c",),
         guard=_readable,
-        help="Operations the draft gives and takes",
+        help="Operations that the draft adds and removes",
     ),
     Action(
         "editor.palette",
         "Palette",
         handler="tui.iam.editor.action_handlers:do_palette",
         keys=("ctrl+p", ":"),
-        help="Everything that can be done, by name",
+        help="Find and run any action",
         opens_dialog=True,
     ),
     Action(
@@ -163,7 +163,7 @@ ACTIONS: tuple[Action, ...] = (
         handler="tui.iam.editor.action_handlers:do_menu",
         keys=("f10", "x"),
         footer_label="actions",
-        help="What can be done here",
+        help="Actions of the editor",
         opens_dialog=True,
     ),
     Action(
@@ -176,11 +176,11 @@ ACTIONS: tuple[Action, ...] = (
     ),
     Action(
         "editor.close",
-        "Leave",
+        "Close editor",
         handler="tui.iam.editor.action_handlers:do_close",
         keys=("ctrl+g", "q"),
         footer_label="leave",
-        help="Asks when something is not saved",
+        help="Asks first if the text has unsaved changes",
         opens_dialog=True,
     ),
 )

@@ -22,7 +22,7 @@ AUTOSAVE_SECONDS = 1.0
 
 
 class View(NamedTuple):
-    """What a draft stores besides the document."""
+    """The members of a stored draft besides the document."""
 
     row: int
     column: int
@@ -124,11 +124,11 @@ async def ask_to_resume(
     draft: Kept, document: Document, show_dialog: Callable[[Menu], Awaitable[str | None]]
 ) -> str | None:
     """Ask what to do with a draft. Return `resume`, `drop`, or None to close the editor."""
-    base = f"It began with {f'version {draft.base_version}' if draft.base_version else 'a new policy'}"
-    other = "Begin with what is stored" if document.id else "Start over"
+    base = f"Based on {f'version {draft.base_version}' if draft.base_version else 'a new policy'}"
+    other = "Open the stored version" if document.id else "Start over"
     entries = [Entry("resume", "Resume the draft", "g", base), Entry("drop", other, "", "Deletes the draft")]
-    foot = "Enter or its key chooses · Esc closes the editor"
-    return await show_dialog(Menu(f"An unsaved draft of {time_text(draft.at)}", entries, foot=foot))
+    foot = "Enter or its key: choose · Esc close editor"
+    return await show_dialog(Menu(f"Unsaved draft of {time_text(draft.at)}", entries, foot=foot))
 
 
 async def resume(draft: Kept, document: Document, ask: Ask, tenant_id: str) -> str:
@@ -148,8 +148,8 @@ async def _rebase(document: Document, ask: Ask, tenant_id: str, number: int) -> 
     try:
         stored = await ask(policies.version(tenant_id, document.id, number))
     except FrostError as error:
-        return f"Version {number}, which the draft began with, cannot be read: {error.message}"
+        return f"Version {number}, the base of the draft, cannot be read: {error.message}"
     version = stored.wire()
     members = {name: version[name] for name in ("name", "description", "document", "version")}
     document.rebase({**(document.policy or {}), **members})
-    return f"The draft began with version {number}; the newest is {newest}"
+    return f"The draft is based on version {number}; the latest is {newest}"

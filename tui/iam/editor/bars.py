@@ -44,12 +44,12 @@ class TitleBar(Widget):
 
     def render(self) -> Content:
         title, cells = self.title, self.content_size.width
-        status = title.status or ("● not saved" if title.is_changed or not title.version else "saved")
+        status = title.status or ("● unsaved" if title.is_changed or not title.version else "saved")
         tone = "$text-warning" if title.is_changed or title.status else "$text-muted"
         right = Content.styled(safe(status), tone).truncate(max(0, cells - MIN_NAME_CELLS), ellipsis=True)
         left = Content.assemble(
             ("Policy  ", "$text-muted"),
-            (safe(title.name) or "(no name yet)", "bold"),
+            (safe(title.name) or "(unnamed)", "bold"),
             (f"  version {title.version}" if title.version else "  new", "$text-muted"),
             (f"  in {safe(title.tenant)}" if title.tenant else "", "$text-warning"),
         ).truncate(max(0, cells - right.cell_length - 1), ellipsis=True)
@@ -98,7 +98,7 @@ class Tabs(Widget):
 AUTHOR_ANSWERS = {
     "within": ("✓", "$text-success", "within your permissions"),
     "beyond": ("×", "$text-error", "grants more than you have"),
-    "undecided": ("?", "$text-warning", "undecided, so a save is refused"),
+    "undecided": ("?", "$text-warning", "undecided: saving will be refused"),
 }
 FULL_LINES = 5
 MAX_PROBLEM_LINES = 3
@@ -156,13 +156,13 @@ class Verdict(Widget):
         if evaluation.stale_reason:
             note = evaluation.stale_reason if evaluation.verdict is not None else ""
         elif evaluation.request_problem and "verdict" not in evaluation.current:
-            note = "of an earlier request"
+            note = "for an earlier request"
         else:
             note = EVALUATING if evaluation.overdue else ""
         dim = bool(note) and note != EVALUATING
         verdict = evaluation.verdict
         if verdict is None:
-            head = Content.styled("○ NOT TRIED", "bold $text-muted")
+            head = Content.styled("○ NOT EVALUATED", "bold $text-muted")
         elif verdict.get("decision") == "allowed":
             head = Content.styled("✓ ALLOWED", "bold " + ("$text-disabled" if dim else "$text-success"))
         else:
@@ -205,9 +205,9 @@ class Verdict(Widget):
     def author(self, cells: int) -> Content:
         check = self.evaluation.check
         if self.evaluation.stale_reason:
-            return Content.styled("Author check: of an earlier text", "$text-muted")
+            return Content.styled("Author check: outdated", "$text-muted")
         if check is None:
-            return Content.styled("Author check: no result yet", "$text-muted")
+            return Content.styled("Author check: waiting", "$text-muted")
         sign, tone, answer_text = AUTHOR_ANSWERS.get(
             str(check.get("answer")), ("?", "$text-warning", str(check.get("answer")))
         )
@@ -219,7 +219,7 @@ class Verdict(Widget):
         if not covered or self.evaluation.stale_reason:
             return Content("")
         total = (self.evaluation.coverage or {}).get("total", 0)
-        allowed = f"gives {covered.get('effective', 0)} of {total} operations"
+        allowed = f"allows {covered.get('effective', 0)} of {total} operations"
         if covered.get("conditional"):
             allowed += f", {covered['conditional']} under conditions"
         if "gained" not in covered:
@@ -231,7 +231,7 @@ class Verdict(Widget):
             if side
         ]
         changed = " · ".join(filter(None, (" ".join(signed), changed_operations.conditional)))
-        against = f"{changed} against v{self.compared_version}" if changed else f"the same as v{self.compared_version}"
+        against = f"{changed} since v{self.compared_version}" if changed else f"same as v{self.compared_version}"
         if width(f"{allowed} · {against}") > cells:
             text = against if width(against) <= cells else changed
             return Content.styled(cut(text, cells), "$foreground" if changed else "$text-muted")
@@ -249,7 +249,7 @@ def _wrap(text: str, tone: str, cells: int, room: int) -> list[Content]:
 
 
 def counted(check: Mapping[str, Any]) -> str:
-    """Return `: 3 counterexamples`; empty if there are none."""
+    """Return `: 3 counterexamples`; empty without counterexamples."""
     count = len(check.get("counterexamples") or ())
     return f": {count} counterexample{'s' if count != 1 else ''}" if count else ""
 
@@ -259,9 +259,9 @@ def _error_text(evaluation: Evaluation) -> str:
     error = evaluation.error
     assert error is not None
     if error.exit_code is Exit.UNREACHABLE and evaluation.platform_stopped:
-        return "the platform was stopped; your text is kept, and saving starts the platform"
+        return "the platform was stopped; your text is kept. Save to start the platform"
     if error.exit_code is Exit.UNREACHABLE:
-        return "no response from the platform; your text is kept, retrying"
+        return "no response from the platform; your text is kept. Retrying"
     if error.exit_code is Exit.NOT_SIGNED_IN:
-        return "not signed in any more; your text is kept: sign in to continue"
+        return "signed out; your text is kept. Sign in to continue"
     return safe(f"{error.message}" + (f": {error.hint}" if error.hint else ""))

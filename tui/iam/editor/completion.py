@@ -12,18 +12,18 @@ from tui.iam.editor.json_scanner import CursorContext, Span, cursor_context
 
 MOST = 60
 OPERATORS = {
-    "equals": "the value is exactly this",
-    "notEquals": "the value is another one",
-    "like": "* stands for any letters",
-    "ipInRange": "addresses of networks",
-    "before": "earlier than an instant",
-    "after": "later than an instant",
+    "equals": "equal to the value",
+    "notEquals": "not equal to the value",
+    "like": "matches a pattern; * is any text",
+    "ipInRange": "in a network (CIDR)",
+    "before": "before a time",
+    "after": "after a time",
 }
 TEXT_KEYS = {
     "frn:region": "region of the request",
     "frn:principalType": "api_key, workload_identity or user",
     "frn:tenant": "tenant of the request",
-    "frn:resourceTag/": "a tag of what is acted on",
+    "frn:resourceTag/": "a tag of the resource",
     "frn:requestTag/": "a tag sent with the request",
 }
 TIME_KEYS = {"frn:currentTime": "time of the request"}
@@ -42,7 +42,7 @@ class Choice(NamedTuple):
     text: str
     note: str = ""
     more: bool = False
-    """Whether another part follows, whose completions are then offered immediately."""
+    """Whether another part follows. Its completions are offered immediately."""
     snippet: str = ""
     """Inserted instead of `text` if not empty. `|` marks the cursor."""
 
@@ -136,7 +136,7 @@ class Catalogue:
             case _:
                 kinds = self._kinds(parts[1])
                 candidates = [Choice(f"{before}:{kind}/*", f"all {kind}") for kind in kinds]
-                candidates += [Choice(f"{before}:{kind}/", "one by its id", more=True) for kind in kinds]
+                candidates += [Choice(f"{before}:{kind}/", "one resource by id", more=True) for kind in kinds]
                 candidates.append(Choice(f"{before}:*", "every type"))
         return [choice for choice in candidates if choice.text.startswith(typed)]
 
@@ -146,7 +146,7 @@ def _count(number: int) -> str:
 
 
 def in_text(text: str, at: int, catalogue: Catalogue) -> Offer | None:
-    """Return completions at an offset of a document; None if there are none."""
+    """Return the completions at an offset of a document; None without any."""
     here = cursor_context(text, at)
     if here is None:
         return None
@@ -187,7 +187,10 @@ def _values(here: CursorContext, catalogue: Catalogue) -> list[Choice]:
         case ("schemaVersion",):
             return [Choice("1")]
         case ("rules", int(), "access"):
-            return [Choice("allow", "grants what matches"), Choice("deny", "forbids it, whatever allows it")]
+            return [
+                Choice("allow", "allows matching requests"),
+                Choice("deny", "denies; takes precedence over allow"),
+            ]
         case ("rules", int(), "operations", int()):
             return catalogue.operations(here.typed, patterns=True)
         case ("rules", int(), "targets", int()):
@@ -212,11 +215,11 @@ def in_field(name: str, typed: str, catalogue: Catalogue) -> list[Choice]:
         case "principalType":
             candidates = [Choice(kind) for kind in request.PRINCIPAL_TYPES]
         case "requestTags" | "resourceTags":
-            candidates = [Choice(request.NONE, "known to have no tags")]
+            candidates = [Choice(request.NONE, "no tags")]
         case "currentTime":
-            candidates = [Choice(request.UNKNOWN, "the time is not known")]
+            candidates = [Choice(request.UNKNOWN, "time unknown")]
         case "asAuthor":
-            candidates = [Choice("yes", "within your own permissions"), Choice("no", "the draft alone")]
+            candidates = [Choice("yes", "within your own permissions"), Choice("no", "only the draft")]
         case _:
             candidates = []
     candidates = [

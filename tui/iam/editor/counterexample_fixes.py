@@ -51,7 +51,7 @@ async def verified_fixes(
     fixes = []
     for candidate in candidates:
         try:
-            fix = await _verified(ask, tenant_id, candidate, example, names)
+            fix = await _verify(ask, tenant_id, candidate, example, names)
         except FrostError as error:
             if not error.status:
                 raise
@@ -61,7 +61,7 @@ async def verified_fixes(
     return fixes
 
 
-async def _verified(ask: Ask, tenant_id: str, fix: Fix, example: Example, names: Sequence[str]) -> Fix | None:
+async def _verify(ask: Ask, tenant_id: str, fix: Fix, example: Example, names: Sequence[str]) -> Fix | None:
     """Extend a fix until the document denies the example, and add the result of the author check.
 
     Return None if the example is still allowed, or if no rule would remain.
@@ -86,12 +86,10 @@ async def _verified(ask: Ask, tenant_id: str, fix: Fix, example: Example, names:
     check = await ask(analysis.check(tenant_id, text))
     count = len(check.get("counterexamples") or ())
     if check["answer"] == "within":
-        return fix._replace(note="Then the draft is within your permissions")
+        return fix._replace(note="The draft is then within your permissions")
     if not count:
-        return fix._replace(note="Then it is still undecided")
-    return fix._replace(
-        note=f"Then there {'is' if count == 1 else 'are'} {counted(count, 'counterexample', 'counterexamples')} more"
-    )
+        return fix._replace(note="The author check is then still undecided")
+    return fix._replace(note=f"{counted(count, 'counterexample', 'counterexamples')} left to fix")
 
 
 def candidate_fixes(text: str, example: Example, names: Sequence[str], permissions: Permissions) -> Iterator[Fix]:
@@ -104,21 +102,23 @@ def candidate_fixes(text: str, example: Example, names: Sequence[str], permissio
         for limited in _limited_rules(rule, operation, grants, names, permissions):
             remaining = _without(rule, operation, names)
             whole = limited["operations"] == rule["operations"]
-            title = f"Allow {'rule ' + str(index + 1) if whole else operation} only where you hold it"
+            title = f"Allow {'rule ' + str(index + 1) if whole else operation} only where you have the permission"
             yield Fix(
                 title,
-                _replaced(text, index, [limited] if whole else [*([remaining] if remaining else []), limited]),
+                _replace_rules(text, index, [limited] if whole else [*([remaining] if remaining else []), limited]),
             )
     shorter = _without(rule, operation, names)
     if shorter is not None or len(rules) > 1:
-        yield Fix(_exclusion_title(operation, index, shorter), _replaced(text, index, [shorter] if shorter else []))
+        yield Fix(
+            _exclusion_title(operation, index, shorter), _replace_rules(text, index, [shorter] if shorter else [])
+        )
     own_rule = _only(rule, lambda name: name in permissions, names)
     if permissions and own_rule != shorter and own_rule != rule and (own_rule is not None or len(rules) > 1):
         count = sum(map(len, _operations_by_pattern(own_rule, names).values())) if own_rule is not None else 0
         if count:
             yield Fix(
-                f"Keep of rule {index + 1} only the {count} operations you hold",
-                _replaced(text, index, [own_rule or {}]),
+                f"Limit rule {index + 1} to the {count} operations you have",
+                _replace_rules(text, index, [own_rule or {}]),
             )
 
 
@@ -128,22 +128,22 @@ def exclude_operation(text: str, index: int, operation: str, names: Sequence[str
     shorter = _without(rules[index], operation, names)
     if shorter is None and len(rules) == 1:
         return None
-    return _replaced(text, index, [shorter] if shorter else [])
+    return _replace_rules(text, index, [shorter] if shorter else [])
 
 
 def permissions_of(access: Mapping[str, Any]) -> dict[str, list[Mapping[str, Any]]]:
     """Return a person's permissions from the result of `iam/access`, without denied operations."""
     return {
-        str(one["operation"]): list(one.get("by") or ())
-        for one in access.get("operations") or ()
-        if one.get("access") != "denied"
+        str(operation["operation"]): list(operation.get("by") or ())
+        for operation in access.get("operations") or ()
+        if operation.get("access") != "denied"
     }
 
 
 def _exclusion_title(operation: str, index: int, shorter: Rule | None) -> str:
     if shorter is None:
-        return f"Remove rule {index + 1}: it grants nothing but {operation}"
-    return f"Take {operation} out of rule {index + 1}"
+        return f"Remove rule {index + 1}: it grants only {operation}"
+    return f"Remove {operation} from rule {index + 1}"
 
 
 def _without(rule: Rule, operation: str, names: Sequence[str]) -> Rule | None:
@@ -160,7 +160,7 @@ def _without(rule: Rule, operation: str, names: Sequence[str]) -> Rule | None:
 def patterns_without(pattern: str, operation: str, names: Sequence[str]) -> list[str]:
     """Return patterns for all operations of the catalogue that `pattern` matches, except `operation`."""
     parts, excluded = _three_parts(pattern), operation.split(":")
-    found = []
+    patterns = []
     for place, part in enumerate(parts):
         if part != "*":
             continue
@@ -169,10 +169,10 @@ def patterns_without(pattern: str, operation: str, names: Sequence[str]) -> list
             name.split(":")[place] for name in names if matches(pattern, name) and name.split(":")[:place] == before
         }
         for value in sorted(values - {excluded[place]}):
-            one = _shortened([*before, value, *parts[place + 1 :]])
+            one = _shorten([*before, value, *parts[place + 1 :]])
             if any(matches(one, name) for name in names):
-                found.append(one)
-    return found
+                patterns.append(one)
+    return patterns
 
 
 def _only(rule: Rule, is_allowed: Callable[[str], bool], names: Sequence[str]) -> Rule | None:
@@ -184,16 +184,16 @@ def _only(rule: Rule, is_allowed: Callable[[str], bool], names: Sequence[str]) -
 
 
 def _part(parts: list[str], is_allowed: Callable[[str], bool], names: Sequence[str], place: int) -> list[str]:
-    pattern = _shortened(parts)
-    named = [name for name in names if matches(pattern, name)]
-    allowed_count = sum(map(is_allowed, named))
-    if named and allowed_count == len(named):
+    pattern = _shorten(parts)
+    operations = [name for name in names if matches(pattern, name)]
+    allowed_count = sum(map(is_allowed, operations))
+    if operations and allowed_count == len(operations):
         return [pattern]
     if not allowed_count or place == len(parts):
         return []
     if parts[place] != "*":
         return _part(parts, is_allowed, names, place + 1)
-    values = dict.fromkeys(name.split(":")[place] for name in named)
+    values = dict.fromkeys(name.split(":")[place] for name in operations)
     return [
         one
         for value in values
@@ -210,7 +210,7 @@ def _three_parts(pattern: str) -> list[str]:
     return parts + ["*"] * (3 - len(parts))
 
 
-def _shortened(parts: Sequence[str]) -> str:
+def _shorten(parts: Sequence[str]) -> str:
     shortened = list(parts)
     while len(shortened) > 1 and shortened[-1] == shortened[-2] == "*":
         shortened.pop()
@@ -232,7 +232,7 @@ def _limited_rules(
             continue
         operations = [name for named in _operations_by_pattern(rule, names).values() for name in named]
         same = all(any(_limits(one) == limits for one in permissions.get(name, ())) for name in operations)
-        narrowed = _limited({**rule, "operations": rule["operations"] if same else [operation]}, *limits)
+        narrowed = _limit({**rule, "operations": rule["operations"] if same else [operation]}, *limits)
         if narrowed is not None:
             yield narrowed
             return
@@ -242,14 +242,14 @@ def _limits(grant: Mapping[str, Any]) -> tuple[list[str], list[Any]]:
     return list(grant.get("targets") or ["*"]), list(grant.get("constraints") or ())
 
 
-def _limited(rule: Rule, targets: list[str], constraints: Iterable[Mapping[str, Any]]) -> Rule | None:
+def _limit(rule: Rule, targets: list[str], constraints: Iterable[Mapping[str, Any]]) -> Rule | None:
     """Return the rule with further limits; None if targets or values of a constraint conflict."""
     own = list(rule["targets"])
     if targets != ["*"] and own != ["*"] and own != targets:
         return None
     merged = {operator: dict(keys) for operator, keys in (rule.get("constraints") or {}).items()}
-    for one in constraints:
-        operator, key, values = str(one["operator"]), str(one["key"]), list(one["values"])
+    for constraint in constraints:
+        operator, key, values = str(constraint["operator"]), str(constraint["key"]), list(constraint["values"])
         if operator == "ipInRange":
             # Blocks are alternatives: of two lists, only the blocks that are within both remain.
             blocks = common_blocks(merged.get(operator, {}).get(key, values), values)
@@ -267,20 +267,20 @@ def _limited(rule: Rule, targets: list[str], constraints: Iterable[Mapping[str, 
 def common_blocks(some: Sequence[str], others: Sequence[str]) -> list[str]:
     """Return the CIDR blocks of either list that are within a block of the other one."""
     bounds = [(other, *parse_cidr_block(other)) for other in others]
-    found: dict[str, None] = {}
+    blocks: dict[str, None] = {}
     for one in some:
         family, first, last = parse_cidr_block(one)
         for other, of_family, start, end in bounds:
             if family != of_family:
                 continue
             if start <= first and last <= end:
-                found[one] = None
+                blocks[one] = None
             elif first <= start and end <= last:
-                found[other] = None
-    return list(found)
+                blocks[other] = None
+    return list(blocks)
 
 
-def _replaced(text: str, index: int, rules: Sequence[Rule]) -> str:
+def _replace_rules(text: str, index: int, rules: Sequence[Rule]) -> str:
     """Return the text with one rule replaced by `rules`, or removed if `rules` is empty."""
     span = json_scanner.rules(text)[index]
     lines = json_scanner.Lines(text)

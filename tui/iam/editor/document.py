@@ -23,7 +23,7 @@ def as_stored(document: Any) -> Any:
     """Return the document as the platform stores it: ordered members, always a `name`, no empty `constraints`."""
     if not isinstance(document, dict) or not isinstance(document.get("rules"), list):
         return document
-    return {"schemaVersion": document.get("schemaVersion"), "rules": [_stored_rule(one) for one in document["rules"]]}
+    return {"schemaVersion": document.get("schemaVersion"), "rules": [_stored_rule(rule) for rule in document["rules"]]}
 
 
 def _stored_rule(rule: Any) -> Any:
@@ -151,8 +151,8 @@ class Template(NamedTuple):
 TEMPLATES = (
     Template(
         "read",
-        "Read one service",
-        "Everything that reads in compute",
+        "Read-only for one service",
+        "Read and list operations of compute",
         """\
 {
   "schemaVersion": "1",
@@ -169,8 +169,8 @@ TEMPLATES = (
     ),
     Template(
         "operate",
-        "Operate what is tagged",
-        "Start and stop instances tagged env=dev, from one network",
+        "Operate tagged resources",
+        "Start and stop instances with the tag env=dev, from one network",
         """\
 {
   "schemaVersion": "1",
@@ -191,8 +191,8 @@ TEMPLATES = (
     ),
     Template(
         "guard",
-        "Guard against deletion",
-        "Whatever else is allowed, nothing tagged env=prod is deleted",
+        "Prevent deletion",
+        "Deny deletion of resources with the tag env=prod",
         """\
 {
   "schemaVersion": "1",

@@ -83,7 +83,7 @@ class Evaluator:
         await asyncio.sleep(delay)
         size = len(text.encode(errors="replace"))
         if size > MAX_DOCUMENT_BYTES:
-            reason = f"{size:,} bytes are too many: a policy document has at most {MAX_DOCUMENT_BYTES:,}"
+            reason = f"{size:,} bytes are too large: a policy document has at most {MAX_DOCUMENT_BYTES:,}"
             self._publish(Result("problems", [{"path": "$", "line": 1, "column": 1, "reason": reason}]))
             return
         if request.operation and not await self._simulate(generation, text, request):
@@ -144,7 +144,7 @@ REASONS = {
     "no_match": "no rule matches",
     "explicit_deny": "denied by",
     "allowed": "allowed by",
-    "unknown_context": "the request does not say enough",
+    "unknown_context": "the request has too few facts",
 }
 
 
@@ -226,8 +226,8 @@ class Evaluation:
         """Why the results do not apply to the current text; empty if they do or if an evaluation is running."""
         if self.problems:
             same = self.verdict_request in (None, self.request)
-            return "as of the last readable text" if same else "of an earlier text and request"
-        return "as of the last answer" if self.error is not None else ""
+            return "for the last valid text" if same else "for an earlier text and request"
+        return "for the last response" if self.error is not None else ""
 
     @property
     def warnings(self) -> Sequence[Problem]:
@@ -279,12 +279,12 @@ def verdict_reason(verdict: Mapping[str, Any]) -> str:
     if rule and reason in ("allowed", "explicit_deny"):
         text = f"{REASONS[reason]} {rule_name(rule)}"
         if reason == "explicit_deny" and verdict.get("missing"):
-            text += f", as {_missing(verdict)} not known"
+            text += f", because {_missing(verdict)} unknown"
         return text
     text = REASONS.get(reason, reason.replace("_", " "))
     nearest = verdict.get("nearestRule")
     if reason == "unknown_context" and verdict.get("missing"):
-        text = f"{_missing(verdict)} not known"
+        text = f"{_missing(verdict)} unknown"
     if nearest:
         text += f"; nearest is {rule_name(nearest)}: {mismatch(nearest.get('failed'))}"
     return text
@@ -299,10 +299,10 @@ def mismatch(part: object) -> str:
     """Describe the part of the nearest rule that failed."""
     text = str(part or "")
     return {
-        "operations": "it is about other operations",
-        "targets": "it is about other targets",
-        "author": "you do not have it yourself",
-    }.get(text, f"{text} does not hold" if text else "")
+        "operations": "its operations do not match",
+        "targets": "its targets do not match",
+        "author": "you do not have this permission",
+    }.get(text, f"{text} is not satisfied" if text else "")
 
 
 def place(problem: Problem) -> str:

@@ -30,7 +30,7 @@ def rules(text: str, most: int | None = None) -> list[Span]:
     """Return the spans of the first `most` objects in `rules`, by default all. The last one may be incomplete."""
     spans: list[Span] = []
     stack: list[str] = []
-    start, last, listed = 0, "", False
+    start, last, in_rules = 0, "", False
     for match in _BRACKETS.finditer(text):
         mark = match[0]
         if mark[0] == '"':
@@ -38,19 +38,19 @@ def rules(text: str, most: int | None = None) -> list[Span]:
                 last = mark
         elif mark in "[{":
             if stack == ["{"] and mark == "[":
-                listed = last == '"rules"'
-            elif len(stack) == 2 and listed and mark == "{":
+                in_rules = last == '"rules"'
+            elif len(stack) == 2 and in_rules and mark == "{":
                 start = match.start()
             stack.append(mark)
         elif stack and stack[-1] == _CLOSING[mark]:
             stack.pop()
-            if len(stack) == 2 and listed and mark == "}":
+            if len(stack) == 2 and in_rules and mark == "}":
                 spans.append(Span(start, match.end()))
                 if len(spans) == most:
                     return spans
             elif len(stack) == 1:
-                listed = False
-    if listed and len(stack) > 2:
+                in_rules = False
+    if in_rules and len(stack) > 2:
         spans.append(Span(start, len(text)))
     return spans
 
@@ -116,7 +116,7 @@ def cursor_context(text: str, at: int) -> CursorContext | None:
     for match in _STRUCTURE.finditer(text):
         start, end, mark = match.start(), match.end(), match[0]
         if mark[0] == '"':
-            closed = len(mark) > 1 and mark[-1] == '"' and not _escaped(mark)
+            closed = len(mark) > 1 and mark[-1] == '"' and not _is_escaped(mark)
             if start < at <= end - closed:
                 # An unclosed string extends over the following text: replace only the word at the cursor.
                 inside = Span(start + 1, end - 1 if closed else _word_end(text, at))
@@ -156,7 +156,7 @@ def _word_end(text: str, at: int) -> int:
     return word.end() if word is not None else at
 
 
-def _escaped(mark: str) -> bool:
+def _is_escaped(mark: str) -> bool:
     body = mark[1:-1]
     return (len(body) - len(body.rstrip("\\"))) % 2 == 1
 

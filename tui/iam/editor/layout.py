@@ -1,4 +1,4 @@
-"""What the policy editor shows: its widgets, header and footer, the views of narrow and wide terminals, the focus."""
+"""Layout of the policy editor: widgets, header, footer, views of narrow and wide terminals, focus."""
 
 from typing import ClassVar
 
@@ -31,7 +31,7 @@ ALWAYS_SHOWN = ("editor.help", "editor.close")
 
 
 class EditorLayout(IgnoresOldSizes, Screen[Record | None]):
-    """The widgets of the editor. They show `evaluation`, to which they are bound."""
+    """The widgets of the editor. They are bound to `evaluation`."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("tab", "hop(1)", show=False),
@@ -194,7 +194,7 @@ class EditorLayout(IgnoresOldSizes, Screen[Record | None]):
         if not self.evaluation.problems:
             return ""
         key = self.keys.label("editor.problem")
-        return "the policy has errors: " + (f"{key} shows the first one" if key else "see Problems")
+        return "the policy has errors: " + (f"{key} to show the first" if key else "see Problems")
 
     def toast(self, message: str, severity: Severity = "information") -> None:
         """Show a notification of up to five lines. Untrusted text is escaped."""

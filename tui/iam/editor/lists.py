@@ -111,7 +111,7 @@ class LineList(ScrollView, can_focus=True):
         if at == self.cursor and self.lines:
             # For the first choice, also show the heading above it.
             self.scroll_to_region(
-                Region(0, 0 if not any(one.ref for one in self.lines[:at]) else at, 1, 1), animate=False
+                Region(0, 0 if not any(line.ref for line in self.lines[:at]) else at, 1, 1), animate=False
             )
             return
         self.cursor = at
@@ -276,7 +276,7 @@ class CompletionController:
         self._pane.intercept_key = self.handle_key
 
     def complete_text(self, text: str, *, unasked: bool = False) -> None:
-        """Offer completions at the cursor. With `unasked`, only if the user has begun a word."""
+        """Offer completions at the cursor. With `unasked`, only inside a word."""
         pane, lines = self._pane, Lines(text)
         offer = completion.in_text(text, lines.offset(*pane.cursor_location), self.catalogue)
         if offer is None or (unasked and not offer.typed):

@@ -66,7 +66,7 @@ class Panel(LineList):
 
 
 def _inputs(view: str, evaluation: Evaluation) -> tuple[object, ...]:
-    """Return what the lines of a view depend on."""
+    """Return the inputs of the lines of a view."""
     content = evaluation.warnings if view == "problems" else getattr(evaluation, SOURCE[view])
     return evaluation.stale_reason, id(content), evaluation.problems if view == "problems" else ()
 
@@ -95,7 +95,7 @@ def _plain(text: str, tone: str = "$text-muted") -> Line:
     return Line(Content.styled(safe(text), tone))
 
 
-def _wrapped(text: str, cells: int, tone: str = "$text-muted", indent: str = "") -> Iterator[Line]:
+def _wrap(text: str, cells: int, tone: str = "$text-muted", indent: str = "") -> Iterator[Line]:
     """Yield the text as wrapped, indented lines."""
     for part in textwrap.wrap(safe(text), max(16, cells - len(indent) - 1), break_on_hyphens=False) or [""]:
         yield Line(Content.styled(indent + part, tone))
@@ -111,7 +111,7 @@ def _lazy(make: Callable[..., Content], *arguments: Any, ref: Any = None) -> Lin
 def _rules(evaluation: Evaluation, cells: int) -> Iterator[Line]:
     verdict = evaluation.verdict
     if verdict is None:
-        yield from _wrapped("Not evaluated yet: enter an operation in the request.", cells)
+        yield from _wrap("Not evaluated yet: enter an operation in the request.", cells)
         return
     old = bool(evaluation.stale_reason)
     deciding = verdict.get("decidingRule") or {}
@@ -171,7 +171,7 @@ def _part(text: str, truth: str, old: bool) -> Content:
 
 
 class _Row(NamedTuple):
-    """Coverage of a service: numbers of operations, and of those that the draft changes."""
+    """Coverage of a service: numbers of operations and of changed operations."""
 
     service: str
     total: int
@@ -204,40 +204,44 @@ def _coverage(evaluation: Evaluation, cells: int) -> Iterator[Line]:
         return
     services = list(_services(covered))
     # Omit services without allowed or changed operations.
-    rows = [one for one in services if one.effective or one.conditional or one.gained or one.lost or one.under]
+    rows = [
+        service
+        for service in services
+        if service.effective or service.conditional or service.gained or service.lost or service.under
+    ]
     target = "any target" if covered.get("target") == "*" else covered.get("target")
-    yield from _wrapped(f"On {target}, for any request. Enter names the operations.", cells)
+    yield from _wrap(f"On {target}, for any request. Enter names the operations.", cells)
     if legend := ", ".join(_legend(rows)):
-        yield from _wrapped(legend, cells)
-    name = max((width(safe(one.service)) for one in rows), default=0)
-    longest = max((sum(width(text) for text, _ in one.tail) for one in rows), default=0)
+        yield from _wrap(legend, cells)
+    name = max((width(safe(row.service)) for row in rows), default=0)
+    longest = max((sum(width(text) for text, _ in row.tail) for row in rows), default=0)
     bar = max(MIN_BAR_CELLS, min(MAX_BAR_CELLS, cells - name - 2 - longest))
     for one in rows:
         yield _lazy(_service, one, name, bar, bool(evaluation.stale_reason), ref=("service", one.service))
     if not rows:
-        yield _plain("The draft gives nothing there.")
+        yield _plain("The draft allows no operations there.")
     rest = len(services) - len(rows)
     if rest and rows:
-        yield _plain(f"{rest} other services: nothing")
+        yield _plain(f"{rest} other services: none")
 
 
 def _legend(rows: Sequence[_Row]) -> Iterator[str]:
     """Yield explanations of the symbols that occur in the rows."""
-    if any(one.effective for one in rows):
+    if any(row.effective for row in rows):
         yield "━ in effect"
-    if any(one.conditional for one in rows):
+    if any(row.conditional for row in rows):
         yield "╍ ? under conditions"
     changed = [
         f"{sign} {text}"
         for sign, text, count in (
-            ("+", "gained", sum(one.gained for one in rows)),
-            ("−", "lost", sum(one.lost for one in rows)),
-            ("~", "under conditions changed", sum(one.under for one in rows)),
+            ("+", "gained", sum(row.gained for row in rows)),
+            ("−", "lost", sum(row.lost for row in rows)),
+            ("~", "conditional changes", sum(row.under for row in rows)),
         )
         if count
     ]
     if changed:
-        yield f"{', '.join(changed)} against what is stored"
+        yield f"{', '.join(changed)} since the stored version"
 
 
 def _services(covered: Mapping[str, Any]) -> Iterator[_Row]:
@@ -249,7 +253,7 @@ def _services(covered: Mapping[str, Any]) -> Iterator[_Row]:
 
 
 def _service(one: _Row, name: int, bar: int, old: bool) -> Content:
-    filled, open_yet = _filled(one.effective, one.total, bar), _filled(one.conditional, one.total, bar)
+    filled, open_yet = _filled_cells(one.effective, one.total, bar), _filled_cells(one.conditional, one.total, bar)
     open_yet = min(open_yet, bar - filled)
     tone = "$text-muted" if old else "$text-accent"
     return Content.assemble(
@@ -261,7 +265,7 @@ def _service(one: _Row, name: int, bar: int, old: bool) -> Content:
     )
 
 
-def _filled(count: int, total: int, bar: int) -> int:
+def _filled_cells(count: int, total: int, bar: int) -> int:
     """Return the filled cells of a bar: at least one unless `count` is 0."""
     return max(round(bar * count / total), 1) if count and total else 0
 
@@ -272,23 +276,23 @@ def _filled(count: int, total: int, bar: int) -> int:
 def _author(evaluation: Evaluation, cells: int) -> Iterator[Line]:
     check = evaluation.check
     if check is None:
-        yield _plain("No result of the author check yet.")
+        yield _plain("Waiting for the author check.")
         return
     answer = str(check.get("answer"))
     if answer == "within" and evaluation.stale_reason:
-        yield from _wrapped("It granted nothing beyond your permissions.", cells)
+        yield from _wrap("It granted nothing beyond your permissions.", cells)
         return
     if answer == "within":
-        yield from _wrapped("✓ The draft grants nothing beyond your permissions.", cells, "$text-success")
-        yield from _wrapped("Keys and identities of others that it is attached to are checked when it is saved.", cells)
+        yield from _wrap("✓ The draft grants nothing beyond your permissions.", cells, "$text-success")
+        yield from _wrap("Saving also checks other users' keys and identities with this policy.", cells)
         return
     examples = evaluation.counterexamples
     if answer == "undecided":
-        yield from _wrapped("? Too complex to decide, so a save is refused.", cells, "$text-warning")
-        yield from _wrapped("Use fewer rules, patterns or constraints.", cells)
+        yield from _wrap("? Too complex to decide. Saving will be refused.", cells, "$text-warning")
+        yield from _wrap("Use fewer rules, patterns or constraints.", cells)
     else:
         would = "would have allowed" if evaluation.stale_reason else "would allow"
-        yield from _wrapped(f"× The draft {would} what you may not do yourself:", cells, "$text-error")
+        yield from _wrap(f"× The draft {would} operations beyond your own permissions:", cells, "$text-error")
     for at, example in enumerate(examples):
         yield Line(Content(""))
         yield _lazy(_example, example, ref=("example", at))
@@ -296,7 +300,7 @@ def _author(evaluation: Evaluation, cells: int) -> Iterator[Line]:
         context = _facts(example.get("facts") or {})
         details = (f"on {example.get('target')}", f"with {context}" if context else "", f"by {rule_name(rule)}")
         for text in (*details, str(example.get("why", ""))):
-            yield from _wrapped(text, cells, indent="    ") if text else ()
+            yield from _wrap(text, cells, indent="    ") if text else ()
 
 
 def _example(example: Mapping[str, Any]) -> Content:
@@ -325,14 +329,14 @@ def _problems(evaluation: Evaluation, cells: int) -> Iterator[Line]:
         yield _plain("No problems.")
         return
     if kind == "warning":
-        yield from _wrapped("Valid, but probably not intended:", cells)
+        yield from _wrap("Valid, but probably unintended:", cells)
     for at, one in enumerate(problems):
         if at or kind == "warning":
             yield Line(Content(""))
         yield _lazy(_place, one, kind, ref=(kind, at))
-        yield from _wrapped(str(one.get("reason", "")), cells, "$foreground", "    ")
+        yield from _wrap(str(one.get("reason", "")), cells, "$foreground", "    ")
         if suggestions := one.get("suggestions"):
-            yield from _wrapped(f"did you mean {' or '.join(map(str, suggestions))}?", cells, indent="    ")
+            yield from _wrap(f"did you mean {' or '.join(map(str, suggestions))}?", cells, indent="    ")
 
 
 def _place(one: Mapping[str, Any], kind: str) -> Content:

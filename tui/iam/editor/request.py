@@ -41,17 +41,17 @@ class Field(NamedTuple):
 
 
 FIELDS = (
-    Field("operation", "Operation", "service:resource:action, of the catalogue", "not tried"),
+    Field("operation", "Operation", "service:resource:action", "not evaluated"),
     Field("target", "Target", "* for any, or frn:service:region:tenant:type/id", "*"),
     Field(
         "principalType", "Principal", f"empty unknown · {', '.join(PRINCIPAL_TYPES)}", hint=", ".join(PRINCIPAL_TYPES)
     ),
-    Field("region", "Region", "empty unknown · a region, as eu-central-1"),
+    Field("region", "Region", "empty unknown · a region, such as eu-central-1"),
     Field("requestTags", "Request tags", "empty unknown · none · key=value, …"),
     Field("resourceTags", "Resource tags", "empty unknown · none · key=value, …"),
     Field("sourceIp", "Address", "empty unknown · an IPv4 or IPv6 address"),
     Field("currentTime", "Time", "empty now · unknown · 2026-01-31T12:00:00Z", NOW),
-    Field("asAuthor", "As author", "Space: yes, within your own permissions · no", "no", hint="no · Space: yes/no"),
+    Field("asAuthor", "As author", "Space: yes (limit to your own permissions) · no", "no", hint="no · Space: yes/no"),
 )
 BY_NAME: Mapping[str, Field] = {field.name: field for field in FIELDS}
 _OF_KEY = {
@@ -102,14 +102,14 @@ def problem(name: str, value: str, catalogue: Collection[str] = (), *, operation
             return "" if value in (UNKNOWN, *PRINCIPAL_TYPES) else ", ".join(PRINCIPAL_TYPES)
         case "region":
             good = value == UNKNOWN or _REGION.fullmatch(value)
-            return "" if good else "small letters, digits, -: eu-central-1"
+            return "" if good else "only a-z, 0-9 and -: eu-central-1"
         case "requestTags" | "resourceTags":
             return _tags_problem(value)
         case "sourceIp":
             try:
                 ipaddress.ip_address(value if value != UNKNOWN else "::")
             except ValueError:
-                return "this is no IPv4 or IPv6 address"
+                return "not an IPv4 or IPv6 address"
         case "currentTime":
             return _time_problem(value)
         case "asAuthor":
@@ -120,10 +120,10 @@ def problem(name: str, value: str, catalogue: Collection[str] = (), *, operation
 def _operation_problem(value: str, catalogue: Collection[str]) -> str:
     parts = value.split(":")
     if "*" in value:
-        return "one operation is tried, without *"
+        return "enter one operation without *"
     if len(parts) != 3 or not all(parts):
         return "service:resource:action, three parts"
-    return "" if not catalogue or value in catalogue else "the catalogue has no such operation"
+    return "" if not catalogue or value in catalogue else "unknown operation"
 
 
 def _target_problem(value: str, service: str) -> str:
@@ -134,8 +134,8 @@ def _target_problem(value: str, service: str) -> str:
         return "* or frn:service:region:tenant:type/id"
     kind, slash, rest = parts[4].partition("/")
     if parts[4] != "*" and not (slash and kind and rest):
-        return "its last part is type/id"
-    return f"its service is {service}, or *" if service and parts[1] not in ("*", service) else ""
+        return "the last part must be type/id"
+    return f"the service must be {service} or *" if service and parts[1] not in ("*", service) else ""
 
 
 def _tags_problem(value: str) -> str:
@@ -145,10 +145,10 @@ def _tags_problem(value: str) -> str:
     for pair in value.split(","):
         key, equals, _ = pair.strip().partition("=")
         if not equals or not key:
-            return f"{pair.strip() or 'an empty tag'}: key=value is wanted"
+            return f"{pair.strip() or 'an empty tag'}: expected key=value"
         names.append(key)
     twice = next((name for name in names if names.count(name) > 1), "")
-    return f"{twice} is given twice" if twice else ""
+    return f"duplicate key {twice}" if twice else ""
 
 
 def _time_problem(value: str) -> str:
@@ -158,7 +158,7 @@ def _time_problem(value: str) -> str:
         good = _INSTANT.fullmatch(value) is not None and datetime.fromisoformat(value).tzinfo is not None
     except ValueError:
         good = False
-    return "" if good else "with a zone, as 2026-01-31T12:00:00Z"
+    return "" if good else "RFC 3339 with a zone: 2026-01-31T12:00:00Z"
 
 
 def state(name: str, value: str) -> str:

@@ -107,7 +107,7 @@ class Review(Dialog[Mapping[str, str] | None]):
         if self._caution:
             yield Static(Content(safe(self._caution)), classes="review--caution", markup=False)
         if self.names is not None:
-            for name, placeholder in (("name", "what it is called"), ("description", "what it is for")):
+            for name, placeholder in (("name", "name of the policy"), ("description", "purpose")):
                 entry = LineInput(placeholder=placeholder, id=f"review-{name}")
                 entry.value = self.names.get(name, "")
                 yield Horizontal(
@@ -117,8 +117,8 @@ class Review(Dialog[Mapping[str, str] | None]):
             problem.display = bool(self._problem)
             yield problem
         yield LineList(id="review-lines")
-        save = "Enter saves · Tab name, difference · ↑ ↓ scroll · Esc goes on editing"
-        yield hint("↑ ↓ scroll · Esc leaves" if self.names is None else save)
+        save = "Enter save · Tab name, difference · ↑ ↓ scroll · Esc keep editing"
+        yield hint("↑ ↓ scroll · Esc close" if self.names is None else save)
 
     def on_mount(self) -> None:
         super().on_mount()
@@ -163,7 +163,7 @@ class Review(Dialog[Mapping[str, str] | None]):
             return
         names = self._entered_names()
         if not names["name"]:
-            self._show_problem("a policy needs a name")
+            self._show_problem("a name is required")
             self.set_focus(self.query_one("#review-name"))
             return
         self.dismiss(names)
@@ -185,7 +185,7 @@ def name_lines(stored: Mapping[str, Any], names: Mapping[str, str]) -> Iterator[
     for member, value in names.items():
         before = str(stored.get(member) or "")
         if value != before:
-            yield Content.styled(f"In {member}", "bold $text-accent")
+            yield Content.styled(f"Change of {member}", "bold $text-accent")
             yield Content.styled(f"  − {safe(before) or '(none)'}", "$text-error")
             yield Content.styled(f"  + {safe(value) or '(none)'}", "$text-success")
             yield Content("")
@@ -193,9 +193,9 @@ def name_lines(stored: Mapping[str, Any], names: Mapping[str, str]) -> Iterator[
 
 def principal_lines(affected: Effect) -> Iterator[Content]:
     """Yield the effect on the principals that the policy is attached to, those with most changes first."""
-    yield Content.styled("For keys and identities", "bold $text-accent")
+    yield Content.styled("Effect on keys and identities", "bold $text-accent")
     yield Content.styled(f"  {safe(affected.summary)}", "$text-warning" if affected.problem else "$text-muted")
-    moved = [(one, signed) for one in affected.principals if (signed := list(_signed(one)))]
+    moved = [(principal, signed) for principal in affected.principals if (signed := list(_signed(principal)))]
     for one, signed in moved[:MAX_NAMES]:
         state = str(one.get("status") or "")
         kind = f"{kind_text(one)}{f', {state}' if state not in ('', 'active') else ''}"
@@ -251,7 +251,7 @@ class Comparison:
             async with asyncio.timeout(seconds):
                 return await self._requests.ask(call)
         except TimeoutError as error:
-            message = f"no answer within {seconds:.0f} s"
+            message = f"no response within {seconds:.0f} s"
             raise FrostError(message, code="UNREACHABLE", exit_code=Exit.UNREACHABLE) from error
 
     async def effect(self, text: str, stored: Record | None) -> dict[str, Any]:
@@ -277,7 +277,7 @@ class Comparison:
             async with asyncio.timeout(EFFECT_SECONDS):
                 return await effects.effect(self._requests, self.tenant_id, [change])
         except TimeoutError:
-            return Effect(problem=f"no answer within {EFFECT_SECONDS:.0f} s")
+            return Effect(problem=f"no response within {EFFECT_SECONDS:.0f} s")
 
 
 def compared_texts(stored: Record | None, text: str) -> tuple[str, str]:

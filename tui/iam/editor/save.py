@@ -31,11 +31,13 @@ SAVE_SECONDS = 10.0
 
 
 def beyond_document(error: FrostError, key: str) -> str:
-    """Explain what the document allows beyond its author's permissions. `key` is the key to narrow the draft."""
-    examples = [f"{one.get('operation')} by {_rule(one)}" for one in _counterexamples(error)]
-    remedy = f"Esc, then {key} takes it out; or ask" if key else "Take it out, or ask"
-    reason = f": {_joined(examples)}" if examples else ""
-    return safe(f"Not saved: {error.message}{reason}. {remedy} somebody who holds it to save it", 600)
+    """Explain the permissions that the author lacks. `key` is the key that removes them from the draft."""
+    examples = [
+        f"{counterexample.get('operation')} by {_rule(counterexample)}" for counterexample in _counterexamples(error)
+    ]
+    remedy = f"Press Esc, then {key} to remove these permissions, or ask" if key else "Remove these permissions, or ask"
+    reason = f": {_join(examples)}" if examples else ""
+    return safe(f"Not saved: {error.message}{reason}. {remedy} a user with these permissions to save it", 600)
 
 
 def beyond_principals(error: FrostError, affected: Iterable[Record]) -> str:
@@ -45,12 +47,12 @@ def beyond_principals(error: FrostError, affected: Iterable[Record]) -> str:
         f"{kind_text(one)} {names.get((str(one.get('type')), str(one.get('id')))) or one.get('id')}"
         for one in (error.details or {}).get("principals") or ()
     ]
-    operations = list(dict.fromkeys(str(one.get("operation")) for one in _counterexamples(error)))
-    helper = f"somebody who holds {_joined(operations)}" if operations else "somebody whose rights cover it"
-    listed = f": {_joined(principals)}" if principals else ""
+    operations = list(dict.fromkeys(str(counterexample.get("operation")) for counterexample in _counterexamples(error)))
+    helper = f"a user who has {_join(operations)}" if operations else "a user who has these permissions"
+    listed = f": {_join(principals)}" if principals else ""
     return safe(
-        f"Not saved: it changes what others' keys and identities may do, beyond your permissions{listed}. "
-        f"Ask whoever made it, or {helper}",
+        f"Not saved: the change gives keys and identities of others more permissions than you have{listed}. "
+        f"Ask the author of the policy, or {helper}",
         600,
     )
 
@@ -63,7 +65,7 @@ def _rule(example: Mapping[str, Any]) -> str:
     return rule_name({"index": example.get("ruleIndex", 0), "name": example.get("ruleName")})
 
 
-def _joined(names: Sequence[str]) -> str:
+def _join(names: Sequence[str]) -> str:
     more = f" and {len(names) - MAX_NAMES} more" if len(names) > MAX_NAMES else ""
     return ", ".join(names[:MAX_NAMES]) + more
 
@@ -195,7 +197,7 @@ class SaveFlow(Comparison):
             await self._on.keep_draft()
             # The key comes first: narrow screens truncate the message.
             key = self._keys.label("editor.save") or "the palette"
-            self._on.show_status(f"could not be saved, {key} tries again: {error.message}")
+            self._on.show_status(f"not saved, {key} to retry: {error.message}")
             return None
         return error.message
 
@@ -239,14 +241,14 @@ class SaveFlow(Comparison):
                 await self._on.drop_draft()
                 document.rebase(stored)
                 await self._on.rebased()
-                return "What you sent before was stored after all: this goes on top of it"
+                return "Your earlier request was stored; save to add these changes"
         except FrostError as missing:
             if not missing.gone:
                 raise
         document.idempotency_key = new_idempotency_key()
         # A retry with a resumed draft needs the new key as well: with the former one it would get another new key.
         await self._on.keep_draft()
-        return "it was stored and is deleted by now; saving stores it anew"
+        return "the policy was stored and then deleted; save to create it again"
 
     async def _resolve_stale(self, error: FrostError) -> bool:
         """Handle a newer version by another user. Return True to review the document on top of it."""
@@ -255,13 +257,13 @@ class SaveFlow(Comparison):
         versions = "; ".join(map(_version_text, reversed(details.get("versions") or ())))
         compared = f"{document.version} to {newer['version']}, in effect and in text"
         entries = [
-            Entry("see", "See what they changed", "d", compared),
-            Entry("over", "Save mine on top of theirs", "o", "Shows the difference to theirs first"),
-            Entry("stay", "Go on editing", "e", "Nothing is stored; your text stays"),
+            Entry("see", "Show their changes", "d", compared),
+            Entry("over", "Save my changes on top", "o", "Shows the difference to the newer version first"),
+            Entry("stay", "Keep editing", "e", "Does not save"),
         ]
         while True:
-            title = f"Version {newer['version']} was stored meanwhile"
-            menu = Menu(title, entries, foot=versions or "Enter or its key chooses")
+            title = f"Newer version: {newer['version']}"
+            menu = Menu(title, entries, foot=versions or "Enter or its key: choose")
             choice = await self._on.show_dialog(menu)
             if choice == "over":
                 document.rebase(newer)
@@ -274,7 +276,7 @@ class SaveFlow(Comparison):
     async def _show_newer(self, newer: Record) -> None:
         stored, text = self._document.policy, formatter.text_of(newer["document"])
         effect = await self.effect(text, stored)
-        title = f"What version {newer['version']} changed"
+        title = f"Changes in version {newer['version']}"
         await self._on.show_dialog(Review(title, *compared_texts(stored, text), effect, None))
 
 
@@ -282,8 +284,8 @@ def _caution(check: Record | None) -> str:
     """Return a warning from the author check; empty if there is none. It does not prevent a save."""
     answer = str((check or {}).get("answer", ""))
     if answer == "beyond":
-        return f"× It grants more than you have{counted(check or {})}. It will be refused unless that changed"
-    return "? The author check is undecided: it will be refused" if answer == "undecided" else ""
+        return f"× It grants more than you have{counted(check or {})}. Saving will be refused"
+    return "? The author check is undecided. Saving will be refused" if answer == "undecided" else ""
 
 
 def _edited_names(policy: Record | None, names: Mapping[str, str]) -> dict[str, str]:
@@ -292,6 +294,6 @@ def _edited_names(policy: Record | None, names: Mapping[str, str]) -> dict[str, 
 
 
 def _version_text(version: Mapping[str, Any]) -> str:
-    author = version.get("changedByName") or version.get("changedBy") or "somebody"
+    author = version.get("changedByName") or version.get("changedBy") or "another user"
     members = ", ".join(map(str, version.get("changed") or ())) or "nothing"
     return safe(f"version {version.get('version')} by {author}, {time_text(version.get('changedAt'))}: {members}")

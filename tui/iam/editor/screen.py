@@ -278,7 +278,7 @@ class PolicyEditor(EditorLayout):
         key = self.keys.label("editor.close")
         name = (self.workspace.find(self.tenant_id) or {}).get("displayName") or "its tenant"
         self.toast(
-            f"This policy belongs to {name}: leave the editor first" + (f" ({key})" if key else ""),
+            f"This policy belongs to {name}: close the editor first" + (f" ({key})" if key else ""),
             "warning",
         )
 
@@ -313,7 +313,7 @@ class PolicyEditor(EditorLayout):
         """
         if self.focused is self.panel:
             keys = " or ".join(map(keymap.key_text, self.keys.of("editor.close")))
-            self.toast(f"{keys} closes the editor" if keys else "The palette closes the editor: Leave")
+            self.toast(f"{keys} closes the editor" if keys else "The palette closes the editor: Close editor")
         else:
             self.go("text" if self.focused is not None else self.panel_view)
 

@@ -160,10 +160,10 @@ class PolicyText(TextArea):
             if len(self._painted) > 500:
                 self._painted.clear()
             self._line_cache.clear()
-            strip = self._painted[key] = self._marked(row, super().render_line(y))
+            strip = self._painted[key] = self._mark_row(row, super().render_line(y))
         return strip
 
-    def _marked(self, row: int, strip: Strip) -> Strip:
+    def _mark_row(self, row: int, strip: Strip) -> Strip:
         """Add the symbol after the line number, and the tone of the line."""
         kind = self.marks.lines.get(row)
         if kind is None:

@@ -17,7 +17,7 @@ depends_on = None
 SQLITE_NOW = "CAST((julianday('now') - 2440587.5) * 86400000000 AS INTEGER)"
 OF_TENANT = "SELECT organization_id FROM tenants WHERE id = {row}.tenant_id"
 OF_USER = "SELECT {row}.user_id"
-# By table: the query of the domains of a row, the columns whose change counts, and whether new rows count. In the order
+# By table: the query of the domains of a row, the relevant columns, and whether new rows count. In the order
 # in which requests lock the tables.
 TABLES = {
     "users": (

@@ -1,0 +1,74 @@
+"""A person signed in with a shell in one tenant: commands, raw requests and terminals."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.acceptance.people import WEB_SHOP
+from tests.conftest import opened
+from tests.homes import Answer, Home, Result
+from tests.terminal import Program
+
+
+@contextmanager
+def signed_in(demo_platform: Path, email: str | None = None, **variables: str) -> Iterator[Home]:
+    """A demo world of its own with somebody signed in, by default the owner; Sandbox stays provisioning."""
+    home = opened(demo_platform, **{"FROST_PLATFORM_PROVISIONING_PACE": "600", **variables})
+    home.sign_in(email)
+    yield home
+    home.remove()
+
+
+class Shell:
+    """Commands of one group. `environment` is added to that of every command."""
+
+    GROUP = ""
+    COLUMNS, ROWS = 110, 40
+
+    def __init__(self, home: Home, tenant: str = WEB_SHOP) -> None:
+        self.home, self.tenant = home, tenant
+        self.environment: dict[str, str] = {}
+
+    def run(self, *words: str, stdin: str | bytes = b"", **env: str) -> Result:
+        return self.home.frost(self.GROUP, *words, stdin=stdin, env={**self.environment, **env})
+
+    def done(self, *words: str, **env: str) -> Any:
+        """The JSON document of a command that must succeed."""
+        return self.home.json(self.GROUP, *words, env={**self.environment, **env})
+
+    def items(self, *words: str, **env: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = self.done(*words, **env)["items"]
+        return found
+
+    def refused(self, code: int, *words: str, stdin: str | bytes = b"", **env: str) -> str:
+        """Standard error of a command that must end with this code and without output."""
+        result = self.run(*words, stdin=stdin, **env)
+        assert (result.code, result.out) == (code, ""), (words, result)
+        return result.err
+
+    def raw(self, method: str, path: str, body: Any = None, *, key: str = "") -> Answer:
+        """A request below the tenant without our client; with a key of the world, else as the person signed in."""
+        path = f"/api/v1/tenants/{self.tenant}{path}"
+        if key:
+            return self.home.request(method, path, body=body, key=self.home.world_key(key))
+        return self.home.request(method, path, body=body, token=self.home.token())
+
+    def on_terminal(self, *words: str, columns: int = 0, **env: str) -> Program:
+        """A command on a terminal of its own."""
+        return Program(
+            [sys.executable, "-m", "tui", self.GROUP, *words],
+            columns or self.COLUMNS,
+            self.ROWS,
+            env=self.home.environment({**self.environment, **env}),
+            inherit=False,
+        )
+
+    def answered(self, answer: str, question: str, *words: str) -> tuple[int, str]:
+        """Exit code and screen of a command that asks and gets this answer."""
+        program = self.on_terminal(*words)
+        program.wait_for(question)
+        program.until_quiet(0.2, 5)
+        program.write(answer.encode() + b"\r")
+        return program.wait_end(), program.text
