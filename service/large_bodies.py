@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from service.http_server.rejections import Rejections
@@ -18,18 +18,25 @@ class LargeBodyLimiter:
     Parsing blocks the interpreter lock. So it pauses for the same time after each body, to let other requests run.
     """
 
-    def __init__(self, rejections: Rejections) -> None:
+    def __init__(
+        self,
+        rejections: Rejections,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
         self._queue = WorkQueue("large_bodies", Bounds(1, 1, MAX_WAITING, MAX_WAITING_PER_SENDER), rejections)
+        self._clock, self._sleep = clock, sleep
         self._free_at = 0.0
 
     @asynccontextmanager
     async def slot(self, sender: str) -> AsyncIterator[None]:
         """Occupy the slot while the context is open, or raise 503 if the queue is full."""
         async with self._queue.slot(sender):
-            await asyncio.sleep(max(0.0, self._free_at - time.monotonic()))
-            start = time.monotonic()
+            await self._sleep(max(0.0, self._free_at - self._clock()))
+            start = self._clock()
             try:
                 yield
             finally:
-                end = time.monotonic()
+                end = self._clock()
                 self._free_at = end + (end - start)

@@ -1,8 +1,4 @@
-"""Whatever a test made is searched for where no secret may be: once for all tests, when a platform or a home is left.
-
-API keys and tokens are told by their form: `fmk_` and `fmw_` with a checksum that fits, and signed JSON Web Tokens.
-What has no form (refresh tokens, device codes, authorization codes and their verifiers) is searched for as it was seen.
-"""
+"""Searches files and databases that a test leaves behind for secrets."""
 
 import json
 import re

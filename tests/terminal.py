@@ -18,7 +18,6 @@ import termios
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import pyte
 
@@ -112,7 +111,6 @@ class Program:
     rows: int = 40
     env: dict[str, str] = field(default_factory=dict)
     inherit: bool = True
-    answer_queries: bool = True
 
     def __post_init__(self) -> None:
         self.chunks: list[tuple[float, bytes]] = []
@@ -120,8 +118,6 @@ class Program:
         self._replayed = 0
         self._tail = b""
         self.alive = True
-        self.cpu_ms = 0.0
-        self.peak_rss_mb = 0.0
         environment = {
             **(os.environ if self.inherit else {}),
             "TERM": "xterm-256color",
@@ -169,8 +165,7 @@ class Program:
             self.alive = False
             return False
         self.chunks.append((now, data))
-        if self.answer_queries:
-            self._answer(data)
+        self._answer(data)
         return True
 
     def _answer(self, data: bytes) -> None:
@@ -247,28 +242,8 @@ class Program:
             self.emulator.feed(data)
         self._replayed = len(self.chunks)
 
-    def cpu_ticks(self) -> float:
-        """CPU seconds used so far (Linux); 0 where /proc cannot say."""
-        try:
-            fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
-        except OSError:
-            return 0.0
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-    def _read_peak_rss(self) -> float:
-        """Peak RSS since exec in MiB (Linux); 0 where /proc cannot say."""
-        try:
-            for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
-                if line.startswith("VmHWM:"):
-                    return int(line.split()[1]) / 1024
-        except OSError:
-            pass
-        return 0.0
-
     def close(self, quit_key: bytes = b"", grace: float = 2.0) -> None:
-        """Ask the program to leave, then make it; collect its resource use."""
-        # not ru_maxrss: that one is floored by this process's size at the fork
-        self.peak_rss_mb = self._read_peak_rss()
+        """Ask the program to end, then end it by signals."""
         if self.alive and quit_key:
             try:
                 self.write(quit_key)
@@ -281,9 +256,7 @@ class Program:
                     os.kill(self.pid, sig)
             deadline = time.perf_counter() + 1.0
             while time.perf_counter() < deadline:
-                pid, _, usage = os.wait4(self.pid, os.WNOHANG)
-                if pid:
-                    self.cpu_ms = (usage.ru_utime + usage.ru_stime) * 1000
+                if os.waitpid(self.pid, os.WNOHANG)[0]:
                     os.close(self.fd)
                     return
                 if self.alive:

@@ -172,7 +172,7 @@ def test_no_folder_has_too_many_modules(package: str) -> None:
 
 
 @pytest.mark.parametrize("package", sorted(ALLOWED))
-def test_a_package_imports_only_what_is_below_it(package: str) -> None:
+def test_a_package_imports_only_packages_below_it(package: str) -> None:
     for file in (ROOT / package.replace(".", "/")).rglob("*.py"):
         for module in imports(file):
             if module.partition(".")[0] in OURS:

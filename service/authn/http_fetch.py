@@ -22,11 +22,12 @@ FETCH_TIMEOUT_SECONDS = 10.0
 MAX_RESPONSE_BYTES = 256 * 1024
 
 
-def fetch(url: str, *, trusted_host: str) -> dict[str, Any]:
+def fetch(url: str, *, trusted_host: str, timeout_seconds: float = FETCH_TIMEOUT_SECONDS) -> dict[str, Any]:
     """Fetch a JSON object.
 
     Args:
         trusted_host: the configured host, which may have private addresses.
+        timeout_seconds: for the resolution of the host, the connection and the response together.
 
     Raises:
         OSError: the host cannot be reached in time.
@@ -37,7 +38,7 @@ def fetch(url: str, *, trusted_host: str) -> dict[str, Any]:
     host = str(parts.hostname)
     secure = parts.scheme == "https"
     port = parts.port or (443 if secure else 80)
-    deadline = Deadline(FETCH_TIMEOUT_SECONDS)
+    deadline = Deadline(timeout_seconds)
     addresses = resolve_allowed(host, port, trusted=host == trusted_host, deadline=deadline)
     connection = _PinnedConnection(host, port, addresses, deadline, secure=secure)
     timer = threading.Timer(deadline.remaining(), connection.abort)

@@ -1,6 +1,4 @@
-"""Applying default tags to 100,000 resources, the record for its undo included, against the one statement that would
-do the same; and what others wait for their changes meanwhile.
-"""
+"""Default tags for 100,000 resources beside one UPDATE, and the changes of others meanwhile."""
 
 import asyncio
 import http.client

@@ -1,9 +1,4 @@
-"""What somebody who types into the policy editor waits for, with a document of 140 KB on the local platform.
-
-Taken inside the program, between the change of the text and the answer on the screen; the bare question to the
-platform is asked in turn with it in the same run. The files are those of `client` and `tui` with a function that ran
-between a key and its verdict on the screen, as `sys.setprofile` reports them.
-"""
+"""The time from a key in the policy editor to its verdict, with a document of 140 KB, measured in the program."""
 
 import asyncio
 import json

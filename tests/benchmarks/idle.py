@@ -1,7 +1,4 @@
-"""Writes of an idle platform, which must not wear out a disk or fill a write-ahead log.
-
-On PostgreSQL, counts rows, transactions and bytes of write-ahead log; on SQLite, the commits of another process.
-"""
+"""Writes of a platform without requests."""
 
 import sqlite3
 import time

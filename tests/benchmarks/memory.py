@@ -1,8 +1,4 @@
-"""Memory of platform and screens over the requests and keys of an hour, compressed to minutes: flat after the first.
-
-An hour of a busy person is taken as one key every two seconds, and of the platform as the questions and changes of
-fifty such people.
-"""
+"""Memory of platform and screens over the requests and keys of an hour, compressed to minutes."""
 
 import itertools
 import json

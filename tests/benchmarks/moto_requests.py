@@ -1,8 +1,4 @@
-"""Requests a second of reads and writes, beside moto's IAM on the same machine.
-
-A read of the platform is authorized and comes from the database; a write has its audit entry. moto keeps its groups in
-memory, authorizes nothing and closes each connection.
-"""
+"""Requests a second of reads and writes, beside moto's IAM, which authorizes nothing and closes each connection."""
 
 import json
 import statistics

@@ -1,7 +1,4 @@
-"""The policy engine: decisions against a dict look-up and against Cedar, the coverage map and the author check.
-
-policy language: The evaluator, The author's cap. Both sides of a ratio take turns in one run.
-"""
+"""The policy engine: decisions against a dict look-up and against Cedar, the coverage map and the author check."""
 
 import json
 import random

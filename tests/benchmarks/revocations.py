@@ -1,7 +1,4 @@
-"""Late successes: requests that start after the answer to a revocation and succeed with what it took away.
-
-Two processes on one database answer 8 connections, which never pause. Each kind of revocation is made at one of them.
-"""
+"""Requests that start after the answer to a revocation and succeed, with two processes on one database."""
 
 import http.client
 import threading
@@ -69,7 +66,7 @@ def late_successes(name: str, one: Running, url: str) -> Iterator[Line]:
             )
 
 
-def ask_during(revocation: Revocation, *platforms: Running) -> Counter[int]:
+def ask_during(revocation: Revocation, *platforms: Running, requests: int = REQUESTS) -> Counter[int]:
     """Return how the requests were answered that started after the revocation."""
     is_over, warm = threading.Event(), threading.Barrier(CONNECTIONS + 1, timeout=60)
     late: list[Counter[int]] = [Counter() for _ in range(CONNECTIONS)]
@@ -77,7 +74,7 @@ def ask_during(revocation: Revocation, *platforms: Running) -> Counter[int]:
     def ask(number: int) -> None:
         connection = UnixConnection(platforms[number % len(platforms)].socket)
         warm.wait()
-        while late[number].total() < REQUESTS // CONNECTIONS:
+        while late[number].total() < requests // CONNECTIONS:
             started_after = is_over.is_set()
             status = status_of(connection, revocation)
             if started_after:

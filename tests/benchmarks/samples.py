@@ -3,6 +3,7 @@
 import statistics
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from tests.benchmarks.ratios import Line
 from tests.benchmarks.servers import Server
@@ -55,6 +56,13 @@ def compare(what: str, ours: Callable[[], Sample], theirs: Callable[[], Sample],
     spread = f"{min(ratios):.2f} to {max(ratios):.2f}, by processor time {by_cpu:.2f}"
     text = f"{against}: {_text(own)} beside {_text(other)}; {spread}"
     return Line(what, statistics.median(ratios), goal, text, is_least=True)
+
+
+def beside(what: str, ours: tuple[Load, Server], theirs: tuple[Load, Server], goal: float, against: str) -> Line:
+    """Warm up both servers, and compare them."""
+    for load, server in (ours, theirs):
+        warm_up(load, server)
+    return compare(what, partial(take, *ours), partial(take, *theirs), goal, against)
 
 
 def _median(samples: list[Sample]) -> Sample:

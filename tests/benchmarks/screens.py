@@ -5,6 +5,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from tests.benchmarks.commands import frost_command
@@ -81,55 +82,50 @@ def run() -> Iterator[Line]:
             yield Line("key to visible change", ratio, 1.5, "an app that updates one Static")
 
             many, few, ratio = paired(
-                lambda: opened([sys.executable, str(table), "100000"], env),
-                lambda: opened([sys.executable, str(table), "1000"], env),
+                lambda: table_opened([sys.executable, str(table), "100000"], env),
+                lambda: table_opened([sys.executable, str(table), "1000"], env),
                 runs=7,
             )
             yield Line(f"100,000 rows opened ({many:.0f} ms)", ratio, 1.5, f"1,000 rows ({few:.0f} ms)")
 
-            program = Program(ours, env=env, inherit=False)
-            try:
+            with opened(ours, env) as program:
                 program.wait_for("Data Lake")
                 program.until_quiet(1.5, 10)
                 idle = measure_idle(program, 5)
-            finally:
-                program.close(key_bytes("ctrl+q"))
-            yield Line("idle output", idle["idle_bytes_per_s"], 0, "nothing", "B/s")
+            yield Line("idle output", idle, 0, "nothing", "B/s")
             yield Line("tenant switch to its rows", switch(ours, env), 100, "the clock", "ms")
     finally:
         home.remove()
 
 
-def frame(command: list[str], wanted: str, env: dict[str, str]) -> float:
-    """Milliseconds to the first frame that shows a text."""
+@contextmanager
+def opened(command: list[str], env: dict[str, str]) -> Iterator[Program]:
     program = Program(command, env=env, inherit=False)
     try:
-        return measure_startup(program, wanted, 30, 0.35)["frame_ms"]
+        yield program
     finally:
         program.close(key_bytes("ctrl+q"))
+
+
+def frame(command: list[str], wanted: str, env: dict[str, str]) -> float:
+    """Milliseconds to the first frame that shows a text."""
+    with opened(command, env) as program:
+        return measure_startup(program, wanted, 30, 0.35)
 
 
 def key_times(command: list[str], wanted: str, keys: tuple[str, str], env: dict[str, str]) -> list[float]:
-    """Milliseconds from a key to the first visible change, once for each press; two keys in turn, so that the cursor
-    never comes to an end where a key does nothing."""
-    program = Program(command, env=env, inherit=False)
-    try:
+    """Milliseconds from a key to the first visible change, for two keys in turn, so that no key is without effect."""
+    with opened(command, env) as program:
         measure_startup(program, wanted, 30, 0.35)
-        found = []
-        for number in range(24):
-            result = measure_key(program, key_bytes(keys[number % 2]), 0.06)
-            if result is not None and number >= 4:
-                found.append(result[0])
-        assert len(found) >= 10, f"only {len(found)} keys did anything; the screen was:\n{program.text}"
-        return found
-    finally:
-        program.close(key_bytes("ctrl+q"))
+        results = [measure_key(program, key_bytes(keys[number % 2]), 0.06) for number in range(24)][4:]
+        times = [result for result in results if result is not None]
+        assert len(times) >= 10, f"only {len(times)} keys did anything; the screen was:\n{program.text}"
+        return times
 
 
-def opened(command: list[str], env: dict[str, str]) -> float:
+def table_opened(command: list[str], env: dict[str, str]) -> float:
     """Milliseconds from the key that opens a table to its rows on the screen."""
-    program = Program(command, env={**env, "PYTHONPATH": str(Path.cwd())}, inherit=False)
-    try:
+    with opened(command, {**env, "PYTHONPATH": str(Path.cwd())}) as program:
         program.wait_for("READY")
         program.until_quiet(0.4, 5)
         start = program.write(b"o")
@@ -139,14 +135,11 @@ def opened(command: list[str], env: dict[str, str]) -> float:
             if b"row 5" in data:
                 return (moment - start) * 1000
         return (time.perf_counter() - start) * 1000
-    finally:
-        program.close(key_bytes("ctrl+q"))
 
 
 def switch(command: list[str], env: dict[str, str]) -> float:
     """Milliseconds from Enter in the switcher to the new tenant in the header; the median of several."""
-    program = Program(command, env=env, inherit=False)
-    try:
+    with opened(command, env) as program:
         program.wait_for("Data Lake")
         program.until_quiet(0.5, 5)
         times = []
@@ -161,8 +154,6 @@ def switch(command: list[str], env: dict[str, str]) -> float:
             program.until_quiet(0.25, 3)
             times.append((_header_names(program, name, mark) - start) * 1000)
         return statistics.median(times)
-    finally:
-        program.close(key_bytes("ctrl+q"))
 
 
 def _header_names(program: Program, name: str, mark: int) -> float:

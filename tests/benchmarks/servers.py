@@ -1,8 +1,4 @@
-"""Servers pinned to one core: the platform on a database, and a bare FastAPI application.
-
-The database server runs on the core of the load: in production it has a machine of its own, so its work is not part of
-what a core of the platform carries. It takes fsync seriously, as an installation does.
-"""
+"""Servers pinned to one core; the database server runs on the core of the load."""
 
 import json
 import shutil

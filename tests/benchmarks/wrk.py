@@ -1,9 +1,4 @@
-"""A load of HTTP requests, sent in turn by wrk, which checks the status and body of each answer.
-
-wrk runs in one thread on the core of the load and takes its requests from `wrk.lua`. A body is right if it equals one
-of the bodies that the same requests got before, and those were checked one by one. Afterwards the number of answers
-with each body must fit the number of requests for it.
-"""
+"""A load of HTTP requests, sent in turn by wrk, which checks the status and body of each answer."""
 
 import http.client
 import json

@@ -1,10 +1,13 @@
 """Links and pictures of README.md and docs/*.md lead to files and headings of the repository."""
 
+from functools import cache
 from urllib.parse import unquote
 
 import pytest
 
 from tests.docs.pages import PAGES, README, ROOT, Page
+
+page_at = cache(Page)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=str)
@@ -16,7 +19,7 @@ def test_every_relative_link_leads_to_a_file_and_a_heading_that_exist(page: Page
         name, _, anchor = unquote(link).partition("#")
         target = (page.path.parent / name).resolve() if name else page.path
         exists = target.is_relative_to(ROOT) and target.exists()
-        if not exists or (anchor and anchor not in Page(target).anchors):
+        if not exists or (anchor and anchor not in page_at(target).anchors):
             broken.append(link)
     assert broken == []
 

@@ -27,15 +27,8 @@ def run(home: Home, line: str) -> Result:
     """Run a line in a shell that finds the installed `frost`."""
     environment = home.environment()
     environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
-    done = subprocess.run(
-        ["bash", "-c", line],
-        capture_output=True,
-        text=True,
-        env=environment,
-        cwd=home.path,
-        timeout=120,
-        check=False,
-    )
+    command = ["bash", "-c", line]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=home.path, timeout=120)
     return Result(done.returncode, done.stdout, done.stderr)
 
 

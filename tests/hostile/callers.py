@@ -1,8 +1,4 @@
-"""Everybody who can call the demo world, and every route of the table as one request.
-
-What is generated over the table of rules starts here: a new route is in it by itself, and where it needs a body to be
-more than a wrong request, `BODIES` must have it.
-"""
+"""The callers of the demo world, and every route of the table as one request."""
 
 import http.client
 import json
@@ -21,8 +17,10 @@ from tests.service.clusters import Cluster, Workload
 from tests.service.running import (
     ADMIN,
     AURORA,
+    BOREALIS,
     BOREALIS_OWNER,
     MEMBER,
+    NEWSROOM,
     NOBODY,
     OUTSIDER,
     OWNER,
@@ -94,6 +92,14 @@ BODIES: dict[str, Any] = {
 QUERIES = {
     "group.member.remove": "memberType=api_key&memberId=" + KEYS["terraform"],
     "policy.detach": "attacheeType=api_key&attacheeId=" + KEYS["terraform"],
+}
+# Ids of another organization.
+FOREIGN = {
+    "tenant_id": NEWSROOM,
+    "organization_id": BOREALIS,
+    "key_id": KEYS["cms"],
+    "cluster_id": "68b4aef7-3eaa-4e17-9d8a-4eace693ae2d",
+    "resource_id": "acdd5646-ec93-4d0b-937d-1afc6542d2d0",
 }
 PLACES = {"tenant_id": WEB_SHOP, "organization_id": AURORA, "version": "1", "kind": "instance"}
 

@@ -6,17 +6,21 @@ from pathlib import Path
 import pytest
 
 from tests.hostile.world import World
+from tests.service.access import Iam
 from tests.service.conftest import (  # noqa: F401 - fixtures are found by their names here
     cluster,
     cluster_pair,
     database_url,
+    demo_url,
     inside,
     migrated_file,
     new_database_url,
     own,
+    platform,
     platform_database,
     sandbox,
 )
+from tests.service.running import Running
 
 
 @pytest.fixture
@@ -25,3 +29,9 @@ def world(new_database_url: Callable[[str, bool], str], tmp_path: Path) -> Itera
     opened = World(tmp_path, new_database_url("sqlite", True))
     yield opened
     opened.close()
+
+
+@pytest.fixture
+def iam(platform: Running) -> Iam:  # noqa: F811
+    """The routes of a tenant, as its owner."""
+    return Iam(platform)

@@ -1,8 +1,4 @@
-"""The served description of the API, driven by schemathesis as one kind of caller.
-
-What a stranger to this world cannot guess (ids that are there, operations of the catalogue, documents that are good)
-is written into a copy of the description as the values to choose from; the rest is made up, right and wrong.
-"""
+"""Runs schemathesis over the served description of the API, as one kind of caller."""
 
 import json
 import subprocess
@@ -12,39 +8,14 @@ from typing import Any
 
 from service.catalogue.quota_types import quota_types
 from service.catalogue.resource_types import kinds
-from service.catalogue.scopes import enforced_scopes
+from tests.hostile.callers import PEOPLE, SCOPES
 from tests.service.access import IDENTITIES, KEYS, STOREFRONT, Iam, allow, deny, document
 from tests.service.account import Key
 from tests.service.clusters import Cluster, Workload
-from tests.service.running import (
-    ADMIN,
-    AURORA,
-    BOREALIS,
-    MEMBER,
-    NEWSROOM,
-    NOBODY,
-    OUTSIDER,
-    OWNER,
-    REGIONAL,
-    STAGING,
-    VIEWER,
-    WEB_SHOP,
-    Running,
-)
-from tests.service.test_daemon import tcp_address
+from tests.service.running import AURORA, BOREALIS, NEWSROOM, NOBODY, STAGING, WEB_SHOP, Running, tcp_address
 
-PEOPLE = {
-    "owner": OWNER,
-    "admin": ADMIN,
-    "member": MEMBER,
-    "viewer": VIEWER,
-    "regional": REGIONAL,
-    "outsider": OUTSIDER,
-}
-CALLERS = (*PEOPLE, "key", "workload", "anonymous")
-SCOPES = [scope for scope in enforced_scopes() if not scope.endswith("*")]
-# They end what the run is made with, or do not end themselves; the local issuer speaks another protocol, and has
-# tests of its own. Over the network cli-config answers 503, on purpose.
+CALLERS = (*(name for name in PEOPLE if name != "owner of another"), "key", "workload", "anonymous")
+# Some end the session of the run or do not end, the local issuer has tests of its own, and cli-config is 503 over TCP.
 LEFT_OUT = ("deleteAccount", "revokeAllSessions", "endCurrentSession", "streamEvents", "getCliConfig")
 OF_THE_MACHINE = r"^/issuer/|/platform/|^/metrics$"
 CHECKS = (
@@ -74,8 +45,8 @@ def headers(platform: Running, caller: str) -> list[str]:
     return []
 
 
-def told(platform: Running) -> dict[str, Any]:
-    """The served description with the values of this world."""
+def description_with_values(platform: Running) -> dict[str, Any]:
+    """The served description with values of the demo data to choose from."""
     description: dict[str, Any] = platform.get("/api/openapi.json").json()
     iam = Iam(platform)
     # An earlier caller may have deleted all of them.
@@ -152,7 +123,7 @@ def _or_null(chosen: dict[str, Any], member: dict[str, Any]) -> dict[str, Any]:
 def driven(platform: Running, folder: Path, caller: str, phases: str, examples: int) -> str:
     """What a run of schemathesis says of its failures; empty without any."""
     described, config = folder / "description.json", folder / "schemathesis.toml"
-    described.write_text(json.dumps(told(platform)))
+    described.write_text(json.dumps(description_with_values(platform)))
     # Made-up credentials beside the caller's own would soon be refused as guesses.
     config.write_text("[generation]\nwith-security-parameters = false\n")
     host, port = tcp_address(platform)

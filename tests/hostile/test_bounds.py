@@ -1,83 +1,52 @@
-"""What one caller can make the platform carry: bounded in turns and in state."""
+"""What one credential can occupy: trials at a time, and the state of cursors."""
 
 import asyncio
 import gc
 import itertools
-import threading
 import tracemalloc
 from collections import Counter
-from typing import Any
 
 import pytest
 from sqlalchemy import func, select
 
 from service.db.tables import metadata
-from service.http_server.work_queues import RUNNING_PER_CREDENTIAL, Work
 from service.iam import simulate
 from service.settings import Limits
-from tests.hostile.world import World
-from tests.service.running import OWNER, VIEWER, WEB_SHOP
+from tests.hostile.concurrency import WAIT_SECONDS, Gate
+from tests.hostile.world import IAM, MAX_CONCURRENT, TRIAL, World
+from tests.service.running import OWNER, VIEWER
 
-MAX_CONCURRENT = RUNNING_PER_CREDENTIAL[Work.CPU_INTENSIVE]
 MAX_WAITING = Limits().max_waiting_cpu_intensive // 2
-IAM = f"/api/v1/tenants/{WEB_SHOP}/iam"
-TRIAL = {
-    "documentText": '{"schemaVersion":"1","rules":[{"access":"allow","operations":["*"],"targets":["*"]}]}',
-    "operation": "compute:instances:read",
-    "target": "*",
-}
 
 
-def test_of_one_caller_few_trials_go_on_at_a_time_and_nobody_else_waits(
+def test_trials_of_a_credential_run_in_turn_and_others_do_not_wait(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The trials do not end before somebody else was answered: without the line they hold every thread there is."""
     owner, viewer = world.session(OWNER), world.session(VIEWER)
-    answered, lock, whole = threading.Event(), threading.Lock(), simulate.read_document
-    seen: Counter[str] = Counter()
-    inside = threading.Event()
+    gate = Gate(simulate.read_document, MAX_CONCURRENT)
 
-    def long(*arguments: Any) -> Any:
-        with lock:
-            seen["inside"] += 1
-            seen["most"] = max(seen["most"], seen["inside"])
-            if seen["inside"] == MAX_CONCURRENT:
-                inside.set()
-        answered.wait(60)
-        with lock:
-            seen["inside"] -= 1
-        return whole(*arguments)
-
-    async def scene() -> tuple[list[int], int, bool]:
+    async def scene() -> tuple[list[int], int]:
         async with world.client() as client:
             trials = [
                 asyncio.create_task(client.post(f"{IAM}/simulate", headers=owner, json=TRIAL))
                 for _ in range(MAX_CONCURRENT + MAX_WAITING + 6)
             ]
-            await asyncio.to_thread(inside.wait, 60)
+            await asyncio.to_thread(gate.is_full.wait, WAIT_SECONDS)
             other = await client.get("/api/v1/me", headers=viewer)
-            in_time = not answered.is_set()
             for refused in itertools.islice(asyncio.as_completed(trials), 6):
                 await refused
-            answered.set()
-            return [answer.status_code for answer in await asyncio.gather(*trials)], other.status_code, in_time
+            gate.opened.set()
+            return [answer.status_code for answer in await asyncio.gather(*trials)], other.status_code
 
-    monkeypatch.setattr(simulate, "read_document", long)
-    statuses, other, in_time = asyncio.run(scene())
-    assert (other, in_time) == (200, True)
+    monkeypatch.setattr(simulate, "read_document", gate)
+    statuses, other = asyncio.run(scene())
+    assert other == 200
     assert Counter(statuses) == {200: MAX_CONCURRENT + MAX_WAITING, 503: 6}
-    assert seen["most"] == MAX_CONCURRENT
-
-
-def test_the_line_is_gone_with_its_last_request(world: World) -> None:
-    assert world.ask("POST", f"{IAM}/simulate", world.session(OWNER), TRIAL).status_code == 200
-    queue = world.platform.work.queues[Work.CPU_INTENSIVE]
-    assert (queue.running, queue.waiting, queue._running, queue._waiting) == (0, 0, {}, {})
+    assert gate.most == MAX_CONCURRENT
 
 
 @pytest.mark.slow
 def test_a_thousand_open_cursors_leave_nothing_behind(world: World) -> None:
-    """No row of any table, and no memory that grows with their number; all of them are good still."""
     owner = world.session(OWNER)
     for number in range(3):
         body = {"name": f"page {number}"}

@@ -61,7 +61,7 @@ class Log:
         self.seen.add(operation)
 
 
-def test_each_change_is_one_entry_whatever_it_is(own: Running) -> None:
+def test_each_change_is_one_audit_entry(own: Running) -> None:
     log = Log(own)
     iam = f"{TENANT}/iam"
     log.change("tenant.rename", "PATCH", TENANT, {"displayName": "Logged"})

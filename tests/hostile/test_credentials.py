@@ -1,13 +1,9 @@
 """Attacks on keys, tokens and the limits around them."""
 
 import http.client
-import itertools
 import json
-import threading
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -16,14 +12,17 @@ from sqlalchemy import select
 
 from service.api.authentication import Credential, look_up
 from service.authn import secret_format
+from service.authz.route_policies import ROUTE_POLICIES
 from service.clock import wire_time
 from service.db import tables
 from service.db.engine import Database
 from service.errors import ApiError
+from tests.benchmarks.revocations import KINDS, REFUSED, ask_during
 from tests.effort import take_as_long
 from tests.homes import UnixConnection
 from tests.service.access import Iam, allow, code
 from tests.service.account import Key
+from tests.service.conftest import DemoUrl
 from tests.service.inside import Inside
 from tests.service.running import (
     BOREALIS_STAGING,
@@ -31,13 +30,13 @@ from tests.service.running import (
     OUTSIDER,
     OWNER,
     STAGING,
-    VIEWER,
     WEB_SHOP,
     Running,
+    tcp_address,
 )
-from tests.service.test_daemon import tcp_address
 
-PREFIX_MATES = "fmk_aaaaaaaa"
+TENANT = f"/api/v1/tenants/{WEB_SHOP}"
+DENIED = (403, "TENANT_ACCESS_DENIED")
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +48,7 @@ def network() -> Iterator[Running]:
 
 @pytest.fixture(scope="module")
 def proxied() -> Iterator[Running]:
-    """The same behind a proxy on this machine that it was told of."""
+    """The same behind a proxy on this machine, which its settings name."""
     with Running(None, "demo", "--listen", "127.0.0.1:0", FROST_PLATFORM_PROXIES="127.0.0.1") as running:
         yield running
 
@@ -67,7 +66,7 @@ def status(connection: http.client.HTTPConnection, secret: str, path: str = "/ap
 
 
 def like(prefix: str) -> str:
-    """A well-formed key that begins so and is nobody's."""
+    """A well-formed unknown key with a prefix."""
     body = prefix.removeprefix(secret_format.API_KEY_PREFIX) + secret_format.mint()[12:34]
     return secret_format.API_KEY_PREFIX + body + secret_format.checksum(body)
 
@@ -75,34 +74,24 @@ def like(prefix: str) -> str:
 # Keys that name another tenant
 
 
-@pytest.mark.parametrize(
-    ("path", "header", "body"),
-    [
-        (path, header, body)
-        for path, header, body in itertools.product((WEB_SHOP, STAGING), (None, WEB_SHOP, STAGING), (None, STAGING))
-        if STAGING in (path, header, body)
-    ],
-)
-def test_a_key_that_names_another_tenant_anywhere_is_refused(
-    network: Running, path: str, header: str | None, body: str | None
-) -> None:
-    key = Key(network, "organizations:*", "compute:*")
-    headers = {"X-Tenant-Id": header} if header else {}
-    content = {"displayName": "Web Shop"} | ({"tenantId": body} if body else {})
-    refused = key.use("PATCH", f"/api/v1/tenants/{path}", content, **headers)
-    assert refused.status in (400, 403)
-    assert code(refused)[1] in ("TENANT_ACCESS_DENIED", "INVALID_INPUT")
+def test_a_key_that_names_another_tenant_anywhere_is_refused(network: Running) -> None:
+    key, body = Key(network, "organizations:*", "compute:*"), {"displayName": "Web Shop"}
+    for tenant, header in ((STAGING, None), (STAGING, WEB_SHOP), (STAGING, STAGING), (WEB_SHOP, STAGING)):
+        headers = {"X-Tenant-Id": header} if header else {}
+        assert code(key.use("PATCH", f"/api/v1/tenants/{tenant}", body, **headers)) == DENIED
+        assert key.use("PATCH", f"/api/v1/tenants/{tenant}", body | {"tenantId": STAGING}, **headers).status in (
+            400,
+            403,
+        )
+    assert code(key.use("PATCH", TENANT, body | {"tenantId": STAGING})) == (400, "INVALID_INPUT")
+    assert code(key.use("GET", "/api/v1/tenants", **{"X-Tenant-Id": STAGING})) == DENIED
 
 
-def test_a_disagreement_is_refused_though_each_alone_would_pass(network: Running) -> None:
-    """The owner enters both tenants; a request must still mean one."""
-    path = f"/api/v1/tenants/{WEB_SHOP}"
-    assert network.get(path, as_=OWNER, headers={"X-Tenant-Id": WEB_SHOP}).status == 200
+def test_a_header_that_contradicts_the_path_is_refused(network: Running) -> None:
+    """The owner may enter both tenants."""
+    assert network.get(TENANT, as_=OWNER, headers={"X-Tenant-Id": WEB_SHOP}).status == 200
     for other in (STAGING, BOREALIS_STAGING, NOBODY, "x"):
-        answer = network.get(path, as_=OWNER, headers={"X-Tenant-Id": other})
-        assert code(answer) == (403, "TENANT_ACCESS_DENIED")
-    key = Key(network, "organizations:read")
-    assert code(key.use("GET", "/api/v1/tenants", **{"X-Tenant-Id": STAGING})) == (403, "TENANT_ACCESS_DENIED")
+        assert code(network.get(TENANT, as_=OWNER, headers={"X-Tenant-Id": other})) == DENIED
 
 
 # Refused keys are alike
@@ -127,37 +116,14 @@ def test_unknown_revoked_and_wrong_keys_take_the_same_time_and_words(inside: Ins
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("ending", ["revoke", "account"])
-def test_nothing_succeeds_that_starts_after_the_answer(cluster_pair: tuple[Running, Running], ending: str) -> None:
-    """Eight connections to two processes keep asking while the key is ended."""
-    key = Key(cluster_pair[0], "compute:read", person=VIEWER, rateLimit=60_000)
-    over = threading.Event()
-    moments: list[tuple[float, int]] = []
-
-    def ask(number: int) -> None:
-        connection = UnixConnection(cluster_pair[number % 2].socket)
-        after = 0
-        while after < 125:
-            after += over.is_set()
-            began = time.perf_counter()
-            moments.append((began, status(connection, key.secret)))
-
-    with ThreadPoolExecutor(8) as threads:
-        asking = [threads.submit(ask, number) for number in range(8)]
-        while len(moments) < 100:
-            time.sleep(0.005)
-        leave = key.revoke if ending == "revoke" else lambda: key.platform.ask("DELETE", "/api/v1/me", as_=VIEWER)
-        answer = leave()
-        ended = time.perf_counter()
-        over.set()
-        for done in asking:
-            done.result()
-    assert answer.status == 200
-    before = Counter(status for began, status in moments if began < ended)
-    after = Counter(status for began, status in moments if began >= ended)
-    assert before[200] > 0
-    assert sum(after.values()) >= 900
-    assert set(after) <= {401, 429}
+def test_nothing_succeeds_that_starts_after_the_answer(demo_url: DemoUrl) -> None:
+    """With eight connections to two processes, for a key, a policy, a role, a person and a session."""
+    url = demo_url("postgresql")
+    with Running(url) as one, Running(url, "demo", "--secret-file", str(one.folder / "secret.key")) as other:
+        for kind, prepare in KINDS.items():
+            statuses = ask_during(prepare(one), one, other, requests=1_000)
+            assert statuses.total() == 1_000
+            assert set(statuses) <= {*REFUSED}, kind
 
 
 # Prefixes of keys
@@ -171,10 +137,9 @@ def test_ten_thousand_keys_share_no_prefix() -> None:
 # Expiry is decided by the clock of the service
 
 
-def test_expiry_is_told_by_the_services_clock_alone() -> None:
+def test_a_key_expires_by_the_clock_of_the_platform() -> None:
     start = datetime(2027, 5, 1, 12, 0, 0, tzinfo=UTC)
-    platform = Running(FROST_CLOCK=wire_time(start))
-    with platform:
+    with Running(FROST_CLOCK=wire_time(start)) as platform:
         key = Key(platform, "compute:read", expiresAt=wire_time(start + timedelta(hours=1)))
         for date in ("Sat, 29 May 2027 12:00:00 GMT", "Thu, 01 Jan 1970 00:00:00 GMT"):
             assert key.use(Date=date).status == 200
@@ -190,14 +155,14 @@ def test_expiry_is_told_by_the_services_clock_alone() -> None:
 
 
 def test_the_secret_of_a_key_is_found_nowhere(own: Running) -> None:
-    """Used rightly, put into every wrong place, and in the middle of a failure."""
+    """Used correctly, sent in wrong places, and used while the audit log fails."""
     iam, key = Iam(own), Key(own, "organizations:*", "compute:*", name="searched for")
     secret = key.secret
     key.use()
-    key.use("POST", f"/api/v1/tenants/{WEB_SHOP}/resources/instance", {"name": "n1", "region": "se-sto-1"})
+    key.use("POST", f"{TENANT}/resources/instance", {"name": "n1", "region": "se-sto-1"})
     own.get(f"/api/v1/me?key={secret}", as_=OWNER)
-    own.get(f"/api/v1/tenants/{WEB_SHOP}/api-keys/{secret}", as_=OWNER)
-    own.ask("DELETE", f"/api/v1/tenants/{WEB_SHOP}/api-keys/{secret}", as_=OWNER)
+    own.get(f"{TENANT}/api-keys/{secret}", as_=OWNER)
+    own.ask("DELETE", f"{TENANT}/api-keys/{secret}", as_=OWNER)
     own.get("/api/v1/me", headers={"Authorization": f"Bearer {secret}"})
     own.get("/api/v1/me", headers={"X-API-Key": secret, "X-Request-Id": secret})
     iam.ask("POST", "/api-keys", {"name": "x", "scopes": [secret]})
@@ -207,7 +172,7 @@ def test_the_secret_of_a_key_is_found_nowhere(own: Running) -> None:
         connection.exec_driver_sql(
             "CREATE TRIGGER full BEFORE INSERT ON audit_log BEGIN SELECT RAISE(ABORT, 'the log is full'); END"
         )
-    assert key.use("PATCH", f"/api/v1/tenants/{WEB_SHOP}", {"displayName": "x"}).status == 500
+    assert key.use("PATCH", TENANT, {"displayName": "x"}).status == 500
     with opened.write() as connection:
         connection.exec_driver_sql("DROP TRIGGER full")
     rotated = key.manage("POST", "/rotate", {}).json()["key"]
@@ -228,10 +193,9 @@ def test_the_secret_of_a_key_is_found_nowhere(own: Running) -> None:
 
 
 def refused(platform: Running, through: http.client.HTTPConnection, guesser: str, caller: str) -> Key:
-    """A right key that is refused from an address, as somebody guesses from one.
+    """Return a valid key that is refused from the address `caller` while the address `guesser` guesses.
 
-    Both are what the connection says it passes on. A guess comes back each 0.2 seconds: a machine that pauses so long
-    between the two lets one request through, and what was good once is known, so it is tried with another key then.
+    One guess is allowed again each 0.2 seconds. On a slow machine the key may pass, so another key is tried then.
     """
     for _ in range(5):
         key = Key(platform, "compute:read")
@@ -242,7 +206,7 @@ def refused(platform: Running, through: http.client.HTTPConnection, guesser: str
     raise AssertionError(f"{caller} is let through while {guesser} guesses")
 
 
-def test_guessing_from_one_address_is_refused_whatever_it_claims_to_come_from(network: Running) -> None:
+def test_guesses_from_an_address_are_limited_despite_forged_headers(network: Running) -> None:
     in_use = Key(network, "compute:read")
     guessing, elsewhere = tcp(network), tcp(network, "127.0.0.2")
     assert status(guessing, in_use.secret) == 200
@@ -258,13 +222,13 @@ def test_guessing_from_one_address_is_refused_whatever_it_claims_to_come_from(ne
     assert not_used.use().status == 200
 
 
-def test_addresses_of_version_4_written_as_version_6_are_told_apart(proxied: Running) -> None:
+def test_guesses_count_for_the_mapped_ipv4_address(proxied: Running) -> None:
     through, key = tcp(proxied), Key(proxied, "compute:read")
     refused(proxied, through, "::ffff:203.0.113.9", "203.0.113.9")
     assert status(through, key.secret, X_Forwarded_For="::ffff:198.51.100.7") == 200
 
 
-def test_one_prefix_from_many_addresses_is_limited_and_its_own_key_works_on(proxied: Running) -> None:
+def test_guesses_of_a_prefix_from_many_addresses_are_limited(proxied: Running) -> None:
     key = Key(proxied, "compute:read")
     through = tcp(proxied)
     found = Counter(
@@ -276,11 +240,7 @@ def test_one_prefix_from_many_addresses_is_limited_and_its_own_key_works_on(prox
     assert status(through, key.secret, X_Forwarded_For="198.51.9.9") == 200
 
 
-def test_an_address_in_a_header_satisfies_no_policy_unless_a_known_proxy_says_it(
-    network: Running, proxied: Running
-) -> None:
-    listing = f"/api/v1/tenants/{WEB_SHOP}/resources/instance"
-
+def test_a_forwarded_address_counts_only_from_a_configured_proxy(network: Running, proxied: Running) -> None:
     def narrowed(platform: Running) -> Key:
         iam, key = Iam(platform), Key(platform, "compute:read", rateLimit=60_000)
         inside: dict[str, Any] = {"ipInRange": {"frn:sourceIp": ["203.0.113.0/24"]}}
@@ -288,9 +248,9 @@ def test_an_address_in_a_header_satisfies_no_policy_unless_a_known_proxy_says_it
         return key
 
     def listed(platform: Running, key: Key, source: str = "127.0.0.1", **headers: str) -> int:
-        """Return how many resources are listed; a key that may see none is refused."""
+        """Return how many resources are listed: 0 if the key is refused."""
         connection = tcp(platform, source)
-        connection.request("GET", listing, headers={"X-API-Key": key.secret, **headers})
+        connection.request("GET", f"{TENANT}/resources/instance", headers={"X-API-Key": key.secret, **headers})
         answer = connection.getresponse()
         body = json.loads(answer.read())
         if answer.status == 403:
@@ -316,7 +276,7 @@ def test_an_address_in_a_header_satisfies_no_policy_unless_a_known_proxy_says_it
 # Names of others
 
 
-def test_tenants_of_others_and_of_nobody_are_refused_alike(network: Running) -> None:
+def test_foreign_and_unknown_tenants_are_refused_alike(network: Running) -> None:
     connection = UnixConnection(network.socket)
     token, bodies = network.token(OUTSIDER), set()
 
@@ -329,28 +289,23 @@ def test_tenants_of_others_and_of_nobody_are_refused_alike(network: Running) -> 
     assert len(bodies) == 1
 
 
-@pytest.mark.parametrize(
-    "ask",
-    [
-        lambda own, email: own.ask("POST", "/api/v1/platform/accounts/restore", body={"email": email}),
-        lambda own, email: own.get(f"/issuer/authorize?login_hint={email}"),
-    ],
-)
-def test_over_the_network_nobody_learns_which_addresses_there_are(
-    network: Running, ask: Callable[[Any, str], Any]
-) -> None:
-    """Recovery and sign-in by address exist for the owner of the machine only."""
+def test_local_routes_do_not_exist_on_the_network(network: Running) -> None:
+    """Routes of the operator and of the local issuer exist on the socket only."""
+    connection, headers = tcp(network, "127.0.0.4"), {"Content-Type": "application/json"}
+    credentials = ({}, {"Authorization": f"Bearer {network.token(OWNER)}"}, {"X-API-Key": network.key("quota-bot")})
 
-    class OverTheNetwork:
-        def ask(self, method: str, path: str, body: Any = None) -> tuple[int, bytes]:
-            connection = tcp(network, "127.0.0.4")
-            connection.request(method, path, body and json.dumps(body), {"Content-Type": "application/json"})
-            answer = connection.getresponse()
-            return answer.status, answer.read()
+    def ask(method: str, path: str, content: str | None, credential: dict[str, str]) -> tuple[int, bytes]:
+        connection.request(method, path, content, headers | credential)
+        answer = connection.getresponse()
+        return answer.status, answer.read()
 
-        def get(self, path: str) -> tuple[int, bytes]:
-            return self.ask("GET", path)
-
-    answers = {ask(OverTheNetwork(), email) for email in (OWNER, "nobody@aurora.example")}
-    assert len(answers) == 1
-    assert next(iter(answers))[0] == 404
+    local = [route for route, rule in ROUTE_POLICIES.items() if rule.local]
+    assert len(local) > 10
+    for method, path in local:
+        for credential in credentials:
+            answers = set()
+            for email in (OWNER, "nobody@aurora.example"):
+                content = None if method == "GET" else json.dumps({"email": email, "decision": "approve"})
+                query = f"?login_hint={email}" if method == "GET" else ""
+                answers.add(ask(method, path.replace("{", "").replace("}", "") + query, content, credential))
+            assert [status for status, _ in answers] == [404], (method, path)

@@ -1,8 +1,4 @@
-"""A run of the commands over all areas, told as much of as there is to tell, searched for every secret it used.
-
-Each command says with `--debug` what it sends and is answered, the platform is asked for its log at debug level, and
-what a program that breaks would show of its variables is searched as well.
-"""
+"""Searches the debug output of commands over all areas, and of screens that crash, for the secrets they used."""
 
 import io
 from base64 import b64encode, urlsafe_b64encode
@@ -135,7 +131,7 @@ def made(run: Run, *words: str, **how: Any) -> dict[str, Any]:
 
 
 @pytest.mark.slow
-def test_nothing_that_is_told_of_a_run_over_all_areas_holds_a_secret(run: Run) -> None:
+def test_debug_output_of_all_areas_contains_no_secret(run: Run) -> None:
     run.frost("login")
     run.platforms_own()
     key = made(run, "account", "api-key", "create", "--name", "told", "--scopes", "compute:read", shows=1)
@@ -179,7 +175,6 @@ class Breaks:
 async def test_screens_that_break_while_they_send_show_no_secret(
     demo: Home, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    """What stays on the terminal when they are gone: the places of the defect, and no variable of any of them."""
     demo.start()
     demo.sign_in()
     if kind == "api_key":

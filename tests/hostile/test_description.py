@@ -25,7 +25,7 @@ def statuses(platform: Running) -> Counter[int]:
     return Counter(line["status"] for line in lines if "status" in line)
 
 
-def test_what_is_described_is_what_is_answered(platform: Running, tmp_path: Path) -> None:
+def test_answers_match_the_description(platform: Running, tmp_path: Path) -> None:
     before = statuses(platform)
     said = driven(platform, tmp_path, "owner", "fuzzing", 1)
     assert not said, said
@@ -34,7 +34,7 @@ def test_what_is_described_is_what_is_answered(platform: Running, tmp_path: Path
 
 @pytest.mark.slow
 @pytest.mark.parametrize("caller", CALLERS)
-def test_no_caller_finds_an_answer_that_is_not_described(platform: Running, tmp_path: Path, caller: str) -> None:
+def test_no_caller_gets_an_answer_that_is_not_described(platform: Running, tmp_path: Path, caller: str) -> None:
     before = statuses(platform)
     phases = "coverage,fuzzing,stateful" if caller == "owner" else "fuzzing,stateful"
     said = driven(platform, tmp_path, caller, phases, 4)

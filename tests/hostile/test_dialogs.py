@@ -1,4 +1,4 @@
-"""Keys on their way when a question appears are no answer to it, in the screens and in commands."""
+"""Keys typed before a question do not answer it, and a question shows which tenant it is about."""
 
 import sys
 
@@ -6,6 +6,7 @@ import pytest
 from textual import events
 from textual.app import App
 
+from tests.acceptance.people import STAGING
 from tests.homes import Home
 from tests.terminal import Program
 from tests.tui.screens import listened
@@ -13,15 +14,15 @@ from tui.widgets.dialog import Confirm
 
 
 class Asking(App[None]):
-    """Asks one question and keeps the answer."""
+    """Asks one question about a tenant and keeps the answer."""
 
-    def __init__(self, **options: str) -> None:
+    def __init__(self, tenant: str = "Staging", **options: str) -> None:
         super().__init__()
-        self.options = options
+        self.tenant, self.options = tenant, options
         self.answers: list[bool | None] = []
 
     def ask(self) -> None:
-        facts = [("Tenant", "Web Shop"), ("Id", "4793d4e5-9e63-4ff7-8783-9bb3aca1f5d5")]
+        facts = [("Tenant", self.tenant), ("Id", STAGING)]
         self.push_screen(Confirm("Delete the tenant?", facts, **self.options), self.answers.append)
 
 
@@ -70,6 +71,20 @@ async def test_a_wide_question_takes_the_name_and_nothing_less() -> None:
         await pilot.press("y", "tab", "tab", "enter")
         await pilot.pause()
         assert app.answers in ([], [False])
+
+
+@pytest.mark.parametrize(
+    ("name", "marked"), [("Pr\u043ed", True), ("Prod", False), ("\u041f\u0440\u043e\u0434", False)]
+)
+async def test_a_look_alike_name_is_asked_about_with_its_id_and_marked(name: str, marked: bool) -> None:
+    app = Asking(name)
+    async with app.run_test(size=(90, 24)) as pilot:
+        app.ask()
+        await listened(pilot)
+        strips = app.screen._compositor.render_strips()
+        shown = "\n".join("".join(segment.text for segment in strip) for strip in strips)
+        assert STAGING in shown
+        assert ("has letters of different scripts" in shown) is marked
 
 
 def test_an_answer_typed_before_the_question_of_a_command_does_not_count(demo: Home) -> None:

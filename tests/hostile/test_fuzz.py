@@ -12,5 +12,5 @@ def test_documents_and_configuration_files_are_read_or_refused() -> None:
 
 
 @pytest.mark.slow
-def test_many_more_of_them() -> None:
+def test_many_more_documents_and_files_are_read_or_refused() -> None:
     assert fuzz.run(20_000, seed=66).total() == 20_000

@@ -1,9 +1,4 @@
-"""Ctrl-C at any moment of every command that changes something.
-
-Each on a real terminal, at moments drawn at random from the loading of its modules to after the answer: the
-command ends with 130 or had ended already, the terminal is as a shell wants it, and the platform has the whole change
-with its entry in the audit log, or nothing.
-"""
+"""Ctrl-C at random moments of every command that changes something, on a real terminal."""
 
 import random
 import sys
@@ -22,7 +17,7 @@ from tests.acceptance.people import AURORA, STAGING
 from tests.acceptance.tagging import whole
 from tests.conftest import opened
 from tests.homes import Home
-from tests.hostile.test_races import dangling
+from tests.hostile.dangling import dangling
 from tests.service.access import KEYS
 from tests.terminal import Program
 

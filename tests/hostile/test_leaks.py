@@ -21,7 +21,7 @@ from tests.service.running import DEVICE_GRANT, OWNER, Running
 ROOT = Path(__file__).parents[2]
 
 
-def test_keys_and_tokens_are_told_by_their_form(own: Running) -> None:
+def test_keys_and_tokens_are_found_by_their_form(own: Running) -> None:
     secrets = [secret_format.mint(), secret_format.mint(secret_format.WORKLOAD_TOKEN_PREFIX), own.token(OWNER)]
     text = f"x={secrets[0]}; '{secrets[1]}'\nAuthorization: Bearer {secrets[2]}\n"
     assert list(secrets_in(text.encode())) == secrets
@@ -30,7 +30,7 @@ def test_keys_and_tokens_are_told_by_their_form(own: Running) -> None:
 
 
 @pytest.mark.slow
-def test_a_platform_that_wrote_a_secret_down_is_found_out() -> None:
+def test_a_platform_that_stores_a_secret_is_detected() -> None:
     with pytest.raises(AssertionError, match=r"platform\.db-wal"), Running() as running:  # noqa: PT012 - found as it ends
         secret = Key(running, "compute:read").secret
         assert running.leaks() == []
@@ -42,7 +42,7 @@ def test_a_platform_that_wrote_a_secret_down_is_found_out() -> None:
 
 
 @pytest.mark.slow
-def test_what_a_day_leaves_in_the_files_of_postgresql_holds_no_secret() -> None:
+def test_files_of_postgresql_contain_no_secret() -> None:
     with pytest.raises(AssertionError, match=r"^\['0{7}1"), Cluster() as server:
         search_the_files_of(server)
 
@@ -117,7 +117,7 @@ def write_down(url: str, own: bytes, secret: str) -> None:
     database.close()
 
 
-def test_a_command_that_tells_a_secret_is_found_out() -> None:
+def test_a_command_that_prints_a_secret_is_detected() -> None:
     home = Home()
     try:
         secret = secret_format.mint()

@@ -1,8 +1,4 @@
-"""A week of everything at once, compressed: no permit that a decision from scratch denies.
-
-Some change policies, groups, keys and roles as fast as they can; others use keys. Whenever nothing changed between two
-looks at the tables around a request, what was answered must be what the plain reference makes of those tables.
-"""
+"""Under mixed load, no permit that a decision from the tables denies."""
 
 import json
 import os
@@ -11,7 +7,6 @@ import statistics
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,7 +26,7 @@ from tests.homes import UnixConnection
 from tests.policy import reference
 from tests.service.access import Iam, allow, deny
 from tests.service.account import Key
-from tests.service.conftest import KINDS
+from tests.service.conftest import KINDS, DemoUrl
 from tests.service.running import ADMIN, MEMBER, OWNER, WEB_SHOP, Running, exchange
 
 SECONDS = 25.0
@@ -226,9 +221,8 @@ def used(platform: Running) -> tuple[int, int]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_no_permit_that_a_decision_from_scratch_denies(kind: str, new_database_url: Callable[[str, bool], str]) -> None:
-    url = new_database_url("postgresql", True) if kind == "postgresql" else None
-    with Running(url) as platform:
+def test_no_permit_that_a_decision_from_scratch_denies(kind: str, demo_url: DemoUrl) -> None:
+    with Running(demo_url(kind)) as platform:
         for person in (OWNER, ADMIN, MEMBER):
             platform.token(person)
         keys = [
@@ -260,7 +254,6 @@ def test_no_permit_that_a_decision_from_scratch_denies(kind: str, new_database_u
 
 
 def test_the_comparison_sees_a_permit_too_many(own: Running) -> None:
-    """A key with a deny in the tables is denied from scratch; the same without it is allowed."""
     iam, key = Iam(own), Key(own, "compute:*")
     resource = iam.get("/resources/instance")["resources"][0]
     name = f"frn:compute:{resource['region']}:{WEB_SHOP}:instances/{resource['id']}"

@@ -40,7 +40,7 @@ def rows(database: Database) -> int:
         return connection.scalar(select(func.count()).select_from(rate_limits)) or 0
 
 
-def test_an_address_has_the_same_number_of_guesses_however_many_replicas_there_are(database: Database) -> None:
+def test_replicas_count_the_guesses_of_an_address_together(database: Database) -> None:
     instant = [0.0]
     replicas = [LoginThrottle(lambda: instant[0], database) for _ in range(3)]
     found = [heard(replicas[number % 3], ADDRESS) for number in range(3 * MAX_FAILURES_PER_ADDRESS)]
@@ -58,13 +58,13 @@ def test_an_address_has_the_same_number_of_guesses_however_many_replicas_there_a
     replicas[0].check(ADDRESS, "in use")
 
 
-def test_one_prefix_from_many_addresses_at_many_replicas_is_limited(database: Database) -> None:
+def test_replicas_count_the_guesses_of_a_prefix_together(database: Database) -> None:
     replicas = [LoginThrottle(lambda: 0.0, database) for _ in range(3)]
     found = [heard(replicas[number % 3], f"198.51.100.{number}", "fmk_aaaaaaaa") for number in range(150)]
     assert MAX_FAILURES_PER_PREFIX <= sum(found) < 2 * MAX_FAILURES_PER_PREFIX
 
 
-async def test_what_is_no_key_reaches_no_database_and_a_guess_that_was_looked_up_does(
+async def test_only_well_formed_guesses_reach_the_database(
     new_database_url: Callable[[str, bool], str], tmp_path: Path
 ) -> None:
     inside = Inside(tmp_path, new_database_url("postgresql", True), "empty")
@@ -102,7 +102,7 @@ def test_guesses_that_are_over_are_forgotten(database: Database) -> None:
     assert rows(database) == 1
 
 
-def test_a_guess_that_sweeps_and_one_that_counts_do_not_wait_in_a_circle(database: Database) -> None:
+def test_a_sweeping_and_a_counting_guess_do_not_deadlock(database: Database) -> None:
     other = throttle_key("fmk_bbbbbbbb")
     with database.write() as connection:
         connection.execute(rate_limits.insert().values(key_id=other, full_at=1))

@@ -7,8 +7,7 @@ import pytest
 
 from client import tenancy
 from client.errors import Exit, FrostError
-from tests.service.running import OWNER, WEB_SHOP, Running, read_until_closed
-from tests.service.test_daemon import tcp_address
+from tests.service.running import OWNER, WEB_SHOP, Running, read_until_closed, tcp_address
 
 # What is to be read as a request of its own if the server and a balancer before it disagree.
 BEHIND = b"GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -42,23 +41,22 @@ def network() -> Iterator[Running]:
         yield running
 
 
-def said(platform: Running, request: bytes) -> bytes:
+def answers(platform: Running, request: bytes) -> bytes:
     with socket.create_connection(tcp_address(platform), timeout=10) as connection:
         connection.sendall(request)
         return read_until_closed(connection)
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_a_request_of_two_readings_is_refused_and_nothing_behind_it_is_answered(network: Running, shape: str) -> None:
-    answer = said(network, HEAD + SHAPES[shape] + BEHIND)
+def test_an_ambiguous_request_is_refused_with_all_behind_it(network: Running, shape: str) -> None:
+    answer = answers(network, HEAD + SHAPES[shape] + BEHIND)
     assert answer.startswith(b"HTTP/1.1 4"), answer
     assert answer.count(b"HTTP/1.1 ") == 1, answer
     assert b'"status":"ok"' not in answer
 
 
-def test_the_same_without_a_fault_is_answered_twice(network: Running) -> None:
-    """Otherwise the proof above would prove nothing."""
-    answer = said(
+def test_two_valid_requests_are_both_answered(network: Running) -> None:
+    answer = answers(
         network, HEAD + b"Content-Length: 1\r\n\r\nx" + BEHIND.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n")
     )
     assert answer.count(b"HTTP/1.1 ") == 2
@@ -77,5 +75,5 @@ def test_a_tenant_with_a_line_break_never_leaves_the_client() -> None:
 def test_eight_kilobytes_in_a_header_are_no_tenant(network: Running) -> None:
     token = network.token(OWNER).encode()
     head = b"GET /api/v1/tenants/" + WEB_SHOP.encode() + b" HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + token
-    answer = said(network, head + b"\r\nX-Tenant-Id: " + b"a" * 8192 + b"\r\nConnection: close\r\n\r\n")
+    answer = answers(network, head + b"\r\nX-Tenant-Id: " + b"a" * 8192 + b"\r\nConnection: close\r\n\r\n")
     assert answer.startswith(b"HTTP/1.1 403"), answer[:300]

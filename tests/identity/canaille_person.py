@@ -5,12 +5,10 @@ import socket
 import subprocess
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
-from urllib.request import urlopen
 
 from tests.homes import Result
 from tests.identity.browser import Browser, Page
-from tests.identity.provider import PEOPLE, Site
+from tests.identity.provider import PEOPLE, Site, posted
 
 PASSWORD = "correct horse"
 
@@ -47,11 +45,8 @@ class Canaille:
         return login.end()
 
     def refreshed(self, refresh_token: str) -> dict[str, Any]:
-        """What the provider gives for a refresh token, to whoever has it."""
         form = {"grant_type": "refresh_token", "refresh_token": refresh_token, "client_id": "frost-cli"}
-        with urlopen(f"{self.issuer}/oauth/token", urlencode(form).encode(), timeout=60) as answer:
-            found: dict[str, Any] = json.load(answer)
-            return found
+        return posted(f"{self.issuer}/oauth/token", form)
 
 
 class CanaillePerson:

@@ -1,7 +1,4 @@
-"""The identity providers themselves: installed once into folders git does not see, or what is missing for that.
-
-`package-lock.json` and `canaille.txt` fix every version; they name no registry, so that the machine's own is asked.
-"""
+"""Installs the identity providers once, into folders that git ignores."""
 
 import fcntl
 import os

@@ -216,10 +216,10 @@ class Site:
         """Tokens that this platform has not seen: a sign-in by device code with nothing of our client in between."""
         issuer = issuer or self.issuer
         asked = {"client_id": "frost-cli", "resource": AUDIENCE}
-        begun = _posted(f"{issuer}/device/auth", {**asked, "scope": "openid email offline_access"})
+        begun = posted(f"{issuer}/device/auth", {**asked, "scope": "openid email offline_access"})
         person.enter_code(begun["verification_uri"], begun["user_code"])
         grant = "urn:ietf:params:oauth:grant-type:device_code"
-        return _posted(f"{issuer}/token", {**asked, "grant_type": grant, "device_code": begun["device_code"]})
+        return posted(f"{issuer}/token", {**asked, "grant_type": grant, "device_code": begun["device_code"]})
 
     def come_back(self, page: str, **answer: str) -> Page:
         """Bring an answer to the waiting client as the provider's redirect would, with the state of its request."""
@@ -247,7 +247,7 @@ class Site:
         self._served.remove()
 
 
-def _posted(url: str, form: dict[str, str]) -> dict[str, Any]:
+def posted(url: str, form: dict[str, str]) -> dict[str, Any]:
     with urlopen(url, urlencode(form).encode(), timeout=60) as answer:
         found: dict[str, Any] = json.load(answer)
         return found

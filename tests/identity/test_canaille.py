@@ -1,9 +1,4 @@
-"""Signing in at canaille by code with PKCE: a provider that leaves unsaid what oidc-provider says.
-
-Its access tokens are JWTs, but no `at+jwt`: `auth_time` is the time of each token, and `email_verified` is never there.
-It has no device codes, no `offline_access`, takes one `prompt` at a time, one whole redirect address, and no revocation
-from a public client.
-"""
+"""Sign-in at canaille by code with PKCE. Its access tokens lack claims that oidc-provider's have."""
 
 from contextlib import closing
 from pathlib import Path
@@ -36,7 +31,7 @@ def test_login_one_silent_refresh_and_logout(canaille_site: Site, canaille: Cana
         canaille.refreshed(before["refresh_token"])
     result = canaille_site.home.frost("logout")
     assert result.code == 0
-    assert "the identity provider could not be told" in result.err
+    assert "the identity provider could not revoke the session" in result.err
     assert taken(canaille_site, after["access_token"]) == 401
     assert canaille_site.home.frost("whoami").code == 3
     # The same browser again: canaille remembers it, and asks for the password all the same.
@@ -62,9 +57,7 @@ def test_without_device_codes_the_other_way_is_named(canaille_site: Site) -> Non
     assert "frost login --browser" in result.err
 
 
-def test_revoke_all_keeps_out_every_token_there_is_and_the_provider_ends_the_rest(
-    canaille_site: Site, canaille: Canaille
-) -> None:
+def test_revoke_all_refuses_every_issued_token(canaille_site: Site, canaille: Canaille) -> None:
     """docs/identity-providers.md names this limit: a refresh token brings a new sign-in, until it ends at canaille."""
     person = CanaillePerson("priya")
     assert canaille.signs_in(canaille_site, person).code == 0
@@ -92,11 +85,11 @@ def test_revoke_all_keeps_out_every_token_there_is_and_the_provider_ends_the_res
     assert who(canaille_site) == MEMBER
 
 
-def test_what_it_leaves_unsaid_is_not_guessed(canaille: Canaille, demo_platform: Path) -> None:
+def test_missing_claims_are_not_assumed(canaille: Canaille, demo_platform: Path) -> None:
     words = ("--audience", "frost-cli", "--assume", "email_verified")
     with closing(Site(demo_platform, canaille.issuer, *words)) as site, site.somebody():
         result = canaille.signs_in(site, CanaillePerson("astrid"))
         assert result.code == 3
-        assert f"{canaille.issuer} has signed you in, but this platform does not take it" in result.err
+        assert f"{canaille.issuer} has signed you in, but this platform rejects the session" in result.err
         assert "it is not an at+jwt, so its auth_time may be its own" in site.log
         assert not site.home.config.is_file() or "work" not in site.home.config.read_text()

@@ -1,34 +1,23 @@
 """Signing in at npm oidc-provider, over real HTTP and its real pages. RFC 8252, 8628, 8707"""
 
-import json
 from typing import Any
 from urllib.error import HTTPError
-from urllib.parse import parse_qs, urlencode, urlsplit
-from urllib.request import urlopen
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from tests.identity.kept import claims_of, credentials, make_due, past_this_second, taken, who
-from tests.identity.provider import AUDIENCE, MEMBER, OWNER, PEOPLE, OidcProvider, Person, Site
+from tests.identity.provider import AUDIENCE, OWNER, OidcProvider, Person, Site, posted
 
 pytestmark = pytest.mark.slow
 
 
 def refreshed(site: Site, refresh_token: str) -> dict[str, Any]:
-    """What the provider gives for a refresh token, to whoever has it."""
-    form = {
-        "grant_type": "refresh_token",
-        "refresh_token": refresh_token,
-        "client_id": "frost-cli",
-        "resource": AUDIENCE,
-    }
-    with urlopen(f"{site.issuer}/token", urlencode(form).encode(), timeout=60) as answer:
-        found: dict[str, Any] = json.load(answer)
-        return found
+    form = {"grant_type": "refresh_token", "refresh_token": refresh_token}
+    return posted(f"{site.issuer}/token", form | {"client_id": "frost-cli", "resource": AUDIENCE})
 
 
 def test_login_in_the_browser_and_by_device_and_logout(site: Site) -> None:
-    """Code with PKCE to any port of the loopback; device code; the token is asked for as this platform's."""
     for words in (("--browser",), ("--device",)):
         person = Person("astrid")
         result = site.signs_in(person, *words)
@@ -77,8 +66,7 @@ def test_refresh_tokens_rotate_and_a_second_use_ends_the_session(site: Site) -> 
     assert "frost login" in result.err
 
 
-def test_revoke_all_ends_every_sign_in_also_one_the_platform_has_not_seen(site: Site, provider: OidcProvider) -> None:
-    """The hole of an issuer's refresh token: it goes on at the issuer, and its session is new here."""
+def test_revoke_all_ends_every_sign_in_also_unseen_ones(site: Site, provider: OidcProvider) -> None:
     thief = site.takes_tokens(Person("astrid"))
     past_this_second()
     assert site.signs_in(Person("astrid")).code == 0
@@ -95,9 +83,7 @@ def test_revoke_all_ends_every_sign_in_also_one_the_platform_has_not_seen(site: 
     assert who(site) == OWNER
 
 
-def test_an_issuer_that_does_not_say_when_somebody_signed_in_starts_no_session(
-    site: Site, provider: OidcProvider
-) -> None:
+def test_a_token_without_auth_time_starts_no_session(site: Site, provider: OidcProvider) -> None:
     provider.tell(claims=["email", "sid"])
     result = site.signs_in(Person("astrid"))
     assert result.code == 3
@@ -112,34 +98,6 @@ def test_unverified_addresses_and_strangers_get_no_account(site: Site, subject: 
     assert result.code == 3
     assert len(result.err.strip().splitlines()) == 2, result.err
     assert f"subject '{subject}'" in site.log
-
-
-def test_an_account_is_one_subjects_whatever_becomes_of_its_address(site: Site, provider: OidcProvider) -> None:
-    assert site.signs_in(Person("astrid")).code == 0
-    moved = {"email": "astrid@elsewhere.example", "email_verified": True}
-    provider.tell(people={**PEOPLE, "astrid": moved})
-    assert site.signs_in(Person("astrid")).code == 0
-    assert who(site) == OWNER
-    assert site.signs_in(Person("astrid-too")).code == 3
-    assert who(site) == OWNER
-    assert site.signs_in(Person("priya")).code == 0
-    assert who(site) == MEMBER
-
-
-def test_the_issuer_changes_its_keys_while_the_platform_serves(own_site: Site, second_provider: OidcProvider) -> None:
-    assert own_site.signs_in(Person("astrid")).code == 0
-    old = credentials(own_site)
-    second_provider.tell(keys="add")
-    assert own_site.signs_in(Person("priya")).code == 0
-    assert taken(own_site, old["access_token"]) == 200
-
-
-def test_a_key_that_was_withdrawn_counts_no_more(own_site: Site, second_provider: OidcProvider) -> None:
-    assert own_site.signs_in(Person("astrid")).code == 0
-    old = credentials(own_site)
-    second_provider.tell(keys="replace")
-    assert taken(own_site, refreshed(own_site, old["refresh_token"])["access_token"]) == 200
-    assert taken(own_site, old["access_token"]) == 401
 
 
 def test_tokens_of_another_issuer_audience_algorithm_or_kind_are_refused(
@@ -157,9 +115,7 @@ def test_tokens_of_another_issuer_audience_algorithm_or_kind_are_refused(
     assert taken(site, site.takes_tokens(Person("astrid"))["access_token"]) == 200
 
 
-def test_a_wrong_clock_at_the_issuer_is_told_to_who_runs_the_platform(
-    own_site: Site, second_provider: OidcProvider
-) -> None:
+def test_a_wrong_clock_at_the_issuer_is_logged(own_site: Site, second_provider: OidcProvider) -> None:
     second_provider.tell(clock=20)
     assert own_site.signs_in(Person("astrid")).code == 0
     second_provider.tell(clock=600)

@@ -37,13 +37,13 @@ def test_a_code_that_expires_is_exit_3(site: Site, provider: OidcProvider) -> No
     assert "the code expired before it was confirmed" in told(result)
 
 
-def test_a_client_the_provider_does_not_know_is_told(own_site: Site, second_provider: OidcProvider) -> None:
+def test_an_unknown_client_is_reported(own_site: Site, second_provider: OidcProvider) -> None:
     second_provider.tell(refuses="frost-cli")
     result = own_site.login("--device").end()
     assert (result.code, "the identity provider does not know this client" in told(result)) == (3, True)
 
 
-def test_a_resource_the_provider_gives_nothing_for_is_told(elsewhere: Site) -> None:
+def test_an_unknown_resource_is_reported(elsewhere: Site) -> None:
     for words in ("--browser", "--device"):
         login = elsewhere.login(words)
         if words == "--browser":

@@ -1,7 +1,4 @@
-"""A document as Cedar policies, and a request as one of Cedar's: the same question for another engine.
-
-Only what Cedar can say: every fact known (a tag may be known to be absent), every part of the target known.
-"""
+"""Translates a document and a request for Cedar. Every fact and every part of the target must be known."""
 
 import json
 from datetime import datetime

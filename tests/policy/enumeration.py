@@ -1,8 +1,4 @@
-"""Containment by trying every request of a small universe: no atoms, no boxes, only the reference's own judgement.
-
-All targets and facts of the universe are numbered; a rule becomes, for each operation, the set of numbers where it
-surely or possibly holds, so that a whole universe is compared in a few operations on long integers.
-"""
+"""Containment by trying every request of a small universe with the reference."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace

@@ -1,8 +1,4 @@
-"""A slow and plain second implementation of the policy language, to compare the engine with.
-
-It shares only the types of rules and requests with the engine: patterns are read from their texts, globs match by
-backtracking, addresses and times are types of the standard library.
-"""
+"""A slow second implementation of the policy language, to compare the engine with."""
 
 from datetime import UTC, datetime
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network

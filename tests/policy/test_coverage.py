@@ -8,20 +8,20 @@ from client.policy.coverage import Catalogue, compute_coverage
 from client.policy.document import parse_document
 from client.policy.engine import granted_rules
 from client.policy.explain import classify_changes, conditions_by_target, differing_operations
-from client.policy.matching import ANY_TARGET, Target, parse_target
+from client.policy.matching import ANY_TARGET, parse_target
 from client.policy.model import AccessRequest, Document, RequestContext, Rule, parse_address
 from tests.policy import reference, worlds
 from tests.policy.comparisons import CONDITIONAL, EFFECTIVE, MASKS, NONE, map_difference, question, shown, state
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_an_operation_is_conditional_exactly_when_what_is_unknown_decides(seed: int) -> None:
+def test_an_operation_is_conditional_if_unknown_facts_decide(seed: int) -> None:
     met: set[str] = set()
     assert map_difference(7000 + seed, 150, met) is None
     assert met == {NONE, CONDITIONAL, EFFECTIVE}
 
 
-def test_what_is_in_effect_stays_so_and_what_is_nothing_stays_nothing_as_facts_become_known() -> None:
+def test_known_facts_change_only_conditional_operations() -> None:
     chance = random.Random(7100)
     turned = set()
     for _ in range(400):
@@ -62,7 +62,7 @@ def said(rule: Rule, asked: AccessRequest) -> tuple[object, ...] | None:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_every_move_between_two_documents_is_told_and_none_besides(seed: int) -> None:
+def test_every_change_between_two_documents_is_classified(seed: int) -> None:
     chance = random.Random(7200 + seed)
     met = set()
     for _ in range(150):
@@ -88,66 +88,55 @@ def test_every_move_between_two_documents_is_told_and_none_besides(seed: int) ->
     assert met == {*MOVES, (CONDITIONAL, CONDITIONAL)}
 
 
-def told(
-    before: str, after: str, target: Target = ANY_TARGET, facts: RequestContext | None = None
-) -> dict[str, list[str]]:
-    """What changes between two documents of one rule each, without what is empty."""
-    facts = facts or RequestContext()
+def changes(before: str, after: str, facts: RequestContext) -> dict[str, list[str]]:
+    """The changes between two documents of some rules each."""
     catalogue = Catalogue(worlds.CATALOGUE)
-    held = [
-        granted_rules(parse_document('{"schemaVersion":"1","rules":[' + one + "]}", catalogue).document) if one else []
+    granted = [
+        granted_rules(parse_document(f'{{"schemaVersion":"1","rules":[{one}]}}', catalogue).document) if one else []
         for one in (before, after)
     ]
-    then, now = (compute_coverage(MASKS, one, [target], facts)[0] for one in held)
-    differ = differing_operations(*(conditions_by_target(MASKS, one, [(target, MASKS.all)], facts)[0] for one in held))
+    then, now = (compute_coverage(MASKS, one, [ANY_TARGET], facts)[0] for one in granted)
+    target = [(ANY_TARGET, MASKS.all)]
+    differ = differing_operations(*(conditions_by_target(MASKS, one, target, facts)[0] for one in granted))
     return {name: MASKS.names(mask) for name, mask in classify_changes(then, now, differ).items() if mask}
 
 
-def rule(block: str = "", *, access: str = "allow", targets: str = '"*"', operations: str = '"compute:*"') -> str:
+def rule(block: str = "", *, access: str = "allow", targets: str = "*", operations: str = "compute:*") -> str:
     limit = f', "constraints": {{"ipInRange": {{"frn:sourceIp": [{block}]}}}}' if block else ""
-    return f'{{"access": "{access}", "operations": [{operations}], "targets": [{targets}]{limit}}}'
+    return f'{{"access": "{access}", "operations": ["{operations}"], "targets": ["{targets}"]{limit}}}'
 
 
-COMPUTE = [name for name in worlds.CATALOGUE if name.startswith("compute:")]
+OFFICE, NAMED = rule('"10.0.0.0/8"'), rule('"192.0.2.0/24","10.0.0.0/8"').replace("{", '{"name": "other", ', 1)
+DENY_ALL = rule(access="deny", operations="*:*:*")
+ONE, OTHER = "frn:*:*:*:instances/a", "frn:*:*:*:instances/b"
+TAGGED = rule()[:-1] + ', "constraints": {"equals": {"frn:resourceTag/env": "dev"}}}'
+UNKNOWN, INSIDE = RequestContext(), RequestContext(source_ip=parse_address("10.1.2.3"))
 
 
-def test_the_first_rule_of_an_office_is_not_nothing() -> None:
-    assert told("", rule('"10.0.0.0/8"')) == {"conditionalGained": COMPUTE}
-
-
-def test_a_deny_of_everything_takes_what_was_allowed_under_a_condition() -> None:
-    allowed = rule('"10.0.0.0/8"')
-    everything = rule(access="deny", operations='"*:*:*"')
-    assert told(allowed, f"{allowed},{everything}") == {"conditionalLost": COMPUTE}
-
-
-def test_another_block_is_another_condition_and_its_order_or_another_name_is_not() -> None:
-    assert told(rule('"10.0.0.0/8"'), rule('"10.0.0.0/9"')) == {"conditionsChanged": COMPUTE}
-    one, other = rule('"10.0.0.0/8","192.0.2.0/24"'), rule('"192.0.2.0/24","10.0.0.0/8"')
-    assert told(one, other.replace('{"access"', '{"name": "other", "access"', 1)) == {}
-
-
-def test_a_limit_that_is_added_or_lifted_is_told_beside_the_loss_and_the_gain() -> None:
-    assert told(rule(), rule('"10.0.0.0/8"')) == {"lost": COMPUTE, "nowConditional": COMPUTE}
-    assert told(rule('"10.0.0.0/8"'), rule()) == {"gained": COMPUTE, "nowUnconditional": COMPUTE}
-
-
-def test_a_fact_that_is_known_is_no_condition() -> None:
-    inside = RequestContext(source_ip=parse_address("10.1.2.3"))
-    assert told(rule('"10.0.0.0/8"'), rule('"10.0.0.0/16"'), facts=inside) == {"lost": COMPUTE}
-    assert told(rule('"10.0.0.0/8"'), rule('"10.1.0.0/16"'), facts=inside) == {}
-
-
-def test_an_open_target_is_a_condition_of_its_own() -> None:
-    a, b = '"frn:*:*:*:instances/a"', '"frn:*:*:*:instances/b"'
-    assert told("", rule(targets=a)) == {"conditionalGained": COMPUTE}
-    assert told(rule(targets=a), rule(targets=b)) == {"conditionsChanged": COMPUTE}
-    only_compute = a.replace("frn:*", "frn:compute")
-    assert told(rule(targets=a), rule(targets=only_compute)) == {}
-
-
-def test_constraints_are_told_apart_by_all_they_say() -> None:
-    tag = ', "constraints": {"equals": {"frn:resourceTag/env": "dev"}}}'
-    one = rule()[:-1] + tag
-    assert told(one, one.replace("equals", "like")) == {"conditionsChanged": COMPUTE}
-    assert told(one, one.replace("dev", "prod")) == {"conditionsChanged": COMPUTE}
+@pytest.mark.parametrize(
+    ("before", "after", "facts", "names"),
+    [
+        pytest.param("", OFFICE, UNKNOWN, {"conditionalGained"}, id="first rule"),
+        pytest.param(
+            OFFICE,
+            f"{OFFICE},{rule(access='deny', operations='*:*:*')}",
+            UNKNOWN,
+            {"conditionalLost"},
+            id="deny of all",
+        ),
+        pytest.param(OFFICE, rule('"10.0.0.0/9"'), UNKNOWN, {"conditionsChanged"}, id="another block"),
+        pytest.param(rule('"10.0.0.0/8","192.0.2.0/24"'), NAMED, UNKNOWN, set(), id="another order and name"),
+        pytest.param(rule(), OFFICE, UNKNOWN, {"lost", "nowConditional"}, id="limit added"),
+        pytest.param(OFFICE, rule(), UNKNOWN, {"gained", "nowUnconditional"}, id="limit lifted"),
+        pytest.param(OFFICE, rule('"10.0.0.0/16"'), INSIDE, {"lost"}, id="known address outside"),
+        pytest.param(OFFICE, rule('"10.1.0.0/16"'), INSIDE, set(), id="known address inside"),
+        pytest.param("", rule(targets=ONE), UNKNOWN, {"conditionalGained"}, id="open target"),
+        pytest.param(rule(targets=ONE), rule(targets=OTHER), UNKNOWN, {"conditionsChanged"}, id="another target"),
+        pytest.param(rule(targets=ONE), rule(targets=ONE.replace("*", "compute", 1)), UNKNOWN, set(), id="its service"),
+        pytest.param(TAGGED, TAGGED.replace("equals", "like"), UNKNOWN, {"conditionsChanged"}, id="another operator"),
+        pytest.param(TAGGED, TAGGED.replace("dev", "prod"), UNKNOWN, {"conditionsChanged"}, id="another value"),
+    ],
+)
+def test_a_change_is_named_for_each_operation(before: str, after: str, facts: RequestContext, names: set[str]) -> None:
+    compute = [name for name in worlds.CATALOGUE if name.startswith("compute:")]
+    assert changes(before, after, facts) == dict.fromkeys(names, compute)

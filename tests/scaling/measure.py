@@ -1,12 +1,10 @@
 """Measures the costs of the capacity model on this machine, as CPU time: other programs change it little."""
 
 import json
-import os
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from itertools import count, repeat
-from pathlib import Path
 
 from service.audit import chain
 from service.audit.digests import key_of
@@ -16,6 +14,7 @@ from service.db.engine import Database
 from service.db.tables import metadata
 from tests.benchmarks.growth import World
 from tests.benchmarks.load import rate, request
+from tests.benchmarks.processors import cpu_seconds_with_children as cpu_seconds
 from tests.benchmarks.request_path.resource_loads import JSON
 from tests.benchmarks.servers import free_port
 from tests.scaling.costs import Cost
@@ -27,21 +26,6 @@ SECONDS = 6.0
 STATEMENTS = 2_000
 WORLD_SIZE = 10_000
 MIN_ROWS = 1_000
-TICKS = os.sysconf("SC_CLK_TCK")
-
-
-def cpu_seconds(process: int) -> float:
-    """Return the CPU time of a process and of its children."""
-    seconds = 0.0
-    for name in Path("/proc").iterdir():
-        if name.name.isdigit():
-            try:
-                fields = (name / "stat").read_text().rpartition(")")[2].split()
-            except OSError:
-                continue
-            if int(name.name) == process or int(fields[1]) == process:
-                seconds += (int(fields[11]) + int(fields[12])) / TICKS
-    return seconds
 
 
 class Measurement:

@@ -1,15 +1,9 @@
-"""Decisions over HTTP, one and 50 in a request, beside Cerbos with policies of the same meaning.
-
-Four workload identities have a policy each. Every request asks for other identities, instances and actions; both sides
-must give the same decisions. Cerbos gets the attributes of a resource with the request and has no credentials, rate
-limit or log; the platform reads the attributes from its database.
-"""
+"""Decisions over HTTP, one and 50 in a request, beside Cerbos with policies of the same meaning."""
 
 import json
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -18,7 +12,7 @@ from tests.benchmarks import wrk
 from tests.benchmarks.cerbos import binary, cerbos
 from tests.benchmarks.ratios import Line
 from tests.benchmarks.request_path.resource_loads import JSON, instances, keys
-from tests.benchmarks.samples import compare, take, warm_up
+from tests.benchmarks.samples import beside
 from tests.benchmarks.servers import Platform, stores
 from tests.benchmarks.settings import POSTGRESQL, SQLITE
 from tests.benchmarks.wrk import Exchange, Load
@@ -64,15 +58,7 @@ def beside_cerbos(name: str, platform: Platform, program: Path) -> Iterator[Line
             expected = [cerbos_decisions(json.loads(body)) for body in theirs.bodies]
             assert {True, False} <= {decision for decisions in expected for decision in decisions}
             ours = platform_load(platform, asked, expected)
-            warm_up(ours, platform.server)
-            warm_up(theirs, other)
-            yield compare(
-                f"{what} ({name})",
-                partial(take, ours, platform.server),
-                partial(take, theirs, other),
-                GOALS[count, name],
-                "Cerbos",
-            )
+            yield beside(f"{what} ({name})", (ours, platform.server), (theirs, other), GOALS[count, name], "Cerbos")
 
 
 def decision_load(platform: Platform, count: int) -> Load:

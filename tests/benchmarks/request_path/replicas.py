@@ -1,8 +1,4 @@
-"""Two replicas beside one on PostgreSQL: processor time, waits for locks and context switches for each request.
-
-Both replicas run on the core of the server and share 8 connections, so that the cost of a second replica shows and not
-the speed of a second core. With four cores or more, each replica gets a core of its own and the rates are compared.
-"""
+"""Two replicas beside one on PostgreSQL: processor time, waits for locks and context switches for each request."""
 
 import statistics
 import threading

@@ -1,7 +1,4 @@
-"""The delay of quick reads while slow requests run: the 99th percentile beside the same reads alone.
-
-The reads come at intervals on two connections, so the server has time left. One slow request runs after another.
-"""
+"""The 99th percentile of quick reads while slow requests run, beside the same reads alone."""
 
 import http.client
 import json

@@ -1,10 +1,6 @@
-"""Renaming a resource with its audit entry, beside a bare FastAPI route that stores nothing.
-
-Afterwards the audit log must have an entry for each acknowledged change, and each resource the name of its newest one.
-"""
+"""Renaming a resource with its audit entry, beside a bare FastAPI route that stores nothing."""
 
 from collections.abc import Iterator
-from functools import partial
 
 from sqlalchemy import select
 
@@ -14,7 +10,7 @@ from service.db.tables import audit_log, resources
 from tests.benchmarks import wrk
 from tests.benchmarks.ratios import Line
 from tests.benchmarks.request_path.resource_loads import bare_writes, instances, renames
-from tests.benchmarks.samples import compare, take, warm_up
+from tests.benchmarks.samples import beside
 from tests.benchmarks.servers import Platform, bare, stores
 from tests.benchmarks.settings import POSTGRESQL, SQLITE
 
@@ -26,13 +22,11 @@ def run() -> Iterator[Line]:
         return
     for store in stores():
         with Platform(store) as platform, bare(answer := instances(platform, 1)[0]) as other:
-            ours, theirs = renames(platform), bare_writes(answer)
-            warm_up(ours, platform.server)
-            warm_up(theirs, other)
-            line = compare(
+            ours = renames(platform)
+            line = beside(
                 f"writes with an audit entry ({store.name})",
-                partial(take, ours, platform.server),
-                partial(take, theirs, other),
+                (ours, platform.server),
+                (bare_writes(answer), other),
                 GOALS[store.name],
                 "a bare route that stores nothing",
             )
