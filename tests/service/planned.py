@@ -83,7 +83,9 @@ class Planned:
 def planned_on(database: Database, *, faults: dict[str, int] | None = None) -> Planned:
     organization_id, tenant_id = str(uuid4()), str(uuid4())
     organization = factories.organization(organization_id, BEFORE, slug=f"aurora-{organization_id[:8]}")
-    tenant = factories.tenant(tenant_id, BEFORE, organization_id=organization_id, status="provisioning")
+    tenant = factories.tenant(
+        tenant_id, BEFORE, organization_id=organization_id, slug="web-shop", status="provisioning"
+    )
     with database.write() as connection:
         factories.add(connection, {organizations: organization, tenants: tenant})
         run_id = plan(connection, tenant_id=tenant_id, started_by=None, at=BEFORE)
