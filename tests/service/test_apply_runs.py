@@ -304,7 +304,7 @@ def test_signals_come_while_it_runs(platform: Running) -> None:
     reader.close()
 
 
-def test_a_member_who_was_an_admin_starts_nothing_and_their_waiting_run_changes_nothing(
+def test_a_demoted_admin_starts_no_run_and_an_open_run_changes_nothing(
     platform: Running, platform_database: Database
 ) -> None:
     put(platform, {"env": "prod", "former": "x"})
