@@ -1,6 +1,7 @@
 """Databases that a test opens itself, with an audit log that is kept: who changes something there writes an entry."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
@@ -44,3 +45,25 @@ def trace() -> tuple[str, dict[str, str]]:
     """Return a new request id and the header that sets it."""
     request_id = str(uuid4())
     return request_id, {"X-Request-Id": request_id}
+
+
+@contextmanager
+def full_log(database: Database) -> Iterator[None]:
+    """Have the audit log take no entry."""
+    fill, clear = {
+        "sqlite": (
+            "CREATE TRIGGER full BEFORE INSERT ON audit_log BEGIN SELECT RAISE(ABORT, 'the log is full'); END",
+            "DROP TRIGGER full",
+        ),
+        "postgresql": (
+            "ALTER TABLE audit_log ADD CONSTRAINT log_full CHECK (false) NOT VALID",
+            "ALTER TABLE audit_log DROP CONSTRAINT log_full",
+        ),
+    }[database.kind]
+    with database.write() as connection:
+        connection.exec_driver_sql(fill)
+    try:
+        yield
+    finally:
+        with database.write() as connection:
+            connection.exec_driver_sql(clear)

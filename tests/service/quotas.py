@@ -12,6 +12,7 @@ from service.db.engine import Database
 from service.db.tables import organization_quotas, quota_requests, resources, tenant_quotas
 from service.quotas import queries
 from tests.homes import Answer
+from tests.service import factories
 from tests.service.running import AURORA, OWNER, WEB_SHOP, Running
 
 REVIEWS = "/api/v1/platform/quota-requests"
@@ -122,16 +123,5 @@ class Quotas:
 
 
 def row(tenant: str, kind: str, state: str, attributes: dict[str, int], at: datetime) -> dict[str, Any]:
-    return {
-        "id": str(uuid4()),
-        "tenant_id": tenant,
-        "kind": kind,
-        "name": "put here",
-        "region": "se-sto-1",
-        "state": state,
-        "tags": {},
-        "relations": {},
-        "attributes": attributes,
-        "created_at": at,
-        "updated_at": at,
-    }
+    members = {"tenant_id": tenant, "kind": kind, "state": state, "attributes": attributes}
+    return factories.resource(str(uuid4()), at, name="put here", **members)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy import insert, select, update
+from sqlalchemy import Table, insert, select, update
 
 from service.catalogue.resource_types import kinds
 from service.clock import FixedClock
@@ -28,6 +28,7 @@ from service.default_tags import apply_job
 from service.default_tags.apply_batch import TagChange
 from service.default_tags.apply_job import ApplyJob
 from service.default_tags.outcome import plan_add
+from tests.service import factories
 
 BEFORE = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)
 NOW = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
@@ -51,24 +52,15 @@ class Tagged:
     owner_id: str = field(default_factory=lambda: str(uuid4()))
 
     def __post_init__(self) -> None:
+        ids = {"user_id": self.owner_id, "organization_id": self.organization_id}
+        rows: dict[Table, factories.Row | list[factories.Row]] = {
+            users: factories.user(self.owner_id, BEFORE),
+            organizations: factories.organization(self.organization_id, BEFORE),
+            memberships: factories.membership(BEFORE, **ids),
+            tenants: factories.tenant(self.tenant_id, BEFORE, organization_id=self.organization_id),
+        }
         with self.database.write() as connection:
-            times = {"created_at": BEFORE, "updated_at": BEFORE}
-            name = {"name": "x", "created_at": BEFORE}
-            connection.execute(insert(users).values(id=self.owner_id, email=f"{self.owner_id}@x.example", **name))
-            connection.execute(insert(organizations).values(id=self.organization_id, slug=self.organization_id, **name))
-            seat = {"user_id": self.owner_id, "organization_id": self.organization_id, "role": "owner"}
-            connection.execute(insert(memberships).values(**seat, limited=False, created_at=BEFORE))
-            connection.execute(
-                insert(tenants).values(
-                    id=self.tenant_id,
-                    organization_id=self.organization_id,
-                    display_name="x",
-                    slug="x",
-                    status="active",
-                    default_tags={},
-                    **times,
-                )
-            )
+            factories.add(connection, rows)
 
     @property
     def applying(self) -> ApplyJob:
@@ -78,11 +70,7 @@ class Tagged:
 
     def resource(self, kind: str = "instance", **members: Any) -> str:
         """A resource with these members, such as tags, state and relations."""
-        given = {"state": ready(kind), "tags": {}, "relations": {}} | members
-        row = REST | {"id": str(uuid4()), "tenant_id": self.tenant_id, "kind": kind} | given
-        with self.database.write() as connection:
-            connection.execute(insert(resources).values(**row))
-        return str(row["id"])
+        return self.many(1, kind, **members)[0]
 
     def many(self, number: int, kind: str = "instance", **members: Any) -> list[str]:
         given = {"state": ready(kind), "tags": {}, "relations": {}} | members

@@ -1,4 +1,4 @@
-"""Keys are made, changed, replaced and ended by people."""
+"""API keys: read, created, changed, rotated, revoked and deleted."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -13,7 +13,7 @@ from service.catalogue.scopes import scopes as every_scope
 from service.clock import wire_time
 from service.db import tables
 from service.db.engine import Database
-from tests.service.access import Iam, allow, code, details
+from tests.service.access import KEYS, Iam, allow, code, details
 from tests.service.account import Key, create, keys_of
 from tests.service.planned import until
 from tests.service.running import (
@@ -29,6 +29,8 @@ from tests.service.running import (
     Running,
 )
 
+DEPLOY = "32833106-536e-45df-80b2-d002cc92d33d"
+"""A key of the owner in the seed."""
 GONE = {"code": "NOT_FOUND", "message": "resource not found"}
 
 
@@ -100,9 +102,7 @@ def test_no_key_has_a_wildcard_over_all_services(platform: Running, scope: str) 
         ("", None),
     ],
 )
-def test_a_scope_that_is_none_is_refused_and_never_corrected(
-    platform: Running, scope: str, nearest: str | None
-) -> None:
+def test_an_unknown_scope_is_refused_and_never_corrected(platform: Running, scope: str, nearest: str | None) -> None:
     answer = create(platform, scope, person=MEMBER)
     assert code(answer) == (400, "INVALID_SCOPE")
     assert details(answer)["scope"] == scope
@@ -120,7 +120,7 @@ def test_scopes_are_kept_in_the_order_given_and_one_given_twice_is_refused(platf
         assert details(answer) == {"member": "scopes", "reason": "duplicate", "scope": "compute:*"}
 
 
-def test_every_listed_scope_is_given_by_who_holds_everything(platform: Running) -> None:
+def test_an_owner_can_give_every_listed_scope(platform: Running) -> None:
     listed = [scope.scope for scope in every_scope() if scope.scope != "*"]
     assert Key(platform, *listed).made["scopes"] == listed
 
@@ -139,7 +139,7 @@ def test_every_listed_scope_is_given_by_who_holds_everything(platform: Running) 
         (REGIONAL, "database:read"),
     ],
 )
-def test_nobody_gives_a_scope_they_hold_nothing_of(platform: Running, person: str, scope: str) -> None:
+def test_a_scope_beyond_the_creators_grants_is_refused(platform: Running, person: str, scope: str) -> None:
     answer = create(platform, "compute:read", scope, person=person)
     assert code(answer) == (403, "SCOPE_EXCEEDS_AUTHOR")
     assert details(answer)["scope"] == scope
@@ -149,13 +149,11 @@ def test_nobody_gives_a_scope_they_hold_nothing_of(platform: Running, person: st
 @pytest.mark.parametrize(
     ("person", "scope"), [(VIEWER, "compute:read"), (REGIONAL, "compute:write"), (ADMIN, "organizations:*")]
 )
-def test_what_is_held_in_part_is_given_and_ends_where_its_maker_ends(
-    platform: Running, person: str, scope: str
-) -> None:
+def test_a_scope_that_the_creator_holds_in_part_is_accepted(platform: Running, person: str, scope: str) -> None:
     assert Key(platform, scope, person=person).made["scopes"] == [scope]
 
 
-def test_the_scopes_of_a_tenant_say_what_the_callers_role_lacks(platform: Running) -> None:
+def test_the_scopes_of_a_tenant_list_missing_operations(platform: Running) -> None:
     found = {
         scope["scope"]: scope
         for scope in platform.get(f"/api/v1/tenants/{WEB_SHOP}/scopes", as_=VIEWER).json()["scopes"]
@@ -220,7 +218,7 @@ def test_a_rate_limit_is_a_whole_number_in_its_bounds(platform: Running, limit: 
         ("x" * 100, "x" * 100),
     ],
 )
-def test_a_name_is_normalised_and_freed_of_what_cannot_be_seen(platform: Running, given: str, kept: str) -> None:
+def test_a_name_is_normalised_without_invisible_characters(platform: Running, given: str, kept: str) -> None:
     assert Key(platform, "compute:read", name=given).made["name"] == kept
 
 
@@ -235,7 +233,7 @@ def test_a_name_out_of_its_bounds_is_refused_with_them(platform: Running, name: 
 
 
 @pytest.mark.parametrize("member", ["tenantId", "userId", "id", "keyPrefix", "status", "role"])
-def test_members_nobody_may_set_are_unknown(platform: Running, member: str) -> None:
+def test_read_only_members_are_unknown(platform: Running, member: str) -> None:
     answer = create(platform, "compute:read", **{member: DATA_LAKE})
     assert code(answer) == (400, "INVALID_INPUT")
     assert details(answer)["reason"] == "unknown_member"
@@ -258,13 +256,13 @@ def test_a_key_is_changed_in_the_members_given(platform: Running, platform_datab
 
 
 @pytest.mark.parametrize("body", [{}, {"expiresAt": "2027-01-01T00:00:00Z"}, {"scopes": []}, {"scopes": ["*"]}])
-def test_a_change_of_nothing_of_the_expiry_or_to_no_scope_is_refused(platform: Running, body: dict[str, Any]) -> None:
+def test_an_invalid_change_is_refused(platform: Running, body: dict[str, Any]) -> None:
     key = Key(platform, "compute:read")
     assert key.manage("PATCH", body=body).status == 400
     assert key.manage("GET").json() == key.made
 
 
-def test_scopes_that_are_added_later_are_held_too(platform: Running) -> None:
+def test_a_scope_that_is_added_later_is_checked_too(platform: Running) -> None:
     key = Key(platform, "compute:read", person=VIEWER)
     assert code(key.manage("PATCH", body={"scopes": ["compute:read", "compute:write"]})) == (
         403,
@@ -314,18 +312,61 @@ def test_ids_and_prefixes_never_come_back(platform: Running) -> None:
 
 
 @pytest.mark.parametrize(
-    ("method", "suffix"), [("PATCH", ""), ("POST", "/revoke"), ("POST", "/rotate"), ("DELETE", "")]
+    ("method", "suffix"), [("GET", ""), ("PATCH", ""), ("POST", "/revoke"), ("POST", "/rotate"), ("DELETE", "")]
 )
-def test_another_persons_key_is_not_found_whatever_is_asked(platform: Running, method: str, suffix: str) -> None:
+def test_the_key_of_another_person_is_not_found(platform: Running, method: str, suffix: str) -> None:
     key = Key(platform, "compute:read", person=MEMBER)
     body = {"name": "mine now"} if method == "PATCH" else {} if suffix == "/rotate" else None
     for person, tenant in ((OWNER, WEB_SHOP), (MEMBER, STAGING), (ADMIN, WEB_SHOP)):
         answer = platform.ask(method, f"{keys_of(tenant)}/{key.id}{suffix}", as_=person, body=body)
         assert (answer.status, answer.json()) == (404, GONE)
+    for unknown in (KEYS["cms"], "nonsense"):
+        answer = platform.ask(method, f"{keys_of()}/{unknown}{suffix}", as_=MEMBER, body=body)
+        assert (answer.status, answer.json()) == (404, GONE)
     assert key.use().status == 200
 
 
-def test_ones_own_keys_are_listed_over_every_tenant_that_is_entered(platform: Running) -> None:
+def test_a_key_of_the_seed_is_read_with_all_members(platform: Running) -> None:
+    key = platform.get(f"{keys_of()}/{DEPLOY}", as_=OWNER).json()
+    assert key | dict.fromkeys(("createdAt", "expiresAt", "lastUsedAt"), "") == {
+        "id": DEPLOY,
+        "tenantId": WEB_SHOP,
+        "tenantName": "Web Shop",
+        "name": "deploy-pipeline",
+        "description": "Rolls out every merge to main",
+        "keyPrefix": platform.key("deploy-pipeline")[:12],
+        "scopes": ["compute:*", "storage:*", "network:read"],
+        "rateLimit": 600,
+        "status": "active",
+        "createdAt": "",
+        "expiresAt": "",
+        "revokedAt": None,
+        "lastUsedAt": "",
+        "creatorId": "dfb359ee-cc3a-4c40-8c3e-0826d45751a4",
+        "creatorName": "Astrid Lindqvist",
+        "creatorEmail": OWNER,
+    }
+
+
+def test_the_list_has_all_keys_of_the_tenant_and_no_other(platform: Running) -> None:
+    keys = platform.get(keys_of(), as_=MEMBER).json()["apiKeys"]
+    assert {key["tenantId"] for key in keys} == {WEB_SHOP}
+    assert {key["creatorEmail"] for key in keys} > {OWNER, MEMBER}
+    created = [key["createdAt"] for key in keys]
+    assert created == sorted(created, reverse=True)
+    states = {key["name"]: key["status"] for key in keys}
+    expected = {"contractor-2025": "revoked", "old-deploy": "expired", "deploy-pipeline": "active"}
+    assert states | expected == states
+
+
+def test_a_key_reads_itself_and_no_other_key(platform: Running) -> None:
+    own = platform.get(f"{keys_of()}/{KEYS['tenant-reader']}", key="tenant-reader")
+    assert own.json()["name"] == "tenant-reader"
+    other = platform.get(f"{keys_of()}/{DEPLOY}", key="tenant-reader")
+    assert (other.status, other.json()) == (404, GONE)
+
+
+def test_own_keys_are_listed_over_all_tenants(platform: Running) -> None:
     keys = platform.get("/api/v1/me/api-keys", as_=MEMBER).json()["apiKeys"]
     assert {key["creatorEmail"] for key in keys} == {MEMBER}
     assert {key["tenantId"] for key in keys} >= {WEB_SHOP, STAGING}
@@ -369,7 +410,7 @@ def test_a_dead_key_and_a_later_retirement_are_not_rotated(platform: Running) ->
     assert code(key.manage("POST", "/rotate", {})) == (409, "API_KEY_NOT_ACTIVE")
 
 
-def test_a_repeated_creation_says_which_key_it_made_and_makes_no_other(platform: Running) -> None:
+def test_a_repeated_creation_names_the_key_and_makes_no_other(platform: Running) -> None:
     headers = {"Idempotency-Key": str(uuid4())}
     made = create(platform, "compute:read", name="once", headers=headers).json()["apiKey"]["id"]
     again = create(platform, "compute:read", name="once", headers=headers)

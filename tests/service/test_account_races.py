@@ -59,7 +59,7 @@ def live_keys(database: Database, email: str) -> list[str]:
 
 
 @pytest.mark.parametrize(("person", "rotates"), [(MEMBER, False), (VIEWER, True)])
-def test_a_key_asked_for_while_its_maker_is_deleted_is_not_made(platform: Running, person: str, rotates: bool) -> None:
+def test_no_key_is_created_while_its_creator_is_deleted(platform: Running, person: str, rotates: bool) -> None:
     key, database = Key(platform, "compute:read", person=person), Database(platform.database_url)
     path, body = (f"{key.path}/rotate", {}) if rotates else (keys_of(), {"name": "late", "scopes": ["compute:read"]})
     with ThreadPoolExecutor(1) as thread:
@@ -116,7 +116,7 @@ def test_a_deletion_waits_for_a_key_that_is_being_made_and_revokes_it(database: 
 
 
 @pytest.mark.usefixtures("person")
-def test_keys_that_happen_to_begin_alike_are_told_apart_also_when_both_are_being_made(
+def test_two_keys_with_the_same_random_prefix_get_different_ones(
     database: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     taken, free = secret_format.mint(), secret_format.mint()
@@ -131,7 +131,7 @@ def test_keys_that_happen_to_begin_alike_are_told_apart_also_when_both_are_being
     assert prefixes == {"first": secret_format.lookup_prefix(taken), "second": secret_format.lookup_prefix(free)}
 
 
-def test_a_workload_whose_binding_goes_while_it_asks_is_nobody(database: Database) -> None:
+def test_a_workload_without_a_binding_is_refused(database: Database) -> None:
     with database.read() as connection, pytest.raises(ApiError) as refused:
         queries.workload(connection, "gone")
     assert refused.value.status_code == 401
@@ -164,20 +164,18 @@ def end_all(connection: Connection) -> None:
     sessions.end_all(connection, "u", reason="revoked_all", at=NOW)
 
 
-@pytest.mark.usefixtures("person")
-def test_a_sign_in_that_is_just_collected_ends_with_the_others(database: Database) -> None:
-    with meanwhile(database) as (connection, begin):
-        assert consume_device_code(connection, "d")
-        start(connection)
-        done = begin(end_all)
-    done.result()
-    assert alive(database) == []
+def collect(connection: Connection) -> None:
+    assert consume_device_code(connection, "d")
+    start(connection)
 
 
 @pytest.mark.usefixtures("person")
-def test_an_outside_session_at_first_sight_ends_with_the_others_whoever_is_first(database: Database) -> None:
+@pytest.mark.parametrize("first", [collect, start_outside], ids=["device code", "outside issuer"])
+def test_a_session_that_starts_while_all_are_ended_ends_too(
+    database: Database, first: Callable[[Connection], None]
+) -> None:
     with meanwhile(database) as (connection, begin):
-        start_outside(connection)
+        first(connection)
         done = begin(end_all)
     done.result()
     assert alive(database) == []

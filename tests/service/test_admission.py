@@ -23,7 +23,7 @@ from service.http_server.request_client import client_of
 from service.settings import MEBIBYTE, Limits
 
 
-def test_a_client_with_many_requests_does_not_delay_another() -> None:
+async def test_a_client_with_many_requests_does_not_delay_another() -> None:
     """The second client is served although the first one waits with more requests than there are threads."""
     go_on = threading.Event()
     running: Counter[str] = Counter()
@@ -38,35 +38,29 @@ def test_a_client_with_many_requests_does_not_delay_another() -> None:
         with client_of(client):
             return await run_sync(work, client)
 
-    async def scene() -> None:
-        FairThreads(threads=4, per_client=3).install()
-        flood = [asyncio.create_task(ask("flood")) for _ in range(50)]
-        try:
-            assert await asyncio.wait_for(ask("other"), 60) == "other"
-            assert running["flood"] <= 3
-        finally:
-            go_on.set()
-        assert await asyncio.gather(*flood) == ["flood"] * 50
-
-    asyncio.run(scene())
+    FairThreads(threads=4, per_client=3).install()
+    flood = [asyncio.create_task(ask("flood")) for _ in range(50)]
+    try:
+        assert await asyncio.wait_for(ask("other"), 60) == "other"
+        assert running["flood"] <= 3
+    finally:
+        go_on.set()
+    assert await asyncio.gather(*flood) == ["flood"] * 50
 
 
-def test_a_request_that_is_cancelled_while_it_waits_takes_no_thread() -> None:
+async def test_a_request_that_is_cancelled_while_it_waits_takes_no_thread() -> None:
     go_on = threading.Event()
 
-    async def scene() -> None:
-        FairThreads(threads=1, per_client=1).install()
-        first = asyncio.create_task(run_sync(go_on.wait, 60))
-        await asyncio.sleep(0)
-        waiting = [asyncio.create_task(run_sync(int)) for _ in range(3)]
-        await asyncio.sleep(0.1)
-        waiting[0].cancel()
-        go_on.set()
-        await first
-        assert await asyncio.wait_for(asyncio.gather(*waiting[1:]), 60) == [0, 0]
-        assert await asyncio.wait_for(run_sync(int), 60) == 0
-
-    asyncio.run(scene())
+    FairThreads(threads=1, per_client=1).install()
+    first = asyncio.create_task(run_sync(go_on.wait, 60))
+    await asyncio.sleep(0)
+    waiting = [asyncio.create_task(run_sync(int)) for _ in range(3)]
+    await asyncio.sleep(0.1)
+    waiting[0].cancel()
+    go_on.set()
+    await first
+    assert await asyncio.wait_for(asyncio.gather(*waiting[1:]), 60) == [0, 0]
+    assert await asyncio.wait_for(run_sync(int), 60) == 0
 
 
 class Idle:
@@ -98,7 +92,7 @@ def test_the_connection_that_is_idle_for_longest_is_closed_first() -> None:
     assert connections.has_room_for(Source("192.0.2.2"))
 
 
-def test_connections_of_a_trusted_proxy_and_of_the_socket_have_only_the_total() -> None:
+def test_a_trusted_proxy_and_the_socket_have_only_the_total() -> None:
     connections = Connections(Limits(max_connections=16, max_connections_per_address=2))
     for _ in range(14):
         assert connections.has_room_for(Source())
@@ -122,7 +116,7 @@ def test_requests_keep_an_eighth_for_the_unix_socket() -> None:
         requests.enter(None)
 
 
-def test_memory_of_bodies_is_shared_between_strangers_known_addresses_and_the_unix_socket() -> None:
+def test_strangers_known_addresses_and_the_socket_share_memory() -> None:
     memory = BodyMemory(Limits(max_body_mebibytes=64, max_body_mebibytes_per_address=64))
 
     def held(address: str | None, known: bool, size: int) -> int:
@@ -172,23 +166,20 @@ def protocol_of(admission: Admission, app: Callable[..., Awaitable[None]] = noth
     return protocol
 
 
-def test_a_connection_that_is_closed_before_it_is_used_is_not_served() -> None:
-    async def scene() -> None:
-        ours, theirs = socket.socketpair()
-        with theirs:
-            ours.setblocking(False)
-            theirs.setblocking(False)
-            protocol = protocol_of(Admission(Limits()))
-            protocol.close_idle()
-            loop = asyncio.get_running_loop()
-            await loop.connect_accepted_socket(lambda: protocol, ours)
-            assert await asyncio.wait_for(loop.sock_recv(theirs, 1), 5) == b""
-
-    asyncio.run(scene())
+async def test_a_connection_that_is_closed_before_it_is_used_is_not_served() -> None:
+    ours, theirs = socket.socketpair()
+    with theirs:
+        ours.setblocking(False)
+        theirs.setblocking(False)
+        protocol = protocol_of(Admission(Limits()))
+        protocol.close_idle()
+        loop = asyncio.get_running_loop()
+        await loop.connect_accepted_socket(lambda: protocol, ours)
+        assert await asyncio.wait_for(loop.sock_recv(theirs, 1), 5) == b""
 
 
 @pytest.mark.parametrize("flood", [False, True])
-def test_in_a_flood_of_rejections_a_rejected_connection_is_not_read_for_a_while(flood: bool) -> None:
+def test_in_a_flood_a_rejected_connection_is_not_read_for_a_while(flood: bool) -> None:
     admission = Admission(Limits())
     for _ in range(FLOOD_REJECTIONS + 1 if flood else 1):
         admission.rejections.record("requests")
@@ -219,24 +210,21 @@ def test_in_a_flood_of_rejections_a_rejected_connection_is_not_read_for_a_while(
     assert asyncio.run(scene()) == (flood, True)
 
 
-def test_a_connection_that_cannot_be_set_up_is_not_counted() -> None:
+async def test_a_connection_that_cannot_be_set_up_is_not_counted() -> None:
     admission = Admission(Limits())
 
-    async def scene() -> None:
-        loop = asyncio.get_running_loop()
+    loop = asyncio.get_running_loop()
 
-        async def fail(*_: object) -> None:
-            raise RuntimeError("no transport")
+    async def fail(*_: object) -> None:
+        raise RuntimeError("no transport")
 
-        listening = socket.create_server(("127.0.0.1", 0))
-        listener = Listener(listening, lambda: protocol_of(admission), admission)
-        loop.connect_accepted_socket = fail  # type: ignore[method-assign,assignment]
-        loop.set_exception_handler(lambda *_: None)
-        with listening, socket.create_connection(listening.getsockname()) as connection:
-            connection.setblocking(False)
-            with suppress(ConnectionResetError):
-                assert await asyncio.wait_for(loop.sock_recv(connection, 1), 30) == b""
-            assert len(admission.connections) == 0
-            listener.close()
-
-    asyncio.run(scene())
+    listening = socket.create_server(("127.0.0.1", 0))
+    listener = Listener(listening, lambda: protocol_of(admission), admission)
+    loop.connect_accepted_socket = fail  # type: ignore[method-assign,assignment]
+    loop.set_exception_handler(lambda *_: None)
+    with listening, socket.create_connection(listening.getsockname()) as connection:
+        connection.setblocking(False)
+        with suppress(ConnectionResetError):
+            assert await asyncio.wait_for(loop.sock_recv(connection, 1), 30) == b""
+        assert len(admission.connections) == 0
+        listener.close()

@@ -133,7 +133,6 @@ def test_killed_at_a_few_points_an_apply_goes_on_where_it_was(database: Database
         kill_and_go_on(inventory(database), statement)
 
 
-@pytest.mark.slow
 def test_killed_at_200_random_points_an_apply_goes_on_where_it_was(database: Database) -> None:
     total = statements_of_a_run(inventory(database))
     points = random.Random().choices(range(1, total), k=200)
@@ -154,9 +153,7 @@ def as_if_long_ago(platform: Running) -> None:
     database.close()
 
 
-@pytest.mark.parametrize(
-    ("kind", "kills"), [("sqlite", 2), *(pytest.param(kind, 12, marks=pytest.mark.slow) for kind in KINDS)]
-)
+@pytest.mark.parametrize(("kind", "kills"), [("sqlite", 2), *((kind, 12) for kind in KINDS)])
 def test_the_platform_killed_during_an_apply_takes_it_up_again(kind: str, kills: int, demo_url: DemoUrl) -> None:
     with Running(demo_url(kind), FROST_PLATFORM_APPLY_PACE="0.05") as platform:
         tags = {"zone": "north", "env": "killed"}

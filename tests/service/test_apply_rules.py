@@ -94,7 +94,7 @@ def test_the_database_merges_as_the_rules_say_and_an_undo_restores(
 
 
 @given(inventory=INVENTORIES)
-def test_a_resource_gets_all_it_lacks_or_nothing_and_never_more_than_it_may_carry(
+def test_a_resource_gets_all_missing_tags_or_none_within_its_limit(
     inventory: tuple[dict[str, str], list[dict[str, Any]]],
 ) -> None:
     defaults, rows = inventory

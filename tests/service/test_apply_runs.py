@@ -14,6 +14,7 @@ from tests.homes import Answer
 from tests.service.access import Iam, allow, code, deny, details
 from tests.service.account import Key
 from tests.service.conftest import KINDS, DemoUrl
+from tests.service.live import EventReader
 from tests.service.planned import until
 from tests.service.running import (
     ADMIN,
@@ -108,7 +109,7 @@ def test_a_run_is_answered_at_once_and_followed_by_both_its_ids(platform: Runnin
 
 
 @pytest.mark.slow
-def test_a_second_start_is_told_of_the_first_and_starts_nothing(platform: Running) -> None:
+def test_a_second_start_is_refused_with_the_ids_of_the_first(platform: Running) -> None:
     put(platform, {"env": "prod", "two": "2"})
     before = len(runs(platform))
     first = ask(platform, "apply").json()
@@ -125,20 +126,25 @@ def test_a_second_start_is_told_of_the_first_and_starts_nothing(platform: Runnin
     assert len(runs(platform)) == before + 2
 
 
-@pytest.mark.slow
-def test_of_twenty_starts_at_the_same_instant_one_runs(platform: Running) -> None:
-    put(platform, {"env": "prod", "many": "x"})
-    together = threading.Barrier(20)
+def start_together(*platforms: Running) -> dict[str, Any]:
+    """Start an apply at each at the same instant, and wait for the only run."""
+    together = threading.Barrier(len(platforms))
 
-    def start(_: int) -> Answer:
+    def start(platform: Running) -> Answer:
         together.wait()
         return ask(platform, "apply")
 
-    with ThreadPoolExecutor(20) as threads:
-        answers = list(threads.map(start, range(20)))
-    assert sorted(answer.status for answer in answers) == [202] + [409] * 19
+    with ThreadPoolExecutor(len(platforms)) as threads:
+        answers = list(threads.map(start, platforms))
+    assert sorted(answer.status for answer in answers) == [202] + [409] * (len(platforms) - 1)
     [run_id] = {(answer.json().get("error") or answer.json())["runId"] for answer in answers}
-    assert ended(platform, run_id)["status"] == "completed"
+    return ended(platforms[-1], run_id)
+
+
+@pytest.mark.slow
+def test_of_twenty_starts_at_the_same_instant_one_runs(platform: Running) -> None:
+    put(platform, {"env": "prod", "many": "x"})
+    assert start_together(*[platform] * 20)["status"] == "completed"
 
 
 def test_two_tenants_apply_at_the_same_time(platform: Running) -> None:
@@ -183,9 +189,7 @@ def test_a_preview_takes_tags_that_are_not_stored_and_writes_nothing(
 
 
 @pytest.mark.slow
-def test_an_undo_puts_everything_back_and_can_be_seen_among_the_runs(
-    platform: Running, platform_database: Database
-) -> None:
+def test_an_undo_restores_all_tags_and_is_listed(platform: Running, platform_database: Database) -> None:
     put(platform, {"undo-me": "x", "env": "prod"})
     before = tags_of(platform_database, WEB_SHOP)
     done = applied(platform)
@@ -214,7 +218,7 @@ def test_an_undo_puts_everything_back_and_can_be_seen_among_the_runs(
 
 
 @pytest.mark.parametrize("run_id", [NOBODY, "x", "apply-default-tags", "%27"])
-def test_a_run_that_is_none_cannot_be_undone(platform: Running, run_id: str) -> None:
+def test_the_undo_of_an_unknown_run_is_not_found(platform: Running, run_id: str) -> None:
     for preview in (True, False):
         assert code(ask(platform, f"runs/{run_id}/undo", {"preview": preview})) == (404, "NOT_FOUND")
 
@@ -246,7 +250,7 @@ def test_starting_and_ending_are_in_the_audit_log(platform: Running, platform_da
 
 
 @pytest.mark.slow
-def test_what_a_run_did_is_told_to_keys_that_may_read_default_tags_or_apply_them(platform: Running) -> None:
+def test_the_result_of_a_run_needs_access_to_default_tags(platform: Running) -> None:
     """Tags and names of resources are in a result; how far a run is, every key of the tenant may know."""
     run_id = applied(platform)["runId"]
     one, every = f"{base()}/operations/{run_id}", f"{base()}/operations"
@@ -280,57 +284,27 @@ def test_a_run_is_not_found_from_another_tenant(platform: Running) -> None:
 @pytest.mark.slow
 def test_two_processes_start_one_run_between_them(cluster_pair: tuple[Running, Running]) -> None:
     one, other = cluster_pair
-    put(one, {"env": "prod", "pair": "x"})
-    for _ in range(2):
-        together = threading.Barrier(2)
-
-        def start(platform: Running, together: threading.Barrier = together) -> Answer:
-            platform.token(OWNER)
-            together.wait()
-            return ask(platform, "apply")
-
-        with ThreadPoolExecutor(2) as threads:
-            answers = list(threads.map(start, (one, other)))
-        assert sorted(answer.status for answer in answers) == [202, 409]
-        [run_id] = {(answer.json().get("error") or answer.json())["runId"] for answer in answers}
-        assert ended(other, run_id)["status"] == "completed"
-        put(one, {"env": "prod", "pair": run_id[:8]})
+    other.token(OWNER)
+    for turn in range(2):
+        put(one, {"env": "prod", "pair": f"x{turn}"})
+        assert start_together(one, other)["status"] == "completed"
 
 
 @pytest.mark.slow
 def test_signals_come_while_it_runs(platform: Running) -> None:
     put(platform, {"env": "prod", "signals": "x"})
-    heard: list[str] = []
-    done = threading.Event()
-
-    def listen() -> None:
-        import http.client
-
-        from tests.homes import UnixConnection
-
-        connection: http.client.HTTPConnection = UnixConnection(platform.socket)
-        connection.request(
-            "GET",
-            f"{base()}/events",
-            headers={"Authorization": f"Bearer {platform.token(OWNER)}", "Accept": "text/event-stream"},
-        )
-        answer = connection.getresponse()
-        while not done.is_set():
-            line = answer.readline().decode()
-            if line.startswith("data:") and "tenant_default_tags" in line:
-                heard.append(line)
-        connection.close()
-
-    listener = threading.Thread(target=listen, daemon=True)
-    listener.start()
+    reader = EventReader(platform, WEB_SHOP, platform.token(OWNER))
+    assert reader.next() == ("resync", {})
     applied(platform)
-    until(lambda: any("operation.completed" in line for line in heard))
-    done.set()
-    assert sum("operation.progress" in line for line in heard) >= 3
-    assert any("operation.started" in line or "operation.progress" in line for line in heard[:1])
+    signals = [signal for _, signal in reader.until("operation.completed")]
+    types = [signal["type"] for signal in signals if signal["resourceType"] == "tenant_default_tags"]
+    assert types[0] in ("operation.started", "operation.progress")
+    assert types.count("operation.progress") >= 3
+    assert types[-1] == "operation.completed"
+    reader.close()
 
 
-def test_a_member_who_was_an_admin_starts_nothing_and_their_waiting_run_changes_nothing(
+def test_a_demoted_admin_starts_no_run_and_an_open_run_changes_nothing(
     platform: Running, platform_database: Database
 ) -> None:
     put(platform, {"env": "prod", "former": "x"})
@@ -366,7 +340,6 @@ def test_a_member_who_was_an_admin_starts_nothing_and_their_waiting_run_changes_
     ],
 )
 def test_an_apply_with_a_body_it_does_not_know_is_refused(platform: Running, content: bytes, reason: str) -> None:
-    """Such a body was once ignored: who sent `preview` got a run."""
     before = runs(platform)
     headers = {"Authorization": f"Bearer {platform.token(OWNER)}", "Content-Type": "application/json"}
     answer = platform.request("POST", f"{base()}/default-tags/apply", headers, content)
@@ -387,7 +360,7 @@ def test_an_apply_takes_no_body_or_an_empty_object(platform: Running, content: b
     assert code(answer) == (400, "NOTHING_TO_APPLY")
 
 
-def test_the_description_of_an_apply_says_how_its_counts_add_up(platform: Running) -> None:
+def test_the_description_of_an_apply_explains_its_counts(platform: Running) -> None:
     paths = platform.get("/api/openapi.json").json()["paths"]
     apply = paths["/api/v1/tenants/{tenant_id}/default-tags/apply"]["post"]
     words = " ".join(apply["description"].split())

@@ -1,4 +1,4 @@
-"""Entries on PostgreSQL are sealed after their commit: none is lost, none is sealed that the platform did not write."""
+"""The sealer of the audit log on PostgreSQL."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -57,6 +57,11 @@ def write(database: Database, target: str = "t", at: datetime = NOW) -> None:
         entries.record(connection, PLATFORM, event=AuditEvent.PLATFORM_STOP, target=target, at=at)
 
 
+def write_three(database: Database) -> None:
+    for number in range(3):
+        write(database, str(number))
+
+
 def entry(target: str) -> dict[str, Any]:
     return dict.fromkeys(ENTRY_FIELDS, "x") | {"at": NOW, "details": {"n": 1.0}, "target": target}
 
@@ -64,6 +69,19 @@ def entry(target: str) -> dict[str, Any]:
 def verdict(database: Database) -> Verification:
     with database.read() as connection:
         return verify(connection, KEY)
+
+
+def counts(database: Database) -> tuple[int, int, Any]:
+    """Return the numbers of sealed and of unsealed entries, and the fault."""
+    result = verdict(database)
+    return result.entries, result.unsealed, result.fault
+
+
+def refused(database: Database) -> tuple[int, int | None, str]:
+    """Return the number of sealed entries, and the id and reason of the first bad one."""
+    result = verdict(database)
+    assert result.fault
+    return result.entries, result.fault.id, result.fault.reason
 
 
 def targets(database: Database) -> list[str]:
@@ -74,15 +92,17 @@ def targets(database: Database) -> list[str]:
 
 
 @contextmanager
+def listener(database: Database, notice: Callable[..., None], name: str = "before_cursor_execute") -> Iterator[None]:
+    event.listen(database.engine, name, notice)
+    yield
+    event.remove(database.engine, name, notice)
+
+
+@contextmanager
 def statements(database: Database) -> Iterator[list[str]]:
     noted = list[str]()
-
-    def note(*event: Any) -> None:
-        noted.append(event[2])
-
-    event.listen(database.engine, "before_cursor_execute", note)
-    yield noted
-    event.remove(database.engine, "before_cursor_execute", note)
+    with listener(database, lambda *executed: noted.append(executed[2])):
+        yield noted
 
 
 @contextmanager
@@ -108,7 +128,7 @@ def test_changes_do_not_wait_for_each_other(database: Database, other: Database)
         with other.write() as connection:
             connection.execute(text("SET LOCAL lock_timeout = '10ms'"))
             entries.record(connection, PLATFORM, event=AuditEvent.PLATFORM_STOP, target="fast", at=NOW)
-    assert (verdict(database).unsealed, verdict(database).fault) == (2, None)
+    assert counts(database) == (0, 2, None)
 
 
 def test_an_entry_that_commits_after_one_with_a_higher_id_is_sealed(database: Database, other: Database) -> None:
@@ -119,32 +139,18 @@ def test_an_entry_that_commits_after_one_with_a_higher_id_is_sealed(database: Da
     assert (targets(database), verdict(database).unsealed) == (["second id"], 1)
     seal_all(database, SECRET)
     assert targets(database) == ["second id", "first id"]
-    result = verdict(database)
-    assert (result.entries, result.unsealed, result.fault) == (2, 0, None)
-
-
-def test_verification_counts_entries_that_are_not_sealed(database: Database) -> None:
-    for number in range(3):
-        write(database, str(number))
-    result = verdict(database)
-    assert (result.entries, result.unsealed, result.fault) == (0, 3, None)
-    seal_all(database, SECRET)
-    result = verdict(database)
-    assert (result.entries, result.unsealed, result.fault) == (3, 0, None)
+    assert counts(database) == (2, 0, None)
 
 
 @pytest.mark.parametrize("column", [*ENTRY_FIELDS, "id", "mac"])
-def test_an_entry_that_is_altered_before_its_seal_is_detected_and_not_sealed(database: Database, column: str) -> None:
-    for number in range(3):
-        write(database, str(number))
+def test_an_entry_that_is_altered_before_its_seal_is_detected(database: Database, column: str) -> None:
+    write_three(database)
     value = {"at": NOW + timedelta(microseconds=1), "details": {"n": 2}, "id": 99}.get(column, "0")
     with database.write() as connection:
         connection.execute(update(audit_log).where(audit_log.c.id == 2).values({column: value}))
     bad = value if column == "id" else 2
     for _ in range(2):
-        result = verdict(database)
-        assert result.fault
-        assert (result.fault.id, result.fault.reason) == (bad, REFUSED)
+        assert refused(database)[1:] == (bad, REFUSED)
         seal_all(database, SECRET)
         # The others do not wait for it.
         assert targets(database) == ["0", "2"]
@@ -159,12 +165,10 @@ def test_an_inserted_entry_is_detected_and_not_sealed(database: Database) -> Non
     with database.write() as connection:
         connection.execute(insert(audit_log).values({**forged, "mac": entry_mac(key_of(b"other"), forged)}))
     seal_all(database, SECRET)
-    result = verdict(database)
-    assert (result.entries, result.fault and result.fault.id, result.fault and result.fault.reason) == (1, 2, REFUSED)
+    assert refused(database) == (1, 2, REFUSED)
     with database.write() as connection:
         connection.execute(update(audit_log).where(audit_log.c.id == 2).values(mac=None, previous_hash=None))
-    result = verdict(database)
-    assert (result.entries, result.fault and result.fault.reason) == (1, UNCHAINED)
+    assert refused(database) == (1, 2, UNCHAINED)
 
 
 @pytest.mark.parametrize("sealed", [True, False])
@@ -177,8 +181,7 @@ def test_a_copy_of_an_entry_that_was_not_sealed_is_detected(database: Database, 
     with database.write() as connection:
         connection.execute(insert(audit_log).values(row | {"id": 7}))
     seal_all(database, SECRET)
-    result = verdict(database)
-    assert (result.entries, result.fault and result.fault.id, result.fault and result.fault.reason) == (1, 7, REFUSED)
+    assert refused(database) == (1, 7, REFUSED)
 
 
 def test_a_sealed_entry_cannot_become_an_unsealed_one(database: Database) -> None:
@@ -220,8 +223,7 @@ def test_concurrent_sealers_and_writers_make_one_chain(
     with running(*sealers), ThreadPoolExecutor(3) as threads:
         list(threads.map(change, range(3)))
     seal_all(database, SECRET)
-    result = verdict(database)
-    assert (result.entries, result.unsealed, result.fault) == (60, 0, None)
+    assert counts(database) == (60, 0, None)
     # A writer's entries are in their order.
     assert [target for target in targets(database) if target[0] == "1"] == [f"1:{turn}" for turn in range(20)]
     for one in opened:
@@ -230,38 +232,30 @@ def test_concurrent_sealers_and_writers_make_one_chain(
 
 @pytest.mark.parametrize("statement", ["UPDATE audit_log", "UPDATE audit_head", "COMMIT"])
 def test_a_sealer_that_dies_loses_nothing(database: Database, statement: str) -> None:
-    for number in range(3):
-        write(database, str(number))
+    write_three(database)
 
     def die(*noted: Any) -> None:
         if statement == "COMMIT" or noted[2].startswith(statement):
             raise KeyboardInterrupt
 
     name = "commit" if statement == "COMMIT" else "before_cursor_execute"
-    event.listen(database.engine, name, die)
-    with pytest.raises(KeyboardInterrupt):
+    with listener(database, die, name), pytest.raises(KeyboardInterrupt):
         seal_batch(database, KEY)
-    event.remove(database.engine, name, die)
-    result = verdict(database)
-    assert (result.entries, result.unsealed, result.fault) == (0, 3, None)
+    assert counts(database) == (0, 3, None)
     seal_all(database, SECRET)
-    result = verdict(database)
-    assert (result.entries, result.unsealed, result.fault) == (3, 0, None)
+    assert counts(database) == (3, 0, None)
 
 
 def test_an_entry_that_is_removed_while_it_is_sealed_leaves_no_gap(database: Database, other: Database) -> None:
-    for number in range(3):
-        write(database, str(number))
+    write_three(database)
 
     def remove(*noted: Any) -> None:
         if noted[2].startswith("UPDATE audit_log"):
             with other.write() as connection:
                 connection.execute(delete(audit_log).where(audit_log.c.target == "1"))
 
-    event.listen(database.engine, "before_cursor_execute", remove)
-    with pytest.raises(RuntimeError):
+    with listener(database, remove), pytest.raises(RuntimeError):
         seal_batch(database, KEY)
-    event.remove(database.engine, "before_cursor_execute", remove)
     seal_all(database, SECRET)
     assert targets(database) == ["0", "2"]
     assert verdict(database).fault is None
@@ -279,8 +273,7 @@ def test_nothing_is_sealed_after_a_forged_head(database: Database) -> None:
     with database.write() as connection:
         connection.execute(update(audit_head).values(seal=seal))
     seal_all(database, SECRET)
-    result = verdict(database)
-    assert (result.entries, result.unsealed, result.fault) == (1, 0, None)
+    assert counts(database) == (1, 0, None)
 
 
 # The thread
@@ -296,12 +289,11 @@ def test_a_commit_wakes_the_sealer(database: Database) -> None:
 
 def test_a_stopped_sealer_has_sealed_all_entries(database: Database) -> None:
     with running(Sealer(database, SECRET, delay_seconds=NEVER, poll_seconds=NEVER)):
-        for number in range(3):
-            write(database, str(number))
+        write_three(database)
     assert targets(database) == ["0", "1", "2"]
 
 
-def test_an_entry_that_commits_after_the_last_look_of_a_stopping_sealer_is_sealed(database: Database) -> None:
+def test_an_entry_that_commits_while_the_sealer_stops_is_sealed(database: Database) -> None:
     looked, go_on = threading.Event(), threading.Event()
 
     def hold(*noted: Any) -> None:
@@ -309,17 +301,16 @@ def test_an_entry_that_commits_after_the_last_look_of_a_stopping_sealer_is_seale
             looked.set()
             go_on.wait(60)
 
-    event.listen(database.engine, "after_cursor_execute", hold)
     one = Sealer(database, SECRET, delay_seconds=0, poll_seconds=NEVER)
-    one.start()
-    assert looked.wait(60)
-    write(database)
-    stopping = threading.Thread(target=one.stop)
-    stopping.start()
-    until(one._stopping.is_set)
-    go_on.set()
-    stopping.join()
-    event.remove(database.engine, "after_cursor_execute", hold)
+    with listener(database, hold, "after_cursor_execute"):
+        one.start()
+        assert looked.wait(60)
+        write(database)
+        stopping = threading.Thread(target=one.stop)
+        stopping.start()
+        until(one._stopping.is_set)
+        go_on.set()
+        stopping.join()
     assert targets(database) == ["t"]
 
 
@@ -358,12 +349,10 @@ def test_a_sealer_continues_after_an_error(database: Database, monkeypatch: pyte
             failed.set()
             raise RuntimeError("the disk is full")
 
-    event.listen(database.engine, "before_cursor_execute", fail)
-    with running(Sealer(database, SECRET, delay_seconds=0, poll_seconds=NEVER)):
+    with listener(database, fail), running(Sealer(database, SECRET, delay_seconds=0, poll_seconds=NEVER)):
         write(database)
         assert failed.wait(60)
         until(lambda: verdict(database).entries == 1)
-    event.remove(database.engine, "before_cursor_execute", fail)
 
 
 def test_an_idle_sealer_writes_nothing_and_asks_once_a_poll(database: Database) -> None:
@@ -446,13 +435,12 @@ def test_a_chain_of_the_release_before_is_numbered_in_batches(
         with database.write() as connection:
             append_as_before(connection, entry(str(number)))
     write(database, "new")
-    assert (verdict(database).entries, verdict(database).unsealed) == (10, 1)
+    assert counts(database) == (10, 1, None)
     batch = seal_batch(database, KEY)
     assert batch
     assert batch.is_full
     assert targets(database) == ["0", "1", "2"]
-    result = verdict(database)
-    assert (result.entries, result.unsealed, result.fault) == (10, 1, None)
+    assert counts(database) == (10, 1, None)
     with running(Sealer(database, SECRET, delay_seconds=0, poll_seconds=NEVER)):
         pass
     assert targets(database) == [*map(str, range(10)), "new"]

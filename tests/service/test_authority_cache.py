@@ -153,9 +153,7 @@ def test_facts_of_one_organization_remain_in_memory_when_another_changes(platfor
     assert platform.count("GET", LIST, platform.key) <= 2
 
 
-def test_the_cache_keeps_at_most_so_many_rules_and_decides_alike_without_them(
-    platform: Counted, other: Database, tmp_path: Path
-) -> None:
+def test_decisions_do_not_depend_on_the_size_of_the_cache(platform: Counted, other: Database, tmp_path: Path) -> None:
     with other.write() as connection:
         attach_deny(connection)
     secrets = [key["secret"] for key in json.loads((tmp_path / "world-keys.json").read_text()).values()]

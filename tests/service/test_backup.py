@@ -1,4 +1,4 @@
-"""Backup and restore: one moment of a busy platform, and back to it whole or not at all. On both databases."""
+"""Backup and restore."""
 
 import io
 import json
@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import select, update
+from sqlalchemy import ColumnElement, select, update
 
 from service.bootstrap import open_platform
 from service.db import migrate
@@ -61,7 +61,7 @@ def hash_of(running: Running, number: int) -> str | None:
     return found
 
 
-def test_a_busy_platform_is_put_back_to_one_moment(platform: Running, tmp_path: Path) -> None:
+def test_a_busy_platform_is_restored_to_one_moment(platform: Running, tmp_path: Path) -> None:
     """Keys, sessions, the chain and open operations are as they were; what came after is gone."""
     file, settings = tmp_path / "backup.tar", settings_of(platform)
     platform.token(OWNER)
@@ -103,17 +103,17 @@ def test_a_busy_platform_is_put_back_to_one_moment(platform: Running, tmp_path: 
     assert verified(platform)["ok"]
 
 
-def test_a_running_platform_is_not_restored_under_its_feet(platform: Running, tmp_path: Path) -> None:
+def test_a_running_platform_is_not_restored(platform: Running, tmp_path: Path) -> None:
     file = tmp_path / "backup.tar"
     create_backup(settings_of(platform), file)
     words = [str(file), "--data-dir", str(platform.folder), "--database", platform.database_url]
-    done = subprocess.run([sys.executable, "-m", "service.operator.restore", *words], capture_output=True, text=True)
+    done = restored(*words)
     assert done.returncode == 75
     assert "is already running" in done.stderr
 
 
 @pytest.mark.slow
-def test_other_replicas_on_the_database_are_not_restored_under_their_feet(
+def test_a_database_with_running_replicas_is_not_restored(
     new_database_url: Callable[[str, bool], str], tmp_path: Path
 ) -> None:
     with Running(new_database_url("postgresql", True), "empty") as running:
@@ -145,7 +145,7 @@ def test_dropped_entries_stay_dropped_after_a_restore(platform: Running, tmp_pat
     assert dropped["last"] == exported["last"]
 
 
-# What is no backup
+# Invalid backups
 
 
 @pytest.fixture(scope="module")
@@ -174,12 +174,17 @@ def state(folder: Path) -> dict[str, str]:
     return {str(path.relative_to(folder)): sha256(path.read_bytes()).hexdigest() for path in files}
 
 
-def members(file: Path) -> list[tuple[tarfile.TarInfo, bytes]]:
+Part = tuple[tarfile.TarInfo, bytes]
+Forgery = Callable[[Path, Path], Path]
+"""Writes another file after a good backup, and returns its path."""
+
+
+def members(file: Path) -> list[Part]:
     with tarfile.open(file) as tar:
         return [(one, tar.extractfile(one).read()) for one in tar.getmembers()]  # type: ignore[union-attr]
 
 
-def written(path: Path, parts: list[tuple[tarfile.TarInfo, bytes]]) -> Path:
+def written(path: Path, parts: list[Part]) -> Path:
     with tarfile.open(path, "w", format=tarfile.GNU_FORMAT) as tar:
         for member, content in parts:
             member.size = len(content) if member.isreg() else 0
@@ -198,24 +203,21 @@ def secret_in(backup: Path) -> bytes:
     return next(content for member, content in members(backup) if member.name == backup_archive.SECRET)
 
 
-def ending(manifest: bytes, secret: bytes) -> list[tuple[tarfile.TarInfo, bytes]]:
+def ending(manifest: bytes, secret: bytes) -> list[Part]:
     """Digest and seal of a manifest."""
     digest = sha256(manifest).hexdigest().encode()
     seal = backup_archive.seal_of(manifest, secret).encode()
     return [(tarfile.TarInfo(backup_archive.DIGEST), digest), (tarfile.TarInfo(backup_archive.SEAL), seal)]
 
 
-def cut(share: float) -> Callable[[Path, Path], Path]:
-    def make_it(path: Path, good: Path) -> Path:
-        content = good.read_bytes()
-        path.write_bytes(content[: int(len(content) * share)])
-        return path
-
-    return make_it
+def cut(path: Path, good: Path) -> Path:
+    content = good.read_bytes()
+    path.write_bytes(content[: len(content) // 2])
+    return path
 
 
-def one_bit(name: str) -> Callable[[Path, Path], Path]:
-    def make_it(path: Path, good: Path) -> Path:
+def one_bit(name: str) -> Forgery:
+    def forge(path: Path, good: Path) -> Path:
         with tarfile.open(good) as tar:
             at = tar.getmember(name).offset_data + 20
         content = bytearray(good.read_bytes())
@@ -223,39 +225,44 @@ def one_bit(name: str) -> Callable[[Path, Path], Path]:
         path.write_bytes(content)
         return path
 
-    return make_it
+    return forge
 
 
-def linked(name: str, kind: bytes) -> Callable[[Path, Path], Path]:
-    """A file of it made a link, as another program would follow it."""
+def linked(kind: bytes) -> Forgery:
+    """Make the secret a link, as another program would follow it."""
 
-    def make_it(path: Path, good: Path) -> Path:
+    def forge(path: Path, good: Path) -> Path:
         parts = members(good)
         for member, _ in parts:
-            if member.name == name:
+            if member.name == "secret.key":
                 member.type, member.linkname = kind, "/etc/passwd"
         return written(path, parts)
 
-    return make_it
+    return forge
 
 
-def named(name: str) -> Callable[[Path, Path], Path]:
-    """The world's keys under another name, in the manifest as well."""
+def named(name: str) -> Forgery:
+    """The keys of the seed under another name, in the manifest as well."""
 
-    def make_it(path: Path, good: Path) -> Path:
+    def forge(path: Path, good: Path) -> Path:
         first, *files, _, _ = members(good)
         manifest = json.loads(first[1])
-        manifest["files"] = {name if one == "world-keys.json" else one: told for one, told in manifest["files"].items()}
+        manifest["files"] = {name if one == "world-keys.json" else one: fact for one, fact in manifest["files"].items()}
         for member, _ in files:
             member.name = name if member.name == "world-keys.json" else member.name
         content = json.dumps(manifest).encode()
         return written(path, [(first[0], content), *files, *ending(content, secret_in(good))])
 
-    return make_it
+    return forge
 
 
-def other_manifest(**changed: Any) -> Callable[[Path, Path], Path]:
+def other_manifest(**changed: Any) -> Forgery:
     return lambda path, good: with_manifest(path, good, **changed)
+
+
+def other_end(*parts: Part) -> Forgery:
+    """Put other parts in the place of the seal."""
+    return lambda path, good: written(path, [*members(good)[:-1], *parts])
 
 
 def huge(path: Path, good: Path) -> Path:
@@ -264,12 +271,12 @@ def huge(path: Path, good: Path) -> Path:
     return with_manifest(path, good, files=files)
 
 
-def text_of(content: bytes) -> Callable[[Path, Path], Path]:
-    def make_it(path: Path, good: Path) -> Path:
+def text_of(content: bytes) -> Forgery:
+    def forge(path: Path, good: Path) -> Path:
         path.write_bytes(content)
         return path
 
-    return make_it
+    return forge
 
 
 def pipe(path: Path, good: Path) -> Path:
@@ -277,13 +284,8 @@ def pipe(path: Path, good: Path) -> Path:
     return path
 
 
-def foreign() -> tuple[tarfile.TarInfo, bytes]:
-    return tarfile.TarInfo("more"), b"0" * 64
-
-
-def unsealed(path: Path, good: Path) -> Path:
-    """As an earlier release made it."""
-    return written(path, members(good)[:-1])
+unsealed = other_end()
+"""As an earlier release made it."""
 
 
 def resealed(path: Path, good: Path, secret: bytes) -> Path:
@@ -292,46 +294,46 @@ def resealed(path: Path, good: Path, secret: bytes) -> Path:
     return written(path, [first, *files, *ending(first[1], secret)])
 
 
-UNFIT: dict[str, tuple[Callable[[Path, Path], Path], str]] = {
-    "empty": (text_of(b""), "not a frost backup"),
-    "text": (text_of(b"a" * 2000), "not a frost backup"),
+UNFIT: dict[str, tuple[Forgery, str]] = {
+    "empty": (text_of(b""), "no backup"),
+    "text": (text_of(b"a" * 2000), "no backup"),
     "missing": (lambda path, good: path, "cannot be read"),
     "pipe": (pipe, "not a regular file"),
     "folder": (lambda path, good: path.parent, "Is a directory"),
-    "cut in the database": (cut(0.5), "truncated"),
-    "cut before its end": (lambda path, good: written(path, members(good)[:-2]), "truncated"),
-    "cut in its seal": (lambda path, good: written(path, [*members(good)[:-1], foreign()]), "another file in place of"),
+    "cut in the database": (cut, "cut short"),
+    "cut before its end": (lambda path, good: written(path, members(good)[:-2]), "cut short"),
+    "cut in its seal": (other_end((tarfile.TarInfo("more"), b"0" * 64)), "something else"),
     "sealed with another secret": (
         lambda path, good: resealed(path, good, b"x" * 32),
         "its seal does not match the secret in",
     ),
-    "a seal that is no seal": (
-        lambda path, good: written(path, [*members(good)[:-1], (tarfile.TarInfo(backup_archive.SEAL), b"")]),
+    "an empty seal": (
+        other_end((tarfile.TarInfo(backup_archive.SEAL), b"")),
         "its seal does not match the secret in",
     ),
-    "without a seal": (lambda path, good: unsealed(path, good), "it has no seal.*--trust"),
+    "without a seal": (unsealed, "it has no seal.*--trust"),
     "a bit of the database": (one_bit("platform.db"), "damaged"),
     "a bit of the secret": (one_bit("secret.key"), "damaged"),
-    "a bit of the manifest": (one_bit("manifest.json"), "not a frost backup|damaged"),
-    "a symbolic link": (linked("secret.key", tarfile.SYMTYPE), "another file in place of"),
-    "a hard link": (linked("secret.key", tarfile.LNKTYPE), "another file in place of"),
-    "a device": (linked("secret.key", tarfile.CHRTYPE), "another file in place of"),
-    "a way up": (named("../../evil"), "unexpected file"),
-    "a way elsewhere": (named("/tmp/evil"), "unexpected file"),
-    "another file": (named("platform.lock"), "unexpected file"),
-    "huge": (huge, "not enough space"),
+    "a bit of the manifest": (one_bit("manifest.json"), "no backup|damaged"),
+    "a symbolic link": (linked(tarfile.SYMTYPE), "something else"),
+    "a hard link": (linked(tarfile.LNKTYPE), "something else"),
+    "a device": (linked(tarfile.CHRTYPE), "something else"),
+    "a way up": (named("../../evil"), "no backup has"),
+    "a way elsewhere": (named("/tmp/evil"), "no backup has"),
+    "another file": (named("platform.lock"), "no backup has"),
+    "huge": (huge, "no room"),
     "newer format": (other_manifest(format=99), "newer frost"),
     "newer schema": (other_manifest(revision="0999", version="9.9"), "newer frost"),
-    "another schema than it says": (other_manifest(revision="0001"), "corrupt"),
-    "of PostgreSQL": (other_manifest(database="postgresql"), "has a postgresql database"),
-    "no secret": (other_manifest(files={}), "not a frost backup"),
-    "a file without its digest": (other_manifest(files={"secret.key": {"bytes": 32}}), "not a frost backup"),
-    "made nobody knows when": (other_manifest(createdAt=None), "not a frost backup"),
+    "another schema than it says": (other_manifest(revision="0001"), "not sound"),
+    "of PostgreSQL": (other_manifest(database="postgresql"), "holds a postgresql database"),
+    "no secret": (other_manifest(files={}), "no backup"),
+    "a file without its digest": (other_manifest(files={"secret.key": {"bytes": 32}}), "no backup"),
+    "without an instant": (other_manifest(createdAt=None), "no backup"),
 }
 
 
 @pytest.mark.parametrize("which", UNFIT)
-def test_what_is_no_whole_backup_is_refused_before_anything_is_touched(
+def test_an_invalid_backup_is_refused_and_changes_nothing(
     stopped: tuple[Running, Settings, Path], tmp_path: Path, which: str
 ) -> None:
     running, settings, good = stopped
@@ -376,7 +378,7 @@ def test_a_backup_without_a_seal_is_restored_with_trust_only(
     assert json.loads(done.stdout)["auditWhole"]
 
 
-def test_onto_an_empty_machine_a_backup_is_restored_with_its_secret_or_with_trust(
+def test_an_empty_machine_is_restored_with_the_secret_or_with_trust(
     stopped: tuple[Running, Settings, Path], tmp_path: Path
 ) -> None:
     _, settings, good = stopped
@@ -440,23 +442,23 @@ def elsewhere() -> Iterator[Path]:
         yield Path(folder)
 
 
-def test_a_database_on_another_disk_than_the_data_folder_is_put_back(tmp_path: Path, elsewhere: Path) -> None:
-    settings = opened(tmp_path / "platform", "--database", f"sqlite:///{elsewhere / 'other.db'}")
-    create_backup(settings, tmp_path / "good.tar")
+def back_up_and_restore(settings: Settings, file: Path) -> None:
+    create_backup(settings, file)
     changed(settings)
-    restore_backup(settings, tmp_path / "good.tar")
+    restore_backup(settings, file)
     assert "since" not in targets(settings)
+
+
+def test_a_database_on_another_disk_is_restored(tmp_path: Path, elsewhere: Path) -> None:
+    settings = opened(tmp_path / "platform", "--database", f"sqlite:///{elsewhere / 'other.db'}")
+    back_up_and_restore(settings, tmp_path / "good.tar")
     assert [one.name for one in elsewhere.iterdir()] == ["other.db"]
     assert not (settings.data_dir / READY).exists()
 
 
 @pytest.mark.slow
-def test_a_path_with_a_mark_that_ends_a_url_means_itself(tmp_path: Path) -> None:
-    settings = opened(tmp_path / "platform #1?a%41")
-    create_backup(settings, tmp_path / "good.tar")
-    changed(settings)
-    restore_backup(settings, tmp_path / "good.tar")
-    assert "since" not in targets(settings)
+def test_a_path_with_special_characters_of_urls_is_restored(tmp_path: Path) -> None:
+    back_up_and_restore(opened(tmp_path / "platform #1?a%41"), tmp_path / "good.tar")
     assert sorted(one.name for one in tmp_path.iterdir()) == ["good.tar", "platform #1?a%41"]
 
 
@@ -478,17 +480,21 @@ UNCHAINED = {
 }  # fmt: skip
 
 
-def targets(settings: Settings) -> set[str]:
+def values_of(settings: Settings, column: ColumnElement[str]) -> set[str]:
     database = Database(settings.database_url)
     try:
         with database.read() as connection:
-            return set(connection.scalars(select(audit_log.c.target)))
+            return set(connection.scalars(select(column)))
     finally:
         database.close()
 
 
+def targets(settings: Settings) -> set[str]:
+    return values_of(settings, audit_log.c.target)
+
+
 @pytest.mark.parametrize("decided", [True, False])
-def test_an_interrupted_restore_is_finished_or_forgotten_by_the_next_start(
+def test_the_next_start_finishes_or_discards_an_interrupted_restore(
     stopped: tuple[Running, Settings, Path], monkeypatch: pytest.MonkeyPatch, decided: bool
 ) -> None:
     _, settings, good = stopped
@@ -536,15 +542,6 @@ def is_there(url: str) -> bool:
         database.close()
 
 
-def names(settings: Settings) -> set[str]:
-    database = Database(settings.database_url)
-    try:
-        with database.read() as connection:
-            return set(connection.scalars(select(tenants.c.display_name)))
-    finally:
-        database.close()
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("committed", [True, False])
 def test_a_restore_of_postgresql_is_decided_by_its_transaction(
@@ -580,7 +577,7 @@ def interrupted(*_: object) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
-def test_killed_anywhere_in_a_restore_it_is_the_old_platform_or_the_new_one(
+def test_a_killed_restore_leaves_the_old_platform_or_the_new_one(
     kind: str, new_database_url: Callable[[str, bool], str], tmp_path: Path
 ) -> None:
     """kill -9 at 6 moments: the entry written since the backup is there with its data, or both are not."""
@@ -602,7 +599,7 @@ def test_killed_anywhere_in_a_restore_it_is_the_old_platform_or_the_new_one(
             # What it had begun on a server ends with it, but not at the same moment.
             until(lambda: is_there(running.database_url), 30)
             finish_interrupted_restore(settings)
-            assert ("since" in targets(settings)) is ("changed since" in names(settings))
+            assert ("since" in targets(settings)) is ("changed since" in values_of(settings, tenants.c.display_name))
             assert (settings.data_dir / "secret.key").stat().st_size == 32
             assert not (settings.data_dir / READY).exists()
             assert not (settings.data_dir / STAGED).exists()

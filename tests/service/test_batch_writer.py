@@ -1,4 +1,4 @@
-"""What requests gather in memory is written by one thread, each second and at the stop."""
+"""The thread that writes what requests gather in memory."""
 
 import logging
 import threading
@@ -78,7 +78,7 @@ def test_the_stop_does_not_wait_for_a_database_that_does_not_answer(
     assert [record.levelname for record in caplog.records] == ["ERROR"]
 
 
-def test_all_sources_are_in_one_transaction_and_keep_their_changes_if_one_fails(
+def test_sources_share_a_transaction_and_keep_changes_if_one_fails(
     database: Database, caplog: pytest.LogCaptureFixture
 ) -> None:
     sources = [Source("a"), Source("b", error=OperationalError("s", {}, Exception("full")))]

@@ -305,7 +305,7 @@ def test_a_stream_of_changes_neither_delays_a_revocation_nor_outlives_it(
     assert renames.committed() == committed
 
 
-def test_no_change_commits_at_a_replica_after_another_one_has_answered_a_revocation(
+def test_no_replica_commits_a_change_after_another_answered_a_revocation(
     cluster_pair: tuple[Running, Running],
 ) -> None:
     opened = Database(cluster_pair[0].database_url)
@@ -328,7 +328,7 @@ def test_no_change_commits_at_a_replica_after_another_one_has_answered_a_revocat
 
 
 @pytest.mark.parametrize("kind", ["instance", "kubernetes_cluster"])
-def test_only_the_deletion_of_a_cluster_waits_for_changes_of_the_organization(
+def test_only_the_deletion_of_a_cluster_waits_for_other_changes(
     platform: InThisProcess, database: Database, kind: str
 ) -> None:
     """It ends the tokens of the workloads."""

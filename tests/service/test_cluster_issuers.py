@@ -1,4 +1,4 @@
-"""Which keys a cluster may have, and that what was given for its tokens ends with them."""
+"""The keys of clusters, and the end of their workload tokens."""
 
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterator
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from joserfc import jwt
 from joserfc.jwk import ECKey, RSAKey
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, delete, select, update
 
 from service.db import tables
 from service.db.revisions import lock_domains
@@ -19,6 +19,7 @@ from service.principal import Principal
 from service.principals import queries
 from service.workloads import issuer_validation, token_exchange
 from service.workloads import queries as workload_queries
+from tests.service import factories
 from tests.service.access import Iam, code
 from tests.service.clusters import STOREFRONT_FRA, Cluster, Workload
 from tests.service.inside import Inside
@@ -38,7 +39,7 @@ def modulus(bits: int) -> str:
 
 
 @pytest.mark.parametrize("key", [public(P256), public(ECKey.generate_key("P-384")), public(RSA_2048)])
-def test_a_key_is_kept_as_what_it_is_and_nothing_that_came_with_it(key: dict[str, Any]) -> None:
+def test_only_the_members_of_a_key_are_stored(key: dict[str, Any]) -> None:
     given = {**key, "use": "sig", "alg": "ES256", "x5c": ["A" * 100_000], "x5u": "https://elsewhere.example"}
     assert issuer_validation.validate_public_keys([given]) == [key]
 
@@ -70,7 +71,7 @@ def test_leading_zeros_do_not_make_a_key_longer() -> None:
         (public(RSA_2048, e="AQ"), "no key"),
     ],
 )
-def test_keys_that_are_too_weak_too_large_or_for_something_else_are_refused(key: dict[str, Any], message: str) -> None:
+def test_a_weak_or_unsuitable_key_is_refused(key: dict[str, Any], message: str) -> None:
     with pytest.raises(ApiError, match=message) as refused:
         issuer_validation.validate_public_keys([key])
     assert (refused.value.status_code, refused.value.code) == (400, "INVALID_INPUT")
@@ -83,7 +84,7 @@ def bound(platform: Running, service_account: str, cluster_id: str) -> None:
 
 
 @pytest.mark.slow
-def test_tokens_end_with_the_key_they_were_believed_by_and_not_for_one_more(platform: Running) -> None:
+def test_tokens_end_with_the_key_that_verified_them(platform: Running) -> None:
     cluster, other = Cluster(platform), Cluster(platform, STOREFRONT_FRA)
     for one in (cluster, other):
         assert one.register().status == 200
@@ -131,12 +132,11 @@ class Bound:
         inside.stored_key()
         self.platform, now = inside.platform, datetime.now(UTC)
         times = {"created_at": now, "updated_at": now}
-        told = {"region": "se-sto-1", "state": "active", "tags": {}, "relations": {}, "attributes": {}}
-        cluster = {"id": CLUSTER, "tenant_id": "t", "kind": queries.CLUSTER, "name": "c"}
+        cluster = factories.resource(CLUSTER, now, kind=queries.CLUSTER, state="active")
         identity = {"id": "w", "tenant_id": "t", "cluster_id": CLUSTER, "namespace": "n", "service_account": "a"}
         issuer = {"issuer": "https://c.example", "keys": [public(P256)], "changed_by": "u", "changed_at": now}
         with self.platform.database.write() as connection:
-            connection.execute(insert(tables.resources).values(cluster | told | times))
+            factories.add(connection, {tables.resources: cluster})
             queries.add_identity(connection, identity | {"scopes": ["compute:read"], "created_by": "u"} | times)
             workload_queries.save_issuer(connection, "t", CLUSTER, issuer)
         said = {"iss": "https://c.example", "sub": "system:serviceaccount:n:a", "aud": f"frost:cluster:{CLUSTER}"}
@@ -175,7 +175,7 @@ def drop_cluster(connection: Connection) -> None:
 @pytest.mark.parametrize(
     ("change", "status"), [(unbind, 401), (drop_scopes, 403), (drop_issuer, 401), (drop_cluster, 401)]
 )
-def test_what_changes_between_believing_a_token_and_giving_one_counts(
+def test_a_change_during_an_exchange_is_respected(
     inside: Inside, change: Callable[[Connection], None], status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bound, write = Bound(inside), inside.platform.database.write

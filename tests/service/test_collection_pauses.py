@@ -1,8 +1,10 @@
-"""Long-lived objects are visited rarely. Tests run in processes of their own: the collector is global."""
+"""Pauses of the garbage collector, in processes of their own: the collector is global."""
 
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 START = """
 import gc
@@ -22,31 +24,21 @@ pauses.start()
 """
 
 
-def run(program: str) -> None:
-    subprocess.run([sys.executable, "-c", START + program], check=True, timeout=60, cwd=Path(__file__).parents[2])
-
-
-def test_survivors_of_a_full_collection_are_frozen() -> None:
-    run("""
+PROGRAMS = {
+    "survivors of a full collection are frozen": """
 documents = [[number] for number in range(10_000)]
 gc.collect()
 assert gc.get_freeze_count() > 10_000
 assert len(gc.get_objects(generation=2)) < 1_000
-""")
-
-
-def test_a_reference_count_frees_frozen_objects() -> None:
-    run("""
+""",
+    "a reference count frees frozen objects": """
 documents = [[number] for number in range(10_000)]
 gc.collect()
 before = gc.get_freeze_count()
 del documents
 assert gc.get_freeze_count() <= before - 10_000
-""")
-
-
-def test_a_frozen_cycle_is_freed_after_the_interval() -> None:
-    run("""
+""",
+    "a frozen cycle is freed after the interval": """
 cycle = Cycle()
 gc.collect()
 del cycle
@@ -55,13 +47,17 @@ assert Cycle.alive == 1
 now = REVISIT_SECONDS
 gc.collect()
 assert Cycle.alive == 0
-""")
-
-
-def test_new_cycles_are_freed_by_each_full_collection() -> None:
-    run("""
+""",
+    "new cycles are freed by each full collection": """
 gc.collect()
 Cycle()
 gc.collect()
 assert Cycle.alive == 0
-""")
+""",
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_long_lived_objects_are_visited_rarely(name: str) -> None:
+    program = START + PROGRAMS[name]
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60, cwd=Path(__file__).parents[2])

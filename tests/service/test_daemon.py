@@ -30,7 +30,7 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def test_only_the_user_can_enter_the_folder_and_open_what_is_in_it(platform: Running) -> None:
+def test_only_the_user_can_read_the_folder_and_its_files(platform: Running) -> None:
     platform.get("/issuer/jwks")
     assert mode(platform.folder) == 0o700
     for path in platform.folder.iterdir():
@@ -92,9 +92,12 @@ def connects(path: Path) -> bool:
         return probe.connect_ex(str(path)) == 0
 
 
-def test_sigterm_ends_it_with_status_0_and_takes_the_socket_along() -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_with_status_0_and_removes_the_socket(number: signal.Signals) -> None:
     with Executed(None, "empty") as running:
-        assert running.stop() == 0
+        assert running.process is not None
+        running.process.send_signal(number)
+        assert running.process.wait(60) == 0
         assert not running.socket.exists()
         assert "Traceback" not in running.log
 
@@ -123,13 +126,11 @@ def test_after_kill_9_the_next_start_works_on_the_same_data() -> None:
         assert answer.json()["status"] == "provisioning"
 
 
-def test_a_file_in_the_sockets_place_is_not_deleted(tmp_path: Path) -> None:
+def test_a_file_at_the_path_of_the_socket_is_not_deleted(tmp_path: Path) -> None:
     precious = tmp_path / "notes"
     precious.write_text("keep me")
     tmp_path.chmod(0o700)
-    done = start_in(tmp_path / "platform", "--socket", str(precious))
-    assert done.returncode == 1
-    assert "is not a socket" in done.stderr
+    assert "is not a socket" in failed_start(tmp_path / "platform", "--socket", str(precious))
     assert precious.read_text() == "keep me"
 
 
@@ -137,38 +138,33 @@ def test_a_socket_folder_that_others_can_write_is_refused(tmp_path: Path) -> Non
     shared = tmp_path / "shared"
     shared.mkdir()
     shared.chmod(0o777)
-    done = start_in(tmp_path / "platform", "--socket", str(shared / "api.sock"))
-    assert done.returncode == 1
-    assert "must not be writable by others" in done.stderr
+    assert "writable by nobody else" in failed_start(tmp_path / "platform", "--socket", str(shared / "api.sock"))
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder away")
 def test_a_folder_of_another_user_is_refused(tmp_path: Path) -> None:
     os.chown(tmp_path, 12345, 12345)
-    done = start_in(tmp_path)
-    assert done.returncode == 1
-    assert "belongs to another user" in done.stderr
+    assert "belongs to another user" in failed_start(tmp_path)
 
 
 @pytest.mark.parametrize(
-    ("database", "said"),
+    ("database", "reason"),
     [
         ("nonsense", "Could not parse SQLAlchemy URL"),
         ("postgresql://nobody:SECRET@127.0.0.1:1/none", "Connection refused"),
         ("", "file is not a database"),
     ],
 )
-def test_a_database_that_cannot_be_used_is_told_in_one_line(database: str, said: str, tmp_path: Path) -> None:
+def test_an_unusable_database_is_reported_in_one_line(database: str, reason: str, tmp_path: Path) -> None:
     folder = tmp_path / "platform"
     folder.mkdir(mode=0o700)
     (folder / "platform.db").write_bytes(b"no database at all\n" * 200)
-    done = start_in(folder, *(["--database", database] if database else []))
-    assert done.returncode == 1
-    told = done.stderr.splitlines()[-1]
-    assert told.startswith("frost platform: the database cannot be used: ")
-    assert said in told
-    assert "Traceback" not in done.stderr
-    assert "SECRET" not in done.stderr
+    stderr = failed_start(folder, *(["--database", database] if database else []))
+    line = stderr.splitlines()[-1]
+    assert line.startswith("frost platform: the database cannot be used: ")
+    assert reason in line
+    assert "Traceback" not in stderr
+    assert "SECRET" not in stderr
 
 
 def test_a_damaged_secret_is_never_replaced() -> None:
@@ -182,7 +178,7 @@ def test_a_damaged_secret_is_never_replaced() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "reason"),
     [
         ([], "--data-dir is required"),
         (["--data-dir", "x", "--world", "moon"], "--world must be one of"),
@@ -192,21 +188,24 @@ def test_a_damaged_secret_is_never_replaced() -> None:
         (["--data-dir", "x", "--nonsense"], "unrecognized arguments"),
     ],
 )
-def test_a_wrong_flag_is_told_in_one_line(arguments: list[str], said: str, tmp_path: Path) -> None:
+def test_a_wrong_flag_is_reported_in_one_line(arguments: list[str], reason: str, tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-m", "service", *arguments], capture_output=True, text=True, cwd=ROOT)
     assert done.returncode == 2
-    assert said in done.stderr.splitlines()[-1]
+    assert reason in done.stderr.splitlines()[-1]
 
 
 ROOT = Path(__file__).parent.parent.parent
 
 
-def start_in(folder: Path, *flags: str) -> subprocess.CompletedProcess[str]:
+def failed_start(folder: Path, *flags: str) -> str:
+    """Return the standard error of a platform that fails to start."""
     command = [sys.executable, "-m", "service", "--data-dir", str(folder), *flags]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    return done.stderr
 
 
-def test_it_stops_when_nobody_needs_it() -> None:
+def test_it_stops_when_it_is_idle() -> None:
     with Executed(None, "empty", "--idle-minutes", "0.01") as running:
         assert running.process is not None
         assert running.process.wait(60) == 0
@@ -219,7 +218,7 @@ def test_an_open_operation_keeps_it_from_stopping() -> None:
             running.process.wait(8)
 
 
-def test_over_tcp_there_are_no_staff_routes_and_no_local_issuer() -> None:
+def test_over_tcp_there_are_no_operator_routes_and_no_local_issuer() -> None:
     with Executed(None, "demo", "--listen", "127.0.0.1:0") as running:
         host, port = tcp_address(running)
 
@@ -241,20 +240,12 @@ def test_over_tcp_there_are_no_staff_routes_and_no_local_issuer() -> None:
         assert tcp("/api/v1/auth/cli-config").status == 503
         assert tcp("/api/v1/me").status == 401
         assert tcp("/api/v1/me", Authorization=f"Bearer {running.token(OWNER)}").status == 200
-        # Nobody becomes the socket's peer by saying so.
+        # A header makes no caller the peer of the socket.
         assert tcp("/api/v1/platform/status", **{"X-Forwarded-For": "uid:0", "Forwarded": "for=unix:"}).status == 404
 
 
-def test_a_taken_address_is_told_in_one_line(tmp_path: Path) -> None:
+def test_an_address_in_use_is_reported_in_one_line(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        done = start_in(tmp_path / "platform", "--listen", f"127.0.0.1:{taken.getsockname()[1]}")
-    assert done.returncode == 1
-    assert "cannot listen on 127.0.0.1" in done.stderr
-    assert len(done.stderr.splitlines()) == 1
-
-
-def test_sigint_ends_it_like_sigterm() -> None:
-    with Executed(None, "empty") as running:
-        assert running.process is not None
-        running.process.send_signal(signal.SIGINT)
-        assert running.process.wait(60) == 0
+        stderr = failed_start(tmp_path / "platform", "--listen", f"127.0.0.1:{taken.getsockname()[1]}")
+    assert "cannot listen on 127.0.0.1" in stderr
+    assert len(stderr.splitlines()) == 1

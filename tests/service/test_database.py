@@ -14,6 +14,7 @@ from sqlalchemy.exc import IntegrityError, OperationalError
 from service.db.engine import Database
 from service.db.statements import PORTION, records
 from service.db.tables import Document, platform_state, users
+from tests.service import factories
 
 
 @pytest.fixture
@@ -36,7 +37,7 @@ def count(database: Database) -> int:
         return int(connection.scalar(select(platform_state.c.value)) or 0)
 
 
-def test_what_is_written_is_kept_and_what_fails_is_not(counter: Database) -> None:
+def test_a_transaction_that_fails_is_rolled_back(counter: Database) -> None:
     with counter.write() as connection:
         connection.execute(update(platform_state).values(value="1"))
 
@@ -64,11 +65,12 @@ def test_a_list_has_the_values_of_its_rows(database: Database) -> None:
 
 
 @pytest.mark.parametrize("text", ["0001-01-01", "1969-12-31T23:59:59.999999", "2026-03-01T12:00:05.25", "9999-12-31"])
-def test_an_instant_is_read_as_written(database: Database, text: str) -> None:
+def test_an_instant_is_read_as_written_and_compared_to_the_microsecond(database: Database, text: str) -> None:
     instant = datetime.fromisoformat(text).replace(tzinfo=UTC)
     with database.write() as connection:
-        connection.execute(insert(users).values(id="1", email="ada@example.com", name="Ada", created_at=instant))
+        connection.execute(insert(users).values(factories.user(at=instant)))
         row = connection.execute(select(users.c.created_at, users.c.deleted_at)).one()
+        assert connection.scalar(select(users.c.id).where(users.c.created_at < instant + timedelta(microseconds=1)))
     assert tuple(row) == (instant, None)
 
 
@@ -80,13 +82,13 @@ def test_a_json_value_is_read_as_written(database: Database, value: Any) -> None
         assert connection.scalar(select(literal(value, Document))) == value
 
 
-def test_a_failed_statement_is_told_without_its_values(counter: Database) -> None:
+def test_the_error_of_a_statement_has_no_values(counter: Database) -> None:
     with pytest.raises(IntegrityError) as caught, counter.write() as connection:
         connection.execute(insert(platform_state).values(name="counter", value="WHAT-NOBODY-READS"))
     assert "WHAT-NOBODY-READS" not in str(caught.value)
 
 
-def test_a_read_keeps_nothing(counter: Database) -> None:
+def test_a_read_is_rolled_back(counter: Database) -> None:
     with counter.read() as connection:
         connection.execute(update(platform_state).values(value="7"))
     assert count(counter) == 0
@@ -109,14 +111,6 @@ def test_a_reader_does_not_wait_for_a_writer(counter: Database) -> None:
         with ThreadPoolExecutor(1) as thread:
             assert thread.submit(count, counter).result(60) == 0
     assert count(counter) == 1
-
-
-def test_instants_come_back_to_the_microsecond_in_utc(database: Database) -> None:
-    instant = datetime(2026, 3, 1, 12, 0, 0, 123_456, tzinfo=UTC)
-    with database.write() as connection:
-        connection.execute(insert(users).values(id="u", email="e", name="n", created_at=instant))
-        assert connection.scalar(select(users.c.created_at)) == instant
-        assert connection.scalar(select(users.c.id).where(users.c.created_at < instant + timedelta(microseconds=1)))
 
 
 def test_the_database_is_writable(database: Database) -> None:
@@ -158,7 +152,7 @@ def test_schema_changes_are_part_of_the_transaction(sqlite: Database) -> None:
 
 
 def test_two_processes_write_to_one_file_without_a_busy_error(sqlite: Database, tmp_path: Path) -> None:
-    """Two engines stand in for two processes: each has its own in-process lock, so only SQLite's own lock is left."""
+    # Each engine has a lock of its own, as each process has: only SQLite's own lock is left.
     other = Database(f"sqlite:///{tmp_path / 'platform.db'}")
     with sqlite.write() as connection:
         platform_state.create(connection)

@@ -1,4 +1,4 @@
-"""PostgreSQL restarts, or has no connection to give: replicas say so, and go on when it is back."""
+"""Replicas while PostgreSQL restarts or has no free connection."""
 
 from collections.abc import Iterator
 
@@ -25,7 +25,7 @@ def server() -> Iterator[Cluster]:
 
 
 @pytest.mark.slow
-def test_replicas_say_that_the_database_is_away_and_go_on_with_it(server: Cluster) -> None:
+def test_replicas_report_an_unreachable_database_and_recover(server: Cluster) -> None:
     """With a tenant being provisioned meanwhile, which the restart must not lose. About 15 s."""
     with Live(server.url("platform"), pace=0.5) as replica:
         token, process = replica.owner(), replica.process
@@ -52,19 +52,14 @@ def test_replicas_say_that_the_database_is_away_and_go_on_with_it(server: Cluste
         assert process.poll() is None
 
 
-def test_what_passes_is_told_from_what_does_not(cluster: Cluster) -> None:
-    def met(error: Exception) -> bool:
-        return is_transient(OperationalError("statement", None, error))
-
-    assert met(psycopg.errors.AdminShutdown())
-    assert met(psycopg.errors.TooManyConnections())
-    assert met(psycopg.errors.CannotConnectNow())
-    assert met(psycopg.errors.DeadlockDetected())
-    assert met(psycopg.errors.QueryCanceled())
-    assert met(psycopg.OperationalError("connection failed"))
+def test_which_errors_are_transient(cluster: Cluster) -> None:
+    names = ("AdminShutdown", "TooManyConnections", "CannotConnectNow", "DeadlockDetected", "QueryCanceled")
+    transient = [psycopg.OperationalError("connection failed"), *(getattr(psycopg.errors, name)() for name in names)]
+    lasting = [psycopg.errors.DiskFull(), psycopg.errors.ReadOnlySqlTransaction()]
+    for errors, expected in ((transient, True), (lasting, False)):
+        for error in errors:
+            assert is_transient(OperationalError("statement", None, error)) is expected, error
     assert is_transient(NoneFree())
-    assert not met(psycopg.errors.DiskFull())
-    assert not met(psycopg.errors.ReadOnlySqlTransaction())
     assert not is_transient(SQLAlchemyError())
     assert not is_transient(ValueError())
 

@@ -1,4 +1,4 @@
-"""Decisions for other services over HTTP: who may ask, what counts, what a request costs."""
+"""Decisions for other services over HTTP."""
 
 from typing import Any
 
@@ -99,7 +99,7 @@ def test_a_key_asks_about_its_own_tenant_whatever_the_request_says(platform: Run
     assert there["id"] not in {one["id"] for one in found["results"]}
 
 
-def test_a_policy_can_take_the_asking_away_from_a_key(platform: Running, asking: Asking) -> None:
+def test_a_policy_can_deny_evaluations_to_a_key(platform: Running, asking: Asking) -> None:
     other = Asking(platform)
     policy = asking.iam.policy("asks not", allow("*"), deny("iam:policies:simulate"))
     assert asking.iam.done(asking.iam.attach(policy, "api_key", other.key.id))
@@ -109,7 +109,7 @@ def test_a_policy_can_take_the_asking_away_from_a_key(platform: Running, asking:
 # What counts
 
 
-def test_what_is_held_of_a_resource_wins_over_what_the_caller_says(asking: Asking) -> None:
+def test_stored_facts_of_a_resource_override_those_of_the_request(asking: Asking) -> None:
     one = asking.instances[0]
     assert one["tags"]
     key, value = next(iter(one["tags"].items()))
@@ -137,7 +137,7 @@ def test_what_is_held_of_a_resource_wins_over_what_the_caller_says(asking: Askin
         {"organizationId": NOBODY, "createdBy": OWNER, "type": "user", "id": OWNER},
     ],
 )
-def test_nothing_a_caller_says_of_a_subject_reaches_a_decision(asking: Asking, claimed: dict[str, Any]) -> None:
+def test_claims_about_a_subject_are_ignored(asking: Asking, claimed: dict[str, Any]) -> None:
     one = instance(asking.instances[0]["id"])
     body = asking.question(("user", VIEWER), "start", one) | claimed | {"target": "*", "decision": True}
     body["subject"] |= {"properties": claimed} | {name: value for name, value in claimed.items() if name[-2:] != "pe"}
@@ -180,7 +180,7 @@ def test_address_and_instant_come_from_the_context(asking: Asking, context: Any,
     assert not asking.decides(who, "read", one)
 
 
-def test_a_deny_on_what_is_not_known_fires(asking: Asking) -> None:
+def test_a_deny_on_an_unknown_fact_applies(asking: Asking) -> None:
     who = asking.principal("deny", allow("*"), deny("compute:*", ipInRange={"frn:sourceIp": ["203.0.113.0/24"]}))
     one = instance(asking.instances[0]["id"])
     assert not asking.decides(who, "read", one)
@@ -228,7 +228,7 @@ def _once(asking: Asking, name: str, *rules: dict[str, Any]) -> tuple[str, str]:
 # Who and what is not there
 
 
-def test_whoever_and_whatever_is_not_there_is_refused_in_the_same_words(asking: Asking) -> None:
+def test_unknown_subjects_actions_and_resources_are_refused_alike(asking: Asking) -> None:
     there, viewer = instance(asking.instances[0]["id"]), ("user", VIEWER)
     plain = asking.question(viewer, "start", there)
     assert asking.got(EVALUATION, plain) == REFUSED
@@ -255,7 +255,7 @@ def test_whoever_and_whatever_is_not_there_is_refused_in_the_same_words(asking: 
     assert asking.got(EVALUATIONS, {"evaluations": unknown}) == {"evaluations": [REFUSED] * len(unknown)}
 
 
-def test_a_key_that_ended_may_nothing(platform: Running, asking: Asking) -> None:
+def test_a_revoked_key_is_permitted_nothing(platform: Running, asking: Asking) -> None:
     one, ended = instance(asking.instances[0]["id"]), Key(platform, "compute:read")
     assert asking.decides(("api_key", ended.id), "read", one)
     assert not asking.decides(("api_key", ended.id), "start", one)
@@ -302,14 +302,14 @@ def test_the_three_semantics(asking: Asking, semantic: str | None, names: list[A
         {"subject": "alice", "evaluations": [{}]},
     ],
 )
-def test_what_is_wrong_with_the_whole_is_an_error_of_the_request(asking: Asking, wrong: dict[str, Any]) -> None:
+def test_an_invalid_batch_is_an_error_of_the_request(asking: Asking, wrong: dict[str, Any]) -> None:
     answer = asking.send(EVALUATIONS, {"evaluations": [{}]} | wrong)
     assert answer.status == 400
     assert answer.headers["content-type"].startswith("text/plain")
 
 
 @pytest.mark.parametrize("item", [None, 1, "x", [], {"subject": None}, {"resource": {"id": 5}}, {"action": "read"}])
-def test_one_that_cannot_be_read_is_an_error_of_its_own(asking: Asking, item: Any) -> None:
+def test_an_invalid_item_is_an_error_of_the_item(asking: Asking, item: Any) -> None:
     """A default never stands in for a member that is there and wrong."""
     good = asking.question(("user", OWNER), "read", instance(asking.instances[0]["id"]))
     said = asking.got(EVALUATIONS, {**good, "evaluations": [{}, item, {}]})["evaluations"]

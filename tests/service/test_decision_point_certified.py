@@ -298,7 +298,7 @@ def test_pages_follow_on_their_tokens_until_an_empty_one(harness: Harness) -> No
         (SUBJECTS, asks({"type": "user"}, READ, {"type": "spaceship", "id": "record-1"})),
     ],
 )
-def test_what_is_not_known_is_found_nowhere(harness: Harness, path: str, body: Object) -> None:
+def test_a_search_for_an_unknown_type_finds_nothing(harness: Harness, path: str, body: Object) -> None:
     assert harness.results(path, body) == []
 
 

@@ -1,11 +1,11 @@
-"""What a decision asks of the database: the same for whoever is there and whoever is not."""
+"""The statements of decisions, and the limits of searches."""
 
 import sqlite3
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from sqlalchemy import insert, select
+from sqlalchemy import Table, insert, select
 from sqlalchemy.exc import OperationalError
 
 from service.api import middleware
@@ -30,31 +30,26 @@ def demo(request: pytest.FixtureRequest, demo_url: DemoUrl, tmp_path_factory: py
     opened.close()
 
 
+def question(subject: dict[str, str], action: str, instance: str | None) -> dict[str, Any]:
+    resource = {"type": "instance", "id": instance} if instance else {"type": "instance"}
+    return {"subject": subject, "action": {"name": action}, "resource": resource}
+
+
 @pytest.mark.parametrize("kind", ["user", "api_key", "workload_identity"])
 @pytest.mark.parametrize("missing", ["subject", "resource", "action"])
 @pytest.mark.parametrize("is_cached", [False, True])
-def test_a_refusal_costs_the_same_statements_whether_or_not_anything_is_there(
+def test_a_refusal_costs_the_same_statements_for_unknown_ids(
     demo: Demo, kind: str, missing: str, is_cached: bool
 ) -> None:
     """No oracle. The one that is there has no policy, as the one that is not."""
     table = {"user": tables.users, "api_key": tables.api_keys, "workload_identity": tables.workload_identities}[kind]
-    named = {
-        "user": ("email", VIEWER),
-        "api_key": ("name", "status-page"),
-        "workload_identity": ("service_account", "x"),
-    }
-    member, value = named[kind]
+    member, value = {"user": ("email", VIEWER), "api_key": ("name", "status-page")}.get(kind, ("tenant_id", WEB_SHOP))
     with demo.platform.database.read() as connection:
-        there = connection.scalar(select(table.c.id).where(table.c[member] == value))
-        if there is None:
-            there = connection.scalars(select(table.c.id)).first()
-    resource = {"type": "instance", "id": demo.instance}
-    body = {"subject": {"type": kind, "id": there}, "action": {"name": "delete"}, "resource": resource}
-    other = {
-        "subject": {"subject": {"type": kind, "id": MISSING}},
-        "resource": {"resource": {"type": "instance", "id": MISSING}},
-        "action": {"action": {"name": "fly"}},
-    }[missing]
+        there = connection.scalars(select(table.c.id).where(table.c[member] == value)).first()
+    assert there
+    body = question({"type": kind, "id": there}, "delete", demo.instance)
+    unknown = question({"type": kind, "id": MISSING}, "fly", MISSING)
+    other = {missing: unknown[missing]}
     with demo.platform.database.write() as connection:
         connection.execute(tables.policy_attachments.delete())
     seen = []
@@ -75,7 +70,7 @@ def test_a_refusal_costs_the_same_statements_whether_or_not_anything_is_there(
     ("error", "status"),
     [(RuntimeError("secret"), 500), (OperationalError("secret", {}, sqlite3.OperationalError("disk I/O error")), 503)],
 )
-def test_a_failure_is_a_message_alone_and_a_database_that_is_away_is_no_failure(
+def test_a_failure_is_500_and_an_unreachable_database_is_503(
     demo: Demo, monkeypatch: pytest.MonkeyPatch, error: Exception, status: int
 ) -> None:
     def fails(*_: Any) -> None:
@@ -111,7 +106,7 @@ def test_evaluations_read_their_resources_in_one_statement_of_a_kind(demo: Demo)
 
 def test_a_search_examines_so_many_and_leads_on(demo: Demo, monkeypatch: pytest.MonkeyPatch) -> None:
     """A page may be empty while there is more: nothing is examined without bound."""
-    body = {"subject": {"type": "user", "id": VIEWER}, "action": {"name": "start"}, "resource": {"type": "instance"}}
+    body = question({"type": "user", "id": VIEWER}, "start", None)
     monkeypatch.setattr(search, "MAX_CANDIDATES", 3)
     page = demo.asked("/access/v1/search/resource", body)
     assert page["results"] == []
@@ -121,21 +116,13 @@ def test_a_search_examines_so_many_and_leads_on(demo: Demo, monkeypatch: pytest.
         page = demo.asked("/access/v1/search/resource", body | {"page": {"token": token}})
         examined += 1
     assert examined >= 2
-    subjects = {
-        "subject": {"type": "user"},
-        "action": {"name": "start"},
-        "resource": {"type": "instance", "id": MISSING},
-    }
+    subjects = question({"type": "user"}, "start", MISSING)
     assert demo.asked("/access/v1/search/subject", subjects) == {"page": {"next_token": "", "count": 0}, "results": []}
 
 
 def test_a_search_that_took_its_time_leads_on_to_the_same_results(demo: Demo, monkeypatch: pytest.MonkeyPatch) -> None:
     """Policies are compiled when they are asked for: of many and long ones a page has as many as time allows."""
-    body = {
-        "subject": {"type": "user"},
-        "action": {"name": "read"},
-        "resource": {"type": "instance", "id": demo.instance},
-    }
+    body = question({"type": "user"}, "read", demo.instance)
     whole = demo.asked("/access/v1/search/subject", body)["results"]
     monkeypatch.setattr(search, "MAX_SECONDS", -1.0)
     found, token, pages = [], "", 0
@@ -166,25 +153,21 @@ def test_engines_are_kept_as_long_as_their_rules_are_not_too_many(demo: Demo, mo
 
 
 @pytest.mark.parametrize("kind", ["api_key", "workload_identity"])
-def test_policies_of_several_are_those_of_each(demo: Demo, kind: str) -> None:
+def test_policies_of_several_principals_are_those_of_each(demo: Demo, kind: str) -> None:
     table = {"api_key": tables.api_keys, "workload_identity": tables.workload_identities}[kind]
     with demo.platform.database.write() as connection:
         connection.execute(tables.policy_attachments.delete())
-        mine = tables.policies.c.tenant_id == WEB_SHOP
-        policies = connection.execute(select(tables.policies).where(mine)).all()
-        ids = sorted(connection.scalars(select(table.c.id).where(table.c.tenant_id == WEB_SHOP)))
-        groups = sorted(connection.scalars(select(tables.groups.c.id).where(tables.groups.c.tenant_id == WEB_SHOP)))
-        for number, policy in enumerate(policies):
-            for type_, attachees in ((kind, ids), ("group", groups)):
-                row = {
-                    "policy_id": policy.id,
-                    "tenant_id": WEB_SHOP,
-                    "attachee_type": type_,
-                    "attachee_id": attachees[number % len(attachees)],
-                    "attached_by": policy.authored_by,
-                    "attached_at": policy.created_at,
-                }
-                connection.execute(insert(tables.policy_attachments).values(row))
+
+        def here(of: Table) -> Any:
+            return connection.execute(select(of).where(of.c.tenant_id == WEB_SHOP).order_by(of.c.id)).all()
+
+        ids = [row.id for row in here(table)]
+        attachees = {kind: ids, "group": [row.id for row in here(tables.groups)]}
+        for number, policy in enumerate(here(tables.policies)):
+            by = {"attached_by": policy.authored_by, "attached_at": policy.created_at}
+            for type_, some in attachees.items():
+                row = {"policy_id": policy.id, "attachee_type": type_, "attachee_id": some[number % len(some)]}
+                connection.execute(insert(tables.policy_attachments).values(row | by | {"tenant_id": WEB_SHOP}))
     with demo.platform.database.read() as connection:
         each = {one: policies_for_principal(connection, WEB_SHOP, kind, one) for one in ids}
         assert policies_for(connection, WEB_SHOP, kind, ids) == {one: held for one, held in each.items() if held}

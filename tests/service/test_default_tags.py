@@ -14,19 +14,18 @@ from tests.service.account import Key
 from tests.service.planned import until
 from tests.service.running import (
     ADMIN,
+    AURORA,
     BOREALIS_OWNER,
-    DATA_LAKE,
     MEMBER,
     NEWSROOM,
-    OUTSIDER,
     OWNER,
     SANDBOX,
     STAGING,
-    VIEWER,
     WEB_SHOP,
     Running,
 )
 
+NOT_STRINGS = '"tags" must be an object of string values'
 NEW = {"name": "made-here", "region": "se-sto-1"}
 
 
@@ -56,7 +55,7 @@ def create(platform: Running, kind: str = "instance", tenant: str = WEB_SHOP, **
 # Reading and replacing
 
 
-def test_a_set_is_replaced_as_a_whole_and_given_back_in_the_order_of_its_keys(platform: Running) -> None:
+def test_a_set_is_replaced_as_a_whole_and_sorted_by_key(platform: Running) -> None:
     answer = put(platform, {"team": "a", "env": "prod"})
     assert answer.body == b'{"tags":{"env":"prod","team":"a"}}'
     assert answer.headers["x-frost-changed"] == "true"
@@ -76,7 +75,7 @@ def test_the_same_set_again_changes_nothing(platform: Running) -> None:
     assert history(platform) == before
 
 
-def test_a_write_from_an_older_version_is_refused_with_what_is_there(platform: Running) -> None:
+def test_a_write_from_an_older_version_is_refused_with_the_current_one(platform: Running) -> None:
     old = put(platform, {"env": "one"}).headers["etag"]
     new = put(platform, {"env": "two"}, If_Match=old)
     assert new.status == 200
@@ -127,21 +126,16 @@ def test_one_bad_tag_among_good_ones_and_nothing_is_written(
         (b"{}", '"tags" is required'),
         (b'{"tag":{"a":"b"}}', ""),
         (b'{"tags":{},"more":1}', 'unknown member "more"'),
-        (b'{"tags":null}', '"tags" must be an object of string values'),
-        (b'{"tags":[]}', '"tags" must be an object of string values'),
-        (b'{"tags":{"a":1}}', '"tags" must be an object of string values'),
-        (b'{"tags":{"a":{"b":"c"}}}', '"tags" must be an object of string values'),
+        (b'{"tags":null}', NOT_STRINGS),
+        (b'{"tags":[]}', NOT_STRINGS),
+        (b'{"tags":{"a":1}}', NOT_STRINGS),
+        (b'{"tags":{"a":{"b":"c"}}}', NOT_STRINGS),
         (b'{"tags":{"good":"x","bad":null}}', '"bad"'),
         (b'{"tags":{"a":"1","a":"2"}}', "invalid request body"),
-        (b'{"tags":{"a":"\\ud800"}}', "invalid request body"),
         (b"", "invalid request body"),
-        (b"tags", "invalid request body"),
-        (b"[]", "invalid request body"),
     ],
 )
-def test_bodies_are_read_strictly_so_that_no_mistake_clears_the_set(
-    platform: Running, content: bytes, text: str
-) -> None:
+def test_an_invalid_body_does_not_clear_the_set(platform: Running, content: bytes, text: str) -> None:
     before = stored(platform)
     refused = Iam(platform).raw("PUT", "/default-tags", content)
     assert code(refused) == (400, "INVALID_INPUT")
@@ -159,37 +153,13 @@ def test_all_edges_are_taken(platform: Running) -> None:
 # Whose it is
 
 
-def test_members_read_and_only_owners_and_admins_change(platform: Running) -> None:
-    for person in (OWNER, ADMIN, MEMBER, VIEWER):
-        assert platform.get(path(), as_=person).status == 200
-        assert platform.get(path(rest="/history"), as_=person).status == 200
-    assert put(platform, {"by": "admin"}, person=ADMIN).status == 200
-    for person in (MEMBER, VIEWER):
-        assert code(put(platform, {"by": "x"}, person=person)) == (403, "PERMISSION_DENIED")
-    for person in (OUTSIDER, BOREALIS_OWNER):
-        assert code(platform.get(path(), as_=person)) == (403, "TENANT_ACCESS_DENIED")
-        assert code(put(platform, {"by": "x"}, person=person)) == (403, "TENANT_ACCESS_DENIED")
-    assert code(platform.get(path("not-an-id"), as_=OWNER)) == (400, "INVALID_INPUT")
-    assert code(platform.get(path(DATA_LAKE), as_=MEMBER)) == (403, "TENANT_ACCESS_DENIED")
-    assert stored(platform) == {"by": "admin"}
-
-
-def test_keys_need_the_scope_and_the_policies_that_say_so(platform: Running) -> None:
-    reads, writes = Key(platform, "organizations:read"), Key(platform, "organizations:write")
-    body = {"tags": {"by": "key"}}
-    assert reads.use("GET", path()).status == 200
-    assert code(reads.use("PUT", path(), body)) == (403, "INSUFFICIENT_SCOPE")
-    assert code(writes.use("GET", path())) == (403, "INSUFFICIENT_SCOPE")
-    assert writes.use("PUT", path(), body).status == 200
-    assert code(Key(platform, "compute:*").use("GET", path())) == (403, "INSUFFICIENT_SCOPE")
-    iam = Iam(platform)
-    iam.attach(iam.policy("tags", allow("*"), deny("organizations:default-tags:update")), "api_key", writes.id)
-    assert code(writes.use("PUT", path(), {"tags": {}})) == (403, "INSUFFICIENT_PERMISSIONS")
+def test_policies_decide_about_keys(platform: Running) -> None:
+    iam, denied, narrow = Iam(platform), Key(platform, "organizations:write"), Key(platform, "organizations:*")
+    iam.attach(iam.policy("tags", allow("*"), deny("organizations:default-tags:update")), "api_key", denied.id)
+    assert code(denied.use("PUT", path(), {"tags": {}})) == (403, "INSUFFICIENT_PERMISSIONS")
     own = allow("organizations:default-tags:*", targets=(f"frn:organizations:*:*:default-tags/{WEB_SHOP}",))
-    narrow = Key(platform, "organizations:*")
     iam.attach(iam.policy("own", own), "api_key", narrow.id)
     assert narrow.use("PUT", path(), {"tags": {"by": "narrow"}}).status == 200
-    assert Key(platform, "organizations:read", person=MEMBER).use("GET", path()).status == 200
     assert stored(platform) == {"by": "narrow"}
 
 
@@ -199,13 +169,11 @@ def test_each_tenant_has_its_own(platform: Running) -> None:
     assert (stored(platform), stored(platform, STAGING)) == ({"env": "shop"}, {"env": "staging"})
     theirs = platform.get(path(NEWSROOM), as_=BOREALIS_OWNER).json()["tags"]
     assert theirs == {"desk": "news", "env": "prod"}
-
-
-def test_a_tenant_that_is_being_set_up_can_have_them_already(platform: Running) -> None:
+    # A tenant can have default tags while it is provisioned.
     assert put(platform, {"env": "early"}, tenant=SANDBOX).status == 200
 
 
-def test_every_change_is_in_the_audit_log_and_so_is_a_refused_one(platform: Running) -> None:
+def test_changes_and_refused_changes_are_audited(platform: Running) -> None:
     platform.renew_sessions()
     put(platform, {"env": "before"})
     put(platform, {"env": "after"})
@@ -230,7 +198,7 @@ def test_every_change_is_in_the_audit_log_and_so_is_a_refused_one(platform: Runn
 # History
 
 
-def test_the_history_tells_who_changed_it_and_can_be_put_back(platform: Running) -> None:
+def test_the_history_names_the_person_and_can_be_restored(platform: Running) -> None:
     tenant = STAGING
     put(platform, {"env": "a"}, tenant=tenant)
     put(platform, {"env": "b"}, tenant=tenant, person=ADMIN)
@@ -262,15 +230,16 @@ def test_the_history_comes_in_pages(platform: Running) -> None:
     assert code(elsewhere) == (400, "INVALID_CURSOR")
 
 
-def test_a_new_tenant_begins_with_nothing(platform: Running) -> None:
-    made = platform.ask(
-        "POST",
-        "/api/v1/organizations/21b19d01-a6e8-4950-818c-144893bd4e01/tenants",
-        as_=OWNER,
-        body={"displayName": "Brand New"},
-    ).json()["id"]
-    assert platform.get(path(made), as_=OWNER).body == b'{"tags":{}}'
-    [first] = history(platform, made)["versions"]
+def new_tenant(platform: Running) -> str:
+    body = {"displayName": "Brand New"}
+    made = platform.ask("POST", f"/api/v1/organizations/{AURORA}/tenants", as_=OWNER, body=body)
+    return str(made.json()["id"])
+
+
+def test_a_new_tenant_has_no_default_tags(platform: Running) -> None:
+    tenant = new_tenant(platform)
+    assert platform.get(path(tenant), as_=OWNER).body == b'{"tags":{}}'
+    [first] = history(platform, tenant)["versions"]
     assert (first["version"], first["tags"], first["current"]) == (1, {}, True)
 
 
@@ -311,12 +280,19 @@ def test_of_two_writes_from_one_version_one_is_made(platform: Running) -> None:
 # What new resources get
 
 
-def test_a_new_resource_gets_them_and_its_own_win(platform: Running) -> None:
+def test_a_new_resource_gets_them_and_keeps_its_own(platform: Running) -> None:
     put(platform, {"env": "prod", "team": "shop"})
-    assert create(platform).json()["tags"] == {"env": "prod", "team": "shop"}
-    made = create(platform, "bucket", tags={"env": "dev", "app": "x"})
-    assert made.json()["tags"] == {"env": "dev", "team": "shop", "app": "x"}
+    made = create(platform).json()
+    assert made["tags"] == {"env": "prod", "team": "shop"}
+    assert create(platform, "bucket", tags={"env": "dev", "app": "x"}).json()["tags"] == {
+        "env": "dev",
+        "team": "shop",
+        "app": "x",
+    }
     assert create(platform, "key_pair").json()["tags"] == {}
+    # Later changes of the set change no resource.
+    put(platform, {"env": "other", "more": "x"})
+    assert platform.get(f"/api/v1/tenants/{WEB_SHOP}/resources/instance/{made['id']}", as_=OWNER).json() == made
 
 
 def test_where_not_all_fit_none_is_added(platform: Running) -> None:
@@ -326,15 +302,6 @@ def test_where_not_all_fit_none_is_added(platform: Running) -> None:
     nearly = own | {"k30": ""}
     assert create(platform, "dns_zone", tags=nearly).json()["tags"] == nearly
     assert create(platform, "dns_zone", tags=nearly | {"env": "x"}).json()["tags"] == nearly | {"env": "x"}
-
-
-def test_changing_the_defaults_changes_no_resource(platform: Running) -> None:
-    put(platform, {"env": "prod"})
-    made = create(platform).json()
-    put(platform, {"env": "other", "more": "x"})
-    put(platform, {})
-    again = platform.get(f"/api/v1/tenants/{WEB_SHOP}/resources/instance/{made['id']}", as_=OWNER).json()
-    assert again == made
 
 
 def test_rights_do_not_depend_on_defaults(platform: Running) -> None:
@@ -348,7 +315,7 @@ def test_rights_do_not_depend_on_defaults(platform: Running) -> None:
 
 
 @pytest.mark.parametrize("version", ["0.61.9", "v0.61.99", "0.0.1", "0.62.0-rc.1", "0.9.0", "v0.61.0+build.5"])
-def test_an_older_provider_is_refused_where_there_are_defaults(platform: Running, version: str) -> None:
+def test_an_older_provider_is_refused_if_there_are_default_tags(platform: Running, version: str) -> None:
     headers = {"X-FM-Provider-Version": version}
     put(platform, {"env": "prod"})
     before = platform.get(f"/api/v1/tenants/{WEB_SHOP}/resources/secret?limit=200", as_=OWNER).json()
@@ -364,13 +331,13 @@ def test_an_older_provider_is_refused_where_there_are_defaults(platform: Running
     "version",
     ["0.62.0", "v0.62.0", "0.62.1", "0.100.0", "1.0.0", "1.0.0-rc.1", "0.62.0+x", "dev", "", "x" * 500, "0.61"],
 )
-def test_a_newer_provider_and_one_that_cannot_be_read_pass(platform: Running, version: str) -> None:
+def test_a_newer_or_unknown_provider_passes(platform: Running, version: str) -> None:
     put(platform, {"env": "prod"})
     assert create(platform, "secret", headers={"X-FM-Provider-Version": version}).status == 201
 
 
 @pytest.mark.slow
-def test_the_former_set_reaches_new_resources_for_a_while() -> None:
+def test_new_resources_get_the_former_set_for_a_while() -> None:
     with Running(None, FROST_PLATFORM_TAG_PROPAGATION="2") as platform:
         former = stored(platform)
         put(platform, {"env": "between"})
@@ -378,11 +345,6 @@ def test_the_former_set_reaches_new_resources_for_a_while() -> None:
         assert create(platform).json()["tags"] == former
         assert create(platform, headers={"X-FM-Provider-Version": "0.1.0"}).status == 400
         until(lambda: create(platform, "secret").json()["tags"] == {"env": "new"}, 10)
-        made = platform.ask(
-            "POST",
-            "/api/v1/organizations/21b19d01-a6e8-4950-818c-144893bd4e01/tenants",
-            as_=OWNER,
-            body={"displayName": "Brand New"},
-        ).json()["id"]
-        put(platform, {"env": "first"}, tenant=made)
-        assert create(platform, "secret", made).json()["tags"] == {}
+        tenant = new_tenant(platform)
+        put(platform, {"env": "first"}, tenant=tenant)
+        assert create(platform, "secret", tenant).json()["tags"] == {}

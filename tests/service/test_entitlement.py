@@ -1,7 +1,4 @@
-"""Who may do what: every route of tenants and accounts for every kind of caller, on both databases.
-
-The table below is the contract written out; it shares nothing with the service's own table of rules.
-"""
+"""Tenants and organizations that each kind of caller may enter, list and change, from a table of its own."""
 
 import json
 from dataclasses import dataclass
@@ -120,21 +117,16 @@ def caller(request: pytest.FixtureRequest) -> str:
     return name
 
 
-def test_everybody_of_the_world_is_in_the_table() -> None:
+def test_the_table_has_all_people_of_the_seed() -> None:
     assert set(PEOPLE) <= set(CALLERS)
 
 
-def test_reading_one_tenant(demo: Running, caller: str) -> None:
-    rights = CALLERS[caller]
+@pytest.mark.parametrize(("path", "needs_scope"), [("", True), ("/operations", False)])
+def test_reading_a_tenant(demo: Running, caller: str, path: str, needs_scope: bool) -> None:
+    scoped = CALLERS[caller].reads_tenants or not needs_scope
     for tenant in TENANTS:
-        answer = ask(demo, caller, "GET", f"/api/v1/tenants/{tenant}")
-        assert verdict(answer) == on_tenant(rights, tenant, scoped=rights.reads_tenants), tenant
-
-
-def test_reading_the_operations_of_a_tenant_needs_no_scope(demo: Running, caller: str) -> None:
-    for tenant in TENANTS:
-        answer = ask(demo, caller, "GET", f"/api/v1/tenants/{tenant}/operations")
-        assert verdict(answer) == on_tenant(CALLERS[caller], tenant, scoped=True), tenant
+        answer = ask(demo, caller, "GET", f"/api/v1/tenants/{tenant}{path}")
+        assert verdict(answer) == on_tenant(CALLERS[caller], tenant, scoped=scoped), tenant
 
 
 def test_renaming_a_tenant(demo: Running, caller: str) -> None:
@@ -191,53 +183,22 @@ def test_organizations_and_me(demo: Running, caller: str) -> None:
         assert verdict(listed) == (403, "INSUFFICIENT_SCOPE")
 
 
-@pytest.mark.parametrize("email", [MEMBER, OUTSIDER, BOREALIS_OWNER])
-def test_anothers_tenant_and_nobodys_are_refused_in_the_same_words(demo: Running, email: str) -> None:
-    foreign = NEWSROOM if email != BOREALIS_OWNER else WEB_SHOP
-    for path in ("", "/operations", "/operations/x", "/events"):
-        theirs = ask(demo, email, "GET", f"/api/v1/tenants/{foreign}{path}")
-        nobodys = ask(demo, email, "GET", f"/api/v1/tenants/{NOBODY}{path}")
-        assert (theirs.status, theirs.body) == (nobodys.status, nobodys.body)
-    assert theirs.json()["error"]["message"] == "tenant access denied"
-
-
-def test_anothers_organization_and_nobodys_are_refused_in_the_same_words(demo: Running) -> None:
-    theirs = ask(demo, ADMIN, "GET", f"/api/v1/organizations/{BOREALIS}/tenants")
-    nobodys = ask(demo, ADMIN, "GET", f"/api/v1/organizations/{NOBODY}/tenants")
-    assert (theirs.status, theirs.body) == (nobodys.status, nobodys.body)
-    message = theirs.json()["error"]["message"]
-    assert message == "you do not have permission to perform this action on this organization"
-
-
-SMUGGLED = {
-    "target": WEB_SHOP,
-    "role": "owner",
-    "organizationId": AURORA,
-    "tenantId": WEB_SHOP,
-    "isAdmin": True,
-    "userId": NOBODY,
-    "limited": False,
-}
-
-
-@pytest.mark.parametrize("email", [MEMBER, VIEWER, OUTSIDER, BOREALIS_OWNER])
-def test_no_body_and_no_query_changes_a_decision(demo: Running, email: str) -> None:
-    query = "&".join(f"{name}={value}" for name, value in SMUGGLED.items())
-    for method, path in [
-        ("PATCH", f"/api/v1/tenants/{DATA_LAKE}"),
-        ("POST", f"/api/v1/organizations/{AURORA}/tenants"),
-        ("GET", f"/api/v1/tenants/{DATA_LAKE if email != VIEWER else NEWSROOM}"),
-    ]:
-        plain = ask(demo, email, method, path, {"displayName": "Mine"} if method != "GET" else None)
-        smuggling = ask(
-            demo, email, method, f"{path}?{query}", {"displayName": "Mine", **SMUGGLED} if method != "GET" else None
-        )
-        assert verdict(plain) == verdict(smuggling)
-        assert plain.status == 403
-
-
-@pytest.mark.parametrize("header", ["X-Tenant-Id", "X-Frost-Tenant", "X-Organization-Id", "X-User-Id", "X-Role"])
-def test_no_header_changes_a_decision(demo: Running, header: str) -> None:
-    for value in (WEB_SHOP, AURORA, "owner"):
-        answer = demo.get(f"/api/v1/tenants/{STAGING}", key="tenant-reader", headers={header: value})
-        assert verdict(answer) == (403, "TENANT_ACCESS_DENIED")
+@pytest.mark.parametrize(
+    ("email", "path", "foreign", "message"),
+    [
+        (MEMBER, "/api/v1/tenants/{}/operations/x", NEWSROOM, "tenant access denied"),
+        (BOREALIS_OWNER, "/api/v1/tenants/{}", WEB_SHOP, "tenant access denied"),
+        (
+            ADMIN,
+            "/api/v1/organizations/{}/tenants",
+            BOREALIS,
+            "you do not have permission to perform this action on this organization",
+        ),
+    ],
+)
+def test_a_foreign_id_is_refused_in_the_words_of_an_unknown_one(
+    demo: Running, email: str, path: str, foreign: str, message: str
+) -> None:
+    answers = [ask(demo, email, "GET", path.format(identifier)) for identifier in (foreign, NOBODY)]
+    assert answers[0].body == answers[1].body
+    assert [(answer.status, answer.json()["error"]["message"]) for answer in answers] == [(403, message)] * 2

@@ -2,18 +2,18 @@
 
 import json
 import socket
-import time
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from sqlalchemy import text
 
-from client.models.strict_json import MAX_DEPTH
 from service.api.middleware import MAX_BODY_BYTES
 from service.db.engine import Database
 from service.http_server.protocol import MAX_HEADER_BYTES
 from tests.homes import Answer
-from tests.service.running import AURORA, OUTSIDER, OWNER, STAGING, WEB_SHOP, Running
+from tests.service.planned import until
+from tests.service.running import AURORA, OUTSIDER, OWNER, WEB_SHOP, Running
 
 CREATE = f"/api/v1/organizations/{AURORA}/tenants"
 JSON = {"Content-Type": "application/json"}
@@ -38,16 +38,24 @@ def send(platform: Running, body: bytes, path: str = CREATE, method: str = "POST
     return platform.request(method, path, sent, body)
 
 
-@pytest.mark.parametrize("path", ["/api", "/api/", "/api/v1", "/api/v1/nothing", "/api/v1/tenants/", "/api/v2/tenants"])
-def test_a_path_inside_the_api_that_no_route_has_is_not_routed(demo: Running, path: str) -> None:
-    error = nested(demo.get(path), 404, "PATH_NOT_ROUTED")
-    assert error["message"] == "no route found for path"
-
-
-@pytest.mark.parametrize("path", ["/", "/nothing", "/apiv1", "/issuer/nothing", "/docs", "/redoc", "/openapi.json"])
-def test_a_path_outside_the_api_is_not_found(demo: Running, path: str) -> None:
-    error = nested(demo.get(path), 404, "NOT_FOUND")
-    assert error["message"] == "the requested resource was not found"
+@pytest.mark.parametrize(
+    ("paths", "code", "message"),
+    [
+        (
+            ("/api", "/api/", "/api/v1", "/api/v1/nothing", "/api/v1/tenants/", "/api/v2/tenants"),
+            "PATH_NOT_ROUTED",
+            "no route found for path",
+        ),
+        (
+            ("/", "/nothing", "/apiv1", "/issuer/nothing", "/docs", "/redoc", "/openapi.json"),
+            "NOT_FOUND",
+            "the requested resource was not found",
+        ),
+    ],
+    ids=["inside the API", "outside of it"],
+)
+def test_a_path_without_a_route_is_not_found(demo: Running, paths: tuple[str, ...], code: str, message: str) -> None:
+    assert {nested(demo.get(path), 404, code)["message"] for path in paths} == {message}
 
 
 @pytest.mark.parametrize(
@@ -68,7 +76,7 @@ def test_a_path_outside_the_api_is_not_found(demo: Running, path: str) -> None:
         "/./healthz",
     ],
 )
-def test_an_unclean_path_is_unrouted_even_for_the_owner(demo: Running, path: str) -> None:
+def test_an_unclean_path_is_not_routed(demo: Running, path: str) -> None:
     answer = demo.get(path, as_=OWNER)
     assert answer.status == 404
     assert answer.json()["error"]["code"] in ("PATH_NOT_ROUTED", "NOT_FOUND")
@@ -85,7 +93,7 @@ def test_an_unclean_path_is_unrouted_even_for_the_owner(demo: Running, path: str
         ("PROPFIND", "/api/v1/me", "DELETE, GET, HEAD"),
     ],
 )
-def test_a_wrong_method_is_told_every_right_one(demo: Running, method: str, path: str, allow: str) -> None:
+def test_a_refused_method_lists_the_allowed_ones(demo: Running, method: str, path: str, allow: str) -> None:
     answer = demo.ask(method, path)
     nested(answer, 405, "METHOD_NOT_ALLOWED")
     assert answer.headers["allow"] == allow
@@ -137,31 +145,23 @@ def test_a_member_at_fault_is_named(demo: Running, body: bytes, said: str, membe
     assert error["details"]["member"] == member
 
 
-@pytest.mark.parametrize("body", [b"[]", b'"text"', b"7", b"null"])
-def test_a_body_that_is_no_object_is_refused(demo: Running, body: bytes) -> None:
-    assert nested(send(demo, body), 400, "INVALID_INPUT")["message"].startswith("invalid request body")
-
-
 @pytest.mark.parametrize(
     "body",
     [
         b"",
-        b"{",
+        b"[]",
+        b"null",
         b'{"displayName": "A"} x',
         b'{"displayName": "A", "displayName": "B"}',
         b'{"displayName": NaN}',
-        b'{"displayName": -Infinity}',
-        b'{"displayName": "\xff"}',
-        b'{"displayName": "\\ud800"}',
-        b"[" * (MAX_DEPTH + 1) + b"]" * (MAX_DEPTH + 1),
         b"[" * 100_000,
         '{"displayName": "A"}'.encode("utf-16"),
         b'{"displayName": ' + b"9" * 5000 + b"}",
     ],
 )
 def test_json_is_read_strictly(demo: Running, body: bytes) -> None:
-    error = nested(send(demo, body), 400, "INVALID_INPUT")
-    assert error["message"].startswith("invalid request body: ")
+    """All the rules are in the tests of the two readers."""
+    assert nested(send(demo, body), 400, "INVALID_INPUT")["message"].startswith("invalid request body")
 
 
 @pytest.mark.parametrize("media_type", ["text/plain", "application/x-www-form-urlencoded", ""])
@@ -170,26 +170,19 @@ def test_only_json_is_taken_for_json(demo: Running, media_type: str) -> None:
     nested(answer, 415, "UNSUPPORTED_MEDIA_TYPE")
 
 
-def test_a_body_announced_too_large_is_refused_before_it_is_read(demo: Running) -> None:
-    request = (
-        f"POST {CREATE} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-        f"Authorization: Bearer {demo.token(OWNER)}\r\nContent-Length: {MAX_BODY_BYTES + 1}\r\n"
-        "Connection: close\r\n\r\n"
-    )
-    head, _, body = demo.raw(request.encode()).partition(b"\r\n\r\n")
-    assert head.startswith(b"HTTP/1.1 413")
-    assert json.loads(body)["error"]["code"] == "BODY_TOO_LARGE"
+ANNOUNCED = f"Content-Length: {MAX_BODY_BYTES + 1}\r\nConnection: close\r\n\r\n".encode()
+CHUNKS = (b"40000\r\n" + b" " * 0x40000 + b"\r\n") * 5 + b"0\r\n\r\n"
 
 
-def test_a_body_that_grows_too_large_is_refused(demo: Running) -> None:
-    chunk = b"40000\r\n" + b" " * 0x40000 + b"\r\n"
-    request = (
+@pytest.mark.parametrize("rest", [ANNOUNCED, b"Transfer-Encoding: chunked\r\n\r\n" + CHUNKS], ids=["length", "chunks"])
+def test_a_body_that_is_too_large_is_refused_before_its_end(demo: Running, rest: bytes) -> None:
+    head = (
         f"POST {CREATE} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-        f"Authorization: Bearer {demo.token(OWNER)}\r\nTransfer-Encoding: chunked\r\n\r\n"
+        f"Authorization: Bearer {demo.token(OWNER)}\r\n"
     )
-    answer = demo.raw(request.encode() + chunk * 5 + b"0\r\n\r\n", seconds=1)
+    answer = demo.raw(head.encode() + rest, seconds=1)
     assert answer.startswith(b"HTTP/1.1 413")
-    assert b"BODY_TOO_LARGE" in answer
+    assert b'"code":"BODY_TOO_LARGE"' in answer.replace(b'": "', b'":"')
 
 
 @pytest.mark.parametrize(
@@ -201,16 +194,10 @@ def test_a_query_at_fault_is_named(demo: Running, query: str, member: str) -> No
 
 
 @pytest.mark.parametrize("segment", ["7", "web-shop", WEB_SHOP[:-1], f"{WEB_SHOP}0", "{" + WEB_SHOP, "١" * 8])
-def test_a_tenant_id_that_is_no_uuid_is_invalid_input(demo: Running, segment: str) -> None:
-    from urllib.parse import quote
-
-    error = nested(demo.get(f"/api/v1/tenants/{quote(segment)}", as_=OWNER), 400, "INVALID_INPUT")
-    assert error["message"] == "invalid tenant ID"
-
-
-def test_an_organization_id_that_is_no_uuid_is_invalid_input(demo: Running) -> None:
-    error = nested(demo.get("/api/v1/organizations/x/tenants", as_=OWNER), 400, "INVALID_INPUT")
-    assert error["message"] == "invalid organization ID"
+def test_an_id_that_is_no_uuid_is_invalid_input(demo: Running, segment: str) -> None:
+    for kind in ("tenant", "organization"):
+        path = f"/api/v1/{kind}s/{quote(segment)}{'/tenants' if kind == 'organization' else ''}"
+        assert nested(demo.get(path, as_=OWNER), 400, "INVALID_INPUT")["message"] == f"invalid {kind} ID"
 
 
 @pytest.mark.parametrize(
@@ -222,11 +209,6 @@ def test_every_spelling_of_a_uuid_is_read_and_answered_canonically(demo: Running
     assert answer.json()["id"] == WEB_SHOP
 
 
-def test_an_operation_that_is_not_there_is_a_nested_404(demo: Running) -> None:
-    error = nested(demo.get(f"/api/v1/tenants/{STAGING}/operations/nothing", as_=OWNER), 404, "NOT_FOUND")
-    assert error["message"] == "operation not found"
-
-
 @pytest.mark.parametrize(
     "request_text",
     [
@@ -236,7 +218,7 @@ def test_an_operation_that_is_not_there_is_a_nested_404(demo: Running) -> None:
         b"GET /healthz HTTP/1.1\r\nX\x00: y\r\n\r\n",
     ],
 )
-def test_what_is_not_http_has_the_envelope_too(demo: Running, request_text: bytes) -> None:
+def test_the_refusal_of_invalid_http_has_the_envelope(demo: Running, request_text: bytes) -> None:
     head, _, body = demo.raw(request_text).partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 400")
     assert b"x-request-id: " in head
@@ -249,19 +231,16 @@ def test_an_endless_head_is_cut_off(demo: Running) -> None:
     assert b"HEAD_TOO_LARGE" in answer
 
 
-def test_a_caller_that_leaves_in_the_middle_of_its_body_is_no_failure(own: Running) -> None:
+def test_a_caller_that_leaves_during_its_body_is_no_failure(own: Running) -> None:
     head = b"POST /issuer/token HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-www-form-urlencoded\r\n"
     with socket.socket(socket.AF_UNIX) as caller:
         caller.connect(str(own.socket))
         caller.sendall(head + b"Content-Length: 100\r\n\r\nhalf")
-    end = time.monotonic() + 60
-    while '"path": "/issuer/token"' not in own.log and time.monotonic() < end:
-        time.sleep(0.05)
-    assert '"path": "/issuer/token"' in own.log
+    until(lambda: '"path": "/issuer/token"' in own.log)
     assert "request failed" not in own.log
 
 
-def test_an_unexpected_failure_tells_the_request_id_and_no_internals(own: Running) -> None:
+def test_an_unexpected_failure_has_the_request_id_and_no_internals(own: Running) -> None:
     token = own.token(OWNER)
     opened = Database(own.database_url)
     with opened.write() as connection:

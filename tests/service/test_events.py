@@ -1,15 +1,14 @@
-"""The event stream: what it signals, and when it hangs up."""
+"""The event stream: its signals and its end."""
 
 import asyncio
 import json
-import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
 import pytest
-from sqlalchemy import delete, func, insert, select, text, update
+from sqlalchemy import Executable, delete, func, insert, select, text, update
 
 from service.clock import FixedClock
 from service.db.engine import Database
@@ -39,9 +38,11 @@ from service.jobs.event_stream import (
     Stream,
 )
 from service.principal import Principal
+from tests.service import factories
+from tests.service.access import allow, document
 from tests.service.clusters import Cluster, Workload
 from tests.service.live import EventReader, Live
-from tests.service.planned import BEFORE, NOW, Planned, planned_on
+from tests.service.planned import BEFORE, NOW, Planned, planned_on, until
 from tests.service.running import (
     ADMIN,
     BOREALIS_OWNER,
@@ -73,22 +74,33 @@ def platform_database(platform: Live) -> Iterator[Database]:
     database.close()
 
 
+def listen(platform: Live, tenant: str, token: str = "", key: str = "") -> EventReader:
+    """Open a stream and read its first event."""
+    reader = EventReader(platform, tenant, token, key)
+    assert reader.answer.status == 200
+    assert reader.next() == ("resync", {})
+    return reader
+
+
+def close(*readers: EventReader) -> None:
+    for reader in readers:
+        reader.close()
+
+
 @pytest.mark.slow
-def test_a_stream_says_resync_and_then_each_step_of_provisioning(database_url: str) -> None:
-    # Slow enough for a look, four a second, at every step.
+def test_a_stream_signals_each_step_of_provisioning(database_url: str) -> None:
+    # Slow enough for a poll, four a second, at every step.
     with Live(database_url, pace=0.5) as platform:
         token = platform.owner()
         tenant = platform.create_tenant(token, "Telescope")
-        reader = EventReader(platform, tenant["id"], token)
-        assert reader.answer.status == 200
+        reader = listen(platform, tenant["id"], token)
         assert reader.answer.headers["Content-Type"].startswith("text/event-stream")
         assert reader.answer.headers["Cache-Control"] == "no-cache"
-        assert reader.next() == ("resync", {})
-        told = reader.until("operation.completed")
-        kinds = {event[1]["type"] for event in told}
+        events = reader.until("operation.completed")
+        kinds = {event[1]["type"] for event in events}
         assert kinds <= {"operation.progress", "operation.completed", "tenant.updated"}
         assert "operation.progress" in kinds
-        name, signal = told[-1]
+        name, signal = events[-1]
         assert name == "resource"
         assert signal == {
             "id": str(UUID(signal["id"])),
@@ -98,89 +110,66 @@ def test_a_stream_says_resync_and_then_each_step_of_provisioning(database_url: s
             "status": "completed",
             "timestamp": signal["timestamp"],
         }
-        assert tenant["runId"] not in json.dumps(told)
-        assert tenant["operationId"] not in json.dumps(told)
-        reader.close()
+        assert tenant["runId"] not in json.dumps(events)
+        assert tenant["operationId"] not in json.dumps(events)
+        close(reader)
 
 
-def test_renaming_a_tenant_is_signalled_to_it_and_to_no_other(platform: Live) -> None:
-    token = platform.owner()
-    readers = [EventReader(platform, tenant, token) for tenant in (DATA_LAKE, WEB_SHOP)]
-    for reader in readers:
-        assert reader.next() == ("resync", {})
-    answer = platform.call("PATCH", f"/api/v1/tenants/{DATA_LAKE}", token, {"displayName": "Data Ocean"})
-    assert answer.status == 200
-    signal = readers[0].until("tenant.updated")[-1][1]
+def test_a_change_is_signalled_to_its_tenant_and_to_no_other(platform: Live) -> None:
+    token, lake = platform.owner(), f"/api/v1/tenants/{DATA_LAKE}"
+    own, other = (listen(platform, tenant, token) for tenant in (DATA_LAKE, WEB_SHOP))
+    assert platform.call("PATCH", lake, token, {"displayName": "Data Ocean"}).status == 200
+    signal = own.until("tenant.updated")[-1][1]
     assert (signal["resourceType"], signal["resourceId"], signal["status"]) == ("tenant", DATA_LAKE, "active")
-    assert readers[1].events.empty()
-    for reader in readers:
-        reader.close()
-
-
-def test_a_change_of_a_policy_is_signalled_to_its_tenant_and_to_no_other(platform: Live) -> None:
-    token = platform.owner()
-    readers = [EventReader(platform, tenant, token) for tenant in (DATA_LAKE, WEB_SHOP)]
-    for reader in readers:
-        assert reader.next() == ("resync", {})
-    rule = {"name": "read", "access": "allow", "operations": ["compute:*:read"], "targets": ["*"]}
-    body = {"name": "signalled", "document": {"schemaVersion": "1", "rules": [rule]}}
-    refused = platform.call("POST", f"/api/v1/tenants/{DATA_LAKE}/iam/policies", token, {**body, "document": {}})
-    assert refused.status == 400
-    answer = platform.call("POST", f"/api/v1/tenants/{DATA_LAKE}/iam/policies", token, body)
-    assert answer.status == 201
-    [(name, signal)] = readers[0].until("policy.updated")
+    policy = {"name": "signalled", "document": document(allow("compute:*:read"))}
+    assert platform.call("POST", f"{lake}/iam/policies", token, {**policy, "document": {}}).status == 400
+    assert platform.call("POST", f"{lake}/iam/policies", token, policy).status == 201
+    [(name, signal)] = own.until("policy.updated")
     assert name == "resource"
     assert (signal["resourceType"], signal["resourceId"], signal["status"]) == ("policy", "", "")
-    group = platform.call("POST", f"/api/v1/tenants/{DATA_LAKE}/iam/groups", token, {"name": "signalled"})
-    assert group.status == 201
-    assert len(readers[0].until("group.updated")) == 1
-    assert readers[1].events.empty()
-    for reader in readers:
-        reader.close()
+    assert platform.call("POST", f"{lake}/iam/groups", token, {"name": "signalled"}).status == 201
+    assert len(own.until("group.updated")) == 1
+    assert other.events.empty()
+    close(own, other)
 
 
-def hangs_up(reader: EventReader, since: float) -> None:
-    assert reader.next() is None
-    assert time.monotonic() - since < AT_ONCE
+def assert_ended(reader: EventReader) -> None:
+    assert reader.next(AT_ONCE) is None
 
 
 def test_ending_a_session_ends_its_streams_and_no_others(platform: Live) -> None:
     ending, staying = platform.owner(), platform.owner()
-    ended, kept = (EventReader(platform, WEB_SHOP, token) for token in (ending, staying))
-    assert ended.next() == kept.next() == ("resync", {})
+    ended, kept = (listen(platform, WEB_SHOP, token) for token in (ending, staying))
     assert platform.call("POST", "/api/v1/sessions/current/end", ending).status == 204
-    hangs_up(ended, time.monotonic())
+    assert_ended(ended)
     assert kept.events.empty()
-    kept.close()
+    close(kept)
 
 
-def test_a_session_another_process_ended_loses_its_streams(platform: Live, platform_database: Database) -> None:
-    token = platform.owner()
-    reader = EventReader(platform, WEB_SHOP, token)
-    assert reader.next() == ("resync", {})
+AT = datetime(2026, 1, 1, tzinfo=UTC)
+REVOCATIONS: dict[str, Executable] = {
+    "session": update(sessions).where(sessions.c.ended_at.is_(None)).values(ended_at=AT),
+    "key": update(api_keys).where(api_keys.c.name == "tenant-reader").values(revoked_at=AT),
+    "account": update(users).where(users.c.email == MEMBER).values(deleted_at=AT),
+}
+
+
+@pytest.mark.parametrize("revoked", REVOCATIONS)
+def test_a_revocation_by_another_process_ends_streams(
+    platform: Live, platform_database: Database, revoked: str
+) -> None:
+    credential = {"key": "tenant-reader"} if revoked == "key" else {"token": platform.sign_in(MEMBER)}
+    reader = listen(platform, WEB_SHOP, **credential)
     with platform_database.write() as connection:
-        connection.execute(update(sessions).where(sessions.c.ended_at.is_(None)).values(ended_at=datetime.now(UTC)))
-    hangs_up(reader, time.monotonic())
-
-
-def test_revoking_an_api_key_ends_its_streams(platform: Live, platform_database: Database) -> None:
-    reader = EventReader(platform, WEB_SHOP, key="tenant-reader")
-    assert reader.next() == ("resync", {})
-    with platform_database.write() as connection:
-        connection.execute(
-            update(api_keys).where(api_keys.c.name == "tenant-reader").values(revoked_at=datetime.now(UTC))
-        )
-    hangs_up(reader, time.monotonic())
+        connection.execute(REVOCATIONS[revoked])
+    assert_ended(reader)
 
 
 @pytest.mark.parametrize("ended", ["issuer", "token", "grant"])
-def test_a_workload_hears_nothing_more_when_what_it_was_given_has_ended(
-    platform: Live, platform_database: Database, ended: str
-) -> None:
+def test_the_streams_of_a_workload_end_with_its_access(platform: Live, platform_database: Database, ended: str) -> None:
     cluster = Cluster(platform)
     assert cluster.register().status == 200
-    reader = EventReader(platform, WEB_SHOP, Workload(cluster, "media", "image-resizer").token)
-    assert reader.next() == ("resync", {})
+    reader = listen(platform, WEB_SHOP, Workload(cluster, "media", "image-resizer").token)
     if ended == "issuer":
         assert platform.ask("DELETE", cluster.path, as_=OWNER).status == 204
     else:
@@ -190,51 +179,36 @@ def test_a_workload_hears_nothing_more_when_what_it_was_given_has_ended(
             else:
                 connection.execute(update(workload_identities).values(scopes=[]))
                 connection.execute(delete(policy_attachments))
-    hangs_up(reader, time.monotonic())
+    assert_ended(reader)
 
 
-@pytest.mark.slow
-def test_a_person_who_is_gone_hears_nothing_more(platform: Live, platform_database: Database) -> None:
+def test_streams_of_a_tenant_end_with_the_membership(platform: Live, platform_database: Database) -> None:
     token = platform.sign_in(MEMBER)
-    reader = EventReader(platform, WEB_SHOP, token)
-    assert reader.next() == ("resync", {})
-    with platform_database.write() as connection:
-        connection.execute(update(users).where(users.c.email == MEMBER).values(deleted_at=datetime.now(UTC)))
-    hangs_up(reader, time.monotonic())
-
-
-def test_who_may_no_longer_enter_a_tenant_hears_nothing_more_of_it(platform: Live, platform_database: Database) -> None:
-    token = platform.sign_in(MEMBER)
-    shop, staging = (EventReader(platform, tenant, token) for tenant in (WEB_SHOP, STAGING))
-    by_key = EventReader(platform, WEB_SHOP, key="tenant-reader")
-    assert shop.next() == staging.next() == by_key.next() == ("resync", {})
+    shop, staging = (listen(platform, tenant, token) for tenant in (WEB_SHOP, STAGING))
+    by_key = listen(platform, WEB_SHOP, key="tenant-reader")
     # The member's membership is limited to named tenants.
     with platform_database.write() as connection:
         connection.execute(delete(membership_tenants).where(membership_tenants.c.tenant_id == WEB_SHOP))
-    hangs_up(shop, time.monotonic())
+    assert_ended(shop)
     assert staging.events.empty()
-    # A key reaches as far as who made it.
+    # A key has at most the access of its creator.
     with platform_database.write() as connection:
         connection.execute(delete(membership_tenants))
         connection.execute(delete(memberships))
-    hangs_up(staging, time.monotonic())
-    hangs_up(by_key, time.monotonic())
+    assert_ended(staging)
+    assert_ended(by_key)
 
 
 @pytest.mark.slow
-def test_stopping_the_platform_ends_streams_instead_of_waiting_for_them(platform: Live) -> None:
-    token = platform.owner()
-    reader = EventReader(platform, WEB_SHOP, token)
-    assert reader.next() == ("resync", {})
-    began = time.monotonic()
+def test_stopping_the_platform_ends_streams(platform: Live) -> None:
+    reader = listen(platform, WEB_SHOP, platform.owner())
     assert platform.stop() == 0
-    assert time.monotonic() - began < 60
     assert reader.next() is None
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-def test_streams_are_bounded_and_the_rest_of_the_platform_stays_quick(platform: Live) -> None:
+def test_closed_streams_no_longer_count_towards_the_limit(platform: Live) -> None:
     people = [OWNER, ADMIN, MEMBER, VIEWER, REGIONAL]
     tokens = [platform.sign_in(person) for person in people]
     readers = [EventReader(platform, WEB_SHOP, token) for token in tokens for _ in range(MAX_STREAMS // len(people))]
@@ -243,56 +217,45 @@ def test_streams_are_bounded_and_the_rest_of_the_platform_stays_quick(platform: 
     token = platform.sign_in(BOREALIS_OWNER)
     displacing = EventReader(platform, NEWSROOM, token)
     assert displacing.answer.status == 200
-    took = []
-    for _ in range(20):
-        began = time.monotonic()
-        platform.read("/healthz")
-        took.append(time.monotonic() - began)
-    assert sorted(took)[10] < 1
-    displacing.close()
-    for reader in readers:
-        reader.close()
-    end = time.monotonic() + 60
-    while (again := EventReader(platform, NEWSROOM, token)).answer.status != 200:
-        assert time.monotonic() < end, "streams whose readers have gone still count"
-        time.sleep(0.1)
-    again.close()
+    assert platform.read("/healthz")
+    close(displacing, *readers)
+
+    def has_room() -> bool:
+        again = EventReader(platform, NEWSROOM, token)
+        if again.answer.status == 200:
+            close(again)
+        return again.answer.status == 200
+
+    until(has_room)
 
 
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-def test_a_person_with_fewer_streams_ends_one_of_the_person_with_the_most(database_url: str) -> None:
+def test_a_new_stream_ends_one_of_the_person_with_the_most(database_url: str) -> None:
     limited = Live(database_url)
     limited.variables["FROST_PLATFORM_MAX_EVENT_STREAMS"] = "3"
     with limited as platform:
         owner, member, viewer, admin = map(platform.sign_in, (OWNER, MEMBER, VIEWER, ADMIN))
-        readers = [EventReader(platform, WEB_SHOP, owner) for _ in range(3)]
-        assert [reader.next() for reader in readers] == [("resync", {})] * 3
-        others = [EventReader(platform, WEB_SHOP, token) for token in (member, viewer)]
-        assert [reader.next() for reader in others] == [("resync", {})] * 2
+        readers = [listen(platform, WEB_SHOP, owner) for _ in range(3)]
+        others = [listen(platform, WEB_SHOP, token) for token in (member, viewer)]
         assert [reader.next() for reader in readers[:2]] == [None, None], "the oldest streams end"
         for token in (owner, admin):
             refused = platform.call("GET", f"/api/v1/tenants/{WEB_SHOP}/events", token)
             assert (refused.status, refused.json()["error"]["code"]) == (503, "SERVICE_UNAVAILABLE")
             assert 10 <= int(refused.headers["retry-after"]) <= 20
         assert 'frost_refused_total{limit="event_streams"} 2.0' in platform.get("/metrics").body.decode()
-        for reader in (*readers, *others):
-            reader.close()
+        close(*readers, *others)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("database_url", ["sqlite"], indirect=True)
-def test_one_person_cannot_take_all_the_streams(platform: Live) -> None:
+def test_the_streams_of_one_person_are_bounded(platform: Live) -> None:
     tokens = [platform.owner(), platform.owner()]
-    readers = [EventReader(platform, WEB_SHOP, token) for token in tokens for _ in range(MAX_PER_PRINCIPAL // 2)]
-    assert {reader.answer.status for reader in readers} == {200}
+    readers = [listen(platform, WEB_SHOP, token) for token in tokens for _ in range(MAX_PER_PRINCIPAL // 2)]
     refused = platform.call("GET", f"/api/v1/tenants/{DATA_LAKE}/events", platform.owner())
     error = refused.json()["error"]
     assert (refused.status, error["code"], error["details"]["limit"]) == (429, "rate_limited", MAX_PER_PRINCIPAL)
     assert refused.headers["retry-after"] == str(error["details"]["retryAfterSeconds"])
-    other = EventReader(platform, WEB_SHOP, platform.sign_in(MEMBER))
-    assert other.answer.status == 200
-    for reader in (*readers, other):
-        reader.close()
+    close(*readers, listen(platform, WEB_SHOP, platform.sign_in(MEMBER)))
 
 
 # Within one process, where the clock of the waiting can be made short.
@@ -306,27 +269,30 @@ def planned(database: Database) -> Planned:
 def caller(database: Database) -> Principal:
     """A member of every organization with a session that lasts."""
     with database.write() as connection:
-        connection.execute(insert(users).values(id="u", email="owner@aurora.example", name="O", created_at=BEFORE))
+        factories.add(connection, {users: factories.user(at=BEFORE)})
         for organization_id in connection.scalars(select(organizations.c.id)).all():
-            connection.execute(
-                insert(memberships).values(
-                    user_id="u", organization_id=organization_id, role="owner", created_at=BEFORE
-                )
-            )
-        connection.execute(
-            insert(sessions).values(
-                id="s",
-                issuer="i",
-                subject="s",
-                user_id="u",
-                device="d",
-                place="p",
-                started_at=BEFORE,
-                last_seen_at=BEFORE,
-                expires_at=datetime(2030, 1, 1, tzinfo=UTC),
-            )
-        )
+            factories.add(connection, {memberships: factories.membership(BEFORE, organization_id=organization_id)})
+        session = factories.session(at=BEFORE, expires_at=datetime(2030, 1, 1, tzinfo=UTC))
+        factories.add(connection, {sessions: session})
     return Principal(kind="session", request_id="r", user_id="u", session_id="s")
+
+
+@pytest.fixture
+async def stream(planned: Planned) -> AsyncIterator[Stream]:
+    """An open stream whose first event was read."""
+    add(planned.database, [entry(None, "session.start")])
+    signals = EventHub(planned.database, FixedClock(NOW))
+    opened = signals.open(caller(planned.database), planned.tenant_id)
+    assert await opened.next(60) == RESYNC
+    yield opened
+    signals.leave(opened)
+
+
+async def next_types(stream: Stream) -> list[str]:
+    """Return the types of the next signals."""
+    text = await stream.next(60) or ""
+    data = [json.loads(line.removeprefix("data: ")) for line in text.splitlines() if line.startswith("data: ")]
+    return [one["type"] for one in data]
 
 
 async def collected(signals: EventHub, stream: Stream, seconds: float) -> list[str]:
@@ -336,9 +302,7 @@ async def collected(signals: EventHub, stream: Stream, seconds: float) -> list[s
 async def test_a_quiet_stream_is_kept_alive_and_ends_with_its_time(planned: Planned) -> None:
     signals = EventHub(planned.database, FixedClock(NOW))
     stream = signals.open(caller(planned.database), planned.tenant_id)
-    began = time.monotonic()
     texts = await collected(signals, stream, 0.5)
-    assert 0.4 < time.monotonic() - began < 60
     assert set(texts) == {RESYNC, ": keepalive\n\n"}
     assert texts.count(RESYNC) == 1
     assert len(texts) >= 3
@@ -353,7 +317,7 @@ async def test_a_session_that_runs_out_ends_its_streams(planned: Planned) -> Non
     assert await collected(signals, signals.open(who, planned.tenant_id), 5) == []
 
 
-async def test_nothing_is_looked_at_while_no_stream_is_open(planned: Planned) -> None:
+async def test_nothing_is_polled_while_no_stream_is_open(planned: Planned) -> None:
     signals = EventHub(planned.database, FixedClock(NOW))
     await collected(signals, signals.open(caller(planned.database), planned.tenant_id), 0.1)
     await asyncio.sleep(2 * POLL_SECONDS)
@@ -361,21 +325,17 @@ async def test_nothing_is_looked_at_while_no_stream_is_open(planned: Planned) ->
 
 
 @pytest.mark.slow
-async def test_a_change_between_two_looks_is_never_missed(planned: Planned, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An operation that begins and ends before anybody looks again is told all the same."""
+async def test_an_operation_that_ends_between_two_polls_is_signalled(
+    planned: Planned, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for pause in ("POLL_SECONDS", "BUSY_POLL_SECONDS"):  # long enough for a busy machine
         monkeypatch.setattr(signals_module, pause, 3.0)
     signals = EventHub(planned.database, FixedClock(NOW))
-    stream = signals.open(caller(planned.database), planned.tenant_id)
-    assert await stream.next(5) == RESYNC
+    opened = signals.open(caller(planned.database), planned.tenant_id)
+    assert await opened.next(5) == RESYNC
     await planned.provisioning.run(planned.run_id)
-    told = await stream.next(10) or ""
-    assert [data["type"] for data in signals_of(told)] == ["operation.completed", "tenant.updated"]
-    signals.leave(stream)
-
-
-def signals_of(told: str) -> list[dict[str, Any]]:
-    return [json.loads(line.removeprefix("data: ")) for line in told.splitlines() if line.startswith("data: ")]
+    assert await next_types(opened) == ["operation.completed", "tenant.updated"]
+    signals.leave(opened)
 
 
 def entry(tenant_id: str | None, operation: str, outcome: str = "done") -> dict[str, Any]:
@@ -400,10 +360,7 @@ def add(database: Database, rows: list[dict[str, Any]]) -> None:
         connection.execute(insert(audit_log), numbered)
 
 
-async def test_changes_of_one_kind_are_one_signal_and_refusals_are_none(planned: Planned) -> None:
-    signals = EventHub(planned.database, FixedClock(NOW))
-    stream = signals.open(caller(planned.database), planned.tenant_id)
-    assert await stream.next(60) == RESYNC
+async def test_changes_of_one_kind_are_one_signal_and_refusals_are_none(planned: Planned, stream: Stream) -> None:
     entries = [
         entry(planned.tenant_id, "group.create", "refused"),
         entry(None, "group.create"),
@@ -412,43 +369,30 @@ async def test_changes_of_one_kind_are_one_signal_and_refusals_are_none(planned:
         entry(planned.tenant_id, "tenant.rename"),
     ]
     add(planned.database, entries)
-    told = await stream.next(60) or ""
-    assert [(data["type"], data["resourceId"]) for data in signals_of(told)] == [("policy.updated", "")]
-    signals.leave(stream)
+    assert await next_types(stream) == ["policy.updated"]
 
 
-async def test_a_change_that_commits_after_one_with_a_higher_id_is_signalled(planned: Planned) -> None:
-    signals = EventHub(planned.database, FixedClock(NOW))
-    add(planned.database, [{**entry(planned.tenant_id, "group.create"), "id": 1_000}])
-    stream = signals.open(caller(planned.database), planned.tenant_id)
-    assert await stream.next(60) == RESYNC
-    add(planned.database, [{**entry(planned.tenant_id, "policy.update"), "id": 999}])
-    told = await stream.next(60) or ""
-    assert [data["type"] for data in signals_of(told)] == ["policy.updated"]
-    signals.leave(stream)
+async def test_a_change_that_commits_after_one_with_a_higher_id_is_signalled(planned: Planned, stream: Stream) -> None:
+    for number, operation, signal in (
+        (1_000, "group.create", "group.updated"),
+        (999, "policy.update", "policy.updated"),
+    ):
+        add(planned.database, [{**entry(planned.tenant_id, operation), "id": number}])
+        assert await next_types(stream) == [signal]
 
 
-async def test_more_changes_than_are_looked_at_tell_readers_to_read_everything(
-    planned: Planned, monkeypatch: pytest.MonkeyPatch
+async def test_more_changes_than_a_poll_reads_are_a_resync(
+    planned: Planned, stream: Stream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(queries, "MAX_ENTRIES", 2)
-    signals = EventHub(planned.database, FixedClock(NOW))
-    add(planned.database, [entry(None, "session.start")])
-    stream = signals.open(caller(planned.database), planned.tenant_id)
-    assert await stream.next(60) == RESYNC
     add(planned.database, [entry(planned.tenant_id, "policy.update")] * 3)
     assert await stream.next(60) == RESYNC
-    signals.leave(stream)
 
 
-async def test_entries_that_change_nothing_of_the_tenant_do_not_count(
-    planned: Planned, monkeypatch: pytest.MonkeyPatch
+async def test_entries_without_a_change_of_the_tenant_do_not_count(
+    planned: Planned, stream: Stream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Refusals, changes of other tenants and exchanged tokens made every reader read everything again."""
     monkeypatch.setattr(queries, "MAX_ENTRIES", 2)
-    signals = EventHub(planned.database, FixedClock(NOW))
-    stream = signals.open(caller(planned.database), planned.tenant_id)
-    assert await stream.next(60) == RESYNC
     entries = [
         *[entry(planned.tenant_id, "policy.update", "refused")] * 5,
         *[entry(None, "session.start")] * 5,
@@ -456,22 +400,17 @@ async def test_entries_that_change_nothing_of_the_tenant_do_not_count(
         entry(planned.tenant_id, "group.create"),
     ]
     add(planned.database, entries)
-    told = await stream.next(60) or ""
-    assert [data["type"] for data in signals_of(told)] == ["group.updated"]
-    signals.leave(stream)
+    assert await next_types(stream) == ["group.updated"]
 
 
-async def test_a_reader_that_falls_behind_is_told_to_read_everything_again() -> None:
+async def test_a_reader_that_falls_behind_gets_a_resync() -> None:
     stream = Stream("t", "u", "s", None)
     for number in range(MAX_PENDING + 1):
         stream.put(f"event: resource\ndata: {number}\n\n")
     assert await stream.next(1) == RESYNC
 
 
-async def test_streams_outlive_a_database_that_cannot_be_read_for_a_moment(planned: Planned) -> None:
-    signals = EventHub(planned.database, FixedClock(NOW))
-    stream = signals.open(caller(planned.database), planned.tenant_id)
-    assert await stream.next(5) == RESYNC
+async def test_a_stream_survives_a_failed_poll(planned: Planned, stream: Stream) -> None:
     with planned.database.write() as connection:
         connection.execute(text("ALTER TABLE sessions RENAME TO sessions_away"))
     await asyncio.sleep(3 * POLL_SECONDS)
@@ -479,6 +418,4 @@ async def test_streams_outlive_a_database_that_cannot_be_read_for_a_moment(plann
         connection.execute(text("ALTER TABLE sessions_away RENAME TO sessions"))
         connection.execute(update(operations).values(seq=operations.c.seq + 1))
         connection.execute(update(tenants).values(display_name="Renamed"))
-    told = await stream.next(5) or ""
-    assert [data["type"] for data in signals_of(told)] == ["operation.progress", "tenant.updated"]
-    signals.leave(stream)
+    assert await next_types(stream) == ["operation.progress", "tenant.updated"]
