@@ -278,6 +278,7 @@ async def test_a_form_waits_for_the_platform_and_can_be_left(
         await asyncio.Event().wait()
 
     monkeypatch.setattr(ui.app.workspace, "ask", nothing)
+    monkeypatch.setattr(ui.app.workspace, "change", nothing)
     await ui.press("ctrl+s", shows="Waiting for the platform to answer")
     await ui.press("escape", shows="Press Esc again to close")
     left = "Left before the platform answered" if press == "e" else "Closed before the response"
