@@ -280,6 +280,7 @@ async def test_a_form_waits_for_the_platform_and_can_be_left(
         await asyncio.Event().wait()
 
     monkeypatch.setattr(ui.app.workspace, "ask", nothing)
-    await ui.press("ctrl+s", shows="Waiting for the platform")
+    monkeypatch.setattr(ui.app.workspace, "change", nothing)
+    await ui.press("ctrl+s", shows="Waiting for the platform to answer")
     await ui.press("escape", shows="Press Esc again to close")
     await ui.press("escape", toast="Closed before the response", gone="Esc cancel")
