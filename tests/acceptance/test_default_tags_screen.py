@@ -68,7 +68,7 @@ def test_an_apply_survives_the_platform_and_the_program(demo: Home) -> None:
         program.press("n")
         expect(program, "New tag in", "0/64 bytes")
         enter(program, "audit-scope=full/2026\r")
-        expect(program, "+ audit-scope", "Unsaved changes")
+        expect(program, "+ audit-scope", "Not saved")
         program.press("p")
         expect(program, "by the unsaved draft", f"{expected['updated']:,} would change")
         program.press("escape", "w")

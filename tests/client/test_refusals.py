@@ -107,9 +107,9 @@ def test_an_effect_names_the_one_it_befalls_and_what_matters_first() -> None:
     [
         ("narrowed", "1 more conditions"),
         ("widened", "1 fewer conditions"),
-        ("conditionsChanged", "1 other conditions"),
-        ("conditionalGained", "1 new, under conditions"),
-        ("conditionalLost", "1 gone, was under conditions"),
+        ("conditionsChanged", "1 changed conditions"),
+        ("conditionalGained", "1 new, conditional"),
+        ("conditionalLost", "1 lost, was conditional"),
     ],
 )
 def test_conditional_effects_are_listed(member: str, shown: str) -> None:

@@ -33,7 +33,7 @@ async def test_entries_are_listed_with_their_details(ui: Ui) -> None:
     await ui.expect("policy.attach", "Astrid Li", "contracto")
     await ui.filter("what:policy.attach contractor", shows="1 of 40")
     await ui.press(ENTER)
-    await ui.expect("Sam Okafor", "no longer a member", "About", "contractor access", "Attachee type", "Request ID")
+    await ui.expect("Sam Okafor", "no longer a member", "Target", "contractor access", "Attachee type", "Request ID")
 
 
 @pytest.mark.slow

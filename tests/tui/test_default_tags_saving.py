@@ -70,15 +70,15 @@ async def test_saving_shows_the_difference_and_can_be_undone(own: Home, ui: Ui) 
     await ui.expect("− old = 1", "until an apply")
     await ui.answer(ENTER, to="Save default tags?")  # a tag is taken away: No has the focus
     assert stored(own) == BEGIN
-    await ui.expect("Unsaved changes")
+    await ui.expect("Not saved")
     await ui.press("w")
     await ui.answer("y", to="Save default tags?")
     await ui.expect_toast("Saved the default tags of Web Shop: 1 added, 1 changed, 1 removed · z to undo")
     assert stored(own) == {"env": "dev", "team": "core", "new": "1"}
-    await ui.gone("Unsaved changes")
+    await ui.gone("Not saved")
     await ui.press("z", toast="Undone")
     assert stored(own) == BEGIN
-    await ui.until(lambda: "old" in ui.text and "Unsaved changes" not in ui.text, "the former set")
+    await ui.until(lambda: "old" in ui.text and "Not saved" not in ui.text, "the former set")
 
 
 @pytest.mark.slow
@@ -107,7 +107,7 @@ async def test_a_set_stored_meanwhile_is_overwritten_on_request_only(own: Home, 
     await ui.answer("y", to="Save default tags?")
     await ui.answer(ENTER, to="Their changes")  # Leave it has the focus
     assert stored(own) == theirs
-    await ui.expect("Unsaved changes", "+ new")
+    await ui.expect("Not saved", "+ new")
     await ui.press("w")
     await ui.answer("o", to="Their changes", shows=("Overwrites", "− theirs = 1"))
     await ui.answer(ENTER, to="Save default tags?")
@@ -122,7 +122,7 @@ async def test_the_same_set_stored_meanwhile_leaves_nothing_to_save(own: Home, u
     await ui.press("w", shows="Save default tags?")
     store(own, {"env": "dev", "team": "core", "new": "1"})
     await ui.answer("y", to="Save default tags?", toast="No changes to save: the stored version")
-    await ui.gone("Unsaved changes")
+    await ui.gone("Not saved")
 
 
 @pytest.mark.parametrize("begin", [{"env": "prod"}])
@@ -179,7 +179,7 @@ async def test_a_refused_save_keeps_the_draft(own: Home, ui: Ui) -> None:
     try:
         await ui.answer("y", to="Save default tags?")
         await ui.until(lambda: any("permission" in toast or "owner" in toast for toast in ui.toasts), "the refusal")
-        await ui.expect("+ new", "~ env", "Unsaved changes")
+        await ui.expect("+ new", "~ env", "Not saved")
     finally:
         role(own, "owner")
     assert stored(own) == BEGIN

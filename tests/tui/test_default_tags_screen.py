@@ -54,7 +54,7 @@ async def test_every_edit_changes_the_draft_only_and_is_undone(shared: Home, ui:
     await ui.press("z", "z", shows="~ env")
     await ui.press("z", gone="~ env")
     await ui.press("z")
-    await ui.until(lambda: "Unsaved changes" not in ui.text and "4/10 tags" in ui.text, "the set as it is stored")
+    await ui.until(lambda: "Not saved" not in ui.text and "4/10 tags" in ui.text, "the set as it is stored")
     assert stored(shared) == before
 
 
@@ -66,8 +66,8 @@ async def test_ten_tags_are_full_and_the_key_says_so(ui: Ui) -> None:
     await ui.expect("10/10 tags", "+ 6 added")
     await ui.press("n", toast="at most 10 default tags: remove one first")
     await ui.press("g", *["j"] * 2, "space", "space", "space", "delete", shows="7/10 tags")
-    await ui.press("D", gone="Unsaved changes")
-    await ui.press("z", shows=("7/10 tags", "Unsaved changes"))
+    await ui.press("D", gone="Not saved")
+    await ui.press("z", shows=("7/10 tags", "Not saved"))
     await ui.press("D")
 
 
@@ -78,12 +78,12 @@ async def test_a_draft_outlives_screen_tenant_and_program(shared: Home, monkeypa
         ui.app.frame.perform("default-tags.add", "stage=kept")
         await ui.expect("+ stage")
         await ui.press("2", "1")
-        await ui.press("t", on="Staging", shows="1/10 tags", head="Staging", gone="Unsaved changes")
-        await ui.press("minus", shows=("+ stage", "Unsaved changes"), head="Web Shop")
+        await ui.press("t", on="Staging", shows="1/10 tags", head="Staging", gone="Not saved")
+        await ui.press("minus", shows=("+ stage", "Not saved"), head="Web Shop")
     async with opened(shared, monkeypatch) as ui:
         await ui.expect_head("Web Shop")
         await ui.command("default-tags", shows=("+ stage", "5/10 tags"), toast="D to discard")
-        await ui.press("D", gone="Unsaved changes")
+        await ui.press("D", gone="Not saved")
     assert not list((shared.path / ".cli" / "drafts").iterdir())
 
 
@@ -95,7 +95,7 @@ async def test_a_member_sees_the_set_and_may_not_change_it(ui: Ui) -> None:
     changes = {"n": "New tag", ENTER: "Edit tag", "delete": "Remove tag", "a": "Apply to existing resources"}
     for key, title in changes.items():
         await ui.press(key, toast=f"{title}: only an owner or admin")
-    await ui.press("p", toast="Preview apply: only an owner or admin", gone="Unsaved changes")
+    await ui.press("p", toast="Preview apply: only an owner or admin", gone="Not saved")
     await ui.press("v", shows=("history", "► 1"))
 
 
@@ -120,7 +120,7 @@ async def test_a_preview_counts_by_type_key_and_reason(shared: Home, ui: Ui) -> 
     ui.app.frame.perform("default-tags.add", "brand-new=1")
     await ui.press("p", shows=("by the unsaved draft", "brand-new"))
     await ui.press("a", toast="unsaved changes: save them first")
-    await ui.press("escape", "D", gone="Unsaved changes")
+    await ui.press("escape", "D", gone="Not saved")
 
 
 @pytest.mark.slow

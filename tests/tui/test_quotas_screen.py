@@ -50,7 +50,7 @@ async def test_quotas_are_listed_with_bars_tightest_first(ui: Ui) -> None:
 async def test_details_are_exact_and_explained(ui: Ui) -> None:
     await quotas(ui)
     await on(ui, "ram")
-    await ui.expect("514048 MB (502 GB)", "8192 MB (8 GB) in", "up to 1310720 MB (1280 GB)", "the limit; beyond")
+    await ui.expect("514048 MB (502 GB)", "8192 MB (8 GB) in", "up to 1310720 MB", "the limit; beyond")
     await on(ui, "registry_storage")
     await ui.expect("The current use is unknown", "limit still applies")
     await on(ui, "gpu")
