@@ -48,10 +48,10 @@ async def text_written(pilot: Pilot, change: Callable[[str], str]) -> None:
     """Change the text in the editor and wait for the check."""
     await editor_opened(pilot)
     editor = pilot.app.screen
-    await until(pilot, lambda: editor.found.fresh.get("check") and editor.offering.catalogue.names, "the editor")
+    await until(pilot, lambda: "check" in editor.evaluation.current and editor.catalogue, "the editor")
     editor.pane.put(change(editor.pane.text))
     await pilot.pause(0.1)
-    await until(pilot, lambda: editor.found.problems or editor.found.fresh.get("check"), "the answer")
+    await until(pilot, lambda: editor.evaluation.problems or "check" in editor.evaluation.current, "the answer")
 
 
 async def denied(pilot: Pilot) -> None:

@@ -68,7 +68,7 @@ def test_leading_zeros_do_not_make_a_key_longer() -> None:
         (public(RSA_2048, n=modulus(1024)), "1024 bits"),
         (public(RSA_2048, n=modulus(2040)), "2040 bits"),
         (public(RSA_2048, n=modulus(8200)), "8200 bits"),
-        (public(RSA_2048, e="AQ"), "no key"),
+        (public(RSA_2048, e="AQ"), "is not a valid key"),
     ],
 )
 def test_a_weak_or_unsuitable_key_is_refused(key: dict[str, Any], message: str) -> None:

@@ -268,7 +268,7 @@ def test_a_run_stops_when_its_person_is_demoted_or_removed(tagged: Tagged, role:
     assert not tagged.applying.run_batch(run_id, 5)
     row = tagged.operation(run_id)
     assert (row["status"], row["error_code"]) == ("failed", "forbidden")
-    assert row["error"].endswith("organization any more; 5 resources were changed until then")
+    assert row["error"].endswith("organization; 5 resources were changed until then")
     assert tagged.audited() == [("platform", "default_tags.apply.complete", "refused")]
     tagged.planned()
 

@@ -168,7 +168,7 @@ async def test_more_tabs_than_there_may_be_are_closed_with_the_reason(visit: Vis
         client.ws_connect(f"{visit.gate.origin}{visit.gate.folder}socket", headers=headers) as tab,
     ):
         message = await tab.receive()
-        assert (message.data, message.extra) == (1013, "at most 0 tabs: close one")
+        assert (message.data, message.extra) == (1013, "0 tabs are open: close one")
 
 
 async def test_the_server_listens_on_loopback_only() -> None:
