@@ -49,7 +49,7 @@ async def text_written(pilot: Pilot, change: Callable[[str], str]) -> None:
     await editor_opened(pilot)
     editor = pilot.app.screen
     await until(pilot, lambda: "check" in editor.evaluation.current and editor.catalogue, "the editor")
-    editor.pane.put(change(editor.pane.text))
+    editor.pane.set_text(change(editor.pane.text))
     await pilot.pause(0.1)
     await until(pilot, lambda: editor.evaluation.problems or "check" in editor.evaluation.current, "the answer")
 
