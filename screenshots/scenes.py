@@ -58,7 +58,7 @@ async def denied(pilot: Pilot) -> None:
     """Add a constraint that does not hold. The trace names it."""
     narrower = '"constraints": { "equals": { "frn:resourceTag/env": "dev" } },\n      "targets": ["*"]'
     await text_written(pilot, lambda text: text.replace('"targets": ["*"]', narrower, 1))
-    pilot.app.screen.form.put({"resourceTags": "env=prod", "sourceIp": "203.0.113.7", "requestTags": "none"})
+    pilot.app.screen.form.set_values({"resourceTags": "env=prod", "sourceIp": "203.0.113.7", "requestTags": "none"})
 
 
 async def unreadable(pilot: Pilot) -> None:
