@@ -66,3 +66,9 @@ def test_a_filter_an_order_or_an_empty_list_hides_no_column() -> None:
 def test_of_a_long_list_no_column_is_judged_by_its_beginning() -> None:
     many = [{"id": str(n), "displayName": f"t{n}"} for n in range(UNKNOWN_SAMPLE + 1)]
     assert len(titles(view(TENANT, TENANT.columns, *many))) == len(TENANT.columns)
+
+
+def test_a_long_name_gets_the_space_that_other_columns_leave() -> None:
+    columns = (Column("name", "Name"), Column("region", "Region"), Column("about", "About"))
+    record = {"name": "n" * 40, "region": "se-sto-1", "about": ""}
+    assert [cells for _, cells in fitted(view(TENANT, columns, record), 60)] == [40, 8]

@@ -24,6 +24,7 @@ def fitted(view: RecordView, space: int) -> list[tuple[Column, int]]:
     if space <= 0:
         return []
     widths = _natural_widths(view)
+    longest = widths[0][1]
     # Limit a very long name, unless it is useless when cut.
     if not widths[0][0].whole:
         widths[0][1] = min(widths[0][1], max(LONGEST_FIRST, space * 2 // 5))
@@ -47,6 +48,8 @@ def fitted(view: RecordView, space: int) -> list[tuple[Column, int]]:
         if not giving and not keeps_first and widths[0][1] > NARROWEST:
             widest = widths[0]
         widest[1] = max(NARROWEST, widest[1] - min(over, max(1, widest[1] // 8)))
+    if widths:
+        widths[0][1] = min(longest, widths[0][1] - over)  # space that the other columns leave
     return [(column, cells) for column, cells in widths]
 
 
