@@ -16,9 +16,10 @@ ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @pytest.fixture(autouse=True)
 def as_before() -> Iterator[None]:
-    """Python's own handling of Ctrl-C, and afterwards what there was."""
+    """Handle Ctrl-C as Python does and SIGHUP by default, also under nohup. Restore the handlers afterwards."""
     former = {number: signal.getsignal(number) for number in ENDINGS}
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     yield
     for number, handler in former.items():
         signal.signal(number, handler)
