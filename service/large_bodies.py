@@ -15,7 +15,7 @@ MAX_WAITING_PER_SENDER = 15
 class LargeBodyLimiter:
     """Parses a large body at a time; the senders take turns.
 
-    Parsing blocks the interpreter lock. So it pauses for the same time after each body, to let other requests run.
+    Parsing holds the interpreter lock. So it pauses for the same time after each body, to let other requests run.
     """
 
     def __init__(

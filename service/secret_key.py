@@ -40,7 +40,9 @@ def secret_for(database: Database, path: Path) -> bytes:
     if secret is None:
         raise ValueError(f"{path} is missing, and without it no API key works; copy it from the original installation")
     if stored != fingerprint(secret):
-        raise ValueError(f"the database was created with another secret than {path}; set --secret-file to")
+        raise ValueError(
+            f"the database was created with another secret than {path}; set --secret-file to the original file"
+        )
     return secret
 
 

@@ -228,7 +228,7 @@ def require_distinct(scopes: Sequence[str]) -> None:
     for scope, number in Counter(scopes).items():
         if number > 1:
             raise errors.invalid_input(
-                f"the scope {scope[:100]} is duplicate; give each scope once",
+                f"the scope {scope[:100]} is repeated; give each scope once",
                 member="scopes",
                 reason="duplicate",
                 scope=scope[:100],

@@ -22,7 +22,7 @@ from service.authn import sessions
 from service.clock import wire_time
 from service.db.engine import Record
 from service.db.revisions import lock_domains
-from service.db.tables import api_keys, memberships, organizations, users
+from service.db.tables import api_keys, memberships, organizations, tenants, users
 from service.errors import ApiError
 from service.json_response import JSONResponse
 
@@ -67,7 +67,14 @@ def delete(connection: Connection, user_id: str, at: datetime) -> dict[str, int]
 
 
 def organizations_of(connection: Connection, user_id: str) -> Sequence[str]:
-    return connection.scalars(select(memberships.c.organization_id).where(memberships.c.user_id == user_id)).all()
+    """Return the organizations of a person, and those of the tenants of the person's keys."""
+    of_memberships = select(memberships.c.organization_id).where(memberships.c.user_id == user_id)
+    of_keys = (
+        select(tenants.c.organization_id)
+        .join(api_keys, api_keys.c.tenant_id == tenants.c.id)
+        .where(api_keys.c.user_id == user_id, api_keys.c.revoked_at.is_(None))
+    )
+    return connection.scalars(of_memberships.union(of_keys)).all()
 
 
 def find_person(connection: Connection, email: str) -> Record | None:

@@ -171,7 +171,7 @@ def _authorize(
     facts = request_context(platform, request, context)
     grants = enforce(rule, entitlements, context, facts)
     catalogue = entitlements.catalogue() if rule.tenancy == "tenant" else None
-    return context.decided(facts, grants, catalogue, revisions, rule, path)
+    return context.with_decision(facts, grants, catalogue, revisions, rule, path)
 
 
 def check_tenant_header(request: Request, context: AuthorizationContext) -> None:

@@ -85,4 +85,4 @@ def _is_unchanged(context: AuthorizationContext, revisions: Revisions, at: datet
     expires_at, token_ends_at = context.principal.expires_at, context.principal.token_ends_at
     if (expires_at is not None and at >= expires_at) or (token_ends_at is not None and at.timestamp() >= token_ends_at):
         return False
-    return all(context.revisions.get(domain) == revision for domain, revision in revisions.items())
+    return bool(revisions) and all(context.revisions.get(domain) == revision for domain, revision in revisions.items())

@@ -18,8 +18,8 @@ RANDOM_LENGTH = 30
 CHECKSUM_LENGTH = 6
 PREFIX_LENGTH = 12
 """Characters of an API key that are stored and displayed."""
-LONG_TEXT = 40
-"""Characters from which any text is taken for a secret, such as a JWT."""
+MIN_SECRET_LENGTH = 40
+"""A text of this length is treated as a secret: it may be a JWT."""
 # Keys and tokens, even malformed, and long texts.
 _SECRETS = re.compile(r"(fm[kw]_[0-9A-Za-z]{8})[0-9A-Za-z]+|([\w.~-]{12})[\w.~-]{28,}", re.ASCII)
 _BODY = re.compile(rf"[0-9A-Za-z]{{{RANDOM_LENGTH + CHECKSUM_LENGTH}}}")
@@ -59,6 +59,6 @@ def digest(secret_key: bytes, secret: str) -> str:
 
 def mask_secrets(path: str) -> str:
     """Shorten the secrets in a path or text."""
-    if "fmk_" not in path and "fmw_" not in path and max(map(len, path.split("/"))) < LONG_TEXT:
+    if "fmk_" not in path and "fmw_" not in path and max(map(len, path.split("/"))) < MIN_SECRET_LENGTH:
         return path
     return _SECRETS.sub(r"\1\2…", path)

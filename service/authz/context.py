@@ -31,7 +31,7 @@ class AuthorizationContext:
     rule: RoutePolicy | None = None
     path: Mapping[str, Any] = field(default_factory=dict)
 
-    def decided(
+    def with_decision(
         self,
         facts: RequestContext,
         grants: CompiledGrants | None,
@@ -40,7 +40,7 @@ class AuthorizationContext:
         rule: RoutePolicy,
         path: Mapping[str, Any],
     ) -> Self:
-        """Return the context with what the decision used. `dataclasses.replace` would take three times as long."""
+        """Return the context with the inputs of the decision. `dataclasses.replace` would take three times as long."""
         principal, organization_id, tenant_id = self.principal, self.organization_id, self.tenant_id
         return type(self)(
             principal,

@@ -33,7 +33,10 @@ class StoredState(NamedTuple):
 def read_state(
     connection: Connection, domains: Sequence[str], tenant_id: str, names: Collection[ResourceName]
 ) -> StoredState:
-    """Return revisions and resources of a tenant: what the connection remembers, the rest in one statement."""
+    """Return revisions and resources of a tenant.
+
+    Values that are not in the memory of the connection are read in one statement.
+    """
     memory = memory_of(connection)
     if memory is None:
         return _read_stored(connection, domains, tenant_id, names)

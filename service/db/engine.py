@@ -133,7 +133,7 @@ class Database:
         """Run a transaction that does not wait for others.
 
         Raises:
-            Busy: another transaction has a required lock.
+            Busy: another transaction holds a required lock.
         """
         _require_thread()
         try:

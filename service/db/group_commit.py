@@ -168,7 +168,7 @@ class GroupCommit:
         change.close()
 
     def _next_of(self, group: ChangeGroup, change: Change) -> Change | None:
-        """Return the waiting change that may join a group. The caller has the mutex."""
+        """Return the waiting change that may join a group. The caller holds the mutex."""
         following = self._waiting[0] if self._waiting else None
         if following is None or change.alone or following.alone or group.error is not None:
             return None
@@ -177,7 +177,7 @@ class GroupCommit:
         return None if is_old or len(group.changes) >= self._max_changes else following
 
     def _start(self, following: Change, group: ChangeGroup | None) -> None:
-        """Give the first waiting change its turn. The caller has the mutex."""
+        """Give the first waiting change its turn. The caller holds the mutex."""
         self._waiting.popleft()
         self._running = following
         if group is not None:
@@ -185,7 +185,7 @@ class GroupCommit:
         following.signal.release()
 
     def _start_next(self) -> None:
-        """Give the first waiting change, if any, a new transaction. The caller has the mutex."""
+        """Give the first waiting change, if any, a new transaction. The caller holds the mutex."""
         if self._waiting:
             self._start(self._waiting[0], None)
         else:

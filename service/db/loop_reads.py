@@ -33,8 +33,8 @@ READER: ContextVar["LoopReader | None"] = ContextVar("frost_loop_reader", defaul
 MAX_CONNECTIONS = 8
 # Longer connects and statements belong to a thread.
 STATEMENT_SECONDS = 5.0
-MAX_REMEMBERED = 20_000
-"""Values between two commits."""
+MAX_REMEMBERED = 2_000
+"""Values between two commits. A resource with many long tags takes some 20 KB."""
 # How long all reads run in threads after the server did not answer.
 RETRY_SECONDS = 5.0
 # Parameters of a PostgreSQL URL with the same meaning for psycopg and asyncpg. With others, reads run in threads.

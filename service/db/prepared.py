@@ -164,7 +164,7 @@ class Reader(ABC):
         """Execute a statement; return all rows."""
 
     def memory(self) -> dict[Hashable, Any] | None:
-        """Return what was read since the last commit of any connection, for the caller to use and to complete.
+        """Return the cache of values read since the last commit of any connection. The caller adds to it.
 
         None if the database does not report commits.
         """

@@ -40,13 +40,13 @@ _LOCK = prepared(select(_LOCKED.c.domain, _LOCKED.c.revision))
 
 def read_revisions(connection: Connection, domains: Iterable[str]) -> Revisions:
     """Return the revisions of some domains; 0 of a domain in which nothing has changed."""
-    known = memory_of(connection)
-    if known is None:
+    memory = memory_of(connection)
+    if memory is None:
         return _read_stored(connection, domains)
-    wanted = list(domains)
-    if missing := [domain for domain in wanted if domain not in known]:
-        known.update(_read_stored(connection, missing))
-    return {domain: known[domain] for domain in wanted}
+    names = list(domains)
+    if missing := [domain for domain in names if domain not in memory]:
+        memory.update(_read_stored(connection, missing))
+    return {domain: memory[domain] for domain in names}
 
 
 def memory_of(connection: Connection) -> dict[Hashable, Any] | None:

@@ -36,11 +36,12 @@ class JoinedWrites:
             self._loop.call_soon(self.flush)
 
     def flush(self) -> None:
+        """Send pending data."""
         pending, self._pending = self._pending, b""
         if pending and not self._transport.is_closing():
             self._transport.write(pending)
 
     def close(self) -> None:
-        """Send what is pending, then close."""
+        """Send pending data, then close."""
         self.flush()
         self._transport.close()

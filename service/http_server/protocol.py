@@ -70,7 +70,8 @@ class HttpProtocol(HttpToolsProtocol):
         self._flood_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(cast("asyncio.Transport", JoinedWrites(transport, self.loop)))
+        self._writes = JoinedWrites(transport, self.loop)
+        super().connection_made(cast("asyncio.Transport", self._writes))
         connection: socket.socket | None = transport.get_extra_info("socket")
         if connection is not None and connection.family == socket.AF_UNIX:
             uid, pid = peer_credentials(connection)
@@ -84,6 +85,9 @@ class HttpProtocol(HttpToolsProtocol):
         assert self.admission is not None
         self._only_health = only_health
         self.admission.connections.add(self, source, only_health=only_health)
+
+    def eof_received(self) -> None:
+        self._writes.flush()  # the transport closes itself afterwards
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._cancel_header_timer()

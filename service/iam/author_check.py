@@ -244,7 +244,7 @@ def require_authority_over(connection: Connection, author: Author, principals: S
             details={"principals": beyond, "counterexamples": examples[: containment.MAX_EXAMPLES]},
             hint="ask its creator or an admin"
             if author.scopes is None
-            else "use a key with these scopes, or sign in: frost login",
+            else "use a key that has these permissions, or sign in: frost login",
         )
 
 

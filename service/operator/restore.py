@@ -109,13 +109,13 @@ def _unpack_verified(
     if not migrate.is_known_revision(manifest["revision"]):
         raise InvalidBackup(f"a newer frost created it ({manifest.get('version')})")
     if manifest["database"] != kind:
-        raise InvalidBackup(f"it has a {manifest['database']} database, but this platform uses {kind}")
+        raise InvalidBackup(f"the backup has a {manifest['database']} database, but this platform uses {kind}")
     if backup_archive.has_shared_secret(settings) and not settings.secret_file.exists():
         raise backup_archive.missing_secret(settings)
     if backup_archive.has_shared_secret(settings) and not _has_same_content(
         settings.secret_file, staged / backup_archive.SECRET
     ):
-        raise InvalidBackup(f"its secret differs from {settings.secret_file}")
+        raise InvalidBackup(f"the backup was created with another secret than {settings.secret_file}")
     _verify_seal(verify_with or settings.secret_file, backup, staged, trust)
     if kind == "sqlite":
         _check_sqlite(staged, manifest)

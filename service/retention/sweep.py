@@ -81,7 +81,7 @@ class RetentionSweep:
 
 def remove(connection: Connection, rule: Rule, keys: Sequence[Any]) -> int:
     """Remove the rows of these keys that are still due and not locked; return their number."""
-    if rule.domain is not None:
+    if rule.domain is not None and connection.dialect.name == "postgresql":
         domains = select(rule.domain).where(_is_among(rule, keys)).distinct()
         lock_domains(connection, connection.scalars(domains))
     query = _due(rule).where(_is_among(rule, keys))

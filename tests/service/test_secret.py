@@ -68,7 +68,9 @@ def test_a_new_secret_is_synced_before_its_fingerprint(
 def test_another_secret_is_refused_in_one_line_and_stays_as_it_is(database: Database, tmp_path: Path) -> None:
     secret_for(database, tmp_path / "first")
     other = kept(tmp_path / "other")
-    with pytest.raises(ValueError, match=r"created with another secret than .*/other") as refused:
+    with pytest.raises(
+        ValueError, match=r"created with another secret than .*/other; set --secret-file to the original file$"
+    ) as refused:
         secret_for(database, other)
     assert "\n" not in str(refused.value)
     assert other.read_bytes() == b"k" * SECRET_BYTES
