@@ -42,7 +42,7 @@ async def test_an_account_is_deleted_once_its_email_is_typed(demo: Home, ui: Ui)
     await ui.press(ENTER, shows=f"Does not match: type {MEMBER}")
     await ui.press("ctrl+a", "ctrl+k")
     await typed(ui, MEMBER)
-    await ui.expect(f"Type {MEMBER} to go on")
+    await ui.expect(f"Type {MEMBER} to confirm")
     token = demo.token()
     await ui.press(ENTER)  # goes on to the answer and is none
     await ui.until(lambda: ui.focus == "yes", "the answer")

@@ -63,7 +63,7 @@ async def test_another_user_sees_no_entries_of_the_former(demo: Home, ui: Ui) ->
     await activity(ui)
     await ui.expect("contracto")
     demo.sign_in(MEMBER)
-    await ui.press("r", shows="Only an owner or admin of the organization sees its activity", gone="contracto")
+    await ui.press("r", shows="Only an owner or admin of the organization can see its", gone="contracto")
 
     def offered() -> set[str]:
         return {one.label for one in ui.app.frame.query_one(Footer).keys if one.enabled}
@@ -127,7 +127,7 @@ async def test_o_shows_the_entries_of_the_organization(demo: Home, monkeypatch: 
 @signed_in(MEMBER)
 async def test_a_member_may_not_read_the_activity(demo: Home, ui: Ui) -> None:
     await ui.expect_head("Web Shop")
-    await ui.command("activity", shows="Only an owner or admin of the organization sees its activity")
+    await ui.command("activity", shows="Only an owner or admin of the organization can see its")
     await ui.gone("0 entries")
     await ui.press("2", "A", toast="only an owner or admin of the organization can see its activity")
 

@@ -134,7 +134,7 @@ async def test_revoking_asks_with_no_first_and_the_key_is_refused_at_once(demo: 
     await ui.answer("y", toast="Revoked tenant-reader")
     assert demo.request("GET", "/api/v1/tenants", key=secret).status == 401
     await ui.until(lambda: "revoked" in ui.row("tenant-reader"), "its state")
-    await ui.press("v", toast="Revoke API key: it is revoked already")
+    await ui.press("v", toast="Revoke API key: the key is already revoked")
     await ui.press("o", toast="only an active key can be rotated; this one is revoked")
     await ui.press("z", toast="revoking an API key cannot be undone")
 
@@ -193,7 +193,7 @@ async def test_a_context_whose_key_is_refused_is_not_asked_to_sign_in(
         for _ in range(2):  # the second time it is still the key: nothing signed in meanwhile
             await ui.press("r")
             await ui.expect("API key rejected", "revoked, expired", "frost config set api_key -", "y Contexts")
-            await ui.expect_head("API key refused · r retry")
+            await ui.expect_head("API key rejected · r retry")
             await ui.press("escape", gone="API key rejected")
         await ui.press("r", shows="API key rejected")
         await ui.answer(ENTER)

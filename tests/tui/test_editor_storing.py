@@ -53,9 +53,9 @@ async def test_a_save_over_theirs_keeps_their_name_and_description(demo: Home, m
 
 async def test_a_save_over_their_name_shows_it(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     async with reviewing_mine_since_theirs(demo, monkeypatch) as it:
-        await it.press("tab", "ctrl+u", *"mine", shows=("In name", "− deployments", "+ mine"))
+        await it.press("tab", "ctrl+u", *"mine", shows=("Change of name", "− deployments", "+ mine"))
         await it.press("enter", shows="Newer version: 4")
-        await it.press("o", shows=("Save their name on version 4", "In name", "− their name", "+ mine"))
+        await it.press("o", shows=("Save their name on version 4", "Change of name", "− their name", "+ mine"))
         await it.ui.gone("In description")
         await it.press("enter", shows="Policy  mine  version 5")
         assert (await stored(it.ui, "mine"))["description"] == "their words"

@@ -29,7 +29,7 @@ async def test_the_help_lists_the_actions_and_is_searched(ui: Ui) -> None:
     await ui.press("question_mark")
     await ui.expect(*(action.title for action in actions.of_scope("tenants", "list")))
     await ui.gone("Sign out")
-    await ui.type("retries", shows="Ask the platform again", gone="Create tenant")
+    await ui.type("retries", shows="retries a lost connection", gone="Create tenant")
     await ui.press("escape", "5", "question_mark", shows="Sign out")
 
 

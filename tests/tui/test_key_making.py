@@ -221,7 +221,7 @@ async def test_a_key_rotated_at_once_is_revoked(demo: Home, ui: Ui) -> None:
         "revoked now: clients fail until they use the new key", "Cancel", "Rotate  ", "Enter rotate · Esc cancel"
     )
     await ui.press("enter")
-    await ui.expect("shown only once", "is revoked", "Copy  ", "Leave", "You cannot see this secret again")
+    await ui.expect("shown only once", "is revoked", "Copy  ", "Done", "You cannot see this secret again")
     secret = secret_of(ui)
     await ui.press("escape", "escape", shows="17 API keys")
     assert demo.request("GET", "/api/v1/tenants", key=secret).status == 200
@@ -281,6 +281,6 @@ async def test_a_form_waits_for_the_platform_and_can_be_left(
 
     monkeypatch.setattr(ui.app.workspace, "ask", nothing)
     monkeypatch.setattr(ui.app.workspace, "change", nothing)
-    await ui.press("ctrl+s", shows="Waiting for the platform to answer")
+    await ui.press("ctrl+s", shows="Waiting for the platform")
     await ui.press("escape", shows="Press Esc again to close")
     await ui.press("escape", toast="Closed before the response", gone="Esc cancel")

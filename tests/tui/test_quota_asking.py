@@ -63,7 +63,7 @@ async def test_a_limit_is_raised_at_once_and_lowered_after_a_question(demo: Home
 
     await form(ui, "instance")
     await fill(ui, "53", "over")
-    await ui.expect("▼ 53: lower, at once; you are asked before", "Lower …")
+    await ui.expect("▼ 53: lower; takes effect at once, asks first", "Lower …")
     await ui.press(ENTER, shows=("Lower the limit?", "Web Shop", "110 → 53"))
     await ui.heard()
     await ui.press(ENTER)  # No has the focus
@@ -78,7 +78,7 @@ async def test_a_limit_is_raised_at_once_and_lowered_after_a_question(demo: Home
 async def test_a_request_without_effect_is_not_sent(shared: Home, ui: Ui) -> None:
     await form(ui, "instance")
     for limit, reason, words in (
-        ("6０", "x", "× a whole number in plain digits"),
+        ("6０", "x", "× expected a whole number"),
         ("9007199254740993", "x", "the maximum limit is"),
         ("60", "x", "= already 60"),
         ("50", "x", "× 50: denied, as 51 is in use, 2 in creation"),
@@ -106,7 +106,7 @@ async def test_a_request_above_the_bound_goes_to_review(demo: Home, ui: Ui) -> N
     await ui.expect("◐ Instances", "◐ pending organization")
     await form(ui, "instance", "N")
     await fill(ui, "300", "more")
-    await ui.expect("a request for 240 waits for review already")
+    await ui.expect("a request for 240 is already in review")
     await ui.press(ENTER, shows="Not sent")
     await ui.press(ESC)
     await until_gone(ui, "New limit")

@@ -27,7 +27,7 @@ async def revoke(screen: RemoteListScreen, chosen: Sequence[Record]) -> None:
     keys = [key for key in chosen if key_tables.active(key)]
     if not keys:
         subject = "the key is" if len(chosen) == 1 else "the keys are"
-        screen.frame.toast(f"Revoke API key: {subject} {chosen[0]['status'] if chosen else ''} already", "warning")
+        screen.frame.toast(f"Revoke API key: {subject} already {chosen[0]['status'] if chosen else ''}", "warning")
         return
     effect = "the next request with this key is denied; this cannot be undone"
     if not await _confirm(screen, keys, "Revoke", effect):
