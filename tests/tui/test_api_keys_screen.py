@@ -194,7 +194,7 @@ async def test_a_context_whose_key_is_refused_is_not_asked_to_sign_in(
             await ui.press("r")
             await ui.expect("API key rejected", "revoked, expired", "frost config set api_key -", "y Contexts")
             await ui.expect_head("API key rejected · r retry")
-            await ui.press("escape", gone="API key rejected")
+            await ui.press("escape", gone="frost config set api_key -")
         await ui.press("r", shows="API key rejected")
         await ui.answer(ENTER)
         await ui.until(lambda: ui.screen.NAME == "contexts", "the contexts")

@@ -104,7 +104,7 @@ async def test_a_member_sees_the_set_and_may_not_change_it(ui: Ui) -> None:
 async def test_a_preview_counts_by_type_key_and_reason(shared: Home, ui: Ui) -> None:
     await at_tags(ui)
     await ui.press("p")
-    await ui.expect("Apply preview in Web Shop", "would change", "by the stored tags", "Missing:  cost-center")
+    await ui.expect("Apply preview in Web Shop", "would change", "for the stored tags", "Missing:  cost-center")
     told = shared.json("tenant", "default-tags", "apply", "--preview")
     summary = told["summary"]
     await ui.expect(f"{summary['updated']:,} would change")
@@ -127,7 +127,7 @@ async def test_a_preview_counts_by_type_key_and_reason(shared: Home, ui: Ui) -> 
 async def test_the_copy_menu_gives_the_tags_and_the_equal_commands(ui: Ui) -> None:
     await at_tags(ui)
     await ui.press("y", on="env")
-    await ui.expect("command: save the set", "command: preview an apply", "command: what the set was")
+    await ui.expect("command: save default tags", "command: preview apply", "command: history")
     await ui.press("escape")
     screen = ui.screen
     assert screen.copies()["row"] == "env=prod"

@@ -167,7 +167,7 @@ async def test_a_draft_beyond_its_author_is_refused_and_narrowed(viewer: Home, e
     assert it.editor.evaluation.any_target["effective"] < 20
     await it.press("f9", shows="operations you have")
     keep = next(line for line in it.ui.text.splitlines() if "operations you have" in line)
-    await it.press(keep.split("Keep")[0].split()[-1])
+    await it.press(keep.split("Limit")[0].split()[-1])
     await it.answered()
     for _ in range(4):
         if (it.editor.evaluation.check or {}).get("answer") == "within":
@@ -197,7 +197,7 @@ async def test_a_save_beyond_its_author_names_the_principals(
             await it.press("enter")
             await it.expect(
                 "Not saved: ",
-                "beyond your permissions: ",
+                "more permissions than you have",
                 "API key",
                 "deploy-pipeline",
                 "Ask the author",

@@ -114,7 +114,7 @@ async def test_a_request_above_the_bound_goes_to_review(demo: Home, ui: Ui) -> N
     assert (waiting["status"], waiting["limit"], waiting["reason"]) == ("pending", 240, "second region")
 
     await ui.press("t")
-    await ui.expect("Quota requests in Web Shop", "200 → 240", "◐ pending", "waits for the platform's")
+    await ui.expect("Quota requests in Web Shop", "200 → 240", "◐ pending", "in review by the")
     rows = [line.split("│")[0] for line in ui.text.splitlines() if "200 → 240" in line]
     assert any(" org " in row for row in rows), rows  # whose limit it is, without opening each
     review = await asyncio.to_thread(demo.frost, "platform", "review", "approve", waiting["id"])
