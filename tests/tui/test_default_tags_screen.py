@@ -118,7 +118,7 @@ async def test_a_preview_counts_by_type_key_and_reason(shared: Home, ui: Ui) -> 
     await ui.filter("what:skipped why:boot", shows="boot volume")
     await ui.press("escape", "escape", "escape", shows="4/10 tags")
     ui.app.frame.perform("default-tags.add", "brand-new=1")
-    await ui.press("p", shows=("by the unsaved draft", "brand-new"))
+    await ui.press("p", shows=("for the unsaved draft", "brand-new"))
     await ui.press("a", toast="unsaved changes: save them first")
     await ui.press("escape", "D", gone="Not saved")
 
