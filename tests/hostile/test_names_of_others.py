@@ -46,7 +46,7 @@ async def test_a_lost_tenant_disappears_from_an_open_screen(demo_slow: Home, mon
             connection.execute(delete(memberships).where(seats.user_id == owner, seats.organization_id.like("3d0c%")))
         database.close()
         await ui.press("r")
-        await ui.expect_head("not available")
+        await ui.expect_head("unavailable")
         await ui.expect("You have no access to this tenant")
         await ui.gone(policy)
         await ui.press("1")

@@ -138,7 +138,7 @@ def test_a_socket_folder_that_others_can_write_is_refused(tmp_path: Path) -> Non
     shared = tmp_path / "shared"
     shared.mkdir()
     shared.chmod(0o777)
-    assert "writable by nobody else" in failed_start(tmp_path / "platform", "--socket", str(shared / "api.sock"))
+    assert "must not be writable by others" in failed_start(tmp_path / "platform", "--socket", str(shared / "api.sock"))
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a folder away")
