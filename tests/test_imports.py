@@ -227,3 +227,13 @@ def loaded_by(statement: str) -> set[str]:
 )
 def test_a_front_end_does_not_load_what_it_does_not_use(statement: str, forbidden: set[str]) -> None:
     assert not {name for name in loaded_by(statement) if name.partition(".")[0] in forbidden}
+
+
+def test_no_test_imports_another_test() -> None:
+    found = {
+        str(file.relative_to(ROOT)): module
+        for file in (ROOT / "tests").rglob("*.py")
+        for module in imports(file)
+        if module.startswith("tests.") and any(part.startswith("test_") for part in module.split(".")[:-1])
+    }
+    assert found == {}

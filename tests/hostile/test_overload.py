@@ -18,9 +18,9 @@ from tests.benchmarks.load import request
 from tests.homes import Answer, UnixConnection
 from tests.hostile.world import World
 from tests.service.conftest import KINDS, DemoUrl
+from tests.service.held import changes_held
 from tests.service.planned import until
 from tests.service.running import OWNER, WEB_SHOP, Running, exchange, tcp_address
-from tests.service.test_limits import changes_held
 
 OTHER = "127.0.9.9"
 TENANT = f"/api/v1/tenants/{WEB_SHOP}"

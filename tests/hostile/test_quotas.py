@@ -18,6 +18,8 @@ from service.quotas import queries
 from tests.homes import Answer
 from tests.hostile.concurrency import at_once
 from tests.service.access import code
+from tests.service.factories import AT as NOW
+from tests.service.held import MEANWHILE_SECONDS
 from tests.service.quotas import Quotas, row
 from tests.service.running import (
     ADMIN,
@@ -30,7 +32,6 @@ from tests.service.running import (
     WEB_SHOP,
     Running,
 )
-from tests.service.test_account_races import MEANWHILE_SECONDS, NOW
 
 
 @pytest.fixture

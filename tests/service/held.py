@@ -9,22 +9,25 @@ import json
 import os
 import select as readiness
 import socket
+import sqlite3
 import sys
 import threading
 import time
 from collections import Counter
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any
 
 import uvicorn
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, select, text
 
 from service.api import changes
 from service.app import create_app
 from service.context import Platform
 from service.db import tables
+from service.db.engine import Database
 from service.http_server import sockets
 from service.http_server.protocol import HttpProtocol
 from service.settings import from_arguments
@@ -34,6 +37,8 @@ from tests.service.running import Running
 
 SECONDS = 60
 """Longer than any machine takes for one request."""
+MEANWHILE_SECONDS = 0.3
+"""Time for a request to be admitted and to reach the row that it has to wait for."""
 SIGNED_OUT = (401, "AUTHENTICATION_REQUIRED")
 OF_REQUESTS = {"audit_log", "audit_head", "rate_limits", "executors"}
 TIMES_OF_USE = {"last_used_at", "last_seen_at"}
@@ -181,3 +186,21 @@ def described(content: bytes) -> dict[str, str]:
 
 def bearer(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"}
+
+
+@contextmanager
+def changes_held(platform: Running) -> Iterator[None]:
+    """Hold the audit log, so that every change waits."""
+    if platform.database_url.startswith("sqlite"):
+        holder = sqlite3.connect(platform.folder / "platform.db", isolation_level=None)
+        holder.execute("BEGIN IMMEDIATE")
+        yield
+        holder.rollback()
+        holder.close()
+        return
+    database = Database(platform.database_url)
+    with database.engine.begin() as connection:
+        connection.execute(text("SET LOCAL idle_in_transaction_session_timeout = 0"))
+        connection.execute(text("LOCK TABLE audit_log IN SHARE ROW EXCLUSIVE MODE"))
+        yield
+    database.close()

@@ -23,11 +23,10 @@ from service.principal import Principal
 from tests.service import factories
 from tests.service.access import code
 from tests.service.account import Key, keys_of
+from tests.service.held import MEANWHILE_SECONDS
 from tests.service.running import MEMBER, VIEWER, WEB_SHOP, Running
 
-NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
-# Long enough for a request to be let in and to reach the row it has to wait for.
-MEANWHILE_SECONDS = 0.3
+NOW = factories.AT
 
 
 @contextmanager

@@ -4,18 +4,16 @@ import itertools
 import json
 import re
 import socket
-import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 
 import pytest
-from sqlalchemy import text
 
-from service.db.engine import Database
 from service.http_server.protocol import MAX_TRAILER_BYTES
 from tests.service.conftest import KINDS, DemoUrl
+from tests.service.held import changes_held
 from tests.service.planned import until
 from tests.service.running import AURORA, OWNER, WEB_SHOP, Running, read_until_closed, tcp_address
 
@@ -395,24 +393,6 @@ def test_connections_in_all_are_bounded_and_the_socket_is_answered(connect: Conn
     until(lambda: status(connect(next(_addresses)), CONFIG) == 503)
     assert limited.get("/api/v1/auth/cli-config").status == 200
     assert status(connect(next(_addresses)), HEALTH) == 200
-
-
-@contextmanager
-def changes_held(platform: Running) -> Iterator[None]:
-    """Hold the audit log, so that every change waits."""
-    if platform.database_url.startswith("sqlite"):
-        holder = sqlite3.connect(platform.folder / "platform.db", isolation_level=None)
-        holder.execute("BEGIN IMMEDIATE")
-        yield
-        holder.rollback()
-        holder.close()
-        return
-    database = Database(platform.database_url)
-    with database.engine.begin() as connection:
-        connection.execute(text("SET LOCAL idle_in_transaction_session_timeout = 0"))
-        connection.execute(text("LOCK TABLE audit_log IN SHARE ROW EXCLUSIVE MODE"))
-        yield
-    database.close()
 
 
 def ask_from(to: tuple[str, int], source: str, request: bytes) -> int:

@@ -66,7 +66,9 @@ async def edited(ui: Ui, home: Home) -> Ui:
 @BOTH_SIZES
 async def test_saving_shows_the_difference_and_can_be_undone(own: Home, ui: Ui) -> None:
     await edited(ui, own)
-    await ui.press("w", shows=("Save default tags?", "Web Shop", "3 now, 3 after", "~ env = dev  was prod", "+ new = 1"))
+    await ui.press(
+        "w", shows=("Save default tags?", "Web Shop", "3 now, 3 after", "~ env = dev  was prod", "+ new = 1")
+    )
     await ui.expect("− old = 1", "until an apply")
     await ui.answer(ENTER, to="Save default tags?")  # a tag is taken away: No has the focus
     assert stored(own) == BEGIN

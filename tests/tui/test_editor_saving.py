@@ -343,9 +343,7 @@ async def test_formatting_refuses_an_ambiguous_text(edit: Edit) -> None:
 @pytest.mark.parametrize("size", [(120, 50)])
 async def test_help_menu_and_palette_name_the_actions(edit: Edit) -> None:
     it = await edit()
-    await it.press(
-        "f1", shows=("Remove excess permissions", "the draft is within your own", "Open in $EDITOR", "f4 e")
-    )
+    await it.press("f1", shows=("Remove excess permissions", "the draft is within your own", "Open in $EDITOR", "f4 e"))
     await it.press("escape", "f10", shows=("New from template", "Remove excess permissions"))
     await it.press("escape", "ctrl+p", *"format", shows="Format the text")
     await it.press("escape")
