@@ -85,17 +85,19 @@ def test_on_an_empty_machine_a_copy_of_the_secret_verifies_the_seal(demo: Home, 
 
 @pytest.mark.slow
 def test_a_platform_served_with_flags_is_not_stopped_for_a_restore(demo: Home, tmp_path: Path) -> None:
-    """Nobody here knows how it was begun, so nobody could begin it again."""
+    """The command cannot start it again with the same flags."""
     file, secret = tmp_path / "monday.tar", tmp_path / "shared.key"
     demo.start()
     assert demo.frost("platform", "stop").code == 0
     (demo.platform_dir / "secret.key").rename(secret)
     command = [sys.executable, "-m", "tui", "platform", "serve", "--secret-file", str(secret)]
     with subprocess.Popen(command, env=demo.environment(), stderr=subprocess.DEVNULL) as served:
-        while demo.json("platform", "status")["status"] != "running":
+        try:
+            while demo.json("platform", "status")["status"] != "running":
+                assert served.poll() is None
+            assert demo.frost("platform", "backup", str(file), "--secret-file", str(secret)).code == 0
+            refused = demo.frost("platform", "restore", str(file), "--yes", "--secret-file", str(secret))
+            assert (refused.code, "Stop the platform first" in refused.err) == (6, True), refused.err
             assert served.poll() is None
-        assert demo.frost("platform", "backup", str(file), "--secret-file", str(secret)).code == 0
-        refused = demo.frost("platform", "restore", str(file), "--yes", "--secret-file", str(secret))
-        assert (refused.code, "Stop it first" in refused.err) == (6, True), refused.err
-        assert served.poll() is None
-        served.terminate()
+        finally:
+            served.terminate()
