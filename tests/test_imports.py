@@ -233,6 +233,7 @@ def test_no_test_imports_another_test() -> None:
     found = {
         str(file.relative_to(ROOT)): module
         for file in (ROOT / "tests").rglob("*.py")
+        if ".parts" not in file.parts  # installed packages
         for module in imports(file)
         if module.startswith("tests.") and any(part.startswith("test_") for part in module.split(".")[:-1])
     }

@@ -1,5 +1,6 @@
 """Idempotency keys in the database: claimed and expired, without waiting for each other."""
 
+import itertools
 from contextlib import nullcontext
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -88,6 +89,10 @@ def test_a_key_can_be_used_again_after_a_day(platform: Running, platform_databas
     assert second != first
 
 
+QUOTA_TYPES = itertools.cycle(("vcpu", "instance", "volume", "snapshot", "bucket", "vpc"))
+"""A type has one pending request."""
+
+
 def create(platform: Running, made: str, key: str, name: str = "") -> tuple[int, str | None]:
     """Create something under an idempotency key: the status and the id."""
     name = f"{name} {uuid4()}"
@@ -101,7 +106,7 @@ def create(platform: Running, made: str, key: str, name: str = "") -> tuple[int,
         "tenant": (f"/api/v1/organizations/{AURORA}/tenants", {"displayName": name}),
         "quota request": (
             f"/api/v1/organizations/{AURORA}/quota-requests",
-            {"resourceType": "vcpu", "limit": 100_000, "reason": name},
+            {"resourceType": next(QUOTA_TYPES), "limit": 100_000, "reason": name},
         ),
     }[made]
     answer = platform.ask("POST", path, as_=OWNER, body=body, headers={"Idempotency-Key": key})
