@@ -70,7 +70,7 @@ def test_an_apply_survives_the_platform_and_the_program(demo: Home) -> None:
         enter(program, "audit-scope=full/2026\r")
         expect(program, "+ audit-scope", "Not saved")
         program.press("p")
-        expect(program, "by the unsaved draft", f"{expected['updated']:,} would change")
+        expect(program, "for the unsaved draft", f"{expected['updated']:,} would change")
         program.press("escape", "w")
         program.agree("+ audit-scope = full/2026")
         expect(program, f"{len(wanted)}/10 tags", "Saved the default tags")
