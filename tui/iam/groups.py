@@ -79,7 +79,7 @@ class Groups(RemoteListScreen):
             self.select(str(group["id"]))
             self.read(quiet=True)
 
-        await changes.show_form(self, "New group", {"name": argument}, save, button="Create")
+        await changes.show_form(self, "New group", {"name": argument}, save, creates="group")
 
     async def do_edit(self) -> None:
         group, tenant_id, ask = self.record, self.tenant_id, self.workspace.ask
