@@ -246,3 +246,13 @@ async def test_a_long_reason_is_shown_in_full(edit: Edit) -> None:
     wrapped = [line.partition("│")[2].rstrip() for line in it.ui.text.splitlines()]
     at = next(at for at, line in enumerate(wrapped) if "false   before" in line)
     assert "2020-12-31T00:00:00Z" in wrapped[at] + wrapped[at + 1]
+
+
+async def test_another_sign_in_renews_header_and_author_check(demo: Home, edit: Edit) -> None:
+    it = await edit()
+    await it.expect("owner@aurora.example")
+    before = it.editor.evaluation.check
+    result = await asyncio.to_thread(demo.frost, "login", "--as", "member@aurora.example")
+    assert result.code == 0, result
+    await it.expect("member@aurora.example · session")
+    await it.until(lambda: it.editor.evaluation.check is not before, "another author check")

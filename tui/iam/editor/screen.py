@@ -30,6 +30,7 @@ from tui.iam.editor.save import SaveFlow
 from tui.iam.editor.text_pane import PolicyText
 from tui.shell import keymap
 from tui.shell.bars import Footer
+from tui.shell.routes import PrincipalLoaded
 from tui.state.workspace import Workspace
 
 OVERDUE_SECONDS = 0.5
@@ -108,6 +109,7 @@ class PolicyEditor(EditorLayout):
         """Field values of the counterexample last put into the request."""
         self._delays: dict[str, Timer] = {}
         self._connection = ("", "")
+        self._principal = self._principal_id()
 
     def on_mount(self) -> None:
         self._reconnect = self.set_interval(RECONNECT_SECONDS, self._check_connection, pause=True)
@@ -215,6 +217,21 @@ class PolicyEditor(EditorLayout):
         self.show_header()
         if self.workspace.link.state == "up":
             self._reconnect.pause()
+            self.evaluate(at_once=True)
+
+    def _principal_id(self) -> str:
+        return str((self.workspace.me or {}).get("id", ""))
+
+    @on(PrincipalLoaded)
+    def _principal_loaded(self) -> None:
+        """Evaluate again for another principal, whose permissions limit the policy."""
+        self.show_header()
+        self.show_title()
+        self.show_keys()
+        principal = self._principal_id()
+        if principal and principal != self._principal:
+            self._principal = principal
+            self.evaluator.forget_analysis()
             self.evaluate(at_once=True)
 
     @on(TextArea.Changed)
