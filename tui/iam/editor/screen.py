@@ -288,6 +288,12 @@ class PolicyEditor(EditorLayout):
             self.evaluation = self.evaluation.with_request_problem("the request is not valid")
         return self.request != before or self.evaluation.request is None
 
+    @on(Worker.StateChanged)
+    def _worker_changed(self, event: Worker.StateChanged) -> None:
+        """Pass the state of a worker to the application, which shows unexpected errors. Textual does not bubble it."""
+        event.stop()
+        self.app.post_message(Worker.StateChanged(event.worker, event.state))
+
     # Keys
 
     def action_stay(self) -> None:
