@@ -163,3 +163,20 @@ async def test_forms_keep_the_input_without_a_response(demo: Home, monkeypatch: 
         await ui.press("escape", "n", shows="Create a tenant")
         await ui.enter("Night Shift")
         await ui.expect("Create a tenant", "Night Shift", "platform is not running")
+
+
+async def test_created_and_renamed_groups_and_policies_are_reported(demo: Home, ui: Ui) -> None:
+    await ui.expect("Data Lake")
+    await ui.press("3", shows="on call")
+    await ui.press("n", shows="New group")
+    await ui.enter("night watch", toast="Created group night watch")
+    await ui.press("e", on="night watch", shows="Edit group")
+    await ui.press("ctrl+a", "ctrl+k")
+    await ui.enter("day watch", toast="Renamed group night watch to day watch")
+    await ui.press("e", on="day watch", shows="Edit group")
+    await ui.press("tab")
+    await ui.enter("by day", toast="Saved group day watch")
+    await ui.policy("from the office")
+    await ui.press("N", shows="Rename or describe policy")
+    await ui.press("ctrl+a", "ctrl+k")
+    await ui.enter("from the desk", toast="Renamed policy from the office to from the desk")

@@ -109,14 +109,14 @@ async def edit_texts(
     *,
     update: Callable[[str, int, Mapping[str, str]], Awaitable["Wire"]],
     get: Callable[[str], Awaitable["Wire"]],
-    completed: str,
+    noun: str,
 ) -> None:
     """Edit name and description of a group or policy in a form.
 
     Args:
         update: Stores the changed texts of an id and version.
         get: Reads a record by id.
-        completed: Description of the change, as `editing a group`.
+        noun: The kind of the record, `group` or `policy`.
     """
     current, identifier, tenant_id = record, str(record["id"]), screen.tenant_id
 
@@ -128,8 +128,11 @@ async def edit_texts(
     async def save(values: Mapping[str, str]) -> None:
         changed = {name: value for name, value in values.items() if value != current[name]}
         if changed:
-            show(await update(identifier, int(current["version"]), changed))
-            screen.post_message(UndoCleared(completed))
+            before = current["name"]
+            name = show(await update(identifier, int(current["version"]), changed))["name"]
+            screen.post_message(UndoCleared(f"editing a {noun}"))
+            text = f"Renamed {noun} {before} to {name}" if name != before else f"Saved {noun} {name}"
+            screen.frame.toast(text)
 
     async def reload() -> Record:
         nonlocal current
