@@ -167,7 +167,7 @@ def key_problem(error: FrostError) -> KeyProblem:
 
 
 def may_exist(error: FrostError) -> bool:
-    """Return whether the key may have been created although the request failed."""
+    """Return whether the resource may have been created although the request failed."""
     return error.exit_code is Exit.UNREACHABLE and error.code != NOT_LISTENING
 
 

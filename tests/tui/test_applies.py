@@ -7,7 +7,7 @@ import pytest
 
 from client.errors import Exit, FrostError
 from tests.tui.tasks import Tasks
-from tui.default_tags.apply_text import progress_lines
+from tui.default_tags.apply_text import preview_lines, progress_lines
 from tui.state.jobs import Applies
 
 Answers = dict[str, list[dict[str, Any] | FrostError]]
@@ -181,3 +181,16 @@ def test_progress_of_a_failed_type_and_of_a_cancelled_run() -> None:
     assert lines.startswith("× cancelled")
     assert "! cancelled by an operator of the platform [cancelled]" in lines
     assert "Ask the operator" in lines
+
+
+def test_the_counts_of_a_preview_add_up_without_unlisted_types() -> None:
+    numbers = {"examined": 5, "updated": 2, "unchanged": 0, "skipped": 1, "failed": 3}
+    unlisted = {"resourceType": "secret", "resourceId": "", "reason": "backend_unavailable"}
+    failing = {"resourceType": "volume", "resourceId": "v", "reason": "invalid_state"}
+    result = {"summary": numbers, "failures": [unlisted, failing, failing]}
+    lines = [line.plain for line in preview_lines(result, "the stored tags", 100)]
+    assert lines[:2] == [
+        "2 would change · 0 unchanged · 1 skipped · 2 failing",
+        "of 5 resources, for the stored tags",
+    ]
+    assert "! 1 type not examined, because it could not be listed: secret" in lines

@@ -10,9 +10,11 @@ import pytest
 
 from client.errors import Exit, FrostError
 from client.tables.columns import Record
+from client.tables.iam import GROUP, POLICY
 from tests.tui.tasks import Tasks
 from tui.state import loaders
 from tui.state.list_store import KEPT, Collections, Rows
+from tui.state.loaders import lists_of
 
 ONE, OTHER = "tenant-1", "tenant-2"
 LOST = FrostError("no answer", code="UNREACHABLE", exit_code=Exit.UNREACHABLE)
@@ -221,3 +223,28 @@ async def test_an_unexpected_exception_ends_the_read_as_failed(slow: Slow) -> No
         await slow.tasks["read groups "]
     await slow.read_pages([{"id": "a"}], let=2, quiet=True)
     assert (names(slow, ONE), rows.words) == (["a"], "")
+
+
+COUNTED_TYPES = {
+    ("groups", "memberCount"): {"group", "api_key", "workload_identity"},
+    ("groups", "policyCount"): {"group", "policy"},
+    ("policies", "attachmentCount"): {"policy", "group", "api_key", "workload_identity"},
+}
+"""Resource types whose changes change a column with a count."""
+
+
+def test_a_list_with_a_count_is_read_after_each_change_of_the_count() -> None:
+    counts = {
+        (name, column.key)
+        for name, kind in (("groups", GROUP), ("policies", POLICY))
+        for column in kind.columns
+        if column.key.endswith("Count")
+    }
+    assert counts == set(COUNTED_TYPES)
+    missing = {
+        (name, resource_type)
+        for (name, _), types in COUNTED_TYPES.items()
+        for resource_type in types
+        if name not in lists_of(resource_type)
+    }
+    assert not missing

@@ -12,6 +12,7 @@ from client.transport.call import Call
 from tests.homes import Home
 from tests.tui.editing import Edit, document, rule
 from tests.tui.screens import SMALL
+from tui.shell import command_line
 
 READ = "compute:instances:read"
 DEV = ', "constraints": {"equals": {"frn:resourceTag/env": "dev"}}'
@@ -246,3 +247,30 @@ async def test_a_long_reason_is_shown_in_full(edit: Edit) -> None:
     wrapped = [line.partition("│")[2].rstrip() for line in it.ui.text.splitlines()]
     at = next(at for at, line in enumerate(wrapped) if "false   before" in line)
     assert "2020-12-31T00:00:00Z" in wrapped[at] + wrapped[at + 1]
+
+
+async def test_another_sign_in_renews_header_and_author_check(demo: Home, edit: Edit) -> None:
+    it = await edit()
+    await it.expect("owner@aurora.example")
+    before = it.editor.evaluation.check
+    result = await asyncio.to_thread(demo.frost, "login", "--as", "member@aurora.example")
+    assert result.code == 0, result
+    await it.expect("member@aurora.example · session")
+    await it.until(lambda: it.editor.evaluation.check is not before, "another author check")
+
+
+async def test_unexpected_errors_of_the_editor_and_the_palette_are_shown(
+    monkeypatch: pytest.MonkeyPatch, edit: Edit
+) -> None:
+    async def broken(*_: object) -> None:
+        raise RuntimeError("broken part")
+
+    it = await edit()
+    monkeypatch.setattr(it.editor.autosave, "update", broken)
+    await it.write(document(rule(READ, name="mine")))
+    await it.ui.expect_toast("Unexpected error: RuntimeError: broken part")
+    it.editor.close()
+    monkeypatch.setattr(command_line, "run", broken)
+    await it.ui.until(lambda: it.ui.app.screen is it.ui.app.frame, "the main screen")
+    await it.press("ctrl+p", shows="Palette")
+    await it.ui.enter("new group", toast="Unexpected error: RuntimeError: broken part")

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from client.connection import Connection
 from tests.acceptance.iam import Desk, text
 from tests.acceptance.people import WEB_SHOP
 from tests.homes import Home
@@ -137,3 +138,45 @@ async def test_every_action_of_a_group_shows_its_command(ui: Ui) -> None:
     await ui.press("3", shows="deployers")
     await ui.press("x", shows=("Actions", "Detach a policy from the group", "frost iam group member list 142c8364"))
     await ui.press("escape", "y", shows=("Copy", "command: delete group"), gone=WEB_SHOP)
+
+
+async def test_forms_keep_the_input_without_a_response(demo: Home, monkeypatch: pytest.MonkeyPatch, ui: Ui) -> None:
+    await ui.expect("Data Lake")
+    await ui.press("3", shows="on call")
+    with monkeypatch.context() as broken:
+        broken.setattr(Connection, "start", lambda _: False)
+        demo.kill_platform()
+        await ui.press("n", shows="New group")
+        await ui.enter("night watch")
+        await ui.expect("New group", "night watch", "platform is not running")
+        await ui.press("escape", gone="New group")
+        await ui.press("e", on="on call", shows="Edit group")
+        await ui.press("ctrl+a", "ctrl+k")
+        await ui.enter("on duty")
+        await ui.expect("Edit group", "on duty", "platform is not running")
+        await ui.press("escape", gone="Edit group")
+        await ui.press("1", shows="Data Lake")
+        await ui.press("e", on="Data Lake", shows="Rename tenant")
+        await ui.press("ctrl+a", "ctrl+k")
+        await ui.enter("Data Ocean")
+        await ui.expect("Rename tenant", "Data Ocean", "platform is not running")
+        await ui.press("escape", "n", shows="Create a tenant")
+        await ui.enter("Night Shift")
+        await ui.expect("Create a tenant", "Night Shift", "platform is not running")
+
+
+async def test_created_and_renamed_groups_and_policies_are_reported(demo: Home, ui: Ui) -> None:
+    await ui.expect("Data Lake")
+    await ui.press("3", shows="on call")
+    await ui.press("n", shows="New group")
+    await ui.enter("night watch", toast="Created group night watch")
+    await ui.press("e", on="night watch", shows="Edit group")
+    await ui.press("ctrl+a", "ctrl+k")
+    await ui.enter("day watch", toast="Renamed group night watch to day watch")
+    await ui.press("e", on="day watch", shows="Edit group")
+    await ui.press("tab")
+    await ui.enter("by day", toast="Saved group day watch")
+    await ui.policy("from the office")
+    await ui.press("N", shows="Rename or describe policy")
+    await ui.press("ctrl+a", "ctrl+k")
+    await ui.enter("from the desk", toast="Renamed policy from the office to from the desk")

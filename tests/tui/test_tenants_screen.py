@@ -8,7 +8,7 @@ import pytest
 from client.connection import Connection
 from tests.homes import Home
 from tests.tui.screens import READ_ONLY, SMALL, Ui, opened, shown
-from tui.state import contexts
+from tui.state import contexts, refresh
 
 ENTER = "enter"
 CHOSEN = ("Data Lake", "Staging")
@@ -51,6 +51,16 @@ async def test_a_rename_is_undone(demo: Home, ui: Ui) -> None:
     await ui.expect_cursor("Data Ocean")
     await ui.press("z", toast="Undone", cursor="Data Lake")
     assert demo.json("tenant", "list")["items"][0]["displayName"] == "Data Lake"
+
+
+async def test_a_renamed_tenant_moves_to_its_place(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(refresh, "REREAD_SECONDS", 3600.0)
+    async with opened(demo, monkeypatch) as ui:
+        await ui.expect("Data Lake")
+        await ui.press("e", on="Data Lake", shows="Rename tenant")
+        await ui.press("ctrl+a", "ctrl+k")
+        await ui.enter("Zoo")
+        await ui.until(lambda: shown(ui)[:4] == ["Sandbox", "Staging", "Web Shop", "Zoo"], "the new place")
 
 
 @pytest.mark.slow

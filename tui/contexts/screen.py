@@ -6,7 +6,6 @@ from typing import ClassVar
 
 from textual.binding import BindingType
 
-from client.errors import FrostError
 from client.tables.columns import CONTEXT, Column, Record
 from tui.contexts import sign_in
 from tui.shell import keymap
@@ -15,7 +14,7 @@ from tui.shell.routes import UndoCleared
 from tui.state import contexts
 from tui.widgets.detail import Section
 from tui.widgets.dialog import Confirm
-from tui.widgets.form import Field, Form
+from tui.widgets.form import Field, Form, show_until_saved
 from tui.widgets.record_table import Tones
 
 
@@ -87,36 +86,40 @@ class Contexts(ListScreen):
         record = self.record
         if record is None:
             return
-        fields = [
-            Field(
-                "endpoint",
-                "Endpoint",
-                str(record["api_endpoint"]),
-                f"empty: {self._default()}",
-                check=lambda text: contexts.endpoint_problem(text) if text.strip() else None,
-            ),
-            Field("region", "Region", str(record["region"] or ""), "empty: none"),
-        ]
-        values = await self.app.push_screen_wait(Form(f"Edit context {record['name']}", fields))
-        if values is None:
-            return
         name = str(record["name"])
-        connection = self.workspace.connection
-        endpoint, region = values["endpoint"].strip(), values["region"].strip()
-        notices = await asyncio.to_thread(contexts.change, connection, name, endpoint, region)
-        await self._read_again()
-        self.app.notify(f"Saved context {name}", markup=False)
-        for notice in notices:
-            self.app.notify(notice, severity="warning", markup=False)
+
+        def build(values: Mapping[str, str], problem: str) -> Form:
+            fields = [
+                Field(
+                    "endpoint",
+                    "Endpoint",
+                    values["endpoint"],
+                    f"empty: {self._default()}",
+                    check=lambda text: contexts.endpoint_problem(text) if text.strip() else None,
+                ),
+                Field("region", "Region", values["region"], "empty: none"),
+            ]
+            return Form(f"Edit context {name}", fields, problem=problem)
+
+        async def save(values: Mapping[str, str]) -> None:
+            connection = self.workspace.connection
+            notices = await asyncio.to_thread(contexts.change, connection, name, values["endpoint"], values["region"])
+            await self._read_again()
+            self.app.notify(f"Saved context {name}", markup=False)
+            for notice in notices:
+                self.app.notify(notice, severity="warning", markup=False)
+
+        initial = {"endpoint": str(record["api_endpoint"]), "region": str(record["region"] or "")}
+        await show_until_saved(self.app.push_screen_wait, build, initial, save)
 
     def _default(self) -> str:
         connection = self.workspace.connection
         return contexts.homely(contexts.default_endpoint(connection), connection.environ)
 
     async def do_create(self) -> None:
-        values: Mapping[str, str] = {"name": "", "endpoint": "", "region": ""}
-        problem = ""
-        while True:
+        note = "Sign in after saving · Enter save · Tab next field · Esc cancel"
+
+        def build(values: Mapping[str, str], problem: str) -> Form:
             fields = [
                 Field("name", "Name", values["name"], "work", check=_require_name),
                 Field(
@@ -128,23 +131,17 @@ class Contexts(ListScreen):
                 ),
                 Field("region", "Region", values["region"], "none"),
             ]
-            note = "Sign in after saving · Enter save · Tab next field · Esc cancel"
-            form = Form("Create a context", fields, save="Create", note=note, problem=problem)
-            answer = await self.app.push_screen_wait(form)
-            if answer is None:
-                return
-            values = answer
-            name, endpoint, region = (values[field].strip() for field in ("name", "endpoint", "region"))
-            try:
-                await asyncio.to_thread(contexts.add, self.workspace.connection, name, endpoint, region)
-            except FrostError as error:
-                problem = error.message  # preserve the values typed
-                continue
+            return Form("Create a context", fields, save="Create", note=note, problem=problem)
+
+        async def save(values: Mapping[str, str]) -> None:
+            name = values["name"]
+            await asyncio.to_thread(contexts.add, self.workspace.connection, name, values["endpoint"], values["region"])
             await self._read_again()
             self.set_filter("")
             self.table.select(name)
             self.app.notify(f"Saved context {name} · i to sign in, u to use", markup=False)
-            return
+
+        await show_until_saved(self.app.push_screen_wait, build, {"name": "", "endpoint": "", "region": ""}, save)
 
     async def do_delete(self) -> None:
         record = self.record

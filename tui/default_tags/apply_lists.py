@@ -10,7 +10,6 @@ from textual.content import Content
 
 from client.tables.columns import Column, Record, time_text
 from client.tables.default_tags import RUN, person_text, tags_text
-from client.text import safe
 from client.texts import apply
 from tui.default_tags import apply_screen
 from tui.default_tags.apply_text import (
@@ -19,10 +18,10 @@ from tui.default_tags.apply_text import (
     UNTOUCHED,
     UNTOUCHED_TONES,
     Summary,
+    preview_lines,
     resource_text,
     type_rows,
     untouched_rows,
-    wrapped,
 )
 from tui.shell import keymap
 from tui.shell.remote_list_screen import ChildListScreen
@@ -85,19 +84,8 @@ class ApplyPreview(ChildListScreen):
         result = self.result
         if not result:
             return []
-        counts = apply.summary({"result": result})
         of = "the unsaved draft" if self.subject is not None and self.subject.id else "the stored tags"
-        changes = (
-            f"{counts['updated']:,} would change · {counts['unchanged']:,} unchanged · {counts['skipped']:,} skipped"
-        )
-        lines = wrapped(f"{changes} · {counts['failed']:,} failing", cells)
-        lines += wrapped(f"of {counts['examined']:,} resources, for {of}", cells)
-        lines += wrapped(f"Missing:  {_lacking_text(result)}", cells, "$text-muted", "          ")
-        for member, title in (("skipped", "Skipped"), ("failures", "Failing")):
-            if reasons := apply.reasons_counted(result.get(member) or ()):
-                cut = "  (of the first 200)" if result.get(f"{member}Truncated") else ""
-                lines += wrapped(f"{title}:  {reasons}{cut}", cells, "$text-muted", "          ")
-        return lines
+        return preview_lines(result, of, cells)
 
     def detail(self, record: Record) -> tuple[str, Sequence[Section]]:
         kind, result = str(record["resourceType"]), self.result
@@ -126,16 +114,6 @@ class ApplyPreview(ChildListScreen):
         assert self.subject is not None
         of = json.dumps({"preview": self.subject.id})
         self.post_message(Navigate("untouched", Subject(self.tenant_id, of, self.subject.name)))
-
-
-def _lacking_text(result: Mapping[str, Any]) -> str:
-    """Return how many resources lack each key, over all types."""
-    applied = result.get("appliedTags") or {}
-    totals = dict.fromkeys(sorted(applied), 0)
-    for lacking in (result.get("affected") or {}).values():
-        for key, number in lacking.items():
-            totals[key] = totals.get(key, 0) + number
-    return ", ".join(f"{safe(key)} {number:,}" for key, number in totals.items()) or tags_text({})
 
 
 STATES = {"completed": "good", "failed": "bad", "cancelled": "bad", "running": "warning", "pending": "warning"}

@@ -107,6 +107,41 @@ def progress_lines(
     return lines + _remarks(operation, cells, lost, waits, key)
 
 
+def preview_lines(result: Mapping[str, Any], of: str, cells: int) -> list[Content]:
+    """Return the summary lines of a preview.
+
+    Args:
+        result: The preview, in the form of an apply result.
+        of: The tags, as `the stored tags`.
+        cells: Maximum width of a line.
+    """
+    operation = {"result": result}
+    counts = apply.summary(operation)
+    # Each type that could not be listed is one failure, but not a resource.
+    failing = counts["failed"] - len(apply.unlisted_types(operation))
+    changes = f"{counts['updated']:,} would change · {counts['unchanged']:,} unchanged · {counts['skipped']:,} skipped"
+    lines = wrapped(f"{changes} · {failing:,} failing", cells)
+    lines += wrapped(f"of {counts['examined']:,} resources, for {of}", cells)
+    if unlisted := apply.unlisted_text(operation):
+        lines += wrapped(f"! {unlisted}", cells, "$text-error")
+    lines += wrapped(f"Missing:  {_lacking_text(result)}", cells, "$text-muted", "          ")
+    for member, title in (("skipped", "Skipped"), ("failures", "Failing")):
+        if reasons := apply.reasons_counted(result.get(member) or ()):
+            first = "  (of the first 200)" if result.get(f"{member}Truncated") else ""
+            lines += wrapped(f"{title}:  {reasons}{first}", cells, "$text-muted", "          ")
+    return lines
+
+
+def _lacking_text(result: Mapping[str, Any]) -> str:
+    """Return how many resources lack each key, over all types."""
+    applied = result.get("appliedTags") or {}
+    totals = dict.fromkeys(sorted(applied), 0)
+    for lacking in (result.get("affected") or {}).values():
+        for key, number in lacking.items():
+            totals[key] = totals.get(key, 0) + number
+    return ", ".join(f"{safe(key)} {number:,}" for key, number in totals.items()) or tags_text({})
+
+
 def _headline(operation: Mapping[str, Any], cells: int) -> Content:
     """Return the line with state, bar, percent, time and, if there is room, the step."""
     status, running = str(operation.get("status") or "pending"), apply.is_open(operation)

@@ -11,15 +11,12 @@ from tui.iam.effects import Change, EffectConfirm, effect
 from tui.iam.pickers import pick_members
 from tui.shell.remote_list_screen import each
 from tui.shell.routes import UndoAvailable, UndoCleared
-from tui.widgets.form import Field, Form, check_name
+from tui.widgets.form import Field, Form, check_name, problem_text, show_until_saved
 from tui.widgets.policy_text import kind_text
 
 if TYPE_CHECKING:
     from client.models.base import Wire
     from tui.shell.remote_list_screen import RemoteListScreen
-
-REOPENING = ("GROUP_NAME_TAKEN", "INVALID_INPUT", "STALE_VERSION")
-"""Error codes after which the form reopens with the input."""
 
 
 async def confirm_effect(
@@ -44,42 +41,40 @@ async def show_form(
     before: Mapping[str, str],
     save: Callable[[Mapping[str, str]], Awaitable[None]],
     *,
-    button: str = "Save",
+    creates: str = "",
     reload: Callable[[], Awaitable[Record]] | None = None,
 ) -> None:
     """Show a form for name and description until it is saved or cancelled. A rejected form retains the input.
 
     Args:
+        creates: Noun of the resource that `save` creates; empty if it changes one.
         reload: Reloads the record after a change by another user.
-
-    Raises:
-        FrostError: `save` failed with a code that is not in `REOPENING`, or `reload` failed.
     """
-    values, problem = dict(before), ""
     stored: Record = before
-    while True:
+
+    def build(values: Mapping[str, str], problem: str) -> Form:
         fields = [
             Field("name", "Name", values.get("name", ""), check=check_name),
             Field("description", "Description", values.get("description", ""), "none"),
         ]
-        answer = await screen.app.push_screen_wait(Form(title, fields, save=button, problem=problem))
-        if answer is None:
-            return
-        values = {name: value.strip() for name, value in answer.items()}
+        return Form(title, fields, save="Create" if creates else "Save", problem=problem)
+
+    async def rejected(error: FrostError, values: Mapping[str, str]) -> tuple[str, Mapping[str, str]]:
+        nonlocal stored
+        if error.code != "STALE_VERSION" or reload is None:
+            return problem_text(error), values
         try:
-            await save(values)
-            return
-        except FrostError as error:
-            if error.code not in REOPENING:
-                raise
-            problem = error.message
-            if error.code == "STALE_VERSION" and reload is not None:
-                newer = await reload()
-                problem = f"{stale_text(error, stored, newer)} Your input is kept; save to overwrite."
-                # Unedited fields take the new values, so that saving does not revert the other change.
-                edited = {name: value for name, value in values.items() if value != stored.get(name)}
-                values = {name: str(newer.get(name, "")) for name in values} | edited
-                stored = newer
+            newer = await reload()
+        except FrostError as failed:
+            return problem_text(failed), values
+        problem = f"{stale_text(error, stored, newer)} Your input is kept; save to overwrite."
+        # Unedited fields take the new values, so that saving does not revert the other change.
+        edited = {name: value for name, value in values.items() if value != stored.get(name)}
+        values = {name: str(newer.get(name, "")) for name in values} | edited
+        stored = newer
+        return problem, values
+
+    await show_until_saved(screen.app.push_screen_wait, build, before, save, creates=creates, rejected=rejected)
 
 
 def form_values(record: Record) -> dict[str, str]:
@@ -114,14 +109,14 @@ async def edit_texts(
     *,
     update: Callable[[str, int, Mapping[str, str]], Awaitable["Wire"]],
     get: Callable[[str], Awaitable["Wire"]],
-    completed: str,
+    noun: str,
 ) -> None:
     """Edit name and description of a group or policy in a form.
 
     Args:
         update: Stores the changed texts of an id and version.
         get: Reads a record by id.
-        completed: Description of the change, as `editing a group`.
+        noun: The kind of the record, `group` or `policy`.
     """
     current, identifier, tenant_id = record, str(record["id"]), screen.tenant_id
 
@@ -133,8 +128,11 @@ async def edit_texts(
     async def save(values: Mapping[str, str]) -> None:
         changed = {name: value for name, value in values.items() if value != current[name]}
         if changed:
-            show(await update(identifier, int(current["version"]), changed))
-            screen.post_message(UndoCleared(completed))
+            before = current["name"]
+            name = show(await update(identifier, int(current["version"]), changed))["name"]
+            screen.post_message(UndoCleared(f"editing a {noun}"))
+            text = f"Renamed {noun} {before} to {name}" if name != before else f"Saved {noun} {name}"
+            screen.frame.toast(text)
 
     async def reload() -> Record:
         nonlocal current

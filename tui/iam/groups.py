@@ -78,8 +78,9 @@ class Groups(RemoteListScreen):
             self.post_message(UndoCleared("creating a group"))
             self.select(str(group["id"]))
             self.read(quiet=True)
+            self.frame.toast(f"Created group {group['name']}")
 
-        await changes.show_form(self, "New group", {"name": argument}, save, button="Create")
+        await changes.show_form(self, "New group", {"name": argument}, save, creates="group")
 
     async def do_edit(self) -> None:
         group, tenant_id, ask = self.record, self.tenant_id, self.workspace.ask
@@ -92,7 +93,7 @@ class Groups(RemoteListScreen):
                     group_calls.update(tenant_id, identifier, version=version, **changed)
                 ),
                 get=lambda identifier: ask(group_calls.get(tenant_id, identifier)),
-                completed="editing a group",
+                noun="group",
             )
 
     async def do_add(self) -> None:

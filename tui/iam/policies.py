@@ -130,7 +130,7 @@ class Policies(RemoteListScreen):
                     policy_calls.update(tenant_id, identifier, version=version, **changed)
                 ),
                 get=lambda identifier: ask(policy_calls.get(tenant_id, identifier)),
-                completed="editing a policy",
+                noun="policy",
             )
 
     async def do_delete(self) -> None:

@@ -24,7 +24,7 @@ from client.operations import unless_cancelled
 from tui.launch import Launch
 from tui.shell import keymap
 from tui.shell.main_screen import MainScreen
-from tui.shell.routes import Navigate, SignInRequired
+from tui.shell.routes import Navigate, PrincipalLoaded, SignInRequired
 from tui.state import preferences
 from tui.state.event_stream import Work
 from tui.state.notices import Notice, Notices, Severity, seconds
@@ -174,6 +174,9 @@ class FrostApp(PatchedApp):
 
     def _changed(self, topic: str) -> None:
         self.frame.changed(topic)
+        if topic in ("context", "identity"):
+            for screen in self.screen_stack[1:]:
+                screen.post_message(PrincipalLoaded())
         if topic == "link" and self.workspace.link.state == "signed_out":
             self.post_message(SignInRequired())
 

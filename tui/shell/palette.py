@@ -114,7 +114,7 @@ def _entered(frame: Navigator, line: str) -> None:
     """Run a line of the `:` prompt, which may open another screen."""
     from tui.shell.command_line import run
 
-    _: Worker[None] = frame.run_worker(partial(run, frame, line), exit_on_error=False)
+    _: Worker[None] = frame.app.run_worker(partial(run, frame, line), exit_on_error=False)
 
 
 def ranked(entries: Iterator[Entry], typed: str) -> list[tuple[Entry, tuple[int, ...]]]:

@@ -158,5 +158,9 @@ class UndoCleared(Message):
     description: str
 
 
+class PrincipalLoaded(Message, bubble=False):
+    """The principal was loaded, or dropped with its context. Sent to each Textual screen in front of the main one."""
+
+
 class SignInRequired(Message):
     """The session has ended, and the user wants to sign in."""

@@ -189,12 +189,14 @@ LOADERS: Mapping[str, Load] = {
 _AUDITED = ("activity", "activity of", "organization activity")
 _ACCESS = ("access", "who", *_AUDITED)
 _PRINCIPALS = ("principals", "groups of", "policies of", "members", "attachments", *_ACCESS)
+_COUNTING = ("groups", "policies")
+"""Lists that count members and attachments."""
 _USAGE = ("quotas", "organization quotas")
 LISTS_OF: Mapping[str, frozenset[str]] = {
-    "policy": frozenset(("policies", "policies of", "attachments", "versions", *_ACCESS)),
-    "group": frozenset(("groups", "groups of", "members", "policies of", "attachments", *_ACCESS)),
-    "api_key": frozenset(("own keys", *_PRINCIPALS)),
-    "workload_identity": frozenset(_PRINCIPALS),
+    "policy": frozenset((*_COUNTING, "policies of", "attachments", "versions", *_ACCESS)),
+    "group": frozenset((*_COUNTING, "groups of", "members", "policies of", "attachments", *_ACCESS)),
+    "api_key": frozenset(("own keys", *_COUNTING, *_PRINCIPALS)),
+    "workload_identity": frozenset((*_COUNTING, *_PRINCIPALS)),
     "default_tags": frozenset(("default tags", "tag versions", "apply preview", *_AUDITED)),
     APPLY: frozenset((RUNS, "operation", "apply preview", *_AUDITED)),
     "quota_request": frozenset((*_USAGE, "quota requests", *_AUDITED)),

@@ -287,6 +287,7 @@ class Workspace(ContextState):
         tenant = (await self.ask(tenant_calls.rename(tenant_id, name))).wire()
         self._show_tenants([{**old, **tenant} if old["id"] == tenant_id else old for old in self.tenants])
         self._changed("tenant")
+        self.refresh()
 
     async def move_to(self, name: str) -> None:
         """Switch to another context, also for commands."""

@@ -200,7 +200,7 @@ class Tenants(ListScreen):
             self.post_message(Navigate("default-tags"))
 
     async def do_create(self, argument: str = "") -> None:
-        from tui.widgets.form import Field, Form, check_name
+        from tui.widgets.form import Field, Form, check_name, show_until_saved
 
         choices = [(str(org["id"]), str(org["name"])) for org in self.workspace.creatable]
         if not choices:
@@ -208,17 +208,24 @@ class Tenants(ListScreen):
             unknown = "Still loading your organizations; try again."
             self.app.notify(f"{link.why}; r to sign in" if link.state == "signed_out" else unknown, markup=False)
             return
-        fields = [Field("name", "Display name", argument, "Web Shop", check=check_name)]
-        if len(choices) > 1:
-            preferred = str((self.workspace.tenant or {}).get("organizationId", choices[0][0]))
-            fields.append(Field("organization", "Organization", preferred, choices=choices))
+        preferred = str((self.workspace.tenant or {}).get("organizationId", choices[0][0]))
         title = "Create a tenant" if len(choices) > 1 else f"Create a tenant in {cut(safe(choices[0][1]), 40)}"
-        values = await self.app.push_screen_wait(
-            Form(title, fields, save="Create", note="Shows the provisioning steps · Esc cancel")
-        )
-        if values is None:
-            return
-        tenant = await self.workspace.create_tenant(values.get("organization", choices[0][0]), values["name"].strip())
+
+        def build(values: Mapping[str, str], problem: str) -> Form:
+            fields = [Field("name", "Display name", values["name"], "Web Shop", check=check_name)]
+            if len(choices) > 1:
+                fields.append(Field("organization", "Organization", values["organization"], choices=choices))
+            return Form(title, fields, save="Create", note="Shows the provisioning steps · Esc cancel", problem=problem)
+
+        async def save(values: Mapping[str, str]) -> None:
+            await self._create(values.get("organization", choices[0][0]), values["name"])
+
+        initial = {"name": argument, "organization": preferred}
+        await show_until_saved(self.app.push_screen_wait, build, initial, save, creates="tenant")
+
+    async def _create(self, organization_id: str, name: str) -> None:
+        """Create a tenant, select it and show its provisioning."""
+        tenant = await self.workspace.create_tenant(organization_id, name)
         self.post_message(UndoCleared("creating a tenant"))
         self.set_filter("")
         self.table.select(str(tenant["id"]))
@@ -227,25 +234,31 @@ class Tenants(ListScreen):
             self.do_detail()  # without room for the details next to the list, show the steps in its place
 
     async def do_rename(self, argument: str = "") -> None:
-        from tui.widgets.form import Field, Form, check_name
+        from tui.widgets.form import Field, Form, check_name, show_until_saved
 
         tenant = self.record
         if tenant is None:
             return
-        before = str(tenant["displayName"])
+        tenant_id, before = str(tenant["id"]), str(tenant["displayName"])
         if argument:
-            name = argument
-        else:
-            form = Form("Rename tenant", [Field("name", "Display name", before, check=check_name)])
-            values = await self.app.push_screen_wait(form)
-            if values is None:
-                return
-            name = values["name"].strip()
-        if name != before:
-            await self.rename(str(tenant["id"]), before, name)
+            await self.rename(tenant_id, before, argument)
+            return
+
+        def build(values: Mapping[str, str], problem: str) -> Form:
+            fields = [Field("name", "Display name", values["name"], check=check_name)]
+            return Form("Rename tenant", fields, problem=problem)
+
+        await show_until_saved(
+            self.app.push_screen_wait,
+            build,
+            {"name": before},
+            lambda values: self.rename(tenant_id, before, values["name"]),
+        )
 
     async def rename(self, tenant_id: str, before: str, name: str) -> None:
         """Rename a tenant and offer undo. Reversible actions need no confirmation."""
+        if name == before:
+            return
         await self.workspace.rename_tenant(tenant_id, name)
 
         async def undo() -> None:

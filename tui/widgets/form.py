@@ -1,6 +1,6 @@
 """A form with named fields, validated while typing. It returns a mapping."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -13,7 +13,9 @@ from textual.widget import Widget
 from textual.widgets import Button, Input, OptionList, Static
 from textual.widgets.option_list import Option
 
+from client.errors import FrostError
 from client.text import safe
+from client.texts.refusals import may_exist
 from tui.widgets.dialog import Dialog, hint
 
 
@@ -133,6 +135,52 @@ class Form(Dialog[Mapping[str, str] | None]):
             self.action_save()
         else:
             self.dismiss(None)
+
+
+Values = Mapping[str, str]
+
+
+async def show_until_saved(
+    show: Callable[[Form], Awaitable[Values | None]],
+    build: Callable[[Values, str], Form],
+    values: Values,
+    save: Callable[[Values], Awaitable[None]],
+    *,
+    creates: str = "",
+    rejected: Callable[[FrostError, Values], Awaitable[tuple[str, Values]]] | None = None,
+) -> None:
+    """Show a form until it is saved or cancelled. After an error, the form shows the error and keeps the input.
+
+    Args:
+        show: Shows a form and returns its values, or None if the user cancels.
+        build: Returns the form for values and the error of the previous attempt.
+        values: Initial values by field name.
+        save: Saves the values, without spaces around them.
+        creates: Noun of the resource that `save` creates; empty if it changes one.
+        rejected: Returns the text of an error and the values for the next attempt.
+    """
+    problem = ""
+    while True:
+        answer = await show(build(values, problem))
+        if answer is None:
+            return
+        values = {name: value.strip() for name, value in answer.items()}
+        try:
+            await save(values)
+            return
+        except FrostError as error:
+            if rejected is not None:
+                problem, values = await rejected(error, values)
+            else:
+                problem = problem_text(error)
+            if creates and may_exist(error):
+                problem = f"{problem}; the {creates} may exist: check the list"
+
+
+def problem_text(error: FrostError) -> str:
+    """Return an error with its hint and request id in one line."""
+    request = f"request {error.request_id}" if error.request_id and not error.hint else ""
+    return " · ".join(filter(None, (error.message, error.hint, request)))
 
 
 LONGEST_NAME = 128

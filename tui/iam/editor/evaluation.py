@@ -63,6 +63,10 @@ class Evaluator:
     def compare_with(self, policy_id: str, version: int) -> None:
         """Set the stored version that coverage is compared with; "" and 0 for a new policy."""
         self._policy_id, self._version = policy_id, version
+        self.forget_analysis()
+
+    def forget_analysis(self) -> None:
+        """Request coverage and author check again at the next evaluation, even of the same text."""
         self._text = None
 
     def evaluate(self, text: str, request: Request, *, at_once: bool = False) -> None:

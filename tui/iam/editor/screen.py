@@ -30,6 +30,7 @@ from tui.iam.editor.save import SaveFlow
 from tui.iam.editor.text_pane import PolicyText
 from tui.shell import keymap
 from tui.shell.bars import Footer
+from tui.shell.routes import PrincipalLoaded
 from tui.state.workspace import Workspace
 
 OVERDUE_SECONDS = 0.5
@@ -108,6 +109,7 @@ class PolicyEditor(EditorLayout):
         """Field values of the counterexample last put into the request."""
         self._delays: dict[str, Timer] = {}
         self._connection = ("", "")
+        self._principal = self._principal_id()
 
     def on_mount(self) -> None:
         self._reconnect = self.set_interval(RECONNECT_SECONDS, self._check_connection, pause=True)
@@ -217,6 +219,21 @@ class PolicyEditor(EditorLayout):
             self._reconnect.pause()
             self.evaluate(at_once=True)
 
+    def _principal_id(self) -> str:
+        return str((self.workspace.me or {}).get("id", ""))
+
+    @on(PrincipalLoaded)
+    def _principal_loaded(self) -> None:
+        """Evaluate again for another principal, whose permissions limit the policy."""
+        self.show_header()
+        self.show_title()
+        self.show_keys()
+        principal = self._principal_id()
+        if principal and principal != self._principal:
+            self._principal = principal
+            self.evaluator.forget_analysis()
+            self.evaluate(at_once=True)
+
     @on(TextArea.Changed)
     def _text_changed(self, event: TextArea.Changed) -> None:
         event.stop()
@@ -270,6 +287,12 @@ class PolicyEditor(EditorLayout):
         if entered is None:
             self.evaluation = self.evaluation.with_request_problem("the request is not valid")
         return self.request != before or self.evaluation.request is None
+
+    @on(Worker.StateChanged)
+    def _worker_changed(self, event: Worker.StateChanged) -> None:
+        """Pass the state of a worker to the application, which shows unexpected errors. Textual does not bubble it."""
+        event.stop()
+        self.app.post_message(Worker.StateChanged(event.worker, event.state))
 
     # Keys
 
