@@ -131,7 +131,7 @@ async def test_revoking_asks_with_no_first_and_the_key_is_refused_at_once(demo: 
     secret = demo.world_key("tenant-reader")
     assert demo.request("GET", "/api/v1/tenants", key=secret).status == 200
     await ui.press("v", shows="Revoke API key?")
-    await ui.answer("y", toast="Revoked tenant-reader")
+    await ui.answer("y", toast="Revoked API key tenant-reader")
     assert demo.request("GET", "/api/v1/tenants", key=secret).status == 401
     await ui.until(lambda: "revoked" in ui.row("tenant-reader"), "its state")
     await ui.press("v", toast="Revoke API key: the key is already revoked")

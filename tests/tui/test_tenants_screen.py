@@ -122,7 +122,7 @@ async def test_the_line_filters_and_sorts_the_list(ui: Ui) -> None:
     await enter("sort name")
     await ui.until(lambda: shown(ui)[0] == "Web Shop", "the last by name")
     await enter("sort nothing")
-    await ui.expect_toast("No column named nothing; columns: name, status")
+    await ui.expect_toast("no column named nothing; columns: name, status")
     await enter("filter stag")
     await ui.expect("2 of 6")
     assert set(shown(ui)) == {"Staging"}

@@ -93,7 +93,7 @@ async def _change_each(
     if done:
         screen.table.clear_marks()
         screen.post_message(UndoCleared(lasting))
-        name = str(done[0]["name"]) if len(done) == 1 else counted(len(done), "API key", "API keys")
+        name = f"API key {done[0]['name']}" if len(done) == 1 else counted(len(done), "API key", "API keys")
         screen.frame.toast(f"{did} {name}")
     screen.read(quiet=True)
 

@@ -117,7 +117,7 @@ class Contexts(ListScreen):
         return contexts.homely(contexts.default_endpoint(connection), connection.environ)
 
     async def do_create(self) -> None:
-        note = "Sign in after saving · Enter save · Tab next field · Esc cancel"
+        note = "Sign in after saving · Enter create · Tab next field · Esc cancel"
 
         def build(values: Mapping[str, str], problem: str) -> Form:
             fields = [

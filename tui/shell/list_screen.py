@@ -254,7 +254,7 @@ class ListScreen(Row):
         prefix = title.casefold()
         matches = [prefix] if prefix in titles else [known for known in titles if known.startswith(prefix)]
         if len(matches) != 1:
-            why = f"Several columns start with {title}" if matches else f"No column named {title}"
+            why = f"several columns start with {title}" if matches else f"no column named {title}"
             text = f"{safe(why, 60)}; columns: {', '.join(matches or titles)}"
             self.app.notify(text, severity="warning", markup=False)
             return

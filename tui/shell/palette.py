@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MAX_ENTRIES = 60
-WIDTH, KEY, TITLE, MAX_TITLE = 92, 5, 28, 53
+WIDTH, KEY, TITLE, MAX_TITLE = 92, 5, 32, 53
 """Cells of the dialog, the key, the column of titles, and the longest title. Titles are matched in full."""
 MAX_OF_KIND = 200
 """Maximum number of hits of a kind to match letter by letter: each takes 50 µs."""

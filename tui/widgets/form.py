@@ -71,7 +71,7 @@ class Form(Dialog[Mapping[str, str] | None]):
             Button(self.save_label, id="save", variant="primary"),
             classes="dialog--buttons",
         )
-        yield hint(self.note or "Enter save · Tab next field · Esc cancel")
+        yield hint(self.note or f"Enter {self.save_label.lower()} · Tab next field · Esc cancel")
 
     def _text(self, field: Field) -> Input:
         entry = Input(field.value, placeholder=field.placeholder, id=f"field-{field.name}")

@@ -139,7 +139,7 @@ class Picker(Dialog[Sequence[Record] | None]):
         tones: Tones | None = None,
         several: bool = True,
         empty: Callable[[], str] = lambda: "No entries to choose from.",
-        verb: str = "chooses",
+        verb: str = "choose",
     ) -> None:
         super().__init__()
         self._title = title

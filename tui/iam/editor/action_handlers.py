@@ -293,9 +293,11 @@ async def do_close(editor: Editor) -> None:
     entries = [
         Entry("save", "Save …", "s", "Shows the changes first", save_reason),
         *([keep] if editor.autosave.is_enabled else ()),
-        Entry("drop", "Discard changes", "", "Deletes your unsaved changes"),
+        Entry("drop", "Discard changes", "d", "Deletes your unsaved changes"),
     ]
-    choice = await editor.app.push_screen_wait(Menu("Unsaved changes", entries, foot="Esc keep editing"))
+    choice = await editor.app.push_screen_wait(
+        Menu("Unsaved changes", entries, foot="Enter or its key: choose · Esc keep editing")
+    )
     if choice == "save":
         if await editor.save_flow.save():
             await editor.leave(keep=False)
