@@ -67,8 +67,8 @@ async def capture_screen(pilot: Pilot, pause_seconds: float) -> Capture:
     app.workspace.link.latency_ms = LATENCY_MS  # varies with each request
     app.frame.changed("link")
     for screen in app.screen_stack:
-        if hasattr(screen, "show_facts"):
-            screen.show_facts()
+        if hasattr(screen, "show_header"):
+            screen.show_header()
     await pilot.pause(pause_seconds)
     update = app.screen._compositor.render_update(full=True, screen_stack=app._background_screens)
     return read_screen([segment for strip in line for segment in strip] for line in update.strips)
