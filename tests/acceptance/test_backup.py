@@ -67,6 +67,7 @@ def test_backup_and_restore_take_a_secret_file(demo: Home, tmp_path: Path) -> No
     assert demo.frost("platform", "backup", str(file), "--secret-file", "").code == 2
 
 
+@pytest.mark.slow
 def test_on_an_empty_machine_a_copy_of_the_secret_verifies_the_seal(demo: Home, home: Home, tmp_path: Path) -> None:
     demo.sign_in()
     file, copy = tmp_path / "monday.tar", tmp_path / "copy.key"

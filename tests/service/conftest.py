@@ -28,24 +28,42 @@ KINDS = ("sqlite", "postgresql")
 NewDatabaseUrl = Callable[[str, bool], str]
 DemoUrl = Callable[[str], str | None]
 _numbers = itertools.count(1)
-_ALIKE = (
+_SAME_STATEMENTS = (
     "test_account_key_changes.py",
     "test_account_sessions.py",
     "test_activity.py",
+    "test_apply.py",
+    "test_apply_runs.py",
     "test_changes.py",
     "test_cluster_issuers.py",
+    "test_decision_point.py",
+    "test_decision_point_certified.py",
+    "test_default_tags.py",
+    "test_entitlement.py",
     "test_envelopes.py",
     "test_events.py",
+    "test_iam_bindings.py",
+    "test_iam_counterexamples.py",
+    "test_iam_trials.py",
+    "test_issuer_code.py",
+    "test_issuer_device.py",
+    "test_keys.py",
+    "test_operations_ending.py",
     "test_quota_requests.py",
     "test_resources.py",
+    "test_subject_cache.py",
+    "test_tenants.py",
+    "test_terraform_provider.py",
+    "test_tokens_outside.py",
+    "test_workload_tokens.py",
 )
-"""Files whose statements both databases take as they stand: there the second one is among the long proofs."""
+"""Files whose statements are the same on both databases. Their tests on PostgreSQL are slow tests."""
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if item.path.name in _ALIKE and "postgresql" in item.name:
+        if item.path.name in _SAME_STATEMENTS and "postgresql" in item.name:
             item.add_marker(pytest.mark.slow)
 
 

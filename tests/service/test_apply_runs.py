@@ -147,6 +147,7 @@ def test_of_twenty_starts_at_the_same_instant_one_runs(platform: Running) -> Non
     assert start_together(*[platform] * 20)["status"] == "completed"
 
 
+@pytest.mark.slow
 def test_two_tenants_apply_at_the_same_time(platform: Running) -> None:
     for tenant in (WEB_SHOP, STAGING):
         put(platform, {"env": "prod", "both": "x"}, tenant)

@@ -61,6 +61,7 @@ def hash_of(running: Running, number: int) -> str | None:
     return found
 
 
+@pytest.mark.slow
 def test_a_busy_platform_is_restored_to_one_moment(platform: Running, tmp_path: Path) -> None:
     """Keys, sessions, the chain and open operations are as they were; what came after is gone."""
     file, settings = tmp_path / "backup.tar", settings_of(platform)

@@ -115,6 +115,7 @@ def is_stored_once(database: Database, clients: Load) -> None:
     assert all(log["tenant.provision", f"tenant:{row.id}"] <= 1 for row in made)
 
 
+@pytest.mark.slow
 def test_killed_a_few_times_nothing_answered_is_lost(killed: Running) -> None:
     kill_under_load(killed, 3)
 

@@ -112,6 +112,7 @@ def test_a_platform_that_stops_analyses_nothing_more() -> None:
     assert not is_analysed(route)
 
 
+@pytest.mark.slow
 def test_the_description_is_the_same_when_models_are_built_on_first_use() -> None:
     code = """
 import json, sys

@@ -88,6 +88,7 @@ def status(connection: socket.socket, request: bytes) -> int:
     return int(answer(connection).split(b" ", 2)[1])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "path", ["/api/v1/auth/workload-token", f"/api/v1/tenants/{WEB_SHOP}", "/access/v1/evaluation", "/nowhere"]
 )
@@ -99,6 +100,7 @@ def test_a_body_that_does_not_arrive_is_refused(connect: Connect, address: str, 
     assert b"connection: close" in received.lower()
 
 
+@pytest.mark.slow
 def test_a_body_in_small_pieces_does_not_move_the_time(connect: Connect, address: str) -> None:
     connection = connect(address)
     connection.sendall(head(100_000))
@@ -120,6 +122,7 @@ def test_a_body_at_the_minimum_rate_is_read_to_its_end(connect: Connect, address
     assert status(connection, b"{}") == 404
 
 
+@pytest.mark.slow
 def test_a_body_that_nothing_reads_does_not_keep_the_connection(connect: Connect, address: str) -> None:
     connection = connect(address)
     connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")

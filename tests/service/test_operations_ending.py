@@ -200,6 +200,7 @@ async def test_a_provisioning_fails_after_some_tries_and_can_be_planned_again(da
     assert provisioning.plan_again(database, NOW) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_next_start_provisions_a_tenant_whose_run_failed(kind: str, demo_url: DemoUrl) -> None:
     with Running(demo_url(kind), FROST_PLATFORM_OPERATION_TRIES="1", FROST_PLATFORM_PROVISIONING_PACE="0") as platform:

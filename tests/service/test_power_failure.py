@@ -96,6 +96,7 @@ def lose_power(platform: Unsynced, rounds: int, chance: random.Random) -> None:
         assert verification["ok"], verification
 
 
+@pytest.mark.slow
 @needs_symbols
 def test_no_answered_revocation_is_lost(unsynced_platform: Unsynced) -> None:
     lose_power(unsynced_platform, 1, random.Random())

@@ -59,6 +59,7 @@ async def test_an_account_is_deleted_once_its_email_is_typed(demo: Home, ui: Ui)
     assert (await asyncio.to_thread(demo.frost, "account", "profile")).code != 0
 
 
+@pytest.mark.slow
 @SMALL
 async def test_the_last_owner_of_an_organization_is_refused(demo: Home, ui: Ui) -> None:
     await ui.expect_head("connected")

@@ -100,6 +100,7 @@ async def test_details_show_scopes_tenant_and_groups(ui: Ui) -> None:
     await ui.press("escape", shows="16 API keys", cursor="deploy-pipeline")
 
 
+@pytest.mark.slow
 async def test_the_access_of_a_key_belongs_to_the_keys_in_the_navigation(ui: Ui) -> None:
     await ui.press("6", shows=("deploy-pipeline", "▌6 API keys"))
     await ui.press(ENTER, on="deploy-pipeline", shows=("Access of deploy-pipeline", "▌6 API keys"))
@@ -111,6 +112,7 @@ async def test_the_access_of_a_key_belongs_to_the_keys_in_the_navigation(ui: Ui)
     await ui.press("3", shows="▌3 Groups")
 
 
+@pytest.mark.slow
 async def test_the_access_of_a_key_of_another_tenant_is_refused(ui: Ui) -> None:
     await ui.press("6", shows="deploy-pipeline")
     await ui.switch("data lake")
@@ -228,6 +230,7 @@ async def test_a_name_with_markup_is_shown_in_every_dialog(ui: Ui) -> None:
     assert ui.app.is_running
 
 
+@pytest.mark.slow
 @SMALL
 async def test_the_palette_finds_the_actions_and_names_of_keys(ui: Ui) -> None:
     await ui.expect_head("connected")

@@ -208,6 +208,7 @@ async def test_an_undo_is_reviewed_and_removes_only_added_tags(paced: Home, monk
     assert lacking(paced) == before
 
 
+@pytest.mark.slow
 async def test_a_preview_during_provisioning_is_refused(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     """Sandbox is still being provisioned."""
     async with opened(shared, monkeypatch) as ui:

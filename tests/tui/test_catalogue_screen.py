@@ -48,6 +48,7 @@ async def test_an_api_key_reads_the_catalogue_only(demo: Home, ui: Ui) -> None:
     await ui.press("n", toast="New group: this context works with an API key")
 
 
+@pytest.mark.slow
 def test_twenty_thousand_operations_are_filtered_with_little_work() -> None:
     """How much of a frame it takes on this machine is told by the benchmarks."""
     rows = [

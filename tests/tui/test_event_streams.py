@@ -152,6 +152,7 @@ async def test_a_run_of_another_tenant_keeps_one_stream(home: Home, relay: Relay
     await ui.until(lambda: relay.open.total() == 0, "the end of all streams")
 
 
+@pytest.mark.slow
 async def test_signals_about_other_types_cause_no_requests(relay: Relay, ui: Ui) -> None:
     await ui.policy("from the office")
     await settle(ui, relay)
@@ -167,6 +168,7 @@ async def test_signals_about_other_types_cause_no_requests(relay: Relay, ui: Ui)
     assert len(causes) <= 2, causes
 
 
+@pytest.mark.slow
 async def test_identity_and_tenants_are_read_at_a_signal_of_the_tenant_only(relay: Relay, ui: Ui) -> None:
     await settle(ui, relay)
     before = len(relay.requests)
@@ -180,6 +182,7 @@ async def test_identity_and_tenants_are_read_at_a_signal_of_the_tenant_only(rela
     assert relay.requests[before:].count("/api/v1/tenants") == 1
 
 
+@pytest.mark.slow
 async def test_after_a_lost_stream_the_shown_list_is_read_once(relay: Relay, ui: Ui) -> None:
     await ui.policy("from the office")
     await settle(ui, relay)

@@ -140,6 +140,7 @@ async def test_every_action_of_a_group_shows_its_command(ui: Ui) -> None:
     await ui.press("escape", "y", shows=("Copy", "command: delete group"), gone=WEB_SHOP)
 
 
+@pytest.mark.slow
 async def test_forms_keep_the_input_without_a_response(demo: Home, monkeypatch: pytest.MonkeyPatch, ui: Ui) -> None:
     await ui.expect("Data Lake")
     await ui.press("3", shows="on call")
@@ -165,6 +166,7 @@ async def test_forms_keep_the_input_without_a_response(demo: Home, monkeypatch: 
         await ui.expect("Create a tenant", "Night Shift", "platform is not running")
 
 
+@pytest.mark.slow
 async def test_created_and_renamed_groups_and_policies_are_reported(demo: Home, ui: Ui) -> None:
     await ui.expect("Data Lake")
     await ui.press("3", shows="on call")
