@@ -271,7 +271,8 @@ def test_the_result_of_a_run_needs_access_to_default_tags(platform: Running) -> 
 
 
 def test_a_run_is_not_found_from_another_tenant(platform: Running) -> None:
-    run_id = runs(platform)[0]["runId"]
+    put(platform, {"found": "here"})
+    run_id = applied(platform)["runId"]
     for tenant, person in ((STAGING, OWNER), (NEWSROOM, BOREALIS_OWNER)):
         for identifier in (run_id, f"apply-default-tags-{WEB_SHOP}"):
             answer = platform.get(f"{base(tenant)}/operations/{identifier}", as_=person)
