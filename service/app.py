@@ -4,8 +4,8 @@ from collections.abc import Sequence
 
 from fastapi import FastAPI
 from fastapi.telemetry import TelemetryConfig
-from starlette.middleware import Middleware
 from starlette.routing import BaseRoute
+from starlette.types import Receive, Scope, Send
 
 from service.account import api_keys, deletion, sessions
 from service.account import routes as account
@@ -78,40 +78,50 @@ NO_TELEMETRY: TelemetryConfig = {
 }
 
 
-def create_app(settings: Settings) -> FastAPI:
+class Application(FastAPI):
+    """FastAPI inside the middleware of the platform. Requests of direct routes do not pass through FastAPI."""
+
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(
+            title="frost",
+            version=VERSION,
+            openapi_url=None,
+            docs_url=None,
+            redoc_url=None,
+            redirect_slashes=False,
+            telemetry=NO_TELEMETRY,
+            exception_handlers=HANDLERS,
+        )
+        self.state.idle_tracker = IdleTracker()
+        self.state.admission = Admission(settings.limits, settings.proxies)
+        for area in AREAS:
+            # `include_router` would analyse every route again.
+            self.router.routes.extend(area.router.routes)
+        self.router.routes.extend(home_routes(self.routes))
+        check_policies(self.routes)
+        index = RouteIndex(self.router, super().__call__)
+        self.router.middleware_stack = index.serve_in_framework
+        self._entry = RequestMiddleware(HeadMiddleware(index), self.state.idle_tracker, self.state.admission)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            scope["app"] = self
+            await self._entry(scope, receive, send)
+        else:
+            await super().__call__(scope, receive, send)
+
+
+def create_app(settings: Settings) -> Application:
     """Create the application and open its platform (`app.state.platform`), without starting the worker.
 
     Raises:
         ValueError: the data folder or the database is unusable.
         RuntimeError: a route has no policy.
     """
-    idle_tracker = IdleTracker()
-    admission = Admission(settings.limits, settings.proxies)
-    app = FastAPI(
-        title="frost",
-        version=VERSION,
-        openapi_url=None,
-        docs_url=None,
-        redoc_url=None,
-        redirect_slashes=False,
-        telemetry=NO_TELEMETRY,
-        exception_handlers=HANDLERS,
-        middleware=[
-            Middleware(RequestMiddleware, idle_tracker=idle_tracker, admission=admission),
-            Middleware(HeadMiddleware),
-        ],
-    )
-    for area in AREAS:
-        # `include_router` would analyse every route again.
-        app.router.routes.extend(area.router.routes)
-    app.router.routes.extend(home_routes(app.routes))
-    check_policies(app.routes)
-    app.router.middleware_stack = RouteIndex(app.router)
-    app.state.idle_tracker = idle_tracker
-    app.state.admission = admission
+    app = Application(settings)
     platform = app.state.platform = open_platform(settings)
     app.state.worker = open_worker(platform.database, platform.clock, settings)
-    admission.rejections = platform.request_metrics.rejections
+    app.state.admission.rejections = platform.request_metrics.rejections
     return app
 
 

@@ -51,6 +51,15 @@ async def handle_validation_error(request: Request, error: Exception) -> JSONRes
     return errors.validation_error(error).response()
 
 
+async def error_response(request: Request, error: HTTPException | RequestValidationError) -> JSONResponse:
+    """Return the response to an exception of a route that FastAPI does not call."""
+    if isinstance(error, RequestValidationError):
+        return await handle_validation_error(request, error)
+    if isinstance(error, ApiError):
+        return error.response()
+    return await handle_http_exception(request, error)
+
+
 HANDLERS: dict[Any, Any] = {
     ApiError: handle_api_error,
     HTTPException: handle_http_exception,

@@ -12,6 +12,7 @@ from typing import Any
 from fastapi import APIRouter
 from fastapi.exceptions import RequestValidationError
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import PARAM_REGEX
@@ -20,6 +21,7 @@ from starlette.types import Receive, Scope, Send
 from service import errors
 from service.api.authorization import authenticate_and_authorize, authorize_from_memory
 from service.api.direct_call import BODY, DirectCall, UnsupportedParameterError
+from service.api.exception_handlers import error_response
 from service.api.lazy_route import LazyRoute
 from service.api.request_body import read_body
 from service.audit import entries
@@ -48,19 +50,22 @@ class ProtectedRoute(LazyRoute):
     """A route that applies its entry of `ROUTE_POLICIES`."""
 
     async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a request of this route's path and method, without FastAPI if it only has to call the endpoint."""
+        """Serve a request of this route's path and method without FastAPI, which only calls the endpoint."""
         request, call = Request(scope, receive, send), self.direct_call
-        if call is not None:
-            is_quick = ROUTE_POLICIES[scope["method"], self.path_format].quick
-            response = await self.respond(
-                request, lambda request: run_in_threadpool(call, request), call if is_quick else None
-            )
-        elif self.takes_request_only:
-            response = await self.respond(request, self.endpoint)
-        else:
-            await self.app(scope, receive, send)
-            return
+        try:
+            if call is None:
+                response = await self.respond(request, self.endpoint)
+            else:
+                is_quick = ROUTE_POLICIES[scope["method"], self.path_format].quick
+                response = await self.respond(request, partial(run_in_threadpool, call), call if is_quick else None)
+        except (HTTPException, RequestValidationError) as error:
+            response = await error_response(request, error)
         await response(scope, receive, send)
+
+    @cached_property
+    def is_direct(self) -> bool:
+        """Whether the route needs nothing of FastAPI."""
+        return self.direct_call is not None or self.takes_request_only
 
     @cached_property
     def takes_request_only(self) -> bool:

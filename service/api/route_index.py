@@ -9,7 +9,7 @@ from operator import itemgetter
 
 from fastapi import APIRouter
 from starlette.routing import BaseRoute
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service.api.protected_route import ProtectedRoute
 
@@ -31,12 +31,16 @@ class _Pattern:
 class RouteIndex:
     """The ASGI application of a router whose routes have parameters only as whole segments.
 
+    Args:
+        framework: serves the requests of routes that are not direct, and those without a route.
+
     Raises:
         ValueError: two routes match the same method and path.
     """
 
-    def __init__(self, router: APIRouter) -> None:
+    def __init__(self, router: APIRouter, framework: ASGIApp) -> None:
         self._router = router
+        self._framework = framework
         self._by_length: dict[int, dict[Segments, _Pattern]] = {}
         """Patterns by number of segments and names of the parameters ("" for a literal)."""
         for route in router.routes:
@@ -66,11 +70,17 @@ class RouteIndex:
         return None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        match = self.find(scope["method"], scope["path"]) if scope["type"] == "http" else None
-        if match is None:
-            await self._router.app(scope, receive, send)
-            return
-        # As `Router.app` and `Route.matches` do.
-        route, scope["path_params"] = match
-        scope["router"], scope["route"], scope["endpoint"] = self._router, route, route.endpoint
-        await route.serve(scope, receive, send)
+        match = self.find(scope["method"], scope["path"])
+        if match is not None:
+            # As `Router.app` and `Route.matches` do.
+            route, scope["path_params"] = match
+            scope["router"], scope["route"], scope["endpoint"] = self._router, route, route.endpoint
+            if route.is_direct:
+                await route.serve(scope, receive, send)
+                return
+        await self._framework(scope, receive, send)
+
+    async def serve_in_framework(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve a request that came back from the framework, as `Router.app` does, without a second search."""
+        route: ProtectedRoute | None = scope.get("route")
+        await (self._router.app if route is None else route.app)(scope, receive, send)

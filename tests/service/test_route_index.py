@@ -18,7 +18,7 @@ METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 def index() -> RouteIndex:
     router = protected_router("test")
     router.routes.extend(ROUTES)
-    return RouteIndex(router)
+    return RouteIndex(router, router)
 
 
 def found_by_router(method: str, path: str) -> object:
@@ -53,7 +53,7 @@ def test_two_routes_of_a_method_and_path_are_refused() -> None:
     router = protected_router("test")
     router.get("/pets/{pet}")(lambda pet: pet)
     router.get("/pets/{name}/toys")(lambda name: name)
-    RouteIndex(router)
+    RouteIndex(router, router)
     router.get("/pets/{pet}")(lambda pet: pet)
     with pytest.raises(ValueError, match=re.escape("two routes match GET /pets/{pet}")):
-        RouteIndex(router)
+        RouteIndex(router, router)
