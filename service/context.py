@@ -79,6 +79,6 @@ class Platform:
     """Set when the server shuts down."""
 
 
-async def platform_of(request: Request) -> Platform:
+def platform_of(request: Request) -> Platform:
     platform: Platform = request.app.state.platform
     return platform

@@ -2,8 +2,10 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import replace
+from datetime import datetime
+from hashlib import sha256
+from typing import Literal, NamedTuple
 
 from sqlalchemy import Connection
 from starlette.requests import Request
@@ -19,10 +21,11 @@ HEADERS = (b"x-api-key", b"authorization")
 _BEARER = re.compile(r"bearer +([A-Za-z0-9._~+/-]+=*)", re.IGNORECASE | re.ASCII)
 
 
-@dataclass(frozen=True, slots=True)
-class Credential:
+class Credential(NamedTuple):
     kind: Literal["api_key", "bearer", "workload"]
     secret: str
+    digest: bytes
+    """The key of the credential in caches."""
 
 
 def extract_credential(headers: Iterable[tuple[bytes, bytes]]) -> Credential:
@@ -37,14 +40,18 @@ def extract_credential(headers: Iterable[tuple[bytes, bytes]]) -> Credential:
     name, value = credentials[0]
     if name == b"x-api-key":
         if secret_format.is_well_formed(value):
-            return Credential("api_key", value)
+            return _credential("api_key", value)
     elif match := _BEARER.fullmatch(value):
         token = match[1]
         if not token.startswith(secret_format.WORKLOAD_TOKEN_PREFIX):
-            return Credential("bearer", token)
+            return _credential("bearer", token)
         if workload_tokens.is_well_formed(token):
-            return Credential("workload", token)
+            return _credential("workload", token)
     raise errors.authentication_required()
+
+
+def _credential(kind: Literal["api_key", "bearer", "workload"], secret: str) -> Credential:
+    return Credential(kind, secret, sha256(secret.encode()).digest())
 
 
 def credential_of(platform: Platform, request: Request) -> Credential:
@@ -56,7 +63,7 @@ def credential_of(platform: Platform, request: Request) -> Credential:
     address = address_of(request.scope, platform.settings.proxies)
     try:
         credential = extract_credential(request.scope["headers"])
-        platform.login_throttle.check(address, credential.secret)
+        platform.login_throttle.check(address, credential.digest)
     except ApiError as refusal:
         if refusal.status_code == 401 and any(name in HEADERS for name, _ in request.scope["headers"]):
             platform.login_throttle.record_failure(address)
@@ -87,7 +94,7 @@ def authenticate(platform: Platform, request: Request, credential: Credential) -
             throttle.record_failure(address, prefix, looked_up=credential.kind != "bearer")
         raise
     wait_and_count_request(platform, principal)
-    throttle.record_success(address, credential.secret)
+    throttle.record_success(address, credential.digest)
     return principal
 
 
@@ -114,10 +121,11 @@ def find_principal(platform: Platform, connection: Connection, credential: Crede
     return platform.bearer_tokens.find(connection, credential.secret)
 
 
-def count_request(platform: Platform, principal: Principal, requests: int = 1) -> bool:
+def count_request(platform: Platform, principal: Principal, at: datetime, requests: int = 1) -> bool:
     """Apply the rate limit of a credential and note its use, without waiting and without the database.
 
     Args:
+        at: the time of the request.
         requests: the weight of the request.
 
     Returns:
@@ -128,7 +136,7 @@ def count_request(platform: Platform, principal: Principal, requests: int = 1) -
     """
     if not platform.request_limits.take(*_limit_of(platform, principal), requests):
         return False
-    platform.credential_use.record(principal, platform.clock.now())
+    platform.credential_use.record(principal, at)
     return True
 
 

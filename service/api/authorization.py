@@ -6,7 +6,7 @@ missing, in a thread.
 
 import os
 from dataclasses import replace
-from hashlib import sha256
+from datetime import datetime
 
 from starlette.requests import Request
 
@@ -41,18 +41,18 @@ def authorize_from_memory(rule: RoutePolicy, platform: Platform, request: Reques
     """
     if rule.who == "operator":
         return _authorize_operator(request)
-    credential = credential_of(platform, request)
-    authority = request.scope["frost.authority"] = _current_authority(platform, credential, digest_of(credential))
+    credential, now = credential_of(platform, request), platform.clock.now()
+    authority = request.scope["frost.authority"] = _current_authority(platform, credential, now)
     if authority is None:
         raise NotLoaded
     principal = _identify(rule, request, authority.principal)
     try:
         entitlements = Entitlements(principal, platform.decisions, None, authority.entitlements)
-        context = _authorize(rule, platform, request, entitlements, authority.revisions)
+        context = _authorize(rule, platform, request, entitlements, authority.revisions, now)
     except ApiError:
-        _count(platform, request, credential, principal)
+        _count(platform, request, credential, principal, now)
         raise
-    _count(platform, request, credential, principal)
+    _count(platform, request, credential, principal, now)
     check_tenant_header(request, context)
     return context
 
@@ -66,12 +66,11 @@ def authenticate_and_authorize(rule: RoutePolicy, platform: Platform, request: R
     if rule.who == "operator":
         return _authorize_operator(request)
     credential = credential_of(platform, request)
-    digest = digest_of(credential)
     if "frost.authority" in request.scope:
         # `authorize_from_memory` has compared its revisions.
         authority: Authority | None = request.scope["frost.authority"]
     else:
-        authority = _current_authority(platform, credential, digest)
+        authority = _current_authority(platform, credential, platform.clock.now())
     if authority is None:
         authority = Authority(authenticate(platform, request, credential))
     else:
@@ -80,16 +79,11 @@ def authenticate_and_authorize(rule: RoutePolicy, platform: Platform, request: R
     principal = _identify(rule, request, authority.principal)
     try:
         entitlements = Entitlements(principal, platform.decisions, None, authority.entitlements)
-        context = _authorize(rule, platform, request, entitlements, authority.revisions)
+        context = _authorize(rule, platform, request, entitlements, authority.revisions, platform.clock.now())
     except NotLoaded:
-        context = _load_and_authorize(rule, platform, request, credential, digest, authority)
+        context = _load_and_authorize(rule, platform, request, credential, authority)
     check_tenant_header(request, context)
     return context
-
-
-def digest_of(credential: Credential) -> bytes:
-    """Return the key of a credential in the cache."""
-    return sha256(credential.secret.encode()).digest()
 
 
 def _identify(rule: RoutePolicy, request: Request, principal: Principal) -> Principal:
@@ -112,29 +106,29 @@ def _authorize_operator(request: Request) -> AuthorizationContext:
     return AuthorizationContext(principal)
 
 
-def _current_authority(platform: Platform, credential: Credential, digest: bytes) -> Authority | None:
+def _current_authority(platform: Platform, credential: Credential, at: datetime) -> Authority | None:
     """Return the cached authority of a credential if it is current."""
-    authority = platform.authorities.get(digest, platform.clock.now())
+    authority = platform.authorities.get(credential.digest, at)
     if authority is None or (credential.kind == "bearer" and not platform.bearer_tokens.is_known(credential.secret)):
         return None
     with platform.database.read_committed() as connection:
         return authority.refreshed(connection)
 
 
-def _count(platform: Platform, request: Request, credential: Credential, principal: Principal) -> None:
+def _count(platform: Platform, request: Request, credential: Credential, principal: Principal, at: datetime) -> None:
     """Count the request of a credential that was not looked up.
 
     Raises:
         ApiError: 429 with `Retry-After`.
         NotLoaded: the limit must be read.
     """
-    if not count_request(platform, principal):
+    if not count_request(platform, principal, at):
         raise NotLoaded
     _record_success(platform, request, credential)
 
 
 def _record_success(platform: Platform, request: Request, credential: Credential) -> None:
-    platform.login_throttle.record_success(address_of(request.scope, platform.settings.proxies), credential.secret)
+    platform.login_throttle.record_success(address_of(request.scope, platform.settings.proxies), credential.digest)
 
 
 def _load_and_authorize(
@@ -142,7 +136,6 @@ def _load_and_authorize(
     platform: Platform,
     request: Request,
     credential: Credential,
-    digest: bytes,
     authority: Authority,
 ) -> AuthorizationContext:
     """Authorize with entitlements of one snapshot besides those of the authority, and keep them."""
@@ -157,18 +150,23 @@ def _load_and_authorize(
                 current, request_id=principal.request_id, peer_uid=principal.peer_uid
             )
         entitlements = Entitlements(principal, platform.decisions, connection, authority.entitlements)
-        context = _authorize(rule, platform, request, entitlements, authority.revisions)
-        loaded = platform.authorities.put(connection, digest, entitlements, authority.revisions)
+        context = _authorize(rule, platform, request, entitlements, authority.revisions, platform.clock.now())
+        loaded = platform.authorities.put(connection, credential.digest, entitlements, authority.revisions)
         return replace(context, revisions=loaded.revisions)
 
 
 def _authorize(
-    rule: RoutePolicy, platform: Platform, request: Request, entitlements: Entitlements, revisions: Revisions
+    rule: RoutePolicy,
+    platform: Platform,
+    request: Request,
+    entitlements: Entitlements,
+    revisions: Revisions,
+    at: datetime,
 ) -> AuthorizationContext:
     context, path = authorize(rule, entitlements, request.path_params), request.path_params
     if not rule.needs_database:
         return replace(context, rule=rule, path=path, revisions=revisions)
-    facts = request_context(platform, request, context)
+    facts = request_context(platform, request, context, at)
     grants = enforce(rule, entitlements, context, facts)
     catalogue = entitlements.catalogue() if rule.tenancy == "tenant" else None
     return context.with_decision(facts, grants, catalogue, revisions, rule, path)

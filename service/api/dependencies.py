@@ -14,18 +14,18 @@ C = TypeVar("C", bound=AuthorizationContext)
 
 
 @immediate
-async def get_context(request: Request) -> AuthorizationContext:
+def get_context(request: Request) -> AuthorizationContext:
     """Return the context that `ProtectedRoute` stored."""
     return _context(request, AuthorizationContext)
 
 
 @immediate
-async def get_tenant_context(request: Request) -> TenantContext:
+def get_tenant_context(request: Request) -> TenantContext:
     return _context(request, TenantContext)
 
 
 @immediate
-async def get_organization_context(request: Request) -> OrganizationContext:
+def get_organization_context(request: Request) -> OrganizationContext:
     return _context(request, OrganizationContext)
 
 

@@ -7,8 +7,8 @@ these routes too, and serves those with other parameters.
 
 import inspect
 from collections.abc import Callable, Coroutine, Set
-from functools import partial
-from typing import Annotated, Any, TypeVar, get_args, get_origin
+from functools import partial, wraps
+from typing import Annotated, Any, ParamSpec, TypeVar, get_args, get_origin
 
 from fastapi import params
 from fastapi.exceptions import RequestValidationError
@@ -16,8 +16,10 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from starlette.requests import Request
 from starlette.responses import Response
 
-F = TypeVar("F", bound=Callable[..., Coroutine[Any, Any, Any]])
-_IMMEDIATE: set[Callable[..., Any]] = set()
+P = ParamSpec("P")
+T = TypeVar("T")
+_IMMEDIATE: dict[Callable[..., Any], Callable[..., Any]] = {}
+"""The dependencies that FastAPI calls, and the functions that they call."""
 BODY = "frost.validated_body"
 """The key of the validated body in the scope."""
 Provider = Callable[[Request], Any]
@@ -48,9 +50,20 @@ class DirectCall:
         return self._endpoint(**{name: provide(request) for name, provide in self._providers})
 
 
-def immediate(dependency: F) -> F:
-    """Mark a dependency that never waits. It is a coroutine function, so that FastAPI does not call it in a thread."""
-    _IMMEDIATE.add(dependency)
+def immediate(function: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
+    """Return a dependency of a function that never waits: a coroutine function, which FastAPI calls without a thread.
+
+    Raises:
+        TypeError: the function is a coroutine function.
+    """
+    if inspect.iscoroutinefunction(function):
+        raise TypeError(f"{function} may wait")
+
+    @wraps(function)
+    async def dependency(*arguments: P.args, **options: P.kwargs) -> T:
+        return function(*arguments, **options)
+
+    _IMMEDIATE[dependency] = function
     return dependency
 
 
@@ -107,20 +120,11 @@ def _is_plain(item: object) -> bool:
 
 
 def _dependency(depends: params.Depends, path_parameters: Set[str]) -> Provider:
-    function = depends.dependency
-    if function is None or function not in _IMMEDIATE:
-        raise UnsupportedParameterError(function)
+    function = _IMMEDIATE.get(depends.dependency) if depends.dependency else None
+    if function is None:
+        raise UnsupportedParameterError(depends.dependency)
     providers = _providers(function, path_parameters)
     if len(providers) == 1:
-        ((name, provide),) = providers
-        return lambda request: _result(function(**{name: provide(request)}))
-    return lambda request: _result(function(**{name: provide(request) for name, provide in providers}))
-
-
-def _result(coroutine: Coroutine[Any, Any, Any]) -> Any:
-    try:
-        coroutine.send(None)
-    except StopIteration as stop:
-        return stop.value
-    coroutine.close()
-    raise RuntimeError(f"{coroutine} waits")
+        ((_, provide),) = providers
+        return lambda request: function(provide(request))
+    return lambda request: function(**{name: provide(request) for name, provide in providers})

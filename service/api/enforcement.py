@@ -4,6 +4,8 @@ A decision uses the operation of the route policy, ids from the path, the client
 It ignores the query, and uses a body only for the members of a resource to create or change.
 """
 
+from datetime import datetime
+
 from sqlalchemy import Connection
 from starlette.requests import Request
 
@@ -131,13 +133,15 @@ def target_in(context: TenantContext, row: Record | None, region: str = "*") -> 
     return f"frn:{service}:{target_region}:{context.tenant_id}:{kind}/{'*' if row is None else row.id}"
 
 
-def request_context(platform: Platform, request: Request, context: AuthorizationContext) -> RequestContext:
+def request_context(
+    platform: Platform, request: Request, context: AuthorizationContext, at: datetime
+) -> RequestContext:
     """Return the request context, without region and tags. Over the unix socket, it has no address."""
     principal = context.principal
     address = address_of(request.scope, platform.settings.proxies)
     return RequestContext(
         source_ip=parse_address(address) if address else None,
-        current_time=platform.clock.now().timestamp(),
+        current_time=at.timestamp(),
         principal_type=KINDS[principal.kind],
         tenant=context.tenant_id or principal.tenant_id,
         request_tags={},

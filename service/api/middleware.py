@@ -24,7 +24,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service import errors
+from service import errors, logs
 from service.authn import secret_format
 from service.db.errors import is_read_only_or_full, is_transient
 from service.errors import ApiError
@@ -100,12 +100,13 @@ class RequestMiddleware:
         try:
             if not is_canonical_path(scope["raw_path"]):
                 raise errors.not_routed(scope["path"])
-            require_plain_body(scope)
-            receive = await buffer_body(receive, scope)
+            if has_body(scope):
+                require_plain_body(scope)
+                receive = limit_body(await buffer_body(receive, scope), scope)
             if scope["path"] not in HEALTH_PATHS:
                 release_slot = self.acquire_slot(scope)
             with client_of(self.client_key(scope), scope):
-                await self.app(scope, limit_body(receive, scope), send_with_headers)
+                await self.app(scope, receive, send_with_headers)
         except ApiError as error:
             # The application handles its own errors.
             await self.refuse(error, scope, receive, send_with_headers)
@@ -204,16 +205,15 @@ def is_canonical_path(raw_path: bytes) -> bool:
 
 
 def has_body(scope: Scope) -> bool:
-    return any(
-        name == b"transfer-encoding" or (name == b"content-length" and value.strip(b"0") != b"")
-        for name, value in scope["headers"]
-    )
+    """Return whether a request has a body: without these fields, it has none (RFC 9112, 6.3)."""
+    for name, value in scope["headers"]:
+        if name == b"transfer-encoding" or (name == b"content-length" and value.strip(b"0") != b""):
+            return True
+    return False
 
 
 def require_plain_body(scope: Scope) -> None:
     """Raise 415 for a body with a content coding."""
-    if not has_body(scope):
-        return
     codings = [value.strip().lower() for name, value in scope["headers"] if name == b"content-encoding"]
     if any(coding not in (b"", b"identity") for coding in codings):
         raise errors.body_encoded()
@@ -226,7 +226,7 @@ async def buffer_body(receive: Receive, scope: Scope) -> Receive:
         ApiError: 408 if the body arrives too slowly, 503 without memory for it.
         ClientDisconnect: the connection was lost.
     """
-    if scope["method"] in ("GET", "HEAD") or not has_body(scope) or is_announced_too_large(scope):
+    if scope["method"] in ("GET", "HEAD") or is_announced_too_large(scope):
         return receive
     incoming: IncomingBody | None = scope.get("frost.body")
     body, more = bytearray(), True
@@ -295,26 +295,22 @@ def unexpected_error(scope: Scope, error: Exception) -> ApiError:
 
 def log_request(scope: Scope, status: int, seconds: float) -> None:
     """Log a request without its query, which may contain secrets."""
-    principal, context = scope.get("frost.caller"), scope.get("frost.access")
-    logger.log(
-        log_level(scope, status),
-        "%s %s %s",
-        scope["method"],
-        route_of(scope),
-        status,
-        extra={
-            "request_id": scope["frost.request_id"],
-            "method": scope["method"],
-            "path": secret_format.mask_secrets(scope["path"])[:MAX_LOGGED_PATH_LENGTH],
-            "route": route_of(scope),
-            "status": status,
-            "milliseconds": round(seconds * 1000, 1),
-            "actor_kind": principal.kind if principal else None,
-            "actor": principal.actor_id if principal else None,
-            "credential": principal.credential_id if principal else None,
-            "tenant": (context and context.tenant_id) or (principal and principal.tenant_id),
-        },
-    )
+    level = log_level(scope, status)
+    if not logger.isEnabledFor(level):
+        return
+    principal, context, route = scope.get("frost.caller"), scope.get("frost.access"), route_of(scope)
+    fields = {
+        "request_id": scope["frost.request_id"],
+        "method": scope["method"],
+        "path": secret_format.mask_secrets(scope["path"])[:MAX_LOGGED_PATH_LENGTH],
+        "route": route,
+        "status": status,
+        "milliseconds": round(seconds * 1000, 1),
+    }
+    if principal:
+        fields |= {"actor_kind": principal.kind, "actor": principal.actor_id, "credential": principal.credential_id}
+        fields["tenant"] = (context and context.tenant_id) or principal.tenant_id
+    logs.write(logger, level, f"{scope['method']} {route} {status}", fields)
 
 
 def log_level(scope: Scope, status: int) -> int:

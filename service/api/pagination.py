@@ -36,7 +36,7 @@ class PageParams:
 
 
 @immediate
-async def page_params(
+def page_params(
     limit: Annotated[
         str | None, Query(description=f"items on a page, 1 to {MAX_LIMIT}; default {DEFAULT_LIMIT}")
     ] = None,

@@ -11,7 +11,6 @@ import itertools
 import threading
 import time
 from collections.abc import Callable
-from hashlib import sha256
 
 from service.authn import rate_limit
 from service.authn.rate_limit import TokenBucket, rate_limited, whole_seconds
@@ -36,8 +35,11 @@ class LoginThrottle:
         self._accepted: LruCache[bytes, bool] = LruCache(MAX_ACCEPTED_CREDENTIALS)
         self._failures = itertools.count()
 
-    def check(self, address: str | None, secret: str) -> None:
-        """Refuse an address with too many failures.
+    def check(self, address: str | None, digest: bytes) -> None:
+        """Refuse an address with too many failures, except for a recently accepted credential.
+
+        Args:
+            digest: the SHA-256 of the credential.
 
         Raises:
             ApiError: 429 with `Retry-After`.
@@ -46,7 +48,7 @@ class LoginThrottle:
             return
         with self._lock:
             wait = self._addresses.wait_seconds(network_of(address))
-        if wait and not self._accepted.get(_digest(secret)):
+        if wait and not self._accepted.get(digest):
             raise _too_many(wait)
 
     def record_failure(self, address: str | None, prefix: str | None = None, *, looked_up: bool = False) -> None:
@@ -96,14 +98,10 @@ class LoginThrottle:
                 rate_limit.delete_expired(connection)
         return max_wait
 
-    def record_success(self, address: str | None, secret: str) -> None:
-        if address is not None and self._accepted.get(digest := _digest(secret)) is None:
+    def record_success(self, address: str | None, digest: bytes) -> None:
+        if address is not None and self._accepted.get(digest) is None:
             self._accepted[digest] = True
 
 
 def _too_many(wait: float) -> Exception:
     return rate_limited(whole_seconds(int(wait * 1_000_000)))
-
-
-def _digest(secret: str) -> bytes:
-    return sha256(secret.encode()).digest()

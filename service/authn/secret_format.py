@@ -16,6 +16,7 @@ API_KEY_PREFIX = "fmk_"
 WORKLOAD_TOKEN_PREFIX = "fmw_"  # noqa: S105 - a public prefix
 RANDOM_LENGTH = 30
 CHECKSUM_LENGTH = 6
+_PAIRS = [high + low for high in ALPHABET for low in ALPHABET]
 PREFIX_LENGTH = 12
 """Characters of an API key that are stored and displayed."""
 MIN_SECRET_LENGTH = 40
@@ -33,12 +34,9 @@ def mint(type_prefix: str = API_KEY_PREFIX) -> str:
 
 def checksum(body: str) -> str:
     """Return the CRC32 of the random part in base62, 6 characters."""
-    value = crc32(body.encode("ascii"))
-    digits = []
-    for _ in range(CHECKSUM_LENGTH):
-        value, digit = divmod(value, len(ALPHABET))
-        digits.append(ALPHABET[digit])
-    return "".join(reversed(digits))
+    value, low = divmod(crc32(body.encode("ascii")), len(_PAIRS))
+    high, middle = divmod(value, len(_PAIRS))
+    return _PAIRS[high] + _PAIRS[middle] + _PAIRS[low]
 
 
 def is_well_formed(secret: str, type_prefix: str = API_KEY_PREFIX) -> bool:

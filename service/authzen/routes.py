@@ -121,7 +121,7 @@ async def _evaluate(request: Request, parse: Callable[[Any], EvaluationsRequest]
     is_short = is_short and count_evaluations(body) <= MAX_SHORT_EVALUATIONS
     evaluations = parse(body) if is_short else await run_in_threadpool(parse, body)
     further = requests_for_evaluations(len(evaluations.evaluations)) - 1
-    if further and not count_request(platform, principal, further):
+    if further and not count_request(platform, principal, platform.clock.now(), further):
         await run_in_threadpool(wait_and_count_request, platform, principal, further)
     tenant_id = str(principal.tenant_id)
 

@@ -3,7 +3,7 @@
 import logging
 import resource
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -74,7 +74,7 @@ class Admission:
         address = canonical_address(client[0]) or client[0]
         return Source() if address in self.proxies else Source(network_of(address))
 
-    def address_of(self, scope: Mapping[str, Any]) -> str | None:
+    def address_of(self, scope: MutableMapping[str, Any]) -> str | None:
         """Return the client's IPv4 address or IPv6 /64; None over the unix socket."""
         address = address_of(scope, self.proxies)
         return address and network_of(address)
@@ -87,7 +87,7 @@ class Admission:
         )
         return body
 
-    def record_accepted_credential(self, scope: Mapping[str, Any]) -> None:
+    def record_accepted_credential(self, scope: MutableMapping[str, Any]) -> None:
         if (address := self.address_of(scope)) is not None:
             self.known.add(address)
 

@@ -1,6 +1,6 @@
 """The client address of a request: its peer, or `X-Forwarded-For` of a trusted proxy."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, MutableMapping
 from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
 from typing import Any
@@ -10,11 +10,18 @@ MAX_LENGTH = 45
 MAX_CACHED = 4_096
 
 
-def address_of(scope: Mapping[str, Any], proxies: Collection[str]) -> str | None:
-    """Return the client address; None over the unix socket.
+def address_of(scope: MutableMapping[str, Any], proxies: Collection[str]) -> str | None:
+    """Return the client address, and keep it in the scope; None over the unix socket.
 
     From a trusted proxy, it is the last address in `X-Forwarded-For` that is not a trusted proxy.
     """
+    if "frost.address" not in scope:
+        scope["frost.address"] = _find_address(scope, proxies)
+    address: str | None = scope["frost.address"]
+    return address
+
+
+def _find_address(scope: Mapping[str, Any], proxies: Collection[str]) -> str | None:
     client = scope.get("client")
     if not client or peer_uid(scope) is not None:
         return None

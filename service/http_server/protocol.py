@@ -107,8 +107,6 @@ class HttpProtocol(HttpToolsProtocol):
         self._header_bytes = 0
         if len(self.pipeline) >= MAX_PIPELINED:
             self._reject(400, "INVALID_REQUEST", f"more than {MAX_PIPELINED} requests wait on this connection")
-        if self._header_timer is None:
-            self._start_header_timer()
         if self.admission is not None:
             self.admission.connections.set_busy(self)
 
@@ -277,6 +275,8 @@ class HttpProtocol(HttpToolsProtocol):
             self._header_bytes += len(piece)
             if self._header_bytes > MAX_HEADER_BYTES:
                 self.send_error(431, "HEAD_TOO_LARGE", f"the request's head is larger than {MAX_HEADER_BYTES} bytes")
+            elif self._header_timer is None:
+                self._start_header_timer()
         elif self._in_body:
             if self._trailers > MAX_TRAILER_BYTES:
                 self.send_error(431, "TRAILERS_TOO_LARGE", f"trailers are larger than {MAX_TRAILER_BYTES} bytes")

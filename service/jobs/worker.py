@@ -254,7 +254,7 @@ class Worker:
 
 
 @immediate
-async def get_worker(request: Request) -> Worker:
+def get_worker(request: Request) -> Worker:
     worker: Worker = request.app.state.worker
     return worker
 

@@ -25,7 +25,7 @@ router = protected_router("issuer")
 
 async def local_issuer(request: Request) -> LocalIssuer:
     """Return the local issuer, or raise 404 for an external issuer."""
-    issuer = (await platform_of(request)).issuer
+    issuer = platform_of(request).issuer
     if not isinstance(issuer, LocalIssuer):
         raise errors.not_routed(request.url.path)
     return issuer

@@ -55,7 +55,7 @@ Tags = dict[str, str]
 
 
 @immediate
-async def get_kind_or_404(
+def get_kind_or_404(
     kind: Annotated[str, Path(description="such as instance, volume, kubernetes_cluster")],
 ) -> Kind:
     return or_404(kinds().get(kind))

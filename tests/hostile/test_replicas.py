@@ -28,7 +28,7 @@ def database(new_database_url: Callable[[str, bool], str]) -> Iterator[Database]
 
 def heard(replica: LoginThrottle, address: str, prefix: str | None = None, looked_up: bool = True) -> bool:
     try:
-        replica.check(address, "guessed")
+        replica.check(address, b"guessed")
         replica.record_failure(address, prefix, looked_up=looked_up)
     except RateLimited:
         return False
@@ -54,8 +54,8 @@ def test_replicas_count_the_guesses_of_an_address_together(database: Database) -
     assert sum(found) < 30
     assert not any(found[-30:])
     # What was good there lately goes on, also from such an address.
-    replicas[0].record_success(ADDRESS, "in use")
-    replicas[0].check(ADDRESS, "in use")
+    replicas[0].record_success(ADDRESS, b"in use")
+    replicas[0].check(ADDRESS, b"in use")
 
 
 def test_replicas_count_the_guesses_of_a_prefix_together(database: Database) -> None:

@@ -12,7 +12,7 @@ from tests.service.conftest import KINDS
 
 def is_heard(attempts: LoginThrottle, address: str) -> bool:
     try:
-        attempts.check(address, "guessed")
+        attempts.check(address, b"guessed")
         attempts.record_failure(address, looked_up=True)
     except RateLimited:
         return False
