@@ -31,7 +31,7 @@ from service.errors import ApiError
 from service.http_server.admission import Admission
 from service.http_server.bodies import IncomingBody
 from service.http_server.protocol import HEALTH_PATHS, READINESS_PATH
-from service.http_server.request_client import client_of
+from service.http_server.request_client import CONTENT, client_of
 from service.request_metrics import route_of
 from service.settings import VERSION
 
@@ -239,7 +239,10 @@ async def buffer_body(receive: Receive, scope: Scope) -> Receive:
             raise ClientDisconnect
         body += message.get("body", b"")
         more = message.get("more_body", False)
-    buffered: Message | None = {"type": "http.request", "body": bytes(body), "more_body": more}
+    content = bytes(body)
+    if not more:
+        scope[CONTENT] = content
+    buffered: Message | None = {"type": "http.request", "body": content, "more_body": more}
 
     async def replay() -> Message:
         nonlocal buffered

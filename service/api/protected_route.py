@@ -44,6 +44,7 @@ from service.validation import canonical_id
 sys.modules.setdefault("pydantic.v1", None)  # type: ignore[arg-type]
 
 MAX_RULES_ON_EVENT_LOOP = 100
+QuickAnswer = Callable[[Request], Response | None]
 
 
 class ProtectedRoute(LazyRoute):
@@ -56,11 +57,17 @@ class ProtectedRoute(LazyRoute):
             if call is None:
                 response = await self.respond(request, self.endpoint)
             else:
-                is_quick = ROUTE_POLICIES[scope["method"], self.path_format].quick
-                response = await self.respond(request, partial(run_in_threadpool, call), call if is_quick else None)
+                response = await self.respond(request, partial(run_in_threadpool, call))
         except (HTTPException, RequestValidationError) as error:
             response = await error_response(request, error)
         await response(scope, receive, send)
+
+    def quick_answer(self, method: str) -> QuickAnswer | None:
+        """Return the function that answers on the event loop in the snapshot of the authorization, if there is one.
+
+        It returns None if the request takes longer.
+        """
+        return self.direct_call if ROUTE_POLICIES[method, self.path_format].quick else None
 
     @cached_property
     def is_direct(self) -> bool:
@@ -93,18 +100,12 @@ class ProtectedRoute(LazyRoute):
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         return partial(self.respond, answer=super().get_route_handler())
 
-    async def respond(
-        self, request: Request, answer: Callable[[Request], Awaitable[Response]], quick: DirectCall | None = None
-    ) -> Response:
-        """Apply the route policy, then answer.
-
-        Args:
-            quick: answers on the event loop, if it can.
-        """
+    async def respond(self, request: Request, answer: Callable[[Request], Awaitable[Response]]) -> Response:
+        """Apply the route policy, then answer."""
         rule = ROUTE_POLICIES[request.method, self.path_format]
         platform: Platform = request.app.state.platform
         try:
-            context, response = await self.admit(rule, platform, request, quick)
+            context, response = await self.admit(rule, platform, request)
             if response is not None:
                 return response
             # Read the body first, so that waiting for it occupies no slot.
@@ -123,10 +124,10 @@ class ProtectedRoute(LazyRoute):
             raise
 
     async def admit(
-        self, rule: RoutePolicy, platform: Platform, request: Request, quick: DirectCall | None
+        self, rule: RoutePolicy, platform: Platform, request: Request
     ) -> tuple[AuthorizationContext, Response | None]:
         """Authorize a request, and answer it on the event loop if possible."""
-        scope = request.scope
+        scope, quick = request.scope, self.quick_answer(request.method)
         require_transport(rule, request)
         if rule.who == "anyone":
             context = scope["frost.access"] = AuthorizationContext(anonymous_principal(request))
@@ -140,7 +141,7 @@ class ProtectedRoute(LazyRoute):
 
 
 def admit_from_memory(
-    rule: RoutePolicy, platform: Platform, request: Request, quick: DirectCall | None
+    rule: RoutePolicy, platform: Platform, request: Request, quick: QuickAnswer | None
 ) -> tuple[AuthorizationContext, Response | None]:
     """Authorize a request from the cache. If `quick` is set and the decision is short, answer in the same snapshot."""
     context = request.scope["frost.access"] = authorize_from_memory(rule, platform, request)

@@ -19,17 +19,25 @@ async def read_json(request: Request) -> tuple[Any, bool]:
         ApiError: as `read_body`.
     """
     require_json(request)
-    body = await request.body()
-    if len(body) <= MAX_BYTES_ON_EVENT_LOOP:
-        try:
-            value = json_request.loads_plain(body)
-        except json_request.NotPlain:
-            pass
-        else:
-            require_few_values(value, body)
-            return value, True
-    await read_body(request)
-    return await request.json(), False
+    try:
+        return read_short_json(await request.body()), True
+    except json_request.NotPlain:
+        await read_body(request)
+        return await request.json(), False
+
+
+def read_short_json(content: bytes) -> Any:
+    """Return the JSON value of a short and plain body.
+
+    Raises:
+        NotPlain: the body is another.
+        ApiError: 400 for too many values.
+    """
+    if len(content) > MAX_BYTES_ON_EVENT_LOOP:
+        raise json_request.NotPlain
+    value = json_request.loads_plain(content)
+    require_few_values(value, content)
+    return value
 
 
 def json_body(model: type[BaseModel]) -> dict[str, Any]:

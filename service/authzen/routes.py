@@ -17,13 +17,14 @@ from starlette.responses import Response
 
 from service.api.authentication import count_request, wait_and_count_request
 from service.api.dependencies import ContextDep, PlatformDep
-from service.api.direct_call import DirectCall
-from service.api.protected_route import ProtectedRoute, protected_router
+from service.api.protected_route import ProtectedRoute, QuickAnswer, protected_router
+from service.api.request_body import require_json
 from service.authz.context import AuthorizationContext
 from service.authz.entitlements import NotLoaded
 from service.authzen import search
-from service.authzen.body import json_body, read_json
+from service.authzen.body import json_body, read_json, read_short_json
 from service.authzen.evaluation import (
+    EVALUATIONS_PER_REQUEST,
     MAX_SHORT_EVALUATIONS,
     REQUESTS_PER_SEARCH,
     EvaluationContext,
@@ -50,6 +51,8 @@ from service.authzen.search import Candidate
 from service.context import Platform
 from service.db.prepared import NotPreparedError
 from service.errors import ApiError, validation_error
+from service.http_server.request_client import CONTENT
+from service.json_request import NotPlain
 from service.json_response import JSONResponse
 from service.principal import Principal
 
@@ -65,11 +68,12 @@ ENDPOINTS = {
 class DecisionRoute(ProtectedRoute):
     """A route with plain-text errors."""
 
-    async def respond(
-        self, request: Request, answer: Callable[[Request], Awaitable[Response]], quick: DirectCall | None = None
-    ) -> Response:
+    def quick_answer(self, method: str) -> QuickAnswer | None:
+        return _QUICK_ANSWERS.get(self.endpoint)
+
+    async def respond(self, request: Request, answer: Callable[[Request], Awaitable[Response]]) -> Response:
         try:
-            return await super().respond(request, answer, quick)
+            return await super().respond(request, answer)
         except RequestValidationError as error:
             api_error = validation_error(error)
         except ApiError as error:
@@ -111,6 +115,36 @@ async def evaluate(request: Request) -> JSONResponse:
 async def evaluate_many(request: Request) -> JSONResponse:
     """Decide several evaluations in their order. Ten are charged as a single request."""
     return await _evaluate(request, parse_evaluations)
+
+
+def _evaluate_short(parse: Callable[[Any], EvaluationsRequest], request: Request) -> JSONResponse | None:
+    """Decide evaluations in the snapshot of the authorization; return None for those that may take longer.
+
+    Those that are charged as several requests are left to `_evaluate`, so that none is charged twice.
+    """
+    content: bytes | None = request.scope.get(CONTENT)
+    if content is None:
+        return None
+    platform: Platform = request.app.state.platform
+    tenant_id = str(request.scope["frost.access"].principal.tenant_id)
+    require_json(request)
+    try:
+        body = read_short_json(content)
+    except NotPlain:
+        return None
+    if count_evaluations(body) > EVALUATIONS_PER_REQUEST:
+        return None
+    evaluations = parse(body)
+    if not is_cached(platform, tenant_id, evaluations):
+        return None
+    with platform.database.read() as connection:
+        return JSONResponse(decide_evaluations(platform, connection, tenant_id, evaluations, load=False))
+
+
+_QUICK_ANSWERS: dict[Callable[..., Any], QuickAnswer] = {
+    evaluate: partial(_evaluate_short, parse_evaluation),
+    evaluate_many: partial(_evaluate_short, parse_evaluations),
+}
 
 
 async def _evaluate(request: Request, parse: Callable[[Any], EvaluationsRequest]) -> JSONResponse:

@@ -70,7 +70,10 @@ class _SqliteReader(LoopReader):
     def __init__(self, connection: sqlite3.Connection, statements: PreparedStatements) -> None:
         super().__init__(statements)
         self._connection = connection
+        self._is_open = False
         self._data_version = 0
+        self._has_version = False
+        """Whether `_data_version` is that of the open snapshot."""
         self._memory: dict[Hashable, Any] = {}
 
     def memory(self) -> dict[Hashable, Any]:
@@ -78,9 +81,11 @@ class _SqliteReader(LoopReader):
 
         `data_version` changes with each of them, and not within a snapshot.
         """
-        (version,) = self._connection.execute("PRAGMA data_version").fetchone()
-        if version != self._data_version or len(self._memory) > MAX_REMEMBERED:
-            self._data_version, self._memory = version, {}
+        if not self._has_version:
+            (version,) = self._connection.execute("PRAGMA data_version").fetchone()
+            if version != self._data_version or len(self._memory) > MAX_REMEMBERED:
+                self._data_version, self._memory = version, {}
+            self._has_version = True
         return self._memory
 
     def fetch(self, text: str, values: list[Any]) -> list[tuple[Any, ...]]:
@@ -91,12 +96,28 @@ class _SqliteReader(LoopReader):
         return nullcontext()
 
     def run(self, function: Callable[[], T]) -> T:
-        """Run a function in a read transaction."""
-        self._connection.execute("BEGIN")
+        """Run a function in the snapshot of this iteration of the event loop.
+
+        The loop receives requests between two iterations, so the snapshot begins after the arrival of each request that
+        it serves, and ends before others arrive. It has every change that was answered before one of them was sent.
+        """
+        if not self._is_open:
+            self._connection.execute("BEGIN")
+            self._is_open = True
+            asyncio.get_running_loop().call_soon(self.end)
         try:
             return function()
-        finally:
-            self._connection.execute("ROLLBACK")
+        except sqlite3.Error:
+            self.end()
+            raise
+
+    def end(self) -> None:
+        """End the snapshot."""
+        if self._is_open:
+            self._is_open = self._has_version = False
+            with suppress(sqlite3.Error):
+                # SQLite may have rolled back after an error.
+                self._connection.rollback()
 
 
 class SqliteLoopReads:
@@ -127,6 +148,8 @@ class SqliteLoopReads:
 
     async def close(self) -> None:
         if self._connection is not None:
+            if self._reader is not None:
+                self._reader.end()
             self._connection.invalidate()
             self._connection = self._reader = None
 

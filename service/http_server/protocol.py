@@ -24,6 +24,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from service.http_server.joined_writes import JoinedWrites
 from service.http_server.rejections import spread
+from service.http_server.response_cycle import ResponseCycle
 from service.settings import VERSION, Limits
 
 if TYPE_CHECKING:
@@ -120,6 +121,8 @@ class HttpProtocol(HttpToolsProtocol):
         self._cancel_header_timer()
         self._check_headers()
         super().on_headers_complete()
+        # uvicorn has no setting for the class. The application starts in the next iteration of the event loop.
+        self.cycle.__class__ = ResponseCycle
         self._in_body = True
         self._trailers = 0
         if self._only_health:

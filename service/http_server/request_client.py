@@ -1,8 +1,11 @@
-"""The client of the current request, for code that has no access to the request."""
+"""The client of the current request, for code that has no access to the request, and the content of its body."""
 
 from collections.abc import Hashable, MutableMapping
 from contextvars import ContextVar
 from typing import Any, NamedTuple
+
+CONTENT = "frost.content"
+"""The key of a complete body in the scope, for functions that cannot wait for it."""
 
 
 class Client(NamedTuple):
