@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 
 KEEP_ALIVE_SECONDS = 75
 SHUTDOWN_SECONDS = 5
-THREAD_SWITCH_SECONDS = 0.001
+THREAD_SWITCH_SECONDS = 0.0003
 IDLE_CHECK_TICKS = 50
 """Ticks of 0.1 s."""
 
