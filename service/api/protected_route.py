@@ -36,7 +36,7 @@ from service.context import Platform
 from service.db.prepared import NotPreparedError
 from service.errors import ApiError, Overloaded, validation_error
 from service.http_server.client_address import peer_uid
-from service.http_server.work_queues import Work
+from service.http_server.work_queues import Work, run_in_slot
 from service.principal import Principal
 from service.validation import canonical_id
 
@@ -57,7 +57,7 @@ class ProtectedRoute(LazyRoute):
             if call is None:
                 response = await self.respond(request, self.endpoint)
             else:
-                response = await self.respond(request, partial(run_in_threadpool, call))
+                response = await self.respond(request, partial(run_in_slot, call))
         except (HTTPException, RequestValidationError) as error:
             response = await error_response(request, error)
         await response(scope, receive, send)

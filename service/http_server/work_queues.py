@@ -16,12 +16,13 @@ import random
 import time
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Hashable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, nullcontext
-from contextvars import Token
+from contextvars import Token, copy_context
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from starlette.requests import ClientDisconnect
 
@@ -31,6 +32,9 @@ from service.http_server.rejections import Rejections, spread
 from service.http_server.request_client import CLIENT
 from service.principal import Principal
 from service.settings import Limits
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 MAX_STARTS = 16
 """Of a class in an iteration of the event loop, because requests that need no thread run within it."""
@@ -250,6 +254,24 @@ def set_result(waiter: Waiter, result: Exception | None) -> None:
     """End the waiting of a request, unless it has ended."""
     if not waiter.done():
         waiter.set_result(result)
+
+
+async def run_in_slot(function: Callable[[T], R], argument: T) -> R:
+    """Call a function in the thread of the slot that the caller occupies, in its context.
+
+    Does not end before the function, even if it is cancelled: the thread belongs to the slot. `anyio.to_thread` takes
+    twice as long.
+    """
+    loop = asyncio.get_running_loop()
+    call = loop.run_in_executor(_THREADS, copy_context().run, function, argument)
+    try:
+        return await asyncio.shield(call)
+    except asyncio.CancelledError:
+        await asyncio.wait([call])
+        raise
+
+
+_THREADS = ThreadPoolExecutor(sum(RUNNING.values()), thread_name_prefix="frost-request")
 
 
 class Slot:
