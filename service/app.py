@@ -4,8 +4,9 @@ from collections.abc import Sequence
 
 from fastapi import FastAPI
 from fastapi.telemetry import TelemetryConfig
+from starlette.middleware.errors import ServerErrorMiddleware
 from starlette.routing import BaseRoute
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service.account import api_keys, deletion, sessions
 from service.account import routes as account
@@ -102,6 +103,12 @@ class Application(FastAPI):
         index = RouteIndex(self.router, super().__call__)
         self.router.middleware_stack = index.serve_in_framework
         self._entry = RequestMiddleware(HeadMiddleware(index), self.state.idle_tracker, self.state.admission)
+
+    def build_middleware_stack(self) -> ASGIApp:
+        # Unexpected errors are for `RequestMiddleware`.
+        stack = super().build_middleware_stack()
+        assert isinstance(stack, ServerErrorMiddleware)
+        return stack.app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":

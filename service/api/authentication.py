@@ -21,11 +21,18 @@ HEADERS = (b"x-api-key", b"authorization")
 _BEARER = re.compile(r"bearer +([A-Za-z0-9._~+/-]+=*)", re.IGNORECASE | re.ASCII)
 
 
+CredentialKind = Literal["api_key", "bearer", "workload"]
+
+
 class Credential(NamedTuple):
-    kind: Literal["api_key", "bearer", "workload"]
+    kind: CredentialKind
     secret: str
     digest: bytes
     """The key of the credential in caches."""
+
+    @classmethod
+    def of(cls, kind: CredentialKind, secret: str) -> "Credential":
+        return cls(kind, secret, sha256(secret.encode()).digest())
 
 
 def extract_credential(headers: Iterable[tuple[bytes, bytes]]) -> Credential:
@@ -40,18 +47,14 @@ def extract_credential(headers: Iterable[tuple[bytes, bytes]]) -> Credential:
     name, value = credentials[0]
     if name == b"x-api-key":
         if secret_format.is_well_formed(value):
-            return _credential("api_key", value)
+            return Credential.of("api_key", value)
     elif match := _BEARER.fullmatch(value):
         token = match[1]
         if not token.startswith(secret_format.WORKLOAD_TOKEN_PREFIX):
-            return _credential("bearer", token)
+            return Credential.of("bearer", token)
         if workload_tokens.is_well_formed(token):
-            return _credential("workload", token)
+            return Credential.of("workload", token)
     raise errors.authentication_required()
-
-
-def _credential(kind: Literal["api_key", "bearer", "workload"], secret: str) -> Credential:
-    return Credential(kind, secret, sha256(secret.encode()).digest())
 
 
 def credential_of(platform: Platform, request: Request) -> Credential:

@@ -133,7 +133,7 @@ class World:
         if kind == "api_key":
             if name not in self.secrets:
                 raise ApiError(401, "X", "x")
-            return look_up(self.platform, Credential("api_key", self.secrets[name]))
+            return look_up(self.platform, Credential.of("api_key", self.secrets[name]))
         query = select(tables.workload_identities).where(tables.workload_identities.c.id == name)
         row = connection.execute(query).one_or_none()
         if row is None or not live_credentials.workload_has_grant(connection, row.tenant_id, row.id, row.scopes):

@@ -236,7 +236,7 @@ def test_a_caller_that_leaves_during_its_body_is_no_failure(own: Running) -> Non
     with socket.socket(socket.AF_UNIX) as caller:
         caller.connect(str(own.socket))
         caller.sendall(head + b"Content-Length: 100\r\n\r\nhalf")
-    until(lambda: '"path": "/issuer/token"' in own.log)
+    until(lambda: '"path":"/issuer/token"' in own.log)
     assert "request failed" not in own.log
 
 

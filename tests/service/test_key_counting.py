@@ -17,7 +17,7 @@ from tests.service.inside import READ_ONLY, Inside, every_connection
 def asked(inside: Inside, secret: str) -> int:
     request = Request({"type": "http", "headers": [], "client": ("uid:0", 1), "frost.request_id": "r"})
     try:
-        authenticate(inside.platform, request, Credential("api_key", secret))
+        authenticate(inside.platform, request, Credential.of("api_key", secret))
     except RateLimited:
         return 429
     return 200

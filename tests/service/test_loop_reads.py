@@ -301,13 +301,13 @@ def test_a_read_with_many_rules_runs_in_a_thread(platform: Counted, monkeypatch:
     url = f"{TENANT}/resources/instance/{instance(platform)}"
     assert platform.get(url, platform.key).status_code == 200
     threads = []
-    run = protected_route.run_in_threadpool
+    run = protected_route.run_in_slot
 
     async def note(function: Any, *arguments: Any) -> Any:
         threads.append(function)
         return await run(function, *arguments)
 
-    monkeypatch.setattr(protected_route, "run_in_threadpool", note)
+    monkeypatch.setattr(protected_route, "run_in_slot", note)
     assert platform.get(url, platform.key).status_code == 200
     assert not threads
     monkeypatch.setattr(protected_route, "is_light", lambda _: False)

@@ -110,7 +110,7 @@ def test_a_stopping_platform_is_not_ready_and_still_answers() -> None:
         answer = running.get("/readyz").json()
         assert (answer["status"], answer["checks"]["operations"]) == ("stopping", "stopping")
         assert running.get("/healthz").status == 200
-        until(lambda: '"path": "/readyz"' in running.log)
+        until(lambda: '"path":"/readyz"' in running.log)
         lines = [json.loads(line) for line in running.log.splitlines()]
         assert {line["level"] for line in lines if line.get("path") == "/readyz"} == {"info"}
         # Who asks twice does not want to wait.
