@@ -57,17 +57,26 @@ class ProtectedRoute(LazyRoute):
             if call is None:
                 response = await self.respond(request, self.endpoint)
             else:
-                response = await self.respond(request, partial(run_in_slot, call))
+                response = await self.respond(request, partial(self._call, call))
         except (HTTPException, RequestValidationError) as error:
             response = await error_response(request, error)
         await response(scope, receive, send)
+
+    async def _call(self, call: DirectCall, request: Request) -> Response:
+        thread = request.app.state.platform.database.change_thread
+        rule = ROUTE_POLICIES[request.method, self.path_format]
+        if rule.quick and rule.work is Work.WRITE and thread is not None:
+            response: Response = await thread.run(call, request)
+            return response
+        return await run_in_slot(call, request)
 
     def quick_answer(self, method: str) -> QuickAnswer | None:
         """Return the function that answers on the event loop in the snapshot of the authorization, if there is one.
 
         It returns None if the request takes longer.
         """
-        return self.direct_call if ROUTE_POLICIES[method, self.path_format].quick else None
+        rule = ROUTE_POLICIES[method, self.path_format]
+        return self.direct_call if rule.quick and rule.work is Work.READ else None
 
     @cached_property
     def is_direct(self) -> bool:

@@ -23,6 +23,10 @@ ENTRY_FIELDS = (
 )
 
 
+# `json.dumps` would create an encoder for each text.
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+
 def key_of(secret: bytes) -> bytes:
     """Derive the key of the chain from the platform's secret."""
     return hmac.digest(secret, b"frost audit chain 1", "sha256")
@@ -72,8 +76,7 @@ def checkpoint_mac(key: bytes, checkpoint: Any) -> str:
 
 def keyed(key: bytes, value: dict[str, Any]) -> str:
     """Return the HMAC-SHA256 of a JSON object, as 64 hex digits."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hmac.digest(key, text.encode("ascii"), "sha256").hex()
+    return hmac.digest(key, _ENCODER.encode(value).encode("ascii"), "sha256").hex()
 
 
 def _values(entry: Any) -> dict[str, Any]:

@@ -87,7 +87,8 @@ class RoutePolicy:
     """The queue of the requests. A route with changes has `Work.WRITE`, or
     `Work.SIGN_IN` without a credential, unless its entry names another class."""
     quick: bool = False
-    """A read by id, of prepared statements only: it runs on the event loop (`service/db/loop_reads.py`)."""
+    """A read by id, of prepared statements only: it runs on the event loop (`service/db/loop_reads.py`). Or a short
+    change: on SQLite, it runs in the thread of changes (`service/db/change_thread.py`)."""
     forbidden_message: str | None = None
     """Replaces the message and the code PERMISSION_DENIED (by FORBIDDEN) for a missing role."""
 
@@ -110,7 +111,7 @@ def _iam_change(event: AuditEvent) -> RoutePolicy:
 
 
 def _key_change(event: AuditEvent) -> RoutePolicy:
-    return RoutePolicy("person", tenancy="tenant", audit_event=event)
+    return RoutePolicy("person", tenancy="tenant", audit_event=event, quick=True)
 
 
 def _binding(permission: Permission, event: AuditEvent | None = None) -> RoutePolicy:
@@ -132,7 +133,12 @@ def _binding(permission: Permission, event: AuditEvent | None = None) -> RoutePo
 
 def _resource(action: str, event: AuditEvent | None = None) -> RoutePolicy:
     return RoutePolicy(
-        "principal", tenancy="tenant", audit_event=event, resource_action=action, enforced_for_users=True
+        "principal",
+        tenancy="tenant",
+        audit_event=event,
+        resource_action=action,
+        enforced_for_users=True,
+        quick=event is not None,
     )
 
 
@@ -215,9 +221,12 @@ ROUTE_POLICIES: dict[tuple[str, str], RoutePolicy] = {
         scope="organizations:write",
         permission=Permission.ORGANIZATIONS_TENANTS_UPDATE,
         audit_event=AuditEvent.TENANT_RENAME,
+        quick=True,
     ),
     ("GET", DEFAULT_TAGS): replace(_default_tags(Permission.ORGANIZATIONS_DEFAULT_TAGS_READ), quick=True),
-    ("PUT", DEFAULT_TAGS): _default_tags(Permission.ORGANIZATIONS_DEFAULT_TAGS_UPDATE, AuditEvent.DEFAULT_TAGS_UPDATE),
+    ("PUT", DEFAULT_TAGS): replace(
+        _default_tags(Permission.ORGANIZATIONS_DEFAULT_TAGS_UPDATE, AuditEvent.DEFAULT_TAGS_UPDATE), quick=True
+    ),
     ("GET", f"{DEFAULT_TAGS}/history"): _default_tags(Permission.ORGANIZATIONS_DEFAULT_TAGS_READ),
     ("POST", f"{DEFAULT_TAGS}/apply"): _default_tags(
         Permission.ORGANIZATIONS_DEFAULT_TAGS_APPLY,

@@ -12,6 +12,7 @@ from sqlalchemy.engine import ExceptionContext
 from sqlalchemy.pool import PoolProxiedConnection
 
 from service.db import sqlite
+from service.db.change_thread import Signal, current_call
 
 SAVEPOINT = "frost_change"
 
@@ -85,11 +86,12 @@ class Change(PoolProxiedConnection):
         self.alone = alone
         self._end = end
         self._abort = abort
-        self.thread = threading.get_ident()
-        self.signal = threading.Lock()
-        """Released when the change may run, and again when its group has ended."""
-        self.signal.acquire()
-        self.queued_at = 0.0
+        call = current_call()
+        self.runner: object = call or threading.get_ident()
+        """The thread that runs the change, or the call in the thread of changes."""
+        self.signal = Signal()
+        """Set when the change may run, and again when its group has ended."""
+        self.queued_at = call.submitted_at if call else 0.0
         self.group: ChangeGroup | None = None
         self.is_first = False
         self.has_begun = False

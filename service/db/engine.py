@@ -12,6 +12,7 @@ from sqlalchemy.exc import DBAPIError, DisconnectionError, OperationalError
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from service.db import dialect, sqlite
+from service.db.change_thread import ChangeThread
 from service.db.errors import Busy, is_lock_timeout
 from service.db.group_commit import GroupCommit
 from service.db.loop_reads import READER, LoopReads, PostgresqlLoopReads, SqliteLoopReads
@@ -72,6 +73,7 @@ class Database:
             raise ValueError(f"the database must be sqlite or postgresql, not {backend}")
         self._statements = PreparedStatements(self.engine.dialect)
         self.group_commit = GroupCommit(self.engine, self._statements) if self.kind == "sqlite" else None
+        self.change_thread = ChangeThread() if self.kind == "sqlite" else None
         # A SQLite transaction is a snapshot. PostgreSQL's default, READ COMMITTED, is not.
         self._autocommit = self.engine.execution_options(isolation_level="AUTOCOMMIT")
         self._snapshot = (

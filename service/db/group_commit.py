@@ -20,6 +20,7 @@ from sqlalchemy import Connection, Engine, event
 
 from service.db import sqlite
 from service.db.change_group import SAVEPOINT, Change, ChangeGroup, record_lost_transaction
+from service.db.change_thread import current_call
 from service.db.errors import Busy
 from service.db.prepared import PreparedConnection, PreparedStatements
 
@@ -69,7 +70,11 @@ class GroupCommit:
         self._waiting: deque[Change] = deque()
         self._running: Change | None = None
         self._commit_seconds = 0.0
+        self._closed_at = 0.0
+        """When the last group ended."""
         self._pause_seconds = 0.0
+        self._stale: ChangeGroup | None = None
+        """The last group, if its BEGIN timed out."""
         self.waits = 0
         event.listen(engine, "handle_error", record_lost_transaction)
 
@@ -101,28 +106,39 @@ class GroupCommit:
     def is_running_here(self) -> bool:
         """Return whether this thread runs a change."""
         running = self._running
-        return running is not None and running.thread == threading.get_ident()
+        return running is not None and running.runner == (current_call() or threading.get_ident())
 
     def _wait_for_turn(self, change: Change, timeout_milliseconds: int | None) -> None:
         with self._mutex:
             if self._running is None:
+                if self._stale is not None and 0 < change.queued_at <= self._stale.opened_at:
+                    change.join(self._stale)
+                    change.has_ended = True
+                    return
                 self._running = change
-                return
-            if self._running.thread == change.thread:
-                if timeout_milliseconds is not None:
-                    raise Busy
-                raise RuntimeError("this thread is in a write transaction; a second one would wait for it forever")
-            self.waits += 1
-            change.queued_at = self._clock()
-            self._waiting.append(change)
-        if not change.signal.acquire(timeout=-1 if timeout_milliseconds is None else timeout_milliseconds / 1000):
+                has_waited = 0 < change.queued_at <= self._closed_at
+                is_queued = False
+            else:
+                if self._running.runner == change.runner:
+                    if timeout_milliseconds is not None:
+                        raise Busy
+                    raise RuntimeError("this thread is in a write transaction; a second one would wait for it forever")
+                self.waits += 1
+                change.queued_at = change.queued_at or self._clock()
+                self._waiting.append(change)
+                has_waited = is_queued = True
+        if is_queued:
+            self._wait_in_queue(change, timeout_milliseconds)
+        if has_waited and change.group is None and self._pause_seconds:
+            self._sleep(self._pause_seconds)
+
+    def _wait_in_queue(self, change: Change, timeout_milliseconds: int | None) -> None:
+        if not change.signal.wait(None if timeout_milliseconds is None else timeout_milliseconds / 1000):
             with self._mutex:
                 if change in self._waiting:
                     raise Busy
             # Its turn came at the last moment.
-            change.signal.acquire()
-        if change.group is None and self._pause_seconds:
-            self._sleep(self._pause_seconds)
+            change.signal.wait()
 
     def _end(self, change: Change) -> None:
         """Hand the transaction of an ended change to the next one, or commit it. Return after its commit.
@@ -132,12 +148,14 @@ class GroupCommit:
         """
         group, change.has_ended = change.open_group, True
         group.changes.append(change)
+        if not self._waiting and (call := current_call()) is not None:
+            call.start_others()
         with self._mutex:
             following = self._next_of(group, change)
             if following is not None:
                 self._start(following, group)
         if following is not None:
-            change.signal.acquire()
+            change.signal.wait()
         else:
             began = self._clock()
             try:
@@ -182,7 +200,7 @@ class GroupCommit:
         self._running = following
         if group is not None:
             following.join(group)
-        following.signal.release()
+        following.signal.set()
 
     def _start_next(self) -> None:
         """Give the first waiting change, if any, a new transaction. The caller holds the mutex."""
@@ -198,17 +216,18 @@ class GroupCommit:
         finally:
             for ended in group.changes:
                 if ended is not change:
-                    ended.signal.release()
+                    ended.signal.set()
             with self._mutex:
-                if group.has_timed_out and not change.has_begun:
-                    self._refuse_stale(group)
-                self._pause_seconds = min(PAUSE_SHARE * (self._clock() - group.opened_at), MAX_PAUSE_SECONDS)
+                self._stale = group if group.has_timed_out and not change.has_begun else None
+                self._refuse_stale()
+                self._closed_at = self._clock()
+                self._pause_seconds = min(PAUSE_SHARE * (self._closed_at - group.opened_at), MAX_PAUSE_SECONDS)
                 self._start_next()
 
-    def _refuse_stale(self, group: ChangeGroup) -> None:
+    def _refuse_stale(self) -> None:
         """Fail the changes that waited while a BEGIN timed out, or each would wait as long again."""
-        while self._waiting and self._waiting[0].queued_at <= group.opened_at:
+        while self._stale and self._waiting and self._waiting[0].queued_at <= self._stale.opened_at:
             stale = self._waiting.popleft()
-            stale.join(group)
+            stale.join(self._stale)
             stale.has_ended = True
-            stale.signal.release()
+            stale.signal.set()
