@@ -5,9 +5,11 @@ missing, in a thread.
 """
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
 
+from sqlalchemy import Connection
 from starlette.requests import Request
 
 from service import errors
@@ -31,6 +33,14 @@ from service.errors import ApiError
 from service.http_server.client_address import address_of, peer_uid
 from service.principal import Principal
 
+BEFORE_REVISIONS = "frost.before_revisions"
+"""The key in the scope of a function that reads more in the statement of the revisions (`Reader.keep`).
+
+Args:
+    connection: of the revisions.
+    authority: the cached one, not compared yet.
+"""
+
 
 def authorize_from_memory(rule: RoutePolicy, platform: Platform, request: Request) -> AuthorizationContext:
     """Apply the route policy with cached entitlements whose revisions are the stored ones.
@@ -42,7 +52,7 @@ def authorize_from_memory(rule: RoutePolicy, platform: Platform, request: Reques
     if rule.who == "operator":
         return _authorize_operator(request)
     credential, now = credential_of(platform, request), platform.clock.now()
-    authority = request.scope["frost.authority"] = _current_authority(platform, credential, now)
+    authority = request.scope["frost.authority"] = _current_authority(platform, request, credential, now)
     if authority is None:
         raise NotLoaded
     principal = _identify(rule, request, authority.principal)
@@ -70,7 +80,7 @@ def authenticate_and_authorize(rule: RoutePolicy, platform: Platform, request: R
         # `authorize_from_memory` has compared its revisions.
         authority: Authority | None = request.scope["frost.authority"]
     else:
-        authority = _current_authority(platform, credential, platform.clock.now())
+        authority = _current_authority(platform, request, credential, platform.clock.now())
     if authority is None:
         authority = Authority(authenticate(platform, request, credential))
     else:
@@ -106,12 +116,15 @@ def _authorize_operator(request: Request) -> AuthorizationContext:
     return AuthorizationContext(principal)
 
 
-def _current_authority(platform: Platform, credential: Credential, at: datetime) -> Authority | None:
+def _current_authority(platform: Platform, request: Request, credential: Credential, at: datetime) -> Authority | None:
     """Return the cached authority of a credential if it is current."""
     authority = platform.authorities.get(credential.digest, at)
     if authority is None or (credential.kind == "bearer" and not platform.bearer_tokens.is_known(credential.secret)):
         return None
+    before: Callable[[Connection, Authority], None] | None = request.scope.get(BEFORE_REVISIONS)
     with platform.database.read_committed() as connection:
+        if before is not None:
+            before(connection, authority)
         return authority.refreshed(connection)
 
 

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from sqlalchemy import Connection
 
@@ -16,10 +16,11 @@ from service.authzen import decision_requests, subjects
 from service.authzen.decision_requests import CREATE, TENANCY_TYPES, DecisionRequest
 from service.authzen.evaluation_requests import EvaluationRequest, EvaluationsRequest
 from service.authzen.schemas import Semantic
-from service.authzen.stored_state import ResourceName, StoredResource, read_state
+from service.authzen.stored_state import ResourceName, StoredResource, read_kept, read_state
 from service.catalogue.resource_types import kinds
 from service.catalogue.scopes import covers, has_enforced_scope
 from service.context import Platform
+from service.db.prepared import Reader
 from service.principals.grants import PrincipalGrants, organization_id_of
 
 MAX_ID_LENGTH = 2_048
@@ -58,16 +59,10 @@ class EvaluationContext:
         self._load = load
         self._subjects: dict[tuple[str, str], CompiledGrants] = {}
         self._request_contexts: dict[tuple[str, int], RequestContext] = {}
-        names = {(type_, id): self._resource_name(type_, id) for type_, id in resources}
+        names = {(type_, id): resource_name(tenant_id, type_, id) for type_, id in resources}
         self._names = {key: name for key, name in names.items() if name is not None}
         self.tenant, self._resources = self._read(set(self._names.values()))
         self.catalogue = self.tenant.catalogue
-
-    def _resource_name(self, type_: str, id: str) -> ResourceName | None:
-        kind = kinds().get(type_)
-        if kind is None:
-            return None
-        return type_, safe_lookup_value(decision_requests.parse_resource_id(id, kind, self.tenant_id))
 
     def _read(self, names: set[ResourceName]) -> tuple[TenantSnapshot, Mapping[ResourceName, StoredResource]]:
         """Return the tenant, from the cache under the stored revisions, and resources.
@@ -174,6 +169,31 @@ class EvaluationContext:
             self.request_context(type_, evaluation.context, evaluation.action_properties),
         )
         return grants is not None and request is not None and is_allowed(grants, request)
+
+
+def resource_name(tenant_id: str, type_: str, id: str) -> ResourceName | None:
+    """Return the name of a resource to look up; None for an unknown type."""
+    kind = kinds().get(type_)
+    if kind is None:
+        return None
+    return type_, safe_lookup_value(decision_requests.parse_resource_id(id, kind, tenant_id))
+
+
+def keep_stored_state(
+    platform: Platform, connection: Connection, tenant_id: str, request: EvaluationsRequest, domains: Iterable[str]
+) -> None:
+    """Read the revisions of domains, and what a decision needs, in one statement, if the tenant is cached."""
+    tenant, reader = platform.subjects.tenants.peek(tenant_id), cast(object, connection)
+    if tenant is None or not isinstance(reader, Reader):
+        return
+    names = {
+        name
+        for each in request.evaluations
+        if isinstance(each, EvaluationRequest)
+        and (name := resource_name(tenant_id, each.resource_type, each.resource_id)) is not None
+    }
+    all_domains = sorted({*domains, *domains_of(tenant_id, tenant.organization_id)})
+    reader.keep(lambda: read_kept(connection, all_domains, tenant_id, names))
 
 
 def is_cached(platform: Platform, tenant_id: str, request: EvaluationsRequest) -> bool:

@@ -11,16 +11,20 @@ from typing import Any
 
 from fastapi import APIRouter
 from fastapi.exceptions import RequestValidationError
+from sqlalchemy import Connection
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
 from service.api.authentication import count_request, wait_and_count_request
+from service.api.authorization import BEFORE_REVISIONS
 from service.api.dependencies import ContextDep, PlatformDep
 from service.api.protected_route import ProtectedRoute, QuickAnswer, protected_router
 from service.api.request_body import require_json
+from service.authz.authority_cache import Authority
 from service.authz.context import AuthorizationContext
 from service.authz.entitlements import NotLoaded
+from service.authz.route_policies import RoutePolicy
 from service.authzen import search
 from service.authzen.body import json_body, read_json, read_short_json
 from service.authzen.evaluation import (
@@ -30,6 +34,7 @@ from service.authzen.evaluation import (
     EvaluationContext,
     decide_evaluations,
     is_cached,
+    keep_stored_state,
     requests_for_evaluations,
 )
 from service.authzen.evaluation_requests import (
@@ -65,11 +70,25 @@ ENDPOINTS = {
 }
 
 
+MAX_QUICK_BYTES = 4 * 1024
+"""Enough for ten evaluations."""
+Parse = Callable[[Any], EvaluationsRequest]
+
+
 class DecisionRoute(ProtectedRoute):
     """A route with plain-text errors."""
 
     def quick_answer(self, method: str) -> QuickAnswer | None:
-        return _QUICK_ANSWERS.get(self.endpoint)
+        parse = _PARSERS.get(self.endpoint)
+        return parse and partial(_evaluate_short, parse)
+
+    async def admit(
+        self, rule: RoutePolicy, platform: Platform, request: Request
+    ) -> tuple[AuthorizationContext, Response | None]:
+        parse = _PARSERS.get(self.endpoint)
+        if parse is not None and CONTENT in request.scope:
+            request.scope[BEFORE_REVISIONS] = partial(_read_ahead, parse, platform, request)
+        return await super().admit(rule, platform, request)
 
     async def respond(self, request: Request, answer: Callable[[Request], Awaitable[Response]]) -> Response:
         try:
@@ -117,16 +136,40 @@ async def evaluate_many(request: Request) -> JSONResponse:
     return await _evaluate(request, parse_evaluations)
 
 
-def _evaluate_short(parse: Callable[[Any], EvaluationsRequest], request: Request) -> JSONResponse | None:
-    """Decide evaluations in the snapshot of the authorization; return None for those that may take longer.
+def _read_ahead(
+    parse: Parse, platform: Platform, request: Request, connection: Connection, authority: Authority
+) -> None:
+    """Read what the decisions need together with the revisions of the caller, before it is authorized."""
+    with suppress(ApiError, RequestValidationError):
+        evaluations = _parse_short(parse, request)
+        if evaluations is not None:
+            tenant_id = str(authority.principal.tenant_id)
+            keep_stored_state(platform, connection, tenant_id, evaluations, authority.revisions)
+
+
+def _evaluate_short(parse: Parse, request: Request) -> JSONResponse | None:
+    """Decide evaluations in the snapshot of the authorization; return None for those that may take longer."""
+    platform: Platform = request.app.state.platform
+    tenant_id = str(request.scope["frost.access"].principal.tenant_id)
+    evaluations = _parse_short(parse, request)
+    if evaluations is None or not is_cached(platform, tenant_id, evaluations):
+        return None
+    with platform.database.read() as connection:
+        return JSONResponse(decide_evaluations(platform, connection, tenant_id, evaluations, load=False))
+
+
+def _parse_short(parse: Parse, request: Request) -> EvaluationsRequest | None:
+    """Return the evaluations of a short body; None for others.
 
     Those that are charged as several requests are left to `_evaluate`, so that none is charged twice.
     """
-    content: bytes | None = request.scope.get(CONTENT)
-    if content is None:
+    scope = request.scope
+    if "frost.evaluations" in scope:
+        parsed: EvaluationsRequest = scope["frost.evaluations"]
+        return parsed
+    content: bytes | None = scope.get(CONTENT)
+    if content is None or len(content) > MAX_QUICK_BYTES:
         return None
-    platform: Platform = request.app.state.platform
-    tenant_id = str(request.scope["frost.access"].principal.tenant_id)
     require_json(request)
     try:
         body = read_short_json(content)
@@ -134,20 +177,14 @@ def _evaluate_short(parse: Callable[[Any], EvaluationsRequest], request: Request
         return None
     if count_evaluations(body) > EVALUATIONS_PER_REQUEST:
         return None
-    evaluations = parse(body)
-    if not is_cached(platform, tenant_id, evaluations):
-        return None
-    with platform.database.read() as connection:
-        return JSONResponse(decide_evaluations(platform, connection, tenant_id, evaluations, load=False))
+    evaluations = scope["frost.evaluations"] = parse(body)
+    return evaluations
 
 
-_QUICK_ANSWERS: dict[Callable[..., Any], QuickAnswer] = {
-    evaluate: partial(_evaluate_short, parse_evaluation),
-    evaluate_many: partial(_evaluate_short, parse_evaluations),
-}
+_PARSERS: dict[Callable[..., Any], Parse] = {evaluate: parse_evaluation, evaluate_many: parse_evaluations}
 
 
-async def _evaluate(request: Request, parse: Callable[[Any], EvaluationsRequest]) -> JSONResponse:
+async def _evaluate(request: Request, parse: Parse) -> JSONResponse:
     """Decide evaluations, on the event loop if that takes less than a millisecond, otherwise in a worker thread."""
     platform: Platform = request.app.state.platform
     principal: Principal = request.scope["frost.access"].principal

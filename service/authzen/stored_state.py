@@ -1,6 +1,6 @@
 """The statement of a decision: the revisions of its tenant and the resources in question, of the same snapshot."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -48,6 +48,15 @@ def read_state(
         memory.update((keys[name], stored.resources.get(name)) for name in missing)
     resources = {name: row for name, key in keys.items() if (row := memory[key]) is not None}
     return StoredState(tuple(memory[domain] for domain in domains), resources)
+
+
+def read_kept(
+    connection: Connection, domains: Sequence[str], tenant_id: str, names: Collection[ResourceName]
+) -> Mapping[Hashable, Any]:
+    """Return revisions and resources in one statement, by their keys in the memory of a connection."""
+    stored = _read_stored(connection, domains, tenant_id, names)
+    revisions = dict(zip(domains, stored.revisions, strict=True))
+    return {**revisions, **{(tenant_id, *name): stored.resources.get(name) for name in names}}
 
 
 def _read_stored(

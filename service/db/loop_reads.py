@@ -12,7 +12,7 @@ import asyncio
 import sqlite3
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from functools import cached_property
@@ -154,10 +154,19 @@ class SqliteLoopReads:
             self._connection = self._reader = None
 
 
+class _KeptSnapshot(dict[Hashable, Any]):
+    """Values of one snapshot."""
+
+    def update(self, *_: Any, **__: Any) -> None:
+        # They would be of a later snapshot.
+        raise NotPreparedError
+
+
 class _PostgresqlReader(LoopReader):
     def __init__(self, connection: "asyncpg.Connection[asyncpg.Record]", statements: PreparedStatements) -> None:
         super().__init__(statements)
         self.connection = connection
+        self._kept: _KeptSnapshot | None = None
         self._left: int | None = None
         """Statements that the snapshot may still execute; None outside of snapshots."""
 
@@ -169,6 +178,18 @@ class _PostgresqlReader(LoopReader):
                 raise NotPreparedError
             self._left -= 1
         return await_(self.connection.fetch(text, *values))
+
+    def memory(self) -> dict[Hashable, Any] | None:
+        return self._kept
+
+    def keep(self, read: Callable[[], Mapping[Hashable, Any]]) -> None:
+        self._kept = _KeptSnapshot(read())
+
+    def run(self, function: Callable[[], T]) -> T:
+        try:
+            return function()
+        finally:
+            self._kept = None
 
     @contextmanager
     def snapshot(self) -> Iterator[None]:
@@ -211,7 +232,7 @@ class PostgresqlLoopReads:
                 raise NotPreparedError from error
             token = READER.set(reader)
             try:
-                return await greenlet_spawn(function)
+                return await greenlet_spawn(reader.run, function)
             except asyncpg.PostgresError as error:
                 raise NotPreparedError from error
             except (OSError, asyncpg.InterfaceError) as error:

@@ -166,9 +166,16 @@ class Reader(ABC):
     def memory(self) -> dict[Hashable, Any] | None:
         """Return the cache of values read since the last commit of any connection. The caller adds to it.
 
-        None if the database does not report commits.
+        None if the database does not report commits, unless the values of a snapshot are kept.
         """
         return None
+
+    def keep(self, read: Callable[[], Mapping[Hashable, Any]]) -> None:
+        """Let the rest of the function use the values of one statement, if it cannot read all in one snapshot.
+
+        Other values can then not be added to the memory.
+        """
+        return
 
     def execute(self, statement: Any, parameters: Parameters | None = None) -> Result:
         """Raises NotPreparedError for a statement without `prepared`."""
