@@ -22,7 +22,7 @@ class ResponseCycle(RequestResponseCycle):
             return
         self.transport.write(content)
         if message["type"] == "http.response.body":
-            self.response_complete = True
+            self.response_complete, self.expected_content_length = True, 0
             self.message_event.set()
             if not self.keep_alive:
                 self.transport.close()
