@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import Connection, insert, select
 
-from service.account import api_key_queries, deletion, queries
+from service.account import queries, routes
 from service.authn import account_linking, secret_format, sessions
 from service.db.engine import Database
 from service.db.revisions import lock_domains
@@ -47,8 +47,8 @@ def meanwhile(database: Database) -> Iterator[tuple[Connection, Callable[..., Fu
 
 def delete(connection: Connection, user_id: str, at: datetime) -> None:
     """Delete an account, under the locks of the route."""
-    lock_domains(connection, [user_id, *deletion.organizations_of(connection, user_id)])
-    deletion.delete(connection, user_id, at)
+    lock_domains(connection, [user_id, *routes.affected_organizations(connection, user_id)])
+    routes.delete(connection, user_id, at)
 
 
 def live_keys(database: Database, email: str) -> list[str]:
@@ -102,7 +102,7 @@ def person(database: Database) -> str:
 def add_key(connection: Connection, key_id: str = "k") -> str:
     values = {"id": key_id, "tenant_id": WEB_SHOP, "user_id": "u", "name": "kk", "scopes": [], "rate_limit": 1}
     times = {"created_at": NOW, "expires_at": NOW + timedelta(days=1)}
-    return api_key_queries.add(connection, b"secret", values | times)
+    return queries.add_key(connection, b"secret", values | times)
 
 
 def test_a_deletion_waits_for_a_key_that_is_being_made_and_revokes_it(database: Database, person: str) -> None:
