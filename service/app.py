@@ -7,7 +7,7 @@ from fastapi.telemetry import TelemetryConfig
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute
 
-from service.account import api_keys, deletion, sessions
+from service.account import api_keys, sessions
 from service.account import routes as account
 from service.activity import routes as activity
 from service.api import openapi
@@ -41,7 +41,6 @@ AREAS = (
     metrics,
     openapi,
     account,
-    deletion,
     api_keys,
     tenants,
     default_tags,

@@ -12,7 +12,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import Connection, insert, select
 
-from service.account import queries, routes
+from service.account import queries
+from service.account import routes as account_routes
 from service.authn import account_linking, secret_format, sessions
 from service.db.engine import Database
 from service.db.revisions import lock_domains
@@ -47,8 +48,8 @@ def meanwhile(database: Database) -> Iterator[tuple[Connection, Callable[..., Fu
 
 def delete(connection: Connection, user_id: str, at: datetime) -> None:
     """Delete an account, under the locks of the route."""
-    lock_domains(connection, [user_id, *routes.affected_organizations(connection, user_id)])
-    routes.delete(connection, user_id, at)
+    lock_domains(connection, [user_id, *account_routes.affected_organizations(connection, user_id)])
+    account_routes.mark_deleted(connection, user_id, at)
 
 
 def live_keys(database: Database, email: str) -> list[str]:
