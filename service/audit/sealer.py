@@ -28,8 +28,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from service.audit.digests import entry_mac, key_of, sealed_digest
-from service.audit.head import ChainBroken, lock_head, update_head
+from service.audit.seals import ChainBroken, entry_mac, key_of, lock_head, sealed_digest, update_head
 from service.audit.unsealed import UNSEALED, is_unsealed
 from service.db import dialect
 from service.db.engine import Database

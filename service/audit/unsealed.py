@@ -10,8 +10,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Integer, and_, bindparam, func, insert, literal_column, select
 
-from service.audit.digests import ENTRY_FIELDS, entry_mac
-from service.audit.head import require_head
+from service.audit.seals import ENTRY_FIELDS, entry_mac, require_head
 from service.db.prepared import prepared
 from service.db.statements import named_parameters
 from service.db.tables import audit_log

@@ -11,7 +11,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from service.api.dependencies import PlatformDep
 from service.api.protected_route import protected_router
 from service.audit import chain
-from service.audit.head import ChainBroken
+from service.audit.seals import ChainBroken
 from service.clock import SystemClock
 from service.context import Platform
 from service.db import migrate
