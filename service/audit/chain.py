@@ -29,8 +29,8 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, event, insert, select, update
 from sqlalchemy.exc import DBAPIError
 
+from service.audit.sealer import UNSEALED, insert_unsealed
 from service.audit.seals import ENTRY_FIELDS, GENESIS_HASH, HEAD_ID, digest, head_mac, key_of, lock_head, update_head
-from service.audit.unsealed import UNSEALED, insert_unsealed
 from service.audit.verification import entry_batches
 from service.db.dialect import upsert_insert
 from service.db.engine import Database

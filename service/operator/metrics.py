@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from service.api.dependencies import PlatformDep
 from service.api.protected_route import protected_router
-from service.audit.unsealed import is_unsealed
+from service.audit.sealer import is_unsealed
 from service.context import Platform
 from service.db.tables import audit_head, audit_log, operations
 from service.http_server.rejections import ADVICE

@@ -12,9 +12,8 @@ from sqlalchemy import delete, event, insert, select, text, update
 
 from service.audit import chain, entries, sealer
 from service.audit.events import AuditEvent
-from service.audit.sealer import Sealer, seal_all, seal_batch
+from service.audit.sealer import Sealer, insert_unsealed, seal_all, seal_batch
 from service.audit.seals import ENTRY_FIELDS, ChainBroken, entry_mac, key_of
-from service.audit.unsealed import insert_unsealed
 from service.audit.verification import REFUSED, UNCHAINED, Verification, verify
 from service.db import dialect
 from service.db.engine import Database
