@@ -18,7 +18,7 @@ from service.api.dependencies import ContextDep, IdempotencyKey, PlatformDep, Te
 from service.api.idempotency import resolve_idempotency_key
 from service.api.protected_route import protected_router
 from service.api.responses import CHANGED, audit_in_tenant, no_content
-from service.audit.events import AuditEvent
+from service.audit.entries import AuditEvent
 from service.authz.context import TenantContext
 from service.authz.decisions import CatalogueSnapshot
 from service.authz.grantable_scopes import holding, verbs

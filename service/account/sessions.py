@@ -6,7 +6,7 @@ from service.api.changes import change
 from service.api.dependencies import ContextDep, PlatformDep
 from service.api.protected_route import protected_router
 from service.audit import entries
-from service.audit.events import AuditEvent
+from service.audit.entries import AuditEvent
 from service.authn import sessions
 from service.clock import wire_time
 from service.errors import session_required

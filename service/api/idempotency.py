@@ -12,7 +12,7 @@ from typing import Any
 
 from sqlalchemy import Connection, case
 
-from service.audit.events import AuditEvent
+from service.audit.entries import AuditEvent
 from service.authz.context import AuthorizationContext
 from service.db.dialect import upsert_insert
 from service.db.engine import Record

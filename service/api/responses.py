@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from service import errors
 from service.audit import entries
-from service.audit.events import AuditEvent
+from service.audit.entries import AuditEvent
 from service.authz.context import AuthorizationContext
 from service.json_response import JSONResponse
 

@@ -7,8 +7,8 @@ begins a new chain (`began_at`). To detect this, store the output of `frost plat
 
 On SQLite, which has a single writer, a change chains its entries in its own transaction.
 
-On PostgreSQL changes commit concurrently. A change inserts its entries in its transaction (`unsealed.py`), and the
-sealer chains them about 50 ms after the commit (`sealer.py`). Until then an entry has a keyed digest of its own: an
+On PostgreSQL changes commit concurrently. A change inserts its entries in its transaction, and the sealer
+chains them about 50 ms after the commit (`sealer.py`). Until then an entry has a keyed digest of its own: an
 altered, inserted or copied entry is detected and never sealed. The removal of an entry before its seal cannot be
 detected, because nothing refers to it yet. `verify` prints the number of entries that are not sealed; if no sealer
 works, more than those of the last 100 ms are at risk. So a change fails while the head is missing or forged, since no

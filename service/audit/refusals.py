@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from sqlalchemy import Connection
 
 from service.audit import entries
-from service.audit.events import AuditEvent
+from service.audit.entries import AuditEvent
 from service.clock import Clock
 from service.db.engine import Database
 from service.principal import Principal

@@ -18,7 +18,7 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from service.audit import entries
-from service.audit.events import AuditEvent
+from service.audit.entries import AuditEvent
 from service.authn import sessions
 from service.authn.sessions import Session
 from service.db.dialect import upsert_insert

@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import Connection, insert, select, update
 
 from service.audit import entries
-from service.audit.events import AuditEvent
+from service.audit.entries import AuditEvent
 from service.db.dialect import upsert_insert
 from service.db.engine import Record
 from service.db.revisions import lock_domains

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Set
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from service.audit.events import AuditEvent
+from service.audit.entries import AuditEvent
 from service.authz.paths import (
     API_KEY,
     API_KEYS,

@@ -18,7 +18,7 @@ from uuid import uuid4
 from sqlalchemy import Connection, RowMapping
 
 from service.audit import entries
-from service.audit.events import AuditEvent
+from service.audit.entries import AuditEvent
 from service.authz.route_policies import MANAGERS
 from service.catalogue.resource_types import kinds
 from service.clock import Clock

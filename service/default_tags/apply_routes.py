@@ -15,7 +15,7 @@ from service.api.dependencies import PlatformDep, TenantContextDep
 from service.api.protected_route import protected_router
 from service.api.request_body import parse_body
 from service.api.responses import audit_in_tenant
-from service.audit.events import AuditEvent
+from service.audit.entries import AuditEvent
 from service.authz.context import TenantContext
 from service.authz.paths import DEFAULT_TAGS
 from service.clock import wire_time

@@ -10,7 +10,7 @@ from service.api.dependencies import IfMatch, PageParamsDep, PlatformDep, Tenant
 from service.api.pagination import page_of
 from service.api.protected_route import protected_router
 from service.api.responses import CHANGED, audit_in_tenant
-from service.audit.events import AuditEvent
+from service.audit.entries import AuditEvent
 from service.authz.paths import DEFAULT_TAGS
 from service.clock import wire_time
 from service.db.engine import Record

@@ -16,7 +16,7 @@ from service.api.idempotency import resolve_idempotency_key
 from service.api.pagination import page_of
 from service.api.protected_route import protected_router
 from service.api.responses import audit_in_tenant, no_content, or_404, with_etag
-from service.audit.events import AuditEvent
+from service.audit.entries import AuditEvent
 from service.authz.context import TenantContext
 from service.authz.paths import POLICIES, POLICY
 from service.context import Platform

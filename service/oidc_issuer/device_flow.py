@@ -15,7 +15,7 @@ from authlib.oauth2.rfc8628 import (
 from sqlalchemy import Row
 
 from service.audit import entries
-from service.audit.events import AuditEvent
+from service.audit.entries import AuditEvent
 from service.oidc_issuer import queries, tokens
 from service.oidc_issuer.queries import Person
 from service.oidc_issuer.server import CLIENT, IssuerRequest

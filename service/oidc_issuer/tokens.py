@@ -8,7 +8,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from service.audit import entries
-from service.audit.events import AuditEvent
+from service.audit.entries import AuditEvent
 from service.authn import sessions
 from service.db.platform_state import get_value
 from service.oidc_issuer import queries

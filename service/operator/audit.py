@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from service.api.dependencies import ContextDep, PlatformDep
 from service.api.protected_route import protected_router
 from service.audit import entries, segments
-from service.audit.events import AuditEvent
+from service.audit.entries import AuditEvent
 from service.audit.seals import ChainBroken, key_of
 from service.audit.segments import Proof, SegmentRefused
 from service.audit.verification import Verification, verify

@@ -8,7 +8,7 @@ from sqlalchemy.engine import make_url
 from service.api.dependencies import ContextDep, PlatformDep
 from service.api.protected_route import protected_router
 from service.audit import entries
-from service.audit.events import AuditEvent
+from service.audit.entries import AuditEvent
 from service.clock import wire_time
 from service.db import migrate
 from service.db.tables import platform_state, resources, tenants

@@ -22,7 +22,7 @@ from service.api.pagination import page_of
 from service.api.protected_route import protected_router
 from service.api.responses import CHANGED, or_404
 from service.audit import entries
-from service.audit.events import AuditEvent
+from service.audit.entries import AuditEvent
 from service.authn.rate_limit import whole_seconds
 from service.authz.context import AuthorizationContext
 from service.authz.paths import ORGANIZATION_QUOTA_REQUESTS, TENANT_QUOTA_REQUESTS

@@ -11,7 +11,7 @@ from service.api.pagination import page_of
 from service.api.protected_route import protected_router
 from service.api.responses import or_404
 from service.audit import entries
-from service.audit.events import AuditEvent
+from service.audit.entries import AuditEvent
 from service.authz.paths import PLATFORM_QUOTA_REQUESTS
 from service.db.engine import Record
 from service.db.revisions import lock_domains

@@ -10,7 +10,7 @@ from service.api.dependencies import PlatformDep, TenantContextDep
 from service.api.enforcement import load_grants, require, require_somewhere, target_in
 from service.api.protected_route import protected_router
 from service.api.responses import audit_in_tenant
-from service.audit.events import AuditEvent
+from service.audit.entries import AuditEvent
 from service.authz.context import TenantContext
 from service.authz.paths import INTERACTIVE
 from service.authz.permissions import Permission

@@ -16,8 +16,7 @@ from uuid import uuid4
 from sqlalchemy import Connection, RowMapping, Table, select, update
 from sqlalchemy.exc import IntegrityError
 
-from service.audit.entries import record
-from service.audit.events import AuditEvent
+from service.audit.entries import AuditEvent, record
 from service.catalogue.operations import roles
 from service.catalogue.quota_types import default_limits
 from service.clock import Clock, wire_time

@@ -12,7 +12,7 @@ from service.api.dependencies import ContextDep, IdempotencyKey, OrganizationCon
 from service.api.idempotency import resolve_idempotency_key
 from service.api.protected_route import protected_router
 from service.audit import entries
-from service.audit.events import AuditEvent
+from service.audit.entries import AuditEvent
 from service.authz.entitlements import Entitlements
 from service.authz.paths import ORGANIZATION_TENANTS, TENANT, TENANTS
 from service.catalogue.quota_types import quota_types

@@ -11,7 +11,7 @@ from service.api.changes import change
 from service.api.dependencies import PlatformDep, TenantContextDep
 from service.api.protected_route import protected_router
 from service.api.responses import audit_in_tenant, no_content, or_404
-from service.audit.events import AuditEvent
+from service.audit.entries import AuditEvent
 from service.authz.paths import CLUSTER_ISSUER
 from service.clock import wire_time
 from service.db.engine import Record

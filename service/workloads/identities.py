@@ -12,7 +12,7 @@ from service.api.dependencies import PageParamsDep, PlatformDep, TenantContextDe
 from service.api.pagination import page_of
 from service.api.protected_route import protected_router
 from service.api.responses import audit_in_tenant, no_content, or_404
-from service.audit.events import AuditEvent
+from service.audit.entries import AuditEvent
 from service.authz.context import TenantContext
 from service.authz.paths import BINDING, BINDINGS
 from service.db.engine import Record

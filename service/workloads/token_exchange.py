@@ -10,7 +10,7 @@ from service import errors, validation
 from service.api.dependencies import ContextDep, PlatformDep
 from service.api.protected_route import protected_router
 from service.audit import entries
-from service.audit.events import AuditEvent
+from service.audit.entries import AuditEvent
 from service.authn import workload_tokens
 from service.authz.context import AuthorizationContext
 from service.clock import wire_time

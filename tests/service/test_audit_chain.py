@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Executable, delete, func, insert, select, text, update
 
 from service.audit import chain, entries
-from service.audit.events import AuditEvent
+from service.audit.entries import AuditEvent
 from service.audit.seals import ENTRY_FIELDS, ChainBroken, digest, key_of
 from service.audit.verification import ALTERED, BATCH_SIZE, MOVED, UNCHAINED, Verification, verify
 from service.bootstrap import open_platform

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import delete, event, insert, select, text, update
 
 from service.audit import chain, entries, sealer
-from service.audit.events import AuditEvent
+from service.audit.entries import AuditEvent
 from service.audit.sealer import Sealer, insert_unsealed, seal_all, seal_batch
 from service.audit.seals import ENTRY_FIELDS, ChainBroken, entry_mac, key_of
 from service.audit.verification import REFUSED, UNCHAINED, Verification, verify

@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Executable, delete, func, select, update
 
 from service.audit import chain, entries
-from service.audit.events import AuditEvent
+from service.audit.entries import AuditEvent
 from service.audit.seals import ChainBroken, key_of
 from service.audit.segments import Proof, SegmentRefused, drop_segment, export_segment, is_dropped
 from service.audit.verification import ALTERED, MOVED, Verification, verify

@@ -7,7 +7,7 @@ import pytest
 from sqlalchemy import insert, select, update
 
 from service.audit import chain, entries, sealer
-from service.audit.events import AuditEvent
+from service.audit.entries import AuditEvent
 from service.audit.seals import ENTRY_FIELDS, GENESIS_HASH, head_mac, key_of
 from service.audit.segments import export_segment
 from service.audit.verification import ALTERED, Verification, verify

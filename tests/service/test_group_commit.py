@@ -15,7 +15,7 @@ from sqlalchemy import Connection, event, insert, select, update
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
 
 from service.audit import entries, seals, verification
-from service.audit.events import AuditEvent
+from service.audit.entries import AuditEvent
 from service.db.engine import Database
 from service.db.errors import Busy, is_lock_timeout, is_read_only_or_full
 from service.db.group_commit import GroupCommit
