@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 from service.catalogue.resource_types import Kind
 from service.db.platform_state import failing_listings
-from service.default_tags import apply_queries, undo_log
+from service.default_tags import queries as store
 from service.default_tags.apply_result import Tally
 from service.default_tags.outcome import GONE, Outcome, plan_add, plan_remove
 
@@ -47,7 +47,7 @@ def out_of_reach(connection: Connection, job: TagChange) -> set[str]:
     kinds = {kind for tenant_id, kind in failing_listings(connection) if tenant_id == job.tenant_id}
     if job.undoes is None:
         return kinds
-    return {kind for kind in kinds if undo_log.batch(connection, job.tenant_id, job.undoes, kind, "", 1)}
+    return {kind for kind in kinds if store.logged_batch(connection, job.tenant_id, job.undoes, kind, "", 1)}
 
 
 def plan_batch(
@@ -78,8 +78,8 @@ def write_batch(connection: Connection, job: TagChange, run_id: str, batch: Batc
         _remove(connection, job, job.undoes, batch, at)
     elif updated := batch.updated:
         kind = batch.kind.name
-        undo_log.add(connection, job.tenant_id, run_id, kind, updated)
-        apply_queries.add_tags(connection, job.tenant_id, run_id, kind, (batch.after, batch.last), job.tags, at)
+        store.log_added_keys(connection, job.tenant_id, run_id, kind, updated)
+        store.add_tags(connection, job.tenant_id, run_id, kind, (batch.after, batch.last), job.tags, at)
 
 
 def _plan_add(
@@ -88,7 +88,7 @@ def _plan_add(
     # Many resources share state, tags and relations: each combination is decided once.
     cache: dict[tuple[str, str, str], Outcome] = {}
     outcomes = []
-    for resource_id, name, *facts in apply_queries.batch(connection, job.tenant_id, kind.name, after, size, lock=lock):
+    for resource_id, name, *facts in store.resource_batch(connection, job.tenant_id, kind.name, after, size, lock=lock):
         state, tags, relations = key = tuple(facts)
         outcome = cache.get(key)
         if outcome is None:
@@ -100,8 +100,8 @@ def _plan_add(
 def _plan_remove(
     connection: Connection, job: TagChange, kind: Kind, after: str, size: int, lock: bool
 ) -> Sequence[tuple[str, str, Outcome]]:
-    added = undo_log.batch(connection, job.tenant_id, str(job.undoes), kind.name, after, size)
-    rows = apply_queries.by_ids(connection, job.tenant_id, kind.name, list(added), lock=lock)
+    added = store.logged_batch(connection, job.tenant_id, str(job.undoes), kind.name, after, size)
+    rows = store.resources_by_id(connection, job.tenant_id, kind.name, list(added), lock=lock)
     outcomes = []
     for resource_id, keys in added.items():
         row = rows.get(resource_id)
@@ -118,7 +118,7 @@ def _remove(connection: Connection, job: TagChange, undone: str, batch: Batch, a
     for resource_id, keys in batch.updated:
         ids_by_keys[keys].append(resource_id)
     for keys, ids in ids_by_keys.items():
-        apply_queries.remove_tags(connection, job.tenant_id, batch.kind.name, ids, keys, at)
+        store.remove_tags(connection, job.tenant_id, batch.kind.name, ids, keys, at)
     # Failures remain in the log, so that the undo can be repeated.
     done = [resource_id for resource_id, outcome in batch.outcomes.items() if outcome.what != "failed"]
-    undo_log.remove(connection, job.tenant_id, undone, batch.kind.name, done)
+    store.remove_logged(connection, job.tenant_id, undone, batch.kind.name, done)

@@ -20,7 +20,7 @@ from service.authz.context import TenantContext
 from service.authz.paths import DEFAULT_TAGS
 from service.clock import wire_time
 from service.context import Platform
-from service.default_tags import apply_job, undo_log
+from service.default_tags import apply_job
 from service.default_tags import queries as store
 from service.default_tags import validation as rules
 from service.default_tags.apply_batch import TagChange
@@ -93,7 +93,7 @@ def apply_default_tags(context: TenantContextDep, platform: PlatformDep, worker:
     """
     tenant_id = context.tenant_id
     with change(platform, context) as (connection, context):
-        row = store.get(connection, tenant_id)
+        row = store.get_tags(connection, tenant_id)
         rules.require_provisioned(row.status)
         rules.require_good(row.tags)
         job = TagChange(tenant_id, rules.in_order(row.tags))
@@ -110,7 +110,7 @@ def preview_default_tags(context: TenantContextDep, platform: PlatformDep, body:
     tenant_id = context.tenant_id
     tags = rules.read_set(body.tags) if "tags" in body.model_fields_set else None
     with platform.database.read() as connection:
-        row = store.get(connection, tenant_id)
+        row = store.get_tags(connection, tenant_id)
         rules.require_provisioned(row.status)
         job = TagChange(tenant_id, rules.in_order(row.tags) if tags is None else tags)
         return JSONResponse(apply_job.preview(connection, job))
@@ -120,7 +120,7 @@ def preview_default_tags(context: TenantContextDep, platform: PlatformDep, body:
 def list_default_tag_runs(context: TenantContextDep, platform: PlatformDep) -> JSONResponse:
     """List the tenant's latest ten applies and undos, newest first."""
     with platform.database.read() as connection:
-        rows = undo_log.list_latest_runs(connection, context.tenant_id, apply_job.KIND)
+        rows = store.list_latest_runs(connection, context.tenant_id, apply_job.KIND)
     return JSONResponse({"runs": [run(row, rows) for row in rows]})
 
 
@@ -132,10 +132,10 @@ def undo_default_tag_run(
     tenant_id = context.tenant_id
     if body.preview:
         with platform.database.read() as connection:
-            rules.require_provisioned(store.get(connection, tenant_id).status)
+            rules.require_provisioned(store.get_tags(connection, tenant_id).status)
             return JSONResponse(apply_job.preview(connection, undo_of(connection, tenant_id, run_id)))
     with change(platform, context) as (connection, context):
-        rules.require_provisioned(store.get(connection, tenant_id).status)
+        rules.require_provisioned(store.get_tags(connection, tenant_id).status)
         require_none_open(connection, tenant_id)
         job = undo_of(connection, tenant_id, run_id)
         undo_id, document = plan_run(
@@ -195,7 +195,7 @@ def undo_of(connection: Connection, tenant_id: str, run_id: str) -> TagChange:
     Raises:
         ApiError: 404 if the run is not among the latest, 409 NOTHING_TO_UNDO without a log.
     """
-    rows = undo_log.list_latest_runs(connection, tenant_id, apply_job.KIND)
+    rows = store.list_latest_runs(connection, tenant_id, apply_job.KIND)
     row = next((row for row in rows if row["run_id"] == run_id), None)
     if row is None:
         raise errors.not_found()

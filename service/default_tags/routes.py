@@ -35,7 +35,7 @@ class TagSet(BaseModel):
 def get_default_tags(context: TenantContextDep, platform: PlatformDep) -> JSONResponse:
     """Return the tags that new resources get; `{}` for none."""
     with platform.database.read() as connection:
-        row = store.get(connection, context.tenant_id)
+        row = store.get_tags(connection, context.tenant_id)
     return tags_response(row.tags, row.version)
 
 
@@ -48,12 +48,12 @@ def put_default_tags(
     tags = rules.read_set(body.tags)
     expected = expected_version(if_match)
     with change(platform, context) as (connection, context):
-        before = store.get(connection, tenant_id)
+        before = store.get_tags(connection, tenant_id)
         require_version(expected, before.version, {"tags": rules.in_order(before.tags)})
         if tags == before.tags:
             return tags_response(tags, before.version, changed=False)
         number = before.version + 1
-        store.change(connection, tenant_id, number, tags, context.principal.user_id, now)
+        store.store_version(connection, tenant_id, number, tags, context.principal.user_id, now)
         details = {"from": before.tags, "to": tags, "version": number}
         audit_in_tenant(connection, context, AuditEvent.DEFAULT_TAGS_UPDATE, f"tenant:{tenant_id}", now, details)
     return tags_response(tags, number, changed=True)
@@ -65,7 +65,7 @@ def list_default_tag_versions(context: TenantContextDep, platform: PlatformDep, 
     tenant_id = context.tenant_id
     page = page_of(platform, paging, "default-tag-versions", tenant_id)
     with platform.database.read() as connection:
-        current = store.get(connection, tenant_id).version
+        current = store.get_tags(connection, tenant_id).version
         rows = store.version_page(connection, tenant_id, page.after[0] if page.after else None, page.limit)
     rows, cursor = page.cut(rows, "version")
     return JSONResponse({"versions": [version(row, current) for row in rows], "nextCursor": cursor})

@@ -31,7 +31,7 @@ from service.db.tables import (
     workload_tokens,
 )
 from service.default_tags import apply_job
-from service.default_tags.undo_log import MAX_UNDO_RUNS
+from service.default_tags.queries import MAX_UNDO_RUNS
 from service.jobs.queries import is_open
 from service.quotas.request_queries import PENDING
 from service.settings import DAY_SECONDS, Retention

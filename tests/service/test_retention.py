@@ -15,7 +15,8 @@ from service.clock import FixedClock, SystemClock
 from service.db import tables
 from service.db.engine import Database
 from service.db.revisions import lock_domains
-from service.default_tags import apply_job, undo_log
+from service.default_tags import apply_job
+from service.default_tags import queries as store
 from service.default_tags.queries import propagated
 from service.errors import ApiError
 from service.jobs.worker import Worker
@@ -117,16 +118,16 @@ def test_ended_operations_are_removed_and_open_ones_remain(tagged: Tagged) -> No
 
 def test_the_latest_applies_and_every_run_with_an_undo_log_remain(tagged: Tagged) -> None:
     snapshot = {"snapshot": {"tags": {}, "undoes": None}}
-    ages = {f"run-{number:02}": timedelta(days=100 + number) for number in range(undo_log.MAX_UNDO_RUNS + 3)}
+    ages = {f"run-{number:02}": timedelta(days=100 + number) for number in range(store.MAX_UNDO_RUNS + 3)}
     rows = [operation(tagged, run_id, age, kind=apply_job.KIND, **snapshot) for run_id, age in ages.items()]
     add(tagged.database, tables.operations, *rows)
     with tagged.database.write() as connection:
-        undo_log.add(connection, tagged.tenant_id, "run-11", "instance", [("r", ["env"])])
-        listed = undo_log.list_latest_runs(connection, tagged.tenant_id, apply_job.KIND)
+        store.log_added_keys(connection, tagged.tenant_id, "run-11", "instance", [("r", ["env"])])
+        listed = store.list_latest_runs(connection, tagged.tenant_id, apply_job.KIND)
     run(tagged.database)
     assert stored(tagged.database, tables.operations) == {"run-11", *(row["run_id"] for row in listed)}
     with tagged.database.read() as connection:
-        assert undo_log.list_latest_runs(connection, tagged.tenant_id, apply_job.KIND) == listed
+        assert store.list_latest_runs(connection, tagged.tenant_id, apply_job.KIND) == listed
 
 
 def test_decided_quota_requests_are_removed_and_pending_ones_remain(tagged: Tagged) -> None:
