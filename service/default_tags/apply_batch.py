@@ -12,7 +12,7 @@ from service.catalogue.resource_types import Kind
 from service.db.platform_state import failing_listings
 from service.default_tags import queries as store
 from service.default_tags.apply_result import Tally
-from service.default_tags.outcome import GONE, Outcome, plan_add, plan_remove
+from service.default_tags.tag_rules import GONE, Outcome, plan_add, plan_remove
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ from service.db.engine import Database
 from service.default_tags import queries as store
 from service.default_tags.apply_batch import TagChange, out_of_reach, plan_batch, write_batch
 from service.default_tags.apply_result import Tally
-from service.default_tags.outcome import examined_kinds
+from service.default_tags.tag_rules import examined_kinds
 from service.jobs import job as jobs
 from service.jobs import queries
 from service.jobs.job import MAX_RETRY_SECONDS, WORKFLOW_ERROR, Attempts

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from service.default_tags.outcome import Outcome
+from service.default_tags.tag_rules import Outcome
 
 MAX_DETAILS = 200
 COUNTS = ("examined", "updated", "unchanged", "skipped", "failed")

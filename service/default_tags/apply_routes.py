@@ -20,9 +20,8 @@ from service.authz.context import TenantContext
 from service.authz.paths import DEFAULT_TAGS
 from service.clock import wire_time
 from service.context import Platform
-from service.default_tags import apply_job
+from service.default_tags import apply_job, tag_rules
 from service.default_tags import queries as store
-from service.default_tags import validation as rules
 from service.default_tags.apply_batch import TagChange
 from service.default_tags.routes import OBJECT_OF_TEXTS
 from service.errors import ApiError
@@ -94,9 +93,9 @@ def apply_default_tags(context: TenantContextDep, platform: PlatformDep, worker:
     tenant_id = context.tenant_id
     with change(platform, context) as (connection, context):
         row = store.get_tags(connection, tenant_id)
-        rules.require_provisioned(row.status)
-        rules.require_good(row.tags)
-        job = TagChange(tenant_id, rules.in_order(row.tags))
+        tag_rules.require_provisioned(row.status)
+        tag_rules.require_good(row.tags)
+        job = TagChange(tenant_id, tag_rules.in_order(row.tags))
         run_id, document = plan_run(
             connection, platform, context, job, AuditEvent.DEFAULT_TAGS_APPLY, {"tags": job.tags}
         )
@@ -108,11 +107,11 @@ def apply_default_tags(context: TenantContextDep, platform: PlatformDep, worker:
 def preview_default_tags(context: TenantContextDep, platform: PlatformDep, body: TagPreview) -> JSONResponse:
     """Return the result that an apply of these tags, or of the stored tags, would have now."""
     tenant_id = context.tenant_id
-    tags = rules.read_set(body.tags) if "tags" in body.model_fields_set else None
+    tags = tag_rules.read_set(body.tags) if "tags" in body.model_fields_set else None
     with platform.database.read() as connection:
         row = store.get_tags(connection, tenant_id)
-        rules.require_provisioned(row.status)
-        job = TagChange(tenant_id, rules.in_order(row.tags) if tags is None else tags)
+        tag_rules.require_provisioned(row.status)
+        job = TagChange(tenant_id, tag_rules.in_order(row.tags) if tags is None else tags)
         return JSONResponse(apply_job.preview(connection, job))
 
 
@@ -132,10 +131,10 @@ def undo_default_tag_run(
     tenant_id = context.tenant_id
     if body.preview:
         with platform.database.read() as connection:
-            rules.require_provisioned(store.get_tags(connection, tenant_id).status)
+            tag_rules.require_provisioned(store.get_tags(connection, tenant_id).status)
             return JSONResponse(apply_job.preview(connection, undo_of(connection, tenant_id, run_id)))
     with change(platform, context) as (connection, context):
-        rules.require_provisioned(store.get_tags(connection, tenant_id).status)
+        tag_rules.require_provisioned(store.get_tags(connection, tenant_id).status)
         require_none_open(connection, tenant_id)
         job = undo_of(connection, tenant_id, run_id)
         undo_id, document = plan_run(
@@ -206,7 +205,7 @@ def undo_of(connection: Connection, tenant_id: str, run_id: str) -> TagChange:
             "this run has no tags left to undo",
             details={"undoneBy": undone_by(row, rows)},
         )
-    return TagChange(tenant_id, rules.in_order(row["snapshot"]["tags"]), undoes=run_id)
+    return TagChange(tenant_id, tag_rules.in_order(row["snapshot"]["tags"]), undoes=run_id)
 
 
 def run(row: RowMapping, rows: Sequence[RowMapping]) -> dict[str, Any]:
@@ -217,7 +216,7 @@ def run(row: RowMapping, rows: Sequence[RowMapping]) -> dict[str, Any]:
         "status": row["status"],
         "startedAt": wire_time(row["started_at"] or row["created_at"]),
         "completedAt": wire_time(row["completed_at"]) if row["completed_at"] else None,
-        "appliedTags": rules.in_order(row["snapshot"]["tags"]),
+        "appliedTags": tag_rules.in_order(row["snapshot"]["tags"]),
         "summary": row["counts"]["summary"],
         "startedBy": store.person(row, row["started_by"]),
         # A run that ended early keeps its changes.

@@ -15,7 +15,7 @@ from service.authz.paths import DEFAULT_TAGS
 from service.clock import wire_time
 from service.db.engine import Record
 from service.default_tags import queries as store
-from service.default_tags import validation as rules
+from service.default_tags import tag_rules
 from service.json_response import JSONResponse
 from service.validation import expected_version, require_version
 
@@ -45,11 +45,11 @@ def put_default_tags(
 ) -> JSONResponse:
     """Replace all default tags. Existing resources do not change."""
     tenant_id, now = context.tenant_id, platform.clock.now()
-    tags = rules.read_set(body.tags)
+    tags = tag_rules.read_set(body.tags)
     expected = expected_version(if_match)
     with change(platform, context) as (connection, context):
         before = store.get_tags(connection, tenant_id)
-        require_version(expected, before.version, {"tags": rules.in_order(before.tags)})
+        require_version(expected, before.version, {"tags": tag_rules.in_order(before.tags)})
         if tags == before.tags:
             return tags_response(tags, before.version, changed=False)
         number = before.version + 1
@@ -74,7 +74,7 @@ def list_default_tag_versions(context: TenantContextDep, platform: PlatformDep, 
 def version(row: Record, current: int) -> dict[str, Any]:
     return {
         "version": row.version,
-        "tags": rules.in_order(row.tags),
+        "tags": tag_rules.in_order(row.tags),
         "changedAt": wire_time(row.changed_at),
         "changedBy": store.person(row, row.changed_by),
         "current": row.version == current,
@@ -86,4 +86,4 @@ def tags_response(tags: dict[str, str], number: int, *, changed: bool | None = N
     headers = {"ETag": f'"{number}"'}
     if changed is not None:
         headers[CHANGED] = "true" if changed else "false"
-    return JSONResponse({"tags": rules.in_order(tags)}, headers=headers)
+    return JSONResponse({"tags": tag_rules.in_order(tags)}, headers=headers)

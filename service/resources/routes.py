@@ -30,9 +30,8 @@ from service.authz.paths import RESOURCE, RESOURCES
 from service.catalogue.resource_types import Kind, kinds
 from service.context import Platform
 from service.db.engine import Record
-from service.default_tags.outcome import with_defaults
 from service.default_tags.queries import propagated
-from service.default_tags.validation import require_new_provider
+from service.default_tags.tag_rules import require_new_provider, with_defaults
 from service.errors import ApiError
 from service.json_response import JSONResponse
 from service.principals.queries import CLUSTER

@@ -16,7 +16,7 @@ from service.db.engine import Database
 from service.db.tables import memberships, operations, resources
 from service.default_tags import queries as store
 from service.default_tags.apply_job import ApplyJob
-from service.default_tags.outcome import examined_kinds
+from service.default_tags.tag_rules import examined_kinds
 from tests.service.tagged import BEFORE, DEFAULTS, NOW, REST, Tagged, every_sort
 
 COUNTS = ("examined", "updated", "unchanged", "skipped", "failed")
