@@ -24,8 +24,7 @@ from service.catalogue.resource_types import kinds
 from service.clock import Clock
 from service.db.engine import Database
 from service.default_tags import queries as store
-from service.default_tags.apply_batch import TagChange, out_of_reach, plan_batch, write_batch
-from service.default_tags.apply_result import Tally
+from service.default_tags.apply_batch import TagChange, Tally, out_of_reach, plan_batch, write_batch
 from service.default_tags.tag_rules import examined_kinds
 from service.jobs import job as jobs
 from service.jobs import queries
