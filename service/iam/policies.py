@@ -23,8 +23,7 @@ from service.context import Platform
 from service.db.engine import Record
 from service.iam import affected_principals, author_check, policy_queries, representations
 from service.iam.author_check import Author
-from service.iam.policy_body import PolicyBody, policy_body
-from service.iam.policy_documents import Draft, read_document, required
+from service.iam.policy_documents import Draft, PolicyBody, policy_body, read_document, required
 from service.json_response import JSONResponse
 
 router = protected_router("policies")

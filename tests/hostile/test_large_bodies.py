@@ -20,7 +20,7 @@ from service.api import request_body
 from service.api.request_body import MAX_VALUES
 from service.errors import ApiError
 from service.http_server.rejections import Rejections
-from service.iam.policy_body import split
+from service.iam.policy_documents import split
 from service.large_bodies import MAX_WAITING_PER_SENDER, LargeBodyLimiter
 from tests.hostile.concurrency import WAIT_SECONDS, Gate
 from tests.hostile.world import IAM, World
