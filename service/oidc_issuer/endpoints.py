@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 from authlib.oauth2.rfc6749.errors import InvalidRequestError, OAuth2Error
 from starlette.responses import Response
 
-from service.oidc_issuer import authorization_code, device_flow, refresh_tokens
+from service.oidc_issuer import authorization_code, device_flow, tokens
 from service.oidc_issuer.issuer import SCOPES, LocalIssuer
 from service.oidc_issuer.server import IssuerRequest, Server
 from service.principal import Principal
@@ -27,9 +27,9 @@ def authorization_server() -> Server:
     server = Server(scopes_supported=list(SCOPES))
     server.register_grant(authorization_code.CodeGrant, [authorization_code.S256Required(required=True)])
     server.register_grant(device_flow.DeviceGrant)
-    server.register_grant(refresh_tokens.RefreshGrant)
+    server.register_grant(tokens.RefreshGrant)
     server.register_endpoint(device_flow.DeviceAuthorization)
-    server.register_endpoint(refresh_tokens.Revocation)
+    server.register_endpoint(tokens.Revocation)
     return server
 
 
