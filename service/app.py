@@ -24,7 +24,7 @@ from service.http_server.admission import Admission
 from service.iam import access_review, attachments, catalogue, groups, policies, simulate
 from service.jobs import routes as jobs
 from service.oidc_issuer import routes as oidc_issuer
-from service.operator import audit, health, metrics
+from service.operator import health, metrics
 from service.operator import routes as operator_routes
 from service.quotas import requests as quota_requests
 from service.quotas import review as quota_review
@@ -65,7 +65,6 @@ AREAS = (
     sessions,
     activity,
     operator_routes,
-    audit,
 )
 # Environment variables must not enable the telemetry of FastAPI.
 NO_TELEMETRY: TelemetryConfig = {
