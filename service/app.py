@@ -24,7 +24,7 @@ from service.http_server.admission import Admission
 from service.iam import access_review, attachments, catalogue, groups, policies, simulate
 from service.jobs import routes as jobs
 from service.oidc_issuer import routes as oidc_issuer
-from service.operator import health, metrics
+from service.operator import monitoring
 from service.operator import routes as operator_routes
 from service.quotas import requests as quota_requests
 from service.quotas import review as quota_review
@@ -37,8 +37,7 @@ from service.workloads import cluster_issuers, identities, token_exchange
 
 # In the order of the API description.
 AREAS = (
-    health,
-    metrics,
+    monitoring,
     openapi,
     account,
     api_keys,

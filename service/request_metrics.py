@@ -1,4 +1,4 @@
-"""Request metrics for `service/operator/metrics.py`."""
+"""Request metrics for `service/operator/monitoring.py`."""
 
 import time
 from bisect import bisect_left

@@ -1,36 +1,156 @@
-"""The platform's metrics in Prometheus' text format.
+"""Monitoring of the platform: liveness and readiness checks, and metrics in Prometheus' text format.
 
-`/metrics` is only for the owner of the unix socket. FROST_PLATFORM_METRICS=HOST:PORT serves them on a separate port.
-The Prometheus library is imported on demand, because its import takes a fifth of the start-up time.
+The checks need no credential and are outside `/api`. `/metrics` is only for the owner of the unix socket.
+FROST_PLATFORM_METRICS=HOST:PORT serves the metrics on a separate port. The Prometheus library is imported on demand,
+because its import takes a fifth of the start-up time.
 """
 
-from collections.abc import Iterable, Iterator
+import logging
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from sqlalchemy import func, select
+from sqlalchemy import func, select, text
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import QueuePool
 from starlette.responses import Response
 
 from service.api.dependencies import PlatformDep
 from service.api.protected_route import protected_router
+from service.audit import chain
 from service.audit.sealer import is_unsealed
+from service.audit.seals import ChainBroken
+from service.clock import SystemClock
 from service.context import Platform
+from service.db import migrate
+from service.db.errors import Busy
 from service.db.tables import audit_head, audit_log, operations
 from service.http_server.rejections import ADVICE
+from service.jobs import queries
 from service.jobs.queries import OPEN, is_open, stalled_count
 from service.jobs.worker import WorkerDep
-from service.operator import health
+from service.json_response import JSONResponse
 from service.request_metrics import BUCKETS
 from service.settings import VERSION
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry, Metric
 
-router = protected_router("metrics")
+logger = logging.getLogger(__name__)
+router = protected_router("health")
+
+NO_ANSWER = {"database": "no_answer"}
+"""The result if the checks do not end."""
+MAX_CLOCK_LAG = timedelta(seconds=5)
+MIN_FREE_BYTES = 16 * 1024 * 1024
+"""For the log and the SQLite database in the data folder."""
+metrics_router = protected_router("metrics")
 
 
-@router.get("/metrics", operation_id="readMetrics")
+@router.get("/healthz", operation_id="alive")
+async def alive() -> JSONResponse:
+    """Answer 200 while the process answers requests."""
+    return JSONResponse({"status": "ok"})
+
+
+@router.get("/readyz", operation_id="ready")
+async def ready(platform: PlatformDep) -> JSONResponse:
+    """Answer 200 if requests can be served, otherwise 503 with the status `stopping` or `degraded`.
+
+    Each check is `ok` or another word. Results are about a second old, and up to ten while the database is slow.
+    """
+    results = with_draining(platform, await platform.readiness.get_soon(lambda: _run_checks(platform)) or NO_ANSWER)
+    healthy = all(is_good(result) for result in results.values())
+    status = "stopping" if platform.draining.is_set() else "ok" if healthy else "degraded"
+    return JSONResponse({"status": status, "checks": results}, 200 if status == "ok" else 503)
+
+
+def checks(platform: Platform) -> Mapping[str, str]:
+    """Return the readiness checks, at most a second old."""
+    return with_draining(platform, platform.readiness.get(lambda: _run_checks(platform)))
+
+
+def start_checks(platform: Platform) -> None:
+    """Start the checks before the first request."""
+    platform.readiness.refresh(lambda: _run_checks(platform))
+
+
+def repeat_checks(platform: Platform, *, is_in_use: bool) -> None:
+    """Start the checks again if their result is old; see `ReadinessCache.repeat`."""
+    platform.readiness.repeat(lambda: _run_checks(platform), is_in_use=is_in_use)
+
+
+def is_good(result: str) -> bool:
+    """Return whether requests can be served; `busy` only means concurrent writes."""
+    return result in ("ok", "busy")
+
+
+def with_draining(platform: Platform, results: Mapping[str, str]) -> Mapping[str, str]:
+    return {**results, "operations": "stopping"} if platform.draining.is_set() else results
+
+
+def _run_checks(platform: Platform) -> dict[str, str]:
+    results = {
+        "database": database_check(platform),
+        "migrations": "unknown",
+        "operations": "unknown",
+        "audit": "unknown",
+        "disk": disk_check(platform),
+        "clock": clock_check(platform),
+    }
+    if results["database"] != "unreachable":
+        try:
+            # A revision ahead is fine: a newer replica has migrated the database.
+            results["migrations"] = "behind" if migrate.is_behind(migrate.stored_revision(platform.database)) else "ok"
+            with platform.database.read() as connection:
+                queries.open_count(connection)
+            results["operations"] = "stopping" if platform.stopping.is_set() else "ok"
+            results["audit"] = audit_check(platform)
+        except SQLAlchemyError:
+            logger.exception("a readiness check failed")
+    return results
+
+
+def database_check(platform: Platform) -> str:
+    """Return `ok`, `unreachable`, `read_only` or `full` (a recent change failed)."""
+    try:
+        with platform.database.read() as connection:
+            connection.execute(text("SELECT 1"))
+    except SQLAlchemyError:
+        logger.exception("the database cannot be reached")
+        return "unreachable"
+    if not platform.database.is_writable():
+        return "read_only"
+    return "ok" if platform.request_metrics.is_writable() else "full"
+
+
+def audit_check(platform: Platform) -> str:
+    """Return `ok`, `busy` (concurrent writes), `broken` (the chain's head is invalid) or `unwritable`.
+
+    With the last two, every change fails.
+    """
+    try:
+        return "ok" if chain.can_append(platform.database, platform.secret) else "unwritable"
+    except Busy:
+        return "busy"
+    except ChainBroken as error:
+        logger.error("%s", error)
+        return "broken"
+
+
+def clock_check(platform: Platform) -> str:
+    """Return `ok`, or `went_back` if the system clock was set back, which the platform ignores until it restarts."""
+    clock = platform.clock
+    return "went_back" if isinstance(clock, SystemClock) and clock.lag() > MAX_CLOCK_LAG else "ok"
+
+
+def disk_check(platform: Platform) -> str:
+    disk = os.statvfs(platform.settings.data_dir)
+    return "ok" if disk.f_bavail * disk.f_frsize >= MIN_FREE_BYTES else "full"
+
+
+@metrics_router.get("/metrics", operation_id="readMetrics")
 def read_metrics(platform: PlatformDep, worker: WorkerDep) -> Response:
     """Return the platform's metrics in Prometheus' text format."""
     from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
@@ -88,13 +208,13 @@ class Collector:
             connections.add_metric(["idle"], pool.checkedin())
             yield connections
         readiness = GaugeMetricFamily("frost_ready", "1 when a check of readiness is ok or busy", labels=["check"])
-        for name, result in health.checks(self.platform).items():
-            readiness.add_metric([name], health.is_good(result))
+        for name, result in checks(self.platform).items():
+            readiness.add_metric([name], is_good(result))
         yield readiness
         try:
             yield from self._stored()
         except SQLAlchemyError:
-            health.logger.exception("the numbers of the database cannot be read")
+            logger.exception("the numbers of the database cannot be read")
 
     def _requests(self) -> Iterator["Metric"]:
         from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
@@ -143,3 +263,6 @@ class Collector:
         yield GaugeMetricFamily("frost_operations_stalled", "Open operations without progress for a minute", stalled)
         yield GaugeMetricFamily("frost_audit_entries", "Entries in the audit log's chain, with dropped ones", entries)
         yield GaugeMetricFamily("frost_audit_unsealed", "Entries that wait for their seal", unsealed)
+
+
+router.routes.extend(metrics_router.routes)
