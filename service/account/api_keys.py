@@ -29,8 +29,7 @@ from service.context import Platform
 from service.db.engine import Record
 from service.errors import ApiError
 from service.json_response import JSONResponse
-from service.principals.enterable_tenants import may_enter
-from service.principals.grants import role_in
+from service.principals.grants import may_enter, role_in
 
 router = protected_router("API keys")
 

@@ -28,7 +28,7 @@ from service.db.tables import (
     workload_identities,
 )
 from service.principal import Principal
-from service.principals.enterable_tenants import may_enter
+from service.principals.grants import may_enter
 from service.principals.queries import forget
 
 KEY_KIND = "api_key"

@@ -15,7 +15,7 @@ from service.catalogue.scopes import covers, has_enforced_scope, scope_of
 from service.db.tables import memberships, tenants
 from service.errors import ApiError
 from service.principal import Principal
-from service.principals.enterable_tenants import membership_covers_tenant
+from service.principals.grants import membership_covers_tenant
 from service.validation import canonical_id
 
 

@@ -9,10 +9,10 @@ from sqlalchemy import Connection, Select, or_, select
 from service.authzen.stored_state import StoredResource
 from service.db.engine import Record
 from service.db.tables import api_keys, memberships, resources, tenants, users, workload_identities
-from service.principals.enterable_tenants import entitled_membership
 from service.principals.grants import (
     PrincipalGrants,
     PrincipalType,
+    entitled_membership,
     organization_id_of,
     role_in,
     roles_in,

@@ -10,13 +10,7 @@ from sqlalchemy import Connection
 from service import errors, validation
 from service.db.engine import Record
 from service.principals import queries
-from service.principals.grants import (
-    PrincipalGrants,
-    PrincipalType,
-    organization_id_of,
-    policies_for_all,
-    role_in,
-)
+from service.principals.grants import PrincipalGrants, PrincipalType, organization_id_of, policies_for_all, role_in
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from service.db.tables import (
     workload_identities,
     workload_tokens,
 )
-from service.principals.enterable_tenants import entitled_membership
+from service.principals.grants import entitled_membership
 from service.principals.live_credentials import LIVE_KEY
 
 CLUSTER = "kubernetes_cluster"

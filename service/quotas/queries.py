@@ -10,7 +10,7 @@ from service.catalogue.quota_types import default_limits, quota_types
 from service.db.dialect import upsert_insert
 from service.db.tables import organization_quotas, tenant_quotas, tenants
 from service.principal import Principal
-from service.principals.enterable_tenants import enterable_tenant_ids
+from service.principals.grants import enterable_tenant_ids
 
 Tenants = Collection[str] | Select[Any]
 """Ids of tenants, or a query for them."""

@@ -17,7 +17,7 @@ from service.db.tables import (
 from service.errors import permission_denied, tenant_access_denied
 from service.jobs.queries import OPEN
 from service.principal import Principal
-from service.principals.enterable_tenants import may_enter
+from service.principals.grants import may_enter
 from service.tenants import provisioning
 from service.tenants.provisioning import PROVISIONING
 

@@ -23,7 +23,7 @@ from service.db.platform_state import failing_listings
 from service.jobs.worker import WorkerDep
 from service.json_response import JSONResponse
 from service.principal import Principal
-from service.principals.enterable_tenants import enterable_tenant_ids
+from service.principals.grants import enterable_tenant_ids
 from service.quotas import limits as tenants_validation
 from service.quotas import queries as quotas
 from service.quotas import usage
