@@ -31,7 +31,7 @@ from service.iam.simulation_requests import (
 )
 from service.json_response import JSONResponse
 from service.principals import grants as stored
-from service.principals import lookup, queries
+from service.principals import queries
 
 router = protected_router("access")
 MAX_PRINCIPALS = 1_000
@@ -70,7 +70,7 @@ def get_access(
         validation.require_choice("principalType", principal_type, validation.PRINCIPAL_TYPES),
     )
     with platform.database.read() as connection:
-        principal = lookup.get_principal(connection, tenant_id, kind, principal_id, platform.clock.now())
+        principal = queries.get_principal(connection, tenant_id, kind, principal_id, platform.clock.now())
         compiled = platform.decisions.compiled(connection, principal.grants)
         paths = queries.paths(connection, tenant_id, kind, principal_id)
         rows = policy_queries.summaries(
@@ -116,7 +116,7 @@ def list_allowed_principals(context: TenantContextDep, platform: PlatformDep, bo
         target = full_target(target_for(operation, body.target), operation, body.facts.region)
         # Many principals share a few sets of grants, so each set is decided once.
         decisions: dict[object, dict[str, Any] | None] = {}
-        for principal in lookup.list_principals(connection, tenant_id, now):
+        for principal in queries.list_principals(connection, tenant_id, now):
             examined += 1
             grants = principal.grants
             cache_key = (grants.kind, grants.role, grants.scopes, grants.policies)
