@@ -29,7 +29,7 @@ from service.authz.paths import ORGANIZATION_QUOTA_REQUESTS, TENANT_QUOTA_REQUES
 from service.catalogue.quota_types import QuotaType
 from service.db.tables import MICROSECOND
 from service.json_response import JSONResponse
-from service.quotas import queries, request_decision, request_queries, request_validation, usage
+from service.quotas import limits, request_decision, request_queries, request_validation
 from service.quotas.request_decision import UNCHANGED, WAITING, Decision
 from service.quotas.request_queries import OF_ORGANIZATION, OF_TENANT, request
 from service.quotas.request_validation import MAX_REQUESTS_PER_HOUR
@@ -74,20 +74,20 @@ def request_tenant_quota(
         )
         if earlier:
             return earlier
-        current = queries.limits_of(connection, tenant_id)[draft.resource_type]
+        current = limits.limits_of(connection, tenant_id)[draft.resource_type]
         if draft.limit == current:
             return unchanged(connection, context, draft)
         require_rate(connection, tenant_id, draft.at)
-        maximum = or_404(queries.organization_limits(connection, organization_id)[draft.resource_type])
-        allocated = queries.allocated(connection, organization_id)[draft.resource_type]
+        maximum = or_404(limits.organization_limits(connection, organization_id)[draft.resource_type])
+        allocated = limits.allocated(connection, organization_id)[draft.resource_type]
         bound = request_decision.requestable(current, maximum, allocated)
         request_decision.require_within_bound(draft.quota, current, draft.limit, bound)
         # Only a lower limit depends on the use; reading it is slow.
         lowers = draft.limit < current
-        use = usage.uses(connection, [tenant_id], [draft.quota])[tenant_id][draft.resource_type] if lowers else None
+        use = limits.uses(connection, [tenant_id], [draft.quota])[tenant_id][draft.resource_type] if lowers else None
         decision = request_decision.decide(current, draft.limit, use)
         if decision.status == "approved":
-            queries.set_limit(connection, tenant_id, draft.resource_type, draft.limit)
+            limits.set_limit(connection, tenant_id, draft.resource_type, draft.limit)
         return add_request(connection, context, AuditEvent.QUOTA_REQUEST_CREATE, draft, current, decision)
 
 
@@ -116,7 +116,7 @@ def request_organization_quota(
         )
         if earlier:
             return earlier
-        current = or_404(queries.organization_limits(connection, organization_id)[draft.resource_type])
+        current = or_404(limits.organization_limits(connection, organization_id)[draft.resource_type])
         if draft.limit == current:
             return unchanged(connection, context, draft)
         pending = request_queries.pending(connection, organization_id, draft.resource_type)

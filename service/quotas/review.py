@@ -17,7 +17,7 @@ from service.db.engine import Record
 from service.db.revisions import lock_domains
 from service.errors import ApiError
 from service.json_response import JSONResponse
-from service.quotas import queries, request_queries, request_validation
+from service.quotas import limits, request_queries, request_validation
 from service.quotas.request_queries import OF_ORGANIZATION, PENDING, request
 from service.validation import is_id
 
@@ -65,7 +65,7 @@ def review_quota_request(context: ContextDep, platform: PlatformDep, request_id:
         decision = {"status": status, "decision": note or status, "decided_at": now, "decided_by": "staff"}
         request_queries.decide(connection, request_id, decision)
         if status == "approved":
-            queries.set_organization_limit(connection, row.organization_id, row.resource_type, row.limit)
+            limits.set_organization_limit(connection, row.organization_id, row.resource_type, row.limit)
         entries.record(
             connection,
             context.principal,

@@ -35,7 +35,7 @@ from service.default_tags.tag_rules import require_new_provider, with_defaults
 from service.errors import ApiError
 from service.json_response import JSONResponse
 from service.principals.queries import CLUSTER
-from service.quotas.usage import counted_attributes, require_quota
+from service.quotas.limits import counted_attributes, require_quota
 from service.resources import queries
 from service.resources import validation as resources_validation
 from service.resources.search import MAX_DECISIONS, ListFilter

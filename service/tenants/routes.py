@@ -24,9 +24,7 @@ from service.jobs.worker import WorkerDep
 from service.json_response import JSONResponse
 from service.principal import Principal
 from service.principals.grants import enterable_tenant_ids
-from service.quotas import limits as tenants_validation
-from service.quotas import queries as quotas
-from service.quotas import usage
+from service.quotas import limits as quotas
 from service.tenants import provisioning
 from service.tenants import queries as tenants_queries
 
@@ -149,13 +147,13 @@ def tenants_response(
 def add_usage(connection: Connection, principal: Principal, documents: list[dict[str, Any]]) -> None:
     """Set `tightestQuota` of each tenant, null without limits and usage."""
     types = quota_types()
-    limits = quotas.limits(connection, enterable_tenant_ids(principal))
-    counted = usage.counted(connection, enterable_tenant_ids(principal), types.values())
+    limits = quotas.stored_limits(connection, enterable_tenant_ids(principal))
+    counted = quotas.counted(connection, enterable_tenant_ids(principal), types.values())
     failing = failing_listings(connection)
     for document in documents:
         tenant_id = document["id"]
         unknown = {kind for failing_tenant, kind in failing if failing_tenant == tenant_id}
-        quota = tenants_validation.tightest(limits.get(tenant_id, {}), counted.get(tenant_id, {}), types, unknown)
+        quota = quotas.tightest(limits.get(tenant_id, {}), counted.get(tenant_id, {}), types, unknown)
         document["tightestQuota"] = quota and {
             "resourceType": quota.resource_type,
             "used": quota.used,
