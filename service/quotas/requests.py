@@ -29,10 +29,9 @@ from service.authz.paths import ORGANIZATION_QUOTA_REQUESTS, TENANT_QUOTA_REQUES
 from service.catalogue.quota_types import QuotaType
 from service.db.tables import MICROSECOND
 from service.json_response import JSONResponse
-from service.quotas import limits, request_decision, request_queries, request_validation
-from service.quotas.request_decision import UNCHANGED, WAITING, Decision
+from service.quotas import limits, request_queries, request_rules
 from service.quotas.request_queries import OF_ORGANIZATION, OF_TENANT, request
-from service.quotas.request_validation import MAX_REQUESTS_PER_HOUR
+from service.quotas.request_rules import MAX_REQUESTS_PER_HOUR, UNCHANGED, WAITING, Decision
 
 router = protected_router("quotas")
 
@@ -80,12 +79,12 @@ def request_tenant_quota(
         require_rate(connection, tenant_id, draft.at)
         maximum = or_404(limits.organization_limits(connection, organization_id)[draft.resource_type])
         allocated = limits.allocated(connection, organization_id)[draft.resource_type]
-        bound = request_decision.requestable(current, maximum, allocated)
-        request_decision.require_within_bound(draft.quota, current, draft.limit, bound)
+        bound = request_rules.requestable(current, maximum, allocated)
+        request_rules.require_within_bound(draft.quota, current, draft.limit, bound)
         # Only a lower limit depends on the use; reading it is slow.
         lowers = draft.limit < current
         use = limits.uses(connection, [tenant_id], [draft.quota])[tenant_id][draft.resource_type] if lowers else None
-        decision = request_decision.decide(current, draft.limit, use)
+        decision = request_rules.decide(current, draft.limit, use)
         if decision.status == "approved":
             limits.set_limit(connection, tenant_id, draft.resource_type, draft.limit)
         return add_request(connection, context, AuditEvent.QUOTA_REQUEST_CREATE, draft, current, decision)
@@ -121,7 +120,7 @@ def request_organization_quota(
             return unchanged(connection, context, draft)
         pending = request_queries.pending(connection, organization_id, draft.resource_type)
         if pending:
-            raise request_decision.already_pending(pending.id, pending.limit)
+            raise request_rules.already_pending(pending.id, pending.limit)
         return add_request(connection, context, AuditEvent.QUOTA_REQUEST_CREATE_ORGANIZATION, draft, current, WAITING)
 
 
@@ -144,8 +143,8 @@ def parse_request(body: NewRequest, now: datetime) -> LimitChange:
     Raises:
         ApiError: 400 UNKNOWN_RESOURCE_TYPE, QUOTA_NOT_REQUESTABLE, INVALID_INPUT.
     """
-    quota = request_validation.requested_type(body.resource_type)
-    limit, reason = request_validation.requested_limit(body.limit), request_validation.reason(body.reason)
+    quota = request_rules.requested_type(body.resource_type)
+    limit, reason = request_rules.requested_limit(body.limit), request_rules.reason(body.reason)
     return LimitChange(str(uuid4()), quota, limit, reason, now)
 
 
@@ -175,7 +174,7 @@ def require_rate(connection: Connection, tenant_id: str, now: datetime) -> None:
     """
     until = request_queries.next_allowed_at(connection, tenant_id, MAX_REQUESTS_PER_HOUR, now)
     if until is not None:
-        raise request_validation.too_many(whole_seconds((until - now) // MICROSECOND))
+        raise request_rules.too_many(whole_seconds((until - now) // MICROSECOND))
 
 
 def row_of(context: AuthorizationContext, draft: LimitChange, current: int, decision: Decision) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from service.db.engine import Record
 from service.db.revisions import lock_domains
 from service.errors import ApiError
 from service.json_response import JSONResponse
-from service.quotas import limits, request_queries, request_validation
+from service.quotas import limits, request_queries, request_rules
 from service.quotas.request_queries import OF_ORGANIZATION, PENDING, request
 from service.validation import is_id
 
@@ -50,7 +50,7 @@ def list_quota_requests_for_review(
 def review_quota_request(context: ContextDep, platform: PlatformDep, request_id: str, body: Review) -> JSONResponse:
     """Approve or reject a pending request. An approved limit is in force at once."""
     now, status = platform.clock.now(), STATUS_BY_DECISION[body.decision]
-    note = None if body.note is None else request_validation.reason(body.note, "note")
+    note = None if body.note is None else request_rules.reason(body.note, "note")
     with platform.database.write() as connection:
         # As each request of the organization does.
         lock_domains(connection, [get_request_or_404(connection, request_id).organization_id])
