@@ -27,7 +27,6 @@ from service.oidc_issuer import routes as oidc_issuer
 from service.operator import monitoring
 from service.operator import routes as operator_routes
 from service.quotas import requests as quota_requests
-from service.quotas import review as quota_review
 from service.quotas import routes as quotas
 from service.resources import interactive
 from service.resources import routes as resources
@@ -59,7 +58,6 @@ AREAS = (
     authzen,
     quotas,
     quota_requests,
-    quota_review,
     oidc_issuer,
     sessions,
     activity,
