@@ -38,7 +38,7 @@ from service.principals.queries import CLUSTER
 from service.quotas.limits import counted_attributes, require_quota
 from service.resources import queries
 from service.resources import validation as resources_validation
-from service.resources.search import MAX_DECISIONS, ListFilter
+from service.resources.queries import MAX_DECISIONS, ListFilter
 from service.validation import is_id
 from service.workloads import queries as workload_queries
 
