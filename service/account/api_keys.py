@@ -23,7 +23,7 @@ from service.authz.context import TenantContext
 from service.authz.decisions import CatalogueSnapshot
 from service.authz.grantable_scopes import holding, verbs
 from service.authz.paths import API_KEY, API_KEYS, TENANT
-from service.catalogue.scopes import scopes
+from service.catalogue.operations import scopes
 from service.clock import wire_time
 from service.context import Platform
 from service.db.engine import Record

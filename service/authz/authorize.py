@@ -9,9 +9,8 @@ from service import errors
 from service.authz.context import AuthorizationContext, OrganizationContext, TenantContext
 from service.authz.entitlements import Entitlements
 from service.authz.route_policies import RoutePolicy
-from service.catalogue.operations import access_levels
+from service.catalogue.operations import access_levels, covers, has_enforced_scope, scope_of
 from service.catalogue.resource_types import kinds
-from service.catalogue.scopes import covers, has_enforced_scope, scope_of
 from service.db.tables import memberships, tenants
 from service.errors import ApiError
 from service.principal import Principal

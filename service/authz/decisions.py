@@ -20,8 +20,7 @@ from client.policy.document import InvalidDocument, parse_document
 from client.policy.engine import Engine, GrantedRule, Source, granted_rules
 from client.policy.model import Document, RequestContext
 from service.catalogue import operations as shipped
-from service.catalogue.operations import roles
-from service.catalogue.scopes import covers, scope_of
+from service.catalogue.operations import covers, roles, scope_of
 from service.db.prepared import prepared
 from service.db.tables import catalogue_operations
 from service.principals import grants as stored

@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from client.policy.coverage import operation_bounds
 from service.authz.decisions import CatalogueSnapshot, role_rules
-from service.catalogue.scopes import scope_of, scopes
+from service.catalogue.operations import scope_of, scopes
 
 CACHE_SIZE = 2_048
 MAX_OPERATIONS = 5

@@ -17,8 +17,8 @@ from service.authzen.decision_requests import CREATE, TENANCY_TYPES, DecisionReq
 from service.authzen.evaluation_requests import EvaluationRequest, EvaluationsRequest
 from service.authzen.schemas import Semantic
 from service.authzen.stored_state import ResourceName, StoredResource, read_state
+from service.catalogue.operations import covers, has_enforced_scope
 from service.catalogue.resource_types import kinds
-from service.catalogue.scopes import covers, has_enforced_scope
 from service.context import Platform
 from service.principals.grants import PrincipalGrants, organization_id_of
 

@@ -7,7 +7,7 @@ from sqlalchemy import Connection, Row, select
 
 from service.api.dependencies import ContextDep, PlatformDep
 from service.api.protected_route import protected_router
-from service.catalogue.scopes import scopes
+from service.catalogue.operations import scopes
 from service.db.tables import catalogue_operations
 from service.json_response import JSONResponse
 

@@ -22,9 +22,8 @@ from service.authz import authorize
 from service.authz.context import TenantContext
 from service.authz.entitlements import Entitlements
 from service.authz.route_policies import ROUTE_POLICIES, RoutePolicy
-from service.catalogue.operations import operations, roles
+from service.catalogue.operations import enforced_scopes, operations, roles
 from service.catalogue.resource_types import kinds
-from service.catalogue.scopes import enforced_scopes
 from service.db import tables
 from service.errors import ApiError
 from service.principal import Principal

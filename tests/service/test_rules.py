@@ -16,8 +16,7 @@ from service.api.protected_route import protected_router
 from service.audit.entries import AuditEvent
 from service.authz.permissions import Permission
 from service.authz.route_policies import HOME_PATHS, ROUTE_POLICIES, RoutePolicy
-from service.catalogue.operations import access_levels
-from service.catalogue.scopes import enforced_scopes
+from service.catalogue.operations import access_levels, enforced_scopes
 from service.settings import from_arguments
 
 
