@@ -22,8 +22,7 @@ from sqlalchemy import (
     true,
 )
 
-from service.catalogue.quota_types import QuotaType, default_limits, quota_types
-from service.catalogue.resource_types import Kind, kinds
+from service.catalogue.resource_types import Kind, QuotaType, default_limits, kinds, quota_types
 from service.db.dialect import upsert_insert
 from service.db.platform_state import failing_listings
 from service.db.statements import lock_tenant

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, and_, insert, or_, select, update
 
-from service.catalogue.quota_types import quota_types
+from service.catalogue.resource_types import quota_types
 from service.clock import wire_time
 from service.db.engine import Record
 from service.db.statements import KeysetKey, after_key, records

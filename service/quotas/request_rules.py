@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from typing import Any, Literal
 
 from service import errors, validation
-from service.catalogue.quota_types import QuotaType, quota_types
+from service.catalogue.resource_types import QuotaType, quota_types
 from service.errors import ApiError
 from service.quotas.limits import Use
 

@@ -9,7 +9,7 @@ from typing import Any
 from service.api.dependencies import OrganizationContextDep, PlatformDep, TenantContextDep
 from service.api.protected_route import protected_router
 from service.authz.paths import ORGANIZATION, QUOTAS, TENANT
-from service.catalogue.quota_types import QuotaType, quota_types
+from service.catalogue.resource_types import QuotaType, quota_types
 from service.json_response import JSONResponse
 from service.quotas import limits as quotas_limits
 from service.quotas import request_rules

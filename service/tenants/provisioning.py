@@ -18,7 +18,7 @@ from sqlalchemy.exc import IntegrityError
 
 from service.audit.entries import AuditEvent, record
 from service.catalogue.operations import roles
-from service.catalogue.quota_types import default_limits
+from service.catalogue.resource_types import default_limits
 from service.clock import Clock, wire_time
 from service.db.dialect import upsert_insert
 from service.db.engine import Database

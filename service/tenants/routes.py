@@ -15,7 +15,7 @@ from service.audit import entries
 from service.audit.entries import AuditEvent
 from service.authz.entitlements import Entitlements
 from service.authz.paths import ORGANIZATION_TENANTS, TENANT, TENANTS
-from service.catalogue.quota_types import quota_types
+from service.catalogue.resource_types import quota_types
 from service.clock import wire_time
 from service.context import Platform
 from service.db.engine import Record

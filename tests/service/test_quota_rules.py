@@ -4,8 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from service.catalogue.quota_types import quota_types
-from service.catalogue.resource_types import kinds
+from service.catalogue.resource_types import kinds, quota_types
 from service.errors import ApiError
 from service.quotas import limits as quotas_limits
 from service.quotas import request_rules

@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import delete, event, insert, select, update
 
 from service.api.idempotency import request_hash
-from service.catalogue.quota_types import QuotaType
+from service.catalogue.resource_types import QuotaType
 from service.db import tables
 from service.db.engine import Database
 from service.quotas.limits import Tightest, tightest

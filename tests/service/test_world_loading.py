@@ -15,8 +15,7 @@ from sqlalchemy import Table, func, insert, select
 from service.authn import secret_format
 from service.catalogue import operations
 from service.catalogue.operations import roles
-from service.catalogue.quota_types import default_limits, quota_types
-from service.catalogue.resource_types import kinds
+from service.catalogue.resource_types import default_limits, kinds, quota_types
 from service.clock import FixedClock
 from service.db import tables
 from service.db.engine import Database
