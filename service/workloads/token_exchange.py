@@ -21,7 +21,7 @@ from service.http_server.client_address import address_of
 from service.json_response import JSONResponse
 from service.principal import Principal
 from service.principals import live_credentials
-from service.workloads import cluster_token
+from service.workloads import cluster_issuers
 
 router = protected_router("workload identities")
 GRANT_TYPE = "urn:ietf:params:oauth:grant-type:token-exchange"
@@ -64,14 +64,14 @@ def exchange_subject_token(platform: Platform, anonymous: Principal, subject_tok
     platform.login_throttle.check(address, subject_token)
     now = platform.clock.now()
     with platform.database.read() as connection:
-        verified = cluster_token.verify_cluster_token(connection, subject_token, now)
+        verified = cluster_issuers.verify_cluster_token(connection, subject_token, now)
     if verified is None:
         platform.login_throttle.record_failure(address)
         raise errors.authentication_required()
     with platform.database.write() as connection:
         # The binding or the cluster may have changed before the lock.
         lock_domains(connection, [verified[0].organization_id], shared=True)
-        verified = cluster_token.verify_cluster_token(connection, subject_token, now)
+        verified = cluster_issuers.verify_cluster_token(connection, subject_token, now)
         if verified is None:
             raise errors.authentication_required()
         identity, token_expiry = verified

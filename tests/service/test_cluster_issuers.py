@@ -17,7 +17,7 @@ from service.db.revisions import lock_domains
 from service.errors import ApiError
 from service.principal import Principal
 from service.principals import queries
-from service.workloads import issuer_validation, token_exchange
+from service.workloads import cluster_issuers, token_exchange
 from service.workloads import queries as workload_queries
 from tests.service import factories
 from tests.service.access import Iam, code
@@ -41,12 +41,12 @@ def modulus(bits: int) -> str:
 @pytest.mark.parametrize("key", [public(P256), public(ECKey.generate_key("P-384")), public(RSA_2048)])
 def test_only_the_members_of_a_key_are_stored(key: dict[str, Any]) -> None:
     given = {**key, "use": "sig", "alg": "ES256", "x5c": ["A" * 100_000], "x5u": "https://elsewhere.example"}
-    assert issuer_validation.validate_public_keys([given]) == [key]
+    assert cluster_issuers.validate_public_keys([given]) == [key]
 
 
 def test_leading_zeros_do_not_make_a_key_longer() -> None:
     padded = public(RSA_2048, n="A" * 4_000 + public(RSA_2048)["n"])
-    assert issuer_validation.validate_public_keys([padded]) == [public(RSA_2048)]
+    assert cluster_issuers.validate_public_keys([padded]) == [public(RSA_2048)]
 
 
 @pytest.mark.filterwarnings("ignore:Key size")
@@ -73,7 +73,7 @@ def test_leading_zeros_do_not_make_a_key_longer() -> None:
 )
 def test_a_weak_or_unsuitable_key_is_refused(key: dict[str, Any], message: str) -> None:
     with pytest.raises(ApiError, match=message) as refused:
-        issuer_validation.validate_public_keys([key])
+        cluster_issuers.validate_public_keys([key])
     assert (refused.value.status_code, refused.value.code) == (400, "INVALID_INPUT")
 
 
