@@ -26,7 +26,7 @@ from service.jobs.worker import Worker
 from service.large_bodies import LargeBodyLimiter
 from service.oidc_issuer.issuer import LocalIssuer
 from service.request_metrics import RequestMetrics
-from service.retention.sweep import RetentionSweep
+from service.retention import RetentionSweep
 from service.secret_key import secret_for
 from service.settings import Settings
 from service.tenants import provisioning

@@ -9,6 +9,7 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import Column, Connection, Table, event, func, insert, select, text, update
 
+from service import retention as service_retention
 from service.authn.bearer_tokens import BearerTokens
 from service.authn.oidc_provider import ExternalIssuer
 from service.clock import FixedClock, SystemClock
@@ -20,9 +21,7 @@ from service.default_tags import queries as store
 from service.default_tags.queries import propagated
 from service.errors import ApiError
 from service.jobs.worker import Worker
-from service.retention import sweep
-from service.retention.rules import REUSE_PERIOD, rules
-from service.retention.sweep import RetentionSweep
+from service.retention import REUSE_PERIOD, RetentionSweep, rules
 from service.settings import Retention, from_arguments
 from tests.service.access import Iam, allow, code
 from tests.service.identity_provider import Provider
@@ -39,7 +38,7 @@ SETTINGS = Retention()
 def run(database: Database, at: datetime = NOW, settings: Retention = SETTINGS, **limits: int) -> int:
     """Run a whole sweep; return the number of its batches."""
     retention, batches = RetentionSweep(database, FixedClock(at), settings, **({"batch_rows": 200} | limits)), 0
-    while retention.remove_batch() != sweep.SWEEP_SECONDS:
+    while retention.remove_batch() != service_retention.SWEEP_SECONDS:
         batches += 1
     return batches
 
@@ -265,10 +264,10 @@ def test_a_batch_is_small_and_followed_by_a_pause(tagged: Tagged) -> None:
     retention = RetentionSweep(tagged.database, FixedClock(NOW), SETTINGS, batch_rows=10)
     left = []
     for _ in range(3):
-        assert sweep.MIN_PAUSE_SECONDS <= retention.remove_batch() < sweep.SWEEP_SECONDS
+        assert service_retention.MIN_PAUSE_SECONDS <= retention.remove_batch() < service_retention.SWEEP_SECONDS
         left.append(number(tagged.database, tables.operations))
     assert left == [15, 5, 0]
-    assert retention.remove_batch() == sweep.SWEEP_SECONDS
+    assert retention.remove_batch() == service_retention.SWEEP_SECONDS
 
 
 def test_more_rows_than_are_queried_at_once_are_removed(tagged: Tagged) -> None:
@@ -291,7 +290,7 @@ def test_a_failed_batch_is_repeated_by_the_next_sweep(tagged: Tagged) -> None:
         retention.remove_batch()
     event.remove(tagged.database.engine, "before_cursor_execute", fail)
     assert number(tagged.database, tables.operations) == 15
-    while retention.remove_batch() != sweep.SWEEP_SECONDS:
+    while retention.remove_batch() != service_retention.SWEEP_SECONDS:
         pass
     assert number(tagged.database, tables.operations) == 0
 
@@ -328,7 +327,7 @@ def test_a_sweep_waits_for_a_change_of_a_person(
 @pytest.mark.parametrize(("table", "index"), [("refresh_tokens", "expires_at"), ("operations", "completed_at")])
 def test_due_rows_of_large_tables_are_found_by_an_index(database: Database, table: str, index: str) -> None:
     rule = next(rule for rule in rules(SETTINGS, NOW) if rule.table.name == table)
-    query = str(sweep._due(rule).compile(database.engine, compile_kwargs={"literal_binds": True}))
+    query = str(service_retention._due(rule).compile(database.engine, compile_kwargs={"literal_binds": True}))
     with database.read() as connection:
         if database.kind == "postgresql":
             connection.exec_driver_sql("SET LOCAL enable_seqscan = off")
