@@ -44,14 +44,14 @@ from service.jobs.queries import is_open
 from service.quotas.request_queries import PENDING
 from service.settings import DAY_SECONDS, Retention
 
+logger = logging.getLogger(__name__)
+
 REUSE_PERIOD = timedelta(days=1)
 """After the expiry of codes and refresh tokens, in which their reuse is detected."""
 MAX_PROPAGATION = timedelta(seconds=DAY_SECONDS)
 """The longest time in which earlier default tags apply to new resources (FROST_PLATFORM_TAG_PROPAGATION)."""
 CLOCK_SKEW = timedelta(minutes=1)
 """By which the clock of an external issuer may be ahead."""
-logger = logging.getLogger(__name__)
-
 SWEEP_SECONDS = 3_600.0
 MIN_PAUSE_SECONDS = 0.05
 BATCH_ROWS = 200

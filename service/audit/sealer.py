@@ -54,6 +54,8 @@ from service.db.prepared import prepared
 from service.db.statements import named_parameters
 from service.db.tables import audit_checkpoints, audit_log
 
+logger = logging.getLogger(__name__)
+
 UNSEALED = "frost unsealed entries"
 """The key in `Connection.info` of whether the transaction inserted entries, for the sealer."""
 _ID = func.nextval(func.pg_get_serial_sequence("audit_log", "id"))
@@ -63,8 +65,6 @@ _RESERVE = prepared(
     select(_ID, _HEAD).select_from(func.generate_series(1, bindparam("count", type_=Integer)).table_valued("number"))
 )
 _INSERT = prepared(insert(audit_log).values(named_parameters(audit_log, ("id", *ENTRY_FIELDS, "mac"))))
-logger = logging.getLogger(__name__)
-
 DELAY_SECONDS = 0.04
 """Wait for further commits after the first. Entries are sealed within 100 ms."""
 POLL_SECONDS = 5.0

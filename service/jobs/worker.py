@@ -32,11 +32,11 @@ from service.jobs.event_stream import EventHub
 from service.jobs.job import Attempts, Jobs
 from service.settings import Settings, sqlite_url
 
+logger = logging.getLogger(__name__)
+
 MAX_RUNS = 500
 DEAD_AFTER_SECONDS = 20
 WAITING = ("ENQUEUED", "DELAYED")
-logger = logging.getLogger(__name__)
-
 # Serve the first requests before the import of DBOS.
 START_DELAY = 0.3
 SWEEP_SECONDS = 5.0

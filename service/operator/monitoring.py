@@ -39,13 +39,13 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 router = protected_router("health")
+metrics_router = protected_router("metrics")
 
 NO_ANSWER = {"database": "no_answer"}
 """The result if the checks do not end."""
 MAX_CLOCK_LAG = timedelta(seconds=5)
 MIN_FREE_BYTES = 16 * 1024 * 1024
 """For the log and the SQLite database in the data folder."""
-metrics_router = protected_router("metrics")
 
 
 @router.get("/healthz", operation_id="alive")

@@ -28,10 +28,16 @@ from service.db.engine import Record
 from service.errors import ApiError
 from service.json_response import JSONResponse
 from service.principals.queries import cluster_exists
-from service.validation import is_id
-from service.workloads import queries
-from service.workloads.queries import delete_issuer, delete_tokens, find_issuer, save_issuer
+from service.workloads.queries import (
+    delete_issuer,
+    delete_tokens,
+    find_identity,
+    find_issuer,
+    find_issuer_of_cluster,
+    save_issuer,
+)
 
+router = protected_router("workload identities")
 MAX_KEYS = 10
 ALGORITHMS: Sequence[str] = ExternalIssuer.algorithms
 CURVES = ("P-256", "P-384")
@@ -41,7 +47,6 @@ _PUBLIC = ("kty", "crv", "x", "y", "n", "e")
 _PRIVATE = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})
 AUDIENCE_PREFIX = "frost:cluster:"
 _SUBJECT = re.compile(r"system:serviceaccount:([a-z0-9-]{1,63}):([a-z0-9.-]{1,253})", re.ASCII)
-router = protected_router("workload identities")
 
 
 def validate_issuer(text: str) -> str:
@@ -121,7 +126,7 @@ def verify_cluster_token(connection: Connection, token: str, now: datetime) -> t
     try:
         unchecked = json.loads(jws.extract_compact(token.encode("ascii")).payload)
         cluster_id = _cluster_id(unchecked)
-        issuer = cluster_id and queries.find_issuer_of_cluster(connection, cluster_id)
+        issuer = cluster_id and find_issuer_of_cluster(connection, cluster_id)
         if not issuer:
             return None
         keys = KeySet.import_key_set({"keys": issuer.keys})
@@ -132,7 +137,7 @@ def verify_cluster_token(connection: Connection, token: str, now: datetime) -> t
     subject = _SUBJECT.fullmatch(claims["sub"]) if isinstance(claims.get("sub"), str) else None
     if claims.get("iss") != issuer.issuer or not is_within_lifetime(claims, now) or subject is None:
         return None
-    identity = queries.find_identity(connection, issuer.tenant_id, issuer.cluster_id, subject[1], subject[2])
+    identity = find_identity(connection, issuer.tenant_id, issuer.cluster_id, subject[1], subject[2])
     return None if identity is None else (identity, _expiry_time(claims["exp"]))
 
 
@@ -146,7 +151,7 @@ def _cluster_id(claims: Any) -> str | None:
         if isinstance(value, str) and value.startswith(AUDIENCE_PREFIX)
     ]
     # The database rejects some texts.
-    return cluster_ids[0] if len(cluster_ids) == 1 and is_id(cluster_ids[0]) else None
+    return cluster_ids[0] if len(cluster_ids) == 1 and validation.is_id(cluster_ids[0]) else None
 
 
 def _expiry_time(expiry: float) -> datetime:
