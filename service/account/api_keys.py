@@ -28,7 +28,7 @@ from service.clock import wire_time
 from service.context import Platform
 from service.db.engine import Record
 from service.errors import ApiError
-from service.json_response import JSONResponse
+from service.json_bodies import JSONResponse
 from service.principals.grants import may_enter, role_in
 
 router = protected_router("API keys")

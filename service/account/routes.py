@@ -25,7 +25,7 @@ from service.db.engine import Record
 from service.db.revisions import lock_domains
 from service.db.tables import api_keys, memberships, organizations, tenants, users
 from service.errors import ApiError
-from service.json_response import JSONResponse
+from service.json_bodies import JSONResponse
 from service.principal import Principal
 from service.settings import VERSION
 

@@ -10,7 +10,7 @@ from service.audit.entries import AuditEvent
 from service.authn import sessions
 from service.clock import wire_time
 from service.errors import session_required
-from service.json_response import JSONResponse
+from service.json_bodies import JSONResponse
 
 router = protected_router("sessions")
 

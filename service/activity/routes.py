@@ -18,7 +18,7 @@ from service.authz.paths import ORGANIZATION, TENANT
 from service.clock import parse_instant, wire_time
 from service.context import Platform
 from service.db.engine import Record
-from service.json_response import JSONResponse
+from service.json_bodies import JSONResponse
 
 router = protected_router("activity")
 OUTCOMES = ("done", "refused", "failed")

@@ -10,7 +10,7 @@ from service import errors
 from service.authz.route_policies import ROUTE_POLICIES
 from service.errors import ApiError
 from service.http_server.client_address import peer_uid
-from service.json_response import JSONResponse
+from service.json_bodies import JSONResponse
 
 
 async def handle_api_error(request: Request, error: Exception) -> JSONResponse:

@@ -11,7 +11,7 @@ from service import errors
 from service.audit import entries
 from service.audit.entries import AuditEvent
 from service.authz.context import AuthorizationContext
-from service.json_response import JSONResponse
+from service.json_bodies import JSONResponse
 
 T = TypeVar("T")
 CHANGED = "X-Frost-Changed"

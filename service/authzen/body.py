@@ -5,7 +5,7 @@ from typing import Any
 from pydantic import BaseModel
 from starlette.requests import Request
 
-from service import json_request
+from service import json_bodies
 from service.api.request_body import read_body, require_few_values, require_json
 
 MAX_BYTES_ON_EVENT_LOOP = 16 * 1024
@@ -22,8 +22,8 @@ async def read_json(request: Request) -> tuple[Any, bool]:
     body = await request.body()
     if len(body) <= MAX_BYTES_ON_EVENT_LOOP:
         try:
-            value = json_request.loads_plain(body)
-        except json_request.NotPlain:
+            value = json_bodies.loads_plain(body)
+        except json_bodies.NotPlain:
             pass
         else:
             require_few_values(value, body)

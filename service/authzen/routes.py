@@ -50,7 +50,7 @@ from service.authzen.search import Candidate
 from service.context import Platform
 from service.db.prepared import NotPreparedError
 from service.errors import ApiError, validation_error
-from service.json_response import JSONResponse
+from service.json_bodies import JSONResponse
 from service.principal import Principal
 
 ENDPOINTS = {

@@ -27,7 +27,7 @@ from service.default_tags.routes import OBJECT_OF_TEXTS
 from service.errors import ApiError
 from service.jobs.queries import OPEN, open_run
 from service.jobs.worker import WorkerDep
-from service.json_response import JSONResponse
+from service.json_bodies import JSONResponse
 
 router = protected_router("default tags")
 

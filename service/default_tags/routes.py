@@ -16,7 +16,7 @@ from service.clock import wire_time
 from service.db.engine import Record
 from service.default_tags import queries as store
 from service.default_tags import tag_rules
-from service.json_response import JSONResponse
+from service.json_bodies import JSONResponse
 from service.validation import expected_version, require_version
 
 router = protected_router("default tags")

@@ -29,7 +29,7 @@ from service.iam.simulation_requests import (
     require_region,
     target_for,
 )
-from service.json_response import JSONResponse
+from service.json_bodies import JSONResponse
 from service.principals import grants as stored
 from service.principals import queries
 

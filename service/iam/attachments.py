@@ -29,7 +29,7 @@ from service.iam.policies import (
     get_policy_or_404,
     lock_policy_or_404,
 )
-from service.json_response import JSONResponse
+from service.json_bodies import JSONResponse
 from service.principals import queries
 
 router = protected_router("policies")

@@ -9,7 +9,7 @@ from service.api.dependencies import ContextDep, PlatformDep
 from service.api.protected_route import protected_router
 from service.catalogue.operations import scopes
 from service.db.tables import catalogue_operations
-from service.json_response import JSONResponse
+from service.json_bodies import JSONResponse
 
 router = protected_router("iam")
 

@@ -22,7 +22,7 @@ from service.db.engine import Record
 from service.errors import ApiError
 from service.iam import affected_principals, author_check, group_queries, representations
 from service.iam.attachments import require_principal
-from service.json_response import JSONResponse
+from service.json_bodies import JSONResponse
 
 router = protected_router("groups")
 

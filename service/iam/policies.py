@@ -24,7 +24,7 @@ from service.db.engine import Record
 from service.iam import affected_principals, author_check, policy_queries, representations
 from service.iam.author_check import Author
 from service.iam.policy_documents import Draft, PolicyBody, policy_body, read_document, required
-from service.json_response import JSONResponse
+from service.json_bodies import JSONResponse
 
 router = protected_router("policies")
 

@@ -40,7 +40,7 @@ from service.iam.simulation_requests import (
     require_region,
     target_of,
 )
-from service.json_response import JSONResponse
+from service.json_bodies import JSONResponse
 
 router = protected_router("trials")
 MAX_TARGETS = 50

@@ -26,7 +26,7 @@ from service.jobs.event_stream import MAX_PER_PRINCIPAL, EventHub, Stream, TooMa
 from service.jobs.job import cancel
 from service.jobs.queries import OPEN, STALLED_AFTER
 from service.jobs.worker import WorkerDep
-from service.json_response import JSONResponse
+from service.json_bodies import JSONResponse
 from service.principals import grants
 
 KEEPALIVE_SECONDS = 15.0

@@ -15,7 +15,7 @@ from authlib.oauth2.rfc6749.requests import BasicOAuth2Payload
 from sqlalchemy import Connection
 from starlette.responses import Response
 
-from service.json_response import JSONResponse
+from service.json_bodies import JSONResponse
 from service.oidc_issuer.issuer import GRANT_TYPES, SCOPES, LocalIssuer
 from service.principal import Principal
 from service.settings import CLIENT_ID

@@ -30,7 +30,7 @@ from service.http_server.rejections import ADVICE
 from service.jobs import queries
 from service.jobs.queries import OPEN, is_open, stalled_count
 from service.jobs.worker import WorkerDep
-from service.json_response import JSONResponse
+from service.json_bodies import JSONResponse
 from service.request_metrics import BUCKETS
 from service.settings import VERSION
 

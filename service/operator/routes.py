@@ -25,7 +25,7 @@ from service.db import migrate
 from service.db.tables import platform_state, resources, tenants
 from service.errors import ApiError, invalid_input
 from service.jobs import queries as operations
-from service.json_response import JSONResponse
+from service.json_bodies import JSONResponse
 from service.settings import VERSION
 
 router = protected_router("platform")

@@ -36,7 +36,7 @@ from service.db.engine import Record
 from service.db.revisions import lock_domains
 from service.db.tables import MICROSECOND
 from service.errors import ApiError
-from service.json_response import JSONResponse
+from service.json_bodies import JSONResponse
 from service.quotas import limits, request_queries, request_rules
 from service.quotas.request_queries import OF_ORGANIZATION, OF_TENANT, PENDING, request
 from service.quotas.request_rules import MAX_REQUESTS_PER_HOUR, UNCHANGED, WAITING, Decision

@@ -10,7 +10,7 @@ from service.api.dependencies import OrganizationContextDep, PlatformDep, Tenant
 from service.api.protected_route import protected_router
 from service.authz.paths import ORGANIZATION, QUOTAS, TENANT
 from service.catalogue.resource_types import QuotaType, quota_types
-from service.json_response import JSONResponse
+from service.json_bodies import JSONResponse
 from service.quotas import limits as quotas_limits
 from service.quotas import request_rules
 from service.quotas.limits import COMPUTE_NAMES, IMAGES, Use

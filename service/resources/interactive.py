@@ -15,7 +15,7 @@ from service.authz.context import TenantContext
 from service.authz.paths import INTERACTIVE
 from service.authz.permissions import Permission
 from service.context import Platform
-from service.json_response import JSONResponse
+from service.json_bodies import JSONResponse
 from service.resources import queries
 from service.validation import is_id
 

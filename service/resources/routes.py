@@ -33,7 +33,7 @@ from service.db.engine import Record
 from service.default_tags.queries import propagated
 from service.default_tags.tag_rules import require_new_provider, with_defaults
 from service.errors import ApiError
-from service.json_response import JSONResponse
+from service.json_bodies import JSONResponse
 from service.principals.queries import CLUSTER
 from service.quotas.limits import counted_attributes, require_quota
 from service.resources import queries

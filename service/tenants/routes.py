@@ -21,7 +21,7 @@ from service.context import Platform
 from service.db.engine import Record
 from service.db.platform_state import failing_listings
 from service.jobs.worker import WorkerDep
-from service.json_response import JSONResponse
+from service.json_bodies import JSONResponse
 from service.principal import Principal
 from service.principals.grants import enterable_tenant_ids
 from service.quotas import limits as quotas

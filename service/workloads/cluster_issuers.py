@@ -26,7 +26,7 @@ from service.authz.paths import CLUSTER_ISSUER
 from service.clock import wire_time
 from service.db.engine import Record
 from service.errors import ApiError
-from service.json_response import JSONResponse
+from service.json_bodies import JSONResponse
 from service.principals.queries import cluster_exists
 from service.workloads.queries import (
     delete_issuer,

@@ -20,7 +20,7 @@ from service.errors import ApiError
 from service.iam import attachments, author_check, representations
 from service.iam.author_check import Author
 from service.iam.policy_documents import Draft
-from service.json_response import JSONResponse
+from service.json_bodies import JSONResponse
 from service.principals import queries
 from service.principals.grants import policies_for_principal, policy_documents
 

@@ -18,7 +18,7 @@ from service.context import Platform
 from service.db.revisions import lock_domains
 from service.errors import ApiError
 from service.http_server.client_address import address_of
-from service.json_response import JSONResponse
+from service.json_bodies import JSONResponse
 from service.principal import Principal
 from service.principals import live_credentials
 from service.workloads import cluster_issuers
