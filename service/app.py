@@ -18,7 +18,6 @@ from service.api.route_index import RouteIndex
 from service.authz.route_policies import HOME_PATHS, READS, ROUTE_POLICIES
 from service.authzen import routes as authzen
 from service.bootstrap import open_platform, open_worker
-from service.default_tags import apply_routes
 from service.default_tags import routes as default_tags
 from service.http_server.admission import Admission
 from service.iam import access_review, attachments, catalogue, groups, policies, simulate
@@ -42,7 +41,6 @@ AREAS = (
     api_keys,
     tenants,
     default_tags,
-    apply_routes,
     jobs,
     catalogue,
     groups,
