@@ -40,7 +40,7 @@ from service.resources import queries
 from service.resources import validation as resources_validation
 from service.resources.queries import MAX_DECISIONS, ListFilter
 from service.validation import is_id
-from service.workloads import queries as workload_queries
+from service.workloads import cluster_issuers as workload_queries
 
 router = protected_router("resources")
 SEARCH_BATCH = 1_000

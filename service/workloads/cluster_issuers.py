@@ -1,4 +1,4 @@
-"""Cluster issuers, which sign the service-account tokens of a cluster: routes, validation, and verification of tokens.
+"""Cluster issuers, which sign the service-account tokens of a cluster: routes, SQL, validation, verification of tokens.
 
 The audience of a token names its cluster, which determines the keys and the issuer.
 """
@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
-from sqlalchemy import Connection
+from sqlalchemy import Connection, and_, delete, select
 from starlette.responses import Response
 
 from service import errors, validation
@@ -24,18 +24,12 @@ from service.authn.http_fetch import require_safe_url
 from service.authn.oidc_provider import ExternalIssuer
 from service.authz.paths import CLUSTER_ISSUER
 from service.clock import wire_time
+from service.db.dialect import upsert_insert
 from service.db.engine import Record
+from service.db.tables import cluster_issuers, resources, tenants, workload_identities, workload_tokens
 from service.errors import ApiError
 from service.json_bodies import JSONResponse
-from service.principals.queries import cluster_exists
-from service.workloads.queries import (
-    delete_issuer,
-    delete_tokens,
-    find_identity,
-    find_issuer,
-    find_issuer_of_cluster,
-    save_issuer,
-)
+from service.principals.queries import CLUSTER, cluster_exists
 
 router = protected_router("workload identities")
 MAX_KEYS = 10
@@ -47,6 +41,64 @@ _PUBLIC = ("kty", "crv", "x", "y", "n", "e")
 _PRIVATE = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})
 AUDIENCE_PREFIX = "frost:cluster:"
 _SUBJECT = re.compile(r"system:serviceaccount:([a-z0-9-]{1,63}):([a-z0-9.-]{1,253})", re.ASCII)
+
+
+def save_issuer(connection: Connection, tenant_id: str, cluster_id: str, values: dict[str, Any]) -> None:
+    statement = upsert_insert(connection, cluster_issuers).values(tenant_id=tenant_id, cluster_id=cluster_id, **values)
+    connection.execute(statement.on_conflict_do_update(index_elements=["tenant_id", "cluster_id"], set_=values))
+
+
+def find_issuer(connection: Connection, tenant_id: str, cluster_id: str) -> Record | None:
+    return connection.execute(
+        select(cluster_issuers).where(
+            cluster_issuers.c.tenant_id == tenant_id, cluster_issuers.c.cluster_id == cluster_id
+        )
+    ).one_or_none()
+
+
+def delete_issuer(connection: Connection, tenant_id: str, cluster_id: str) -> None:
+    """Delete a cluster's issuer and the tokens of its workloads."""
+    delete_tokens(connection, tenant_id, cluster_id)
+    connection.execute(
+        delete(cluster_issuers).where(
+            cluster_issuers.c.tenant_id == tenant_id, cluster_issuers.c.cluster_id == cluster_id
+        )
+    )
+
+
+def delete_tokens(connection: Connection, tenant_id: str, cluster_id: str) -> None:
+    identity_ids = select(workload_identities.c.id).where(
+        workload_identities.c.tenant_id == tenant_id, workload_identities.c.cluster_id == cluster_id
+    )
+    connection.execute(delete(workload_tokens).where(workload_tokens.c.identity_id.in_(identity_ids)))
+
+
+def find_issuer_of_cluster(connection: Connection, cluster_id: str) -> Record | None:
+    """Return the issuer of an existing cluster."""
+    return connection.execute(
+        select(cluster_issuers)
+        .join(
+            resources,
+            and_(resources.c.id == cluster_issuers.c.cluster_id, resources.c.tenant_id == cluster_issuers.c.tenant_id),
+        )
+        .where(cluster_issuers.c.cluster_id == cluster_id, resources.c.kind == CLUSTER)
+    ).one_or_none()
+
+
+def find_identity(
+    connection: Connection, tenant_id: str, cluster_id: str, namespace: str, service_account: str
+) -> Record | None:
+    """Return an identity with the organization of its tenant."""
+    return connection.execute(
+        select(workload_identities, tenants.c.organization_id)
+        .join(tenants, tenants.c.id == workload_identities.c.tenant_id)
+        .where(
+            workload_identities.c.tenant_id == tenant_id,
+            workload_identities.c.cluster_id == cluster_id,
+            workload_identities.c.namespace == namespace,
+            workload_identities.c.service_account == service_account,
+        )
+    ).one_or_none()
 
 
 def validate_issuer(text: str) -> str:

@@ -18,7 +18,6 @@ from service.errors import ApiError
 from service.principal import Principal
 from service.principals import queries
 from service.workloads import cluster_issuers, token_exchange
-from service.workloads import queries as workload_queries
 from tests.service import factories
 from tests.service.access import Iam, code
 from tests.service.clusters import STOREFRONT_FRA, Cluster, Workload
@@ -138,7 +137,7 @@ class Bound:
         with self.platform.database.write() as connection:
             factories.add(connection, {tables.resources: cluster})
             queries.add_identity(connection, identity | {"scopes": ["compute:read"], "created_by": "u"} | times)
-            workload_queries.save_issuer(connection, "t", CLUSTER, issuer)
+            cluster_issuers.save_issuer(connection, "t", CLUSTER, issuer)
         said = {"iss": "https://c.example", "sub": "system:serviceaccount:n:a", "aud": f"frost:cluster:{CLUSTER}"}
         until = {"exp": int(now.timestamp()) + 600}
         self.token = jwt.encode({"alg": "ES256", "kid": "one"}, said | until, P256)
@@ -165,7 +164,7 @@ def drop_scopes(connection: Connection) -> None:
 
 
 def drop_issuer(connection: Connection) -> None:
-    workload_queries.delete_issuer(connection, "t", CLUSTER)
+    cluster_issuers.delete_issuer(connection, "t", CLUSTER)
 
 
 def drop_cluster(connection: Connection) -> None:
