@@ -41,7 +41,7 @@ from service.db.tables import (
 from service.default_tags import apply_job
 from service.default_tags.queries import MAX_UNDO_RUNS
 from service.jobs.queries import is_open
-from service.quotas.request_queries import PENDING
+from service.quotas.quota_request import PENDING
 from service.settings import DAY_SECONDS, Retention
 
 logger = logging.getLogger(__name__)

@@ -37,9 +37,17 @@ from service.db.revisions import lock_domains
 from service.db.tables import MICROSECOND
 from service.errors import ApiError
 from service.json_bodies import JSONResponse
-from service.quotas import limits, request_queries, request_rules
-from service.quotas.request_queries import OF_ORGANIZATION, OF_TENANT, PENDING, request
-from service.quotas.request_rules import MAX_REQUESTS_PER_HOUR, UNCHANGED, WAITING, Decision
+from service.quotas import limits, quota_request
+from service.quotas.quota_request import (
+    MAX_REQUESTS_PER_HOUR,
+    OF_ORGANIZATION,
+    OF_TENANT,
+    PENDING,
+    UNCHANGED,
+    WAITING,
+    Decision,
+    request_json,
+)
 from service.validation import is_id
 
 router = protected_router("quotas")
@@ -92,12 +100,12 @@ def request_tenant_quota(
         require_rate(connection, tenant_id, draft.at)
         maximum = or_404(limits.organization_limits(connection, organization_id)[draft.resource_type])
         allocated = limits.allocated(connection, organization_id)[draft.resource_type]
-        bound = request_rules.requestable(current, maximum, allocated)
-        request_rules.require_within_bound(draft.quota, current, draft.limit, bound)
+        bound = quota_request.requestable(current, maximum, allocated)
+        quota_request.require_within_bound(draft.quota, current, draft.limit, bound)
         # Only a lower limit depends on the use; reading it is slow.
         lowers = draft.limit < current
         use = limits.uses(connection, [tenant_id], [draft.quota])[tenant_id][draft.resource_type] if lowers else None
-        decision = request_rules.decide(current, draft.limit, use)
+        decision = quota_request.decide(current, draft.limit, use)
         if decision.status == "approved":
             limits.set_limit(connection, tenant_id, draft.resource_type, draft.limit)
         return add_request(connection, context, AuditEvent.QUOTA_REQUEST_CREATE, draft, current, decision)
@@ -110,9 +118,9 @@ def list_tenant_quota_requests(context: TenantContextDep, platform: PlatformDep,
     organization_id = context.organization_id if context.principal.kind == "session" else None
     page = page_of(platform, paging, "quota-requests", tenant_id, organization_id or "")
     with platform.database.read() as connection:
-        rows = request_queries.of_tenant(connection, tenant_id, organization_id, page.after, page.limit)
+        rows = quota_request.requests_of_tenant(connection, tenant_id, organization_id, page.after, page.limit)
     rows, cursor = page.cut(rows, "created_at", "id")
-    return JSONResponse({"requests": [request(row._asdict()) for row in rows], "nextCursor": cursor})
+    return JSONResponse({"requests": [request_json(row._asdict()) for row in rows], "nextCursor": cursor})
 
 
 @router.post(ORGANIZATION_QUOTA_REQUESTS, operation_id="requestOrganizationQuota", status_code=201)
@@ -131,9 +139,9 @@ def request_organization_quota(
         current = or_404(limits.organization_limits(connection, organization_id)[draft.resource_type])
         if draft.limit == current:
             return unchanged(connection, context, draft)
-        pending = request_queries.pending(connection, organization_id, draft.resource_type)
+        pending = quota_request.pending_request(connection, organization_id, draft.resource_type)
         if pending:
-            raise request_rules.already_pending(pending.id, pending.limit)
+            raise quota_request.already_pending(pending.id, pending.limit)
         return add_request(connection, context, AuditEvent.QUOTA_REQUEST_CREATE_ORGANIZATION, draft, current, WAITING)
 
 
@@ -145,9 +153,9 @@ def list_organization_quota_requests(
     organization_id = context.organization_id
     page = page_of(platform, paging, "quota-requests", organization_id)
     with platform.database.read() as connection:
-        rows = request_queries.of_organization(connection, organization_id, page.after, page.limit)
+        rows = quota_request.requests_of_organization(connection, organization_id, page.after, page.limit)
     rows, cursor = page.cut(rows, "created_at", "id")
-    return JSONResponse({"requests": [request(row._asdict()) for row in rows], "nextCursor": cursor})
+    return JSONResponse({"requests": [request_json(row._asdict()) for row in rows], "nextCursor": cursor})
 
 
 def parse_request(body: NewRequest, now: datetime) -> LimitChange:
@@ -156,8 +164,8 @@ def parse_request(body: NewRequest, now: datetime) -> LimitChange:
     Raises:
         ApiError: 400 UNKNOWN_RESOURCE_TYPE, QUOTA_NOT_REQUESTABLE, INVALID_INPUT.
     """
-    quota = request_rules.requested_type(body.resource_type)
-    limit, reason = request_rules.requested_limit(body.limit), request_rules.reason(body.reason)
+    quota = quota_request.requested_type(body.resource_type)
+    limit, reason = quota_request.requested_limit(body.limit), quota_request.reason(body.reason)
     return LimitChange(str(uuid4()), quota, limit, reason, now)
 
 
@@ -175,8 +183,8 @@ def resolve_idempotent(
         draft,
         id=resolve_idempotency_key(connection, context, key, event, content, draft.id, draft.at),
     )
-    row = request_queries.one(connection, draft.id)
-    return draft, None if row is None else JSONResponse({"request": request(row._asdict())}, 201)
+    row = quota_request.find_request(connection, draft.id)
+    return draft, None if row is None else JSONResponse({"request": request_json(row._asdict())}, 201)
 
 
 def require_rate(connection: Connection, tenant_id: str, now: datetime) -> None:
@@ -185,9 +193,9 @@ def require_rate(connection: Connection, tenant_id: str, now: datetime) -> None:
     Raises:
         ApiError: 429 QUOTA_REQUESTS_LIMITED.
     """
-    until = request_queries.next_allowed_at(connection, tenant_id, MAX_REQUESTS_PER_HOUR, now)
+    until = quota_request.next_allowed_at(connection, tenant_id, MAX_REQUESTS_PER_HOUR, now)
     if until is not None:
-        raise request_rules.too_many(whole_seconds((until - now) // MICROSECOND))
+        raise quota_request.too_many(whole_seconds((until - now) // MICROSECOND))
 
 
 def row_of(context: AuthorizationContext, draft: LimitChange, current: int, decision: Decision) -> dict[str, Any]:
@@ -216,7 +224,7 @@ def unchanged(connection: Connection, context: AuthorizationContext, draft: Limi
     row = row_of(context, replace(draft, id=""), draft.limit, UNCHANGED)
     requester = person(connection, context.principal.user_id)
     names = {"requester_name": requester.name, "requester_email": requester.email}
-    return JSONResponse({"request": request(row | names)}, headers={CHANGED: "false"})
+    return JSONResponse({"request": request_json(row | names)}, headers={CHANGED: "false"})
 
 
 def add_request(
@@ -228,7 +236,7 @@ def add_request(
     decision: Decision,
 ) -> JSONResponse:
     """Store a request with its audit entry. A denial is audited as `refused`."""
-    request_queries.add(connection, row_of(context, draft, current, decision))
+    quota_request.add_request(connection, row_of(context, draft, current, decision))
     entries.record(
         connection,
         context.principal,
@@ -245,8 +253,8 @@ def add_request(
         },
         at=draft.at,
     )
-    row = or_404(request_queries.one(connection, draft.id))
-    return JSONResponse({"request": request(row._asdict())}, 201, {CHANGED: "true"})
+    row = or_404(quota_request.find_request(connection, draft.id))
+    return JSONResponse({"request": request_json(row._asdict())}, 201, {CHANGED: "true"})
 
 
 class Review(BaseModel):
@@ -263,7 +271,7 @@ def list_quota_requests_for_review(
     """List the requests of all organizations, newest first."""
     page = page_of(platform, paging, "quota-requests for review", status or "")
     with platform.database.read() as connection:
-        rows = request_queries.for_review(connection, status, page.after, page.limit)
+        rows = quota_request.requests_for_review(connection, status, page.after, page.limit)
     rows, cursor = page.cut(rows, "created_at", "id")
     return JSONResponse({"requests": [to_json(row) for row in rows], "nextCursor": cursor})
 
@@ -272,7 +280,7 @@ def list_quota_requests_for_review(
 def review_quota_request(context: ContextDep, platform: PlatformDep, request_id: str, body: Review) -> JSONResponse:
     """Approve or reject a pending request. An approved limit is in force at once."""
     now, status = platform.clock.now(), STATUS_BY_DECISION[body.decision]
-    note = None if body.note is None else request_rules.reason(body.note, "note")
+    note = None if body.note is None else quota_request.reason(body.note, "note")
     with platform.database.write() as connection:
         # As each request of the organization does.
         lock_domains(connection, [get_request_or_404(connection, request_id).organization_id])
@@ -285,7 +293,7 @@ def review_quota_request(context: ContextDep, platform: PlatformDep, request_id:
                 details={"status": row.status, "decision": row.decision},
             )
         decision = {"status": status, "decision": note or status, "decided_at": now, "decided_by": "staff"}
-        request_queries.decide(connection, request_id, decision)
+        quota_request.store_decision(connection, request_id, decision)
         if status == "approved":
             limits.set_organization_limit(connection, row.organization_id, row.resource_type, row.limit)
         entries.record(
@@ -306,12 +314,12 @@ def get_request_or_404(connection: Connection, request_id: str) -> Record:
     Raises:
         ApiError: 404, also for a tenant's request.
     """
-    row = or_404(request_queries.one(connection, request_id) if is_id(request_id) else None)
+    row = or_404(quota_request.find_request(connection, request_id) if is_id(request_id) else None)
     return or_404(row if row.scope == OF_ORGANIZATION else None)
 
 
 def to_json(row: Record) -> dict[str, Any]:
-    return request(row._asdict()) | {"organizationName": row.organization_name}
+    return request_json(row._asdict()) | {"organizationName": row.organization_name}
 
 
 router.routes.extend(review_router.routes)

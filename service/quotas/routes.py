@@ -12,7 +12,7 @@ from service.authz.paths import ORGANIZATION, QUOTAS, TENANT
 from service.catalogue.resource_types import QuotaType, quota_types
 from service.json_bodies import JSONResponse
 from service.quotas import limits as quotas_limits
-from service.quotas import request_rules
+from service.quotas import quota_request
 from service.quotas.limits import COMPUTE_NAMES, IMAGES, Use
 
 router = protected_router("quotas")
@@ -34,7 +34,7 @@ def report_tenant_quotas(context: TenantContextDep, platform: PlatformDep) -> JS
         entry = to_json(quota, limits[name], used[name])
         bound = maximums[name]
         if bound is not None:
-            entry["requestable"] = request_rules.requestable(limits[name], bound, allocated[name])
+            entry["requestable"] = quota_request.requestable(limits[name], bound, allocated[name])
         quotas.append(entry)
     return JSONResponse({"report": {"scope": "tenant", "quotas": quotas}})
 
