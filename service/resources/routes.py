@@ -40,7 +40,7 @@ from service.resources import queries
 from service.resources import validation as resources_validation
 from service.resources.queries import MAX_DECISIONS, ListFilter
 from service.validation import is_id
-from service.workloads import cluster_issuers as workload_queries
+from service.workloads import cluster_issuers
 
 router = protected_router("resources")
 SEARCH_BATCH = 1_000
@@ -216,7 +216,7 @@ def delete_resource(context: TenantContextDep, platform: PlatformDep, kind: OfKi
         row = get_resource_or_404(connection, platform, context, kind, resource_id, lock=True)
         resources_validation.require_changeable(row, kind, retags=False)
         if kind.name == CLUSTER:
-            workload_queries.delete_issuer(connection, tenant_id, resource_id)
+            cluster_issuers.delete_issuer(connection, tenant_id, resource_id)
         queries.remove(connection, tenant_id, resource_id)
         audit_in_tenant(
             connection, context, AuditEvent.RESOURCE_DELETE, f"{kind.name}:{resource_id}", now, {"name": row.name}
