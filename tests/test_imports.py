@@ -56,7 +56,6 @@ ORDER = (
     "tenants",
     "retention",
     "seed",
-    "bootstrap",
     "app",
     "server",
     "__main__",

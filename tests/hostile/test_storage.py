@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from service import bootstrap
+from service import app
 from service.clock import SystemClock
 from service.operator import monitoring
 from tests.service.conftest import DemoUrl
@@ -206,7 +206,7 @@ class StoredKey:
 @pytest.fixture
 def key(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StoredKey]:
     wall = Wall()
-    monkeypatch.setattr(bootstrap, "clock_from_environment", lambda _: SystemClock(wall.now, wall.steady))
+    monkeypatch.setattr(app, "clock_from_environment", lambda _: SystemClock(wall.now, wall.steady))
     inside = Inside(tmp_path, database_url, "empty")
     secret = inside.stored_key(expires_at=wall.now() + timedelta(minutes=30), rate_limit=100)
     yield StoredKey(inside, wall, {"X-API-Key": secret})
