@@ -8,7 +8,7 @@ from fastapi.telemetry import TelemetryConfig
 from starlette.middleware import Middleware
 from starlette.routing import BaseRoute
 
-from service.account import api_keys, sessions
+from service.account import api_keys
 from service.account import routes as account
 from service.activity import routes as activity
 from service.api import openapi
@@ -84,7 +84,6 @@ AREAS = (
     quotas,
     quota_requests,
     oidc_issuer,
-    sessions,
     activity,
     operator_routes,
 )

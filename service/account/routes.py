@@ -1,4 +1,4 @@
-"""Routes of the account: profile, organizations, sign-in configuration, deletion and restoration.
+"""Routes of the account: profile, organizations, sign-in configuration, sessions, deletion and restoration.
 
 Deletion marks the row, and ends sessions and API keys permanently. Memberships are kept for a restoration, which an
 operator can do within 30 days.
@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from fastapi import Query
 from pydantic import BaseModel, ConfigDict
 from sqlalchemy import Connection, func, select, update
+from starlette.responses import Response
 
 from service.account import queries
 from service.api.changes import change
@@ -24,12 +25,13 @@ from service.clock import wire_time
 from service.db.engine import Record
 from service.db.revisions import lock_domains
 from service.db.tables import api_keys, memberships, organizations, tenants, users
-from service.errors import ApiError
+from service.errors import ApiError, session_required
 from service.json_bodies import JSONResponse
 from service.principal import Principal
 from service.settings import VERSION
 
 router = protected_router("account")
+session_router = protected_router("sessions")
 RESTORE_WINDOW = timedelta(days=30)
 OWNER = "owner"
 
@@ -254,3 +256,57 @@ def restore_account(context: ContextDep, platform: PlatformDep, body: Restoratio
             at=now,
         )
     return JSONResponse({"id": person.id, "email": person.email, "name": person.name, "restoredAt": wire_time(now)})
+
+
+@session_router.get("/api/v1/sessions", operation_id="listSessions")
+def list_sessions(platform: PlatformDep, context: ContextDep) -> JSONResponse:
+    """List the principal's active sessions, last used first."""
+    with platform.database.read() as connection:
+        rows = sessions.list_active(connection, str(context.principal.user_id), platform.clock.now())
+    return JSONResponse(
+        {
+            "sessions": [
+                {
+                    "id": row.id,
+                    "device": row.device,
+                    "place": row.place,
+                    "startedAt": wire_time(row.started_at),
+                    "lastSeenAt": wire_time(row.last_seen_at),
+                    "expiresAt": wire_time(row.expires_at),
+                    "current": row.id == context.principal.session_id,
+                }
+                for row in rows
+            ]
+        }
+    )
+
+
+@session_router.post("/api/v1/sessions/revoke-all", operation_id="revokeAllSessions")
+def revoke_all_sessions(platform: PlatformDep, context: ContextDep) -> JSONResponse:
+    """End all sessions of the principal, including this session. API keys remain valid."""
+    user_id, now = str(context.principal.user_id), platform.clock.now()
+    with change(platform, context) as (connection, context):
+        ended = sessions.end_all(connection, user_id, reason="revoked_all", at=now)
+        entries.record(
+            connection,
+            context.principal,
+            event=AuditEvent.SESSION_REVOKE_ALL,
+            target=f"user:{user_id}",
+            details={"sessions": ended},
+            at=now,
+        )
+    return JSONResponse({"ended": ended})
+
+
+@session_router.post("/api/v1/sessions/current/end", operation_id="endCurrentSession", status_code=204)
+def end_current_session(platform: PlatformDep, context: ContextDep) -> Response:
+    """End the session with its access and refresh tokens immediately."""
+    session_id = context.principal.session_id
+    if session_id is None:
+        raise session_required()
+    with change(platform, context) as (connection, context):
+        sessions.sign_out(connection, context.principal, session_id, at=platform.clock.now())
+    return Response(status_code=204)
+
+
+router.routes.extend(session_router.routes)
