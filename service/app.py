@@ -40,7 +40,7 @@ from service.default_tags import apply_job
 from service.default_tags import routes as default_tags
 from service.http_server.admission import Admission
 from service.http_server.work_queues import WorkQueues
-from service.iam import access_review, attachments, catalogue, groups, policies, simulate
+from service.iam import access_review, attachments, groups, policies, simulate
 from service.jobs import routes as jobs
 from service.jobs.worker import Worker
 from service.large_bodies import LargeBodyLimiter
@@ -69,12 +69,11 @@ AREAS = (
     tenants,
     default_tags,
     jobs,
-    catalogue,
+    access_review,
     groups,
     policies,
     attachments,
     simulate,
-    access_review,
     identities,
     cluster_issuers,
     token_exchange,

@@ -1,19 +1,25 @@
-"""Lists the access of principals, and previews the effect of a change on it."""
+"""Access: lists the scopes of API keys, the operations of policies and the access of principals.
 
+A preview shows the effect of a change on the access.
+"""
+
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Row, select
 
 from service import errors, validation
-from service.api.dependencies import PlatformDep, TenantContextDep
+from service.api.dependencies import ContextDep, PlatformDep, TenantContextDep
 from service.api.protected_route import protected_router
 from service.api.responses import or_404
 from service.authz.context import TenantContext
 from service.authz.paths import IAM
+from service.catalogue.operations import scopes
 from service.context import Platform
 from service.db.engine import Record
+from service.db.tables import catalogue_operations
 from service.errors import ApiError
 from service.iam import author_check, change_preview, effective_access, group_queries, policy_queries
 from service.iam.attachments import require_principal
@@ -33,9 +39,55 @@ from service.json_bodies import JSONResponse
 from service.principals import grants as stored
 from service.principals import queries
 
+catalogue_router = protected_router("iam")
 router = protected_router("access")
 MAX_PRINCIPALS = 1_000
 """Limit on principals in a response; the totals have no limit."""
+
+
+@catalogue_router.get("/api/v1/scopes", operation_id="listScopes")
+def list_scopes(platform: PlatformDep, _: ContextDep) -> JSONResponse:
+    """List all scopes, the global `*` first, and all operations in the order of their addition to the catalogue."""
+    with platform.database.read() as connection:
+        rows = operations(connection)
+    return JSONResponse(
+        {
+            "scopes": [
+                {"scope": scope.scope, "description": scope.description, "enforced": scope.enforced}
+                for scope in scopes()
+            ],
+            "operations": [
+                {"name": row.name, "accessLevel": row.access_level, "description": row.description} for row in rows
+            ],
+        }
+    )
+
+
+@catalogue_router.get("/api/v1/iam/catalogue", operation_id="listCatalogue")
+def list_catalogue(
+    platform: PlatformDep,
+    _: ContextDep,
+    filter: str = "",
+) -> JSONResponse:
+    """List the operations with a text in their name, ignoring case, sorted by name."""
+    text = filter.casefold()
+    with platform.database.read() as connection:
+        rows = operations(connection)
+    return JSONResponse(
+        {
+            "operations": [
+                {"name": row.name, "accessLevel": row.access_level, "description": row.description}
+                for row in sorted(rows, key=lambda row: str(row.name))
+                if text in row.name
+            ],
+            "total": len(rows),
+        }
+    )
+
+
+def operations(connection: Connection) -> Sequence[Row[Any]]:
+    """Return all operations of the catalogue in order of addition: `name`, `access_level`, `description`."""
+    return connection.execute(select(catalogue_operations).order_by(catalogue_operations.c.position)).all()
 
 
 class WhoCanRequest(BaseModel):
@@ -221,3 +273,6 @@ def _change(connection: Connection, platform: Platform, context: TenantContext, 
         draft = Draft.of(read_document(platform, catalogue, body.document_text).document)
     role = stored.role_in(connection, tenant_id, context.principal.user_id)
     return Change(body.change, body.policy_id, body.group_id, body.principal_type, body.principal_id, draft, role)
+
+
+router.routes.extend(catalogue_router.routes)
