@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from client.models import strict_json
@@ -25,6 +25,7 @@ def outcome(read: Any, data: bytes) -> Any:
     return repr(value)
 
 
+@settings(deadline=None)
 @given(TEXTS)
 @example('{"a":1,"a":2}')
 @example('{"a":{"b":1,"b":2}}')
@@ -45,6 +46,7 @@ def test_a_text_has_the_same_value_or_error(text: str) -> None:
     assert outcome(json_bodies.loads, data) == outcome(strict_json.loads, data)
 
 
+@settings(deadline=None)
 @given(VALUES, st.sampled_from([None, 2]))
 def test_a_value_is_read_as_it_was_written(value: Any, indent: int | None) -> None:
     data = json.dumps(value, ensure_ascii=False, indent=indent).encode()
