@@ -17,7 +17,7 @@ from service.api.middleware import HeadMiddleware, IdleTracker, RequestMiddlewar
 from service.api.protected_route import ProtectedRoute
 from service.api.route_index import RouteIndex
 from service.audit import chain
-from service.audit.refusals import FLUSH_SECONDS, RefusalLog
+from service.audit.entries import FLUSH_SECONDS, RefusalLog
 from service.audit.sealer import Sealer
 from service.authn.bearer_tokens import BearerTokens, TrustedIssuer
 from service.authn.credential_use import CredentialUse

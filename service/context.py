@@ -31,7 +31,7 @@ from datetime import datetime
 
 from starlette.requests import Request
 
-from service.audit.refusals import RefusalLog
+from service.audit.entries import RefusalLog
 from service.audit.sealer import Sealer
 from service.authn.bearer_tokens import BearerTokens, TrustedIssuer
 from service.authn.credential_use import CredentialUse

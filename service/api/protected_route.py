@@ -23,8 +23,7 @@ from service.api.direct_call import BODY, DirectCall, UnsupportedParameterError
 from service.api.lazy_route import LazyRoute
 from service.api.request_body import read_body
 from service.audit import entries
-from service.audit.entries import AuditEvent
-from service.audit.refusals import Refusal
+from service.audit.entries import AuditEvent, Refusal
 from service.authn import secret_format
 from service.authn.rate_limit import RateLimited
 from service.authz.context import AuthorizationContext
