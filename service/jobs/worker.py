@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 
 MAX_RUNS = 500
 DEAD_AFTER_SECONDS = 20
-WAITING = ("ENQUEUED", "DELAYED")
+WAITING_STATES = ("ENQUEUED", "DELAYED")
 # Serve the first requests before the import of DBOS.
 START_DELAY = 0.3
 SWEEP_SECONDS = 5.0
@@ -55,7 +55,7 @@ PeriodicWork = Callable[[], float]
 """Does a short portion of periodic work; returns the seconds until the next portion."""
 
 
-def sweep(database: Database, queue: DbosQueue, executor: str) -> set[str]:
+def queue_lost_runs(database: Database, queue: DbosQueue, executor: str) -> set[str]:
     """Queue every open run without a live workflow; return the runs marked as running on this executor."""
     running: set[str] = set()
     with database.read() as connection:
@@ -66,7 +66,7 @@ def sweep(database: Database, queue: DbosQueue, executor: str) -> set[str]:
             if run_id not in workflows:
                 queue.enqueue(run_id)
         running |= {run_id for run_id, workflow in workflows.items() if workflow == ("PENDING", executor)}
-        ended = [run_id for run_id, (status, _) in workflows.items() if status not in (*WAITING, "PENDING")]
+        ended = [run_id for run_id, (status, _) in workflows.items() if status not in (*WAITING_STATES, "PENDING")]
         # Most of these ended with their workflow after the first query.
         with database.read() as connection:
             left_open = queries.open_runs(connection, ended)
@@ -88,7 +88,7 @@ def recover_dead(database: Database, queue: DbosQueue) -> None:
                 queue.take_over(run_id)
 
 
-def heartbeat(database: Database, executor: str) -> None:
+def record_heartbeat(database: Database, executor: str) -> None:
     """Record a heartbeat. PostgreSQL only."""
     with database.write() as connection:
         queries.seen(connection, executor)
@@ -210,7 +210,7 @@ class Worker:
                 self._quiet_since = time.monotonic()
             if self._shared and (busy or self._queue.launched):
                 # Before the launch: its runs must not look like those of a dead executor.
-                heartbeat(self._database, self._executor)
+                record_heartbeat(self._database, self._executor)
             if busy:
                 self._queue.launch()
                 self._delete_ended_workflows()
@@ -247,7 +247,7 @@ class Worker:
         if time.monotonic() - self._swept_at < self._sweep_seconds / 2:
             return
         self._swept_at = time.monotonic()
-        orphaned = sweep(self._database, self._queue, self._executor) - self._running
+        orphaned = queue_lost_runs(self._database, self._queue, self._executor) - self._running
         # Their outcome could not be stored. Only runs seen twice: a run just taken starts in a moment.
         for run_id in orphaned & self._orphaned:
             self._queue.take_over(run_id)

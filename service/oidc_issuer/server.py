@@ -1,8 +1,8 @@
 """Request, client and server for Authlib's OAuth core.
 
 A request is a database transaction. OAuth errors commit it, because they change state, such as a poll interval or a
-session that ends. Authlib is imported only by this module, `device_flow`, `authorization_code`, `refresh_tokens` and
-`endpoints`, to keep the start fast.
+session that ends. Authlib is imported only by this module, `grant_types`, `tokens` and `endpoints`, to keep the
+start fast.
 """
 
 import re

@@ -44,7 +44,7 @@ router = protected_router("tenants")
 Include = Literal["usage"] | None
 
 
-def get(connection: Connection, principal: Principal, tenant_id: str) -> Record:
+def load_tenant(connection: Connection, principal: Principal, tenant_id: str) -> Record:
     """Return a tenant, or raise 403 if the principal may not enter it."""
     row = connection.execute(_enterable(principal).where(tenants.c.id == tenant_id)).one_or_none()
     if row is None:
@@ -52,7 +52,7 @@ def get(connection: Connection, principal: Principal, tenant_id: str) -> Record:
     return row
 
 
-def get_created(connection: Connection, principal: Principal, tenant_id: str) -> Record:
+def load_created_tenant(connection: Connection, principal: Principal, tenant_id: str) -> Record:
     """Return a tenant created in this transaction, also to an API key, which cannot enter it.
 
     Raises:
@@ -79,7 +79,7 @@ def slugs_like(connection: Connection, organization_id: str, slug: str) -> froze
     )
 
 
-def add(
+def insert_tenant(
     connection: Connection, *, tenant_id: str, organization_id: str, display_name: str, slug: str, at: datetime
 ) -> None:
     """Insert a tenant in status `provisioning`."""
@@ -98,7 +98,7 @@ def add(
     connection.execute(insert(default_tag_versions).values(tenant_id=tenant_id, version=1, tags={}, changed_at=at))
 
 
-def rename(connection: Connection, tenant_id: str, display_name: str, at: datetime) -> None:
+def update_name(connection: Connection, tenant_id: str, display_name: str, at: datetime) -> None:
     update_row(connection, tenants, {"id": tenant_id}, {"display_name": display_name, "updated_at": at})
 
 
@@ -144,7 +144,7 @@ def _enterable(principal: Principal) -> Select[Any]:
     return _TENANT_WITH_ROLE.where(may_enter(principal))
 
 
-def visible(connection: Connection, principal: Principal, organization_id: str | None = None) -> list[Record]:
+def visible_tenants(connection: Connection, principal: Principal, organization_id: str | None = None) -> list[Record]:
     """Return the tenants that a principal may enter, by organization, name and id."""
     query = _enterable(principal)
     if organization_id is not None:
@@ -200,7 +200,7 @@ def create_tenant(
         if tenant_id == new_id:
             slug = service_validation.slug(name)
             slug = service_validation.free_slug(slug, slugs_like(connection, organization_id, slug))
-            add(
+            insert_tenant(
                 connection,
                 tenant_id=tenant_id,
                 organization_id=organization_id,
@@ -219,7 +219,7 @@ def create_tenant(
                 details={"displayName": name, "slug": slug},
                 at=now,
             )
-        document = tenant(get_created(connection, principal, tenant_id))
+        document = tenant(load_created_tenant(connection, principal, tenant_id))
     if run_id:
         worker.submit(run_id)
     return JSONResponse(document, 201)
@@ -229,7 +229,7 @@ def create_tenant(
 def get_tenant(context: TenantContextDep, platform: PlatformDep) -> JSONResponse:
     """Return a tenant."""
     with platform.database.read() as connection:
-        return JSONResponse(tenant(get(connection, context.principal, context.tenant_id)))
+        return JSONResponse(tenant(load_tenant(connection, context.principal, context.tenant_id)))
 
 
 @router.patch(TENANT, operation_id="renameTenant")
@@ -238,8 +238,8 @@ def rename_tenant(context: TenantContextDep, platform: PlatformDep, body: Tenant
     tenant_id, now = context.tenant_id, platform.clock.now()
     name = service_validation.display_name(body.display_name)
     with change(platform, context) as (connection, context):
-        before = get(connection, context.principal, tenant_id).display_name
-        rename(connection, tenant_id, name, now)
+        before = load_tenant(connection, context.principal, tenant_id).display_name
+        update_name(connection, tenant_id, name, now)
         entries.record(
             connection,
             context.principal,
@@ -250,7 +250,7 @@ def rename_tenant(context: TenantContextDep, platform: PlatformDep, body: Tenant
             details={"from": before, "to": name},
             at=now,
         )
-        return JSONResponse(tenant(get(connection, context.principal, tenant_id)))
+        return JSONResponse(tenant(load_tenant(connection, context.principal, tenant_id)))
 
 
 def tenants_response(
@@ -258,7 +258,7 @@ def tenants_response(
 ) -> JSONResponse:
     """Return tenants with a fixed number of SQL statements."""
     with platform.database.read() as connection:
-        rows = visible(connection, principal, organization_id)
+        rows = visible_tenants(connection, principal, organization_id)
         documents = [tenant(row) for row in rows]
         if include == "usage":
             add_usage(connection, principal, documents)
