@@ -17,7 +17,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Table, and_, delete, func, or_, select, tuple_, update
 
-from service.api import idempotency
+from service.api import changes
 from service.clock import Clock
 from service.db.engine import Database, Record
 from service.db.revisions import lock_domains
@@ -76,7 +76,7 @@ class Rule:
 
 def rules(settings: Retention, at: datetime) -> Iterator[Rule]:
     """Yield the rules at an instant. Tables that refer to others come first."""
-    yield Rule(idempotency_keys, idempotency_keys.c.created_at < at - idempotency.LIFETIME)
+    yield Rule(idempotency_keys, idempotency_keys.c.created_at < at - changes.IDEMPOTENCY_KEY_LIFETIME)
     for table in (device_codes, authorization_codes, refresh_tokens):
         yield Rule(table, table.c.expires_at < at - REUSE_PERIOD)
     yield Rule(workload_tokens, workload_tokens.c.expires_at <= at, domain=_organization_of_token())

@@ -13,9 +13,8 @@ from starlette.responses import Response
 
 from service import errors, validation
 from service.account import api_key_validation, queries
-from service.api.changes import change
+from service.api.changes import change, resolve_idempotency_key
 from service.api.dependencies import ContextDep, IdempotencyKey, PlatformDep, TenantContextDep
-from service.api.idempotency import resolve_idempotency_key
 from service.api.protected_route import protected_router
 from service.api.responses import CHANGED, audit_in_tenant, no_content
 from service.audit.entries import AuditEvent

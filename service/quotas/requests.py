@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection
 
 from service.account.queries import person
-from service.api.changes import change
+from service.api.changes import change, resolve_idempotency_key
 from service.api.dependencies import (
     ContextDep,
     IdempotencyKey,
@@ -22,7 +22,6 @@ from service.api.dependencies import (
     PlatformDep,
     TenantContextDep,
 )
-from service.api.idempotency import resolve_idempotency_key
 from service.api.pagination import page_of
 from service.api.protected_route import protected_router
 from service.api.responses import CHANGED, or_404

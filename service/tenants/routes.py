@@ -8,9 +8,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from sqlalchemy import Connection, Select, and_, insert, literal, or_, select
 
 from service import validation as service_validation
-from service.api.changes import change
+from service.api.changes import change, resolve_idempotency_key
 from service.api.dependencies import ContextDep, IdempotencyKey, OrganizationContextDep, PlatformDep, TenantContextDep
-from service.api.idempotency import resolve_idempotency_key
 from service.api.protected_route import protected_router
 from service.audit import entries
 from service.audit.entries import AuditEvent
