@@ -9,7 +9,7 @@ from sqlalchemy import Connection
 from starlette.requests import Request
 
 from service import errors
-from service.authn import api_keys, secret_format, workload_tokens
+from service.authn import machine_credentials, secret_format
 from service.context import Platform
 from service.errors import ApiError
 from service.http_server.client_address import address_of, peer_uid
@@ -42,7 +42,7 @@ def extract_credential(headers: Iterable[tuple[bytes, bytes]]) -> Credential:
         token = match[1]
         if not token.startswith(secret_format.WORKLOAD_TOKEN_PREFIX):
             return Credential("bearer", token)
-        if workload_tokens.is_well_formed(token):
+        if machine_credentials.is_workload_token(token):
             return Credential("workload", token)
     raise errors.authentication_required()
 
@@ -108,9 +108,9 @@ def find_principal(platform: Platform, connection: Connection, credential: Crede
     """Return the principal that a credential has in a snapshot, without a request; None if it is not valid."""
     now = platform.clock.now()
     if credential.kind == "api_key":
-        return api_keys.find(connection, platform.secret, credential.secret, now)
+        return machine_credentials.find_api_key(connection, platform.secret, credential.secret, now)
     if credential.kind == "workload":
-        return workload_tokens.find(connection, platform.secret, credential.secret, now)
+        return machine_credentials.find_workload_token(connection, platform.secret, credential.secret, now)
     return platform.bearer_tokens.find(connection, credential.secret)
 
 

@@ -23,7 +23,7 @@ from sqlalchemy import Connection, case
 
 from service.api.enforcement import enforce, require_operation
 from service.audit.entries import AuditEvent
-from service.authn import api_keys, sessions, workload_tokens
+from service.authn import machine_credentials, sessions
 from service.authz.authorize import authorize
 from service.authz.context import AuthorizationContext
 from service.authz.entitlements import CATALOGUE_DOMAIN, Entitlements
@@ -35,7 +35,11 @@ from service.db.tables import idempotency_keys
 from service.errors import ApiError, authentication_required, tenant_access_denied
 
 C = TypeVar("C", bound=AuthorizationContext)
-_CONFIRM = {"session": sessions.confirm, "api_key": api_keys.confirm, "workload": workload_tokens.confirm}
+_CONFIRM = {
+    "session": sessions.confirm,
+    "api_key": machine_credentials.confirm_api_key,
+    "workload": machine_credentials.confirm_workload_token,
+}
 IDEMPOTENCY_KEY_LIFETIME = timedelta(days=1)
 """How long a key is kept."""
 _PRIMARY_KEY = (idempotency_keys.c.actor_id, idempotency_keys.c.operation, idempotency_keys.c.key)

@@ -11,7 +11,7 @@ from service.api.dependencies import ContextDep, PlatformDep
 from service.api.protected_route import protected_router
 from service.audit import entries
 from service.audit.entries import AuditEvent
-from service.authn import workload_tokens
+from service.authn import machine_credentials
 from service.authz.context import AuthorizationContext
 from service.clock import wire_time
 from service.context import Platform
@@ -84,8 +84,10 @@ def exchange_subject_token(platform: Platform, anonymous: Principal, subject_tok
         )
         if not live_credentials.workload_has_grant(connection, identity.tenant_id, identity.id, identity.scopes):
             raise ApiError(403, "WORKLOAD_HAS_NO_GRANT", "this workload identity has neither scopes nor a policy")
-        expires_at = min(now + workload_tokens.LIFETIME, token_expiry)
-        token = workload_tokens.issue(connection, platform.secret, identity.id, at=now, until=expires_at)
+        expires_at = min(now + machine_credentials.WORKLOAD_TOKEN_LIFETIME, token_expiry)
+        token = machine_credentials.issue_workload_token(
+            connection, platform.secret, identity.id, at=now, until=expires_at
+        )
         entries.record(
             connection,
             principal,
