@@ -21,10 +21,9 @@ from service.audit.entries import FLUSH_SECONDS, RefusalLog
 from service.audit.sealer import Sealer
 from service.authn.bearer_tokens import BearerTokens, TrustedIssuer
 from service.authn.credential_use import CredentialUse
-from service.authn.leased_limits import LeasedLimits, leases_of
 from service.authn.login_throttle import LoginThrottle
 from service.authn.oidc_provider import ExternalIssuer
-from service.authn.request_limits import LocalLimits
+from service.authn.request_limits import LeasedLimits, LocalLimits, leases_of
 from service.authz.authority_cache import AuthorityCache
 from service.authz.authorize import belongs_to
 from service.authz.decisions import PolicyEngineCache
