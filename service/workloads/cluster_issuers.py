@@ -20,8 +20,7 @@ from service.api.protected_route import protected_router
 from service.api.responses import audit_in_tenant, no_content, or_404
 from service.audit.entries import AuditEvent
 from service.authn.bearer_tokens import MAX_TOKEN_LENGTH, is_within_lifetime
-from service.authn.http_fetch import require_safe_url
-from service.authn.oidc_provider import ExternalIssuer
+from service.authn.oidc_provider import ExternalIssuer, require_safe_url
 from service.authz.paths import CLUSTER_ISSUER
 from service.clock import wire_time
 from service.db.dialect import upsert_insert
