@@ -14,7 +14,7 @@ from sqlalchemy import Connection, insert, select
 
 from service.account import queries
 from service.account import routes as account_routes
-from service.authn import account_linking, secret_format, sessions
+from service.authn import secret_format, sessions
 from service.db.engine import Database
 from service.db.revisions import lock_domains
 from service.db.tables import api_keys, device_codes, users
@@ -148,7 +148,7 @@ def start(connection: Connection) -> None:
 
 
 def start_outside(connection: Connection) -> None:
-    account_linking.start_session_for_new_sign_in(
+    sessions.start_session_for_new_sign_in(
         connection,
         issuer="https://idp.example",
         sign_in_key="sid s 1",
