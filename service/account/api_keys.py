@@ -20,8 +20,8 @@ from service.api.responses import CHANGED, audit_in_tenant, no_content
 from service.audit.entries import AuditEvent
 from service.authz.context import TenantContext
 from service.authz.decisions import CatalogueSnapshot
+from service.authz.endpoints import API_KEY, API_KEYS, TENANT
 from service.authz.grantable_scopes import holding, verbs
-from service.authz.paths import API_KEY, API_KEYS, TENANT
 from service.catalogue.operations import scopes
 from service.clock import wire_time
 from service.context import Platform

@@ -14,7 +14,7 @@ from service.api.dependencies import OrganizationContextDep, PageParamsDep, Plat
 from service.api.pagination import Page, PageParams, page_of
 from service.api.protected_route import protected_router
 from service.authz.context import OrganizationContext, TenantContext
-from service.authz.paths import ORGANIZATION, TENANT
+from service.authz.endpoints import ORGANIZATION, TENANT
 from service.clock import parse_instant, wire_time
 from service.context import Platform
 from service.db.engine import Record

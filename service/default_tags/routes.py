@@ -19,7 +19,7 @@ from service.api.request_body import parse_body
 from service.api.responses import CHANGED, audit_in_tenant
 from service.audit.entries import AuditEvent
 from service.authz.context import TenantContext
-from service.authz.paths import DEFAULT_TAGS
+from service.authz.endpoints import DEFAULT_TAGS
 from service.clock import wire_time
 from service.context import Platform
 from service.db.engine import Record

@@ -15,7 +15,7 @@ from service.api.dependencies import ContextDep, PlatformDep, TenantContextDep
 from service.api.protected_route import protected_router
 from service.api.responses import or_404
 from service.authz.context import TenantContext
-from service.authz.paths import IAM
+from service.authz.endpoints import IAM
 from service.catalogue.operations import scopes
 from service.context import Platform
 from service.db.engine import Record

@@ -19,7 +19,7 @@ from service.api.pagination import page_of
 from service.api.protected_route import protected_router
 from service.api.responses import audit_in_tenant, no_content, or_404
 from service.audit.entries import AuditEvent
-from service.authz.paths import ATTACHMENTS
+from service.authz.endpoints import ATTACHMENTS
 from service.errors import ApiError
 from service.iam import affected_principals, author_check, group_queries, policy_queries, representations
 from service.iam.policies import (

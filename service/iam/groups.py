@@ -16,7 +16,7 @@ from service.api.protected_route import protected_router
 from service.api.responses import audit_in_tenant, no_content, or_404, with_etag
 from service.audit.entries import AuditEvent
 from service.authz.context import TenantContext
-from service.authz.paths import GROUP, GROUPS
+from service.authz.endpoints import GROUP, GROUPS
 from service.db.engine import Record
 from service.errors import ApiError
 from service.iam import affected_principals, author_check, group_queries, representations

@@ -17,7 +17,7 @@ from service.api.protected_route import protected_router
 from service.api.responses import audit_in_tenant, no_content, or_404, with_etag
 from service.audit.entries import AuditEvent
 from service.authz.context import TenantContext
-from service.authz.paths import POLICIES, POLICY
+from service.authz.endpoints import POLICIES, POLICY
 from service.context import Platform
 from service.db.engine import Record
 from service.iam import affected_principals, author_check, policy_queries, representations

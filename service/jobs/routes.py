@@ -14,8 +14,7 @@ from service.api.protected_route import protected_router
 from service.audit import entries
 from service.audit.entries import AuditEvent
 from service.authz.context import TenantContext
-from service.authz.paths import OPERATIONS, TENANT
-from service.authz.permissions import Permission
+from service.authz.endpoints import OPERATIONS, TENANT, Permission
 from service.clock import wire_time
 from service.context import Platform
 from service.errors import ApiError, operation_not_found

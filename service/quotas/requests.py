@@ -29,7 +29,7 @@ from service.audit import entries
 from service.audit.entries import AuditEvent
 from service.authn.rate_limit import whole_seconds
 from service.authz.context import AuthorizationContext
-from service.authz.paths import ORGANIZATION_QUOTA_REQUESTS, PLATFORM_QUOTA_REQUESTS, TENANT_QUOTA_REQUESTS
+from service.authz.endpoints import ORGANIZATION_QUOTA_REQUESTS, PLATFORM_QUOTA_REQUESTS, TENANT_QUOTA_REQUESTS
 from service.catalogue.resource_types import QuotaType
 from service.db.engine import Record
 from service.db.revisions import lock_domains

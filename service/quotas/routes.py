@@ -8,7 +8,7 @@ from typing import Any
 
 from service.api.dependencies import OrganizationContextDep, PlatformDep, TenantContextDep
 from service.api.protected_route import protected_router
-from service.authz.paths import ORGANIZATION, QUOTAS, TENANT
+from service.authz.endpoints import ORGANIZATION, QUOTAS, TENANT
 from service.catalogue.resource_types import QuotaType, quota_types
 from service.json_bodies import JSONResponse
 from service.quotas import limits as quotas_limits

@@ -12,8 +12,7 @@ from service.api.protected_route import protected_router
 from service.api.responses import audit_in_tenant
 from service.audit.entries import AuditEvent
 from service.authz.context import TenantContext
-from service.authz.paths import INTERACTIVE
-from service.authz.permissions import Permission
+from service.authz.endpoints import INTERACTIVE, Permission
 from service.context import Platform
 from service.json_bodies import JSONResponse
 from service.resources import queries

@@ -26,7 +26,7 @@ from service.api.protected_route import protected_router
 from service.api.responses import audit_in_tenant, no_content, or_404
 from service.audit.entries import AuditEvent
 from service.authz.context import TenantContext
-from service.authz.paths import RESOURCE, RESOURCES
+from service.authz.endpoints import RESOURCE, RESOURCES
 from service.catalogue.resource_types import Kind, kinds
 from service.context import Platform
 from service.db.engine import Record

@@ -13,8 +13,8 @@ from service.api.dependencies import ContextDep, IdempotencyKey, OrganizationCon
 from service.api.protected_route import protected_router
 from service.audit import entries
 from service.audit.entries import AuditEvent
+from service.authz.endpoints import ORGANIZATION_TENANTS, TENANT, TENANTS
 from service.authz.entitlements import Entitlements
-from service.authz.paths import ORGANIZATION_TENANTS, TENANT, TENANTS
 from service.catalogue.resource_types import quota_types
 from service.clock import wire_time
 from service.context import Platform

@@ -21,7 +21,7 @@ from service.api.responses import audit_in_tenant, no_content, or_404
 from service.audit.entries import AuditEvent
 from service.authn.bearer_tokens import MAX_TOKEN_LENGTH, is_within_lifetime
 from service.authn.oidc_provider import ExternalIssuer, require_safe_url
-from service.authz.paths import CLUSTER_ISSUER
+from service.authz.endpoints import CLUSTER_ISSUER
 from service.clock import wire_time
 from service.db.dialect import upsert_insert
 from service.db.engine import Record

@@ -14,7 +14,7 @@ from service.api.protected_route import protected_router
 from service.api.responses import audit_in_tenant, no_content, or_404
 from service.audit.entries import AuditEvent
 from service.authz.context import TenantContext
-from service.authz.paths import BINDING, BINDINGS
+from service.authz.endpoints import BINDING, BINDINGS
 from service.db.engine import Record
 from service.errors import ApiError
 from service.iam import attachments, author_check, representations

@@ -14,7 +14,7 @@ from service import app as application
 from service.api.dependencies import get_context, get_organization_context, get_tenant_context
 from service.api.protected_route import protected_router
 from service.audit.entries import AuditEvent
-from service.authz.permissions import Permission
+from service.authz.endpoints import Permission
 from service.authz.route_policies import HOME_PATHS, ROUTE_POLICIES, RoutePolicy
 from service.catalogue.operations import access_levels, enforced_scopes
 from service.settings import from_arguments
