@@ -19,9 +19,8 @@ from service.api.protected_route import protected_router
 from service.api.responses import CHANGED, audit_in_tenant, no_content
 from service.audit.entries import AuditEvent
 from service.authz.context import TenantContext
-from service.authz.decisions import CatalogueSnapshot
+from service.authz.decisions import CatalogueSnapshot, holding, verbs
 from service.authz.endpoints import API_KEY, API_KEYS, TENANT
-from service.authz.grantable_scopes import holding, verbs
 from service.catalogue.operations import scopes
 from service.clock import wire_time
 from service.context import Platform
