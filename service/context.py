@@ -37,9 +37,8 @@ from service.authn.bearer_tokens import BearerTokens, TrustedIssuer
 from service.authn.credential_use import CredentialUse
 from service.authn.login_throttle import LoginThrottle
 from service.authn.request_limits import RequestLimits
-from service.authz.authority_cache import AuthorityCache
 from service.authz.decisions import PolicyEngineCache
-from service.authz.subject_cache import SubjectCache
+from service.authz.grant_caches import AuthorityCache, SubjectCache
 from service.clock import Clock
 from service.db.batch_writer import BatchWriter
 from service.db.engine import Database

@@ -20,10 +20,10 @@ from service.api.authentication import (
     wait_and_count_request,
 )
 from service.api.enforcement import enforce, request_context
-from service.authz.authority_cache import Authority
 from service.authz.authorize import authorize
 from service.authz.context import AuthorizationContext
 from service.authz.entitlements import Entitlements, NotLoaded
+from service.authz.grant_caches import Authority
 from service.authz.route_policies import RoutePolicy
 from service.context import Platform
 from service.db.revisions import Revisions

@@ -11,7 +11,7 @@ from client.policy.model import RequestContext
 from service.api.enforcement import decide_for_machine_principal
 from service.authz.decisions import CompiledGrants
 from service.authz.entitlements import NotLoaded
-from service.authz.subject_cache import SubjectGrants, TenantSnapshot, domains_of
+from service.authz.grant_caches import SubjectGrants, TenantSnapshot, domains_of
 from service.authzen import decision_requests, subjects
 from service.authzen.decision_requests import CREATE, TENANCY_TYPES, DecisionRequest
 from service.authzen.evaluation_requests import EvaluationRequest, EvaluationsRequest

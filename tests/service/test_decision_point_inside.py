@@ -10,7 +10,7 @@ from sqlalchemy.exc import OperationalError
 
 from service.api import middleware
 from service.authz.decisions import PolicyEngineCache
-from service.authz.subject_cache import SubjectCache
+from service.authz.grant_caches import SubjectCache
 from service.authzen import search
 from service.authzen.evaluation import EvaluationContext
 from service.db import tables
