@@ -24,7 +24,7 @@ from service.authn.credential_use import CredentialUse
 from service.authn.login_throttle import LoginThrottle
 from service.authn.oidc_provider import ExternalIssuer
 from service.authn.request_limits import LeasedLimits, LocalLimits, leases_of
-from service.authz.authorize import belongs_to
+from service.authz.context import belongs_to
 from service.authz.decisions import PolicyEngineCache
 from service.authz.grant_caches import AuthorityCache
 from service.authz.route_policies import HOME_PATHS, READS, ROUTE_POLICIES

@@ -20,8 +20,7 @@ from service.api.authentication import (
     wait_and_count_request,
 )
 from service.api.enforcement import enforce, request_context
-from service.authz.authorize import authorize
-from service.authz.context import AuthorizationContext
+from service.authz.context import AuthorizationContext, authorize
 from service.authz.entitlements import Entitlements, NotLoaded
 from service.authz.grant_caches import Authority
 from service.authz.route_policies import RoutePolicy

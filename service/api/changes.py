@@ -24,8 +24,7 @@ from sqlalchemy import Connection, case
 from service.api.enforcement import enforce, require_operation
 from service.audit.entries import AuditEvent
 from service.authn import machine_credentials, sessions
-from service.authz.authorize import authorize
-from service.authz.context import AuthorizationContext
+from service.authz.context import AuthorizationContext, authorize
 from service.authz.entitlements import CATALOGUE_DOMAIN, Entitlements
 from service.context import Platform
 from service.db.dialect import upsert_insert

@@ -18,7 +18,7 @@ from starlette.requests import Request
 
 from service.api.authentication import Credential, look_up
 from service.api.enforcement import enforce, request_context, require, target_in
-from service.authz import authorize
+from service.authz import context as authz_context
 from service.authz.context import TenantContext
 from service.authz.entitlements import Entitlements
 from service.authz.route_policies import ROUTE_POLICIES, RoutePolicy
@@ -154,7 +154,7 @@ class World:
         """What the guard does before a route."""
         caller, request = by
         entitlements = Entitlements(caller, self.platform.decisions, connection)
-        context = authorize.authorize(rule, entitlements, path)
+        context = authz_context.authorize(rule, entitlements, path)
         facts = request_context(self.platform, request, context)
         grants = enforce(rule, entitlements, context, facts)
         assert isinstance(context, TenantContext)
