@@ -26,7 +26,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service import errors
 from service.authn import secret_format
-from service.db.errors import is_read_only_or_full, is_transient
+from service.db.dialect import is_read_only_or_full, is_transient
 from service.errors import ApiError
 from service.http_server.admission import Admission
 from service.http_server.bodies import IncomingBody

@@ -48,8 +48,8 @@ from service.audit.seals import (
     update_head,
 )
 from service.db import dialect
+from service.db.dialect import is_unreachable
 from service.db.engine import Database
-from service.db.errors import is_unreachable
 from service.db.prepared import prepared
 from service.db.statements import named_parameters
 from service.db.tables import audit_checkpoints, audit_log

@@ -15,8 +15,8 @@ from hashlib import sha256
 
 from service.authn import rate_limit
 from service.authn.rate_limit import TokenBucket, rate_limited, whole_seconds
+from service.db.dialect import ignore_if_read_only
 from service.db.engine import Database
-from service.db.errors import ignore_if_read_only
 from service.http_server.client_address import network_of
 from service.lru_cache import LruCache
 

@@ -33,9 +33,8 @@ from service.authn.rate_limit import (
     take_lease,
     whole_seconds,
 )
-from service.db.dialect import upsert_insert
+from service.db.dialect import ignore_if_read_only, upsert_insert
 from service.db.engine import Database
-from service.db.errors import ignore_if_read_only
 from service.db.tables import rate_limits
 
 Microseconds = Callable[[], int]

@@ -20,7 +20,7 @@ from sqlalchemy import Connection, Engine, event
 
 from service.db import sqlite
 from service.db.change_group import SAVEPOINT, Change, ChangeGroup, record_lost_transaction
-from service.db.errors import Busy
+from service.db.dialect import Busy
 from service.db.prepared import PreparedConnection, PreparedStatements
 
 MAX_GROUP_CHANGES = 64

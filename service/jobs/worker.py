@@ -24,8 +24,8 @@ from starlette.requests import Request
 from service.api.direct_call import immediate
 from service.clock import Clock
 from service.db import dialect
+from service.db.dialect import is_unreachable
 from service.db.engine import Database
-from service.db.errors import is_unreachable
 from service.jobs import queries
 from service.jobs.dbos_queue import DbosQueue
 from service.jobs.event_stream import EventHub

@@ -24,7 +24,7 @@ from service.audit.seals import ChainBroken
 from service.clock import SystemClock
 from service.context import Platform
 from service.db import migrate
-from service.db.errors import Busy
+from service.db.dialect import Busy
 from service.db.tables import audit_head, audit_log, operations
 from service.http_server.rejections import ADVICE
 from service.jobs import queries

@@ -16,8 +16,8 @@ from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
 
 from service.audit import entries, seals, verification
 from service.audit.entries import AuditEvent
+from service.db.dialect import Busy, is_lock_timeout, is_read_only_or_full
 from service.db.engine import Database
-from service.db.errors import Busy, is_lock_timeout, is_read_only_or_full
 from service.db.group_commit import GroupCommit
 from service.db.prepared import PreparedStatements
 from service.db.tables import audit_log, memberships, platform_state
