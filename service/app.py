@@ -38,6 +38,7 @@ from service.db.platform_state import is_current
 from service.default_tags import apply_job
 from service.default_tags import routes as default_tags
 from service.http_server.admission import Admission
+from service.http_server.request_metrics import RequestMetrics
 from service.http_server.work_queues import WorkQueues
 from service.iam import access_review, attachments, groups, policies, simulate
 from service.jobs import routes as jobs
@@ -49,7 +50,6 @@ from service.operator import monitoring
 from service.operator import routes as operator_routes
 from service.quotas import requests as quota_requests
 from service.quotas import routes as quotas
-from service.request_metrics import RequestMetrics
 from service.resources import interactive
 from service.resources import routes as resources
 from service.retention import RetentionSweep

@@ -5,7 +5,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
-from service.http_server.rejections import Rejections
+from service.http_server.request_metrics import Rejections
 from service.http_server.work_queues import Bounds, WorkQueue
 
 MAX_WAITING = 256

@@ -39,7 +39,6 @@ ORDER = (
     "large_bodies",
     "authz",
     "readiness_cache",
-    "request_metrics",
     "context",
     "api",
     "jobs",

@@ -32,7 +32,7 @@ from service.http_server.admission import Admission
 from service.http_server.bodies import IncomingBody
 from service.http_server.protocol import HEALTH_PATHS, READINESS_PATH
 from service.http_server.request_client import client_of
-from service.request_metrics import route_of
+from service.http_server.request_metrics import route_of
 from service.settings import VERSION
 
 logger = logging.getLogger("service.requests")

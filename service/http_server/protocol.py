@@ -23,7 +23,7 @@ import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from service.http_server.joined_writes import JoinedWrites
-from service.http_server.rejections import spread
+from service.http_server.request_metrics import spread
 from service.settings import VERSION, Limits
 
 if TYPE_CHECKING:

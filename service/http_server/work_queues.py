@@ -27,8 +27,8 @@ from starlette.requests import ClientDisconnect
 
 from service import errors
 from service.http_server.fair_threads import HAS_THREAD
-from service.http_server.rejections import Rejections, spread
 from service.http_server.request_client import CLIENT
+from service.http_server.request_metrics import Rejections, spread
 from service.principal import Principal
 from service.settings import Limits
 

@@ -18,7 +18,7 @@ from service.authz.endpoints import OPERATIONS, TENANT, Permission
 from service.clock import wire_time
 from service.context import Platform
 from service.errors import ApiError, operation_not_found
-from service.http_server.rejections import spread
+from service.http_server.request_metrics import spread
 from service.http_server.work_queues import reject_request
 from service.jobs import queries
 from service.jobs.event_stream import MAX_PER_PRINCIPAL, EventHub, Stream, TooManyOfPrincipal, TooManyStreams

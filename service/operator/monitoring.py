@@ -26,12 +26,11 @@ from service.context import Platform
 from service.db import migrate
 from service.db.dialect import Busy
 from service.db.tables import audit_head, audit_log, operations
-from service.http_server.rejections import ADVICE
+from service.http_server.request_metrics import ADVICE, BUCKETS
 from service.jobs import queries
 from service.jobs.queries import OPEN, is_open, stalled_count
 from service.jobs.worker import WorkerDep
 from service.json_bodies import JSONResponse
-from service.request_metrics import BUCKETS
 from service.settings import VERSION
 
 if TYPE_CHECKING:

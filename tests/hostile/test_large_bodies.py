@@ -19,7 +19,7 @@ from client.models import strict_json
 from service.api import request_body
 from service.api.request_body import MAX_VALUES
 from service.errors import ApiError
-from service.http_server.rejections import Rejections
+from service.http_server.request_metrics import Rejections
 from service.iam.policy_documents import split
 from service.large_bodies import MAX_WAITING_PER_SENDER, LargeBodyLimiter
 from tests.hostile.concurrency import WAIT_SECONDS, Gate

@@ -18,8 +18,8 @@ from service.http_server.connections import LOCAL, Connections, Source
 from service.http_server.fair_threads import FairThreads
 from service.http_server.listener import Listener
 from service.http_server.protocol import HttpProtocol
-from service.http_server.rejections import FLOOD_REJECTIONS
 from service.http_server.request_client import client_of
+from service.http_server.request_metrics import FLOOD_REJECTIONS
 from service.settings import MEBIBYTE, Limits
 
 
