@@ -38,12 +38,12 @@ from service.db.platform_state import is_current
 from service.default_tags import apply_job
 from service.default_tags import routes as default_tags
 from service.http_server.admission import Admission
+from service.http_server.bodies import LargeBodyLimiter
 from service.http_server.request_metrics import RequestMetrics
 from service.http_server.work_queues import WorkQueues
 from service.iam import access_review, attachments, groups, policies, simulate
 from service.jobs import routes as jobs
 from service.jobs.worker import Worker
-from service.large_bodies import LargeBodyLimiter
 from service.oidc_issuer import routes as oidc_issuer
 from service.oidc_issuer.issuer import LocalIssuer
 from service.operator import monitoring

@@ -42,9 +42,9 @@ from service.authz.grant_caches import AuthorityCache, SubjectCache
 from service.clock import Clock
 from service.db.batch_writer import BatchWriter
 from service.db.engine import Database
+from service.http_server.bodies import LargeBodyLimiter
 from service.http_server.request_metrics import RequestMetrics
 from service.http_server.work_queues import WorkQueues
-from service.large_bodies import LargeBodyLimiter
 from service.readiness_cache import ReadinessCache
 from service.settings import Settings
 

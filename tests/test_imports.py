@@ -36,7 +36,6 @@ ORDER = (
     "http_server",
     "authn",
     "logs",
-    "large_bodies",
     "authz",
     "readiness_cache",
     "context",
