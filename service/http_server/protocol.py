@@ -22,7 +22,7 @@ from uuid import uuid4
 import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from service.http_server.joined_writes import JoinedWrites
+from service.http_server.connections import JoinedWrites
 from service.http_server.request_metrics import spread
 from service.settings import VERSION, Limits
 
