@@ -15,7 +15,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from service.api.authentication import count_request, wait_and_count_request
+from service.api.authorization import count_request, wait_and_count_request
 from service.api.dependencies import ContextDep, PlatformDep
 from service.api.direct_call import DirectCall
 from service.api.protected_route import ProtectedRoute, protected_router

@@ -16,7 +16,7 @@ import pytest
 from sqlalchemy import Connection, delete, insert, select, update
 from starlette.requests import Request
 
-from service.api.authentication import Credential, look_up
+from service.api.authorization import Credential, look_up
 from service.api.enforcement import enforce, request_context, require, target_in
 from service.authz import context as authz_context
 from service.authz.context import TenantContext
