@@ -14,8 +14,8 @@ import uvicorn
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from service import logs
-from service.api.lazy_route import start_analysis
 from service.api.middleware import IdleTracker
+from service.api.protected_route import start_analysis
 from service.app import create_app
 from service.context import Platform
 from service.http_server.admission import Admission
