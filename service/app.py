@@ -12,9 +12,9 @@ from service.account import api_keys
 from service.account import routes as account
 from service.activity import routes as activity
 from service.api import openapi
-from service.api.exception_handlers import HANDLERS
 from service.api.middleware import HeadMiddleware, IdleTracker, RequestMiddleware
 from service.api.protected_route import ProtectedRoute
+from service.api.responses import HANDLERS
 from service.api.route_index import RouteIndex
 from service.audit import chain
 from service.audit.entries import FLUSH_SECONDS, RefusalLog
