@@ -10,8 +10,15 @@ from sqlalchemy import Connection
 from service import errors
 from service.activity import queries
 from service.activity.queries import ActivityFilter, Target, target_of
-from service.api.dependencies import OrganizationContextDep, PageParamsDep, PlatformDep, TenantContextDep
-from service.api.pagination import Page, PageParams, page_of
+from service.api.dependencies import (
+    OrganizationContextDep,
+    Page,
+    PageParams,
+    PageParamsDep,
+    PlatformDep,
+    TenantContextDep,
+    page_of,
+)
 from service.api.protected_route import protected_router
 from service.authz.context import OrganizationContext, TenantContext
 from service.authz.endpoints import ORGANIZATION, TENANT

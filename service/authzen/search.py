@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import Any
 
 from service import errors
-from service.api.pagination import DEFAULT_LIMIT, MAX_LIMIT, PageParams, page_of
+from service.api.dependencies import DEFAULT_LIMIT, MAX_LIMIT, PageParams, page_of
 from service.authzen import decision_requests, subjects
 from service.authzen.decision_requests import CREATE, TENANCY_TYPES
 from service.authzen.evaluation import EvaluationContext, is_allowed

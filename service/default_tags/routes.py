@@ -12,8 +12,7 @@ from starlette.requests import Request
 from client.models import strict_json
 from service import errors
 from service.api.changes import change
-from service.api.dependencies import IfMatch, PageParamsDep, PlatformDep, TenantContextDep
-from service.api.pagination import page_of
+from service.api.dependencies import IfMatch, PageParamsDep, PlatformDep, TenantContextDep, page_of
 from service.api.protected_route import protected_router
 from service.api.request_body import parse_body
 from service.api.responses import CHANGED, audit_in_tenant

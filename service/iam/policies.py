@@ -11,8 +11,7 @@ from starlette.responses import Response
 
 from service import errors, validation
 from service.api.changes import change, resolve_idempotency_key
-from service.api.dependencies import IdempotencyKey, IfMatch, PageParamsDep, PlatformDep, TenantContextDep
-from service.api.pagination import page_of
+from service.api.dependencies import IdempotencyKey, IfMatch, PageParamsDep, PlatformDep, TenantContextDep, page_of
 from service.api.protected_route import protected_router
 from service.api.responses import audit_in_tenant, no_content, or_404, with_etag
 from service.audit.entries import AuditEvent

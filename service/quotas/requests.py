@@ -21,8 +21,8 @@ from service.api.dependencies import (
     PageParamsDep,
     PlatformDep,
     TenantContextDep,
+    page_of,
 )
-from service.api.pagination import page_of
 from service.api.protected_route import protected_router
 from service.api.responses import CHANGED, or_404
 from service.audit import entries

@@ -18,10 +18,9 @@ from client.policy.model import RequestContext
 from service import errors
 from service import validation as service_validation
 from service.api.changes import change
-from service.api.dependencies import PageParamsDep, PlatformDep, TenantContextDep
+from service.api.dependencies import PageParamsDep, PlatformDep, TenantContextDep, page_of
 from service.api.direct_call import immediate
 from service.api.enforcement import load_grants, require, require_somewhere, target_in
-from service.api.pagination import page_of
 from service.api.protected_route import protected_router
 from service.api.responses import audit_in_tenant, no_content, or_404
 from service.audit.entries import AuditEvent

@@ -8,8 +8,7 @@ from starlette.responses import Response
 
 from service import errors, validation
 from service.api.changes import change
-from service.api.dependencies import PageParamsDep, PlatformDep, TenantContextDep
-from service.api.pagination import page_of
+from service.api.dependencies import PageParamsDep, PlatformDep, TenantContextDep, page_of
 from service.api.protected_route import protected_router
 from service.api.responses import audit_in_tenant, no_content, or_404
 from service.audit.entries import AuditEvent
