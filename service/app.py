@@ -21,8 +21,8 @@ from service.audit.entries import FLUSH_SECONDS, RefusalLog
 from service.audit.sealer import Sealer
 from service.authn.bearer_tokens import BearerTokens, TrustedIssuer
 from service.authn.credential_use import CredentialUse
-from service.authn.login_throttle import LoginThrottle
 from service.authn.oidc_provider import ExternalIssuer
+from service.authn.rate_limit import LoginThrottle
 from service.authn.request_limits import LeasedLimits, LocalLimits, leases_of
 from service.authz.context import belongs_to
 from service.authz.decisions import PolicyEngineCache

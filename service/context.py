@@ -35,7 +35,7 @@ from service.audit.entries import RefusalLog
 from service.audit.sealer import Sealer
 from service.authn.bearer_tokens import BearerTokens, TrustedIssuer
 from service.authn.credential_use import CredentialUse
-from service.authn.login_throttle import LoginThrottle
+from service.authn.rate_limit import LoginThrottle
 from service.authn.request_limits import RequestLimits
 from service.authz.decisions import PolicyEngineCache
 from service.authz.grant_caches import AuthorityCache, SubjectCache
