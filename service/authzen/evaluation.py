@@ -14,8 +14,7 @@ from service.authz.entitlements import NotLoaded
 from service.authz.grant_caches import SubjectGrants, TenantSnapshot, domains_of
 from service.authzen import decision_requests, subjects
 from service.authzen.decision_requests import CREATE, TENANCY_TYPES, DecisionRequest
-from service.authzen.evaluation_requests import EvaluationRequest, EvaluationsRequest
-from service.authzen.schemas import Semantic
+from service.authzen.request_bodies import EvaluationRequest, EvaluationsRequest, Semantic
 from service.authzen.stored_state import ResourceName, StoredResource, read_state
 from service.catalogue.operations import covers, has_enforced_scope
 from service.catalogue.resource_types import kinds

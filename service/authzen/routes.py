@@ -22,7 +22,6 @@ from service.api.protected_route import ProtectedRoute, protected_router
 from service.authz.context import AuthorizationContext
 from service.authz.entitlements import NotLoaded
 from service.authzen import search
-from service.authzen.body import json_body, read_json
 from service.authzen.evaluation import (
     MAX_SHORT_EVALUATIONS,
     REQUESTS_PER_SEARCH,
@@ -31,20 +30,20 @@ from service.authzen.evaluation import (
     is_cached,
     requests_for_evaluations,
 )
-from service.authzen.evaluation_requests import (
-    EvaluationsRequest,
-    count_evaluations,
-    parse_evaluation,
-    parse_evaluations,
-)
-from service.authzen.schemas import (
+from service.authzen.request_bodies import (
     ActionSearch,
     Evaluation,
     Evaluations,
+    EvaluationsRequest,
     Resource,
     ResourceSearch,
     Search,
     SubjectSearch,
+    count_evaluations,
+    json_body,
+    parse_evaluation,
+    parse_evaluations,
+    read_json,
 )
 from service.authzen.search import Candidate
 from service.context import Platform

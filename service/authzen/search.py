@@ -15,7 +15,7 @@ from service.api.dependencies import DEFAULT_LIMIT, MAX_LIMIT, PageParams, page_
 from service.authzen import decision_requests, subjects
 from service.authzen.decision_requests import CREATE, TENANCY_TYPES
 from service.authzen.evaluation import EvaluationContext, is_allowed
-from service.authzen.schemas import ActionSearch, Paging, ResourceSearch, Search, SubjectSearch
+from service.authzen.request_bodies import ActionSearch, Paging, ResourceSearch, Search, SubjectSearch
 from service.catalogue.resource_types import kinds
 from service.context import Platform
 
