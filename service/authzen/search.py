@@ -12,7 +12,7 @@ from typing import Any
 
 from service import errors
 from service.api.dependencies import DEFAULT_LIMIT, MAX_LIMIT, PageParams, page_of
-from service.authzen import decision_requests, subjects
+from service.authzen import decision_requests, queries
 from service.authzen.decision_requests import CREATE, TENANCY_TYPES
 from service.authzen.evaluation import EvaluationContext, is_allowed
 from service.authzen.request_bodies import ActionSearch, Paging, ResourceSearch, Search, SubjectSearch
@@ -65,10 +65,10 @@ def search_subjects(context: EvaluationContext, body: SubjectSearch, after: str)
     request = context.resolve_request(
         body.action.name, resource.type, resource.id, resource.properties, request_context
     )
-    if request is None or not subjects.is_subject_type(body.subject.type):
+    if request is None or not queries.is_subject_type(body.subject.type):
         return
     decisions: dict[object, bool] = {}
-    for grants in subjects.next_grants(
+    for grants in queries.next_grants(
         context.connection, context.tenant_id, body.subject.type, after, MAX_CANDIDATES, context.now
     ):
         key = (grants.role, grants.scopes, grants.policies)
@@ -92,7 +92,7 @@ def search_resources(context: EvaluationContext, body: ResourceSearch, after: st
         return
     if operation == kinds()[resource_type].operation(CREATE):
         return
-    for row in subjects.next_resources(context.connection, tenant_id, resource_type, after, MAX_CANDIDATES):
+    for row in queries.next_resources(context.connection, tenant_id, resource_type, after, MAX_CANDIDATES):
         allowed = is_allowed(grants, decision_requests.request_on_resource(operation, row, tenant_id, request_context))
         yield row.id, {"type": resource_type, "id": row.id} if allowed else None
 
