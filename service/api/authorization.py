@@ -24,7 +24,7 @@ from service.authz.route_policies import RoutePolicy
 from service.context import Platform
 from service.db.revisions import Revisions
 from service.errors import ApiError
-from service.http_server.client_address import address_of, peer_uid
+from service.http_server.client import address_of, peer_uid
 from service.principal import Principal
 
 HEADERS = (b"x-api-key", b"authorization")

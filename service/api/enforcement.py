@@ -17,7 +17,7 @@ from service.authz.entitlements import KINDS, Entitlements
 from service.authz.route_policies import RoutePolicy
 from service.context import Platform
 from service.db.engine import Record
-from service.http_server.client_address import address_of
+from service.http_server.client import address_of
 from service.principals.grants import PrincipalGrants
 
 

@@ -37,7 +37,7 @@ from service.authz.route_policies import ROUTE_POLICIES, RoutePolicy
 from service.context import Platform
 from service.db.prepared import NotPreparedError
 from service.errors import ApiError, Overloaded, validation_error
-from service.http_server.client_address import peer_uid
+from service.http_server.client import peer_uid
 from service.http_server.work_queues import Work
 from service.principal import Principal
 from service.validation import canonical_id

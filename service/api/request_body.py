@@ -11,7 +11,7 @@ from client.models import strict_json
 from service import errors
 from service.context import Platform
 from service.errors import ApiError
-from service.http_server.client_address import address_of, network_of
+from service.http_server.client import address_of, network_of
 from service.principal import Principal
 
 LARGE_BODY_BYTES = 64 * 1024

@@ -16,7 +16,7 @@ from service.audit.entries import AuditEvent
 from service.authz.context import AuthorizationContext
 from service.authz.route_policies import ROUTE_POLICIES
 from service.errors import ApiError
-from service.http_server.client_address import peer_uid
+from service.http_server.client import peer_uid
 from service.json_bodies import JSONResponse
 
 T = TypeVar("T")

@@ -23,7 +23,7 @@ from service.db import dialect
 from service.db.dialect import ignore_if_read_only
 from service.db.engine import Database
 from service.errors import ApiError
-from service.http_server.client_address import network_of
+from service.http_server.client import network_of
 from service.lru_cache import LruCache
 
 MINUTE = 60_000_000  # microseconds

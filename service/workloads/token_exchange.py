@@ -17,7 +17,7 @@ from service.clock import wire_time
 from service.context import Platform
 from service.db.revisions import lock_domains
 from service.errors import ApiError
-from service.http_server.client_address import address_of
+from service.http_server.client import address_of
 from service.json_bodies import JSONResponse
 from service.principal import Principal
 from service.principals import live_credentials

@@ -1,13 +1,18 @@
-"""The client address of a request: its peer, or `X-Forwarded-For` of a trusted proxy."""
+"""The client of a request.
 
-from collections.abc import Collection, Mapping
+Its address is that of the peer, or `X-Forwarded-For` of a trusted proxy. `CLIENT` is for code without access to the
+request.
+"""
+
+from collections.abc import Collection, Hashable, Mapping, MutableMapping
+from contextvars import ContextVar
 from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
-from typing import Any
+from typing import Any, NamedTuple
 
-MAX_LENGTH = 45
+MAX_ADDRESS_LENGTH = 45
 """Of an IP address as text."""
-MAX_CACHED = 4_096
+MAX_CACHED_ADDRESSES = 4_096
 
 
 def address_of(scope: Mapping[str, Any], proxies: Collection[str]) -> str | None:
@@ -33,10 +38,10 @@ def address_of(scope: Mapping[str, Any], proxies: Collection[str]) -> str | None
 
 def canonical_address(text: str) -> str | None:
     """Return an IP address in canonical form, IPv4-mapped IPv6 as IPv4; None if invalid."""
-    return _canonical_address(text) if len(text) <= MAX_LENGTH else None
+    return _canonical_address(text) if len(text) <= MAX_ADDRESS_LENGTH else None
 
 
-@lru_cache(MAX_CACHED)
+@lru_cache(MAX_CACHED_ADDRESSES)
 def _canonical_address(text: str) -> str | None:
     try:
         address = ip_address(text)
@@ -47,10 +52,10 @@ def _canonical_address(text: str) -> str | None:
 
 def network_of(address: str) -> str:
     """Return an IPv4 address unchanged, or the /64 prefix of an IPv6 address."""
-    return _network_of(address) if len(address) <= MAX_LENGTH else address
+    return _network_of(address) if len(address) <= MAX_ADDRESS_LENGTH else address
 
 
-@lru_cache(MAX_CACHED)
+@lru_cache(MAX_CACHED_ADDRESSES)
 def _network_of(address: str) -> str:
     try:
         number = ip_address(address)
@@ -63,3 +68,28 @@ def peer_uid(scope: Mapping[str, Any]) -> int | None:
     """Return the user id of a unix socket peer; None over TCP."""
     host, _ = scope.get("client") or ("", 0)
     return int(host.removeprefix("uid:")) if host.startswith("uid:") else None
+
+
+class Client(NamedTuple):
+    key: Hashable = None
+    """The address, or the peer process over the unix socket."""
+    scope: MutableMapping[str, Any] | None = None
+    """The scope of the request."""
+
+
+CLIENT: ContextVar[Client] = ContextVar("frost_client", default=Client())  # noqa: B039
+
+
+class client_of:
+    """Set the client of the code in this context."""
+
+    __slots__ = ("_client", "_token")
+
+    def __init__(self, key: Hashable, scope: MutableMapping[str, Any] | None = None) -> None:
+        self._client = Client(key, scope)
+
+    def __enter__(self) -> None:
+        self._token = CLIENT.set(self._client)
+
+    def __exit__(self, *_: object) -> None:
+        CLIENT.reset(self._token)
