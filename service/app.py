@@ -1,5 +1,6 @@
-"""The FastAPI application."""
+"""The FastAPI application, and its platform: database, secret, seed, token issuer and worker."""
 
+import os
 from collections.abc import Sequence
 
 from fastapi import FastAPI
@@ -8,52 +9,71 @@ from starlette.middleware.errors import ServerErrorMiddleware
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from service.account import api_keys, deletion, sessions
+from service.account import api_keys
 from service.account import routes as account
 from service.activity import routes as activity
 from service.api import openapi
-from service.api.exception_handlers import HANDLERS
 from service.api.middleware import HeadMiddleware, IdleTracker, RequestMiddleware
 from service.api.protected_route import ProtectedRoute
+from service.api.responses import HANDLERS
 from service.api.route_index import RouteIndex
+from service.audit import chain
+from service.audit.entries import FLUSH_SECONDS, RefusalLog
+from service.audit.sealer import Sealer
+from service.authn.bearer_tokens import BearerTokens, TrustedIssuer
+from service.authn.credential_use import CredentialUse
+from service.authn.oidc_provider import ExternalIssuer
+from service.authn.rate_limit import LoginThrottle
+from service.authn.request_limits import LeasedLimits, LocalLimits, leases_of
+from service.authz.context import belongs_to
+from service.authz.decisions import PolicyEngineCache
+from service.authz.grant_caches import AuthorityCache
 from service.authz.route_policies import HOME_PATHS, READS, ROUTE_POLICIES
 from service.authzen import routes as authzen
-from service.bootstrap import open_platform, open_worker
-from service.default_tags import apply_routes
+from service.clock import Clock, clock_from_environment
+from service.context import Platform
+from service.db import migrate
+from service.db.batch_writer import BatchWriter
+from service.db.engine import Database
+from service.db.platform_state import is_current
+from service.default_tags import apply_job
 from service.default_tags import routes as default_tags
 from service.http_server.admission import Admission
-from service.iam import access_review, attachments, catalogue, groups, policies, simulate
+from service.http_server.bodies import LargeBodyLimiter
+from service.http_server.request_metrics import RequestMetrics
+from service.http_server.work_queues import WorkQueues
+from service.iam import access_review, attachments, groups, policies, simulate
 from service.jobs import routes as jobs
+from service.jobs.worker import Worker
 from service.oidc_issuer import routes as oidc_issuer
-from service.operator import audit, health, metrics
+from service.oidc_issuer.issuer import LocalIssuer
+from service.operator import monitoring
 from service.operator import routes as operator_routes
 from service.quotas import requests as quota_requests
-from service.quotas import review as quota_review
 from service.quotas import routes as quotas
 from service.resources import interactive
 from service.resources import routes as resources
+from service.retention import RetentionSweep
+from service.secret_key import secret_for
 from service.settings import VERSION, Settings
+from service.tenants import provisioning
 from service.tenants import routes as tenants
 from service.workloads import cluster_issuers, identities, token_exchange
 
 # In the order of the API description.
 AREAS = (
-    health,
-    metrics,
+    monitoring,
     openapi,
     account,
-    deletion,
     api_keys,
     tenants,
     default_tags,
-    apply_routes,
     jobs,
-    catalogue,
+    access_review,
     groups,
     policies,
     attachments,
     simulate,
-    access_review,
     identities,
     cluster_issuers,
     token_exchange,
@@ -62,12 +82,9 @@ AREAS = (
     authzen,
     quotas,
     quota_requests,
-    quota_review,
     oidc_issuer,
-    sessions,
     activity,
     operator_routes,
-    audit,
 )
 # Environment variables must not enable the telemetry of FastAPI.
 NO_TELEMETRY: TelemetryConfig = {
@@ -77,6 +94,80 @@ NO_TELEMETRY: TelemetryConfig = {
     "operation_spans": False,
     "auto_configure": False,
 }
+
+
+def open_platform(settings: Settings) -> Platform:
+    """Migrate the database, create the secret and load the seed. The sealer is not started.
+
+    Raises:
+        ValueError: the data folder or the database is unusable.
+    """
+    clock = clock_from_environment(os.environ)
+    database = Database(settings.database_url)
+    stored_revision = migrate.stored_revision(database)
+    if stored_revision is None:
+        migrate.upgrade(database)
+    # Check the secret before the migration changes a database that belongs to another secret.
+    secret = secret_for(database, settings.secret_file)
+    migrate.upgrade(database)
+    with database.read() as connection:
+        has_seed = is_current(connection)
+    if not has_seed:
+        from service.seed import loader
+
+        loader.load(database, clock, settings.world, secret, settings.data_dir)
+    # SQLite has a single process, so no replica of an older version.
+    rolling = database.kind == "postgresql" and stored_revision not in (None, migrate.HEAD)
+    chain.initialize_chain(database, secret, clock.now(), rolling=rolling)
+    request_metrics = RequestMetrics()
+    chain.install_audit_hooks(database, secret, request_metrics.record_audit_failure)
+    issuer: TrustedIssuer = (
+        # Replicas share the secret and the signing key.
+        LocalIssuer(database, clock, settings.secret_file.parent, secret)
+        if settings.issuer == "local"
+        else ExternalIssuer(
+            settings.issuer, client_id=settings.client_id, audience=settings.audience, assumed_claims=settings.assumed
+        )
+    )
+    request_limits = LocalLimits(database) if database.kind == "sqlite" else LeasedLimits(leases_of(database))
+    credential_use, refusals = CredentialUse(), RefusalLog(database, clock, belongs_to)
+    return Platform(
+        settings=settings,
+        clock=clock,
+        database=database,
+        secret=secret,
+        issuer=issuer,
+        bearer_tokens=BearerTokens(database, clock, issuer),
+        request_limits=request_limits,
+        credential_use=credential_use,
+        decisions=PolicyEngineCache(),
+        authorities=AuthorityCache(),
+        login_throttle=LoginThrottle(shared=database),
+        started_at=clock.now(),
+        request_metrics=request_metrics,
+        refusals=refusals,
+        sealer=Sealer(database, secret),
+        writer=BatchWriter(database, (request_limits, credential_use), [(refusals.flush, FLUSH_SECONDS)]),
+        work=WorkQueues(settings.limits, request_metrics.rejections),
+        large_bodies=LargeBodyLimiter(request_metrics.rejections),
+    )
+
+
+def open_worker(database: Database, clock: Clock, settings: Settings, **intervals: float) -> Worker:
+    """Return the worker with all types of jobs, not started. `intervals` are those of `Worker`, in seconds."""
+    max_tries = settings.operation_tries
+    return Worker(
+        database,
+        clock,
+        settings,
+        {
+            provisioning.KIND: provisioning.ProvisioningJob(database, clock, settings.provisioning_pace, max_tries),
+            apply_job.KIND: apply_job.ApplyJob(database, clock, settings.apply_pace, max_tries=max_tries),
+        },
+        provisioning.plan_again,
+        RetentionSweep(database, clock, settings.retention).remove_batch,
+        **intervals,
+    )
 
 
 class Application(FastAPI):

@@ -31,22 +31,21 @@ from datetime import datetime
 
 from starlette.requests import Request
 
-from service.audit.refusals import RefusalLog
+from service.audit.entries import RefusalLog
 from service.audit.sealer import Sealer
 from service.authn.bearer_tokens import BearerTokens, TrustedIssuer
 from service.authn.credential_use import CredentialUse
-from service.authn.login_throttle import LoginThrottle
+from service.authn.rate_limit import LoginThrottle
 from service.authn.request_limits import RequestLimits
-from service.authz.authority_cache import AuthorityCache
 from service.authz.decisions import PolicyEngineCache
-from service.authz.subject_cache import SubjectCache
+from service.authz.grant_caches import AuthorityCache, SubjectCache
 from service.clock import Clock
 from service.db.batch_writer import BatchWriter
 from service.db.engine import Database
+from service.http_server.bodies import LargeBodyLimiter
+from service.http_server.request_metrics import RequestMetrics
 from service.http_server.work_queues import WorkQueues
-from service.large_bodies import LargeBodyLimiter
 from service.readiness_cache import ReadinessCache
-from service.request_metrics import RequestMetrics
 from service.settings import Settings
 
 

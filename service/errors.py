@@ -11,7 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import PlainTextResponse
 
-from service.json_response import JSONResponse
+from service.json_bodies import JSONResponse
 
 
 class ApiError(HTTPException):

@@ -14,8 +14,8 @@ import uvicorn
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from service import logs
-from service.api.lazy_route import start_analysis
 from service.api.middleware import IdleTracker
+from service.api.protected_route import start_analysis
 from service.app import create_app
 from service.context import Platform
 from service.http_server.admission import Admission
@@ -25,7 +25,7 @@ from service.http_server.listener import Listener
 from service.http_server.protocol import HttpProtocol
 from service.jobs.worker import Worker
 from service.logs import NAME, LogFile
-from service.operator import health
+from service.operator import monitoring
 from service.readiness_cache import REPEAT_SECONDS
 from service.settings import Settings
 
@@ -79,7 +79,7 @@ class Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         FairThreads().install()
-        health.start_checks(self.platform)
+        monitoring.start_checks(self.platform)
         await super().startup([])
         for listening in sockets or ():
             self.servers.append(Listener(listening, self.create_protocol, self.admission))  # type: ignore[arg-type]
@@ -96,7 +96,7 @@ class Server(uvicorn.Server):
         if counter % IDLE_CHECK_TICKS == 0 and await self.is_idle():
             logger.info("stopping: the platform has been idle for %s minutes", self.platform.settings.idle_minutes)
             self.should_exit = True
-        health.repeat_checks(self.platform, is_in_use=self.idle_tracker.idle_seconds() < REPEAT_SECONDS)
+        monitoring.repeat_checks(self.platform, is_in_use=self.idle_tracker.idle_seconds() < REPEAT_SECONDS)
         if time.monotonic() >= self.drained_at:
             self.should_exit = True
         return await super().on_tick(counter)
@@ -143,10 +143,8 @@ def serve(settings: Settings, sockets: Sequence[socket.socket]) -> int:
         return 1
     platform: Platform = app.state.platform
     if settings.metrics:
-        from service.operator import metrics
-
         try:
-            address = metrics.listen(platform, app.state.worker.kinds, *settings.metrics)
+            address = monitoring.listen(platform, app.state.worker.kinds, *settings.metrics)
         except OSError as error:
             sys.stderr.write(f"frost platform: cannot answer Prometheus on {settings.metrics}: {error.strerror}\n")
             return 1

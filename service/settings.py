@@ -65,7 +65,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How long the platform keeps old rows (`service/retention/rules.py`); 0 keeps them."""
+    """How long the platform keeps old rows (`service/retention.py`); 0 keeps them."""
 
     operation_days: int = 90
     """After the end of an operation."""

@@ -11,7 +11,7 @@ from typing import Any
 from client.models.validation import CONTROL
 from client.models.validation import has_control as has_control
 from service import errors
-from service.catalogue.scopes import enforced_scopes
+from service.catalogue.operations import enforced_scopes
 from service.errors import ApiError
 
 MAX_NAME_LENGTH = 128

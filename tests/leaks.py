@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import inspect
 
-from service.authn import secret_format, workload_tokens
+from service.authn import machine_credentials, secret_format
 from service.db.engine import Database
 
 # One by one: a pattern that begins with letters is searched for many times faster than a choice of two.
@@ -27,7 +27,7 @@ def secrets_in(content: bytes) -> Iterator[str]:
     for form in _FORMS:
         for found in form.findall(content):
             text = found.decode("ascii")
-            if secret_format.is_well_formed(text) or workload_tokens.is_well_formed(text) or _is_token(text):
+            if secret_format.is_well_formed(text) or machine_credentials.is_workload_token(text) or _is_token(text):
                 yield text
 
 

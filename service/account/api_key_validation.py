@@ -5,8 +5,7 @@ from datetime import datetime, timedelta
 from difflib import get_close_matches
 
 from service import errors, validation
-from service.authz.decisions import CatalogueSnapshot
-from service.authz.grantable_scopes import holding, listed
+from service.authz.decisions import CatalogueSnapshot, holding, listed
 from service.clock import parse_instant, wire_time
 from service.errors import ApiError
 from service.validation import require_distinct

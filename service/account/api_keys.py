@@ -12,25 +12,22 @@ from sqlalchemy import Connection
 from starlette.responses import Response
 
 from service import errors, validation
-from service.account import api_key_queries, api_key_validation
-from service.api.changes import change
+from service.account import api_key_validation, queries
+from service.api.changes import change, resolve_idempotency_key
 from service.api.dependencies import ContextDep, IdempotencyKey, PlatformDep, TenantContextDep
-from service.api.idempotency import resolve_idempotency_key
 from service.api.protected_route import protected_router
 from service.api.responses import CHANGED, audit_in_tenant, no_content
-from service.audit.events import AuditEvent
+from service.audit.entries import AuditEvent
 from service.authz.context import TenantContext
-from service.authz.decisions import CatalogueSnapshot
-from service.authz.grantable_scopes import holding, verbs
-from service.authz.paths import API_KEY, API_KEYS, TENANT
-from service.catalogue.scopes import scopes
+from service.authz.decisions import CatalogueSnapshot, holding, verbs
+from service.authz.endpoints import API_KEY, API_KEYS, TENANT
+from service.catalogue.operations import scopes
 from service.clock import wire_time
 from service.context import Platform
 from service.db.engine import Record
 from service.errors import ApiError
-from service.json_response import JSONResponse
-from service.principals.enterable_tenants import may_enter
-from service.principals.grants import role_in
+from service.json_bodies import JSONResponse
+from service.principals.grants import may_enter, role_in
 
 router = protected_router("API keys")
 
@@ -72,8 +69,8 @@ def list_keys(context: TenantContextDep, platform: PlatformDep) -> JSONResponse:
     """List the keys of the tenant, newest first."""
     now = platform.clock.now()
     with platform.database.read() as connection:
-        rows = api_key_queries.of_tenant(connection, context.tenant_id)
-        keys = [api_key_queries.wire(row, now) for row in rows]
+        rows = queries.keys_of_tenant(connection, context.tenant_id)
+        keys = [queries.key_wire(row, now) for row in rows]
     return JSONResponse({"apiKeys": keys})
 
 
@@ -82,8 +79,8 @@ def list_my_keys(context: ContextDep, platform: PlatformDep) -> JSONResponse:
     """List the principal's keys in all tenants that they may enter, newest first."""
     now = platform.clock.now()
     with platform.database.read() as connection:
-        rows = api_key_queries.of_person(connection, context.principal.user_id, may_enter(context.principal))
-        keys = [api_key_queries.wire(row, now) for row in rows]
+        rows = queries.keys_of_person(connection, context.principal.user_id, may_enter(context.principal))
+        keys = [queries.key_wire(row, now) for row in rows]
     return JSONResponse({"apiKeys": keys})
 
 
@@ -140,10 +137,10 @@ def create_key(
             "created_at": now,
             "expires_at": expires,
         }
-        secret = api_key_queries.add(connection, platform.secret, values)
+        secret = queries.add_key(connection, platform.secret, values)
         details = {"name": values["name"], "scopes": values["scopes"], "expiresAt": wire_time(expires)}
         audit_in_tenant(connection, context, AuditEvent.API_KEY_CREATE, f"api_key:{key_id}", now, details)
-        document = api_key_queries.wire(get_key_or_404(connection, context, key_id), now)
+        document = queries.key_wire(get_key_or_404(connection, context, key_id), now)
     return JSONResponse({"apiKey": document, "key": secret}, 201)
 
 
@@ -152,7 +149,7 @@ def get_key(context: TenantContextDep, platform: PlatformDep, key_id: str) -> JS
     """Return a key of the principal. API keys can only read their own record."""
     with platform.database.read() as connection:
         row = get_key_or_404(connection, context, key_id)
-    return JSONResponse(api_key_queries.wire(row, platform.clock.now()))
+    return JSONResponse(queries.key_wire(row, platform.clock.now()))
 
 
 @router.patch(API_KEY, operation_id="updateKey")
@@ -175,7 +172,7 @@ def update_key(context: TenantContextDep, platform: PlatformDep, key_id: str, bo
             values["scopes"] = check_scopes(connection, context, body.scopes, catalogue, before=before.scopes)
         changes = {name: value for name, value in values.items() if getattr(before, name) != value}
         if changes:
-            api_key_queries.change(connection, context.tenant_id, key_id, changes)
+            queries.change_key(connection, context.tenant_id, key_id, changes)
             details = {name: {"from": getattr(before, name), "to": value} for name, value in changes.items()}
             audit_in_tenant(connection, context, AuditEvent.API_KEY_UPDATE, f"api_key:{key_id}", now, details)
         return key_response(connection, context, platform, key_id, changed=bool(changes))
@@ -188,7 +185,7 @@ def revoke_key(context: TenantContextDep, platform: PlatformDep, key_id: str) ->
     with change(platform, context) as (connection, context):
         before = get_key_or_404(connection, context, key_id)
         if before.revoked_at is None:
-            api_key_queries.change(connection, context.tenant_id, key_id, {"revoked_at": now})
+            queries.change_key(connection, context.tenant_id, key_id, {"revoked_at": now})
             audit_in_tenant(
                 connection, context, AuditEvent.API_KEY_REVOKE, f"api_key:{key_id}", now, {"name": before.name}
             )
@@ -204,7 +201,7 @@ def rotate_key(context: TenantContextDep, platform: PlatformDep, key_id: str, bo
     now, new_id, tenant_id = platform.clock.now(), str(uuid4()), context.tenant_id
     with change(platform, context) as (connection, context):
         old = get_key_or_404(connection, context, key_id)
-        if api_key_queries.status(old, now) != "active":
+        if queries.key_status(old, now) != "active":
             raise ApiError(409, "API_KEY_NOT_ACTIVE", "only an active key can be rotated", hint="create a new key")
         retires = (
             old.expires_at if body.retire_at is None else api_key_validation.expiry(body.retire_at, now, "retireAt")
@@ -219,13 +216,13 @@ def rotate_key(context: TenantContextDep, platform: PlatformDep, key_id: str, bo
         copied = ("tenant_id", "user_id", "name", "description", "scopes", "rate_limit")
         values = {name: getattr(old, name) for name in copied}
         values |= {"id": new_id, "created_at": now, "expires_at": api_key_validation.expiry(body.expires_at, now)}
-        secret = api_key_queries.add(connection, platform.secret, values)
-        grants = api_key_queries.copy_grants(connection, tenant_id, key_id, new_id, context.principal.user_id, now)
-        api_key_queries.change(connection, tenant_id, key_id, {"expires_at": retires})
+        secret = queries.add_key(connection, platform.secret, values)
+        grants = queries.copy_grants(connection, tenant_id, key_id, new_id, context.principal.user_id, now)
+        queries.change_key(connection, tenant_id, key_id, {"expires_at": retires})
         details = {"from": key_id, "grants": grants, "retireAt": wire_time(retires)}
         audit_in_tenant(connection, context, AuditEvent.API_KEY_ROTATE, f"api_key:{new_id}", now, details)
-        document = api_key_queries.wire(get_key_or_404(connection, context, new_id), now)
-        replaced = api_key_queries.wire(get_key_or_404(connection, context, key_id), now)
+        document = queries.key_wire(get_key_or_404(connection, context, new_id), now)
+        replaced = queries.key_wire(get_key_or_404(connection, context, key_id), now)
     return JSONResponse({"apiKey": document, "key": secret, "replaced": replaced, "grants": grants}, 201)
 
 
@@ -235,7 +232,7 @@ def delete_key(context: TenantContextDep, platform: PlatformDep, key_id: str) ->
     now = platform.clock.now()
     with change(platform, context) as (connection, context):
         row = get_key_or_404(connection, context, key_id)
-        api_key_queries.remove(connection, context.tenant_id, key_id)
+        queries.remove_key(connection, context.tenant_id, key_id)
         details = {"name": row.name, "keyPrefix": row.key_prefix}
         audit_in_tenant(connection, context, AuditEvent.API_KEY_DELETE, f"api_key:{key_id}", now, details)
     return no_content()
@@ -244,7 +241,7 @@ def delete_key(context: TenantContextDep, platform: PlatformDep, key_id: str) ->
 def get_key_or_404(connection: Connection, context: TenantContext, key_id: str) -> Record:
     """Return a key of the principal, or raise 404."""
     principal = context.principal
-    row = api_key_queries.one(connection, context.tenant_id, principal.user_id, key_id)
+    row = queries.find_key(connection, context.tenant_id, principal.user_id, key_id)
     if row is None or (principal.kind == "api_key" and row.id != principal.key_id):
         raise errors.not_found()
     return row
@@ -255,7 +252,7 @@ def key_response(
 ) -> JSONResponse:
     row = get_key_or_404(connection, context, key_id)
     headers = {CHANGED: "true" if changed else "false"}
-    return JSONResponse(api_key_queries.wire(row, platform.clock.now()), headers=headers)
+    return JSONResponse(queries.key_wire(row, platform.clock.now()), headers=headers)
 
 
 def check_scopes(

@@ -10,15 +10,22 @@ from sqlalchemy import Connection
 from service import errors
 from service.activity import queries
 from service.activity.queries import ActivityFilter, Target, target_of
-from service.api.dependencies import OrganizationContextDep, PageParamsDep, PlatformDep, TenantContextDep
-from service.api.pagination import Page, PageParams, page_of
+from service.api.dependencies import (
+    OrganizationContextDep,
+    Page,
+    PageParams,
+    PageParamsDep,
+    PlatformDep,
+    TenantContextDep,
+    page_of,
+)
 from service.api.protected_route import protected_router
 from service.authz.context import OrganizationContext, TenantContext
-from service.authz.paths import ORGANIZATION, TENANT
+from service.authz.endpoints import ORGANIZATION, TENANT
 from service.clock import parse_instant, wire_time
 from service.context import Platform
 from service.db.engine import Record
-from service.json_response import JSONResponse
+from service.json_bodies import JSONResponse
 
 router = protected_router("activity")
 OUTCOMES = ("done", "refused", "failed")

@@ -1,31 +1,47 @@
-"""Opens the write transaction of a route and authorizes its principal again inside it.
+"""Changes: the write transaction of a route, in which its principal is authorized again, and `Idempotency-Key`.
 
 The credential, the membership or a policy may be revoked after the first authorization, while the request waits. So
 routes open their write transaction with `change`. Its first statement locks the domains of the decision and reads their
 revisions (`service/db/revisions.py`). Equal revisions replace the second authorization: only times and conditions are
 checked again. Otherwise another process or request has changed the access since, and the principal is authorized
 from the database, under the locks.
+
+A repeated request with an `Idempotency-Key` creates nothing and finds the resource of the first request. The route
+decides about the response: usually the current resource; for an API key a refusal, because its secret is returned only
+once. Keys expire after a day.
 """
 
-from collections.abc import Collection, Iterator
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import datetime
-from typing import TypeVar
+from datetime import datetime, timedelta
+from hashlib import sha256
+from typing import Any, TypeVar
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, case
 
 from service.api.enforcement import enforce, require_operation
-from service.authn import api_keys, sessions, workload_tokens
-from service.authz.authorize import authorize
-from service.authz.context import AuthorizationContext
+from service.audit.entries import AuditEvent
+from service.authn import machine_credentials, sessions
+from service.authz.context import AuthorizationContext, authorize
 from service.authz.entitlements import CATALOGUE_DOMAIN, Entitlements
 from service.context import Platform
+from service.db.dialect import upsert_insert
+from service.db.engine import Record
 from service.db.revisions import Revisions, lock_revisions
-from service.errors import authentication_required, tenant_access_denied
+from service.db.tables import idempotency_keys
+from service.errors import ApiError, authentication_required, tenant_access_denied
 
 C = TypeVar("C", bound=AuthorizationContext)
-_CONFIRM = {"session": sessions.confirm, "api_key": api_keys.confirm, "workload": workload_tokens.confirm}
+_CONFIRM = {
+    "session": sessions.confirm,
+    "api_key": machine_credentials.confirm_api_key,
+    "workload": machine_credentials.confirm_workload_token,
+}
+IDEMPOTENCY_KEY_LIFETIME = timedelta(days=1)
+"""How long a key is kept."""
+_PRIMARY_KEY = (idempotency_keys.c.actor_id, idempotency_keys.c.operation, idempotency_keys.c.key)
 
 
 @contextmanager
@@ -86,3 +102,65 @@ def _is_unchanged(context: AuthorizationContext, revisions: Revisions, at: datet
     if (expires_at is not None and at >= expires_at) or (token_ends_at is not None and at.timestamp() >= token_ends_at):
         return False
     return bool(revisions) and all(context.revisions.get(domain) == revision for domain, revision in revisions.items())
+
+
+def resolve_idempotency_key(
+    connection: Connection,
+    context: AuthorizationContext,
+    key: str | None,
+    event: AuditEvent,
+    request: Sequence[Any],
+    new: str,
+    at: datetime,
+) -> str:
+    """Return the id of the resource to create: `new`, or the id from an earlier request with the same key.
+
+    Args:
+        request: the parent and all members as JSON values, which must be equal for the same key.
+
+    Raises:
+        ApiError: 409 IDEMPOTENCY_KEY_REUSED for different values, with the `id` of the resource.
+    """
+    if key is None:
+        return new
+    digest = request_hash(*request)
+    actor_id = context.principal.key_id or context.principal.actor_id
+    row = {"actor_id": actor_id, "operation": event.value, "key": key, "request_hash": digest, "resource_id": new}
+    claimed = claim_idempotency_key(connection, row, at)
+    check_same_request(claimed.request_hash, digest, id=claimed.resource_id)
+    return str(claimed.resource_id)
+
+
+def request_hash(*request: Any) -> str:
+    return sha256(json.dumps(request).encode()).hexdigest()
+
+
+def check_same_request(stored: str, now: str, **details: str) -> None:
+    """Raise 409 IDEMPOTENCY_KEY_REUSED with `details` if the digests of two requests differ."""
+    if stored != now:
+        raise ApiError(
+            409,
+            "IDEMPOTENCY_KEY_REUSED",
+            "this Idempotency-Key was used for another request",
+            details=details or None,
+            hint="send the request under a new key",
+        )
+
+
+def claim_idempotency_key(connection: Connection, values: Mapping[str, Any], at: datetime) -> Record:
+    """Insert an idempotency key or replace an expired key; return its stored `request_hash` and `resource_id`.
+
+    A single statement, so that concurrent requests wait for the first and get its values.
+    """
+    insert = upsert_insert(connection, idempotency_keys).values(**values, created_at=at)
+    expired = idempotency_keys.c.created_at < at - IDEMPOTENCY_KEY_LIFETIME
+    values_now = {
+        # Unchanged columns are set as well, because RETURNING only returns rows that were written.
+        name: case((expired, insert.excluded[name]), else_=idempotency_keys.c[name])
+        for name in ("request_hash", "resource_id", "created_at")
+    }
+    return connection.execute(
+        insert.on_conflict_do_update(index_elements=_PRIMARY_KEY, set_=values_now).returning(
+            idempotency_keys.c.request_hash, idempotency_keys.c.resource_id
+        )
+    ).one()

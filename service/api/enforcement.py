@@ -14,13 +14,12 @@ from client.policy.matching import parse_operation
 from client.policy.model import RequestContext, parse_address
 from service import errors
 from service.authz.context import AuthorizationContext, TenantContext
-from service.authz.decisions import CompiledGrants, Decision
+from service.authz.decisions import CompiledGrants, Decision, possible
 from service.authz.entitlements import KINDS, Entitlements
-from service.authz.grantable_scopes import possible
 from service.authz.route_policies import RoutePolicy
 from service.context import Platform
 from service.db.engine import Record
-from service.http_server.client_address import address_of
+from service.http_server.client import address_of
 from service.principals.grants import PrincipalGrants
 
 

@@ -26,13 +26,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service import errors, logs
 from service.authn import secret_format
-from service.db.errors import is_read_only_or_full, is_transient
+from service.db.dialect import is_read_only_or_full, is_transient
 from service.errors import ApiError
 from service.http_server.admission import Admission
 from service.http_server.bodies import IncomingBody
+from service.http_server.client import CONTENT, client_of
 from service.http_server.protocol import HEALTH_PATHS, READINESS_PATH
-from service.http_server.request_client import CONTENT, client_of
-from service.request_metrics import route_of
+from service.http_server.request_metrics import route_of
 from service.settings import VERSION
 
 logger = logging.getLogger("service.requests")

@@ -14,7 +14,7 @@ from starlette.requests import Request
 
 from service.api.protected_route import protected_router
 from service.authz.route_policies import HOME_PATHS, ROUTE_POLICIES, RoutePolicy
-from service.json_response import JSONResponse
+from service.json_bodies import JSONResponse
 from service.settings import VERSION
 
 router = protected_router("description")

@@ -1,32 +1,36 @@
-"""Applies the route policy of a request, and writes refused changes to the audit log.
+"""Routes of the platform, which apply the route policy of a request and write refused changes to the audit log.
 
-Requests without a valid credential are not audited, because they could fill the database.
+Requests without a valid credential are not audited, because they could fill the database. FastAPI analyses a route on
+its first use, because analysing all of them takes a sixth of the start.
 """
 
+import gc
 import inspect
+import logging
 import sys
-from collections.abc import Awaitable, Callable, Coroutine
+import threading
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from enum import Enum
 from functools import cached_property, partial
 from typing import Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, params
 from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import PARAM_REGEX
+from starlette.routing import PARAM_REGEX, BaseRoute, compile_path, get_name
 from starlette.types import Receive, Scope, Send
 
 from service import errors
 from service.api.authorization import authenticate_and_authorize, authorize_from_memory
 from service.api.direct_call import BODY, DirectCall, UnsupportedParameterError
-from service.api.exception_handlers import error_response
-from service.api.lazy_route import LazyRoute
 from service.api.request_body import read_body
+from service.api.responses import error_response
 from service.audit import entries
-from service.audit.events import AuditEvent
-from service.audit.refusals import Refusal
+from service.audit.entries import AuditEvent, Refusal
 from service.authn import secret_format
 from service.authn.rate_limit import RateLimited
 from service.authz.context import AuthorizationContext
@@ -35,13 +39,97 @@ from service.authz.route_policies import ROUTE_POLICIES, RoutePolicy
 from service.context import Platform
 from service.db.prepared import NotPreparedError
 from service.errors import ApiError, Overloaded, validation_error
-from service.http_server.client_address import peer_uid
+from service.http_server.client import peer_uid
 from service.http_server.work_queues import Work, run_in_slot
 from service.principal import Principal
 from service.validation import canonical_id
 
+logger = logging.getLogger(__name__)
+
+ANALYSIS_DELAY_SECONDS = 0.5
+ANALYSIS_PAUSE_SECONDS = 0.002
+_analysis_lock = threading.RLock()
+
+
+class LazyRoute(APIRoute):
+    """A route with its arguments as attributes. The first use of another attribute analyses the endpoint."""
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        self._options = options
+        self._is_analysed = False
+        self.path = path
+        self.path_format = PARAM_REGEX.sub(r"{\1}", path)
+        self.endpoint = endpoint
+        self.name = options.get("name") or get_name(endpoint)
+        self.methods = {method.upper() for method in options.get("methods") or ("GET",)}
+        self.status_code: int | None = options.get("status_code")
+        self.tags: list[str | Enum] = options.get("tags") or []
+        self.dependencies: list[params.Depends] = list(options.get("dependencies") or ())
+        self.responses: dict[int | str, dict[str, Any]] = options.get("responses") or {}
+        self.openapi_extra: dict[str, Any] | None = options.get("openapi_extra")
+        self.operation_id: str | None = options.get("operation_id")
+
+    def __getattr__(self, name: str) -> Any:
+        """Set a missing attribute and return it. Python calls this only for attributes that are not set."""
+        if name in ("path_regex", "param_convertors"):
+            # A request compares its path with many routes that it does not use.
+            self.path_regex, _, self.param_convertors = compile_path(self.path)
+        elif name.startswith("__") or name in ("_options", "_is_analysed"):
+            raise AttributeError(name=name, obj=self)
+        else:
+            self.analyse()
+        return self.__getattribute__(name)
+
+    def analyse(self) -> None:
+        """Analyse the parameters and dependencies of the endpoint, unless this is done.
+
+        Raises:
+            FastAPIError: FastAPI does not support a parameter.
+        """
+        # Two threads may use the route first; analysing takes about a millisecond.
+        with _analysis_lock:
+            if not self._is_analysed:
+                # First, because FastAPI may look for attributes that no route has.
+                self._is_analysed = True
+                try:
+                    super().__init__(self.path, self.endpoint, **self._options)
+                except BaseException:
+                    self._is_analysed = False
+                    raise
+
+
+def start_analysis(routes: Iterable[BaseRoute], stopping: threading.Event) -> threading.Thread:
+    """Start a thread that analyses all routes, so that few requests wait for it."""
+    thread = threading.Thread(target=analyse_routes, args=(tuple(routes), stopping), name="routes", daemon=True)
+    thread.start()
+    return thread
+
+
+def analyse_routes(
+    routes: Iterable[BaseRoute],
+    stopping: threading.Event,
+    delay: float = ANALYSIS_DELAY_SECONDS,
+    pause: float = ANALYSIS_PAUSE_SECONDS,
+) -> None:
+    """Analyse routes after a delay, with pauses in which requests run."""
+    if stopping.wait(delay):
+        return
+    for route in routes:
+        if isinstance(route, LazyRoute):
+            try:
+                _ = route.path_regex
+                route.analyse()
+            except Exception:
+                logger.exception("%s cannot be analysed", route.path)
+            if stopping.wait(pause):
+                return
+    # As after the imports: these objects stay until the end, so collections need not visit them.
+    gc.freeze()
+
+
 # FastAPI imports `pydantic.v1` to recognize its types, which are not used here. Blocking the import saves 20 ms.
 sys.modules.setdefault("pydantic.v1", None)  # type: ignore[arg-type]
+
 
 MAX_RULES_ON_EVENT_LOOP = 100
 QuickAnswer = Callable[[Request], Response | None]

@@ -7,10 +7,10 @@ from fastapi.exceptions import RequestValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 
-from service import errors, json_request
+from service import errors, json_bodies
 from service.context import Platform
 from service.errors import ApiError
-from service.http_server.client_address import address_of, network_of
+from service.http_server.client import address_of, network_of
 from service.principal import Principal
 
 LARGE_BODY_BYTES = 64 * 1024
@@ -40,7 +40,7 @@ async def read_body(request: Request, field: BodyField | None = None) -> Any:
     require_json(request)
 
     def parse(body: bytes) -> tuple[Any, Any]:
-        value = json_request.loads(body)
+        value = json_bodies.loads(body)
         require_few_values(value, body)
         validated, validation_errors = field.validate(value, loc=("body",)) if field else (value, [])
         if validation_errors:

@@ -7,8 +7,8 @@ begins a new chain (`began_at`). To detect this, store the output of `frost plat
 
 On SQLite, which has a single writer, a change chains its entries in its own transaction.
 
-On PostgreSQL changes commit concurrently. A change inserts its entries in its transaction (`unsealed.py`), and the
-sealer chains them about 50 ms after the commit (`sealer.py`). Until then an entry has a keyed digest of its own: an
+On PostgreSQL changes commit concurrently. A change inserts its entries in its transaction, and the sealer
+chains them about 50 ms after the commit (`sealer.py`). Until then an entry has a keyed digest of its own: an
 altered, inserted or copied entry is detected and never sealed. The removal of an entry before its seal cannot be
 detected, because nothing refers to it yet. `verify` prints the number of entries that are not sealed; if no sealer
 works, more than those of the last 100 ms are at risk. So a change fails while the head is missing or forged, since no
@@ -29,9 +29,8 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, event, insert, select, update
 from sqlalchemy.exc import DBAPIError
 
-from service.audit.digests import ENTRY_FIELDS, digest, head_mac, key_of
-from service.audit.head import GENESIS_HASH, HEAD_ID, lock_head, update_head
-from service.audit.unsealed import UNSEALED, insert_unsealed
+from service.audit.sealer import UNSEALED, insert_unsealed
+from service.audit.seals import ENTRY_FIELDS, GENESIS_HASH, HEAD_ID, digest, head_mac, key_of, lock_head, update_head
 from service.audit.verification import entry_batches
 from service.db.dialect import upsert_insert
 from service.db.engine import Database

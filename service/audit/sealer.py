@@ -1,14 +1,20 @@
-"""The sealer of the audit log on PostgreSQL: it chains committed entries in batches.
+"""The sealer of the audit log on PostgreSQL, and the entries that wait for it.
 
-Every process runs one; a lock of the database admits one at a time. A sealer wakes after a commit of its own process,
-waits for more of them, and seals the entries of all processes. Every few seconds it also looks for entries of killed
-processes and of replicas of the release before, which chain theirs themselves but do not number them.
+A change inserts its entries concurrently, without a lock. Each has a keyed digest of its fields and its id, so that an
+altered, inserted or copied entry is detected and is never sealed. The ids are taken when the transaction commits: of
+two changes, one of which waited for the other, the later one has the higher id, also in the chain.
+
+The sealer chains committed entries in batches. Every process runs one; a lock of the database admits one at a time. A
+sealer wakes after a commit of its own process, waits for more of them, and seals the entries of all processes. Every
+few seconds it also looks for entries of killed processes and of replicas of the release before, which chain theirs
+themselves but do not number them.
 """
 
 import hmac
 import logging
 import threading
 import time
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
@@ -16,11 +22,14 @@ from sqlalchemy import (
     BigInteger,
     ColumnElement,
     Connection,
+    Integer,
     String,
     and_,
     bindparam,
     event,
     func,
+    insert,
+    literal_column,
     or_,
     select,
     text,
@@ -28,16 +37,34 @@ from sqlalchemy import (
 )
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from service.audit.digests import entry_mac, key_of, sealed_digest
-from service.audit.head import ChainBroken, lock_head, update_head
-from service.audit.unsealed import UNSEALED, is_unsealed
+from service.audit.seals import (
+    ENTRY_FIELDS,
+    ChainBroken,
+    entry_mac,
+    key_of,
+    lock_head,
+    require_head,
+    sealed_digest,
+    update_head,
+)
 from service.db import dialect
+from service.db.dialect import is_unreachable
 from service.db.engine import Database
-from service.db.errors import is_unreachable
+from service.db.prepared import prepared
+from service.db.statements import named_parameters
 from service.db.tables import audit_checkpoints, audit_log
 
 logger = logging.getLogger(__name__)
 
+UNSEALED = "frost unsealed entries"
+"""The key in `Connection.info` of whether the transaction inserted entries, for the sealer."""
+_ID = func.nextval(func.pg_get_serial_sequence("audit_log", "id"))
+_HEAD: ColumnElement[Any] = literal_column("(SELECT to_jsonb(audit_head) FROM audit_head)")
+
+_RESERVE = prepared(
+    select(_ID, _HEAD).select_from(func.generate_series(1, bindparam("count", type_=Integer)).table_valued("number"))
+)
+_INSERT = prepared(insert(audit_log).values(named_parameters(audit_log, ("id", *ENTRY_FIELDS, "mac"))))
 DELAY_SECONDS = 0.04
 """Wait for further commits after the first. Entries are sealed within 100 ms."""
 POLL_SECONDS = 5.0
@@ -61,6 +88,32 @@ _SEAL = text(
     bindparam("previous_hashes", type_=ARRAY(String)),
     bindparam("hashes", type_=ARRAY(String)),
 )
+
+
+def is_unsealed() -> ColumnElement[bool]:
+    """Return whether a row waits for the sealer, which has not refused it."""
+    return and_(
+        audit_log.c.sequence.is_(None),
+        audit_log.c.hash.is_(None),
+        audit_log.c.previous_hash.is_(None),
+        audit_log.c.mac.is_not(None),
+    )
+
+
+def insert_unsealed(connection: Connection, key: bytes, entries: Sequence[dict[str, Any]]) -> None:
+    """Insert entries for the sealer.
+
+    Raises:
+        ChainBroken: the head is missing or forged, so that no entry would be sealed.
+    """
+    reserved = connection.execute(_RESERVE, {"count": len(entries)}).all()
+    require_head(reserved[0][1], key)
+    rows = []
+    for entry, (number, _) in zip(entries, reserved, strict=True):
+        row = {"id": number, **entry}
+        rows.append({**row, "mac": entry_mac(key, row)})
+    connection.execute(_INSERT, rows)
+    connection.info[UNSEALED] = True
 
 
 class Batch(NamedTuple):

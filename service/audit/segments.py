@@ -16,8 +16,7 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, select
 
-from service.audit.checkpoints import add_checkpoint, latest_dropped
-from service.audit.digests import keyed
+from service.audit.seals import add_checkpoint, keyed, latest_dropped
 from service.audit.verification import ChainWalk, numbered_entries
 from service.clock import wire_time
 from service.db import dialect

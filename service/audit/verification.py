@@ -8,9 +8,17 @@ from typing import Any
 
 from sqlalchemy import Column, ColumnElement, Connection, inspect, null, select
 
-from service.audit.checkpoints import NOTHING, Dropped, load_dropped
-from service.audit.digests import digest, entry_mac, sealed_digest
-from service.audit.head import GENESIS_HASH, ChainBroken, require_head
+from service.audit.seals import (
+    GENESIS_HASH,
+    NOTHING,
+    ChainBroken,
+    Dropped,
+    digest,
+    entry_mac,
+    load_dropped,
+    require_head,
+    sealed_digest,
+)
 from service.db.engine import Record
 from service.db.statements import after_key
 from service.db.tables import audit_head, audit_log

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeGuard
 
 from sqlalchemy import Connection
 
-from service.authn import account_linking, sessions
+from service.authn import sessions
 from service.authn.sessions import Session
 from service.clock import Clock
 from service.db.engine import Database
@@ -153,7 +153,7 @@ class BearerTokens:
                 "a token is refused: it is not an at+jwt, so its auth_time may be its own; see --assume auth_time"
             )
             return None
-        key = account_linking.sign_in_key(verified.claims)
+        key = sessions.sign_in_key(verified.claims)
         return key if key is not None and self._was_issued(verified.claims, now) else None
 
     def _find_session(
@@ -164,7 +164,7 @@ class BearerTokens:
         session = sessions.find(connection, issuer=issuer, subject=session_subject)
         account = subject
         if self._issuer.starts_sessions:
-            account = account_linking.get_linked_account(connection, issuer=issuer, subject=subject)
+            account = sessions.get_linked_account(connection, issuer=issuer, subject=subject)
             if session is None or account is None:
                 return None, True
         return (session if session and session.user_id == account else None), False
@@ -175,7 +175,7 @@ class BearerTokens:
         if "email_verified" in self._issuer.assumed_claims:
             claims = {"email_verified": True, **claims}
         with self._database.write() as connection:
-            return account_linking.start_session_for_new_sign_in(
+            return sessions.start_session_for_new_sign_in(
                 connection,
                 issuer=self._issuer.issuer,
                 sign_in_key=sign_in_key,

@@ -1,12 +1,18 @@
-"""Rate limits by the generic cell rate algorithm (GCRA).
+"""Rate limits by the generic cell rate algorithm (GCRA), and the throttle of failed logins.
 
 A key may use its requests of a minute at once; each is restored after its share of a minute, the interval. Only the
-instant at which the allowance is fully restored is stored.
+instant at which the allowance is fully restored is stored. The database of several processes gives requests in leases
+(`take_lease`): a single statement, exact for concurrent processes.
 
-The database of several processes gives requests in leases (`take_lease`): a single statement, exact for concurrent
-processes. `TokenBucket` limits failed logins in the memory of a process.
+Failed logins are throttled per client address and per API-key prefix. An address with too many failures is refused
+before any lookup, except with a recently accepted credential. A prefix only turns a 401 into a 429, so it cannot lock
+out a key. These limits are in memory (`TokenBucket`). With PostgreSQL, replicas also share the limit of failures after
+a database lookup; other failures, such as a wrong checksum, are not worth a database write.
 """
 
+import itertools
+import threading
+import time
 from collections.abc import Callable
 from hashlib import sha256
 from typing import NamedTuple
@@ -14,7 +20,10 @@ from typing import NamedTuple
 from sqlalchemy import Connection, text
 
 from service.db import dialect
+from service.db.dialect import ignore_if_read_only
+from service.db.engine import Database
 from service.errors import ApiError
+from service.http_server.client import network_of
 from service.lru_cache import LruCache
 
 MINUTE = 60_000_000  # microseconds
@@ -30,6 +39,11 @@ _MINUTE, _INTERVAL, _NEEDED = (f"CAST(:{name} AS bigint)" for name in ("minute",
 _IS_USED = f"rate_limits.full_at BETWEEN {_NOW} AND {_NOW} + 2 * {_MINUTE}"
 _START = f"CASE WHEN {_IS_USED} THEN rate_limits.full_at ELSE {_NOW} END"
 _AHEAD = f"CASE WHEN {_IS_USED} THEN rate_limits.full_at - {_NOW} ELSE 0 END"
+# Failures are forgotten within a minute, the period of the database's limit.
+MAX_FAILURES_PER_ADDRESS, ADDRESS_INTERVAL_SECONDS = 300, 0.2
+MAX_FAILURES_PER_PREFIX, PREFIX_INTERVAL_SECONDS = 30, 2.0
+MAX_ACCEPTED_CREDENTIALS = 10_000
+SWEEP_INTERVAL_FAILURES = 1_000
 
 
 def _size(ahead: str) -> str:
@@ -169,3 +183,84 @@ class RateLimited(ApiError):
 
 def rate_limited(wait: int) -> ApiError:
     return RateLimited(wait)
+
+
+class LoginThrottle:
+    def __init__(self, clock: Callable[[], float] = time.monotonic, shared: Database | None = None) -> None:
+        self._shared = shared if shared is not None and shared.kind == "postgresql" else None
+        self._lock = threading.Lock()
+        self._addresses = TokenBucket(MAX_FAILURES_PER_ADDRESS, ADDRESS_INTERVAL_SECONDS, clock)
+        self._prefixes = TokenBucket(MAX_FAILURES_PER_PREFIX, PREFIX_INTERVAL_SECONDS, clock)
+        self._accepted: LruCache[bytes, bool] = LruCache(MAX_ACCEPTED_CREDENTIALS)
+        self._failures = itertools.count()
+
+    def check(self, address: str | None, digest: bytes) -> None:
+        """Refuse an address with too many failures, except for a recently accepted credential.
+
+        Args:
+            digest: the SHA-256 of the credential.
+
+        Raises:
+            ApiError: 429 with `Retry-After`.
+        """
+        if address is None:
+            return
+        with self._lock:
+            wait = self._addresses.wait_seconds(network_of(address))
+        if wait and not self._accepted.get(digest):
+            raise _too_many(wait)
+
+    def record_failure(self, address: str | None, prefix: str | None = None, *, looked_up: bool = False) -> None:
+        """Record a wrong credential.
+
+        Args:
+            address: None over the unix socket, which is not throttled.
+            prefix: of an API key.
+            looked_up: whether the database was queried.
+
+        Raises:
+            ApiError: 429 if the address or the prefix has too many failures.
+        """
+        limits = (
+            (self._addresses, address and network_of(address), MAX_FAILURES_PER_ADDRESS),
+            (self._prefixes, prefix, MAX_FAILURES_PER_PREFIX),
+        )
+        max_wait = 0.0
+        counted: list[tuple[TokenBucket, str, int]] = []
+        with self._lock:
+            for bucket, key, per_minute in limits:
+                if key:
+                    wait = bucket.take(key)
+                    if not wait:
+                        counted.append((bucket, key, per_minute))
+                    max_wait = max(max_wait, wait)
+        if looked_up and counted and self._shared is not None:
+            max_wait = max(max_wait, self._count_in_database(self._shared, counted))
+        if max_wait:
+            raise _too_many(max_wait)
+
+    def _count_in_database(self, database: Database, counted: list[tuple[TokenBucket, str, int]]) -> float:
+        """Record failures for all replicas; return the seconds to wait."""
+        max_wait = 0.0
+        with (
+            ignore_if_read_only("a failed login could not be counted"),
+            database.write() as connection,
+        ):
+            for bucket, key, per_minute in counted:
+                wait = consume(connection, throttle_key(key), per_minute)
+                if wait is not None:
+                    with self._lock:
+                        bucket.block(key, wait)
+                    max_wait = max(max_wait, wait)
+            # Last: locking other rows before the rows of these keys could deadlock.
+            if next(self._failures) % SWEEP_INTERVAL_FAILURES == 0:
+                delete_expired(connection)
+        return max_wait
+
+    def record_success(self, address: str | None, digest: bytes) -> None:
+        if address is not None and self._accepted.get(digest) is None:
+            self._accepted[digest] = True
+
+
+def _too_many(wait: float) -> Exception:
+    return rate_limited(whole_seconds(int(wait * 1_000_000)))

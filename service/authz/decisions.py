@@ -3,6 +3,9 @@
 Every part of the grants must allow an operation, so a deny in any part wins: the scopes of a key, its creator's
 current role and its policies, if any; for a workload identity its scopes, if any, and its policies. A policy is
 limited to the current role of its author.
+
+Users can only grant a scope if their role allows one of its operations. Each decision about a key checks its creator's
+current role again.
 """
 
 import json
@@ -10,18 +13,17 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Literal, NamedTuple
 
 from sqlalchemy import Connection, func, select
 
-from client.policy.coverage import Catalogue
+from client.policy.coverage import Catalogue, operation_bounds
 from client.policy.document import InvalidDocument, parse_document
 from client.policy.engine import Engine, GrantedRule, Source, granted_rules
 from client.policy.model import Document, RequestContext
 from service.catalogue import operations as shipped
-from service.catalogue.operations import roles
-from service.catalogue.scopes import covers, scope_of
+from service.catalogue.operations import covers, roles, scope_of, scopes
 from service.db.prepared import prepared
 from service.db.tables import catalogue_operations
 from service.principals import grants as stored
@@ -34,6 +36,8 @@ Part = Literal["scopes", "role", "policies"]
 
 _LAST = prepared(select(func.max(catalogue_operations.c.position)))
 DENY_ALL = Engine(())
+CACHE_SIZE = 2_048
+MAX_OPERATIONS = 5
 
 
 class Decision(NamedTuple):
@@ -206,3 +210,65 @@ def role_rules(role: str | None) -> list[GrantedRule]:
     if role is None or role not in roles():
         return []
     return granted_rules(role_document(role), f"role:{role}", roles()[role].title)
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """Whether a role permits a scope, and up to five operations that it lacks."""
+
+    permitted: bool
+    lacks: tuple[str, ...]
+
+
+@lru_cache(maxsize=CACHE_SIZE)
+def holding(role: str | None, scope: str, tenant_id: str, catalogue: CatalogueSnapshot) -> Holding:
+    """Return how much of a scope a role allows in a tenant, under any conditions.
+
+    A role permits a scope if it allows an operation of the scope's own service for every verb.
+    `organizations:write` also covers bindings, which are not enough.
+    """
+    allowed = possible(role, tenant_id, catalogue)
+    parts = [part for part in verbs(scope, catalogue) if part]
+    lacks = [name for part in parts for name in part if name not in allowed]
+    # Clients print the first operation; the scope's own service explains the refusal best.
+    lacks.sort(key=lambda name: not _is_own(scope, name))
+    permitted = bool(parts) and all(any(name in allowed for name in _own_operations(scope, part)) for part in parts)
+    return Holding(permitted, tuple(lacks[:MAX_OPERATIONS]))
+
+
+def _own_operations(scope: str, operations: list[str]) -> list[str]:
+    """Return the operations of the scope's service, or all without any."""
+    return [name for name in operations if _is_own(scope, name)] or operations
+
+
+def _is_own(scope: str, operation: str) -> bool:
+    return operation.partition(":")[0] == scope.partition(":")[0]
+
+
+@lru_cache(maxsize=CACHE_SIZE)
+def possible(role: str | None, tenant_id: str, catalogue: CatalogueSnapshot) -> frozenset[str]:
+    """Return the operations that a role allows on some target, under any conditions."""
+    masks = catalogue.operations.masks
+    return frozenset(masks.names(operation_bounds(masks, role_rules(role), tenant_id).possible))
+
+
+def verbs(scope: str, catalogue: CatalogueSnapshot) -> list[list[str]]:
+    """Return the operations of a scope, grouped by enforced scope: `compute:*` has `compute:read` and `compute:write`.
+
+    A scope that no service enforces covers the operations with its verb or, without any, its service.
+    """
+    service, _, verb = scope.partition(":")
+    if ":" in verb:
+        return [[scope]]
+    by_scope: dict[str, list[str]] = {}
+    for name in catalogue.operations.names:
+        by_scope.setdefault(scope_of(name, catalogue.levels[name]), []).append(name)
+    if verb == "*":
+        return [part for needed, part in by_scope.items() if needed.startswith(f"{service}:") and needed in listed()]
+    names = [name for name in catalogue.operations.names if name.startswith(f"{service}:")]
+    return [by_scope.get(scope) or [name for name in names if name.rpartition(":")[2] == verb] or names]
+
+
+def listed() -> frozenset[str]:
+    """Return the scopes that can be granted, without the global wildcard."""
+    return frozenset(scope.scope for scope in scopes() if scope.scope != "*")

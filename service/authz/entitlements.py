@@ -8,8 +8,14 @@ from sqlalchemy import Connection, select
 from service.authz.decisions import CatalogueSnapshot, CompiledGrants, PolicyEngineCache
 from service.db.tables import memberships, tenants, users
 from service.principal import Principal
-from service.principals.enterable_tenants import may_enter
-from service.principals.grants import Membership, PrincipalGrants, PrincipalType, membership_in, organization_id_of
+from service.principals.grants import (
+    Membership,
+    PrincipalGrants,
+    PrincipalType,
+    may_enter,
+    membership_in,
+    organization_id_of,
+)
 
 T = TypeVar("T")
 KINDS: Mapping[str, PrincipalType] = {"session": "user", "api_key": "api_key", "workload": "workload_identity"}

@@ -14,8 +14,8 @@ from collections.abc import Iterator, Set
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from service.audit.events import AuditEvent
-from service.authz.paths import (
+from service.audit.entries import AuditEvent
+from service.authz.endpoints import (
     API_KEY,
     API_KEYS,
     ATTACHMENTS,
@@ -40,8 +40,8 @@ from service.authz.paths import (
     TENANT,
     TENANT_QUOTA_REQUESTS,
     TENANTS,
+    Permission,
 )
-from service.authz.permissions import Permission
 from service.catalogue.operations import roles
 from service.http_server.work_queues import Work
 

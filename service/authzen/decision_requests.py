@@ -13,7 +13,7 @@ from client.policy.matching import STAR, InvalidPattern, is_region, parse_target
 from client.policy.model import RequestContext, parse_address, parse_timestamp
 from service.authz.decisions import CatalogueSnapshot
 from service.authz.route_policies import ROUTE_POLICIES, RoutePolicy
-from service.authzen.stored_state import StoredResource
+from service.authzen.queries import StoredResource
 from service.catalogue.resource_types import Kind, kinds
 from service.resources.interactive import KINDS_BY_OPERATION
 

@@ -11,14 +11,13 @@ from client.policy.model import RequestContext
 from service.api.enforcement import decide_for_machine_principal
 from service.authz.decisions import CompiledGrants
 from service.authz.entitlements import NotLoaded
-from service.authz.subject_cache import SubjectGrants, TenantSnapshot, domains_of
-from service.authzen import decision_requests, subjects
+from service.authz.grant_caches import SubjectGrants, TenantSnapshot, domains_of
+from service.authzen import decision_requests, queries
 from service.authzen.decision_requests import CREATE, TENANCY_TYPES, DecisionRequest
-from service.authzen.evaluation_requests import EvaluationRequest, EvaluationsRequest
-from service.authzen.schemas import Semantic
-from service.authzen.stored_state import ResourceName, StoredResource, read_kept, read_state
+from service.authzen.queries import ResourceName, StoredResource, read_kept, read_state
+from service.authzen.request_bodies import EvaluationRequest, EvaluationsRequest, Semantic
+from service.catalogue.operations import covers, has_enforced_scope
 from service.catalogue.resource_types import kinds
-from service.catalogue.scopes import covers, has_enforced_scope
 from service.context import Platform
 from service.db.prepared import Reader
 from service.principals.grants import PrincipalGrants, organization_id_of
@@ -93,7 +92,7 @@ class EvaluationContext:
             NotLoaded: the subject is not cached.
         """
         grants = self._subjects.get((type_, id))
-        if grants is None and subjects.is_subject_type(type_):
+        if grants is None and queries.is_subject_type(type_):
             grants = self._subjects[type_, id] = self._find_subject(type_, safe_lookup_value(id))
         return grants
 
@@ -104,7 +103,7 @@ class EvaluationContext:
             return cached.grants
         if not self._load:
             raise NotLoaded
-        stored, expires_at = subjects.load_grants(
+        stored, expires_at = queries.load_grants(
             self.connection, self.tenant_id, self.tenant.organization_id, type_, name, self.now
         )
         subject = cache[key] = SubjectGrants(self.compile(stored), expires_at, self.tenant.revisions)
@@ -202,7 +201,7 @@ def is_cached(platform: Platform, tenant_id: str, request: EvaluationsRequest) -
     names = Counter((each[0], each[1]) for each in request.evaluations if isinstance(each, EvaluationRequest))
     comparisons = 0
     for (type_, id), evaluations in names.items():
-        if subjects.is_subject_type(type_):
+        if queries.is_subject_type(type_):
             rules = platform.subjects.rules_of_current(tenant_id, type_, safe_lookup_value(id), now)
             if rules is None:
                 return False

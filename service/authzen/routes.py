@@ -1,12 +1,18 @@
-"""Routes of the AuthZEN Authorization API 1.0.
+"""Routes of the AuthZEN Authorization API 1.0, and its searches: pages of allowed candidates.
 
 Errors are plain text, with status 400 for every invalid request; denials have status 200. A request with many decisions
 is charged as several to the key's rate limit.
+
+A search examines candidates by id, up to `MAX_CANDIDATES` or `MAX_SECONDS` (policies may have to be compiled). A page
+with a `next_token` may thus have fewer results than the limit, even none.
 """
 
+import json
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from functools import partial
+from hashlib import sha256
 from typing import Any
 
 from fastapi import APIRouter
@@ -16,51 +22,58 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from service.api.authentication import count_request, wait_and_count_request
-from service.api.authorization import BEFORE_REVISIONS
-from service.api.dependencies import ContextDep, PlatformDep
+from service import errors
+from service.api.authorization import BEFORE_REVISIONS, count_request, wait_and_count_request
+from service.api.dependencies import DEFAULT_LIMIT, MAX_LIMIT, ContextDep, PageParams, PlatformDep, page_of
 from service.api.protected_route import ProtectedRoute, QuickAnswer, protected_router
 from service.api.request_body import require_json
-from service.authz.authority_cache import Authority
 from service.authz.context import AuthorizationContext
 from service.authz.entitlements import NotLoaded
+from service.authz.grant_caches import Authority
 from service.authz.route_policies import RoutePolicy
-from service.authzen import search
-from service.authzen.body import json_body, read_json, read_short_json
+from service.authzen import decision_requests, queries
+from service.authzen.decision_requests import CREATE, TENANCY_TYPES
 from service.authzen.evaluation import (
     EVALUATIONS_PER_REQUEST,
     MAX_SHORT_EVALUATIONS,
     REQUESTS_PER_SEARCH,
     EvaluationContext,
     decide_evaluations,
+    is_allowed,
     is_cached,
     keep_stored_state,
     requests_for_evaluations,
 )
-from service.authzen.evaluation_requests import (
-    EvaluationsRequest,
-    count_evaluations,
-    parse_evaluation,
-    parse_evaluations,
-)
-from service.authzen.schemas import (
+from service.authzen.request_bodies import (
     ActionSearch,
     Evaluation,
     Evaluations,
+    EvaluationsRequest,
+    Paging,
     Resource,
     ResourceSearch,
     Search,
     SubjectSearch,
+    count_evaluations,
+    json_body,
+    parse_evaluation,
+    parse_evaluations,
+    read_json,
+    read_short_json,
 )
-from service.authzen.search import Candidate
+from service.catalogue.resource_types import kinds
 from service.context import Platform
 from service.db.prepared import NotPreparedError
 from service.errors import ApiError, validation_error
-from service.http_server.request_client import CONTENT
-from service.json_request import NotPlain
-from service.json_response import JSONResponse
+from service.http_server.client import CONTENT
+from service.json_bodies import JSONResponse, NotPlain
 from service.principal import Principal
 
+MAX_CANDIDATES = 500
+MAX_SECONDS = 2.0
+
+Candidate = tuple[str, dict[str, str] | None]
+"""The key of a candidate, and its result; None if denied."""
 ENDPOINTS = {
     "access_evaluation_endpoint": "/access/v1/evaluation",
     "access_evaluations_endpoint": "/access/v1/evaluations",
@@ -68,6 +81,89 @@ ENDPOINTS = {
     "search_resource_endpoint": "/access/v1/search/resource",
     "search_action_endpoint": "/access/v1/search/action",
 }
+
+
+def search_page(platform: Platform, tenant_id: str, body: Search, examine: Callable[[str], Iterator[Candidate]]) -> Any:
+    """Return a page of results. `examine` yields up to `MAX_CANDIDATES` after a key, in order.
+
+    Raises:
+        ApiError: 400 for a token of another query or another limit.
+    """
+    paging = body.page or Paging()
+    query = [type(body).__name__, body.model_dump(exclude={"page"}), paging.properties]
+    digest = sha256(json.dumps(query, sort_keys=True).encode()).hexdigest()
+    position = page_of(platform, PageParams(None, paging.token), "decisions", tenant_id, digest)
+    requested = paging.limit
+    limit, after = position.after or (DEFAULT_LIMIT if requested is None else min(requested, MAX_LIMIT), "")
+    if requested is not None and min(requested, MAX_LIMIT) != limit:
+        raise errors.invalid_input("page.limit must be the limit of the previous page", member="page.limit")
+    results: list[dict[str, str]] = []
+    more, examined = limit == 0, 0
+    deadline = time.monotonic() + MAX_SECONDS
+    for key, result in examine(after) if limit else ():
+        if len(results) == limit:
+            more = True
+            break
+        after, examined = key, examined + 1
+        if result is not None:
+            results.append(result)
+        if time.monotonic() > deadline:
+            more = True
+            break
+    more = more or examined == MAX_CANDIDATES
+    token = position.cursor(limit, after) if more else ""
+    return {"page": {"next_token": token, "count": len(results)}, "results": results}
+
+
+def allowed_subjects(context: EvaluationContext, body: SubjectSearch, after: str) -> Iterator[Candidate]:
+    """Decide for each subject of a type, once for equal grants."""
+    request_context = context.request_context(body.subject.type, body.context, body.action.properties)
+    resource = body.resource
+    request = context.resolve_request(
+        body.action.name, resource.type, resource.id, resource.properties, request_context
+    )
+    if request is None or not queries.is_subject_type(body.subject.type):
+        return
+    decisions: dict[object, bool] = {}
+    for grants in queries.next_grants(
+        context.connection, context.tenant_id, body.subject.type, after, MAX_CANDIDATES, context.now
+    ):
+        key = (grants.role, grants.scopes, grants.policies)
+        if key not in decisions:
+            decisions[key] = is_allowed(context.compile(grants), request)
+        yield grants.id, {"type": grants.kind, "id": grants.id} if decisions[key] else None
+
+
+def allowed_resources(context: EvaluationContext, body: ResourceSearch, after: str) -> Iterator[Candidate]:
+    grants = context.load_subject(body.subject.type, body.subject.id)
+    request_context = context.request_context(body.subject.type, body.context, body.action.properties)
+    resource_type, tenant_id = body.resource.type, context.tenant_id
+    operation = decision_requests.find_operation(body.action.name, resource_type, context.catalogue)
+    if grants is None or operation is None:
+        return
+    if resource_type in TENANCY_TYPES:
+        tenancy_id = tenant_id if resource_type == "tenant" else grants.principal.organization_id
+        if tenancy_id > after:
+            allowed = is_allowed(grants, decision_requests.request_on_tenancy(operation, tenant_id, request_context))
+            yield tenancy_id, {"type": resource_type, "id": tenancy_id} if allowed else None
+        return
+    if operation == kinds()[resource_type].operation(CREATE):
+        return
+    for row in queries.next_resources(context.connection, tenant_id, resource_type, after, MAX_CANDIDATES):
+        allowed = is_allowed(grants, decision_requests.request_on_resource(operation, row, tenant_id, request_context))
+        yield row.id, {"type": resource_type, "id": row.id} if allowed else None
+
+
+def allowed_actions(context: EvaluationContext, body: ActionSearch, after: str) -> Iterator[Candidate]:
+    """Decide for each action on a resource, without request tags."""
+    grants = context.load_subject(body.subject.type, body.subject.id)
+    request_context = context.request_context(body.subject.type, body.context)
+    resource = body.resource
+    for name in sorted(decision_requests.list_actions(resource.type, context.catalogue)):
+        if name > after:
+            request = context.resolve_request(name, resource.type, resource.id, resource.properties, request_context)
+            allowed = grants is not None and request is not None and is_allowed(grants, request)
+            yield name, {"name": name} if allowed else None
 
 
 MAX_QUICK_BYTES = 4 * 1024
@@ -209,19 +305,19 @@ async def _evaluate(request: Request, parse: Parse) -> JSONResponse:
 @decisions.post("/access/v1/search/subject", operation_id="searchSubjects")
 def search_subjects(context: ContextDep, platform: PlatformDep, body: SubjectSearch) -> JSONResponse:
     """List the subjects that may perform an action on a resource. Charged as five requests."""
-    return _search(context, platform, body, lambda context, after: search.search_subjects(context, body, after))
+    return _search(context, platform, body, lambda context, after: allowed_subjects(context, body, after))
 
 
 @decisions.post("/access/v1/search/resource", operation_id="searchResources")
 def search_resources(context: ContextDep, platform: PlatformDep, body: ResourceSearch) -> JSONResponse:
     """List the resources of a type on which a subject may perform an action. Charged as five requests."""
-    return _search(context, platform, body, lambda context, after: search.search_resources(context, body, after))
+    return _search(context, platform, body, lambda context, after: allowed_resources(context, body, after))
 
 
 @decisions.post("/access/v1/search/action", operation_id="searchActions")
 def search_actions(context: ContextDep, platform: PlatformDep, body: ActionSearch) -> JSONResponse:
     """List the actions that a subject may perform on a resource. Charged as five requests."""
-    return _search(context, platform, body, lambda context, after: search.search_actions(context, body, after))
+    return _search(context, platform, body, lambda context, after: allowed_actions(context, body, after))
 
 
 def _search(
@@ -236,9 +332,11 @@ def _search(
     resources = [(body.resource.type, body.resource.id)] if isinstance(body.resource, Resource) else []
     with platform.database.read() as connection:
         evaluation_context = EvaluationContext(platform, connection, tenant_id, resources)
-        page = search.search_page(platform, tenant_id, body, lambda after: examine(evaluation_context, after))
+        page = search_page(platform, tenant_id, body, lambda after: examine(evaluation_context, after))
         return JSONResponse(page)
 
 
 router = APIRouter()
+
+
 router.routes.extend([*discovery.routes, *decisions.routes])

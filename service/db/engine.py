@@ -13,7 +13,7 @@ from sqlalchemy.pool import ConnectionPoolEntry
 
 from service.db import dialect, sqlite
 from service.db.change_thread import ChangeThread
-from service.db.errors import Busy, is_lock_timeout
+from service.db.dialect import Busy, is_lock_timeout
 from service.db.group_commit import GroupCommit
 from service.db.loop_reads import READER, LoopReads, PostgresqlLoopReads, SqliteLoopReads
 from service.db.prepared import NotPreparedError, PreparedConnection, PreparedStatements

@@ -19,10 +19,10 @@ from contextlib import contextmanager
 from sqlalchemy import Connection, Engine, event
 
 from service.db import sqlite
-from service.db.change_group import SAVEPOINT, Change, ChangeGroup, record_lost_transaction
 from service.db.change_thread import current_call
-from service.db.errors import Busy
+from service.db.dialect import Busy
 from service.db.prepared import PreparedConnection, PreparedStatements
+from service.db.sqlite import SAVEPOINT, Change, ChangeGroup, record_lost_transaction
 
 MAX_GROUP_CHANGES = 64
 # Measured from BEGIN. Limits how long a change that has ended waits for others. On a slow disk or a busy machine the

@@ -26,8 +26,8 @@ from sqlalchemy import Connection, column, select, table
 from sqlalchemy.exc import OperationalError, ProgrammingError
 
 from service.db import dialect
+from service.db.dialect import DEADLOCK_DETECTED, LOCK_NOT_AVAILABLE, sqlstate
 from service.db.engine import Database
-from service.db.errors import DEADLOCK_DETECTED, LOCK_NOT_AVAILABLE, sqlstate
 
 HEAD = "0018"
 MIGRATIONS = Path(__file__).parent / "migrations"

@@ -1,18 +1,100 @@
-"""Plans and writes a batch of tag changes, for an apply, its preview or its undo."""
+"""Batches of tag changes, for an apply, its preview or its undo, and their result.
+
+The result has totals by kind, with details of the first 200 failures and skips.
+"""
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import Connection
 
 from service.catalogue.resource_types import Kind
 from service.db.platform_state import failing_listings
-from service.default_tags import apply_queries, undo_log
-from service.default_tags.apply_result import Tally
-from service.default_tags.outcome import GONE, Outcome, plan_add, plan_remove
+from service.default_tags import queries as store
+from service.default_tags.tag_rules import GONE, Outcome, plan_add, plan_remove
+
+MAX_DETAILS = 200
+COUNTS = ("examined", "updated", "unchanged", "skipped", "failed")
+MESSAGES = {
+    "invalid_state": "the resource is in a state that does not accept a tag update right now; run the apply again once "
+    "it is ready",
+    "backend_unavailable": "the service that owns this resource could not be reached; run the apply again later",
+}
+
+
+@dataclass
+class Tally:
+    """Totals by kind, in the order of the apply."""
+
+    by_type: dict[str, dict[str, int]]
+    failures: list[dict[str, Any]] = field(default_factory=list)
+    skipped: list[dict[str, Any]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, kinds: Iterable[str]) -> "Tally":
+        return cls({kind: dict.fromkeys(COUNTS, 0) for kind in kinds})
+
+    @classmethod
+    def from_json(cls, counts: Mapping[str, Any]) -> "Tally":
+        return cls(
+            {kind: dict(counts["byType"][kind]) for kind in counts["order"]},
+            list(counts["failures"]),
+            list(counts["skipped"]),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the tally for storage, with the `order` of kinds, which JSON columns do not keep."""
+        return {
+            "summary": self.summary(),
+            "byType": self.by_type,
+            "order": list(self.by_type),
+            "failures": self.failures,
+            "skipped": self.skipped,
+        }
+
+    def count(self, kind: str, outcomes: Counter[str]) -> None:
+        counts = self.by_type[kind]
+        for what, number in outcomes.items():
+            counts[what] += number
+        counts["examined"] += outcomes.total()
+
+    def add_detail(self, kind: str, resource_id: str, resource_name: str, outcome: Outcome) -> None:
+        """Add a failure or a skip, up to MAX_DETAILS of each."""
+        detail = {
+            "resourceType": kind,
+            "resourceId": resource_id,
+            "resourceName": resource_name,
+            "reason": outcome.reason,
+        }
+        if outcome.what == "failed":
+            if len(self.failures) < MAX_DETAILS:
+                self.failures.append(detail | {"message": MESSAGES.get(outcome.reason, "")})
+        elif len(self.skipped) < MAX_DETAILS:
+            self.skipped.append(detail)
+
+    def record_listing_failure(self, kind: str) -> None:
+        """Add a failure without a resource for a kind that cannot be listed."""
+        self.by_type[kind]["failed"] += 1
+        self.add_detail(kind, "", "", Outcome("failed", "backend_unavailable"))
+
+    def summary(self) -> dict[str, int]:
+        return {what: sum(counts[what] for counts in self.by_type.values()) for what in COUNTS}
+
+    def result(self, applied: Mapping[str, str]) -> dict[str, Any]:
+        summary = self.summary()
+        return {
+            "appliedTags": dict(applied),
+            "summary": summary,
+            "byType": self.by_type,
+            "failures": self.failures,
+            "failuresTruncated": summary["failed"] > len(self.failures),
+            "skipped": self.skipped,
+            "skippedTruncated": summary["skipped"] > len(self.skipped),
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +129,7 @@ def out_of_reach(connection: Connection, job: TagChange) -> set[str]:
     kinds = {kind for tenant_id, kind in failing_listings(connection) if tenant_id == job.tenant_id}
     if job.undoes is None:
         return kinds
-    return {kind for kind in kinds if undo_log.batch(connection, job.tenant_id, job.undoes, kind, "", 1)}
+    return {kind for kind in kinds if store.logged_batch(connection, job.tenant_id, job.undoes, kind, "", 1)}
 
 
 def plan_batch(
@@ -78,8 +160,8 @@ def write_batch(connection: Connection, job: TagChange, run_id: str, batch: Batc
         _remove(connection, job, job.undoes, batch, at)
     elif updated := batch.updated:
         kind = batch.kind.name
-        undo_log.add(connection, job.tenant_id, run_id, kind, updated)
-        apply_queries.add_tags(connection, job.tenant_id, run_id, kind, (batch.after, batch.last), job.tags, at)
+        store.log_added_keys(connection, job.tenant_id, run_id, kind, updated)
+        store.add_tags(connection, job.tenant_id, run_id, kind, (batch.after, batch.last), job.tags, at)
 
 
 def _plan_add(
@@ -88,7 +170,7 @@ def _plan_add(
     # Many resources share state, tags and relations: each combination is decided once.
     cache: dict[tuple[str, str, str], Outcome] = {}
     outcomes = []
-    for resource_id, name, *facts in apply_queries.batch(connection, job.tenant_id, kind.name, after, size, lock=lock):
+    for resource_id, name, *facts in store.resource_batch(connection, job.tenant_id, kind.name, after, size, lock=lock):
         state, tags, relations = key = tuple(facts)
         outcome = cache.get(key)
         if outcome is None:
@@ -100,8 +182,8 @@ def _plan_add(
 def _plan_remove(
     connection: Connection, job: TagChange, kind: Kind, after: str, size: int, lock: bool
 ) -> Sequence[tuple[str, str, Outcome]]:
-    added = undo_log.batch(connection, job.tenant_id, str(job.undoes), kind.name, after, size)
-    rows = apply_queries.by_ids(connection, job.tenant_id, kind.name, list(added), lock=lock)
+    added = store.logged_batch(connection, job.tenant_id, str(job.undoes), kind.name, after, size)
+    rows = store.resources_by_id(connection, job.tenant_id, kind.name, list(added), lock=lock)
     outcomes = []
     for resource_id, keys in added.items():
         row = rows.get(resource_id)
@@ -118,7 +200,7 @@ def _remove(connection: Connection, job: TagChange, undone: str, batch: Batch, a
     for resource_id, keys in batch.updated:
         ids_by_keys[keys].append(resource_id)
     for keys, ids in ids_by_keys.items():
-        apply_queries.remove_tags(connection, job.tenant_id, batch.kind.name, ids, keys, at)
+        store.remove_tags(connection, job.tenant_id, batch.kind.name, ids, keys, at)
     # Failures remain in the log, so that the undo can be repeated.
     done = [resource_id for resource_id, outcome in batch.outcomes.items() if outcome.what != "failed"]
-    undo_log.remove(connection, job.tenant_id, undone, batch.kind.name, done)
+    store.remove_logged(connection, job.tenant_id, undone, batch.kind.name, done)

@@ -18,15 +18,14 @@ from uuid import uuid4
 from sqlalchemy import Connection, RowMapping
 
 from service.audit import entries
-from service.audit.events import AuditEvent
+from service.audit.entries import AuditEvent
 from service.authz.route_policies import MANAGERS
 from service.catalogue.resource_types import kinds
 from service.clock import Clock
 from service.db.engine import Database
-from service.default_tags import apply_queries, undo_log
-from service.default_tags.apply_batch import TagChange, out_of_reach, plan_batch, write_batch
-from service.default_tags.apply_result import Tally
-from service.default_tags.outcome import examined_kinds
+from service.default_tags import queries as store
+from service.default_tags.apply_batch import TagChange, Tally, out_of_reach, plan_batch, write_batch
+from service.default_tags.tag_rules import examined_kinds
 from service.jobs import job as jobs
 from service.jobs import queries
 from service.jobs.job import MAX_RETRY_SECONDS, WORKFLOW_ERROR, Attempts
@@ -94,7 +93,7 @@ def preview(connection: Connection, job: TagChange) -> dict[str, Any]:
             continue
         after: str | None = ""
         while after is not None:
-            batch = plan_batch(connection, job, kind, after, apply_queries.MAX_BATCH, tally)
+            batch = plan_batch(connection, job, kind, after, store.MAX_BATCH, tally)
             for _, keys in batch.updated:
                 counts = affected.setdefault(kind.name, dict.fromkeys(job.tags, 0))
                 for key in keys:
@@ -113,8 +112,8 @@ class ApplyJob:
     database: Database
     clock: Clock
     pace: float
-    least: int = apply_queries.MIN_BATCH
-    most: int = apply_queries.MAX_BATCH
+    least: int = store.MIN_BATCH
+    most: int = store.MAX_BATCH
     max_tries: int = DEFAULT_OPERATION_TRIES
     max_retry_seconds: float = MAX_RETRY_SECONDS
 
@@ -157,9 +156,9 @@ class ApplyJob:
             if _stop_without_right(connection, row, now):
                 return False
             if job.undoes is None:
-                numbers = apply_queries.totals(connection, job.tenant_id)
+                numbers = store.count_resources(connection, job.tenant_id)
             else:
-                numbers = undo_log.totals(connection, job.tenant_id, job.undoes)
+                numbers = store.count_logged(connection, job.tenant_id, job.undoes)
             totals = {kind.name: numbers[kind.name] for kind in examined_kinds() if kind.name in numbers}
             queries.advance(
                 connection,
@@ -229,7 +228,7 @@ class ApplyJob:
     def prune_undo_log(self, run_id: str) -> None:
         with self.database.read() as connection:
             tenant_id = queries.tenant_of(connection, run_id)
-        undo_log.prune(self.database, tenant_id, KIND, batch_size=self.least)
+        store.prune_undo_log(self.database, tenant_id, KIND, batch_size=self.least)
 
 
 def _stop_without_right(connection: Connection, row: RowMapping, at: datetime) -> bool:

@@ -9,9 +9,9 @@ from typing import Any
 
 from service import errors
 from service.http_server.bodies import BodyMemory, IncomingBody, KnownAddresses
-from service.http_server.client_address import address_of, canonical_address, network_of
+from service.http_server.client import address_of, canonical_address, network_of
 from service.http_server.connections import RESERVED_SHARE, Connections, Source
-from service.http_server.rejections import Rejections
+from service.http_server.request_metrics import Rejections
 from service.settings import Limits
 
 logger = logging.getLogger(__name__)

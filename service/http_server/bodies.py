@@ -1,19 +1,25 @@
-"""The memory and time of request bodies. Event loop only."""
+"""Request bodies: their memory and time, and the parsing of large ones, one at a time. Event loop only."""
 
+import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from service import errors
 from service.errors import ApiError
 from service.http_server.connections import RESERVED_SHARE
+from service.http_server.request_metrics import Rejections
+from service.http_server.work_queues import Bounds, WorkQueue
 from service.lru_cache import LruCache
 from service.settings import MEBIBYTE, Limits
 
 MAX_SMALL_BODY_BYTES = 16 * 1024
 KNOWN_ADDRESS_SECONDS = 3600.0
 MAX_KNOWN_ADDRESSES = 10_000
+MAX_WAITING_BODIES = 256
+MAX_WAITING_BODIES_PER_SENDER = 15
 
 
 class BodyMemory:
@@ -113,3 +119,35 @@ class KnownAddresses:
     def __contains__(self, address: str) -> bool:
         until = self._until.peek(address)
         return until is not None and until > self._clock()
+
+
+class LargeBodyLimiter:
+    """Parses a large body at a time; the senders take turns.
+
+    Parsing holds the interpreter lock. So it pauses for the same time after each body, to let other requests run.
+    """
+
+    def __init__(
+        self,
+        rejections: Rejections,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        self._queue = WorkQueue(
+            "large_bodies", Bounds(1, 1, MAX_WAITING_BODIES, MAX_WAITING_BODIES_PER_SENDER), rejections
+        )
+        self._clock, self._sleep = clock, sleep
+        self._free_at = 0.0
+
+    @asynccontextmanager
+    async def slot(self, sender: str) -> AsyncIterator[None]:
+        """Occupy the slot while the context is open, or raise 503 if the queue is full."""
+        async with self._queue.slot(sender):
+            await self._sleep(max(0.0, self._free_at - self._clock()))
+            start = self._clock()
+            try:
+                yield
+            finally:
+                end = self._clock()
+                self._free_at = end + (end - start)

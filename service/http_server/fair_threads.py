@@ -5,7 +5,7 @@ from collections import Counter, OrderedDict, deque
 from collections.abc import Hashable
 from contextvars import ContextVar
 
-from service.http_server.request_client import CLIENT
+from service.http_server.client import CLIENT
 
 # The queues of `work_queues` have the other database connections.
 MAX_THREADS = 4

@@ -22,8 +22,8 @@ from uuid import uuid4
 import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
-from service.http_server.joined_writes import JoinedWrites
-from service.http_server.rejections import spread
+from service.http_server.connections import JoinedWrites
+from service.http_server.request_metrics import spread
 from service.http_server.response_cycle import ResponseCycle
 from service.settings import VERSION, Limits
 

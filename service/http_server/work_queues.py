@@ -27,9 +27,9 @@ from typing import Protocol, TypeVar
 from starlette.requests import ClientDisconnect
 
 from service import errors
+from service.http_server.client import CLIENT
 from service.http_server.fair_threads import HAS_THREAD
-from service.http_server.rejections import Rejections, spread
-from service.http_server.request_client import CLIENT
+from service.http_server.request_metrics import Rejections, spread
 from service.principal import Principal
 from service.settings import Limits
 

@@ -1,19 +1,25 @@
-"""Lists the access of principals, and previews the effect of a change on it."""
+"""Access: lists the scopes of API keys, the operations of policies and the access of principals.
 
+A preview shows the effect of a change on the access.
+"""
+
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from fastapi import Query
 from pydantic import BaseModel, ConfigDict, Field
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Row, select
 
 from service import errors, validation
-from service.api.dependencies import PlatformDep, TenantContextDep
+from service.api.dependencies import ContextDep, PlatformDep, TenantContextDep
 from service.api.protected_route import protected_router
 from service.api.responses import or_404
 from service.authz.context import TenantContext
-from service.authz.paths import IAM
+from service.authz.endpoints import IAM
+from service.catalogue.operations import scopes
 from service.context import Platform
 from service.db.engine import Record
+from service.db.tables import catalogue_operations
 from service.errors import ApiError
 from service.iam import author_check, change_preview, effective_access, group_queries, policy_queries
 from service.iam.attachments import require_principal
@@ -29,13 +35,59 @@ from service.iam.simulation_requests import (
     require_region,
     target_for,
 )
-from service.json_response import JSONResponse
+from service.json_bodies import JSONResponse
 from service.principals import grants as stored
-from service.principals import lookup, queries
+from service.principals import queries
 
+catalogue_router = protected_router("iam")
 router = protected_router("access")
 MAX_PRINCIPALS = 1_000
 """Limit on principals in a response; the totals have no limit."""
+
+
+@catalogue_router.get("/api/v1/scopes", operation_id="listScopes")
+def list_scopes(platform: PlatformDep, _: ContextDep) -> JSONResponse:
+    """List all scopes, the global `*` first, and all operations in the order of their addition to the catalogue."""
+    with platform.database.read() as connection:
+        rows = operations(connection)
+    return JSONResponse(
+        {
+            "scopes": [
+                {"scope": scope.scope, "description": scope.description, "enforced": scope.enforced}
+                for scope in scopes()
+            ],
+            "operations": [
+                {"name": row.name, "accessLevel": row.access_level, "description": row.description} for row in rows
+            ],
+        }
+    )
+
+
+@catalogue_router.get("/api/v1/iam/catalogue", operation_id="listCatalogue")
+def list_catalogue(
+    platform: PlatformDep,
+    _: ContextDep,
+    filter: str = "",
+) -> JSONResponse:
+    """List the operations with a text in their name, ignoring case, sorted by name."""
+    text = filter.casefold()
+    with platform.database.read() as connection:
+        rows = operations(connection)
+    return JSONResponse(
+        {
+            "operations": [
+                {"name": row.name, "accessLevel": row.access_level, "description": row.description}
+                for row in sorted(rows, key=lambda row: str(row.name))
+                if text in row.name
+            ],
+            "total": len(rows),
+        }
+    )
+
+
+def operations(connection: Connection) -> Sequence[Row[Any]]:
+    """Return all operations of the catalogue in order of addition: `name`, `access_level`, `description`."""
+    return connection.execute(select(catalogue_operations).order_by(catalogue_operations.c.position)).all()
 
 
 class WhoCanRequest(BaseModel):
@@ -70,7 +122,7 @@ def get_access(
         validation.require_choice("principalType", principal_type, validation.PRINCIPAL_TYPES),
     )
     with platform.database.read() as connection:
-        principal = lookup.get_principal(connection, tenant_id, kind, principal_id, platform.clock.now())
+        principal = queries.get_principal(connection, tenant_id, kind, principal_id, platform.clock.now())
         compiled = platform.decisions.compiled(connection, principal.grants)
         paths = queries.paths(connection, tenant_id, kind, principal_id)
         rows = policy_queries.summaries(
@@ -116,7 +168,7 @@ def list_allowed_principals(context: TenantContextDep, platform: PlatformDep, bo
         target = full_target(target_for(operation, body.target), operation, body.facts.region)
         # Many principals share a few sets of grants, so each set is decided once.
         decisions: dict[object, dict[str, Any] | None] = {}
-        for principal in lookup.list_principals(connection, tenant_id, now):
+        for principal in queries.list_principals(connection, tenant_id, now):
             examined += 1
             grants = principal.grants
             cache_key = (grants.kind, grants.role, grants.scopes, grants.policies)
@@ -221,3 +273,6 @@ def _change(connection: Connection, platform: Platform, context: TenantContext, 
         draft = Draft.of(read_document(platform, catalogue, body.document_text).document)
     role = stored.role_in(connection, tenant_id, context.principal.user_id)
     return Change(body.change, body.policy_id, body.group_id, body.principal_type, body.principal_id, draft, role)
+
+
+router.routes.extend(catalogue_router.routes)

@@ -14,12 +14,11 @@ from starlette.responses import Response
 
 from service import errors, validation
 from service.api.changes import change
-from service.api.dependencies import PageParamsDep, PlatformDep, TenantContextDep
-from service.api.pagination import page_of
+from service.api.dependencies import PageParamsDep, PlatformDep, TenantContextDep, page_of
 from service.api.protected_route import protected_router
 from service.api.responses import audit_in_tenant, no_content, or_404
-from service.audit.events import AuditEvent
-from service.authz.paths import ATTACHMENTS
+from service.audit.entries import AuditEvent
+from service.authz.endpoints import ATTACHMENTS
 from service.errors import ApiError
 from service.iam import affected_principals, author_check, group_queries, policy_queries, representations
 from service.iam.policies import (
@@ -29,7 +28,7 @@ from service.iam.policies import (
     get_policy_or_404,
     lock_policy_or_404,
 )
-from service.json_response import JSONResponse
+from service.json_bodies import JSONResponse
 from service.principals import queries
 
 router = protected_router("policies")

@@ -22,9 +22,8 @@ from service.api.enforcement import load_grants
 from service.authz.context import TenantContext
 from service.authz.decisions import DENY_ALL, CatalogueSnapshot, role_document, role_rules
 from service.authz.route_policies import AUTHORS
-from service.catalogue.operations import roles
+from service.catalogue.operations import covers, roles
 from service.catalogue.resource_types import REGIONS
-from service.catalogue.scopes import covers
 from service.context import Platform
 from service.db.engine import Record
 from service.errors import ApiError

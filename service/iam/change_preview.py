@@ -17,8 +17,8 @@ from service.iam import affected_principals, attachments, author_check, effectiv
 from service.iam.author_check import Author
 from service.iam.effective_access import GrantParts
 from service.iam.policy_documents import Draft
-from service.principals import lookup, queries
-from service.principals.lookup import TenantPrincipal
+from service.principals import queries
+from service.principals.queries import TenantPrincipal
 
 MAX_PRINCIPALS = 500
 # The required members of the request, by kind of change.
@@ -66,7 +66,7 @@ def effects_of(
     library = _PolicyRules(connection, tenant_id, catalogue, change)
     effects = []
     for kind, identifier in affected:
-        principal = lookup.get_principal(connection, tenant_id, kind, identifier, at)
+        principal = queries.get_principal(connection, tenant_id, kind, identifier, at)
         before = {
             policy: {None if group is None else str(group.id) for group in groups}
             for policy, groups in queries.paths(connection, tenant_id, kind, identifier).items()

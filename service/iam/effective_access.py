@@ -20,8 +20,7 @@ from client.policy.matching import ANY_TARGET
 from client.policy.model import RequestContext
 from client.policy.partial import undetermined_rules
 from service.authz.decisions import CatalogueSnapshot, CompiledGrants
-from service.catalogue.operations import roles
-from service.catalogue.scopes import covers
+from service.catalogue.operations import covers, roles
 from service.db.engine import Record
 from service.iam import representations
 

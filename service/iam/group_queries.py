@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, bindparam, func, select
 
-from service.audit.events import AuditEvent
+from service.audit.entries import AuditEvent
 from service.db.engine import Record
 from service.db.prepared import prepared
 from service.db.statements import KeysetKey, add_row, after_key, delete_rows, has_row, records, update_row

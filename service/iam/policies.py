@@ -10,22 +10,19 @@ from sqlalchemy import Connection
 from starlette.responses import Response
 
 from service import errors, validation
-from service.api.changes import change
-from service.api.dependencies import IdempotencyKey, IfMatch, PageParamsDep, PlatformDep, TenantContextDep
-from service.api.idempotency import resolve_idempotency_key
-from service.api.pagination import page_of
+from service.api.changes import change, resolve_idempotency_key
+from service.api.dependencies import IdempotencyKey, IfMatch, PageParamsDep, PlatformDep, TenantContextDep, page_of
 from service.api.protected_route import protected_router
 from service.api.responses import audit_in_tenant, no_content, or_404, with_etag
-from service.audit.events import AuditEvent
+from service.audit.entries import AuditEvent
 from service.authz.context import TenantContext
-from service.authz.paths import POLICIES, POLICY
+from service.authz.endpoints import POLICIES, POLICY
 from service.context import Platform
 from service.db.engine import Record
 from service.iam import affected_principals, author_check, policy_queries, representations
 from service.iam.author_check import Author
-from service.iam.policy_body import PolicyBody, policy_body
-from service.iam.policy_documents import Draft, read_document, required
-from service.json_response import JSONResponse
+from service.iam.policy_documents import Draft, PolicyBody, policy_body, read_document, required
+from service.json_bodies import JSONResponse
 
 router = protected_router("policies")
 

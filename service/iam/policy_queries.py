@@ -21,7 +21,7 @@ from service.db.statements import (
 )
 from service.db.tables import group_members, memberships, policies, policy_attachments, policy_versions, tenants, users
 from service.iam.group_queries import with_names
-from service.principals.enterable_tenants import entitled_membership
+from service.principals.grants import entitled_membership
 
 _ATTACHMENTS = (
     select(func.count())

@@ -26,7 +26,7 @@ from service.api.protected_route import protected_router
 from service.api.responses import or_404
 from service.authz.context import TenantContext
 from service.authz.decisions import CatalogueSnapshot, role_engine
-from service.authz.paths import IAM
+from service.authz.endpoints import IAM
 from service.context import Platform
 from service.iam import author_check, policy_queries, representations
 from service.iam.policy_documents import Draft, problem, read_document
@@ -40,7 +40,7 @@ from service.iam.simulation_requests import (
     require_region,
     target_of,
 )
-from service.json_response import JSONResponse
+from service.json_bodies import JSONResponse
 
 router = protected_router("trials")
 MAX_TARGETS = 50

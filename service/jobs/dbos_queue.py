@@ -4,9 +4,9 @@ DBOS stores the queue, limits concurrent runs, drops duplicates (the workflow id
 this executor at launch, and removes cancelled runs. Its workflow has no checkpoints: the operations row records the
 progress. This package adds:
 
-- `worker`: launches DBOS only for open operations, because its import takes over half a second and it polls.
-- `recovery`: queues runs without a live workflow. DBOS cannot enqueue in the transaction of a row on SQLite, does not
-  repeat a workflow that ended with an error, and does not detect dead executors.
+- `worker`: launches DBOS only for open operations, because its import takes over half a second and it polls. It queues
+  runs without a live workflow: DBOS cannot enqueue in the transaction of a row on SQLite, does not repeat a workflow
+  that ended with an error, and does not detect dead executors.
 - `job.Attempts`: retries of DBOS are not shown on the operation, treat an unreachable database as a failure, and end
   only the workflow. `max_recovery_attempts` is None: a kill of the process is no failure of the run.
 - A unique index allows an open run per tenant and kind, because the request must answer 409.

@@ -23,7 +23,7 @@ from service.db.engine import Database
 from service.jobs import queries
 from service.principal import Principal
 from service.principals import live_credentials
-from service.principals.enterable_tenants import still_entitled
+from service.principals.grants import still_entitled
 
 logger = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from sqlalchemy import (
     RowMapping,
 )
 
-from service.db.errors import is_unreachable
+from service.db.dialect import is_unreachable
 from service.errors import ApiError
 from service.jobs import queries
 from service.jobs.queries import OPEN

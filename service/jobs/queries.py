@@ -19,7 +19,7 @@ from sqlalchemy import (
     update,
 )
 
-from service.audit.events import AuditEvent
+from service.audit.entries import AuditEvent
 from service.db import dialect
 from service.db.dialect import upsert_insert
 from service.db.tables import (

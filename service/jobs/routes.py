@@ -12,21 +12,20 @@ from service.api.dependencies import ContextDep, PlatformDep, TenantContextDep
 from service.api.enforcement import load_grants, target_of
 from service.api.protected_route import protected_router
 from service.audit import entries
-from service.audit.events import AuditEvent
+from service.audit.entries import AuditEvent
 from service.authz.context import TenantContext
-from service.authz.paths import OPERATIONS, TENANT
-from service.authz.permissions import Permission
+from service.authz.endpoints import OPERATIONS, TENANT, Permission
 from service.clock import wire_time
 from service.context import Platform
 from service.errors import ApiError, operation_not_found
-from service.http_server.rejections import spread
+from service.http_server.request_metrics import spread
 from service.http_server.work_queues import reject_request
 from service.jobs import queries
 from service.jobs.event_stream import MAX_PER_PRINCIPAL, EventHub, Stream, TooManyOfPrincipal, TooManyStreams
 from service.jobs.job import cancel
 from service.jobs.queries import OPEN, STALLED_AFTER
 from service.jobs.worker import WorkerDep
-from service.json_response import JSONResponse
+from service.json_bodies import JSONResponse
 from service.principals import grants
 
 KEEPALIVE_SECONDS = 15.0

@@ -2,6 +2,10 @@
 
 A request commits the operations row, which is authoritative, and calls `submit`. A thread queues the run, sweeps for
 lost runs every few seconds while operations are open. Another thread does the periodic work of the platform.
+
+Open operations that no live worker owns are queued again. They remain if a process dies, the tables of DBOS are lost
+or older than the rows, or a workflow ended with an error. Repeating a run is harmless, because its row records each
+completed step.
 """
 
 import asyncio
@@ -10,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
+from itertools import islice
 from typing import Annotated
 from uuid import uuid4
 
@@ -18,9 +23,10 @@ from starlette.requests import Request
 
 from service.api.direct_call import immediate
 from service.clock import Clock
+from service.db import dialect
+from service.db.dialect import is_unreachable
 from service.db.engine import Database
-from service.db.errors import is_unreachable
-from service.jobs import queries, recovery
+from service.jobs import queries
 from service.jobs.dbos_queue import DbosQueue
 from service.jobs.event_stream import EventHub
 from service.jobs.job import Attempts, Jobs
@@ -28,6 +34,9 @@ from service.settings import Settings, sqlite_url
 
 logger = logging.getLogger(__name__)
 
+MAX_RUNS = 500
+DEAD_AFTER_SECONDS = 20
+WAITING_STATES = ("ENQUEUED", "DELAYED")
 # Serve the first requests before the import of DBOS.
 START_DELAY = 0.3
 SWEEP_SECONDS = 5.0
@@ -42,9 +51,47 @@ STOP_SECONDS = 10.0
 PlanAgain = Callable[[Database, datetime], Iterable[str]]
 """Plans runs at the start of the worker; returns their ids."""
 
-
 PeriodicWork = Callable[[], float]
 """Does a short portion of periodic work; returns the seconds until the next portion."""
+
+
+def queue_lost_runs(database: Database, queue: DbosQueue, executor: str) -> set[str]:
+    """Queue every open run without a live workflow; return the runs marked as running on this executor."""
+    running: set[str] = set()
+    with database.read() as connection:
+        run_ids = iter(queries.open_runs(connection))
+    while batch := list(islice(run_ids, MAX_RUNS)):
+        workflows = queue.workflows(batch)
+        for run_id in batch:
+            if run_id not in workflows:
+                queue.enqueue(run_id)
+        running |= {run_id for run_id, workflow in workflows.items() if workflow == ("PENDING", executor)}
+        ended = [run_id for run_id, (status, _) in workflows.items() if status not in (*WAITING_STATES, "PENDING")]
+        # Most of these ended with their workflow after the first query.
+        with database.read() as connection:
+            left_open = queries.open_runs(connection, ended)
+        for run_id in left_open:
+            queue.start_over(run_id)
+    return running
+
+
+def recover_dead(database: Database, queue: DbosQueue) -> None:
+    """Re-queue the runs of dead executors. PostgreSQL only: a SQLite file has a single process."""
+    with database.write() as connection:
+        if not dialect.try_recovery_lock(connection):
+            return
+        queries.delete_expired(connection, DEAD_AFTER_SECONDS)
+        executors = queries.live_executors(connection)
+        workflows = queue.workflows(queries.open_runs(connection))
+        for run_id, (status, executor) in workflows.items():
+            if status == "PENDING" and executor not in executors:
+                queue.take_over(run_id)
+
+
+def record_heartbeat(database: Database, executor: str) -> None:
+    """Record a heartbeat. PostgreSQL only."""
+    with database.write() as connection:
+        queries.seen(connection, executor)
 
 
 def no_runs(database: Database, at: datetime) -> Iterable[str]:
@@ -163,7 +210,7 @@ class Worker:
                 self._quiet_since = time.monotonic()
             if self._shared and (busy or self._queue.launched):
                 # Before the launch: its runs must not look like those of a dead executor.
-                recovery.heartbeat(self._database, self._executor)
+                record_heartbeat(self._database, self._executor)
             if busy:
                 self._queue.launch()
                 self._delete_ended_workflows()
@@ -200,13 +247,13 @@ class Worker:
         if time.monotonic() - self._swept_at < self._sweep_seconds / 2:
             return
         self._swept_at = time.monotonic()
-        orphaned = recovery.sweep(self._database, self._queue, self._executor) - self._running
+        orphaned = queue_lost_runs(self._database, self._queue, self._executor) - self._running
         # Their outcome could not be stored. Only runs seen twice: a run just taken starts in a moment.
         for run_id in orphaned & self._orphaned:
             self._queue.take_over(run_id)
         self._orphaned = orphaned
         if self._shared:
-            recovery.recover_dead(self._database, self._queue)
+            recover_dead(self._database, self._queue)
 
     def _shut_down_idle(self) -> None:
         if self._queue.launched:

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl
 from authlib.oauth2.rfc6749.errors import InvalidRequestError, OAuth2Error
 from starlette.responses import Response
 
-from service.oidc_issuer import authorization_code, device_flow, refresh_tokens
+from service.oidc_issuer import grant_types, tokens
 from service.oidc_issuer.issuer import SCOPES, LocalIssuer
 from service.oidc_issuer.server import IssuerRequest, Server
 from service.principal import Principal
@@ -25,11 +25,11 @@ _PLAIN = re.compile(r"[\x20\x21\x23-\x5b\x5d-\x7e]*")
 @cache
 def authorization_server() -> Server:
     server = Server(scopes_supported=list(SCOPES))
-    server.register_grant(authorization_code.CodeGrant, [authorization_code.S256Required(required=True)])
-    server.register_grant(device_flow.DeviceGrant)
-    server.register_grant(refresh_tokens.RefreshGrant)
-    server.register_endpoint(device_flow.DeviceAuthorization)
-    server.register_endpoint(refresh_tokens.Revocation)
+    server.register_grant(grant_types.CodeGrant, [grant_types.S256Required(required=True)])
+    server.register_grant(grant_types.DeviceGrant)
+    server.register_grant(tokens.RefreshGrant)
+    server.register_endpoint(grant_types.DeviceAuthorization)
+    server.register_endpoint(tokens.Revocation)
     return server
 
 
@@ -85,9 +85,9 @@ def error_response(server: Server, request: IssuerRequest | None, error: OAuth2E
 
 def _approve(server: Server, request: IssuerRequest) -> Response:
     try:
-        return server.handle_response(200, device_flow.approve(request), [])
+        return server.handle_response(200, grant_types.approve(request), [])
     except OAuth2Error as error:
-        device_flow.record_refused_approval(request, error)
+        grant_types.record_refused_approval(request, error)
         return error_response(server, request, error)
 
 
@@ -103,7 +103,7 @@ def _registered(name: str) -> Callable[[Server, IssuerRequest], Any]:
 ENDPOINTS: dict[Endpoint, Callable[[Server, IssuerRequest], Any]] = {
     "device_authorization": _registered("device_authorization"),
     "approve": _approve,
-    "authorize": authorization_code.authorize,
+    "authorize": grant_types.authorize,
     "token": _token,
     "revoke": _registered("revocation"),
 }

@@ -11,7 +11,7 @@ from service.api.dependencies import ContextDep
 from service.api.protected_route import protected_router
 from service.authz.context import AuthorizationContext
 from service.context import platform_of
-from service.json_response import JSONResponse
+from service.json_bodies import JSONResponse
 from service.oidc_issuer import issuer as oidc_issuer_issuer
 from service.oidc_issuer.issuer import LocalIssuer
 

@@ -1,8 +1,8 @@
 """Request, client and server for Authlib's OAuth core.
 
 A request is a database transaction. OAuth errors commit it, because they change state, such as a poll interval or a
-session that ends. Authlib is imported only by this module, `device_flow`, `authorization_code`, `refresh_tokens` and
-`endpoints`, to keep the start fast.
+session that ends. Authlib is imported only by this module, `grant_types`, `tokens` and `endpoints`, to keep the
+start fast.
 """
 
 import re
@@ -15,7 +15,7 @@ from authlib.oauth2.rfc6749.requests import BasicOAuth2Payload
 from sqlalchemy import Connection
 from starlette.responses import Response
 
-from service.json_response import JSONResponse
+from service.json_bodies import JSONResponse
 from service.oidc_issuer.issuer import GRANT_TYPES, SCOPES, LocalIssuer
 from service.principal import Principal
 from service.settings import CLIENT_ID

@@ -18,7 +18,7 @@ from sqlalchemy import Connection, func, select
 from sqlalchemy.engine import make_url
 
 from service import files
-from service.audit.unsealed import is_unsealed
+from service.audit.sealer import is_unsealed
 from service.clock import wire_time
 from service.db import copy_tables, migrate
 from service.db.engine import Database

@@ -23,7 +23,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import DBAPIError
 
 from service import files
-from service.audit.digests import key_of
+from service.audit.seals import key_of
 from service.audit.verification import verify
 from service.db import copy_tables, dialect, migrate
 from service.db.engine import APPLICATION, Database

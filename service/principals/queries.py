@@ -1,11 +1,13 @@
-"""Queries for the principals of a tenant: keys, workload identities and people."""
+"""Principals of a tenant: queries for keys, workload identities and people, with names and grants."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from sqlalchemy import Column, Connection, Select, delete, insert, select, update
 
+from service import errors, validation
 from service.db.engine import Record
 from service.db.statements import MAX_PARAMETERS, KeysetKey, after_key, delete_rows, records
 from service.db.tables import (
@@ -21,7 +23,14 @@ from service.db.tables import (
     workload_identities,
     workload_tokens,
 )
-from service.principals.enterable_tenants import entitled_membership
+from service.principals.grants import (
+    PrincipalGrants,
+    PrincipalType,
+    entitled_membership,
+    organization_id_of,
+    policies_for_all,
+    role_in,
+)
 from service.principals.live_credentials import LIVE_KEY
 
 CLUSTER = "kubernetes_cluster"
@@ -253,3 +262,75 @@ def ways_of(connection: Connection, tenant_id: str, policy_id: str) -> dict[tupl
     for row in connection.execute(through):
         by_principal.setdefault((row.member_type, row.member_id), []).append(row)
     return by_principal
+
+
+@dataclass(frozen=True, slots=True)
+class TenantPrincipal:
+    """A principal of a tenant; `works` is false for a revoked or expired key."""
+
+    grants: PrincipalGrants
+    name: str
+    works: bool = True
+
+    @property
+    def kind(self) -> PrincipalType:
+        return self.grants.kind
+
+    @property
+    def id(self) -> str:
+        return self.grants.id
+
+    def wire(self) -> dict[str, object]:
+        return {"type": self.kind, "id": self.id, "name": self.name}
+
+
+def get_principal(connection: Connection, tenant_id: str, kind: str, identifier: str, at: datetime) -> TenantPrincipal:
+    """Return a principal of the tenant.
+
+    Raises:
+        ApiError: flat 404 for an unknown id.
+    """
+    organization_id = organization_id_of(connection, tenant_id)
+    row = _row(connection, tenant_id, kind, identifier)
+    if row is None:
+        raise errors.not_found()
+    principal_type = cast(PrincipalType, kind)
+    if kind == "user":
+        role, scopes = row.role, ()
+    else:
+        role, scopes = role_in(connection, tenant_id, row.user_id) if kind == "api_key" else None, row.scopes
+    grants = PrincipalGrants.load(connection, principal_type, row.id, tenant_id, organization_id, role, scopes)
+    return _tenant_principal(row, grants, at)
+
+
+def _row(connection: Connection, tenant_id: str, kind: str, identifier: str) -> Record | None:
+    if kind == "user":
+        return next((row for row in people(connection, tenant_id) if row.id == identifier), None)
+    lookup = key if kind == "api_key" else identity
+    return lookup(connection, tenant_id, identifier) if validation.is_id(identifier) else None
+
+
+def list_principals(connection: Connection, tenant_id: str, at: datetime) -> Iterator[TenantPrincipal]:
+    """Yield every person, live key and identity of a tenant."""
+    organization_id = organization_id_of(connection, tenant_id)
+    members = people(connection, tenant_id)
+    roles = {row.id: row.role for row in members}
+    policies = policies_for_all(connection, tenant_id)
+    for row in members:
+        yield _tenant_principal(row, PrincipalGrants.of("user", row.id, tenant_id, organization_id, row.role, ()), at)
+    for row in keys(connection, tenant_id, at):
+        role, applied = roles.get(row.user_id), policies.get(("api_key", row.id), ())
+        grants = PrincipalGrants.of("api_key", row.id, tenant_id, organization_id, role, row.scopes, applied)
+        yield _tenant_principal(row, grants, at)
+    for row in identities(connection, tenant_id):
+        applied = policies.get(("workload_identity", row.id), ())
+        grants = PrincipalGrants.of("workload_identity", row.id, tenant_id, organization_id, None, row.scopes, applied)
+        yield _tenant_principal(row, grants, at)
+
+
+def _tenant_principal(row: Record, grants: PrincipalGrants, at: datetime) -> TenantPrincipal:
+    if grants.kind == "user":
+        return TenantPrincipal(grants, f"{row.name} <{row.email}>")
+    if grants.kind == "api_key":
+        return TenantPrincipal(grants, row.name, works=row.revoked_at is None and at < row.expires_at)
+    return TenantPrincipal(grants, f"{row.namespace}/{row.service_account}")

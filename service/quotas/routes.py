@@ -8,11 +8,11 @@ from typing import Any
 
 from service.api.dependencies import OrganizationContextDep, PlatformDep, TenantContextDep
 from service.api.protected_route import protected_router
-from service.authz.paths import ORGANIZATION, QUOTAS, TENANT
-from service.catalogue.quota_types import QuotaType, quota_types
-from service.json_response import JSONResponse
+from service.authz.endpoints import ORGANIZATION, QUOTAS, TENANT
+from service.catalogue.resource_types import QuotaType, quota_types
+from service.json_bodies import JSONResponse
 from service.quotas import limits as quotas_limits
-from service.quotas import queries, request_decision, usage
+from service.quotas import quota_request
 from service.quotas.limits import COMPUTE_NAMES, IMAGES, Use
 
 router = protected_router("quotas")
@@ -24,17 +24,17 @@ def report_tenant_quotas(context: TenantContextDep, platform: PlatformDep) -> JS
     tenant_id, organization_id = context.tenant_id, context.organization_id
     types = [quota for quota in quota_types().values() if quota.resource_type not in IMAGES]
     with platform.database.read() as connection:
-        limits = queries.limits_of(connection, tenant_id)
-        used = usage.uses(connection, [tenant_id], types)[tenant_id]
-        allocated = queries.allocated(connection, organization_id)
-        maximums = queries.organization_limits(connection, organization_id)
+        limits = quotas_limits.limits_of(connection, tenant_id)
+        used = quotas_limits.uses(connection, [tenant_id], types)[tenant_id]
+        allocated = quotas_limits.allocated(connection, organization_id)
+        maximums = quotas_limits.organization_limits(connection, organization_id)
     quotas = []
     for quota in types:
         name = quota.resource_type
         entry = to_json(quota, limits[name], used[name])
         bound = maximums[name]
         if bound is not None:
-            entry["requestable"] = request_decision.requestable(limits[name], bound, allocated[name])
+            entry["requestable"] = quota_request.requestable(limits[name], bound, allocated[name])
         quotas.append(entry)
     return JSONResponse({"report": {"scope": "tenant", "quotas": quotas}})
 
@@ -43,7 +43,7 @@ def report_tenant_quotas(context: TenantContextDep, platform: PlatformDep) -> JS
 def list_compute_limits(context: TenantContextDep, platform: PlatformDep) -> JSONResponse:
     """Return the limits of compute resources, by the names of the compute API."""
     with platform.database.read() as connection:
-        limits = queries.limits_of(connection, context.tenant_id)
+        limits = quotas_limits.limits_of(connection, context.tenant_id)
     return JSONResponse({name: limits[resource_type] for name, resource_type in COMPUTE_NAMES.items()})
 
 
@@ -53,7 +53,7 @@ def list_compute_usage(context: TenantContextDep, platform: PlatformDep) -> JSON
     tenant_id = context.tenant_id
     types = [quota_types()[resource_type] for resource_type in COMPUTE_NAMES.values()]
     with platform.database.read() as connection:
-        used = usage.uses(connection, [tenant_id], types)[tenant_id]
+        used = quotas_limits.uses(connection, [tenant_id], types)[tenant_id]
     return JSONResponse({name: _total(used[resource_type]) for name, resource_type in COMPUTE_NAMES.items()})
 
 
@@ -65,11 +65,11 @@ def report_organization_quotas(context: OrganizationContextDep, platform: Platfo
     """
     organization_id, types = context.organization_id, quota_types()
     with platform.database.read() as connection:
-        names = queries.tenant_names(connection, context.principal, organization_id)
-        tenant_ids = queries.tenant_ids_of(connection, organization_id)
-        limits = queries.limits(connection, tenant_ids)
-        used = usage.uses(connection, tenant_ids, list(types.values()))
-        maximums = queries.organization_limits(connection, organization_id)
+        names = quotas_limits.tenant_names(connection, context.principal, organization_id)
+        tenant_ids = quotas_limits.tenant_ids_of(connection, organization_id)
+        limits = quotas_limits.stored_limits(connection, tenant_ids)
+        used = quotas_limits.uses(connection, tenant_ids, list(types.values()))
+        maximums = quotas_limits.organization_limits(connection, organization_id)
     quotas = []
     for name, quota in types.items():
         shares = {tenant_id: limits.get(tenant_id, {}).get(name, quota.limit) for tenant_id in tenant_ids}

@@ -10,12 +10,11 @@ from service.api.dependencies import PlatformDep, TenantContextDep
 from service.api.enforcement import load_grants, require, require_somewhere, target_in
 from service.api.protected_route import protected_router
 from service.api.responses import audit_in_tenant
-from service.audit.events import AuditEvent
+from service.audit.entries import AuditEvent
 from service.authz.context import TenantContext
-from service.authz.paths import INTERACTIVE
-from service.authz.permissions import Permission
+from service.authz.endpoints import INTERACTIVE, Permission
 from service.context import Platform
-from service.json_response import JSONResponse
+from service.json_bodies import JSONResponse
 from service.resources import queries
 from service.validation import is_id
 

@@ -18,30 +18,28 @@ from client.policy.model import RequestContext
 from service import errors
 from service import validation as service_validation
 from service.api.changes import change
-from service.api.dependencies import PageParamsDep, PlatformDep, TenantContextDep
+from service.api.dependencies import PageParamsDep, PlatformDep, TenantContextDep, page_of
 from service.api.direct_call import immediate
 from service.api.enforcement import load_grants, require, require_somewhere, target_in
-from service.api.pagination import page_of
 from service.api.protected_route import protected_router
 from service.api.responses import audit_in_tenant, no_content, or_404
-from service.audit.events import AuditEvent
+from service.audit.entries import AuditEvent
 from service.authz.context import TenantContext
-from service.authz.paths import RESOURCE, RESOURCES
+from service.authz.endpoints import RESOURCE, RESOURCES
 from service.catalogue.resource_types import Kind, kinds
 from service.context import Platform
 from service.db.engine import Record
-from service.default_tags.outcome import with_defaults
 from service.default_tags.queries import propagated
-from service.default_tags.validation import require_new_provider
+from service.default_tags.tag_rules import require_new_provider, with_defaults
 from service.errors import ApiError
-from service.json_response import JSONResponse
+from service.json_bodies import JSONResponse
 from service.principals.queries import CLUSTER
-from service.quotas.usage import counted_attributes, require_quota
+from service.quotas.limits import counted_attributes, require_quota
 from service.resources import queries
 from service.resources import validation as resources_validation
-from service.resources.search import MAX_DECISIONS, ListFilter
+from service.resources.queries import MAX_DECISIONS, ListFilter
 from service.validation import is_id
-from service.workloads import queries as workload_queries
+from service.workloads import cluster_issuers
 
 router = protected_router("resources")
 SEARCH_BATCH = 1_000
@@ -217,7 +215,7 @@ def delete_resource(context: TenantContextDep, platform: PlatformDep, kind: OfKi
         row = get_resource_or_404(connection, platform, context, kind, resource_id, lock=True)
         resources_validation.require_changeable(row, kind, retags=False)
         if kind.name == CLUSTER:
-            workload_queries.delete_issuer(connection, tenant_id, resource_id)
+            cluster_issuers.delete_issuer(connection, tenant_id, resource_id)
         queries.remove(connection, tenant_id, resource_id)
         audit_in_tenant(
             connection, context, AuditEvent.RESOURCE_DELETE, f"{kind.name}:{resource_id}", now, {"name": row.name}

@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from service.audit.events import AuditEvent
+from service.audit.entries import AuditEvent
 from service.clock import wire_time
 from service.db import tables
 from service.files import read_table

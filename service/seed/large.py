@@ -10,7 +10,7 @@ from uuid import UUID
 
 from sqlalchemy import Connection
 
-from service.catalogue.quota_types import quota_types
+from service.catalogue.resource_types import quota_types
 from service.clock import wire_time
 from service.db import tables
 from service.files import load_yaml

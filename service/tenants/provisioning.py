@@ -16,14 +16,12 @@ from uuid import uuid4
 from sqlalchemy import Connection, RowMapping, Table, select, update
 from sqlalchemy.exc import IntegrityError
 
-from service.audit.entries import record
-from service.audit.events import AuditEvent
+from service.audit.entries import AuditEvent, record
 from service.catalogue.operations import roles
-from service.catalogue.quota_types import default_limits
+from service.catalogue.resource_types import default_limits
 from service.clock import Clock, wire_time
-from service.db.dialect import upsert_insert
+from service.db.dialect import is_unreachable, upsert_insert
 from service.db.engine import Database
-from service.db.errors import is_unreachable
 from service.db.tables import (
     billing_accounts,
     isolation_projects,

@@ -1,38 +1,157 @@
-"""Routes of tenants."""
+"""Routes of tenants, and their SQL, limited to a principal, a tenant or an organization."""
 
+from datetime import datetime
 from typing import Any, Literal
 from uuid import uuid4
 
 from pydantic import BaseModel, ConfigDict, Field
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Select, and_, insert, literal, or_, select
 
 from service import validation as service_validation
-from service.api.changes import change
+from service.api.changes import change, resolve_idempotency_key
 from service.api.dependencies import ContextDep, IdempotencyKey, OrganizationContextDep, PlatformDep, TenantContextDep
-from service.api.idempotency import resolve_idempotency_key
 from service.api.protected_route import protected_router
 from service.audit import entries
-from service.audit.events import AuditEvent
+from service.audit.entries import AuditEvent
+from service.authz.endpoints import ORGANIZATION_TENANTS, TENANT, TENANTS
 from service.authz.entitlements import Entitlements
-from service.authz.paths import ORGANIZATION_TENANTS, TENANT, TENANTS
-from service.catalogue.quota_types import quota_types
+from service.catalogue.resource_types import quota_types
 from service.clock import wire_time
 from service.context import Platform
 from service.db.engine import Record
 from service.db.platform_state import failing_listings
+from service.db.statements import records, update_row
+from service.db.tables import (
+    default_tag_versions,
+    memberships,
+    operations,
+    organizations,
+    tenants,
+)
+from service.errors import permission_denied, tenant_access_denied
+from service.jobs.queries import OPEN
 from service.jobs.worker import WorkerDep
-from service.json_response import JSONResponse
+from service.json_bodies import JSONResponse
 from service.principal import Principal
-from service.principals.enterable_tenants import enterable_tenant_ids
-from service.quotas import limits as tenants_validation
-from service.quotas import queries as quotas
-from service.quotas import usage
+from service.principals.grants import enterable_tenant_ids, may_enter
+from service.quotas import limits as quotas
 from service.tenants import provisioning
-from service.tenants import queries as tenants_queries
+from service.tenants.provisioning import PROVISIONING
 
 router = protected_router("tenants")
 
 Include = Literal["usage"] | None
+
+
+def load_tenant(connection: Connection, principal: Principal, tenant_id: str) -> Record:
+    """Return a tenant, or raise 403 if the principal may not enter it."""
+    row = connection.execute(_enterable(principal).where(tenants.c.id == tenant_id)).one_or_none()
+    if row is None:
+        raise tenant_access_denied()
+    return row
+
+
+def load_created_tenant(connection: Connection, principal: Principal, tenant_id: str) -> Record:
+    """Return a tenant created in this transaction, also to an API key, which cannot enter it.
+
+    Raises:
+        ApiError: 403 without a membership of the person.
+    """
+    row = connection.execute(
+        _TENANT_WITH_ROLE.where(tenants.c.id == tenant_id, memberships.c.user_id == principal.user_id)
+    ).one_or_none()
+    if row is None:
+        raise permission_denied("organization")
+    return row
+
+
+def slugs_like(connection: Connection, organization_id: str, slug: str) -> frozenset[str]:
+    """Return the slugs in an organization that `free_slug` could return."""
+    prefix = slug[:40]
+    return frozenset(
+        connection.scalars(
+            select(tenants.c.slug).where(
+                tenants.c.organization_id == organization_id,
+                or_(tenants.c.slug == slug, tenants.c.slug.startswith(prefix, autoescape=True)),
+            )
+        )
+    )
+
+
+def insert_tenant(
+    connection: Connection, *, tenant_id: str, organization_id: str, display_name: str, slug: str, at: datetime
+) -> None:
+    """Insert a tenant in status `provisioning`."""
+    connection.execute(
+        insert(tenants).values(
+            id=tenant_id,
+            organization_id=organization_id,
+            display_name=display_name,
+            slug=slug,
+            status=PROVISIONING,
+            default_tags={},
+            created_at=at,
+            updated_at=at,
+        )
+    )
+    connection.execute(insert(default_tag_versions).values(tenant_id=tenant_id, version=1, tags={}, changed_at=at))
+
+
+def update_name(connection: Connection, tenant_id: str, display_name: str, at: datetime) -> None:
+    update_row(connection, tenants, {"id": tenant_id}, {"display_name": display_name, "updated_at": at})
+
+
+# A tenant with its organization and open provisioning run.
+_TENANT = (
+    select(
+        tenants.c.id,
+        tenants.c.display_name,
+        tenants.c.slug,
+        tenants.c.status,
+        tenants.c.organization_id,
+        organizations.c.name.label("organization_name"),
+        tenants.c.default_tags,
+        tenants.c.created_at,
+        tenants.c.updated_at,
+        operations.c.operation_id,
+        operations.c.run_id,
+    )
+    .join(organizations, organizations.c.id == tenants.c.organization_id)
+    .outerjoin(
+        operations,
+        and_(
+            operations.c.tenant_id == tenants.c.id,
+            operations.c.kind == provisioning.KIND,
+            operations.c.status.in_(OPEN),
+        ),
+    )
+)
+
+
+_TENANT_WITH_ROLE = _TENANT.join(memberships, memberships.c.organization_id == tenants.c.organization_id).add_columns(
+    memberships.c.role
+)
+
+
+_TENANT_OF_WORKLOAD = _TENANT.add_columns(literal("workload").label("role"))
+
+
+def _enterable(principal: Principal) -> Select[Any]:
+    """Select the tenants that a principal may enter, with its role (`workload` for workloads)."""
+    if principal.kind == "workload":
+        return _TENANT_OF_WORKLOAD.where(tenants.c.id == principal.tenant_id)
+    return _TENANT_WITH_ROLE.where(may_enter(principal))
+
+
+def visible_tenants(connection: Connection, principal: Principal, organization_id: str | None = None) -> list[Record]:
+    """Return the tenants that a principal may enter, by organization, name and id."""
+    query = _enterable(principal)
+    if organization_id is not None:
+        query = query.where(tenants.c.organization_id == organization_id)
+    return sorted(
+        records(connection, query),
+        key=lambda row: (row.organization_name.casefold(), row.display_name.casefold(), row.id),
+    )
 
 
 class TenantName(BaseModel):
@@ -79,8 +198,8 @@ def create_tenant(
         )
         if tenant_id == new_id:
             slug = service_validation.slug(name)
-            slug = service_validation.free_slug(slug, tenants_queries.slugs_like(connection, organization_id, slug))
-            tenants_queries.add(
+            slug = service_validation.free_slug(slug, slugs_like(connection, organization_id, slug))
+            insert_tenant(
                 connection,
                 tenant_id=tenant_id,
                 organization_id=organization_id,
@@ -99,7 +218,7 @@ def create_tenant(
                 details={"displayName": name, "slug": slug},
                 at=now,
             )
-        document = tenant(tenants_queries.get_created(connection, principal, tenant_id))
+        document = tenant(load_created_tenant(connection, principal, tenant_id))
     if run_id:
         worker.submit(run_id)
     return JSONResponse(document, 201)
@@ -109,7 +228,7 @@ def create_tenant(
 def get_tenant(context: TenantContextDep, platform: PlatformDep) -> JSONResponse:
     """Return a tenant."""
     with platform.database.read() as connection:
-        return JSONResponse(tenant(tenants_queries.get(connection, context.principal, context.tenant_id)))
+        return JSONResponse(tenant(load_tenant(connection, context.principal, context.tenant_id)))
 
 
 @router.patch(TENANT, operation_id="renameTenant")
@@ -118,8 +237,8 @@ def rename_tenant(context: TenantContextDep, platform: PlatformDep, body: Tenant
     tenant_id, now = context.tenant_id, platform.clock.now()
     name = service_validation.display_name(body.display_name)
     with change(platform, context) as (connection, context):
-        before = tenants_queries.get(connection, context.principal, tenant_id).display_name
-        tenants_queries.rename(connection, tenant_id, name, now)
+        before = load_tenant(connection, context.principal, tenant_id).display_name
+        update_name(connection, tenant_id, name, now)
         entries.record(
             connection,
             context.principal,
@@ -130,7 +249,7 @@ def rename_tenant(context: TenantContextDep, platform: PlatformDep, body: Tenant
             details={"from": before, "to": name},
             at=now,
         )
-        return JSONResponse(tenant(tenants_queries.get(connection, context.principal, tenant_id)))
+        return JSONResponse(tenant(load_tenant(connection, context.principal, tenant_id)))
 
 
 def tenants_response(
@@ -138,7 +257,7 @@ def tenants_response(
 ) -> JSONResponse:
     """Return tenants with a fixed number of SQL statements."""
     with platform.database.read() as connection:
-        rows = tenants_queries.visible(connection, principal, organization_id)
+        rows = visible_tenants(connection, principal, organization_id)
         documents = [tenant(row) for row in rows]
         if include == "usage":
             add_usage(connection, principal, documents)
@@ -149,13 +268,13 @@ def tenants_response(
 def add_usage(connection: Connection, principal: Principal, documents: list[dict[str, Any]]) -> None:
     """Set `tightestQuota` of each tenant, null without limits and usage."""
     types = quota_types()
-    limits = quotas.limits(connection, enterable_tenant_ids(principal))
-    counted = usage.counted(connection, enterable_tenant_ids(principal), types.values())
+    limits = quotas.stored_limits(connection, enterable_tenant_ids(principal))
+    counted = quotas.counted(connection, enterable_tenant_ids(principal), types.values())
     failing = failing_listings(connection)
     for document in documents:
         tenant_id = document["id"]
         unknown = {kind for failing_tenant, kind in failing if failing_tenant == tenant_id}
-        quota = tenants_validation.tightest(limits.get(tenant_id, {}), counted.get(tenant_id, {}), types, unknown)
+        quota = quotas.tightest(limits.get(tenant_id, {}), counted.get(tenant_id, {}), types, unknown)
         document["tightestQuota"] = quota and {
             "resourceType": quota.resource_type,
             "used": quota.used,

@@ -8,19 +8,18 @@ from starlette.responses import Response
 
 from service import errors, validation
 from service.api.changes import change
-from service.api.dependencies import PageParamsDep, PlatformDep, TenantContextDep
-from service.api.pagination import page_of
+from service.api.dependencies import PageParamsDep, PlatformDep, TenantContextDep, page_of
 from service.api.protected_route import protected_router
 from service.api.responses import audit_in_tenant, no_content, or_404
-from service.audit.events import AuditEvent
+from service.audit.entries import AuditEvent
 from service.authz.context import TenantContext
-from service.authz.paths import BINDING, BINDINGS
+from service.authz.endpoints import BINDING, BINDINGS
 from service.db.engine import Record
 from service.errors import ApiError
 from service.iam import attachments, author_check, representations
 from service.iam.author_check import Author
 from service.iam.policy_documents import Draft
-from service.json_response import JSONResponse
+from service.json_bodies import JSONResponse
 from service.principals import queries
 from service.principals.grants import policies_for_principal, policy_documents
 

@@ -10,18 +10,18 @@ from service import errors, validation
 from service.api.dependencies import ContextDep, PlatformDep
 from service.api.protected_route import protected_router
 from service.audit import entries
-from service.audit.events import AuditEvent
-from service.authn import workload_tokens
+from service.audit.entries import AuditEvent
+from service.authn import machine_credentials
 from service.authz.context import AuthorizationContext
 from service.clock import wire_time
 from service.context import Platform
 from service.db.revisions import lock_domains
 from service.errors import ApiError
-from service.http_server.client_address import address_of
-from service.json_response import JSONResponse
+from service.http_server.client import address_of
+from service.json_bodies import JSONResponse
 from service.principal import Principal
 from service.principals import live_credentials
-from service.workloads import cluster_token
+from service.workloads import cluster_issuers
 
 router = protected_router("workload identities")
 GRANT_TYPE = "urn:ietf:params:oauth:grant-type:token-exchange"
@@ -64,14 +64,14 @@ def exchange_subject_token(platform: Platform, anonymous: Principal, subject_tok
     platform.login_throttle.check(address, subject_token)
     now = platform.clock.now()
     with platform.database.read() as connection:
-        verified = cluster_token.verify_cluster_token(connection, subject_token, now)
+        verified = cluster_issuers.verify_cluster_token(connection, subject_token, now)
     if verified is None:
         platform.login_throttle.record_failure(address)
         raise errors.authentication_required()
     with platform.database.write() as connection:
         # The binding or the cluster may have changed before the lock.
         lock_domains(connection, [verified[0].organization_id], shared=True)
-        verified = cluster_token.verify_cluster_token(connection, subject_token, now)
+        verified = cluster_issuers.verify_cluster_token(connection, subject_token, now)
         if verified is None:
             raise errors.authentication_required()
         identity, token_expiry = verified
@@ -84,8 +84,10 @@ def exchange_subject_token(platform: Platform, anonymous: Principal, subject_tok
         )
         if not live_credentials.workload_has_grant(connection, identity.tenant_id, identity.id, identity.scopes):
             raise ApiError(403, "WORKLOAD_HAS_NO_GRANT", "this workload identity has neither scopes nor a policy")
-        expires_at = min(now + workload_tokens.LIFETIME, token_expiry)
-        token = workload_tokens.issue(connection, platform.secret, identity.id, at=now, until=expires_at)
+        expires_at = min(now + machine_credentials.WORKLOAD_TOKEN_LIFETIME, token_expiry)
+        token = machine_credentials.issue_workload_token(
+            connection, platform.secret, identity.id, at=now, until=expires_at
+        )
         entries.record(
             connection,
             principal,

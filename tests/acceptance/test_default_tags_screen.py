@@ -8,7 +8,7 @@ from collections import Counter
 
 import pytest
 
-from service.default_tags.outcome import examined_kinds, plan_add
+from service.default_tags.tag_rules import examined_kinds, plan_add
 from tests.acceptance.people import WEB_SHOP
 from tests.homes import Home
 from tests.terminal import Program, screens

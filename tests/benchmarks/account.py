@@ -7,8 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from service.authn.leased_limits import LeasedLimits, leases_of
-from service.authn.request_limits import LocalLimits
+from service.authn.request_limits import LeasedLimits, LocalLimits, leases_of
 from service.db import migrate
 from service.db.engine import Database
 from tests.benchmarks.ratios import Line

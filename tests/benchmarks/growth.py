@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from sqlalchemy import Connection, select
 
-from service.api.pagination import MAX_LIMIT
+from service.api.dependencies import MAX_LIMIT
 from service.authn import secret_format
 from service.clock import wire_time
 from service.db import tables

@@ -9,7 +9,7 @@ from typing import Any
 from joserfc.jwk import ECKey
 
 from service.authz.route_policies import ROUTE_POLICIES, RoutePolicy
-from service.catalogue.scopes import enforced_scopes
+from service.catalogue.operations import enforced_scopes
 from tests.homes import Answer, UnixConnection
 from tests.service.access import KEYS, STOREFRONT, Iam, allow, code, document
 from tests.service.account import Key

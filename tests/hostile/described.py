@@ -6,8 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from service.catalogue.quota_types import quota_types
-from service.catalogue.resource_types import kinds
+from service.catalogue.resource_types import kinds, quota_types
 from tests.hostile.callers import PEOPLE, SCOPES
 from tests.service.access import IDENTITIES, KEYS, STOREFRONT, Iam, allow, deny, document
 from tests.service.account import Key

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from service.api.authentication import Credential, look_up
+from service.api.authorization import Credential, look_up
 from service.authn import secret_format
 from service.authz.route_policies import ROUTE_POLICIES
 from service.clock import wire_time

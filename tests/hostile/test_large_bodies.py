@@ -19,9 +19,9 @@ from client.models import strict_json
 from service.api import request_body
 from service.api.request_body import MAX_VALUES
 from service.errors import ApiError
-from service.http_server.rejections import Rejections
-from service.iam.policy_body import split
-from service.large_bodies import MAX_WAITING_PER_SENDER, LargeBodyLimiter
+from service.http_server.bodies import MAX_WAITING_BODIES_PER_SENDER, LargeBodyLimiter
+from service.http_server.request_metrics import Rejections
+from service.iam.policy_documents import split
 from tests.hostile.concurrency import WAIT_SECONDS, Gate
 from tests.hostile.world import IAM, World
 from tests.service.account import Key
@@ -108,7 +108,7 @@ def test_large_bodies_are_parsed_one_at_a_time(world: World, monkeypatch: pytest
         async with world.client() as client:
             sent = [
                 asyncio.create_task(client.post(KEYS, headers=owner, content=body))
-                for _ in range(1 + MAX_WAITING_PER_SENDER + 3)
+                for _ in range(1 + MAX_WAITING_BODIES_PER_SENDER + 3)
             ]
             sent.append(asyncio.create_task(client.post(KEYS, headers=viewer, content=body)))
             await asyncio.to_thread(gate.is_full.wait, WAIT_SECONDS)
@@ -121,7 +121,7 @@ def test_large_bodies_are_parsed_one_at_a_time(world: World, monkeypatch: pytest
     monkeypatch.setattr(strict_json, "loads", gate)
     statuses, small = asyncio.run(scene())
     assert small == 200
-    assert Counter(statuses) == {400: 2 + MAX_WAITING_PER_SENDER, 503: 3}
+    assert Counter(statuses) == {400: 2 + MAX_WAITING_BODIES_PER_SENDER, 503: 3}
     assert gate.most == 1
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from service.audit import entries
-from service.audit.events import AuditEvent
+from service.audit.entries import AuditEvent
 from service.authn import secret_format
 from service.principal import PLATFORM
 from tests.homes import Home

@@ -18,8 +18,7 @@ from sqlalchemy import Connection, func, select, update
 from client.policy.coverage import Catalogue
 from client.policy.document import parse_document
 from client.policy.model import AccessRequest, RequestContext, Rule
-from service.catalogue.operations import operations, roles
-from service.catalogue.scopes import scope_of
+from service.catalogue.operations import operations, roles, scope_of
 from service.db import tables
 from service.db.engine import Database
 from tests.homes import UnixConnection

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from service.authn import http_fetch
+from service.authn import oidc_provider
 from tests.client.certificates import Authority
 
 NAME = "idp.example"
@@ -77,26 +77,26 @@ def test_urls_of_a_document_are_fetched_from_public_addresses_only(
     for answer in ([address], ["8.8.8.8", address]):
         resolved(monkeypatch, answer)
         with pytest.raises(ValueError, match="is not allowed"):
-            http_fetch.fetch(f"https://{NAME}/keys", trusted_host="sso.example")
+            oidc_provider.fetch(f"https://{NAME}/keys", trusted_host="sso.example")
 
 
 @pytest.mark.parametrize("address", ["169.254.169.254", "fe80::1", "0.0.0.0", "224.0.0.1", "::ffff:169.254.169.254"])
 def test_the_configured_host_has_no_metadata_address(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
     resolved(monkeypatch, [address])
     with pytest.raises(ValueError, match="is not allowed"):
-        http_fetch.fetch(f"https://{NAME}/keys", trusted_host=NAME)
+        oidc_provider.fetch(f"https://{NAME}/keys", trusted_host=NAME)
 
 
 def test_the_configured_host_may_have_a_private_address(monkeypatch: pytest.MonkeyPatch) -> None:
     resolved(monkeypatch, ["10.0.0.5"])
-    assert http_fetch.resolve_allowed(NAME, 443, trusted=True) == ["10.0.0.5"]
+    assert oidc_provider.resolve_allowed(NAME, 443, trusted=True) == ["10.0.0.5"]
 
 
 def test_a_local_service_is_not_fetched_for_a_provider() -> None:
     asked = []
     server = serving(lambda connection: asked.append(connection.recv(65536)))
     with server as port, pytest.raises(ValueError, match="is not allowed"):
-        http_fetch.fetch(f"http://127.0.0.1:{port}/keys", trusted_host=NAME)
+        oidc_provider.fetch(f"http://127.0.0.1:{port}/keys", trusted_host=NAME)
     assert asked == []
 
 
@@ -106,7 +106,7 @@ def test_a_name_is_resolved_once_and_the_checked_address_is_used(
     """A name that means another address a moment later (rebinding), over real TLS under the name of the host."""
     with serving_tls(monkeypatch, tmp_path, NAME) as port:
         asked = resolved(monkeypatch, ["127.0.0.1"], ["169.254.169.254"])
-        assert http_fetch.fetch(f"https://{NAME}:{port}/keys", trusted_host=NAME) == {"keys": []}
+        assert oidc_provider.fetch(f"https://{NAME}:{port}/keys", trusted_host=NAME) == {"keys": []}
         assert asked == [NAME]
 
 
@@ -114,7 +114,7 @@ def test_another_name_in_the_certificate_is_refused(monkeypatch: pytest.MonkeyPa
     with serving_tls(monkeypatch, tmp_path, "other.example") as port:
         resolved(monkeypatch, ["127.0.0.1"])
         with pytest.raises(OSError, match="certificate"):
-            http_fetch.fetch(f"https://{NAME}:{port}/keys", trusted_host=NAME)
+            oidc_provider.fetch(f"https://{NAME}:{port}/keys", trusted_host=NAME)
 
 
 @pytest.mark.parametrize("head", [b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n"])
@@ -130,7 +130,7 @@ def test_an_answer_of_a_byte_now_and_then_ends_in_bounded_time(head: bytes) -> N
         drained.set()
 
     with serving(drip) as port, pytest.raises((ValueError, OSError)):
-        http_fetch.fetch(f"http://127.0.0.1:{port}/keys", trusted_host="127.0.0.1", timeout_seconds=0.3)
+        oidc_provider.fetch(f"http://127.0.0.1:{port}/keys", trusted_host="127.0.0.1", timeout_seconds=0.3)
     assert not drained.is_set()
 
 
@@ -143,7 +143,7 @@ def test_a_redirect_is_not_followed(status: bytes) -> None:
         connection.sendall(b"HTTP/1.1 " + status + b" x\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n")
 
     with serving(elsewhere) as port, pytest.raises(ValueError, match="returned status 30"):
-        http_fetch.fetch(f"http://127.0.0.1:{port}/keys", trusted_host="127.0.0.1")
+        oidc_provider.fetch(f"http://127.0.0.1:{port}/keys", trusted_host="127.0.0.1")
     assert len(asked) == 1
 
 
@@ -157,7 +157,7 @@ def test_a_name_that_is_not_resolved_in_time_ends_the_fetch(monkeypatch: pytest.
     monkeypatch.setattr(socket, "getaddrinfo", resolve)
     try:
         with pytest.raises(OSError, match="in time"):
-            http_fetch.fetch(f"https://{NAME}/keys", trusted_host=NAME, timeout_seconds=0.3)
+            oidc_provider.fetch(f"https://{NAME}/keys", trusted_host=NAME, timeout_seconds=0.3)
         assert not answered.is_set()
     finally:
         answered.set()
@@ -174,6 +174,6 @@ def test_the_time_for_all_addresses_of_a_name_is_bounded_as_a_whole(monkeypatch:
     resolved(monkeypatch, [f"8.8.8.{number}" for number in range(10)])
     monkeypatch.setattr(socket, "create_connection", connect)
     with pytest.raises(OSError):
-        http_fetch.fetch(f"https://{NAME}/keys", trusted_host=NAME, timeout_seconds=0.25)
+        oidc_provider.fetch(f"https://{NAME}/keys", trusted_host=NAME, timeout_seconds=0.25)
     assert all(timeout <= 0.25 for timeout in given)
     assert len(given) <= 3

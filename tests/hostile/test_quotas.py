@@ -14,7 +14,7 @@ from service.db.engine import Database
 from service.db.revisions import lock_domains
 from service.db.statements import lock_tenant
 from service.db.tables import quota_requests, resources
-from service.quotas import queries
+from service.quotas import limits
 from tests.homes import Answer
 from tests.hostile.concurrency import at_once
 from tests.service.access import code
@@ -114,8 +114,8 @@ def allocated(quotas: Quotas, resource_type: str) -> tuple[int, int]:
     """What an organization's tenants have together, and what it may have; from outside the process."""
     opened = Database(quotas.platform.database_url)
     with opened.read() as connection:
-        together = queries.allocated(connection, AURORA)[resource_type]
-        limit = queries.organization_limits(connection, AURORA)[resource_type]
+        together = limits.allocated(connection, AURORA)[resource_type]
+        limit = limits.organization_limits(connection, AURORA)[resource_type]
     opened.close()
     assert limit is not None
     return together, limit
@@ -151,7 +151,7 @@ def test_a_raise_waits_for_one_of_another_tenant_and_counts_it(sandbox: Quotas) 
     with ThreadPoolExecutor(1) as thread:
         with sandbox.database() as connection:
             lock_domains(connection, [AURORA])
-            queries.set_limit(connection, STAGING, "dns_zone", 20 + limit - together)
+            limits.set_limit(connection, STAGING, "dns_zone", 20 + limit - together)
             late = thread.submit(sandbox.ask, "dns_zone", 21)
             time.sleep(MEANWHILE_SECONDS)
         assert code(late.result()) == (409, "QUOTA_BOUND_EXCEEDED")

@@ -9,8 +9,15 @@ import pytest
 from sqlalchemy import func, select, text
 
 from service.authn import secret_format
-from service.authn.login_throttle import MAX_FAILURES_PER_ADDRESS, MAX_FAILURES_PER_PREFIX, LoginThrottle
-from service.authn.rate_limit import RateLimited, consume, delete_expired, throttle_key
+from service.authn.rate_limit import (
+    MAX_FAILURES_PER_ADDRESS,
+    MAX_FAILURES_PER_PREFIX,
+    LoginThrottle,
+    RateLimited,
+    consume,
+    delete_expired,
+    throttle_key,
+)
 from service.db.engine import Database
 from service.db.tables import rate_limits
 from tests.service.inside import Inside

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from service import bootstrap
+from service import app
 from service.clock import SystemClock
-from service.operator import health
+from service.operator import monitoring
 from tests.service.conftest import DemoUrl
 from tests.service.inside import Inside
 from tests.service.planned import until
@@ -206,7 +206,7 @@ class StoredKey:
 @pytest.fixture
 def key(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StoredKey]:
     wall = Wall()
-    monkeypatch.setattr(bootstrap, "clock_from_environment", lambda _: SystemClock(wall.now, wall.steady))
+    monkeypatch.setattr(app, "clock_from_environment", lambda _: SystemClock(wall.now, wall.steady))
     inside = Inside(tmp_path, database_url, "empty")
     secret = inside.stored_key(expires_at=wall.now() + timedelta(minutes=30), rate_limit=100)
     yield StoredKey(inside, wall, {"X-API-Key": secret})
@@ -217,11 +217,11 @@ def test_a_clock_set_back_an_hour_brings_no_key_back_to_life(key: StoredKey) -> 
     assert not key.is_refused()
     key.wall.forward(minutes=31)
     assert key.is_refused()
-    assert health.clock_check(key.inside.platform) == "ok"
+    assert monitoring.clock_check(key.inside.platform) == "ok"
     key.wall.instant -= timedelta(hours=1)
     assert key.is_refused()
-    assert health.clock_check(key.inside.platform) == "went_back"
-    assert health.checks(key.inside.platform)["clock"] == "went_back"
+    assert monitoring.clock_check(key.inside.platform) == "went_back"
+    assert monitoring.checks(key.inside.platform)["clock"] == "went_back"
 
 
 @pytest.mark.parametrize("minutes", [1, 29])

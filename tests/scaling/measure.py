@@ -7,9 +7,9 @@ from datetime import UTC, datetime
 from itertools import count, repeat
 
 from service.audit import chain
-from service.audit.digests import key_of
-from service.authn.leased_limits import leases_of
+from service.audit.seals import key_of
 from service.authn.rate_limit import interval_of
+from service.authn.request_limits import leases_of
 from service.db.engine import Database
 from service.db.tables import metadata
 from tests.benchmarks.growth import World

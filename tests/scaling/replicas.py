@@ -5,8 +5,8 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from service.authn.leased_limits import LeasedLimits
 from service.authn.rate_limit import HELD_MICROSECONDS, LEASE_SHARE, MINUTE, Grant, RateLimited, interval_of
+from service.authn.request_limits import LeasedLimits
 
 KEY = "a key"
 

@@ -10,8 +10,7 @@ from uuid import uuid4
 from sqlalchemy import Connection, insert
 
 from service.audit import chain, sealer
-from service.audit.digests import digest, key_of
-from service.audit.head import lock_head, update_head
+from service.audit.seals import digest, key_of, lock_head, update_head
 from service.db.engine import Database
 from service.db.tables import audit_log
 

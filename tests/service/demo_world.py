@@ -6,7 +6,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-from service.bootstrap import open_platform
+from service.app import open_platform
 from service.seed.loader import KEY_FILE
 from service.settings import from_arguments
 

@@ -90,6 +90,8 @@ class InThisProcess(Running):
         self.platform = app.state.platform
         self._barrier: Barrier | None = None
         self._write = self.platform.database.write
+        # A change that waits at the barrier must not keep others from their thread.
+        self.platform.database.change_thread = None
         self.platform.database.write = self.write  # type: ignore[method-assign,assignment]
         config = uvicorn.Config(app, http=HttpProtocol, ws="none", lifespan="off", log_config=None)
         self.server = uvicorn.Server(config)

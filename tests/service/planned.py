@@ -10,7 +10,7 @@ from uuid import uuid4
 from sqlalchemy import func, select, update
 
 from service.catalogue.operations import roles
-from service.catalogue.quota_types import default_limits
+from service.catalogue.resource_types import default_limits
 from service.clock import FixedClock
 from service.db.engine import Database
 from service.db.tables import (

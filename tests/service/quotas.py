@@ -10,7 +10,7 @@ from sqlalchemy import Connection, delete, insert
 
 from service.db.engine import Database
 from service.db.tables import organization_quotas, quota_requests, resources, tenant_quotas
-from service.quotas import queries
+from service.quotas import limits
 from tests.homes import Answer
 from tests.service import factories
 from tests.service.running import AURORA, OWNER, WEB_SHOP, Running
@@ -101,11 +101,11 @@ class Quotas:
     def give(self, resource_type: str, limit: int) -> None:
         """Set the tenant's limit, whatever the rules say."""
         with self.database() as connection:
-            queries.set_limit(connection, self.tenant, resource_type, limit)
+            limits.set_limit(connection, self.tenant, resource_type, limit)
 
     def give_organization(self, resource_type: str, limit: int) -> None:
         with self.database() as connection:
-            queries.set_organization_limit(connection, self.organization, resource_type, limit)
+            limits.set_organization_limit(connection, self.organization, resource_type, limit)
 
     def put(self, kind: str, *states: str, **attributes: int) -> None:
         """Resources of a kind, one for each state."""

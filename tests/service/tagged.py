@@ -27,7 +27,7 @@ from service.db.tables import (
 from service.default_tags import apply_job
 from service.default_tags.apply_batch import TagChange
 from service.default_tags.apply_job import ApplyJob
-from service.default_tags.outcome import plan_add
+from service.default_tags.tag_rules import plan_add
 from tests.service import factories
 
 BEFORE = datetime(2026, 11, 21, 9, 0, tzinfo=UTC)

@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import select
 
 from service.account import api_key_validation
-from service.catalogue.scopes import scopes as every_scope
+from service.catalogue.operations import scopes as every_scope
 from service.clock import wire_time
 from service.db import tables
 from service.db.engine import Database

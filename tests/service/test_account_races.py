@@ -12,8 +12,9 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import Connection, insert, select
 
-from service.account import api_key_queries, deletion, queries
-from service.authn import account_linking, secret_format, sessions
+from service.account import queries
+from service.account import routes as account_routes
+from service.authn import secret_format, sessions
 from service.db.engine import Database
 from service.db.revisions import lock_domains
 from service.db.tables import api_keys, device_codes, users
@@ -47,8 +48,8 @@ def meanwhile(database: Database) -> Iterator[tuple[Connection, Callable[..., Fu
 
 def delete(connection: Connection, user_id: str, at: datetime) -> None:
     """Delete an account, under the locks of the route."""
-    lock_domains(connection, [user_id, *deletion.organizations_of(connection, user_id)])
-    deletion.delete(connection, user_id, at)
+    lock_domains(connection, [user_id, *account_routes.affected_organizations(connection, user_id)])
+    account_routes.mark_deleted(connection, user_id, at)
 
 
 def live_keys(database: Database, email: str) -> list[str]:
@@ -102,7 +103,7 @@ def person(database: Database) -> str:
 def add_key(connection: Connection, key_id: str = "k") -> str:
     values = {"id": key_id, "tenant_id": WEB_SHOP, "user_id": "u", "name": "kk", "scopes": [], "rate_limit": 1}
     times = {"created_at": NOW, "expires_at": NOW + timedelta(days=1)}
-    return api_key_queries.add(connection, b"secret", values | times)
+    return queries.add_key(connection, b"secret", values | times)
 
 
 def test_a_deletion_waits_for_a_key_that_is_being_made_and_revokes_it(database: Database, person: str) -> None:
@@ -147,7 +148,7 @@ def start(connection: Connection) -> None:
 
 
 def start_outside(connection: Connection) -> None:
-    account_linking.start_session_for_new_sign_in(
+    sessions.start_session_for_new_sign_in(
         connection,
         issuer="https://idp.example",
         sign_in_key="sid s 1",

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 import pytest
 from sqlalchemy import delete, insert, select, update
 
-from service.authn import account_linking, sessions
+from service.authn import sessions
 from service.authn.sessions import Session
 from service.db.engine import Database
 from service.db.tables import api_keys, audit_log, memberships, users
@@ -118,7 +118,7 @@ def test_an_outside_sign_in_from_before_starts_no_session_afterwards(
         told = {name: int(NOW.timestamp()) + seconds for name, seconds in claims.items()}
 
         def seen() -> Session | None:
-            return account_linking.start_session_for_new_sign_in(
+            return sessions.start_session_for_new_sign_in(
                 connection,
                 issuer="https://idp.example",
                 sign_in_key="sid s 1",

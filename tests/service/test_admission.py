@@ -14,12 +14,12 @@ from anyio.to_thread import run_sync
 from service.errors import ApiError
 from service.http_server.admission import Admission, Requests
 from service.http_server.bodies import BodyMemory, IncomingBody, KnownAddresses
+from service.http_server.client import client_of
 from service.http_server.connections import LOCAL, Connections, Source
 from service.http_server.fair_threads import FairThreads
 from service.http_server.listener import Listener
 from service.http_server.protocol import HttpProtocol
-from service.http_server.rejections import FLOOD_REJECTIONS
-from service.http_server.request_client import client_of
+from service.http_server.request_metrics import FLOOD_REJECTIONS
 from service.settings import MEBIBYTE, Limits
 
 

@@ -14,9 +14,9 @@ from sqlalchemy.exc import IntegrityError
 from service.catalogue.resource_types import kinds
 from service.db.engine import Database
 from service.db.tables import memberships, operations, resources
-from service.default_tags import apply_queries, undo_log
+from service.default_tags import queries as store
 from service.default_tags.apply_job import ApplyJob
-from service.default_tags.outcome import examined_kinds
+from service.default_tags.tag_rules import examined_kinds
 from tests.service.tagged import BEFORE, DEFAULTS, NOW, REST, Tagged, every_sort
 
 COUNTS = ("examined", "updated", "unchanged", "skipped", "failed")
@@ -257,7 +257,7 @@ async def test_a_portion_that_fails_is_rolled_back_and_repeated(
     tagged.many(4)
     before = tagged.all_rows()
     broken = 3
-    real = apply_queries.add_tags
+    real = store.add_tags
 
     def breaks(*args: Any) -> None:
         nonlocal broken
@@ -266,7 +266,7 @@ async def test_a_portion_that_fails_is_rolled_back_and_repeated(
             broken -= 1
             raise OSError("gone")
 
-    monkeypatch.setattr(apply_queries, "add_tags", breaks)
+    monkeypatch.setattr(store, "add_tags", breaks)
     run_id = tagged.planned()
     await tagged.applying.run(run_id)
     row = tagged.operation(run_id)
@@ -350,7 +350,7 @@ def test_a_change_during_a_portion_waits_for_it(tagged: Tagged, monkeypatch: pyt
     one = tagged.resource()
     theirs = {f"k{number}": "" for number in range(kinds()["instance"].tag_limit)}
     other = threading.Thread(target=lambda: tagged.change(one, tags=theirs))
-    real = undo_log.add
+    real = store.log_added_keys
 
     def remember(*args: Any) -> None:
         real(*args)
@@ -358,7 +358,7 @@ def test_a_change_during_a_portion_waits_for_it(tagged: Tagged, monkeypatch: pyt
         other.join(0.5)
         assert other.is_alive()
 
-    monkeypatch.setattr(undo_log, "add", remember)
+    monkeypatch.setattr(store, "log_added_keys", remember)
     assert tagged.applied()["summary"]["updated"] == 1
     other.join()
     # Not beyond what it may carry, and nothing of theirs lost: they came after.

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from service.catalogue.resource_types import kinds
 from service.db.engine import Database
-from service.default_tags.outcome import plan_add, plan_remove, with_defaults
+from service.default_tags.tag_rules import plan_add, plan_remove, with_defaults
 from tests.service.tagged import Tagged
 
 KIND = kinds()["dns_zone"]

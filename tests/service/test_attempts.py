@@ -4,8 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from service.authn.login_throttle import MAX_FAILURES_PER_ADDRESS, LoginThrottle
-from service.authn.rate_limit import RateLimited
+from service.authn.rate_limit import MAX_FAILURES_PER_ADDRESS, LoginThrottle, RateLimited
 from service.db.engine import Database
 from tests.service.conftest import KINDS
 

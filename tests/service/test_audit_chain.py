@@ -13,12 +13,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Executable, delete, func, insert, select, text, update
 
+from service.app import open_platform
 from service.audit import chain, entries
-from service.audit.digests import ENTRY_FIELDS, digest, key_of
-from service.audit.events import AuditEvent
-from service.audit.head import ChainBroken
+from service.audit.entries import AuditEvent
+from service.audit.seals import ENTRY_FIELDS, ChainBroken, digest, key_of
 from service.audit.verification import ALTERED, BATCH_SIZE, MOVED, UNCHAINED, Verification, verify
-from service.bootstrap import open_platform
 from service.db import migrate
 from service.db.engine import Database
 from service.db.tables import audit_head, audit_log, platform_state

@@ -11,15 +11,13 @@ import pytest
 from sqlalchemy import delete, event, insert, select, text, update
 
 from service.audit import chain, entries, sealer
-from service.audit.digests import ENTRY_FIELDS, entry_mac, key_of
-from service.audit.events import AuditEvent
-from service.audit.head import ChainBroken
-from service.audit.sealer import Sealer, seal_all, seal_batch
-from service.audit.unsealed import insert_unsealed
+from service.audit.entries import AuditEvent
+from service.audit.sealer import Sealer, insert_unsealed, seal_all, seal_batch
+from service.audit.seals import ENTRY_FIELDS, ChainBroken, entry_mac, key_of
 from service.audit.verification import REFUSED, UNCHAINED, Verification, verify
 from service.db import dialect
+from service.db.dialect import Busy
 from service.db.engine import Database
-from service.db.errors import Busy
 from service.db.tables import audit_head, audit_log
 from service.principal import PLATFORM
 from tests.service.audited import SECRET, append_as_before, audited

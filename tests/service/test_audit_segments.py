@@ -10,9 +10,8 @@ import pytest
 from sqlalchemy import Executable, delete, func, select, update
 
 from service.audit import chain, entries
-from service.audit.digests import key_of
-from service.audit.events import AuditEvent
-from service.audit.head import ChainBroken
+from service.audit.entries import AuditEvent
+from service.audit.seals import ChainBroken, key_of
 from service.audit.segments import Proof, SegmentRefused, drop_segment, export_segment, is_dropped
 from service.audit.verification import ALTERED, MOVED, Verification, verify
 from service.db.engine import Database

@@ -7,9 +7,8 @@ import pytest
 from sqlalchemy import insert, select, update
 
 from service.audit import chain, entries, sealer
-from service.audit.digests import ENTRY_FIELDS, head_mac, key_of
-from service.audit.events import AuditEvent
-from service.audit.head import GENESIS_HASH
+from service.audit.entries import AuditEvent
+from service.audit.seals import ENTRY_FIELDS, GENESIS_HASH, head_mac, key_of
 from service.audit.segments import export_segment
 from service.audit.verification import ALTERED, Verification, verify
 from service.db import migrate

@@ -11,7 +11,7 @@ import pytest
 from sqlalchemy import Connection, delete, insert, select, update
 
 from service.api import authorization
-from service.authz.authority_cache import AuthorityCache
+from service.authz.grant_caches import AuthorityCache
 from service.db import tables
 from service.db.engine import Database
 from tests.service.counted import KEY, TENANT, Counted

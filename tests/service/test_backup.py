@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 from sqlalchemy import ColumnElement, select, update
 
-from service.bootstrap import open_platform
+from service.app import open_platform
 from service.db import migrate
 from service.db.engine import Database
 from service.db.tables import audit_log, tenants

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, Executable, Update, delete, event, func, insert, select, text, update
 
-from service.account import deletion
+from service.account import routes as account_routes
 from service.authn import sessions as stored_sessions
 from service.db.engine import Database
 from service.db.revisions import lock_domains
@@ -354,7 +354,7 @@ def test_a_revocation_outside_of_a_change_locks_the_person_before_rows(
         person = str(connection.scalar(select(users.c.id).where(users.c.email == MEMBER)))
         session = str(connection.scalar(select(sessions.c.id).where(sessions.c.user_id == person).limit(1)))
         if by == "an operator":
-            deletion.delete(connection, person, platform.platform.clock.now())
+            account_routes.mark_deleted(connection, person, platform.platform.clock.now())
 
     def revoke() -> None:
         if by == "an operator":

@@ -11,7 +11,7 @@ from sqlalchemy.exc import DBAPIError
 
 from service.db.change_thread import ChangeThread
 from service.db.engine import Database
-from service.db.errors import Busy, is_lock_timeout
+from service.db.dialect import Busy, is_lock_timeout
 from service.db.group_commit import GroupCommit
 from service.db.prepared import PreparedStatements
 from service.db.tables import platform_state

@@ -17,8 +17,7 @@ from service.db.revisions import lock_domains
 from service.errors import ApiError
 from service.principal import Principal
 from service.principals import queries
-from service.workloads import issuer_validation, token_exchange
-from service.workloads import queries as workload_queries
+from service.workloads import cluster_issuers, token_exchange
 from tests.service import factories
 from tests.service.access import Iam, code
 from tests.service.clusters import STOREFRONT_FRA, Cluster, Workload
@@ -41,12 +40,12 @@ def modulus(bits: int) -> str:
 @pytest.mark.parametrize("key", [public(P256), public(ECKey.generate_key("P-384")), public(RSA_2048)])
 def test_only_the_members_of_a_key_are_stored(key: dict[str, Any]) -> None:
     given = {**key, "use": "sig", "alg": "ES256", "x5c": ["A" * 100_000], "x5u": "https://elsewhere.example"}
-    assert issuer_validation.validate_public_keys([given]) == [key]
+    assert cluster_issuers.validate_public_keys([given]) == [key]
 
 
 def test_leading_zeros_do_not_make_a_key_longer() -> None:
     padded = public(RSA_2048, n="A" * 4_000 + public(RSA_2048)["n"])
-    assert issuer_validation.validate_public_keys([padded]) == [public(RSA_2048)]
+    assert cluster_issuers.validate_public_keys([padded]) == [public(RSA_2048)]
 
 
 @pytest.mark.filterwarnings("ignore:Key size")
@@ -73,7 +72,7 @@ def test_leading_zeros_do_not_make_a_key_longer() -> None:
 )
 def test_a_weak_or_unsuitable_key_is_refused(key: dict[str, Any], message: str) -> None:
     with pytest.raises(ApiError, match=message) as refused:
-        issuer_validation.validate_public_keys([key])
+        cluster_issuers.validate_public_keys([key])
     assert (refused.value.status_code, refused.value.code) == (400, "INVALID_INPUT")
 
 
@@ -138,7 +137,7 @@ class Bound:
         with self.platform.database.write() as connection:
             factories.add(connection, {tables.resources: cluster})
             queries.add_identity(connection, identity | {"scopes": ["compute:read"], "created_by": "u"} | times)
-            workload_queries.save_issuer(connection, "t", CLUSTER, issuer)
+            cluster_issuers.save_issuer(connection, "t", CLUSTER, issuer)
         said = {"iss": "https://c.example", "sub": "system:serviceaccount:n:a", "aud": f"frost:cluster:{CLUSTER}"}
         until = {"exp": int(now.timestamp()) + 600}
         self.token = jwt.encode({"alg": "ES256", "kid": "one"}, said | until, P256)
@@ -165,7 +164,7 @@ def drop_scopes(connection: Connection) -> None:
 
 
 def drop_issuer(connection: Connection) -> None:
-    workload_queries.delete_issuer(connection, "t", CLUSTER)
+    cluster_issuers.delete_issuer(connection, "t", CLUSTER)
 
 
 def drop_cluster(connection: Connection) -> None:

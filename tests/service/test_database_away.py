@@ -9,8 +9,8 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as NoneFree
 
+from service.db.dialect import is_transient
 from service.db.engine import SESSION, Database, with_psycopg_defaults
-from service.db.errors import is_transient
 from tests.service.live import Live
 from tests.service.planned import until
 from tests.service.postgres import Cluster

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from sqlalchemy import select
 
-from service.authzen.evaluation_requests import MAX_EVALUATIONS
+from service.authzen.request_bodies import MAX_EVALUATIONS
 from service.db import tables
 from service.db.engine import Database
 from tests.homes import Answer

@@ -16,15 +16,14 @@ import pytest
 from sqlalchemy import Connection, delete, insert, select, update
 from starlette.requests import Request
 
-from service.api.authentication import Credential, look_up
+from service.api.authorization import Credential, look_up
 from service.api.enforcement import enforce, request_context, require, target_in
-from service.authz import authorize
+from service.authz import context as authz_context
 from service.authz.context import TenantContext
 from service.authz.entitlements import Entitlements
 from service.authz.route_policies import ROUTE_POLICIES, RoutePolicy
-from service.catalogue.operations import operations, roles
+from service.catalogue.operations import enforced_scopes, operations, roles
 from service.catalogue.resource_types import kinds
-from service.catalogue.scopes import enforced_scopes
 from service.db import tables
 from service.errors import ApiError
 from service.principal import Principal
@@ -155,8 +154,8 @@ class World:
         """What the guard does before a route."""
         caller, request = by
         entitlements = Entitlements(caller, self.platform.decisions, connection)
-        context = authorize.authorize(rule, entitlements, path)
-        facts = request_context(self.platform, request, context)
+        context = authz_context.authorize(rule, entitlements, path)
+        facts = request_context(self.platform, request, context, self.platform.clock.now())
         grants = enforce(rule, entitlements, context, facts)
         assert isinstance(context, TenantContext)
         return replace(context, facts=facts, grants=grants)

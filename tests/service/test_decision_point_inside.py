@@ -10,8 +10,8 @@ from sqlalchemy.exc import OperationalError
 
 from service.api import middleware
 from service.authz.decisions import PolicyEngineCache
-from service.authz.subject_cache import SubjectCache
-from service.authzen import search
+from service.authz.grant_caches import SubjectCache
+from service.authzen import routes as authzen_routes
 from service.authzen.evaluation import EvaluationContext
 from service.db import tables
 from service.principals.grants import AppliedPolicy, PrincipalGrants, policies_for, policies_for_principal
@@ -107,7 +107,7 @@ def test_evaluations_read_their_resources_in_one_statement_of_a_kind(demo: Demo)
 def test_a_search_examines_so_many_and_leads_on(demo: Demo, monkeypatch: pytest.MonkeyPatch) -> None:
     """A page may be empty while there is more: nothing is examined without bound."""
     body = question({"type": "user", "id": VIEWER}, "start", None)
-    monkeypatch.setattr(search, "MAX_CANDIDATES", 3)
+    monkeypatch.setattr(authzen_routes, "MAX_CANDIDATES", 3)
     page = demo.asked("/access/v1/search/resource", body)
     assert page["results"] == []
     assert page["page"]["next_token"]
@@ -124,7 +124,7 @@ def test_a_search_that_took_its_time_leads_on_to_the_same_results(demo: Demo, mo
     """Policies are compiled when they are asked for: of many and long ones a page has as many as time allows."""
     body = question({"type": "user"}, "read", demo.instance)
     whole = demo.asked("/access/v1/search/subject", body)["results"]
-    monkeypatch.setattr(search, "MAX_SECONDS", -1.0)
+    monkeypatch.setattr(authzen_routes, "MAX_SECONDS", -1.0)
     found, token, pages = [], "", 0
     while token or not pages:
         page = demo.asked("/access/v1/search/subject", body | {"page": {"token": token}})

@@ -6,13 +6,8 @@ from fastapi.exceptions import RequestValidationError
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from service.authzen import evaluation_requests
-from service.authzen.evaluation_requests import (
-    EvaluationRequest,
-    EvaluationsRequest,
-    parse_evaluation,
-    parse_evaluations,
-)
+from service.authzen import request_bodies
+from service.authzen.request_bodies import EvaluationRequest, EvaluationsRequest, parse_evaluation, parse_evaluations
 from service.errors import ApiError
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.text(max_size=3)
@@ -50,12 +45,12 @@ def outcome(parse: Any, body: Any) -> EvaluationsRequest | str:
 
 def by_model(parse: Any, body: Any) -> EvaluationsRequest | str:
     """Parse a body without the check by hand."""
-    original = evaluation_requests._read
+    original = request_bodies._read
     try:
-        evaluation_requests._read = lambda _: None  # type: ignore[assignment]
+        request_bodies._read = lambda _: None  # type: ignore[assignment]
         return outcome(parse, body)
     finally:
-        evaluation_requests._read = original
+        request_bodies._read = original
 
 
 @given(EVALUATIONS | WRONG)

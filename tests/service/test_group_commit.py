@@ -14,10 +14,10 @@ import pytest
 from sqlalchemy import Connection, event, insert, select, update
 from sqlalchemy.exc import DBAPIError, IntegrityError, OperationalError
 
-from service.audit import digests, entries, verification
-from service.audit.events import AuditEvent
+from service.audit import entries, seals, verification
+from service.audit.entries import AuditEvent
+from service.db.dialect import Busy, is_lock_timeout, is_read_only_or_full
 from service.db.engine import Database
-from service.db.errors import Busy, is_lock_timeout, is_read_only_or_full
 from service.db.group_commit import GroupCommit
 from service.db.prepared import PreparedStatements
 from service.db.tables import audit_log, memberships, platform_state
@@ -391,7 +391,7 @@ def test_each_change_of_a_group_has_its_entry_and_the_chain_is_valid(group: Grou
     assert targets(group.database) == ["tenant:0", "tenant:2", "tenant:3"]
     assert group.values == names(0, 2, 3)
     with group.database.read() as connection:
-        verified = verification.verify(connection, digests.key_of(SECRET))
+        verified = verification.verify(connection, seals.key_of(SECRET))
     assert (verified.fault, verified.entries) == (None, 3)
 
 

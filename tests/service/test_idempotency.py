@@ -9,7 +9,7 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import Connection, func, insert, select, update
 
-from service.api.idempotency import LIFETIME, claim
+from service.api.changes import IDEMPOTENCY_KEY_LIFETIME, claim_idempotency_key
 from service.db import dialect
 from service.db.engine import Database
 from service.db.tables import idempotency_keys, resources
@@ -33,12 +33,12 @@ def test_an_expired_key_is_free_and_a_younger_one_is_not(database: Database) -> 
     first, second = ({**row(key="k"), "request_hash": name, "resource_id": name} for name in ("first", "second"))
     del first["created_at"], second["created_at"]
     with database.write() as connection:
-        assert tuple(claim(connection, first, NOW)) == ("first", "first")
-        assert tuple(claim(connection, second, NOW + LIFETIME)) == ("first", "first")
-        later = NOW + LIFETIME + timedelta(seconds=1)
-        assert tuple(claim(connection, second, later)) == ("second", "second")
+        assert tuple(claim_idempotency_key(connection, first, NOW)) == ("first", "first")
+        assert tuple(claim_idempotency_key(connection, second, NOW + IDEMPOTENCY_KEY_LIFETIME)) == ("first", "first")
+        later = NOW + IDEMPOTENCY_KEY_LIFETIME + timedelta(seconds=1)
+        assert tuple(claim_idempotency_key(connection, second, later)) == ("second", "second")
         # Its day begins again.
-        assert tuple(claim(connection, first, later + LIFETIME)) == ("second", "second")
+        assert tuple(claim_idempotency_key(connection, first, later + IDEMPOTENCY_KEY_LIFETIME)) == ("second", "second")
         assert count(connection) == 1
 
 

@@ -10,7 +10,7 @@ import pytest
 from starlette import responses
 
 import service
-from service.json_response import JSONResponse
+from service.json_bodies import JSONResponse
 
 
 class Colour(StrEnum):

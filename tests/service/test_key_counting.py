@@ -7,7 +7,7 @@ from sqlalchemy import select, text
 from sqlalchemy.exc import DBAPIError
 from starlette.requests import Request
 
-from service.api.authentication import Credential, authenticate
+from service.api.authorization import Credential, authenticate
 from service.authn.rate_limit import RateLimited
 from service.db.engine import Database
 from service.db.tables import api_keys

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sqlalchemy import delete, select, update
 
-from service.api.authentication import extract_credential
+from service.api.authorization import extract_credential
 from service.authn import secret_format
 from service.db.engine import Database
 from service.db.tables import api_keys, memberships, users

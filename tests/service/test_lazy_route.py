@@ -13,8 +13,8 @@ from fastapi.routing import APIRoute
 from fastapi.testclient import TestClient
 from pydantic import BaseModel
 
-from service.api import lazy_route
-from service.api.lazy_route import LazyRoute
+from service.api import protected_route
+from service.api.protected_route import LazyRoute
 
 ROOT = Path(__file__).parents[2]
 
@@ -100,7 +100,7 @@ def test_all_routes_but_a_broken_one_are_analysed_after_the_start(
     def endpoint(thing: threading.Event) -> None: ...
 
     routes = [LazyRoute("/things", endpoint), *router(LazyRoute).routes]
-    lazy_route.analyse_routes(routes, threading.Event(), delay=0, pause=0)
+    protected_route.analyse_routes(routes, threading.Event(), delay=0, pause=0)
     assert [is_analysed(route) for route in routes if isinstance(route, APIRoute)] == [False, True, True]
     assert caplog.messages == ["/things cannot be analysed"]
 
@@ -108,7 +108,7 @@ def test_all_routes_but_a_broken_one_are_analysed_after_the_start(
 def test_a_platform_that_stops_analyses_nothing_more() -> None:
     route, stopping = lazy(), threading.Event()
     stopping.set()
-    lazy_route.start_analysis([route], stopping).join()
+    protected_route.start_analysis([route], stopping).join()
     assert not is_analysed(route)
 
 

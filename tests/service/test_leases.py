@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.authn.leased_limits import LeasedLimits, leases_of
 from service.authn.rate_limit import HELD_MICROSECONDS, MINUTE, Grant, RateLimited, interval_of, take_lease
+from service.authn.request_limits import LeasedLimits, leases_of
 from service.db.engine import Database
 from service.db.tables import rate_limits
 from tests.scaling.replicas import LeaseRows, Simulation, excess

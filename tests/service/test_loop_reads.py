@@ -25,6 +25,7 @@ from service.db.statements import add_row, delete_rows, has_row, insert_row, upd
 from service.db.tables import resources, tenants
 from tests.service.conftest import DemoUrl
 from tests.service.counted import TENANT, Counted
+from tests.service.planned import until
 from tests.service.running import WEB_SHOP
 
 BY_ID = select(resources).where(resources.c.tenant_id == bindparam("tenant"), resources.c.id == bindparam("one"))
@@ -300,16 +301,20 @@ def test_a_decision_with_up_to_100_rules_is_light(rules: int, light: bool) -> No
 def test_a_read_with_many_rules_runs_in_a_thread(platform: Counted, monkeypatch: pytest.MonkeyPatch) -> None:
     url = f"{TENANT}/resources/instance/{instance(platform)}"
     assert platform.get(url, platform.key).status_code == 200
-    threads = []
+    threads: list[Any] = []
     run = protected_route.run_in_slot
 
     async def note(function: Any, *arguments: Any) -> Any:
         threads.append(function)
         return await run(function, *arguments)
 
+    def runs_on_the_loop() -> bool:
+        threads.clear()
+        assert platform.get(url, platform.key).status_code == 200
+        return not threads
+
     monkeypatch.setattr(protected_route, "run_in_slot", note)
-    assert platform.get(url, platform.key).status_code == 200
-    assert not threads
+    until(runs_on_the_loop)  # On a busy machine the loop's first connection may time out, and is opened again later.
     monkeypatch.setattr(protected_route, "is_light", lambda _: False)
     assert platform.get(url, platform.key).status_code == 200
     assert len(threads) == 1

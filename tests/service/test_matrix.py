@@ -12,7 +12,7 @@ import pytest
 
 from service.authn import secret_format
 from service.authz.route_policies import ROUTE_POLICIES
-from service.catalogue.scopes import enforced_scopes
+from service.catalogue.operations import enforced_scopes
 from tests.service.access import Iam
 from tests.service.account import Key
 from tests.service.clusters import Cluster, Workload

@@ -9,7 +9,7 @@ import time
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from service.request_metrics import UNROUTED
+from service.http_server.request_metrics import UNROUTED
 from tests.service.planned import until
 from tests.service.running import OWNER, WEB_SHOP, Running
 

@@ -14,9 +14,8 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import select, update
 from sqlalchemy.sql import column, table
 
-from service.authn.leased_limits import LeasedLimits, leases_of
 from service.authn.rate_limit import RateLimited
-from service.authn.request_limits import LocalLimits
+from service.authn.request_limits import LeasedLimits, LocalLimits, leases_of
 from service.db import migrate
 from service.db.batch_writer import BatchWriter
 from service.db.engine import Database

@@ -15,7 +15,7 @@ from service.catalogue.resource_types import kinds
 from service.db import tables
 from service.db.engine import Database
 from service.errors import ApiError
-from service.quotas import request_validation
+from service.quotas import quota_request
 from service.resources import validation as resource_rules
 from service.validation import MAX_NAME_LENGTH, MAX_SLUG_LENGTH, display_name, free_slug, slug, stored_name
 from tests.service.access import allow, document
@@ -135,7 +135,7 @@ def test_an_invisible_name_is_refused_but_can_be_looked_up(name: str) -> None:
     assert stored_name(name) == name
     assert display_name(f"a{name}b") == f"a{name}b"
     with pytest.raises(ApiError):
-        request_validation.reason(name)
+        quota_request.reason(name)
     with pytest.raises(ApiError):
         resource_rules.validate_tags({name: "value"}, kinds()["instance"])
     with pytest.raises(ApiError):

@@ -13,7 +13,7 @@ from sqlalchemy import text
 from service.authn import secret_format
 from service.authz.route_policies import ROUTE_POLICIES
 from service.catalogue.operations import operations as catalogue_operations
-from service.catalogue.scopes import scopes
+from service.catalogue.operations import scopes
 from service.db import migrate
 from service.db.engine import Database
 from service.logs import JsonFormatter

@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import func, select, update
 
 from service.catalogue.operations import roles
-from service.catalogue.quota_types import default_limits
+from service.catalogue.resource_types import default_limits
 from service.db.engine import Database
 from service.db.tables import audit_log, billing_accounts, isolation_projects, operations, tenant_quotas, tenant_roles
 from tests.service.live import Live

@@ -12,7 +12,8 @@ from sqlalchemy import select, text, update
 from service.clock import FixedClock
 from service.db.engine import Database
 from service.db.tables import api_keys, audit_log, memberships
-from service.default_tags import apply_job, apply_queries
+from service.default_tags import apply_job
+from service.default_tags import queries as store
 from service.default_tags.apply_batch import TagChange
 from service.jobs import queries
 from service.tenants import provisioning
@@ -102,7 +103,7 @@ def test_a_run_that_keeps_failing_ends_and_frees_the_tenant(kind: str, demo_url:
 
 async def test_the_tries_are_counted_between_successes_only(tagged: Tagged, monkeypatch: pytest.MonkeyPatch) -> None:
     tagged.many(20)
-    real, calls = apply_queries.add_tags, 0
+    real, calls = store.add_tags, 0
 
     def breaks_every_other_time(*args: Any) -> None:
         nonlocal calls
@@ -111,7 +112,7 @@ async def test_the_tries_are_counted_between_successes_only(tagged: Tagged, monk
             raise OSError("broken")
         real(*args)
 
-    monkeypatch.setattr(apply_queries, "add_tags", breaks_every_other_time)
+    monkeypatch.setattr(store, "add_tags", breaks_every_other_time)
     run_id = tagged.planned()
     await replace(tagged.applying, max_tries=2).run(run_id)
     row = tagged.operation(run_id)
@@ -128,7 +129,7 @@ async def test_a_run_that_failed_half_way_can_be_undone(tagged: Tagged, monkeypa
     def breaks(*args: Any) -> None:
         raise OSError("broken")
 
-    monkeypatch.setattr(apply_queries, "add_tags", breaks)
+    monkeypatch.setattr(store, "add_tags", breaks)
     await replace(tagged.applying, max_tries=3).run(run_id)
     row = tagged.operation(run_id)
     assert (row["status"], row["error_code"]) == ("failed", "WORKFLOW_ERROR")
@@ -170,7 +171,7 @@ async def test_storing_the_end_of_a_failed_run_is_retried(tagged: Tagged, monkey
             raise OSError("broken too")
         real(*args)
 
-    monkeypatch.setattr(apply_queries, "add_tags", breaks)
+    monkeypatch.setattr(store, "add_tags", breaks)
     monkeypatch.setattr(apply_job, "_end_early", breaks_twice)
     run_id = tagged.planned()
     await replace(tagged.applying, max_tries=3).run(run_id)

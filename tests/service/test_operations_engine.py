@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select, update
 
-from service.bootstrap import open_worker
+from service.app import open_worker
 from service.clock import SystemClock
 from service.db.engine import Database
 from service.db.tables import executors, operations, tenants
@@ -211,7 +211,7 @@ import sys, time
 from pathlib import Path
 from service.clock import SystemClock
 from service.db.engine import Database
-from service.bootstrap import open_worker
+from service.app import open_worker
 from service.settings import from_arguments
 settings = from_arguments(sys.argv[1:], {"FROST_PLATFORM_PROVISIONING_PACE": "600"})
 open_worker(Database(settings.database_url), SystemClock(), settings).start()
@@ -283,7 +283,7 @@ from service.clock import SystemClock
 from service.db.engine import Database
 from service.db.tables import metadata
 from service.jobs import routes
-from service.bootstrap import open_worker
+from service.app import open_worker
 from service.settings import from_arguments
 settings = from_arguments(sys.argv[1:], {})
 database = Database(settings.database_url)

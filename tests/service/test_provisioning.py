@@ -10,7 +10,7 @@ from sqlalchemy import delete, event, insert, select
 from sqlalchemy.exc import IntegrityError
 
 from service.catalogue.operations import roles
-from service.catalogue.quota_types import default_limits
+from service.catalogue.resource_types import default_limits
 from service.clock import FixedClock
 from service.db.engine import Database
 from service.db.tables import billing_accounts, isolation_projects, tenant_quotas

@@ -4,13 +4,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from service.catalogue.quota_types import quota_types
-from service.catalogue.resource_types import kinds
+from service.catalogue.resource_types import kinds, quota_types
 from service.errors import ApiError
 from service.quotas import limits as quotas_limits
-from service.quotas import request_decision, request_validation
+from service.quotas import quota_request
 from service.quotas.limits import Use
-from service.quotas.request_validation import MAX_LIMIT, MAX_REASON_LENGTH
+from service.quotas.quota_request import MAX_LIMIT, MAX_REASON_LENGTH
 
 LIMITS = st.integers(0, MAX_LIMIT)
 VCPU = quota_types()["vcpu"]
@@ -26,7 +25,7 @@ def use(draw: st.DrawFn) -> Use:
 def test_a_raise_within_the_bound_stays_within_the_organization(
     limit: int, others: int, organization: int, asked: int
 ) -> None:
-    bound = request_decision.requestable(limit, organization, limit + others)
+    bound = quota_request.requestable(limit, organization, limit + others)
     assert bound >= limit
     if limit < asked <= bound:
         assert others + asked <= organization
@@ -41,7 +40,7 @@ def test_successive_raises_stay_within_the_organization(
     before = sum(limits)
     for _ in range(5):
         tenant = data.draw(st.integers(0, len(limits) - 1))
-        bound = request_decision.requestable(limits[tenant], organization, sum(limits))
+        bound = quota_request.requestable(limits[tenant], organization, sum(limits))
         limits[tenant] = data.draw(st.integers(limits[tenant], bound))
     assert sum(limits) <= max(before, organization)
 
@@ -50,10 +49,10 @@ def test_successive_raises_stay_within_the_organization(
 @example(current=1, asked=3, bound=2)
 def test_only_a_limit_above_the_bound_is_refused(current: int, asked: int, bound: int) -> None:
     if asked <= bound:
-        request_decision.require_within_bound(VCPU, current, asked, bound)
+        quota_request.require_within_bound(VCPU, current, asked, bound)
         return
     with pytest.raises(ApiError) as refused:
-        request_decision.require_within_bound(VCPU, current, asked, bound)
+        quota_request.require_within_bound(VCPU, current, asked, bound)
     assert (refused.value.status_code, refused.value.code) == (409, "QUOTA_BOUND_EXCEEDED")
     figures = {"resourceType": "vcpu", "limit": asked, "requestable": bound, "current": current}
     assert refused.value.body["details"] == figures
@@ -62,7 +61,7 @@ def test_only_a_limit_above_the_bound_is_refused(current: int, asked: int, bound
 
 @given(current=LIMITS, asked=LIMITS, used=st.none() | use())
 def test_a_lower_limit_is_granted_if_it_holds_a_known_use(current: int, asked: int, used: Use | None) -> None:
-    verdict = request_decision.decide(current, asked, used)
+    verdict = quota_request.decide(current, asked, used)
     if asked >= current:
         assert verdict.status == "approved"
     else:
@@ -85,7 +84,7 @@ def test_a_lower_limit_is_granted_if_it_holds_a_known_use(current: int, asked: i
     ],
 )
 def test_a_decision_has_its_figures(asked: int, used: Use | None, status: str, decision: str) -> None:
-    verdict = request_decision.decide(20, asked, used)
+    verdict = quota_request.decide(20, asked, used)
     assert (verdict.status, verdict.decision) == (status, decision)
 
 
@@ -120,11 +119,11 @@ def test_every_type_but_those_of_images_can_be_requested() -> None:
     for name in quota_types():
         if name in ("image", "image_storage"):
             with pytest.raises(ApiError) as refused:
-                request_validation.requested_type(name)
+                quota_request.requested_type(name)
             assert (refused.value.status_code, refused.value.code) == (400, "QUOTA_NOT_REQUESTABLE")
             assert refused.value.body["hint"] == "contact support"
         else:
-            assert request_validation.requested_type(name).resource_type == name
+            assert quota_request.requested_type(name).resource_type == name
 
 
 @pytest.mark.parametrize(
@@ -133,7 +132,7 @@ def test_every_type_but_those_of_images_can_be_requested() -> None:
 )
 def test_another_type_is_refused_with_those_there_are(name: str, near: list[str]) -> None:
     with pytest.raises(ApiError) as refused:
-        request_validation.requested_type(name)
+        quota_request.requested_type(name)
     assert (refused.value.status_code, refused.value.code) == (400, "UNKNOWN_RESOURCE_TYPE")
     details = refused.value.body["details"]
     assert details["known"] == list(quota_types())
@@ -148,41 +147,41 @@ def test_another_type_is_refused_with_those_there_are(name: str, near: list[str]
 @example(10**400)
 def test_a_limit_is_zero_to_two_to_the_power_of_53(limit: int) -> None:
     if 0 <= limit <= 2**53:
-        assert request_validation.requested_limit(limit) == limit
+        assert quota_request.requested_limit(limit) == limit
         return
     with pytest.raises(ApiError, match="limit must be") as refused:
-        request_validation.requested_limit(limit)
+        quota_request.requested_limit(limit)
     assert refused.value.body["details"] == {"member": "limit", "reason": "range", "min": 0, "max": 2**53}
 
 
 @pytest.mark.parametrize("text", ["", " ", "\t\n", "\u3000", "\u2003\u2003"])
 def test_a_blank_reason_is_refused(text: str) -> None:
     with pytest.raises(ApiError) as refused:
-        request_validation.reason(text)
+        quota_request.reason(text)
     assert refused.value.body["details"] == {"member": "reason", "reason": "blank"}
 
 
 def test_a_reason_has_500_characters_after_trimming_and_composing() -> None:
-    assert request_validation.reason("  " + "e\u0301" * MAX_REASON_LENGTH + " ") == "é" * MAX_REASON_LENGTH
+    assert quota_request.reason("  " + "e\u0301" * MAX_REASON_LENGTH + " ") == "é" * MAX_REASON_LENGTH
     with pytest.raises(ApiError) as refused:
-        request_validation.reason("é" * (MAX_REASON_LENGTH + 1))
+        quota_request.reason("é" * (MAX_REASON_LENGTH + 1))
     assert refused.value.body["details"] == {"member": "reason", "reason": "too_long", "max": 500}
 
 
 @pytest.mark.parametrize("character", ["\0", "\x1b", "\r", "\u202e", "\u200b", "\ufdd0", "\U000e0001"])
 def test_a_reason_has_no_control_characters(character: str) -> None:
     with pytest.raises(ApiError) as refused:
-        request_validation.reason(f"launch{character}now")
+        quota_request.reason(f"launch{character}now")
     assert refused.value.body["details"] == {"member": "reason", "reason": "character"}
 
 
 @given(text=st.text())
 def test_a_stored_reason_is_stable(text: str) -> None:
     try:
-        kept = request_validation.reason(text)
+        kept = quota_request.reason(text)
     except ApiError:
         return
-    assert request_validation.reason(kept) == kept
+    assert quota_request.reason(kept) == kept
     assert 1 <= len(kept) <= MAX_REASON_LENGTH
 
 

@@ -3,7 +3,7 @@
 import pytest
 from sqlalchemy import func, select
 
-from service.catalogue.quota_types import default_limits, quota_types
+from service.catalogue.resource_types import default_limits, quota_types
 from service.db.engine import Database
 from service.db.tables import resources
 from tests.service.access import Iam, allow, code, deny

@@ -7,9 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from service.authn.leased_limits import LeasedLimits
 from service.authn.rate_limit import RateLimited
-from service.authn.request_limits import LocalLimits, RequestLimits
+from service.authn.request_limits import LeasedLimits, LocalLimits, RequestLimits
 from service.db.engine import Database
 from tests.homes import UnixConnection
 from tests.scaling.replicas import LeaseRows

@@ -8,9 +8,8 @@ import pytest
 from sqlalchemy import Connection, event, select
 
 from client.tables.activity import details_text
-from service.audit.digests import key_of
-from service.audit.events import AuditEvent
-from service.audit.refusals import Refusal, RefusalLog
+from service.audit.entries import AuditEvent, Refusal, RefusalLog
+from service.audit.seals import key_of
 from service.audit.verification import verify
 from service.clock import FixedClock
 from service.db.batch_writer import BatchWriter

@@ -20,7 +20,7 @@ from service.authn import secret_format
 from service.db.engine import Database
 from service.db.prepared import Reader
 from service.db.revisions import memory_of, read_revisions
-from service.http_server.joined_writes import MAX_PENDING_BYTES, JoinedWrites
+from service.http_server.connections import MAX_PENDING_BYTES, JoinedWrites
 from service.logs import RotatingStderrHandler
 from service.settings import VERSION
 from tests.service.counted import Counted

@@ -10,14 +10,14 @@ from sqlalchemy import insert
 
 from service.db import tables
 from service.db.engine import Database
-from service.resources import queries, search
+from service.resources import queries
 from tests.service.access import Iam, allow, code
 from tests.service.account import Key
 from tests.service.conftest import KINDS, DemoUrl
 from tests.service.running import STAGING, Running
 
 ABSENT = "00000000-0000-4000-8000-000000000000"
-MANY = search.MAX_DECISIONS + 1_500
+MANY = queries.MAX_DECISIONS + 1_500
 PATH = f"/api/v1/tenants/{STAGING}/resources/instance?limit=1"
 LAST = "ffffffff-0000-4000-8000-00000000000a"
 
@@ -73,7 +73,7 @@ def test_a_listing_decides_a_bounded_number_of_resources(crowded: Running) -> No
     assert iam.edit(policy, rule).status == 200
     bounded = key.use("GET", PATH)
     assert code(bounded) == (403, "INSUFFICIENT_PERMISSIONS")
-    assert f"none of the next {search.MAX_DECISIONS} resources" in str(bounded.json())
+    assert f"none of the next {queries.MAX_DECISIONS} resources" in str(bounded.json())
 
 
 def test_the_database_returns_only_resources_that_rules_name(crowded: Running) -> None:

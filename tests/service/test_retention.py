@@ -9,19 +9,19 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import Column, Connection, Table, event, func, insert, select, text, update
 
+from service import retention as service_retention
 from service.authn.bearer_tokens import BearerTokens
 from service.authn.oidc_provider import ExternalIssuer
 from service.clock import FixedClock, SystemClock
 from service.db import tables
 from service.db.engine import Database
 from service.db.revisions import lock_domains
-from service.default_tags import apply_job, undo_log
+from service.default_tags import apply_job
+from service.default_tags import queries as store
 from service.default_tags.queries import propagated
 from service.errors import ApiError
 from service.jobs.worker import Worker
-from service.retention import sweep
-from service.retention.rules import REUSE_PERIOD, rules
-from service.retention.sweep import RetentionSweep
+from service.retention import REUSE_PERIOD, RetentionSweep, rules
 from service.settings import Retention, from_arguments
 from tests.service.access import Iam, allow, code
 from tests.service.identity_provider import Provider
@@ -38,7 +38,7 @@ SETTINGS = Retention()
 def run(database: Database, at: datetime = NOW, settings: Retention = SETTINGS, **limits: int) -> int:
     """Run a whole sweep; return the number of its batches."""
     retention, batches = RetentionSweep(database, FixedClock(at), settings, **({"batch_rows": 200} | limits)), 0
-    while retention.remove_batch() != sweep.SWEEP_SECONDS:
+    while retention.remove_batch() != service_retention.SWEEP_SECONDS:
         batches += 1
     return batches
 
@@ -117,16 +117,16 @@ def test_ended_operations_are_removed_and_open_ones_remain(tagged: Tagged) -> No
 
 def test_the_latest_applies_and_every_run_with_an_undo_log_remain(tagged: Tagged) -> None:
     snapshot = {"snapshot": {"tags": {}, "undoes": None}}
-    ages = {f"run-{number:02}": timedelta(days=100 + number) for number in range(undo_log.MAX_UNDO_RUNS + 3)}
+    ages = {f"run-{number:02}": timedelta(days=100 + number) for number in range(store.MAX_UNDO_RUNS + 3)}
     rows = [operation(tagged, run_id, age, kind=apply_job.KIND, **snapshot) for run_id, age in ages.items()]
     add(tagged.database, tables.operations, *rows)
     with tagged.database.write() as connection:
-        undo_log.add(connection, tagged.tenant_id, "run-11", "instance", [("r", ["env"])])
-        listed = undo_log.list_latest_runs(connection, tagged.tenant_id, apply_job.KIND)
+        store.log_added_keys(connection, tagged.tenant_id, "run-11", "instance", [("r", ["env"])])
+        listed = store.list_latest_runs(connection, tagged.tenant_id, apply_job.KIND)
     run(tagged.database)
     assert stored(tagged.database, tables.operations) == {"run-11", *(row["run_id"] for row in listed)}
     with tagged.database.read() as connection:
-        assert undo_log.list_latest_runs(connection, tagged.tenant_id, apply_job.KIND) == listed
+        assert store.list_latest_runs(connection, tagged.tenant_id, apply_job.KIND) == listed
 
 
 def test_decided_quota_requests_are_removed_and_pending_ones_remain(tagged: Tagged) -> None:
@@ -264,10 +264,10 @@ def test_a_batch_is_small_and_followed_by_a_pause(tagged: Tagged) -> None:
     retention = RetentionSweep(tagged.database, FixedClock(NOW), SETTINGS, batch_rows=10)
     left = []
     for _ in range(3):
-        assert sweep.MIN_PAUSE_SECONDS <= retention.remove_batch() < sweep.SWEEP_SECONDS
+        assert service_retention.MIN_PAUSE_SECONDS <= retention.remove_batch() < service_retention.SWEEP_SECONDS
         left.append(number(tagged.database, tables.operations))
     assert left == [15, 5, 0]
-    assert retention.remove_batch() == sweep.SWEEP_SECONDS
+    assert retention.remove_batch() == service_retention.SWEEP_SECONDS
 
 
 def test_more_rows_than_are_queried_at_once_are_removed(tagged: Tagged) -> None:
@@ -290,7 +290,7 @@ def test_a_failed_batch_is_repeated_by_the_next_sweep(tagged: Tagged) -> None:
         retention.remove_batch()
     event.remove(tagged.database.engine, "before_cursor_execute", fail)
     assert number(tagged.database, tables.operations) == 15
-    while retention.remove_batch() != sweep.SWEEP_SECONDS:
+    while retention.remove_batch() != service_retention.SWEEP_SECONDS:
         pass
     assert number(tagged.database, tables.operations) == 0
 
@@ -327,7 +327,7 @@ def test_a_sweep_waits_for_a_change_of_a_person(
 @pytest.mark.parametrize(("table", "index"), [("refresh_tokens", "expires_at"), ("operations", "completed_at")])
 def test_due_rows_of_large_tables_are_found_by_an_index(database: Database, table: str, index: str) -> None:
     rule = next(rule for rule in rules(SETTINGS, NOW) if rule.table.name == table)
-    query = str(sweep._due(rule).compile(database.engine, compile_kwargs={"literal_binds": True}))
+    query = str(service_retention._due(rule).compile(database.engine, compile_kwargs={"literal_binds": True}))
     with database.read() as connection:
         if database.kind == "postgresql":
             connection.exec_driver_sql("SET LOCAL enable_seqscan = off")

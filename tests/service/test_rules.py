@@ -13,11 +13,10 @@ from fastapi.routing import APIRoute
 from service import app as application
 from service.api.dependencies import get_context, get_organization_context, get_tenant_context
 from service.api.protected_route import protected_router
-from service.audit.events import AuditEvent
-from service.authz.permissions import Permission
+from service.audit.entries import AuditEvent
+from service.authz.endpoints import Permission
 from service.authz.route_policies import HOME_PATHS, ROUTE_POLICIES, RoutePolicy
-from service.catalogue.operations import access_levels
-from service.catalogue.scopes import enforced_scopes
+from service.catalogue.operations import access_levels, enforced_scopes
 from service.settings import from_arguments
 
 
@@ -110,7 +109,7 @@ def test_every_changing_route_has_an_audit_event_and_no_event_is_unused() -> Non
         assert not changes or isinstance(rule.audit_event, AuditEvent), path
         assert method != "GET" or rule.audit_event is None, path
     service = Path(application.__file__).parent
-    sources = [file for file in service.rglob("*.py") if file.name not in ("events.py", "route_policies.py")]
+    sources = [file for file in service.rglob("*.py") if file.name not in ("entries.py", "route_policies.py")]
     recorded = {name for file in sources for name in re.findall(r"AuditEvent\.([A-Z_]+)", file.read_text())}
     assert events | {AuditEvent[name] for name in recorded} == set(AuditEvent)
 

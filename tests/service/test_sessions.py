@@ -6,7 +6,7 @@ import time
 import pytest
 from sqlalchemy import event
 
-from service.authn import account_linking, sessions
+from service.authn import sessions
 from service.authn.credential_use import CredentialUse
 from service.db.batch_writer import BatchWriter
 from service.principal import Principal
@@ -141,12 +141,10 @@ def test_no_request_that_began_after_the_end_is_let_in(issuing: Issuing) -> None
     ],
 )
 def test_an_outside_session_is_a_sign_in_by_sid_else_by_subject(claims: dict[str, object], name: str | None) -> None:
-    assert account_linking.sign_in_key(claims) == name
+    assert sessions.sign_in_key(claims) == name
 
 
 def test_long_sign_in_keys_are_distinct() -> None:
-    names = {
-        account_linking.sign_in_key({"sub": "u" * 250 + end, "auth_time": when}) for end in "ab" for when in (5, 6)
-    }
+    names = {sessions.sign_in_key({"sub": "u" * 250 + end, "auth_time": when}) for end in "ab" for when in (5, 6)}
     assert len(names) == 4
-    assert all(name and len(name) <= account_linking.MAX_KEY_LENGTH for name in names)
+    assert all(name and len(name) <= sessions.MAX_KEY_LENGTH for name in names)

@@ -7,7 +7,7 @@ from pathlib import Path
 from sqlalchemy import inspect, select
 
 from service import secret_key
-from service.bootstrap import open_platform
+from service.app import open_platform
 from service.db import dialect
 from service.db.engine import Database
 from service.db.tables import operations, platform_state

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from sqlalchemy import Connection, Update, delete, insert, select, true, update
 
-from service.authz.subject_cache import SubjectCache
+from service.authz.grant_caches import SubjectCache
 from service.authzen import routes
 from service.authzen.evaluation import MAX_SHORT_COMPARISONS
 from service.db import tables

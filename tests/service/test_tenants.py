@@ -12,8 +12,8 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import delete, event, insert, select, update
 
-from service.api.idempotency import request_hash
-from service.catalogue.quota_types import QuotaType
+from service.api.changes import request_hash
+from service.catalogue.resource_types import QuotaType
 from service.db import tables
 from service.db.engine import Database
 from service.quotas.limits import Tightest, tightest

@@ -13,9 +13,9 @@ from starlette.requests import ClientDisconnect
 from service.authz.route_policies import ROUTE_POLICIES
 from service.errors import ApiError, Overloaded
 from service.http_server.bodies import BodyMemory, IncomingBody
+from service.http_server.client import client_of
 from service.http_server.fair_threads import FairThreads
-from service.http_server.rejections import ADVICE, FLOOD_REJECTIONS, Rejections
-from service.http_server.request_client import client_of
+from service.http_server.request_metrics import ADVICE, FLOOD_REJECTIONS, Rejections
 from service.http_server.work_queues import (
     MAX_RETRY_AFTER_SECONDS,
     MAX_STARTS,

@@ -15,14 +15,12 @@ from sqlalchemy import Table, func, insert, select
 from service.authn import secret_format
 from service.catalogue import operations
 from service.catalogue.operations import roles
-from service.catalogue.quota_types import default_limits, quota_types
-from service.catalogue.resource_types import kinds
+from service.catalogue.resource_types import default_limits, kinds, quota_types
 from service.clock import FixedClock
 from service.db import tables
 from service.db.engine import Database
 from service.db.platform_state import failing_listings, get_value
-from service.quotas import queries as quotas
-from service.quotas import usage
+from service.quotas import limits as quotas
 from service.seed import large, loader
 
 NOW = datetime(2026, 11, 21, 9, 30, tzinfo=UTC)
@@ -332,7 +330,7 @@ def test_the_large_world_is_deterministic(
         assert all(limit is None or allocated[name] < limit for name, limit in at_most.items())
     with database.read() as connection:
         limits = quotas.limits_of(connection, largest.tenant_id)
-        uses = usage.uses(connection, [largest.tenant_id], list(quota_types().values()))[largest.tenant_id]
+        uses = quotas.uses(connection, [largest.tenant_id], list(quota_types().values()))[largest.tenant_id]
     assert {name for name, use in uses.items() if use is None or use.total > limits[name]} == set()
     # The owner reaches every tenant, so that a switcher can hold all 2,000.
     owner = next(row["id"] for row in rows(database, tables.users) if row["email"] == person)

@@ -1,16 +1,20 @@
 """The platform's tables. Importing the package registers all of them in `metadata`."""
 
-from service.db.tables.access import group_members, groups, policies, policy_attachments, policy_versions
 from service.db.tables.columns import EPOCH, MICROSECOND, Document, metadata, read_json
 from service.db.tables.identity import (
     api_keys,
     authorization_codes,
     cluster_issuers,
     device_codes,
+    group_members,
+    groups,
     identities,
     membership_tenants,
     memberships,
     organizations,
+    policies,
+    policy_attachments,
+    policy_versions,
     refresh_tokens,
     sessions,
     users,

@@ -76,7 +76,7 @@ audit_log = Table(
     Column("hash", String(64)),
     # The position in the chain, from 1. Null for entries that are not sealed, and for those of the release before.
     Column("sequence", BigInteger),
-    # The writer's keyed digest of an entry that is not sealed (service/audit/unsealed.py).
+    # The writer's keyed digest of an entry that is not sealed (service/audit/sealer.py).
     Column("mac", String(64)),
     Index("ix_audit_log_tenant_at", "tenant_id", "at", "id"),
     Index("ix_audit_log_sequence", "sequence"),

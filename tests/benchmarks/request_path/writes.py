@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from sqlalchemy import select
 
-from service.audit.events import AuditEvent
+from service.audit.entries import AuditEvent
 from service.db.engine import Database
 from service.db.tables import audit_log, resources
 from tests.benchmarks import wrk
