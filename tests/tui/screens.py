@@ -21,6 +21,10 @@ from tui.widgets.dialog import Confirm
 from tui.widgets.record_table import RecordTable
 
 PATIENCE = 60.0
+KEY_NAMES = {
+    **{" ": "space", "-": "minus", ":": "colon", "@": "at", ".": "full_stop"},
+    **{"[": "left_square_bracket", "]": "right_square_bracket"},
+}
 Words = str | Sequence[str]
 SMALL = pytest.mark.parametrize("size", [(80, 24)])
 BOTH_SIZES = pytest.mark.parametrize("size", [(80, 24), (120, 36)])
@@ -134,13 +138,17 @@ class Ui:
         return self
 
     async def type(self, words: str, **outcome: Any) -> "Ui":
-        names = {" ": "space", "-": "minus", ":": "colon", "[": "left_square_bracket", "]": "right_square_bracket"}
-        return await self.press(*(names.get(letter, letter) for letter in words), **outcome)
+        return await self.press(*(KEY_NAMES.get(letter, letter) for letter in words), **outcome)
 
     async def enter(self, words: str, **outcome: Any) -> "Ui":
         """Type words and press Enter."""
         await self.type(words)
         return await self.press("enter", **outcome)
+
+    async def replace(self, words: str, **outcome: Any) -> "Ui":
+        """Type words in place of the text of the field, and press Enter."""
+        await self.press("ctrl+a", "ctrl+k")
+        return await self.enter(words, **outcome)
 
     async def command(self, line: str, **outcome: Any) -> "Ui":
         """Enter a line after `:`."""
