@@ -11,7 +11,7 @@ page_at = cache(Page)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=str)
-def test_every_relative_link_leads_to_a_file_and_a_heading_that_exist(page: Page) -> None:
+def test_every_relative_link_leads_to_a_heading_and_a_picture_has_a_text(page: Page) -> None:
     broken = []
     for link in page.links:
         if link.startswith(("https://", "http://", "mailto:")):
@@ -22,14 +22,10 @@ def test_every_relative_link_leads_to_a_file_and_a_heading_that_exist(page: Page
         if not exists or (anchor and anchor not in page_at(target).anchors):
             broken.append(link)
     assert broken == []
+    pictures = [child for token in page.tokens for child in token.children or () if child.type == "image"]
+    assert [picture.attrs["src"] for picture in pictures if not picture.content] == []
 
 
 def test_the_readme_links_to_every_document() -> None:
     linked = {link.partition("#")[0] for link in README.links}
     assert {str(page) for page in PAGES[1:]} <= linked
-
-
-@pytest.mark.parametrize("page", PAGES, ids=str)
-def test_a_picture_has_a_text_for_those_who_do_not_see_it(page: Page) -> None:
-    pictures = [child for token in page.tokens for child in token.children or () if child.type == "image"]
-    assert [picture.attrs["src"] for picture in pictures if not picture.content] == []
