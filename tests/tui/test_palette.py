@@ -9,11 +9,15 @@ from tui.shell.palette import Palette, _line, entries, ranked
 
 pytestmark = pytest.mark.slow
 
-ENTER = "enter"
-
 
 async def test_actions_of_other_screens_are_offered_and_run_there(ui: Ui) -> None:
     await ui.expect("Data Lake")
+    await ui.press("ctrl+p", shows="Palette")
+    await ui.type("zzzqqq", shows="No matches")
+    await ui.press("down", "enter", shows=("Palette", "No matches"))
+    await ui.press(*["backspace"] * 6)
+    await ui.enter("go to con", shows=("Endpoint", "Credential"))
+    await ui.press("1", shows="Data Lake")
     titles = [entry.title for entry in entries(ui.app.frame)]
     for route in routes.ROUTES:
         assert {action.title for action in actions.of_scope(route.name)} <= set(titles)
@@ -21,7 +25,7 @@ async def test_actions_of_other_screens_are_offered_and_run_there(ui: Ui) -> Non
     assert titles.count("Create tenant") == 1
     await ui.press("ctrl+p", shows="Palette")
     await ui.type("new group", shows="In groups")
-    await ui.press(ENTER, shows=("New group", "Description", "3 Groups"))
+    await ui.press("enter", shows=("New group", "Description", "3 Groups"))
     await ui.press("escape", shows="3 groups")
 
 
@@ -42,29 +46,16 @@ async def test_a_long_title_stays_on_one_line(ui: Ui) -> None:
     assert palette.query_one(OptionList).virtual_size.height == len(palette.matches)
 
 
-async def test_enter_does_nothing_without_matches(ui: Ui) -> None:
-    await ui.expect("Data Lake")
-    await ui.press("ctrl+p", shows="Palette")
-    await ui.type("zzzqqq", shows="No matches")
-    await ui.press("down", ENTER, shows=("Palette", "No matches"))
-    await ui.press(*["backspace"] * 6)
-    await ui.enter("go to con", shows=("Endpoint", "Credential"))
-
-
-async def test_a_long_name_is_found_by_its_end(ui: Ui) -> None:
+async def test_a_long_name_is_found_by_its_end(monkeypatch: pytest.MonkeyPatch, ui: Ui) -> None:
     await ui.expect("Data Lake")
     name = "Analytics of the north-eastern region, nightly jobs zanzibar"
     await ui.until(lambda: ui.app.workspace.tenants_state == "fresh", "the tenants")
     ui.app.workspace.tenants.append({**ui.app.workspace.tenants[0], "displayName": name})
     (entry, letters), *_ = ranked(entries(ui.app.frame, "zanzibar"), "zanzibar")
-    assert entry.title == f"Use tenant {name}"
-    assert len(letters) == len("zanzibar")
-    shown = _line(entry, letters, 40)
-    assert shown.plain.startswith("     Use tenant Analytics of the north-eastern region, ni…")
-    assert "zanzibar" not in shown.plain
-
-
-async def test_actions_know_whether_the_screens_run_in_a_browser(monkeypatch: pytest.MonkeyPatch, ui: Ui) -> None:
+    assert (entry.title, len(letters)) == (f"Use tenant {name}", len("zanzibar"))
+    line = _line(entry, letters, 40).plain
+    assert line.startswith("     Use tenant Analytics of the north-eastern region, ni…")
+    assert "zanzibar" not in line
     assert not ui.app.frame.action_context().browser
     monkeypatch.setattr(type(ui.app), "is_web", True)
     assert ui.app.frame.action_context().browser

@@ -1,7 +1,6 @@
 """The sessions screen, and screens that lose their session."""
 
 import time
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
@@ -11,14 +10,12 @@ from tests.homes import Home
 from tests.tui.screens import BOTH_SIZES, Ui, opened, sign_in_questions
 from tui.state.workspace import Workspace
 
-ENTER = "enter"
-
 
 @BOTH_SIZES
 async def test_sessions_are_listed_and_the_own_one_is_marked(ui: Ui) -> None:
     await ui.press("7", shows=("5 sessions", "thinkpad-x1 (Fedora)", "Göteborg", "this session, now"))
     assert [line for line in ui.text.splitlines() if "►" in line] == [ui.row("this session, now")]
-    await ui.press(ENTER, on="astrid-mbp (macOS)", shows=("Last seen  20", "Ends", "Stockholm, Sweden"))
+    await ui.press("enter", on="astrid-mbp (macOS)", shows=("Last seen  20", "Ends", "Stockholm, Sweden"))
 
 
 @pytest.mark.slow
@@ -26,7 +23,7 @@ async def test_ending_all_sessions_asks_and_returns_after_sign_in(demo: Home, ui
     await ui.press("7", shows="5 sessions")
     before = demo.token()
     await ui.press("delete", shows=("End all sessions?", "5: this session and 4 other devices", "stay valid"))
-    await ui.answer(ENTER, gone="End all sessions?")
+    await ui.answer("enter", gone="End all sessions?")
     assert demo.request("GET", "/api/v1/me", token=before).status == 200
     await ui.press("delete", shows="End all sessions?")
     await ui.answer("y", toast="Ended 5 sessions, including this one")
@@ -35,38 +32,37 @@ async def test_ending_all_sessions_asks_and_returns_after_sign_in(demo: Home, ui
     assert demo.request("GET", "/api/v1/me", token=before).status == 401
     key = demo.world_key("tenant-reader")
     assert demo.request("GET", "/api/v1/tenants", key=key).status == 200
-    await ui.answer(ENTER, shows=("1 session", "this session, now"), toast="Signed in to local")
+    await ui.answer("enter", shows=("1 session", "this session, now"), toast="Signed in to local")
     assert ui.screen.NAME == "sessions"
 
 
 @pytest.mark.slow
 async def test_a_session_ended_elsewhere_stops_all_requests(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[object] = []
-    whole = Workspace.ask
+    asks: list[object] = []
+    ask = Workspace.ask
 
-    async def counted(self: Workspace, question: Callable[[Any], Awaitable[Any]]) -> Any:
-        asked.append(question)
-        return await whole(self, question)
+    async def counted(self: Workspace, call: Any) -> Any:
+        asks.append(call)
+        return await ask(self, call)
 
     monkeypatch.setattr(Workspace, "ask", counted)
     async with opened(demo, monkeypatch) as ui:
         await ui.press("6", shows="compute-all")
         await ui.filter("tenant-", shows=("2 of 16", "In groups"))
-        token = demo.token()
         begun = time.monotonic()
-        assert demo.request("POST", "/api/v1/sessions/revoke-all", token=token).status == 200
+        assert demo.request("POST", "/api/v1/sessions/revoke-all", token=demo.token()).status == 200
         await ui.expect("You are not signed in")
         assert time.monotonic() - begun < REREAD_SECONDS - 5
         await ui.pilot.pause(0.5)
         assert sign_in_questions(ui) == 1
         await ui.press("escape", head="not signed in")
-        number = len(asked)
+        number = len(asks)
         await ui.press("j", "k", "3", "2", "7", "6")
         await ui.pilot.pause(0.5)
-        assert len(asked) == number, "nobody is signed in, and the platform was asked"
+        assert len(asks) == number, "a request was sent without a session"
         assert sign_in_questions(ui) == 0
         await ui.press("r", shows="You are not signed in")
-        await ui.answer(ENTER, shows=("2 of 16", "tenant-reader"), toast="Signed in to local")
+        await ui.answer("enter", shows=("2 of 16", "tenant-reader"), toast="Signed in to local")
 
 
 @pytest.mark.slow
@@ -78,7 +74,7 @@ async def test_a_form_keeps_what_was_typed_over_a_sign_in(demo: Home, ui: Ui) ->
     await ui.press(*["tab"] * 5, "j", "space", shows="1 selected")
     assert demo.request("POST", "/api/v1/sessions/revoke-all", token=demo.token()).status == 200
     await ui.expect("You are not signed in")
-    await ui.answer(ENTER, toast="Signed in to local")
+    await ui.answer("enter", toast="Signed in to local")
     await ui.until(lambda: sign_in_questions(ui) == 0, "the question gone")
     await ui.expect("New API key in Web Shop", "1 selected")
     await ui.press("ctrl+s", shows=("New API key kept", "shown only once"))

@@ -11,45 +11,50 @@ from tui.shell.routes import UndoCleared
 
 pytestmark = pytest.mark.slow
 
-ENTER = "enter"
+DEPLOYMENTS = "de1b1471-320a-48ea-b7a7-88d106762832"
 
 
-async def attached(ui: Ui) -> None:
-    """Attach a policy to a group, which can be taken back."""
+async def attach(ui: Ui) -> None:
+    """Attach a policy to a group, which can be undone."""
     await ui.policy("deployments")
     await ui.press("a", shows=("Attach deployments to", "contractors"))
     await ui.enter("contractors", shows="Attach policy?")
-    await ui.agree()
-    await ui.expect_toast("Attached deployments to contractors (group) · z to undo")
+    await ui.agree(toast="Attached deployments to contractors (group) · z to undo")
 
 
-async def test_a_permanent_change_ends_the_offer_to_undo(demo: Home, ui: Ui) -> None:
-    await attached(ui)
-    await ui.press("v", shows=("Versions of deployments", "► 3"))
-    await ui.press("G", "b", shows="Roll back to version 1?")
-    await ui.agree()
-    await ui.expect("► 4")
-    await ui.press("z", toast="Undo: rolling back a version cannot be undone")
-    names = {one["attacheeName"] for one in Desk(demo).items("policy", "attachments", policy_of(demo))}
-    assert "contractors" in names
-
-
-def policy_of(home: Home) -> str:
-    return str(next(one["id"] for one in Desk(home).items("policy", "list") if one["name"] == "deployments"))
-
-
-async def test_a_question_answered_with_no_keeps_the_offer(demo: Home, ui: Ui) -> None:
-    await attached(ui)
+async def test_an_offer_to_undo_ends_with_the_next_change(demo: Home, ui: Ui) -> None:
+    await attach(ui)
     await ui.press("delete", shows="Delete policy?")
     await ui.press("escape", gone="Delete policy?")
     await ui.press("z", toast="Undone: detached deployments from contractors (group)")
-    await ui.until(lambda: not any("to undo" in toast for toast in ui.toasts), "no offer that is over")
-
-
-async def test_the_next_change_removes_the_offer_message(demo: Home, ui: Ui) -> None:
-    await attached(ui)
+    await ui.until(lambda: not any("to undo" in toast for toast in ui.toasts), "no offer that has ended")
+    await attach(ui)
     ui.app.frame.post_message(UndoCleared("deleting a group"))
-    await ui.until(lambda: not ui.toasts, "the offer gone")
+    await ui.until(lambda: not ui.toasts, "no message")
+    await ui.press("v", shows=("Versions of deployments", "► 3"))
+    await ui.press("G", "b", shows="Roll back to version 1?")
+    await ui.agree(shows="► 4")
+    await ui.press("z", toast="Undo: rolling back a version cannot be undone")
+    attachments = Desk(demo).items("policy", "attachments", DEPLOYMENTS)
+    assert "contractors" in {one["attacheeName"] for one in attachments}
+    await ui.press("3", shows="deployers")
+    await ui.press("n", shows="New group")
+    await ui.enter("night", cursor="night")
+    await ui.press("z", toast="creating a group cannot be undone")
+
+
+async def test_an_offer_to_undo_ends_with_its_tenant_and_its_user(demo: Home, ui: Ui) -> None:
+    await attach(ui)
+    await ui.switch("newsroom")
+    await ui.press("z", toast="Undo: nothing to undo")
+    await ui.switch("web shop")
+    await ui.policy("look at compute")
+    await ui.press("a", shows="Attach look at compute to")
+    await ui.enter("contractors", shows="Attach policy?")
+    await ui.agree(toast="z to undo")
+    assert (await asyncio.to_thread(demo.frost, "login", "--as", "member@aurora.example")).code == 0
+    await ui.press("r", head="member@aurora.example · session")
+    await ui.press("z", toast="Undo: nothing to undo")
 
 
 @SMALL
@@ -64,24 +69,3 @@ async def test_messages_go_with_the_next_action_and_over_help(ui: Ui) -> None:
     await ui.until(lambda: ui.toasts == ["The platform said no"], "only what failed over a dialog")
     await ui.press("escape", "?", shows="Help")
     await ui.until(lambda: not ui.toasts, "no message")
-
-
-async def test_a_created_group_cannot_be_undone(demo: Home, ui: Ui) -> None:
-    await attached(ui)
-    await ui.press("3", shows="deployers")
-    await ui.press("n", shows="New group")
-    await ui.enter("night", cursor="night")
-    await ui.press("z", toast="creating a group cannot be undone")
-
-
-async def test_the_offer_ends_with_its_tenant(demo: Home, ui: Ui) -> None:
-    await attached(ui)
-    await ui.switch("newsroom")
-    await ui.press("z", toast="Undo: nothing to undo")
-
-
-async def test_the_offer_ends_with_its_user(demo: Home, ui: Ui) -> None:
-    await attached(ui)
-    assert (await asyncio.to_thread(demo.frost, "login", "--as", "member@aurora.example")).code == 0
-    await ui.press("r", head="member@aurora.example · session")
-    await ui.press("z", toast="Undo: nothing to undo")
