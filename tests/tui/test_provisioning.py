@@ -4,8 +4,6 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
-import pytest
-
 from client.errors import Exit, FrostError
 from tests.tui.tasks import Tasks
 from tui.state.jobs import Provisioning
@@ -16,11 +14,11 @@ READY = {"id": "t", "status": "active", "runId": "r"}
 
 
 class World(Tasks):
-    """A platform that answers as it was told (a fake for time only), and what was told to the workspace."""
+    """A platform with prepared answers that `let` delivers, and the reports to the workspace."""
 
-    def __init__(self) -> None:
+    def __init__(self, *answers: dict[str, Any] | FrostError) -> None:
         super().__init__()
-        self.answers: list[dict[str, Any] | FrostError] = []
+        self.answers = list(answers)
         self.gate = asyncio.Semaphore(0)
         self.ended: list[Any] = []
         self.provisioning = Provisioning(self.watch, self.spawn, lambda: None, lambda *about: self.ended.append(about))
@@ -40,13 +38,11 @@ class World(Tasks):
             await asyncio.sleep(0)
 
 
-@pytest.fixture
-def world() -> World:
-    return World()
-
-
-async def test_provisioning_is_watched_and_its_end_reported_once(world: World) -> None:
-    world.answers = [{"status": "running", "progress": 20}, {"status": "completed"}]
+async def test_provisioning_is_watched_and_its_end_reported_once() -> None:
+    world = World(UNREACHABLE, {"status": "running", "progress": 20}, {"status": "completed"})
+    world.provisioning.noticed([NEW])
+    await world.let()  # a failed watch begins again with the next list of tenants
+    assert (world.provisioning.of("t"), world.ended) == (None, [])
     for _ in range(3):
         world.provisioning.noticed([NEW, {"id": "other", "status": "active"}])
     assert len(world.provisioning.running) == 1
@@ -56,27 +52,14 @@ async def test_provisioning_is_watched_and_its_end_reported_once(world: World) -
     await world.let()
     world.provisioning.noticed([READY])
     await world.let()
-    assert world.ended == [("t", {"status": "completed"})]
-    assert world.provisioning.running == []
+    assert (world.ended, world.provisioning.running) == ([("t", {"status": "completed"})], [])
 
 
-async def test_a_failed_watch_begins_again_with_the_tenants(world: World) -> None:
-    world.answers = [UNREACHABLE, {"status": "completed"}]
-    world.provisioning.noticed([NEW])
-    await world.let()
-    assert world.provisioning.of("t") is None
-    assert world.ended == []
-    world.provisioning.noticed([NEW])
-    await world.let()
-    assert world.ended == [("t", {"status": "completed"})]
-
-
-@pytest.mark.parametrize("answered", [0, 1], ids=["before the first answer", "on the way"])
-async def test_a_stopped_watch_reports_nothing(world: World, answered: int) -> None:
-    world.answers = [{"status": "running"}, {"status": "failed"}]
-    world.provisioning.noticed([NEW])
-    await world.let(answered)
-    world.provisioning.stop()
-    await world.let(2)
-    assert world.provisioning.of("t") is None
-    assert world.ended == []
+async def test_a_stopped_watch_reports_nothing() -> None:
+    for answers in (0, 1):
+        world = World({"status": "running"}, {"status": "failed"})
+        world.provisioning.noticed([NEW])
+        await world.let(answers)
+        world.provisioning.stop()
+        await world.let(2)
+        assert (world.provisioning.of("t"), world.ended) == (None, [])
