@@ -1,6 +1,6 @@
-"""The lists of a tenant apart from any screen: pages, late answers, failures, what is kept.
+"""The lists of a tenant without a screen: pages, late answers, failures and former rows.
 
-The platform here is a clock one can turn: pages come when the test lets them (a fake for time only).
+Pages come when a test delivers them (a fake for time only).
 """
 
 import asyncio

@@ -16,9 +16,9 @@ LONGEST = "gateway:application-gateways:read-metrics"
 
 
 def view(kind: Any, columns: Sequence[Column], *records: dict[str, Any]) -> RecordView:
-    found = RecordView(kind, columns)
-    found.replace(records)
-    return found
+    records_view = RecordView(kind, columns)
+    records_view.replace(records)
+    return records_view
 
 
 # The list has 53 cells at 72 columns, where the navigation begins, and 55 at 110, where the details do.
@@ -36,8 +36,8 @@ def test_the_name_of_an_operation_is_never_cut_however_narrow_the_list(space: in
     assert dict(fitted(catalogue, space))[CATALOGUE.columns[0]] >= len(LONGEST)
 
 
-def titles(found: RecordView) -> list[str]:
-    return [column.title for column, _ in fitted(found, 200)]
+def titles(records: RecordView) -> list[str]:
+    return [column.title for column, _ in fitted(records, 200)]
 
 
 def test_a_column_without_values_is_not_shown() -> None:

@@ -1,20 +1,35 @@
-"""The pure parts: connection state, view history, launch flags, themes."""
+"""The pure parts: connection, history, flags, themes, preferences, messages, logs and decisions about records."""
 
 import asyncio
+import json
+import stat
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
+from textual.message import Message
 
 from client.errors import FrostError
 from client.operations import unless_cancelled
+from client.tables.quotas import ORGANIZATION_QUOTA as TABLE
+from client.transport.exchange import RequestLogEntry
+from tests.homes import Home
+from tests.terminal import screens
+from tui.iam.commands import deciding_policy, first_policy
+from tui.iam.policies import compared_versions
 from tui.launch import Launch, parse
+from tui.shell.action import ActionContext
 from tui.shell.bars import Key, fitting
-from tui.shell.routes import History, View
+from tui.shell.list_screen import ListScreen
+from tui.shell.routes import History, Navigate, RunAction, View
 from tui.state import drafts, preferences
 from tui.state.context_state import BACKOFF, Link
 from tui.state.contexts import homely
+from tui.state.debug_log import DebugLog, debug_log_path
 from tui.state.notices import Notice, Notices, seconds
 from tui.terminal import themes
+from tui.widgets.heading import Heading
+from tui.widgets.record_table import RecordTable
 
 NOW = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 
@@ -139,3 +154,120 @@ def test_state_and_drafts_need_a_home_as_commands_do(home: str) -> None:
         preferences.path_of({"HOME": home})
     with pytest.raises(FrostError, match="HOME"):
         drafts.path_of({"HOME": home}, "unix:/x", "tenant", "policy", "ada@example.org")
+
+
+ROW = {"id": "t1", "displayName": "Web Shop", "slug": "web-shop", "status": "active", "organizationName": "Aurora Labs"}
+
+
+def test_saved_preferences_are_loaded_for_their_endpoint(tmp_path: Path) -> None:
+    state = preferences.State("contexts", theme="frost-light", sort={"tenants": ["slug", True]}, lines=["use Web Shop"])
+    memory = state.of("local", "unix:/a")
+    memory.tenants = preferences.remembered([{**ROW, "key": "fmk_secret", "runId": "r"}])
+    assert memory.tenants == [ROW]
+    memory.recent = ["t1"]
+    preferences.save(tmp_path / "state.json", state)
+    assert preferences.load(tmp_path / "state.json") == state
+    assert state.of("local", "https://other/api").tenants == []
+
+
+def test_the_file_is_private_and_may_fail_to_be_written(tmp_path: Path) -> None:
+    preferences.save(tmp_path / ".cli" / "state.json", preferences.State())
+    assert (tmp_path / ".cli" / "state.json").stat().st_mode & 0o777 == 0o600
+    assert [path.name for path in (tmp_path / ".cli").iterdir()] == ["state.json"]
+    (tmp_path / "file").write_text("")
+    preferences.save(tmp_path / "file" / "state.json", preferences.State())
+
+
+def test_a_damaged_or_foreign_file_is_a_fresh_start(tmp_path: Path) -> None:
+    path = tmp_path / "state.json"
+    contexts = ("[]", '{"local": 7}', '{"local": {"tenants": 7}}')
+    damaged = [f'{{"version": 1, "contexts": {value}}}' for value in contexts]
+    for content in (*damaged, "", "{", "[]", "null", '{"version": 0, "screen": "contexts"}', "[" * 100_000, "\x00\xff"):
+        path.write_text(content)
+        assert preferences.load(path) == preferences.State(), content[:80]
+    path.write_text(json.dumps({"version": 1, "screen": 7, "lines": ["a", 3], "theme": "frost-dark"}))
+    state = preferences.load(path)
+    assert (state.screen, state.lines, state.theme) == ("", ["a"], "frost-dark")
+    for quota in (7, "x", {"used": "1", "limit": "2"}, {"used": [], "limit": 1}):
+        state = preferences.State()
+        state.of("local", "unix:/a").tenants = [{**ROW, "tightestQuota": quota}, ROW]
+        preferences.save(path, state)
+        assert preferences.load(path).of("local", "unix:/a").tenants == [ROW]
+
+
+def test_a_refresh_replaces_an_older_refresh_only() -> None:
+    table = RecordTable(TABLE, TABLE.columns)
+    refreshes: list[Message] = [
+        RecordTable.Highlighted(table, None),
+        RecordTable.Arranged(table),
+        ListScreen.Moved(),
+        Heading.Filtered("web"),
+    ]
+    for one in refreshes:
+        assert [other for other in refreshes if one.can_replace(other)] == [one]
+
+
+def test_an_opened_record_and_requests_are_never_merged() -> None:
+    opened = RecordTable.Opened(RecordTable(TABLE, TABLE.columns), None)
+    for message in (opened, RunAction("list.sort"), Navigate("tenants")):
+        assert not message.can_replace(message)
+    assert not RecordTable.Highlighted(opened.table, None).can_replace(opened)
+
+
+SCOPE = {"kind": "scope", "scope": "compute:write"}
+READERS = {"policyId": "readers", "policyName": "readers"}
+GUARD = {"policyId": "guard", "policyName": "guard"}
+
+
+def test_the_deciding_policy_of_an_operation() -> None:
+    assert deciding_policy({"access": "allowed", "by": [SCOPE], "deniedBy": [GUARD]}) == "guard"
+    assert deciding_policy({"access": "denied", "by": [READERS], "deniedBy": [SCOPE]}) == "readers"
+    assert deciding_policy({"access": "denied", "by": [READERS], "deniedBy": [GUARD]}) == "guard"
+    assert deciding_policy({"access": "allowed", "by": [SCOPE], "deniedBy": []}) == ""
+    record = {"access": "denied", "by": [READERS], "deniedBy": [GUARD]}
+    assert first_policy(ActionContext(record=record)) == "frost iam policy get guard"
+
+
+def versions(*numbers: int) -> list[dict[str, object]]:
+    return [{"policyId": "p", "version": number, "newest": number == max(numbers)} for number in numbers]
+
+
+def test_versions_are_compared() -> None:
+    selected = versions(3, 2, 1)[0]
+    older, newer = compared_versions(versions(3, 2, 1), selected)
+    assert (older["version"], newer["version"]) == (2, 3)
+    older, newer = compared_versions(versions(3, 2, 1), versions(3, 2, 1)[2])
+    assert (older["version"], newer["version"]) == (1, 3)
+    assert compared_versions(versions(1), versions(1)[0])[0] is None
+
+
+def test_an_exchange_is_a_line_of_a_file_that_only_the_user_can_read(tmp_path: Path) -> None:
+    path = tmp_path / ".cli" / "debug.log"
+    log = DebugLog(debug_log_path({"HOME": str(tmp_path)}))
+    log.write(RequestLogEntry("GET", "/api/v1/me", 200, 0.012, request_id="r-1"))
+    assert log.path == str(path)
+    assert path.read_text().endswith(" GET /api/v1/me 200 12 ms request r-1\n")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+def test_a_link_in_place_of_the_log_is_refused(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.write_text("kept")
+    (tmp_path / "debug.log").symlink_to(other)
+    with pytest.raises(FrostError, match="cannot write"):
+        DebugLog(str(tmp_path / "debug.log"))
+    assert other.read_text() == "kept"
+
+
+@pytest.mark.slow
+def test_the_screens_log_their_requests_and_name_the_file_at_the_end(demo: Home) -> None:
+    with screens(demo, "--debug") as program:
+        program.wait_for("Data Lake")
+        program.press("q")
+        assert program.wait_end() == 0
+        path = debug_log_path(demo.environment())
+        assert path.encode() in program.raw()
+    lines = Path(path).read_text().splitlines()
+    assert any(" GET /api/v1/me 200 " in line for line in lines)
+    assert not any("Bearer" in line or "authorization" in line.lower() for line in lines)

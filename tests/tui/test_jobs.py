@@ -1,7 +1,7 @@
-"""Following applies, without a screen and without a platform."""
+"""Applies and provisioning as the screens follow them, without a screen and without a platform."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any, NamedTuple
 
 import pytest
@@ -9,7 +9,7 @@ import pytest
 from client.errors import Exit, FrostError
 from tests.tui.tasks import Tasks
 from tui.default_tags.apply_text import preview_lines, progress_lines
-from tui.state.jobs import Applies
+from tui.state.jobs import Applies, Provisioning
 
 UNREACHABLE = FrostError("the platform is not running", code="UNREACHABLE", exit_code=Exit.UNREACHABLE)
 GONE = FrostError("operation not found", code="NOT_FOUND", exit_code=Exit.NOT_FOUND)
@@ -26,7 +26,7 @@ class Started(NamedTuple):
         return {"runId": self.run_id, "operationId": self.operation_id, "status": "pending"}
 
 
-class World(Tasks):
+class ApplyWorld(Tasks):
     """A platform with prepared answers, and the reports to the workspace."""
 
     def __init__(self, starts: Sequence[str | FrostError] = (), **answers: list[dict[str, Any] | FrostError]) -> None:
@@ -70,7 +70,7 @@ class World(Tasks):
 
 
 async def test_a_run_is_followed_and_reported_once() -> None:
-    world = World(r=[RUNNING, DONE])
+    world = ApplyWorld(r=[RUNNING, DONE])
     for _ in range(3):
         world.applies.noticed("t", [{"runId": "r", **RUNNING}, {"runId": "q", **DONE}])
     assert world.applies.goes_on("t")
@@ -82,7 +82,7 @@ async def test_a_run_is_followed_and_reported_once() -> None:
 
 
 async def test_completed_and_missing_runs_are_not_followed() -> None:
-    world = World(r=[GONE])
+    world = ApplyWorld(r=[GONE])
     world.applies.noticed("t", [{"runId": "r", **DONE}, {"runId": "q", "status": "failed"}])
     assert world.applies.of("t") is None
     await world.follow("r")
@@ -91,7 +91,7 @@ async def test_completed_and_missing_runs_are_not_followed() -> None:
 
 @pytest.mark.parametrize("listed", [[], [{"runId": "s", **DONE}, {"runId": "r", **DONE}]])
 async def test_a_completed_run_gives_way_to_the_runs_of_the_platform(listed: list[dict[str, str]]) -> None:
-    world = World(r=[RUNNING, DONE])
+    world = ApplyWorld(r=[RUNNING, DONE])
     world.applies.follow("t", "r", {})
     world.applies.noticed("t", listed)
     await world.settled()
@@ -101,7 +101,7 @@ async def test_a_completed_run_gives_way_to_the_runs_of_the_platform(listed: lis
 
 
 async def test_a_run_is_followed_again_after_a_lost_connection() -> None:
-    world = World(r=[RUNNING, UNREACHABLE])
+    world = ApplyWorld(r=[RUNNING, UNREACHABLE])
     await world.follow("r")
     run = world.applies.of("t")
     assert (run.lost, run.open) == ("the platform is not running", True)
@@ -114,14 +114,14 @@ async def test_a_run_is_followed_again_after_a_lost_connection() -> None:
 
 async def test_an_own_run_begins_after_the_others() -> None:
     in_progress = FrostError("in progress", code="APPLY_IN_PROGRESS", exit_code=Exit.CONFLICT, run_id="third")
-    world = World([in_progress, "own"], theirs=[DONE], third=[RUNNING, DONE], own=[DONE])
+    world = ApplyWorld([in_progress, "own"], theirs=[DONE], third=[RUNNING, DONE], own=[DONE])
     world.applies.follow("t", "theirs", {})
     world.applies.start_afterwards("t")
     assert world.applies.waits("t")
     await world.settled()
     assert [report[1] for report in world.reports] == ["theirs", "third", "own"]
     assert not world.applies.waits("t")
-    world = World(["own"], theirs=[DONE], own=[DONE])
+    world = ApplyWorld(["own"], theirs=[DONE], own=[DONE])
     await world.follow("theirs")
     world.applies.start_afterwards("t")
     await world.settled()
@@ -129,10 +129,10 @@ async def test_an_own_run_begins_after_the_others() -> None:
 
 
 async def test_an_own_run_is_tried_again_after_a_lost_answer_only() -> None:
-    world = World([FrostError("not provisioned", code="TENANT_NOT_PROVISIONED")], theirs=[{"status": "failed"}])
+    world = ApplyWorld([FrostError("not provisioned", code="TENANT_NOT_PROVISIONED")], theirs=[{"status": "failed"}])
     await world.follow("theirs", afterwards=True)
     assert (world.reports[-1], world.applies.waits("t")) == (("t", "TENANT_NOT_PROVISIONED"), False)
-    world = World([UNREACHABLE, "own"], theirs=[DONE], own=[DONE])
+    world = ApplyWorld([UNREACHABLE, "own"], theirs=[DONE], own=[DONE])
     await world.follow("theirs", afterwards=True)
     assert world.applies.waits("t")
     world.applies.again()
@@ -141,7 +141,7 @@ async def test_an_own_run_is_tried_again_after_a_lost_answer_only() -> None:
 
 
 async def test_another_context_has_no_runs() -> None:
-    world = World(r=[RUNNING] * 1_000)
+    world = ApplyWorld(r=[RUNNING] * 1_000)
     world.applies.follow("t", "r", {})
     world.applies.start_afterwards("t")
     await asyncio.sleep(0)
@@ -172,3 +172,59 @@ def test_unlisted_types_and_a_cancelled_run_are_explained() -> None:
     assert text.startswith("× cancelled")
     assert f"! {error} [cancelled]" in text
     assert "Ask the operator" in text
+
+
+NEW = {"id": "t", "status": "provisioning", "runId": "r"}
+READY = {"id": "t", "status": "active", "runId": "r"}
+
+
+class ProvisioningWorld(Tasks):
+    """A platform with prepared answers that `let` delivers, and the reports to the workspace."""
+
+    def __init__(self, *answers: dict[str, Any] | FrostError) -> None:
+        super().__init__()
+        self.answers = list(answers)
+        self.gate = asyncio.Semaphore(0)
+        self.ended: list[Any] = []
+        self.provisioning = Provisioning(self.watch, self.spawn, lambda: None, lambda *about: self.ended.append(about))
+
+    async def watch(self, *_: object) -> AsyncIterator[dict[str, Any]]:
+        while self.answers:
+            await self.gate.acquire()
+            answer = self.answers.pop(0)
+            if isinstance(answer, FrostError):
+                raise answer
+            yield answer
+
+    async def let(self, answers: int = 1) -> None:
+        for _ in range(answers):
+            self.gate.release()
+        for _ in range(20):
+            await asyncio.sleep(0)
+
+
+async def test_provisioning_is_watched_and_its_end_reported_once() -> None:
+    world = ProvisioningWorld(UNREACHABLE, {"status": "running", "progress": 20}, {"status": "completed"})
+    world.provisioning.noticed([NEW])
+    await world.let()  # a failed watch begins again with the next list of tenants
+    assert (world.provisioning.of("t"), world.ended) == (None, [])
+    for _ in range(3):
+        world.provisioning.noticed([NEW, {"id": "other", "status": "active"}])
+    assert len(world.provisioning.running) == 1
+    await world.let()
+    assert (world.provisioning.of("t") or {}).get("progress") == 20
+    assert world.provisioning.of("other") is None
+    await world.let()
+    world.provisioning.noticed([READY])
+    await world.let()
+    assert (world.ended, world.provisioning.running) == ([("t", {"status": "completed"})], [])
+
+
+async def test_a_stopped_watch_reports_nothing() -> None:
+    for answers in (0, 1):
+        world = ProvisioningWorld({"status": "running"}, {"status": "failed"})
+        world.provisioning.noticed([NEW])
+        await world.let(answers)
+        world.provisioning.stop()
+        await world.let(2)
+        assert (world.provisioning.of("t"), world.ended) == (None, [])
