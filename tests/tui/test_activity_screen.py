@@ -94,6 +94,7 @@ async def test_a_target_that_is_not_listed_is_refused(demo: Home, monkeypatch: p
         await activity(ui)
         await ui.filter("api_key.create monitoring-agent", shows="1 of 4")
         await ui.press("t", toast="not one of your API keys")
+        assert ui.screen.NAME == "activity"
         for entry, kind in (("policy.create gone policy", "policies"), ("group.create gone group", "groups")):
             await ui.press("escape")  # clears the filter
             await ui.filter(entry, shows="1 of 4")
