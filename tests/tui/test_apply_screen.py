@@ -85,6 +85,7 @@ async def test_a_run_is_followed_again_at_the_next_start_and_its_result_stays(
         await start_apply(ui)
         await ui.expect("/44)", "started by owner@aurora.example", "······")
         await ui.press("3", shows="groups", head="◐ applying")
+        await ui.press("left_square_bracket", shows="Apply in Web Shop")
     async with opened(paced, monkeypatch, size=size) as ui:
         await ui.expect_head("◐ applying")
         await ui.command("apply", shows="Apply in Web Shop")
