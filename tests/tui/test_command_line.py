@@ -90,8 +90,7 @@ LINES = {
 
 
 @pytest.mark.parametrize(
-    ("screens", "typed", "meaning"),
-    [(screens, *line) for screens, lines in LINES.items() for line in lines.items()],
+    ("screens", "typed", "meaning"), [(screens, *line) for screens, lines in LINES.items() for line in lines.items()]
 )
 def test_a_line_means(screens: tuple[str, ...], typed: str, meaning: object) -> None:
     assert parse(typed, screens) == meaning

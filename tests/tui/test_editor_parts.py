@@ -121,10 +121,7 @@ def test_a_stored_document_has_ordered_and_no_empty_members() -> None:
 
 
 FIELDS = {
-    "operation": (
-        ["compute:instances:read"],
-        ["compute:read", "compute:*:read", "compute:instances:fly"],
-    ),
+    "operation": (["compute:instances:read"], ["compute:read", "compute:*:read", "compute:instances:fly"]),
     "target": (["*", "frn:compute:*:*:instances/i:1"], ["instances/i-1", "frn:compute:*:*:instances"]),
     "principalType": (["api_key"], ["robot"]),
     "region": (["eu-central-1"], ["EU Central", "eu--1"]),
