@@ -3,37 +3,28 @@
 import http.client
 import statistics
 import tempfile
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from service.authn.request_limits import LeasedLimits, LocalLimits, leases_of
 from service.db import migrate
 from service.db.engine import Database
-from tests.benchmarks.ratios import Line
-from tests.benchmarks.servers import share_secret
+from tests.benchmarks.ratios import Line, milliseconds
+from tests.benchmarks.servers import databases, share_secret
 from tests.homes import UnixConnection
 from tests.service.account import Key
-from tests.service.postgres import Cluster
 from tests.service.running import Executed
 
 CATALOGUE = "/api/v1/iam/catalogue"
 
 
 def run() -> Iterator[Line]:
-    yield from request(None, "SQLite")
-    with Cluster() as cluster:
-        cluster.create("request")
-        yield from request(cluster.url("request"), "PostgreSQL")
-        yield from counting(cluster.url("request"))
+    for name, url in databases("request"):
+        yield from request(url, name)
+        if url:
+            yield from counting(url)
     with tempfile.TemporaryDirectory() as folder:
         yield from counting(f"sqlite:///{Path(folder) / 'platform.db'}")
-
-
-def milliseconds(ask: Callable[[], object]) -> float:
-    began = time.perf_counter()
-    ask()
-    return (time.perf_counter() - began) * 1000
 
 
 def get(connection: http.client.HTTPConnection, path: str, **headers: str) -> int:

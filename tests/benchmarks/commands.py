@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from tests.benchmarks.moto import moto
@@ -16,29 +17,30 @@ def frost_command() -> str:
     return str(Path(sys.executable).with_name("frost"))
 
 
-def run() -> Iterator[Line]:
+@contextmanager
+def started() -> Iterator[Home]:
+    """Provide a home with a running platform."""
     home = Home()
     try:
         home.start()
+        yield home
+    finally:
+        home.remove()
+
+
+def run() -> Iterator[Line]:
+    with started() as home:
         env = home.environment()
         read = [frost_command(), "tenant", "list", "-o", "json"]
-        _, floor, ratio = paired(
-            lambda: seconds(read, env), lambda: seconds([sys.executable, "-c", "pass"], env), runs=25
-        )
+        bare = [sys.executable, "-c", "pass"]
+        _, floor, ratio = paired(lambda: seconds(read, env), lambda: seconds(bare, env), runs=25)
         yield Line("frost tenant list -o json, platform warm", ratio, 8, f"python -c pass ({floor * 1000:.0f} ms)")
         commands = commands_of("moto[server]", "awscli")
         if commands is None:
             return
         with moto(commands) as (host, port):
-            their_env = {
-                "PATH": os.environ["PATH"],
-                "HOME": env["HOME"],
-                "AWS_ACCESS_KEY_ID": "x",
-                "AWS_SECRET_ACCESS_KEY": "x",
-                "AWS_DEFAULT_REGION": "us-east-1",
-            }
+            their_env = {"PATH": os.environ["PATH"], "HOME": env["HOME"], "AWS_DEFAULT_REGION": "us-east-1"}
+            their_env |= {"AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x"}
             command = [str(commands / "aws"), "iam", "list-groups", "--endpoint-url", f"http://{host}:{port}"]
             _, theirs, ratio = paired(lambda: seconds(read, env), lambda: seconds(command, their_env), runs=7)
             yield Line("the same", ratio, 0.25, f"aws iam list-groups on moto ({theirs * 1000:.0f} ms)")
-    finally:
-        home.remove()

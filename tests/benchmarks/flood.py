@@ -22,12 +22,11 @@ from itertools import cycle
 from pathlib import Path
 
 from tests.benchmarks.load import request
-from tests.benchmarks.many_screens import memory
+from tests.benchmarks.processors import resident
 from tests.benchmarks.ratios import Line
-from tests.benchmarks.servers import free_port
+from tests.benchmarks.servers import databases, free_port
 from tests.homes import UnixConnection
 from tests.service.account import Key
-from tests.service.postgres import Cluster
 from tests.service.running import OWNER, WEB_SHOP, Executed, Running
 
 SECONDS = 12.0
@@ -51,18 +50,16 @@ PREVIEW = json.dumps(
 
 
 def run() -> Iterator[Line]:
-    with Cluster() as cluster:
-        cluster.create("flood")
-        for name, url in (("SQLite", None), ("PostgreSQL", cluster.url("flood"))):
-            port = free_port()
-            with Executed(url, "demo", "--listen", f"127.0.0.1:{port}") as platform:
-                yield from measured(name, platform, port)
+    for name, url in databases("flood"):
+        port = free_port()
+        with Executed(url, "demo", "--listen", f"127.0.0.1:{port}") as platform:
+            yield from measured(name, platform, port)
 
 
 def measured(name: str, platform: Running, port: int) -> Iterator[Line]:
     """All figures of one platform."""
     assert platform.process
-    status = f"/proc/{platform.process.pid}/status"
+    pid = platform.process.pid
     flooding, quiet = (Key(platform, "compute:read", rateLimit=60_000) for _ in range(2))
     path = f"/api/v1/tenants/{WEB_SHOP}/resources/instance?limit=20"
     alone = percentiles(lambda: asked(port, path, quiet.secret, OTHER), 2.0)
@@ -86,7 +83,7 @@ def measured(name: str, platform: Running, port: int) -> Iterator[Line]:
                 "/healthz on the unix socket": lambda: asked_locally(platform, "/healthz"),
             }
             figures = at_once(probes, SECONDS - 4)
-            used = memory(status, "VmRSS")
+            used = resident(pid)
         if not counts["200"]:
             raise RuntimeError(f"none of the {kind} is answered: {dict(counts)}")
         most = {"another caller": 500.0}
@@ -96,11 +93,11 @@ def measured(name: str, platform: Running, port: int) -> Iterator[Line]:
                 f"{what}, {CONNECTIONS} busy with {kind}: p99 ({name})", p99, most.get(what, 100.0), against, "ms"
             )
         yield Line(f"memory, {CONNECTIONS} busy with {kind} ({name})", used, 400, "", "MiB")
-    peak, seconds = held_bodies(port, status)
+    peak, seconds = held_bodies(port, pid)
     yield Line(
         f"memory, {BODIES} held bodies of {BODY_BYTES:,} ({name})", peak, 400, f"gone after {seconds:.0f} s", "MiB"
     )
-    yield Line(f"memory, {TRAILER_BYTES >> 20} MiB of trailers ({name})", trailers(port, status), 400, "", "MiB")
+    yield Line(f"memory, {TRAILER_BYTES >> 20} MiB of trailers ({name})", trailers(port, pid), 400, "", "MiB")
 
 
 # Probes
@@ -207,7 +204,7 @@ async def flood(port: int, content: bytes, seconds: float, connections: int, sou
     return counts
 
 
-def held_bodies(port: int, status: str) -> tuple[float, float]:
+def held_bodies(port: int, pid: int) -> tuple[float, float]:
     """Peak memory in MiB with bodies that lack their last bytes, and the seconds until no connection is left."""
     head = b"POST /api/v1/auth/workload-token HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
     content = head + b"Content-Length: %d\r\n\r\n" % (BODY_BYTES + 10) + b" " * BODY_BYTES
@@ -229,7 +226,7 @@ def held_bodies(port: int, status: str) -> tuple[float, float]:
         tasks = [asyncio.create_task(one()) for _ in range(BODIES)]
         while not all(task.done() for task in tasks) and time.monotonic() < began + 45:
             await asyncio.sleep(0.2)
-            peak = max(peak, memory(status, "VmRSS"))
+            peak = max(peak, resident(pid))
         seconds = time.monotonic() - began
         for task in tasks:
             task.cancel()
@@ -240,17 +237,17 @@ def held_bodies(port: int, status: str) -> tuple[float, float]:
     return peak, seconds
 
 
-def trailers(port: int, status: str) -> float:
+def trailers(port: int, pid: int) -> float:
     """Peak memory in MiB while one connection sends trailers as long as it may."""
-    peak = memory(status, "VmRSS")
+    peak = resident(pid)
     line = b"X-Trailer: " + b"a" * 8_000 + b"\r\n"
     with socket.create_connection(("127.0.0.1", port), timeout=30) as connection, suppress(OSError):
         connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n")
         for number in range(TRAILER_BYTES // len(line)):
             connection.sendall(line)
             if number % 500 == 0:
-                peak = max(peak, memory(status, "VmRSS"))
-    return max(peak, memory(status, "VmRSS"))
+                peak = max(peak, resident(pid))
+    return max(peak, resident(pid))
 
 
 if __name__ == "__main__":

@@ -16,10 +16,10 @@ from service.clock import wire_time
 from service.db import tables
 from service.db.engine import Database
 from service.seed.insert import Row, first_tag_versions, insert_rows
-from tests.benchmarks.ratios import Line
+from tests.benchmarks.ratios import Line, milliseconds
+from tests.benchmarks.servers import databases
 from tests.homes import Answer
 from tests.service.access import allow, document
-from tests.service.postgres import Cluster
 from tests.service.running import OWNER, Executed, Running
 
 SIZES = (10, 100, 1_000, 10_000)
@@ -33,10 +33,8 @@ WHOLE_MILLISECONDS, PAGE_MILLISECONDS = 120, 5
 
 
 def run() -> Iterator[Line]:
-    yield from grown("SQLite", None)
-    with Cluster() as cluster:
-        cluster.create("bench")
-        yield from grown("PostgreSQL", cluster.url("bench"))
+    for name, url in databases("bench"):
+        yield from grown(name, url)
     yield from switcher()
     yield filtered()
 
@@ -196,10 +194,7 @@ def switcher() -> Iterator[Line]:
     ]
     asks = [lambda rows=rows: ranked(rows, "che 7", ()) for rows in sets]  # type: ignore[misc]
     yield from sloped("a letter in the switcher", WHOLE, asks)
-    began = time.perf_counter()
-    for _ in range(RUNS):
-        ranked(sets[-1], "che 7", ())
-    taken = (time.perf_counter() - began) / RUNS * 1_000
+    taken = statistics.mean(milliseconds(lambda: ranked(sets[-1], "che 7", ())) for _ in range(RUNS))
     yield Line(f"a letter in the switcher, {SIZES[-1]:,} tenants", taken, 16, "a frame", "ms")
 
 
@@ -215,7 +210,5 @@ def filtered() -> Line:
     taken = []
     for _ in range(RUNS):
         view.set_filter("")
-        began = time.perf_counter()
-        view.set_filter("r")
-        taken.append((time.perf_counter() - began) * 1_000)
+        taken.append(milliseconds(lambda: view.set_filter("r")))
     return Line(f"a letter in a filter, {number:,} operations", statistics.median(taken), 16, "a frame", "ms")

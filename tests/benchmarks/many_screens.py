@@ -1,14 +1,13 @@
 """200 screens of as many people open on one platform: what it costs them, it, and whoever asks meanwhile."""
 
-import os
 import select
 import statistics
 import time
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from tests.benchmarks.commands import frost_command
-from tests.benchmarks.ratios import Line
+from tests.benchmarks.processors import cpu_seconds, memory, resident
+from tests.benchmarks.ratios import Line, milliseconds
 from tests.homes import Home
 from tests.service.running import WEB_SHOP
 from tests.terminal import Program, key_bytes
@@ -33,8 +32,8 @@ def run() -> Iterator[Line]:
         platform = int((home.platform_dir / "platform.lock").read_text())
         env = home.environment({"COLORTERM": "truecolor"})
         programs.append(opened(env))
-        alone, before = statistics.median(renamed(home, programs, turn) for turn in range(RENAMES)), asked(home)
-        used = memory(f"/proc/{platform}/status", "VmRSS")
+        alone, alone_ms = statistics.median(renamed(home, programs, turn) for turn in range(RENAMES)), asked(home)
+        used = resident(platform)
         while len(programs) < SCREENS:
             some = [start(env) for _ in range(min(AT_ONCE, SCREENS - len(programs)))]
             for program in some:
@@ -43,16 +42,18 @@ def run() -> Iterator[Line]:
             drain(programs, 0)
         drain(programs, 3)
         pids = [program.pid for program in programs]
-        own, theirs = cpu(platform), cpu(*pids)
+        own, theirs = used_cpu([platform]), used_cpu(pids)
         drain(programs, IDLE_SECONDS)
-        own, theirs = ((now - then) / IDLE_SECONDS * 100 for now, then in ((cpu(platform), own), (cpu(*pids), theirs)))
+        own, theirs = (
+            (now - then) / IDLE_SECONDS * 100 for now, then in ((used_cpu([platform]), own), (used_cpu(pids), theirs))
+        )
         yield Line(f"the platform, {SCREENS} screens idle", own, 20, "one core", "%")
         yield Line(f"all {SCREENS} screens together, idle", theirs, 50, "one core", "%")
-        yield Line(f"a question of others, {SCREENS} screens idle", asked(home) / before, 1.5, "with one screen open")
+        yield Line(f"a question of others, {SCREENS} screens idle", asked(home) / alone_ms, 1.5, "with one screen open")
         everywhere = statistics.median(renamed(home, programs, turn) for turn in range(RENAMES))
         told = f"one screen alone ({alone * 1000:.0f} ms), {SCREENS} times"
         yield Line(f"a change on the last of {SCREENS} screens", everywhere / alone / SCREENS, 1, told)
-        more = (memory(f"/proc/{platform}/status", "VmRSS") - used) / SCREENS
+        more = (resident(platform) - used) / SCREENS
         yield Line("the platform's memory for each screen", more, 1, "the promise", "MiB")
     finally:
         for program in programs:
@@ -60,6 +61,11 @@ def run() -> Iterator[Line]:
         for program in programs:
             program.close()
         home.remove()
+
+
+def used_cpu(pids: Sequence[int]) -> float:
+    """Seconds of a core that processes have used."""
+    return sum(map(cpu_seconds, pids))
 
 
 def start(env: dict[str, str]) -> Program:
@@ -106,22 +112,10 @@ def renamed(home: Home, programs: Sequence[Program], turn: int) -> float:
 
 
 def asked(home: Home) -> float:
-    """Seconds of a plain question, the median of many."""
-    taken, token = [], home.token()
-    for _ in range(ASKED):
-        began = time.perf_counter()
+    """Milliseconds of a plain request, the median of many."""
+    token = home.token()
+
+    def ask() -> None:
         assert home.request("GET", "/api/v1/me", token=token).status == 200
-        taken.append(time.perf_counter() - began)
-    return statistics.median(taken)
 
-
-def cpu(*pids: int) -> float:
-    """Seconds of a core that processes have used."""
-    stats = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in pids]
-    return sum(int(fields[11]) + int(fields[12]) for fields in stats) / os.sysconf("SC_CLK_TCK")
-
-
-def memory(path: str, name: str) -> float:
-    """A figure of /proc in MiB."""
-    line = next(line for line in Path(path).read_text().splitlines() if line.startswith(name))
-    return int(line.split()[1]) / 1024
+    return statistics.median(milliseconds(ask) for _ in range(ASKED))

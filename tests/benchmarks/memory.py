@@ -5,7 +5,8 @@ import json
 import time
 from collections.abc import Iterator
 
-from tests.benchmarks.many_screens import memory, opened
+from tests.benchmarks.many_screens import opened
+from tests.benchmarks.processors import resident
 from tests.benchmarks.ratios import Line
 from tests.homes import Home
 from tests.service.account import Key
@@ -28,7 +29,7 @@ def run() -> Iterator[Line]:
     with Executed() as platform:
         assert platform.process
         pid, asked = platform.process.pid, requests(platform)
-        used = [resident(pid, asked, count) for count in (int(REQUESTS * FIRST), int(REQUESTS * (1 - FIRST)))]
+        used = [after(pid, asked, count) for count in (int(REQUESTS * FIRST), int(REQUESTS * (1 - FIRST)))]
         yield Line(f"the platform's memory after {REQUESTS:,} requests", used[1] / used[0], FLAT, told(used[0]))
     home = Home()
     try:
@@ -46,11 +47,11 @@ def told(used: float) -> str:
     return f"after a fifth of them ({used:.0f} MiB)"
 
 
-def resident(pid: int, asked: Iterator[None], count: int) -> float:
+def after(pid: int, asked: Iterator[None], count: int) -> float:
     """MiB after so many more."""
     for _ in itertools.islice(asked, count):
         pass
-    return memory(f"/proc/{pid}/status", "VmRSS")
+    return resident(pid)
 
 
 def requests(platform: Running) -> Iterator[None]:
@@ -85,4 +86,4 @@ def pressed(program: Program, keys: Iterator[str], count: int) -> float:
         program._replayed = 0
     assert program.alive
     time.sleep(0.5)
-    return memory(f"/proc/{program.pid}/status", "VmRSS")
+    return resident(program.pid)

@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.benchmarks.commands import frost_command
+from tests.benchmarks.commands import frost_command, started
 from tests.benchmarks.peers import commands_of
 from tests.benchmarks.ratios import Line, paired
 from tests.benchmarks.screens import frame, key_times
-from tests.homes import Home
 
 
 class Peer(NamedTuple):
@@ -30,13 +29,9 @@ PROGRAMS = (
 
 
 def run() -> Iterator[Line]:
-    home = Home()
-    try:
-        home.start()
+    with started() as home:
         for program in PROGRAMS:
             yield from beside(program, home.environment({"COLORTERM": "truecolor"}))
-    finally:
-        home.remove()
 
 
 def beside(program: Peer, env: dict[str, str]) -> Iterator[Line]:

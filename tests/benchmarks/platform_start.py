@@ -9,8 +9,9 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from tests.benchmarks.commands import started
 from tests.benchmarks.ratios import Line, paired
-from tests.homes import Home, UnixConnection
+from tests.homes import UnixConnection
 
 EMPTY = """
 import sys
@@ -26,25 +27,19 @@ uvicorn.run(app, uds=sys.argv[1], log_level="error", loop="uvloop", http="httpto
 
 
 def run() -> Iterator[Line]:
-    home = Home()
-    try:
-        home.start()
+    with started() as home, tempfile.TemporaryDirectory(prefix="frost-") as folder:
         paths = home.request("GET", "/api/openapi.json").json()["paths"]
         routes = sum(len(operations) for operations in paths.values())
         assert home.frost("platform", "stop").code == 0
         env = home.environment()
-        data = str(home.platform_dir)
-        with tempfile.TemporaryDirectory(prefix="frost-") as folder:
-            program, sock = Path(folder) / "empty.py", Path(folder) / "s"
-            program.write_text(EMPTY)
-            ours = [sys.executable, "-m", "service", "--data-dir", data, "--socket", str(home.socket)]
-            empty = [sys.executable, str(program), str(sock), str(routes)]
-            _, theirs, ratio = paired(
-                lambda: first_answer(ours, home.socket, env), lambda: first_answer(empty, sock, env), runs=9
-            )
+        program, sock = Path(folder) / "empty.py", Path(folder) / "s"
+        program.write_text(EMPTY)
+        ours = [sys.executable, "-m", "service", "--data-dir", str(home.platform_dir), "--socket", str(home.socket)]
+        empty = [sys.executable, str(program), str(sock), str(routes)]
+        _, theirs, ratio = paired(
+            lambda: first_answer(ours, home.socket, env), lambda: first_answer(empty, sock, env), runs=9
+        )
         yield Line("platform from start to first answer", ratio, 1.3, f"{routes} empty routes ({theirs * 1000:.0f} ms)")
-    finally:
-        home.remove()
 
 
 def first_answer(command: Sequence[str], path: Path, env: dict[str, str]) -> float:

@@ -45,6 +45,17 @@ def cpu_seconds_with_children(pid: int) -> float:
     return ticks / TICKS_PER_SECOND
 
 
+def memory(path: str, name: str) -> float:
+    """Return a figure of a file of /proc in MiB."""
+    line = next(line for line in Path(path).read_text().splitlines() if line.startswith(name))
+    return int(line.split()[1]) / 1024
+
+
+def resident(pid: int) -> float:
+    """Return the memory of a process in MiB."""
+    return memory(f"/proc/{pid}/status", "VmRSS")
+
+
 def context_switches(pid: int) -> tuple[int, int]:
     """Return the voluntary and the involuntary context switches of all threads of a process."""
     voluntary = involuntary = 0

@@ -5,6 +5,7 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 
 @dataclass(frozen=True)
@@ -37,9 +38,15 @@ class Line:
 
 def seconds(command: Sequence[str], env: Mapping[str, str]) -> float:
     """How long a command takes from start to end; it must succeed."""
+    run = partial(subprocess.run, command, env=env, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return milliseconds(run) / 1000
+
+
+def milliseconds(action: Callable[[], object]) -> float:
+    """How long an action takes."""
     start = time.perf_counter()
-    subprocess.run(command, env=env, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    return time.perf_counter() - start
+    action()
+    return (time.perf_counter() - start) * 1000
 
 
 def paired(ours: Callable[[], float], theirs: Callable[[], float], runs: int = 15) -> tuple[float, float, float]:

@@ -6,12 +6,12 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
-from tests.benchmarks.commands import frost_command
+from tests.benchmarks.commands import frost_command, started
 from tests.benchmarks.measure import measure_idle, measure_key, measure_startup
 from tests.benchmarks.ratios import Line, paired
-from tests.homes import Home
 from tests.terminal import Program, key_bytes
 
 MINIMAL = """
@@ -57,45 +57,38 @@ Table().run()
 
 
 def run() -> Iterator[Line]:
-    home = Home()
-    try:
-        home.start()
+    with started() as home, tempfile.TemporaryDirectory(prefix="frost-") as folder:
         env = home.environment({"COLORTERM": "truecolor"})
-        with tempfile.TemporaryDirectory(prefix="frost-") as folder:
-            minimal, table = Path(folder) / "minimal.py", Path(folder) / "table.py"
-            minimal.write_text(MINIMAL)
-            table.write_text(TABLE)
-            plain = [sys.executable, str(minimal)]
-            ours = [frost_command()]
+        minimal, table = Path(folder) / "minimal.py", Path(folder) / "table.py"
+        minimal.write_text(MINIMAL)
+        table.write_text(TABLE)
+        plain, ours = [sys.executable, str(minimal)], [frost_command()]
 
-            _, base, first = paired(lambda: frame(ours, "Tenants", env), lambda: frame(plain, "minimal", env), runs=11)
-            yield Line("screens: first frame", first, 1.3, f"minimal Textual app ({base:.0f} ms)")
-            _, base, rows = paired(
-                lambda: frame([*ours], "Data Lake", env), lambda: frame(plain, "minimal", env), runs=11
-            )
-            yield Line("screens: first live rows (one round trip included)", rows, 1.5, "minimal Textual app")
+        def bare() -> float:
+            return frame(plain, "minimal", env)
 
-            there_and_back = ("down", "up")
-            keys = key_times(ours, "Data Lake", there_and_back, env)
-            base_keys = key_times(plain, "minimal", there_and_back, env)
-            ratio = statistics.median(keys) / statistics.median(base_keys)
-            yield Line("key to visible change", ratio, 1.5, "an app that updates one Static")
+        _, base, first = paired(lambda: frame(ours, "Tenants", env), bare, runs=11)
+        yield Line("screens: first frame", first, 1.3, f"minimal Textual app ({base:.0f} ms)")
+        _, base, rows = paired(lambda: frame(ours, "Data Lake", env), bare, runs=11)
+        yield Line("screens: first live rows (one round trip included)", rows, 1.5, "minimal Textual app")
 
-            many, few, ratio = paired(
-                lambda: table_opened([sys.executable, str(table), "100000"], env),
-                lambda: table_opened([sys.executable, str(table), "1000"], env),
-                runs=7,
-            )
-            yield Line(f"100,000 rows opened ({many:.0f} ms)", ratio, 1.5, f"1,000 rows ({few:.0f} ms)")
+        keys, base_keys = (
+            statistics.median(key_times(command, text, ("down", "up"), env))
+            for command, text in ((ours, "Data Lake"), (plain, "minimal"))
+        )
+        yield Line("key to visible change", keys / base_keys, 1.5, "an app that updates one Static")
 
-            with opened(ours, env) as program:
-                program.wait_for("Data Lake")
-                program.until_quiet(1.5, 10)
-                idle = measure_idle(program, 5)
-            yield Line("idle output", idle, 0, "nothing", "B/s")
-            yield Line("tenant switch to its rows", switch(ours, env), 100, "the clock", "ms")
-    finally:
-        home.remove()
+        many, few, ratio = paired(
+            *(partial(table_opened, [sys.executable, str(table), count], env) for count in ("100000", "1000")), runs=7
+        )
+        yield Line(f"100,000 rows opened ({many:.0f} ms)", ratio, 1.5, f"1,000 rows ({few:.0f} ms)")
+
+        with opened(ours, env) as program:
+            program.wait_for("Data Lake")
+            program.until_quiet(1.5, 10)
+            idle = measure_idle(program, 5)
+        yield Line("idle output", idle, 0, "nothing", "B/s")
+        yield Line("tenant switch to its rows", switch(ours, env), 100, "the clock", "ms")
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.benchmarks.processors import LOAD, SERVER, cpu_seconds, cpu_seconds_with_children, on_cores
-from tests.benchmarks.settings import POSTGRESQL, settings
+from tests.benchmarks.settings import POSTGRESQL, SQLITE, settings
 from tests.service.postgres import Cluster
 from tests.service.running import Executed, Running
 
@@ -99,6 +99,14 @@ def stores() -> Iterator[Store]:
     for name in settings.databases:
         with store(name) as one:
             yield one
+
+
+def databases(name: str) -> Iterator[tuple[str, str | None]]:
+    """Yield SQLite, which needs no URL, and a new database of PostgreSQL, each with its name."""
+    yield SQLITE, None
+    with Cluster() as cluster:
+        cluster.create(name)
+        yield POSTGRESQL, cluster.url(name)
 
 
 def share_secret(one: Running, other: Running) -> None:

@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import takewhile
 from pathlib import Path
 
 from markdown_it import MarkdownIt
@@ -98,6 +99,13 @@ class Page:
                 line = token.map[0] + 1
                 found += [CommandLine(text, line, False) for text in spans if text.startswith("frost ")]
         return found
+
+    def rows(self, header: str) -> list[list[str]]:
+        """The cells of the table with this header, row by row."""
+        _, _, rest = self.text.partition(f"{header}\n")
+        assert rest, header
+        lines = takewhile(lambda line: line.startswith("|"), rest.splitlines()[1:])
+        return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
 
     def _inline(self) -> Iterator[Token]:
         for token in self.tokens:

@@ -75,21 +75,15 @@ def test_every_command_of_a_document_is_understood(page: Page) -> None:
     assert problems == {}
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
+def test_a_wrong_command_is_found() -> None:
+    for line in (
         "frost tenant lst",
         "frost tenant list --every",
         "frost tenant list extra",
         "true | frost iam polices list",
         "KEY=$(frost account api-key create --nmae x)",
         "frost iam simulate --operation compute:instances:read",
-    ],
-)
-def test_a_wrong_command_is_found(line: str) -> None:
-    assert problem(CommandLine(line, 1, True))
-
-
-def test_a_command_in_a_sentence_may_lack_its_arguments() -> None:
-    assert not problem(CommandLine("frost iam simulate", 1, False))
+    ):
+        assert problem(CommandLine(line, 1, True)), line
+    assert not problem(CommandLine("frost iam simulate", 1, False))  # a command in a sentence may lack its arguments
     assert problem(CommandLine("frost iam simulat", 1, False))

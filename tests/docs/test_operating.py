@@ -2,18 +2,16 @@
 
 import re
 from dataclasses import asdict
-from itertools import takewhile
 from pathlib import Path
-
-import pytest
 
 from client.commands.platform.process import platform as commands
 from client.errors import Exit
 from service.http_server.work_queues import RUNNING, RUNNING_PER_CREDENTIAL, Work
 from service.settings import OPTIONS, Option, Settings, from_arguments
+from tests.docs.pages import ROOT, Page
 from tests.homes import Home
 
-DOCUMENT = (Path(__file__).parents[2] / "docs" / "operating.md").read_text()
+rows = Page(ROOT / "docs" / "operating.md").rows
 DIRECTORY = Path("/DIR")
 # Options whose field of the settings has another name.
 FIELDS = {
@@ -24,14 +22,6 @@ FIELDS = {
     "QUOTA_REQUEST_RETENTION_DAYS": "quota_request_days",
     "RETAINED_VERSIONS": "versions",
 }
-
-
-def rows(header: str) -> list[list[str]]:
-    """The rows of the table with this header, below its two first lines."""
-    _, _, rest = DOCUMENT.partition(f"{header}\n")
-    assert rest, header
-    lines = takewhile(lambda line: line.startswith("|"), rest.splitlines()[1:])
-    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
 
 
 SETTINGS = {row[0].strip("`"): row for row in rows("| variable | flag | default | unit | meaning |")}
@@ -49,24 +39,14 @@ def default_of(settings: Settings, option: Option) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value).replace(str(DIRECTORY), "DIR")
 
 
-def test_each_setting_has_a_row_and_each_row_a_setting() -> None:
-    assert set(SETTINGS) == {option.variable for option in OPTIONS}
-
-
-@pytest.mark.parametrize("option", OPTIONS, ids=lambda option: option.name)
-def test_a_setting_has_the_default_of_the_document(option: Option) -> None:
+def test_each_setting_has_a_row_with_its_default_flag_and_unit() -> None:
     settings = from_arguments(["--data-dir", str(DIRECTORY)], {})
-    assert SETTINGS[option.variable][2].strip("`") == default_of(settings, option)
-
-
-def test_the_flags_are_those_of_serve() -> None:
+    defaults = {variable: row[2].strip("`") for variable, row in SETTINGS.items()}
+    assert defaults == {option.variable: default_of(settings, option) for option in OPTIONS}
     serve = commands.get_command(None, "serve")  # type: ignore[arg-type]
     flags = {flag for parameter in serve.params for flag in parameter.opts if flag.startswith("--")}
     documented = {row[1].strip("`") for row in SETTINGS.values() if row[1]}
     assert documented == {option.flag for option in OPTIONS} & flags
-
-
-def test_numbers_have_a_unit() -> None:
     assert [name for name, row in SETTINGS.items() if re.fullmatch(r"[0-9.]+", row[2]) and not row[3]] == []
 
 
@@ -77,11 +57,8 @@ def test_the_queues_run_as_many_requests_as_the_document_says() -> None:
     assert [[row[1], row[2].split()[0]] for row in table] == expected
 
 
-def test_each_exit_code_has_a_row() -> None:
+def test_each_exit_code_and_readiness_check_has_a_row() -> None:
     assert {int(row[0]) for row in rows("| code | commands | platform process |")} == {*map(int, Exit), 75}
-
-
-def test_each_readiness_check_has_a_row() -> None:
     checks = {row[0].strip("`") for row in rows("| check | values besides `ok` |")}
     assert checks == {"database", "migrations", "operations", "audit", "disk", "clock"}
 

@@ -20,7 +20,7 @@ POLICY = "deployments"
 
 
 class Editing:
-    """The editor and who sits before it."""
+    """The editor, as a person uses it."""
 
     def __init__(self, ui: Ui, editor: PolicyEditor) -> None:
         self.ui = ui
@@ -34,7 +34,7 @@ class Editing:
 
     @property
     def at(self) -> str:
-        """The line the cursor stands in."""
+        """The line of the cursor."""
         return str(self.editor.pane.document.get_line(self.editor.pane.cursor_location[0]))
 
     @property
@@ -43,7 +43,7 @@ class Editing:
         return self.editor.pane.marks.lines
 
     async def write(self, text: str, **outcome: Any) -> "Editing":
-        """Another text, as if pasted."""
+        """Replace the text, as if pasted."""
         self.editor.pane.set_text(text)
         await self.ui.pilot.pause()
         await self.ui.see(**outcome)
@@ -57,26 +57,26 @@ class Editing:
         return self
 
     async def ask(self, **values: str) -> "Editing":
-        """Other values in the request."""
+        """Set values in the request."""
         self.editor.form.set_values(values)
         await self.ui.pilot.pause()
         return self
 
     async def answered(self) -> "Editing":
-        """Wait until everything was said about the newest text."""
+        """Wait until the newest text is evaluated."""
         values = self.editor.form.values
 
-        def all_is_said() -> bool:
+        def is_evaluated() -> bool:
             evaluation = self.editor.evaluation
             if evaluation.problems or evaluation.error:
                 return True
             tried = "verdict" in evaluation.current or evaluation.request_problem or not values.get("operation")
             return bool(tried and {"check", "coverage"} <= evaluation.current)
 
-        return await self.until(all_is_said, "an answer")
+        return await self.until(is_evaluated, "an evaluation")
 
     async def meanwhile(self, **members: str) -> "Editing":
-        """Somebody else changes the policy that is open."""
+        """Change the open policy as another user."""
         policy = self.editor.document.policy
         client = await self.ui.app.workspace.client()
         await client.ask(policy_calls.update(self.editor.tenant_id, policy["id"], **members))
@@ -128,15 +128,15 @@ async def editing(
 
 
 async def push(ui: Ui, record: Mapping[str, Any] | None, *, text: str = "") -> PolicyEditor:
-    """Push the editor as the policies place does."""
+    """Push the editor as the policies screen does."""
     editor = PolicyEditor(ui.app.workspace, ui.app.keys, policy=record, text=text)
     await ui.app.push_screen(editor)
 
     def begun() -> bool:
-        wanted = request.initial_values(editor.document.base, editor.catalogue).get("operation", "")
+        operation = request.initial_values(editor.document.base, editor.catalogue).get("operation", "")
         answered = editor.evaluation.current or editor.evaluation.problems
         names = editor.completion.catalogue.names
-        return bool(names and answered and editor.form.values.get("operation", "") == wanted)
+        return bool(names and answered and editor.form.values.get("operation", "") == operation)
 
     await ui.until(begun, "the editor")
     return editor

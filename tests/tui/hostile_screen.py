@@ -1,6 +1,6 @@
 """A program for a pty: every widget of the screens filled with hostile text, one after the other on any key.
 
-With `bare` as argument it shows Textual's own widgets with text nobody made safe: only the net is left then.
+With `bare` as argument it shows Textual's own widgets with raw text, which only the line filter makes safe.
 At its end it writes the classes that were on the screen into the file named last.
 """
 
@@ -88,11 +88,11 @@ def tags(text: str) -> list[Content]:
 
 
 async def never(_: object) -> None:
-    """What a form would send goes nowhere."""
+    """Send nothing."""
 
 
 class Search(Palette):
-    """The palette with what a search in hostile tenants, groups and policies finds."""
+    """The palette with the results of a search in hostile names."""
 
     def __init__(self, text: str) -> None:
         super().__init__(self.hostile_entries)
@@ -103,7 +103,7 @@ class Search(Palette):
 
 
 class Parts(Screen[None]):
-    """What the policy editor and the `:` line are made of."""
+    """The parts of the policy editor, and the `:` line."""
 
     CSS = "Parts { layers: base above; } PolicyText, LineList { height: 4; }"
 
@@ -192,7 +192,7 @@ class Hostile(App[None]):
         turn()
 
     def over(self, dialog: Screen[Any]) -> None:
-        """Show a dialog in the place of the one before; what would be painted behind each was seen once already."""
+        """Show a dialog in place of the one before, over an empty screen."""
         if len(self.screen_stack) == 1:
             self.push_screen(Screen())
             self.push_screen(dialog)
@@ -257,11 +257,11 @@ class Hostile(App[None]):
         self.query_one(Heading).put(text)
         counts = {"summary": {}, "appliedTags": {text: text}}
         failed = {"status": text, "error": text, "errorCode": text, "currentStep": text, "counts": counts}
-        told = {"startedBy": {"email": text}}
+        run = {"startedBy": {"email": text}}
         for operation in (failed, failed | {"status": "failed"}):
             self.query_one(Summary).show(
                 lambda cells, operation=operation: progress_lines(
-                    operation, cells, told, lost=text, waits=True, key=text
+                    operation, cells, run, lost=text, waits=True, key=text
                 )
             )
         self.query_one(RecordTable).show(rows())

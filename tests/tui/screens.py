@@ -21,6 +21,10 @@ from tui.widgets.dialog import Confirm
 from tui.widgets.record_table import RecordTable
 
 PATIENCE = 60.0
+KEY_NAMES = {
+    **{" ": "space", "-": "minus", ":": "colon", "@": "at", ".": "full_stop"},
+    **{"[": "left_square_bracket", "]": "right_square_bracket"},
+}
 Words = str | Sequence[str]
 SMALL = pytest.mark.parametrize("size", [(80, 24)])
 BOTH_SIZES = pytest.mark.parametrize("size", [(80, 24), (120, 36)])
@@ -47,24 +51,24 @@ async def listened(pilot: Pilot[Any]) -> None:
 
 
 class Ui:
-    """What a person sees and does."""
+    """The screens, as a person sees and uses them."""
 
     def __init__(self, app: FrostApp, pilot: Pilot[None]) -> None:
         self.app = app
         self.pilot = pilot
-        self._told: list[str] = [notification.message for notification in app._notifications]
-        self._told_before_keys = 0
+        self._messages: list[str] = [notification.message for notification in app._notifications]
+        self._count_before_keys = 0
         self._listen_to_toasts()
 
     def _listen_to_toasts(self) -> None:
-        """On a machine that is busy with others a message may go before anybody here has looked."""
-        tell = self.app.notify
+        """Record each message, as it may end before a busy machine has read it."""
+        notify = self.app.notify
 
-        def told(message: str, **more: Any) -> None:
-            self._told.append(message)
-            tell(message, **more)
+        def record(message: str, **more: Any) -> None:
+            self._messages.append(message)
+            notify(message, **more)
 
-        self.app.notify = told
+        self.app.notify = record
 
     @property
     def text(self) -> str:
@@ -79,7 +83,7 @@ class Ui:
 
     @property
     def under_cursor(self) -> str:
-        """Name of the record under the cursor of the place."""
+        """The name of the selected record."""
         return str((self.screen.record or {}).get(self.screen.KIND.name_key, ""))
 
     @property
@@ -96,14 +100,14 @@ class Ui:
 
     @property
     def toasts(self) -> list[str]:
-        """Everything that was told so far and is still known."""
+        """The messages that have not ended."""
         return [notification.message for notification in self.app._notifications]
 
     async def press(self, *keys: str, on: str = "", **outcome: Any) -> "Ui":
         """Press keys, on a record if it is named, and wait for their outcome as `see` does."""
         if on:
             await self.cursor_on(on)
-        self._told_before_keys = len(self._told)
+        self._count_before_keys = len(self._messages)
         await self.pilot.press(*keys)
         await self.pilot.pause()
         return await self.see(**outcome)
@@ -118,7 +122,7 @@ class Ui:
         gone: Words = (),
         top: Screen[Any] | None = None,
     ) -> "Ui":
-        """Wait for words on the screen, in its header and in messages, a cursor, words that go and a screen on top."""
+        """Wait for texts on the screen, in its header and in messages, a selected record, and a screen on top."""
         expectations = (
             (self.expect, shows),
             (self.expect_head, head),
@@ -134,13 +138,17 @@ class Ui:
         return self
 
     async def type(self, words: str, **outcome: Any) -> "Ui":
-        names = {" ": "space", "-": "minus", ":": "colon", "[": "left_square_bracket", "]": "right_square_bracket"}
-        return await self.press(*(names.get(letter, letter) for letter in words), **outcome)
+        return await self.press(*(KEY_NAMES.get(letter, letter) for letter in words), **outcome)
 
     async def enter(self, words: str, **outcome: Any) -> "Ui":
-        """Type words and press Enter."""
+        """Type a text and press Enter."""
         await self.type(words)
         return await self.press("enter", **outcome)
+
+    async def replace(self, words: str, **outcome: Any) -> "Ui":
+        """Type words in place of the text of the field, and press Enter."""
+        await self.press("ctrl+a", "ctrl+k")
+        return await self.enter(words, **outcome)
 
     async def command(self, line: str, **outcome: Any) -> "Ui":
         """Enter a line after `:`."""
@@ -168,10 +176,10 @@ class Ui:
         return await self.until(lambda: words in self.head, f"{words!r} in the header")
 
     async def expect_toast(self, words: str) -> "Ui":
-        """A message told since the last keys were pressed: what an earlier deed told alike is no answer to them."""
-        since = self._told_before_keys
-        await self.until(lambda: any(words in toast for toast in self._told[since:]), f"toast {words!r}")
-        await self.pilot.pause()  # what was done along with telling it has come to the screen, too
+        """Wait for a message since the last keys: an equal message of an earlier action is no answer to them."""
+        since = self._count_before_keys
+        await self.until(lambda: any(words in toast for toast in self._messages[since:]), f"toast {words!r}")
+        await self.pilot.pause()  # the screen shows the changes that came with the message
         return self
 
     async def gone(self, *words: str) -> "Ui":
@@ -198,7 +206,7 @@ class Ui:
         return await self.cursor_on(name)
 
     async def switch(self, tenant: str) -> "Ui":
-        """Work in another tenant, called by its whole name."""
+        """Use another tenant by its whole name."""
         await self.press("ctrl+t")
         await self.expect("Switch tenant")
         await self.type(tenant)
@@ -206,13 +214,13 @@ class Ui:
         return await self.expect_head(tenant.title())
 
     async def heard(self) -> "Ui":
-        """Look at what is asked on top of the place as long as a person does at least, and until it listens to keys."""
+        """Wait as long as a person looks at a question, and until it listens to keys."""
         await self.pilot.pause(0.3)
         await listened(self.pilot)
         return self
 
     async def answer(self, key: str, *, to: str = "", **outcome: Any) -> "Ui":
-        """Answer the open question once it listens; if its text is given, wait for it before and until it is gone."""
+        """Answer the open question once it listens; `to` is its text, which must come before and go after."""
         if to:
             await self.expect(to)
         await self.heard()
@@ -232,7 +240,7 @@ class Ui:
 async def opened(
     home: Home, monkeypatch: pytest.MonkeyPatch, *, size: tuple[int, int] = (120, 36), launch: Launch | None = None
 ) -> AsyncIterator[Ui]:
-    """The application in this process, on the platform of a home, remembering nothing of an earlier test."""
+    """The application in this process, on the platform of a home, without the preferences of an earlier test."""
     for name, value in home.environment().items():
         monkeypatch.setenv(name, value)
     for name in ("FROST_TENANT", "FROST_CONTEXT", "NO_COLOR"):

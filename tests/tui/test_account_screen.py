@@ -1,16 +1,16 @@
-"""The account screen: profile, roles and deletion of the account."""
+"""The account and sessions screens, and screens that lose their session."""
 
 import asyncio
 import time
+from typing import Any
 
 import pytest
 
 from client.operations import REREAD_SECONDS
 from tests.acceptance.people import MEMBER
 from tests.homes import Home
-from tests.tui.screens import BOTH_SIZES, SMALL, Ui, sign_in_questions, signed_in
-
-ENTER = "enter"
+from tests.tui.screens import BOTH_SIZES, SMALL, Ui, opened, sign_in_questions, signed_in
+from tui.state.workspace import Workspace
 
 
 @pytest.mark.slow
@@ -21,12 +21,7 @@ async def test_profile_and_roles_are_shown(ui: Ui) -> None:
     await ui.expect("2 organizations")
     assert "owner" in ui.row("Aurora Labs  ")
     assert "member" in ui.row("Borealis Media")
-    await ui.press(ENTER, on="Borealis Media", shows=("Newsroom", "Tenants"), gone="Data Lake")
-
-
-async def typed(ui: Ui, email: str) -> None:
-    for letter in email:
-        await ui.press({"@": "at", ".": "full_stop"}.get(letter, letter))
+    await ui.press("enter", on="Borealis Media", shows=("Newsroom", "Tenants"), gone="Data Lake")
 
 
 @pytest.mark.slow
@@ -37,17 +32,14 @@ async def test_an_account_is_deleted_once_its_email_is_typed(demo: Home, ui: Ui)
     await ui.press("delete")
     await ui.expect("Delete your account?", "all your sessions", "support can restore the account", f"Type {MEMBER}")
     await ui.heard()
-    await typed(ui, "somebody@else.example")
+    await ui.type("somebody@else.example")
     assert ui.app.screen.query_one("#yes").disabled
-    await ui.press(ENTER, shows=f"Does not match: type {MEMBER}")
-    await ui.press("ctrl+a", "ctrl+k")
-    await typed(ui, MEMBER)
-    await ui.expect(f"Type {MEMBER} to confirm")
+    await ui.press("enter", shows=f"Does not match: type {MEMBER}")
     token = demo.token()
-    await ui.press(ENTER)  # goes on to the answer and is none
+    await ui.replace(MEMBER, shows=f"Type {MEMBER} to confirm")  # Enter moves the focus to the answer
     await ui.until(lambda: ui.focus == "yes", "the answer")
     assert demo.request("GET", "/api/v1/me", token=token).status == 200
-    await ui.press(ENTER, toast=f"The account {MEMBER} was deleted; support can restore it until 20")
+    await ui.press("enter", toast=f"The account {MEMBER} was deleted; support can restore it until 20")
     await ui.expect_head("not signed in")
     assert demo.request("GET", "/api/v1/me", token=token).status == 401
     await ui.pilot.pause(0.5)
@@ -66,21 +58,20 @@ async def test_the_last_owner_of_an_organization_is_refused(demo: Home, ui: Ui) 
     await ui.press("8", shows="Credential")
     await ui.press("delete", shows="Delete your account?")
     await ui.heard()
-    await typed(ui, "owner@aurora.example")
-    await ui.press("tab", "tab", ENTER)
+    await ui.type("owner@aurora.example")
+    await ui.press("tab", "tab", "enter")
     await ui.expect("Your account was not deleted", "the last owner", "Aurora Labs", "Make another member an owner")
-    await ui.answer(ENTER, head="owner@aurora.example · session", gone="Your account was not deleted")
+    await ui.answer("enter", head="owner@aurora.example · session", gone="Your account was not deleted")
 
 
 @pytest.mark.slow
 @signed_in(MEMBER)
 async def test_an_account_deleted_elsewhere_asks_once_to_sign_in(demo: Home, ui: Ui) -> None:
-    await ui.expect_head("connected")
     await ui.expect_head("Web Shop")
     await ui.press("6", shows="API keys")
     begun = time.monotonic()
-    gone = demo.request("DELETE", f"/api/v1/me?email={MEMBER}", token=demo.token())
-    assert gone.status == 200, gone
+    deleted = demo.request("DELETE", f"/api/v1/me?email={MEMBER}", token=demo.token())
+    assert deleted.status == 200, deleted
     await ui.expect("You are not signed in")
     assert time.monotonic() - begun < REREAD_SECONDS - 5
     await ui.pilot.pause(0.5)
@@ -90,3 +81,72 @@ async def test_an_account_deleted_elsewhere_asks_once_to_sign_in(demo: Home, ui:
     await ui.pilot.pause(0.5)
     assert sign_in_questions(ui) == 0
     assert MEMBER not in ui.head
+
+
+@BOTH_SIZES
+async def test_sessions_are_listed_and_the_own_one_is_marked(ui: Ui) -> None:
+    await ui.press("7", shows=("5 sessions", "thinkpad-x1 (Fedora)", "Göteborg", "this session, now"))
+    assert [line for line in ui.text.splitlines() if "►" in line] == [ui.row("this session, now")]
+    await ui.press("enter", on="astrid-mbp (macOS)", shows=("Last seen  20", "Ends", "Stockholm, Sweden"))
+
+
+@pytest.mark.slow
+async def test_ending_all_sessions_asks_and_returns_after_sign_in(demo: Home, ui: Ui) -> None:
+    await ui.press("7", shows="5 sessions")
+    before = demo.token()
+    await ui.press("delete", shows=("End all sessions?", "5: this session and 4 other devices", "stay valid"))
+    await ui.answer("enter", gone="End all sessions?")
+    assert demo.request("GET", "/api/v1/me", token=before).status == 200
+    await ui.press("delete", shows="End all sessions?")
+    await ui.answer("y", toast="Ended 5 sessions, including this one")
+    await ui.expect("You are not signed in", "you ended all sessions")
+    assert sign_in_questions(ui) == 1
+    assert demo.request("GET", "/api/v1/me", token=before).status == 401
+    key = demo.world_key("tenant-reader")
+    assert demo.request("GET", "/api/v1/tenants", key=key).status == 200
+    await ui.answer("enter", shows=("1 session", "this session, now"), toast="Signed in to local")
+    assert ui.screen.NAME == "sessions"
+
+
+@pytest.mark.slow
+async def test_a_session_ended_elsewhere_stops_all_requests(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    asks: list[object] = []
+    ask = Workspace.ask
+
+    async def counted(self: Workspace, call: Any) -> Any:
+        asks.append(call)
+        return await ask(self, call)
+
+    monkeypatch.setattr(Workspace, "ask", counted)
+    async with opened(demo, monkeypatch) as ui:
+        await ui.press("6", shows="compute-all")
+        await ui.filter("tenant-", shows=("2 of 16", "In groups"))
+        begun = time.monotonic()
+        assert demo.request("POST", "/api/v1/sessions/revoke-all", token=demo.token()).status == 200
+        await ui.expect("You are not signed in")
+        assert time.monotonic() - begun < REREAD_SECONDS - 5
+        await ui.pilot.pause(0.5)
+        assert sign_in_questions(ui) == 1
+        await ui.press("escape", head="not signed in")
+        number = len(asks)
+        await ui.press("j", "k", "3", "2", "7", "6")
+        await ui.pilot.pause(0.5)
+        assert len(asks) == number, "a request was sent without a session"
+        assert sign_in_questions(ui) == 0
+        await ui.press("r", shows="You are not signed in")
+        await ui.answer("enter", shows=("2 of 16", "tenant-reader"), toast="Signed in to local")
+
+
+@pytest.mark.slow
+async def test_a_form_keeps_what_was_typed_over_a_sign_in(demo: Home, ui: Ui) -> None:
+    await ui.expect_head("Web Shop")
+    await ui.press("6", shows="compute-all")
+    await ui.press("n", shows=("New API key in Web Shop", "compute:read"))
+    await ui.type("kept")
+    await ui.press(*["tab"] * 5, "j", "space", shows="1 selected")
+    assert demo.request("POST", "/api/v1/sessions/revoke-all", token=demo.token()).status == 200
+    await ui.expect("You are not signed in")
+    await ui.answer("enter", toast="Signed in to local")
+    await ui.until(lambda: sign_in_questions(ui) == 0, "the question gone")
+    await ui.expect("New API key in Web Shop", "1 selected")
+    await ui.press("ctrl+s", shows=("New API key kept", "shown only once"))

@@ -62,13 +62,12 @@ def dotted(node: ast.expr) -> list[str]:
 
 def local_names(tree: ast.AST) -> dict[str, Any]:
     """Return the objects that a function imports itself."""
-    found = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ImportFrom) and node.module:
-            module = importlib.import_module(node.module)
-            for name in node.names:
-                found[name.asname or name.name] = getattr(module, name.name, None)
-    return found
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module]
+    return {
+        name.asname or name.name: getattr(importlib.import_module(str(node.module)), name.name, None)
+        for node in imports
+        for name in node.names
+    }
 
 
 def reached(function: FunctionType, owner: type) -> Iterator[tuple[FunctionType | str, type]]:

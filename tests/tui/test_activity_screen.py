@@ -1,10 +1,12 @@
 """The activity screen on the real platform."""
 
+from datetime import UTC, datetime
+
 import pytest
 
+from tests.acceptance.iam import Desk, allow
 from tests.acceptance.people import AURORA, MEMBER, OWNER, WEB_SHOP
 from tests.homes import Home
-from tests.service.access import allow
 from tests.tui.screens import BOTH_SIZES, Ui, opened, signed_in
 from tui.activity.screen import facts_of, label, of_entry
 from tui.shell.bars import Footer
@@ -12,13 +14,10 @@ from tui.shell.command_line import candidates
 from tui.state import list_store
 from tui.widgets.record_table import RecordTable
 
-ENTER = "enter"
 
-
-async def activity(ui: Ui) -> Ui:
+async def activity(ui: Ui) -> None:
     await ui.expect_head("Web Shop")
-    await ui.command("activity")
-    return await ui.expect("Activity", "entries")
+    await ui.command("activity", shows=("Activity", "entries"))
 
 
 def rename(home: Home, name: str) -> None:
@@ -32,36 +31,28 @@ async def test_entries_are_listed_with_their_details(ui: Ui) -> None:
     await ui.expect("workload_identity.create", "default/", "Target")  # the operation is never cut
     await ui.expect("policy.attach", "Astrid Li", "contracto")
     await ui.filter("what:policy.attach contractor", shows="1 of 40")
-    await ui.press(ENTER)
+    await ui.press("enter")
     await ui.expect("Sam Okafor", "no longer a member", "Target", "contractor access", "Attachee type", "Request ID")
 
 
 @pytest.mark.slow
-async def test_new_entries_come_on_top_and_the_cursor_stays(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    demo.sign_in()
-    async with opened(demo, monkeypatch) as ui:
-        await activity(ui)
-        await ui.expect("contracto")
-        await ui.press("j", "j")
-        screen = ui.screen
-        before = screen.record["id"]
-        rename(demo, "Web [/x] Shop")
-        await ui.press("r", shows="41 entries")
-        assert screen.record["id"] == before
-        await ui.expect("1 newer ↑")
-        await ui.press("g", gone="newer")
-        await ui.expect("tenant.rename", "Web [/x] ", "Web Shop → Web [/x]", "Outcome", "done")
-        newest = screen.record["id"]
-        rename(demo, "Followed")
-        await ui.press("r", shows="42 entries", cursor="tenant.rename", gone="newer")
-        assert screen.record["id"] != newest
-
-
-@pytest.mark.slow
 @signed_in(OWNER)
-async def test_another_user_sees_no_entries_of_the_former(demo: Home, ui: Ui) -> None:
+async def test_new_entries_come_on_top_and_another_user_sees_none(demo: Home, ui: Ui) -> None:
     await activity(ui)
     await ui.expect("contracto")
+    await ui.press("j", "j")
+    screen = ui.screen
+    before = screen.record["id"]
+    rename(demo, "Web [/x] Shop")
+    await ui.press("r", shows="41 entries")
+    assert screen.record["id"] == before
+    await ui.expect("1 newer ↑")
+    await ui.press("g", gone="newer")
+    await ui.expect("tenant.rename", "Web [/x] ", "Web Shop → Web [/x]", "Outcome", "done")
+    newest = screen.record["id"]
+    rename(demo, "Followed")
+    await ui.press("r", shows="42 entries", cursor="tenant.rename", gone="newer")
+    assert screen.record["id"] != newest
     demo.sign_in(MEMBER)
     await ui.press("r", shows="Only an owner or admin of the organization can see its", gone="contracto")
 
@@ -71,9 +62,20 @@ async def test_another_user_sees_no_entries_of_the_former(demo: Home, ui: Ui) ->
     await ui.until(lambda: not offered() & {"target", "organization"}, "no way on")
 
 
-@pytest.mark.slow
 async def test_an_entry_leads_to_its_target_and_back(ui: Ui) -> None:
+    await ui.expect_head("Web Shop")
+
+    def offered() -> list[str]:
+        return candidates(ui.app.workspace, "activity", ui.app.frame.action_context())
+
+    assert offered() == ["activity", "activity.older", "activity.organization", "app.activity"]
     await activity(ui)
+    await ui.expect("contracto")
+    assert "activity.target" in offered()
+    assert not [one for one in offered() if one.startswith(("activity-of", "organization-activity"))]
+    await ui.press("o", shows="outside of its tenants")
+    assert "organization-activity.older" in offered()
+    await ui.press("escape")
     await ui.filter("what:policy.create contractor", shows="1 of 40")
     await ui.press("t", shows="Policies", cursor="contractor access")
     await ui.press("A", shows=("Activity of contractor access", "2 entries", "policy.create", "policy.attach"))
@@ -84,31 +86,22 @@ async def test_an_entry_leads_to_its_target_and_back(ui: Ui) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("entry", "words"),
-    [
-        ("api_key.create monitoring-agent", "not one of your API keys"),
-        ("policy.create gone policy", "deleted"),
-        ("group.create gone group", "deleted"),
-    ],
-)
-async def test_a_target_that_is_not_listed_is_refused(
-    demo: Home, monkeypatch: pytest.MonkeyPatch, entry: str, words: str
-) -> None:
-    if "gone" in entry:  # it goes while its entry is shown
-        kind, name = ("policies", "gone policy") if "policy" in entry else ("groups", "gone group")
-        document = {"schemaVersion": "1", "rules": [allow("compute:*:read")]}
-        body = {"name": name, **({"document": document} if kind == "policies" else {})}
-        made = demo.request("POST", f"/api/v1/tenants/{WEB_SHOP}/iam/{kind}", token=demo.sign_in(OWNER), body=body)
-        assert made.status == 201, made
+async def test_a_target_that_is_not_listed_is_refused(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    demo.sign_in(OWNER)
+    made = {"policies": Desk(demo).policy(allow("compute:*:read"), name="gone policy")}
+    made["groups"] = Desk(demo).group("gone group")
     async with opened(demo, monkeypatch) as ui:
         await activity(ui)
-        await ui.filter(entry, shows="1 of 4")
-        if "gone" in entry:
-            path = f"/api/v1/tenants/{WEB_SHOP}/iam/{kind}/{made.json()['id']}"
-            assert demo.request("DELETE", path, token=demo.token()).status in (200, 204)
-        await ui.press("t", toast=words)
+        await ui.filter("api_key.create monitoring-agent", shows="1 of 4")
+        await ui.press("t", toast="not one of your API keys")
         assert ui.screen.NAME == "activity"
+        for entry, kind in (("policy.create gone policy", "policies"), ("group.create gone group", "groups")):
+            await ui.press("escape")  # clears the filter
+            await ui.filter(entry, shows="1 of 4")
+            path = f"/api/v1/tenants/{WEB_SHOP}/iam/{kind}/{made[kind]}"
+            assert demo.request("DELETE", path, token=demo.token()).status in (200, 204)
+            await ui.press("t", toast="deleted")
+            assert ui.screen.NAME == "activity"
 
 
 async def test_o_shows_the_entries_of_the_organization(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,7 +112,7 @@ async def test_o_shows_the_entries_of_the_organization(demo: Home, monkeypatch: 
     async with opened(demo, monkeypatch) as ui:
         await activity(ui)
         await ui.press("o", shows=("Activity of Aurora Labs, outside of its tenants", "tenant.create", "✗"))
-        await ui.press(ENTER, shows=("Refused", "PERMISSION_DENIED (403)", "Aurora Labs"))
+        await ui.press("enter", shows=("Refused", "PERMISSION_DENIED (403)", "Aurora Labs"))
         await ui.press("escape", "escape", shows="40 entries")
 
 
@@ -144,52 +137,27 @@ async def test_older_entries_are_read_on_request(demo: Home, monkeypatch: pytest
         assert table.cursor == 19
 
 
-async def test_tab_completes_the_actions_of_the_activity(ui: Ui) -> None:
-    await ui.expect_head("Web Shop")
-
-    def offered() -> list[str]:
-        return candidates(ui.app.workspace, "activity", ui.app.frame.action_context())
-
-    assert offered() == ["activity", "activity.older", "activity.organization", "app.activity"]
-    await activity(ui)
-    await ui.expect("contracto")
-    assert "activity.target" in offered()
-    assert not [one for one in offered() if one.startswith(("activity-of", "organization-activity"))]
-    await ui.press("o", shows="outside of its tenants")
-    assert "organization-activity.older" in offered()
-
-
 def test_details_show_values_before_and_after() -> None:
-    assert label("api_key") == "API key"
-    assert label("apiKeyId") == "API key id"
-    assert label("displayName") == "Display name"
-    assert facts_of({"from": "Web Shop", "to": "Web Shop 2"}) == [("Change", "Web Shop → Web Shop 2")]
-    assert facts_of({"displayName": {"from": "", "to": "x"}}) == [("Display name", "empty → x")]
-    assert facts_of({"scopes": {"from": ["a:read", "b:read"], "to": ["b:read", "c:write"]}}) == [
-        ("Scopes", "+ c:write, − a:read")
-    ]
-    tags = {"from": {"env": "prod", "owner": "x", "team": "web"}, "to": {"new": "1", "team": "web", "env": "dev"}}
-    assert facts_of({"tags": tags}) == [("Tags", "~ env=dev (was prod), + new=1, - owner=x")]
-    assert facts_of({"tags": {"from": {"a": "1", "b": "2"}, "to": {"b": "2", "a": "1"}}}) == [("Tags", "no change")]
-    assert facts_of({"status": 403, "code": "PERMISSION_DENIED"}) == [("Refused", "PERMISSION_DENIED (403)")]
-    assert facts_of({"status": 403, "code": "PERMISSION_DENIED", "repeated": 17}) == [
-        ("Refused", "PERMISSION_DENIED (403)"),
-        ("Repeated", "17"),
-    ]
-    assert facts_of({"keys": [], "retireAt": None, "grants": {"a": True}}) == [
-        ("Keys", "none"),
-        ("Retire at", "nothing"),
-        ("Grants", "a=yes"),
-    ]
-    assert facts_of({}) == facts_of(None) == facts_of("x") == [("", "no details")]
+    assert [label(name) for name in ("api_key", "apiKeyId", "displayName")] == ["API key", "API key id", "Display name"]
+    old, new = {"env": "prod", "owner": "x", "team": "web"}, {"new": "1", "team": "web", "env": "dev"}
+    scopes = {"from": ["a:read", "b:read"], "to": ["b:read", "c:write"]}
+    refused = {"status": 403, "code": "PERMISSION_DENIED"}
+    for details, facts in (
+        ({"from": "Web Shop", "to": "Web Shop 2"}, [("Change", "Web Shop → Web Shop 2")]),
+        ({"displayName": {"from": "", "to": "x"}}, [("Display name", "empty → x")]),
+        ({"scopes": scopes}, [("Scopes", "+ c:write, − a:read")]),
+        ({"tags": {"from": old, "to": new}}, [("Tags", "~ env=dev (was prod), + new=1, - owner=x")]),
+        ({"tags": {"from": {"a": "1", "b": "2"}, "to": {"b": "2", "a": "1"}}}, [("Tags", "no change")]),
+        (refused, [("Refused", "PERMISSION_DENIED (403)")]),
+        ({**refused, "repeated": 17}, [("Refused", "PERMISSION_DENIED (403)"), ("Repeated", "17")]),
+        ({"keys": [], "retireAt": None}, [("Keys", "none"), ("Retire at", "nothing")]),
+        ({"grants": {"a": True}}, [("Grants", "a=yes")]),
+        *(({}, [("", "no details")]), (None, [("", "no details")]), ("x", [("", "no details")])),
+    ):
+        assert facts_of(details) == facts
     many = facts_of({f"n{number}": number for number in range(60)})
     assert len(many) == 41
     assert many[-1][1].startswith("and 20 more")
-
-
-def test_an_unknown_entry_is_shown_as_far_as_possible() -> None:
-    from datetime import UTC, datetime
-
     title, sections = of_entry({"id": "1", "operation": "moon.land", "outcome": "maybe"}, datetime.now(UTC))
     assert title == "moon.land"
     assert ("Outcome", "maybe") in sections[0][1]

@@ -8,10 +8,9 @@ import pytest
 from client import times
 from tests.acceptance.people import OUTSIDER, WEB_SHOP
 from tests.homes import Home
-from tests.tui.screens import BOTH_SIZES, SMALL, Ui, opened, signed_in, with_key
+from tests.tui.screens import BOTH_SIZES, SMALL, Ui, opened, signed_in, use_key, with_key
 from tui.account import key_tables
 
-ENTER = "enter"
 EVIL = "[/x] nightly 🌙"
 NOW = datetime(2026, 11, 21, 10, 5, tzinfo=UTC)
 
@@ -26,45 +25,38 @@ def standing_clock(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FROST_CLOCK", "2026-11-21T10:05:00Z")
 
 
-@pytest.mark.parametrize(
-    ("left", "span", "drawn"),
-    [
-        (timedelta(days=30), timedelta(days=30), "━━━━━━━━"),
-        (timedelta(days=15), timedelta(days=30), "━━━━····"),
-        (timedelta(seconds=1), timedelta(days=731), "╸·······"),
-        (timedelta(), timedelta(days=30), "········"),
-        (timedelta(days=-3), timedelta(days=30), "········"),
-        (timedelta(days=40), timedelta(days=30), "━━━━━━━━"),
-    ],
-)
-def test_a_bar_is_read_by_its_length_alone(left: timedelta, span: timedelta, drawn: str) -> None:
-    assert key_tables.bar(left, span) == drawn
+def test_a_bar_is_read_by_its_length_alone() -> None:
+    for left, days, line in (
+        (30, 30, "━" * 8),
+        (15, 30, "━━━━····"),
+        (0, 30, "·" * 8),
+        (-3, 30, "·" * 8),
+        (40, 30, "━" * 8),
+    ):
+        assert key_tables.bar(timedelta(days=left), timedelta(days=days)) == line
+    assert key_tables.bar(timedelta(seconds=1), timedelta(days=731)) == "╸·······"
 
 
 @pytest.mark.usefixtures("standing_clock")
-def test_the_axis_is_the_shortest_that_holds_every_active_key() -> None:
-    assert key_tables.axis([]).label == "30 days"
-    assert key_tables.axis([key(expiresAt="2026-12-21T10:05:00Z")]).label == "30 days"
-    assert key_tables.axis([key(expiresAt="2026-12-21T10:05:01Z")]).label == "90 days"
-    assert key_tables.axis([key()]).label == "1 year"
-    assert key_tables.axis([key(), key(expiresAt="2028-11-21T10:05:00Z")]).label == "2 years"
-    assert key_tables.axis([key(expiresAt="2028-11-21T10:05:00Z", status="revoked")]).label == "30 days"
-
-
-@pytest.mark.usefixtures("standing_clock")
-@pytest.mark.parametrize(
-    ("record", "unused", "words"),
-    [
+def test_the_axis_holds_every_active_key_and_an_unused_one_is_marked() -> None:
+    late = "2028-11-21T10:05:00Z"
+    for keys, label in (
+        ([], "30 days"),
+        ([key(expiresAt="2026-12-21T10:05:00Z")], "30 days"),
+        ([key(expiresAt="2026-12-21T10:05:01Z")], "90 days"),
+        ([key()], "1 year"),
+        ([key(), key(expiresAt=late)], "2 years"),
+        ([key(expiresAt=late, status="revoked")], "30 days"),
+    ):
+        assert key_tables.axis(keys).label == label
+    for record, is_unused, text in (
         (key(), True, "○ never"),
         (key(createdAt="2026-11-21T01:00:00Z"), False, "  never"),
         (key(lastUsedAt="2026-08-01T00:00:00Z"), True, "○ 112d"),
         (key(lastUsedAt="2026-11-21T10:00:00Z"), False, "  5m"),
         (key(status="revoked"), False, "  never"),
-    ],
-)
-def test_an_active_key_that_is_unused_is_marked(record: dict[str, object], unused: bool, words: str) -> None:
-    assert key_tables.unused(record) is unused
-    assert key_tables.used_text(record) == words
+    ):
+        assert (key_tables.unused(record), key_tables.used_text(record)) == (is_unused, text)
     assert times.now() == NOW
 
 
@@ -82,10 +74,9 @@ async def test_keys_of_every_tenant_are_listed_with_state_and_use(ui: Ui) -> Non
     assert "Newsroom" in ui.row("newsroom-reader")
     await ui.press("slash")
     await ui.type("used:never !status:expired", shows="3 of 16")
-    await ui.press(ENTER, gone="status-page")
+    await ui.press("enter", gone="status-page")
 
 
-@pytest.mark.slow
 async def test_details_show_scopes_tenant_and_groups(ui: Ui) -> None:
     await ui.press("6", shows="mixed-forms")
     await ui.cursor_on("mixed-forms")
@@ -96,72 +87,6 @@ async def test_details_show_scopes_tenant_and_groups(ui: Ui) -> None:
     await ui.cursor_on(EVIL)  # a key of another tenant: its own groups are shown, and its scopes there
     await ui.expect("functions:*", "15 operations", "Staging")
     await ui.press("w", toast="this key belongs to Staging: use that tenant first")
-    await ui.press(ENTER, on="deploy-pipeline", shows="Access of deploy-pipeline")
-    await ui.press("escape", shows="16 API keys", cursor="deploy-pipeline")
-
-
-@pytest.mark.slow
-async def test_the_access_of_a_key_belongs_to_the_keys_in_the_navigation(ui: Ui) -> None:
-    await ui.press("6", shows=("deploy-pipeline", "▌6 API keys"))
-    await ui.press(ENTER, on="deploy-pipeline", shows=("Access of deploy-pipeline", "▌6 API keys"))
-    assert ui.app.workspace.state.screen == "api-keys"
-    await ui.press("escape", shows=("16 API keys", "▌6 API keys"))
-    await ui.press("left_square_bracket", shows=("Access of deploy-pipeline", "▌6 API keys"))
-    await ui.switch("data lake")
-    await ui.expect("16 API keys", "▌6 API keys")
-    await ui.press("3", shows="▌3 Groups")
-
-
-@pytest.mark.slow
-async def test_the_access_of_a_key_of_another_tenant_is_refused(ui: Ui) -> None:
-    await ui.press("6", shows="deploy-pipeline")
-    await ui.switch("data lake")
-    await ui.cursor_on("deploy-pipeline")
-    for key in ("w", ENTER):
-        await ui.press(key, shows="16 API keys", toast="Access: this key belongs to Web Shop: use that tenant first")
-    await ui.enter(":api-keys.access deploy-pipeline", toast="this key belongs to Web Shop: use that tenant first")
-    assert ui.screen.NAME == "api-keys"
-
-
-@pytest.mark.slow
-@SMALL
-async def test_revoking_asks_with_no_first_and_the_key_is_refused_at_once(demo: Home, ui: Ui) -> None:
-    await ui.press("6", shows="tenant-reader")
-    await ui.press("v", on="tenant-reader")
-    await ui.expect("Revoke API key?", "a93f32a9", "Web Shop", "the next request with this key is denied")
-    await ui.answer(ENTER, gone="Revoke API key?")
-    secret = demo.world_key("tenant-reader")
-    assert demo.request("GET", "/api/v1/tenants", key=secret).status == 200
-    await ui.press("v", shows="Revoke API key?")
-    await ui.answer("y", toast="Revoked API key tenant-reader")
-    assert demo.request("GET", "/api/v1/tenants", key=secret).status == 401
-    await ui.until(lambda: "revoked" in ui.row("tenant-reader"), "its state")
-    await ui.press("v", toast="Revoke API key: the key is already revoked")
-    await ui.press("o", toast="only an active key can be rotated; this one is revoked")
-    await ui.press("z", toast="revoking an API key cannot be undone")
-
-
-@pytest.mark.slow
-async def test_marked_keys_are_deleted_together_and_are_gone_for_good(demo: Home, ui: Ui) -> None:
-    await ui.press("6", shows="quota-bot")
-    await ui.press("space", "space", "delete", on="quota-bot")
-    await ui.expect("Delete 2 API keys?", "quota-bot, tenant-writer", "In use", "2 of them")
-    await ui.answer("y", shows="14 API keys", toast="Deleted 2 API keys", gone="quota-bot")
-    left = {one["name"] for one in (await asyncio.to_thread(demo.json, "account", "api-key", "list"))["items"]}
-    assert left.isdisjoint({"quota-bot", "tenant-writer"})
-
-
-async def test_a_key_that_was_never_used_is_not_in_use(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    demo.json("account", "api-key", "create", "--name", "young", "--scopes", "dns:read")
-    async with opened(demo, monkeypatch, size=(80, 24)) as ui:
-        await ui.press("6", shows="17 API keys")
-        for name in ("young", "status-page"):
-            await ui.press("space", on=name)
-        await ui.press("v", shows=("Revoke 2 API keys?", "young, status-page", "1 of them"))
-
-
-async def test_keys_are_sorted_by_idle_time(ui: Ui) -> None:
-    await ui.press("6", shows="16 API keys")
     view = ui.screen.table.view
     ui.screen.do_sort("idle")
     await ui.expect("Idle ▲")
@@ -171,6 +96,56 @@ async def test_keys_are_sorted_by_idle_time(ui: Ui) -> None:
     ui.screen.do_sort("idle")
     await ui.expect("Idle ▼")
     assert str(view[3]["name"]) == "old-deploy"
+
+
+@pytest.mark.slow
+async def test_the_access_of_a_key_belongs_to_the_keys_and_to_their_tenant(ui: Ui) -> None:
+    await ui.press("6", shows=("deploy-pipeline", "▌6 API keys"))
+    await ui.press("enter", on="deploy-pipeline", shows=("Access of deploy-pipeline", "▌6 API keys"))
+    assert ui.app.workspace.state.screen == "api-keys"
+    await ui.press("escape", shows=("16 API keys", "▌6 API keys"), cursor="deploy-pipeline")
+    await ui.press("left_square_bracket", shows=("Access of deploy-pipeline", "▌6 API keys"))
+    await ui.switch("data lake")
+    await ui.expect("16 API keys", "▌6 API keys")
+    await ui.cursor_on("deploy-pipeline")
+    for press in ("w", "enter"):
+        await ui.press(press, shows="16 API keys", toast="Access: this key belongs to Web Shop: use that tenant first")
+    await ui.enter(":api-keys.access deploy-pipeline", toast="this key belongs to Web Shop: use that tenant first")
+    assert ui.screen.NAME == "api-keys"
+    await ui.press("3", shows="▌3 Groups")
+
+
+@pytest.mark.slow
+@SMALL
+async def test_keys_are_revoked_and_deleted_after_a_question(demo: Home, ui: Ui) -> None:
+    await ui.press("6", shows="tenant-reader")
+    await ui.press("v", on="tenant-reader")
+    await ui.expect("Revoke API key?", "a93f32a9", "Web Shop", "the next request with this key is denied")
+    await ui.answer("enter", gone="Revoke API key?")
+    secret = demo.world_key("tenant-reader")
+    assert demo.request("GET", "/api/v1/tenants", key=secret).status == 200
+    await ui.press("v", shows="Revoke API key?")
+    await ui.answer("y", toast="Revoked API key tenant-reader")
+    assert demo.request("GET", "/api/v1/tenants", key=secret).status == 401
+    await ui.until(lambda: "revoked" in ui.row("tenant-reader"), "its state")
+    await ui.press("v", toast="Revoke API key: the key is already revoked")
+    await ui.press("o", toast="only an active key can be rotated; this one is revoked")
+    await ui.press("z", toast="revoking an API key cannot be undone")
+    await ui.press("space", on="quota-bot")
+    await ui.press("space", on="tenant-writer")
+    await ui.press("delete", shows=("Delete 2 API keys?", "quota-bot, tenant-writer", "In use", "2 of them"))
+    await ui.answer("y", shows="14 API keys", toast="Deleted 2 API keys", gone="quota-bot")
+    names = {one["name"] for one in (await asyncio.to_thread(demo.json, "account", "api-key", "list"))["items"]}
+    assert names.isdisjoint({"quota-bot", "tenant-writer"})
+
+
+async def test_a_key_that_was_never_used_is_not_in_use(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    demo.json("account", "api-key", "create", "--name", "young", "--scopes", "dns:read")
+    async with opened(demo, monkeypatch, size=(80, 24)) as ui:
+        await ui.press("6", shows="17 API keys")
+        for name in ("young", "status-page"):
+            await ui.press("space", on=name)
+        await ui.press("v", shows=("Revoke 2 API keys?", "young, status-page", "1 of them"))
 
 
 @signed_in(OUTSIDER)
@@ -185,20 +160,20 @@ async def test_a_context_whose_key_is_refused_is_not_asked_to_sign_in(
     demo: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     demo.sign_in()
-    person, secret = demo.token(), demo.world_key("tenant-reader")
-    assert (await asyncio.to_thread(demo.frost, "config", "set", "api_key", "-", stdin=f"{secret}\n")).code == 0
+    person = demo.token()
+    await use_key(demo, "tenant-reader")
     async with opened(demo, monkeypatch, size=(80, 24)) as ui:
         await ui.expect_head("API key")
         await ui.expect_head("Web Shop")
         path = f"/api/v1/tenants/{WEB_SHOP}/api-keys/a93f32a9-a172-4102-8e4e-dc90253d9e30/revoke"
         assert demo.request("POST", path, token=person).status == 200
-        for _ in range(2):  # the second time it is still the key: nothing signed in meanwhile
+        for _ in range(2):  # the context still has the key the second time, as no user signed in
             await ui.press("r")
             await ui.expect("API key rejected", "revoked, expired", "frost config set api_key -", "y Contexts")
             await ui.expect_head("API key rejected · r retry")
             await ui.press("escape", gone="frost config set api_key -")
         await ui.press("r", shows="API key rejected")
-        await ui.answer(ENTER)
+        await ui.answer("enter")
         await ui.until(lambda: ui.screen.NAME == "contexts", "the contexts")
 
 
@@ -215,24 +190,7 @@ async def test_account_screens_need_a_user_not_an_api_key(demo: Home, ui: Ui) ->
 
 @pytest.mark.slow
 @SMALL
-async def test_a_name_with_markup_is_shown_in_every_dialog(ui: Ui) -> None:
-    await ui.press("6", shows=EVIL)
-    await ui.cursor_on(EVIL)
-    for press, words in (
-        ("e", f"Change API key {EVIL} in Staging"),
-        ("o", f"Rotate {EVIL}"),
-        ("v", "Revoke API key?"),
-        ("delete", "Delete API key?"),
-    ):
-        await ui.press(press, shows=(words, "[/x] nightly"))
-        await ui.press("escape")
-        await ui.until(lambda words=words: words not in ui.text, "the dialog gone")
-    assert ui.app.is_running
-
-
-@pytest.mark.slow
-@SMALL
-async def test_the_palette_finds_the_actions_and_names_of_keys(ui: Ui) -> None:
+async def test_dialogs_and_the_palette_show_the_names_of_keys(ui: Ui) -> None:
     await ui.expect_head("connected")
     await ui.press("ctrl+p")
     await ui.type("api", shows=("Go to API keys", "In API keys: "))
@@ -240,8 +198,16 @@ async def test_the_palette_finds_the_actions_and_names_of_keys(ui: Ui) -> None:
     await ui.press("escape", "6", shows="16 API keys")
     await ui.press("y", shows="command: new API key")
     await ui.press("escape")
-    await ui.press("6", shows="status-page")
+    await ui.cursor_on(EVIL)
+    for press, title in (
+        ("e", f"Change API key {EVIL} in Staging"),
+        ("o", f"Rotate {EVIL}"),
+        ("v", "Revoke API key?"),
+        ("delete", "Delete API key?"),
+    ):
+        await ui.press(press, shows=(title, "[/x] nightly"))
+        await ui.press("escape", gone=title)
     await ui.press("1", shows="Data Lake")
     await ui.press("ctrl+p")
     await ui.type("status-p", shows="Show API key status-page")
-    await ui.press(ENTER, shows="1 of 16", cursor="status-page")
+    await ui.press("enter", shows="1 of 16", cursor="status-page")

@@ -7,14 +7,12 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.people import ADMIN, DATA_LAKE, WEB_SHOP
+from tests.acceptance.people import ADMIN, DATA_LAKE, SANDBOX, WEB_SHOP
 from tests.conftest import opened as home_of
 from tests.homes import Home
 from tests.tui.screens import BOTH_SIZES, SMALL, Ui, opened
 from tui.launch import Launch
 
-ENTER = "enter"
-SIZES = [(80, 24), (120, 36)]
 PACE = "0.4"
 """Seconds between two batches: an apply in the demo world takes some seventeen then: also a busy machine sees it."""
 
@@ -28,22 +26,26 @@ def paced(demo_platform: Path) -> Iterator[Home]:
     home.remove()
 
 
-def asked(home: Home, method: str, route: str, tenant: str = WEB_SHOP, body: Any = None) -> Any:
+def tags(home: Home, method: str, route: str, tenant: str = WEB_SHOP, body: Any = None) -> Any:
+    """Send a request about the default tags of a tenant; return its response."""
     answer = home.request(method, f"/api/v1/tenants/{tenant}/default-tags{route}", token=home.token(), body=body)
     assert answer.status in (200, 202), answer
     return answer.json()
 
 
 def runs(home: Home) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = asked(home, "GET", "/runs")["runs"]
-    return found
+    return list(tags(home, "GET", "/runs")["runs"])
 
 
-def lacking(home: Home, tenant: str = WEB_SHOP) -> int:
-    """How many resources an apply would still change, by the database alone."""
+def left_to_update(home: Home) -> int:
+    return int(tags(home, "POST", "/preview", body={})["summary"]["updated"])
+
+
+def lacking(home: Home) -> int:
+    """The resources that an apply would change, by the database alone."""
     with sqlite3.connect(f"file:{home.platform_dir / 'platform.db'}?mode=ro", uri=True) as database:
         query = "SELECT count(*) FROM resources WHERE tenant_id = ? AND json_extract(tags, '$.\"cost-center\"') IS NULL"
-        return int(database.execute(query, (tenant,)).fetchone()[0])
+        return int(database.execute(query, (WEB_SHOP,)).fetchone()[0])
 
 
 async def in_tags(ui: Ui) -> Ui:
@@ -52,12 +54,12 @@ async def in_tags(ui: Ui) -> Ui:
     return await ui.expect("4/10 tags", "eu.team:42")
 
 
-async def applied(ui: Ui) -> Ui:
-    """An apply begun from the tags, seen going on."""
+async def start_apply(ui: Ui) -> None:
+    """Start an apply from the tags, and wait for its progress."""
     await in_tags(ui)
     await ui.press("a")
     await ui.answer("y", to="Apply default tags?")
-    return await ui.expect("Apply in Web Shop", "applying", "updated", "instance")
+    await ui.expect("Apply in Web Shop", "applying", "updated", "instance")
 
 
 @pytest.mark.slow
@@ -65,51 +67,48 @@ async def applied(ui: Ui) -> Ui:
 async def test_an_apply_asks_with_its_counts_and_enter_means_no(shared: Home, ui: Ui) -> None:
     await in_tags(ui)
     await ui.press("a")
-    told = shared.json("tenant", "default-tags", "apply", "--preview")["summary"]
+    preview = shared.json("tenant", "default-tags", "apply", "--preview")["summary"]
     await ui.expect("Apply default tags?", "Web Shop", "cost-center=eu.team:42", "removes no tag")
-    await ui.expect(f"{told['updated']:,} of {told['examined']:,} resources", f"{told['skipped']:,} skipped")
+    await ui.expect(f"{preview['updated']:,} of {preview['examined']:,} resources", f"{preview['skipped']:,} skipped")
     await ui.expect("would change", "n or Esc No")
-    await ui.answer(ENTER, to="Apply default tags?", shows="4/10 tags")
+    await ui.answer("enter", to="Apply default tags?", shows="4/10 tags")
     assert runs(shared) == []
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("size", SIZES)
-async def test_a_run_is_shown_in_every_screen_and_its_result_stays(
+@pytest.mark.parametrize("size", [(80, 24), (120, 36)])
+async def test_a_run_is_followed_again_at_the_next_start_and_its_result_stays(
     paced: Home, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
 ) -> None:
     before = lacking(paced)
     async with opened(paced, monkeypatch, size=size) as ui:
-        await applied(ui)
+        await start_apply(ui)
         await ui.expect("/44)", "started by owner@aurora.example", "······")
         await ui.press("3", shows="groups", head="◐ applying")
-        await ui.press("left_square_bracket", shows="Apply in Web Shop", toast="Web Shop: default tags applied:")
-        result = paced.json("tenant", "default-tags", "history")["runs"][0]["summary"]
+        await ui.press("left_square_bracket", shows="Apply in Web Shop")
+    async with opened(paced, monkeypatch, size=size) as ui:
+        await ui.expect_head("◐ applying")
+        await ui.command("apply", shows="Apply in Web Shop")
+        await ui.expect_toast("Web Shop: default tags applied:")
+        (run,) = paced.json("tenant", "default-tags", "history")["runs"]
+        assert run["status"] == "completed"
+        result = run["summary"]
         words = f"{result['updated']:,} updated · {result['unchanged']:,} unchanged · {result['skipped']:,} skipped"
         await ui.expect("✓ applied", words, f"{result['failed']:,} failed")
         await ui.until(lambda: "applying" not in ui.head, "the header without it")
         assert before - lacking(paced) > 0
         await ui.press("g", "f")
-        await ui.expect("Failures and skips in Web Shop", f"{result['skipped'] + result['failed']} resources")
-        await ui.filter("what:failed", shows=(f"{result['failed']} of {result['skipped'] + result['failed']}", "×"))
+        untouched = result["skipped"] + result["failed"]
+        await ui.expect("Failures and skips in Web Shop", f"{untouched} resources")
+        await ui.filter("what:failed", shows=(f"{result['failed']} of {untouched}", "×"))
         await ui.press("g", "d", shows=("invalid_state", "Message"))
         await ui.press("escape", "escape", "escape", shows="✓ applied")
-        await ui.press("g", ENTER, shows=("Failures and skips in Web Shop", "type:instance"))
-        by_type = asked(paced, "POST", "/preview", body={})["byType"]["instance"]
-        await ui.expect(f"{by_type['skipped'] + by_type['failed']} of {result['skipped'] + result['failed']}")
-    async with opened(paced, monkeypatch, size=size) as ui:  # the program was closed
+        await ui.press("g", "enter", shows=("Failures and skips in Web Shop", "type:instance"))
+        by_type = tags(paced, "POST", "/preview", body={})["byType"]["instance"]
+        await ui.expect(f"{by_type['skipped'] + by_type['failed']} of {untouched}")
+    async with opened(paced, monkeypatch, size=size) as ui:
         await ui.expect_head("Web Shop")
         await ui.command("apply", shows=("✓ applied", words))
-
-
-@pytest.mark.slow
-async def test_a_run_is_followed_again_at_the_next_start(paced: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with opened(paced, monkeypatch) as ui:
-        await applied(ui)
-    async with opened(paced, monkeypatch) as ui:
-        await ui.expect_head("◐ applying")
-        await ui.expect_toast("Web Shop: default tags applied:")
-    assert [run["status"] for run in runs(paced)] == ["completed"]
 
 
 @pytest.mark.slow
@@ -118,7 +117,7 @@ async def test_a_run_of_another_user_and_tenant_is_shown(paced: Home, ui: Ui) ->
     await ui.expect_head("Data Lake")
     await ui.expect("6 tenants")
     paced.sign_in(ADMIN)
-    asked(paced, "POST", "/apply", DATA_LAKE)
+    tags(paced, "POST", "/apply", DATA_LAKE)
     paced.sign_in()
     await ui.expect_head("◐ applying")
     await ui.command("apply", shows=("Apply in Data Lake", "started by admin@aurora.example"))
@@ -129,18 +128,24 @@ async def test_a_run_of_another_user_and_tenant_is_shown(paced: Home, ui: Ui) ->
 
 
 @pytest.mark.slow
-async def test_an_own_run_begins_after_the_one_that_runs(paced: Home, ui: Ui) -> None:
+async def test_an_own_run_begins_after_the_one_that_runs_or_is_cancelled(paced: Home, ui: Ui) -> None:
     await in_tags(ui)
-    asked(paced, "POST", "/apply")
+    tags(paced, "POST", "/apply")
     await ui.expect_head("◐ applying")
     await ui.press("a", shows=("An apply is running in Web Shop", "Show progress, and start my apply afterwards"))
     await ui.answer("o", shows=("Apply in Web Shop", "Your apply starts when this one has finished · o to cancel"))
-    asked(paced, "PUT", "", body={"tags": {"late": "1"}})
+    await ui.press("o")
+    await ui.until(lambda: "Your apply starts when" not in ui.text.split("▌ Your apply")[0], "no apply afterwards")
+    await ui.press("o", shows="Your apply starts when this one has finished")
+    tags(paced, "PUT", "", body={"tags": {"late": "1"}})
     await ui.expect_toast("Web Shop: default tags applied:")
     await ui.until(lambda: len(runs(paced)) == 2, "the own run")
     await ui.until(lambda: runs(paced)[0]["status"] == "completed", "its end")
     assert runs(paced)[0]["appliedTags"] == {"late": "1"}
     await ui.until(lambda: "Your apply starts" not in ui.text and "late=1" in ui.text, "the own run shown")
+    await ui.until(lambda: "applying" not in ui.head, "the header without it")
+    await ui.press("o", toast="no apply is running")
+    assert len(runs(paced)) == 2
 
 
 @pytest.mark.slow
@@ -148,76 +153,55 @@ async def test_a_conflict_at_the_start_is_handled_alike(paced: Home, monkeypatch
     await in_tags(ui)
     monkeypatch.setattr(type(ui.app.workspace.applies), "goes_on", lambda self, tenant_id: False)
     await ui.press("a", shows="Apply default tags?")
-    asked(paced, "POST", "/apply")
+    tags(paced, "POST", "/apply")
     await ui.answer("y", to="Apply default tags?", shows="An apply is running in Web Shop")
     await ui.press("f", shows=("Apply in Web Shop", "applying"), toast="Web Shop: default tags applied:")
     assert len(runs(paced)) == 1
 
 
 @pytest.mark.slow
-async def test_a_waiting_run_can_be_cancelled(paced: Home, ui: Ui) -> None:
-    await applied(ui)
-    await ui.press("o", shows="Your apply starts when this one has finished")
-    await ui.press("o")
-    await ui.until(lambda: "Your apply starts when" not in ui.text.split("▌ Your apply")[0], "called off")
-    await ui.expect_toast("Web Shop: default tags applied:")
-    await ui.press("o", toast="no apply is running")
-    assert len(runs(paced)) == 1
-
-
-@pytest.mark.slow
-async def test_a_run_continues_after_the_platform_is_killed(paced: Home, ui: Ui) -> None:
-    await applied(ui)
-    paced.kill_platform()  # the next reading has it started anew
-    await ui.expect_toast("Web Shop: default tags applied:")
-    await ui.expect("✓ applied")
-    (run,) = runs(paced)
-    assert run["status"] == "completed"
-    assert asked(paced, "POST", "/preview", body={})["summary"]["updated"] == 0
-
-
-@pytest.mark.slow
 @SMALL
-async def test_a_run_is_found_again_after_a_lost_connection(paced: Home, ui: Ui) -> None:
-    await applied(ui)
-    assert paced.frost("platform", "stop").code == 0
-    await ui.expect("! No response:", "last known state")
-    await ui.expect_head("stopped · r start")
-    await ui.expect("updated")  # what was known stays
-    await ui.press("r", toast="Web Shop: default tags applied:", gone="No response")
-    assert asked(paced, "POST", "/preview", body={})["summary"]["updated"] == 0
+@pytest.mark.parametrize("how", ["killed", "stopped"])
+async def test_a_run_continues_after_the_platform_has_ended(paced: Home, ui: Ui, how: str) -> None:
+    await start_apply(ui)
+    if how == "killed":
+        paced.kill_platform()  # the next request starts it again
+        await ui.expect_toast("Web Shop: default tags applied:")
+        await ui.expect("✓ applied")
+    else:
+        assert paced.frost("platform", "stop").code == 0
+        await ui.expect("! No response:", "last known state", "updated")
+        await ui.expect_head("stopped · r start")
+        await ui.press("r", toast="Web Shop: default tags applied:", gone="No response")
+    (run,) = runs(paced)
+    assert (run["status"], left_to_update(paced)) == ("completed", 0)
 
 
 @pytest.mark.slow
-async def test_an_undo_is_reviewed_and_removes_only_added_tags(paced: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_undo_is_reviewed_and_removes_only_added_tags(paced: Home, ui: Ui) -> None:
     before = lacking(paced)
-    async with opened(paced, monkeypatch) as ui:
-        await applied(ui)
-        await ui.expect("✓ applied")
-        updated = runs(paced)[0]["summary"]["updated"]
-        await ui.press("u", shows=("Applies in Web Shop", "completed", f"{updated}"))
-        await ui.press("b")
-        await ui.expect("Undo this run?", f"{updated:,} resources", "would lose tags", "cost-center=eu.team:42")
-        await ui.answer(ENTER, to="Undo this run?")
-        assert len(runs(paced)) == 1
-        await ui.press("b")
-        await ui.answer("y", to="Undo this run?", shows=("undoing", "lost tags"), head="◐ undoing")
-        await ui.expect_toast("default tags undone")
-        await ui.press("u", shows=("apply, undone", "undo"))
-        await ui.press("G", "b", toast="already undone")
+    await start_apply(ui)
+    await ui.expect("✓ applied")
+    updated = runs(paced)[0]["summary"]["updated"]
+    await ui.press("u", shows=("Applies in Web Shop", "completed", f"{updated}"))
+    await ui.press("b")
+    await ui.expect("Undo this run?", f"{updated:,} resources", "would lose tags", "cost-center=eu.team:42")
+    await ui.answer("enter", to="Undo this run?")
+    assert len(runs(paced)) == 1
+    await ui.press("b")
+    await ui.answer("y", to="Undo this run?", shows=("undoing", "lost tags"), head="◐ undoing")
+    await ui.expect_toast("default tags undone")
+    await ui.press("u", shows=("apply, undone", "undo"))
+    await ui.press("G", "b", toast="already undone")
     assert lacking(paced) == before
 
 
 @pytest.mark.slow
-async def test_a_preview_during_provisioning_is_refused(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sandbox is still being provisioned."""
-    async with opened(shared, monkeypatch) as ui:
-        await ui.expect("Sandbox")
-        sandbox = next(one["id"] for one in ui.app.workspace.tenants if one["displayName"] == "Sandbox")
-    async with opened(shared, monkeypatch, launch=Launch(tenant=sandbox)) as ui:
-        await ui.expect_head("Sandbox")
-        ui.app.frame.go("default-tags")
-        await ui.expect("/10 tags")
-        ui.app.frame.perform("default-tags.add", "a=1")
-        await ui.press("p", shows="still being set up")
-        await ui.press("escape", "D")
+@pytest.mark.parametrize("launch", [Launch(tenant=SANDBOX)])
+async def test_a_preview_during_provisioning_is_refused(ui: Ui) -> None:
+    await ui.expect_head("Sandbox")
+    ui.app.frame.go("default-tags")
+    await ui.expect("/10 tags")
+    ui.app.frame.perform("default-tags.add", "a=1")
+    await ui.press("p", shows="still being set up")
+    await ui.press("escape", "D")

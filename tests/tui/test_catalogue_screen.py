@@ -10,31 +10,20 @@ from tests.homes import Home
 from tests.tui.screens import Ui, with_key
 from tui.widgets.record_view import RecordView
 
-ENTER = "enter"
-
-
-@pytest.mark.slow
-async def test_the_catalogue_is_filtered_while_typing(ui: Ui) -> None:
-    await ui.press("4", shows=("528 operations", "audit:events:list", "Export audit events"))
-    await ui.press("slash")
-    await ui.type("key-pairs", shows=("5 of 528", "compute:key-pairs:import"), gone="audit:events:list")
-
 
 @pytest.mark.slow
 async def test_principals_of_an_operation_are_listed_with_their_path(ui: Ui) -> None:
+    await ui.press("4", shows=("528 operations", "audit:events:list", "Export audit events"))
+    await ui.press("slash")
+    await ui.type("key-pairs", shows=("5 of 528", "compute:key-pairs:import"), gone="audit:events:list")
+    await ui.press("escape")
     await ui.command("catalogue.who compute:launch-templates:create")
     await ui.expect("Who may compute:launch-templates:create?", "Target")
-    await ui.press(ENTER)
-    await ui.expect(
-        "Who may compute:launch-templates:create on *",
-        "deploy-pipeline",
-        "Astrid Lindqvist",
-        "● allowed",
-        "◐ conditional",
-    )
+    await ui.press("enter", shows=("Who may compute:launch-templates:create on *", "deploy-pipeline"))
+    await ui.expect("Astrid Lindqvist", "● allowed", "◐ conditional")
     await ui.cursor_on("deploy-pipeline")
     await ui.expect("deployments", "via group deployers")
-    await ui.press(ENTER, shows=("Access of deploy-pipeline", "compute:launch-templates:create"))
+    await ui.press("enter", shows=("Access of deploy-pipeline", "compute:launch-templates:create"))
     await ui.press("escape", shows="Who may compute:launch-templates:create on *")
     await ui.press("escape", shows="528 operations")
 
@@ -50,7 +39,7 @@ async def test_an_api_key_reads_the_catalogue_only(demo: Home, ui: Ui) -> None:
 
 @pytest.mark.slow
 def test_twenty_thousand_operations_are_filtered_with_little_work() -> None:
-    """How much of a frame it takes on this machine is told by the benchmarks."""
+    """The benchmarks show the time of a frame on this machine."""
     rows = [
         {"name": f"svc{n % 97}:res{n % 1313}:act{n}", "accessLevel": "read", "description": f"Do thing {n} on a res"}
         for n in range(20_000)
@@ -59,15 +48,12 @@ def test_twenty_thousand_operations_are_filtered_with_little_work() -> None:
     view.replace(rows)
     while view.prepare(1_000):
         pass
-    best: dict[str, float] = {}
+    typed = "res131:act13"
+    best = dict.fromkeys((typed[:end] for end in range(1, len(typed) + 1)), 1e9)
     for _ in range(5):
-        for end in range(1, len("res131:act13") + 1):
-            line = "res131:act13"[:end]
-            _, taken = effort(partial(view.set_filter, line))
-            best[line] = min(best.get(line, 1e9), taken)
+        for line in best:
+            best[line] = min(best[line], effort(partial(view.set_filter, line))[1])
         view.set_filter("")
     assert max(best.values()) < 2, best
-    view.set_filter("res131:act13")
-    assert [view[index]["name"] for index in range(len(view))] == [
-        row["name"] for row in rows if "res131:act13" in str(row["name"])
-    ]
+    view.set_filter(typed)
+    assert [record["name"] for record in view] == [row["name"] for row in rows if typed in str(row["name"])]

@@ -5,9 +5,8 @@ import asyncio
 import pytest
 
 from tests.homes import Home
-from tests.tui.screens import Ui, opened
-
-ENTER = "enter"
+from tests.tui.screens import SMALL, Ui, opened
+from tui.state.contexts import endpoint_problem
 
 
 async def fill(ui, *values: str) -> None:
@@ -24,9 +23,9 @@ async def test_a_context_is_created_edited_back_to_the_default_and_deleted(demo_
     await ui.expect_head("connected")
     await ui.press("5", "n", shows="Create a context")
     await fill(ui, "local", "https://away.example/api", "north-1")
-    await ui.press(ENTER, shows="context 'local' already exists")
+    await ui.press("enter", shows="context 'local' already exists")
     await fill(ui, "work")
-    await ui.press(ENTER, cursor="work")
+    await ui.press("enter", cursor="work")
     made = (await asyncio.to_thread(demo_slow.json, "config", "get-contexts"))["items"]
     assert {"work", "local"} == {one["name"] for one in made}
     assert "https://away.example/api" in demo_slow.config.read_text()
@@ -34,12 +33,12 @@ async def test_a_context_is_created_edited_back_to_the_default_and_deleted(demo_
 
     await ui.press("e", shows="Edit context work")
     await ui.press("ctrl+a", "ctrl+k", shows="empty: unix:~/.cli/platform/api.sock")
-    await ui.press(ENTER, toast="Saved context work")
+    await ui.press("enter", toast="Saved context work")
     assert "away.example" not in demo_slow.config.read_text()
 
     await ui.press("delete", shows=("Delete this context?", "endpoint, region, selected tenant", "permanently"))
     await ui.heard()
-    await ui.press(ENTER)  # No has the focus
+    await ui.press("enter")  # No has the focus
     await ui.gone("Delete this context?")
     assert "work" in demo_slow.config.read_text()
     await ui.press("delete", shows="Delete this context?")
@@ -65,22 +64,19 @@ async def test_deleting_a_context_names_its_credentials(demo_slow: Home, monkeyp
 
 
 @pytest.mark.slow
-async def test_the_problem_of_an_endpoint_is_shown_in_full(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    from tui.state.contexts import endpoint_problem
-
+@SMALL
+async def test_the_problem_of_an_endpoint_is_shown_in_full(ui: Ui) -> None:
     wrong = "http://a-host-with-a-rather-long-name.of-somebody-else.example.com/api"
     problem = endpoint_problem(wrong)
     assert problem is not None
     assert len(problem) > 60
-    async with opened(shared, monkeypatch, size=(80, 24)) as ui:
-        await ui.expect_head("connected")
-        await ui.press("5", "e", shows="Edit context local")
-        await fill(ui, wrong)
-        await ui.press(ENTER)
+    await ui.expect_head("connected")
+    await ui.press("5", "e", shows="Edit context local")
+    await fill(ui, wrong)
+    await ui.press("enter")
 
-        def told() -> str:
-            """What stands inside the dialog's frame."""
-            inside = (part for line in ui.text.splitlines() for part in line.split("│")[1:2])
-            return "".join("".join(inside).split())
+    def text_of_dialog() -> str:
+        parts = (part for line in ui.text.splitlines() for part in line.split("│")[1:2])
+        return "".join("".join(parts).split())
 
-        await ui.until(lambda: "".join(problem.split()) in told(), "the whole reason")
+    await ui.until(lambda: "".join(problem.split()) in text_of_dialog(), "the whole reason")

@@ -10,12 +10,11 @@ import pytest
 from tests.acceptance.people import ADMIN, AURORA, WEB_SHOP
 from tests.conftest import opened as home_of
 from tests.homes import Home
-from tests.tui.screens import BOTH_SIZES, SMALL, Ui, opened
+from tests.tui.screens import BOTH_SIZES, SMALL, Ui
 
-ENTER = "enter"
-SIZES = [(80, 24), (120, 36)]
 ROUTE = f"/api/v1/tenants/{WEB_SHOP}/default-tags"
 BEGIN = {"env": "prod", "team": "core", "old": "1"}
+EDITED = {"env": "dev", "team": "core", "new": "1"}
 
 
 @pytest.fixture(scope="module")
@@ -49,34 +48,36 @@ def store(home: Home, tags: dict[str, str]) -> None:
     assert answer.status == 200, answer
 
 
-async def edited(ui: Ui, home: Home) -> Ui:
-    """The place with a draft: env changed, old removed, new added."""
+async def open_tags(ui: Ui, count: int) -> None:
     await ui.expect_head("Web Shop")
     ui.app.frame.go("default-tags")
-    await ui.expect("3/10 tags", "core")
+    await ui.expect(f"{count}/10 tags")
+
+
+async def edited(ui: Ui) -> None:
+    """Open the tags with a draft: env changed, old removed, new added."""
+    await open_tags(ui, 3)
     draft = ui.app.workspace.tag_drafts.of(WEB_SHOP)
     assert draft.tags == BEGIN
     draft.put("env", "dev", "env")
     draft.remove(["old"])
     ui.app.frame.perform("default-tags.add", "new=1")
-    return await ui.expect("+ new", "~ env", "− old")
+    await ui.expect("+ new", "~ env", "− old")
 
 
 @pytest.mark.slow
 @BOTH_SIZES
 async def test_saving_shows_the_difference_and_can_be_undone(own: Home, ui: Ui) -> None:
-    await edited(ui, own)
-    await ui.press(
-        "w", shows=("Save default tags?", "Web Shop", "3 now, 3 after", "~ env = dev  was prod", "+ new = 1")
-    )
-    await ui.expect("− old = 1", "until an apply")
-    await ui.answer(ENTER, to="Save default tags?")  # a tag is taken away: No has the focus
+    await edited(ui)
+    await ui.press("w", shows=("Save default tags?", "Web Shop", "3 now, 3 after"))
+    await ui.expect("~ env = dev  was prod", "+ new = 1", "− old = 1", "until an apply")
+    await ui.answer("enter", to="Save default tags?")  # No has the focus, as a tag is removed
     assert stored(own) == BEGIN
     await ui.expect("Not saved")
     await ui.press("w")
     await ui.answer("y", to="Save default tags?")
     await ui.expect_toast("Saved the default tags of Web Shop: 1 added, 1 changed, 1 removed · z to undo")
-    assert stored(own) == {"env": "dev", "team": "core", "new": "1"}
+    assert stored(own) == EDITED
     await ui.gone("Not saved")
     await ui.press("z", toast="Undone")
     assert stored(own) == BEGIN
@@ -84,54 +85,60 @@ async def test_saving_shows_the_difference_and_can_be_undone(own: Home, ui: Ui) 
 
 
 @pytest.mark.slow
-async def test_a_set_stored_meanwhile_is_shown_and_merged(own: Home, ui: Ui) -> None:
-    await edited(ui, own)
+async def test_a_newer_set_is_shown_and_merged(own: Home, ui: Ui) -> None:
+    await edited(ui)
     own.sign_in(ADMIN)
     store(own, {"env": "test", "team": "data", "old": "1"})
     own.sign_in()
     await ui.press("r", shows="was stored by another user; saving shows its")
-    await ui.press("w")  # what is known already comes first: a question about another set would have false figures
+    await ui.press("w")  # shows the newer set first, because a question about the older one has wrong figures
     await ui.expect("Newer version on the platform", "admin@aurora.example", "~ team = data  was core")
     await ui.expect("~ env = test  was prod  ! changed by both", "~ env = dev  was prod  ! changed by both")
     assert stored(own)["team"] == "data"
     await ui.answer("m", to="Their changes", shows=("Save default tags?", "~ env = dev  was test"))
     await ui.answer("y", to="Save default tags?", toast="Saved the default tags")
-    assert stored(own) == {"env": "dev", "team": "data", "new": "1"}
+    assert stored(own) == {**EDITED, "team": "data"}
 
 
 @pytest.mark.slow
 @SMALL
-async def test_a_set_stored_meanwhile_is_overwritten_on_request_only(own: Home, ui: Ui) -> None:
-    await edited(ui, own)
+async def test_a_newer_set_is_overwritten_on_request_only(own: Home, ui: Ui) -> None:
+    await edited(ui)
     theirs = {"theirs": "1"}
     await ui.press("w", shows="Save default tags?")
     store(own, theirs)
     await ui.answer("y", to="Save default tags?")
-    await ui.answer(ENTER, to="Their changes")  # Leave it has the focus
+    await ui.answer("enter", to="Their changes")  # Keep editing has the focus
     assert stored(own) == theirs
     await ui.expect("Not saved", "+ new")
     await ui.press("w")
     await ui.answer("o", to="Their changes", shows=("Overwrites", "− theirs = 1"))
-    await ui.answer(ENTER, to="Save default tags?")
+    await ui.answer("enter", to="Save default tags?")
     assert stored(own) == theirs
     await ui.press("w", shows="− theirs = 1")
     await ui.answer("y", to="Save default tags?", toast="Saved the default tags")
-    assert stored(own) == {"env": "dev", "team": "core", "new": "1"}
+    assert stored(own) == EDITED
 
 
-async def test_the_same_set_stored_meanwhile_leaves_nothing_to_save(own: Home, ui: Ui) -> None:
-    await edited(ui, own)
+async def test_a_refused_save_keeps_the_draft_and_the_same_set_leaves_nothing_to_save(own: Home, ui: Ui) -> None:
+    await edited(ui)
     await ui.press("w", shows="Save default tags?")
-    store(own, {"env": "dev", "team": "core", "new": "1"})
-    await ui.answer("y", to="Save default tags?", toast="No changes to save: the stored version")
-    await ui.gone("Not saved")
+    set_role("member", own)
+    try:
+        await ui.answer("y", to="Save default tags?")
+        await ui.until(lambda: any("permission" in toast or "owner" in toast for toast in ui.toasts), "the refusal")
+        await ui.expect("+ new", "~ env", "Not saved")
+    finally:
+        set_role("owner", own)
+    assert stored(own) == BEGIN
+    await ui.press("w", shows="Save default tags?")
+    store(own, EDITED)
+    await ui.answer("y", to="Save default tags?", toast="No changes to save: the stored version", gone="Not saved")
 
 
 @pytest.mark.parametrize("begin", [{"env": "prod"}])
 async def test_a_cleared_set_leaves_nothing_to_apply(own: Home, ui: Ui) -> None:
-    await ui.expect_head("Web Shop")
-    ui.app.frame.go("default-tags")
-    await ui.expect("1/10 tags")
+    await open_tags(ui, 1)
     await ui.press("delete", "w", shows=("none: all default tags are removed", "− env = prod"))
     await ui.answer("y", to="Save default tags?")
     await ui.expect("No default tags. New resources get no tags. n: New tag", "0/10 tags")
@@ -140,48 +147,31 @@ async def test_a_cleared_set_leaves_nothing_to_apply(own: Home, ui: Ui) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("size", SIZES)
-async def test_a_former_set_is_compared_and_put_back(
-    own: Home, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
-) -> None:
-    store(own, {"a": "1"})
-    store(own, {"a": "2", "b": "1"})
-    async with opened(own, monkeypatch, size=size) as ui:
-        await ui.expect_head("Web Shop")
-        ui.app.frame.go("default-tags")
-        await ui.expect("2/10 tags")
-        await ui.press("v", shows=("history", "► ", "a=2, b=1"))
-        await ui.press("b", toast="this is the current version")
-        await ui.press("j", ENTER, shows=("+ b = 1", "~ a = 2  was 1"))
-        await ui.press("escape", "b", shows=("Restore this version?", "− b = 1"))
-        store(own, {"a": "2", "b": "1", "c": "1"})
-        await ui.answer("y", to="Restore this version?", toast="Not restored: a newer version was stored")
-        assert stored(own) == {"a": "2", "b": "1", "c": "1"}
-        await ui.expect("c=1")
-        await ui.press("g", "j", "b", shows="− c = 1")
-        await ui.answer("y", to="Restore this version?", toast="Saved the default tags")
-        assert stored(own) == {"a": "2", "b": "1"}
-        await ui.press("z", toast="Undone")
-        assert stored(own) == {"a": "2", "b": "1", "c": "1"}
+@BOTH_SIZES
+@pytest.mark.parametrize("begin", [{"a": "1"}])
+async def test_a_former_set_is_compared_and_put_back(own: Home, ui: Ui) -> None:
+    second, third = {"a": "2", "b": "1"}, {"a": "2", "b": "1", "c": "1"}
+    store(own, second)
+    await open_tags(ui, 2)
+    await ui.press("v", shows=("history", "► ", "a=2, b=1"))
+    await ui.press("b", toast="this is the current version")
+    await ui.press("j", "enter", shows=("+ b = 1", "~ a = 2  was 1"))
+    await ui.press("escape", "b", shows=("Restore this version?", "− b = 1"))
+    store(own, third)
+    await ui.answer("y", to="Restore this version?", toast="Not restored: a newer version was stored")
+    assert stored(own) == third
+    await ui.expect("c=1")
+    await ui.press("g", "j", "b", shows="− c = 1")
+    await ui.answer("y", to="Restore this version?", toast="Saved the default tags")
+    assert stored(own) == second
+    await ui.press("z", toast="Undone")
+    assert stored(own) == third
 
 
-def role(home: Home, name: str) -> None:
-    """The owner of Aurora Labs has another role there from now on."""
+def set_role(name: str, home: Home) -> None:
+    """Give the owner of Aurora Labs another role there."""
     person = "(SELECT id FROM users WHERE email = 'owner@aurora.example')"
     with sqlite3.connect(home.platform_dir / "platform.db", timeout=20) as database:
         statement = f"UPDATE memberships SET role = ? WHERE organization_id = ? AND user_id = {person}"
         assert database.execute(statement, (name, AURORA)).rowcount == 1
     database.close()
-
-
-async def test_a_refused_save_keeps_the_draft(own: Home, ui: Ui) -> None:
-    await edited(ui, own)
-    await ui.press("w", shows="Save default tags?")
-    role(own, "member")
-    try:
-        await ui.answer("y", to="Save default tags?")
-        await ui.until(lambda: any("permission" in toast or "owner" in toast for toast in ui.toasts), "the refusal")
-        await ui.expect("+ new", "~ env", "Not saved")
-    finally:
-        role(own, "owner")
-    assert stored(own) == BEGIN

@@ -10,20 +10,12 @@ from tests.tui.screens import BOTH_SIZES, Ui, opened
 from tui.launch import Launch
 from tui.shell import actions
 
-ENTER = "enter"
-SIZES = [(80, 24), (120, 36)]
-
 
 async def at_tags(ui: Ui) -> Ui:
     """The default tags of Web Shop."""
     await ui.expect_head("Web Shop")
     await ui.command("default-tags")
     return await ui.expect("4/10 tags", "Version 1 of")
-
-
-def stored(home: Home) -> dict[str, str]:
-    tags: dict[str, str] = home.json("tenant", "default-tags", "get")
-    return tags
 
 
 @pytest.mark.slow
@@ -39,13 +31,13 @@ async def test_the_set_is_shown_with_its_bytes_and_fits(ui: Ui) -> None:
 @pytest.mark.slow
 async def test_every_edit_changes_the_draft_only_and_is_undone(shared: Home, ui: Ui) -> None:
     await at_tags(ui)
-    before = stored(shared)
+    before = shared.json("tenant", "default-tags", "get")
     await ui.press("n", shows=("New tag in Web Shop", "0/64 bytes", "5/10 tags"))
     await ui.type("stage")
     await ui.press("tab")
     await ui.type("pre/prod", shows="8/255 bytes")
-    await ui.press(ENTER, shows=("+ stage", "5/10 tags", "Not saved:  + 1 added", "w save", "D discard"))
-    await ui.press(ENTER, on="env", shows=("Edit env", "3/64 bytes"))
+    await ui.press("enter", shows=("+ stage", "5/10 tags", "Not saved:  + 1 added", "w save", "D discard"))
+    await ui.press("enter", on="env", shows=("Edit env", "3/64 bytes"))
     await ui.press(*["backspace"] * 4)
     await ui.enter("dev", shows=("~ env", "was prod", "~ 1 changed"))
     await ui.press("delete", on="team", shows=("− team", "removed", "4/10 tags", "+ 1 added  ~ 1 changed  − 1 removed"))
@@ -55,12 +47,8 @@ async def test_every_edit_changes_the_draft_only_and_is_undone(shared: Home, ui:
     await ui.press("z", gone="~ env")
     await ui.press("z")
     await ui.until(lambda: "Not saved" not in ui.text and "4/10 tags" in ui.text, "the set as it is stored")
-    assert stored(shared) == before
+    assert shared.json("tenant", "default-tags", "get") == before
 
-
-@pytest.mark.slow
-async def test_ten_tags_are_full_and_the_key_says_so(ui: Ui) -> None:
-    await at_tags(ui)
     for number in range(6):
         ui.app.frame.perform("default-tags.add", f"k{number}=v")
     await ui.expect("10/10 tags", "+ 6 added")
@@ -92,7 +80,7 @@ async def test_a_draft_outlives_screen_tenant_and_program(shared: Home, monkeypa
 async def test_a_member_sees_the_set_and_may_not_change_it(ui: Ui) -> None:
     await ui.expect_head("Newsroom")
     await ui.command("default-tags", shows=("desk", "news", "2/10 tags"))
-    changes = {"n": "New tag", ENTER: "Edit tag", "delete": "Remove tag", "a": "Apply to existing resources"}
+    changes = {"n": "New tag", "enter": "Edit tag", "delete": "Remove tag", "a": "Apply to existing resources"}
     for key, title in changes.items():
         await ui.press(key, toast=f"{title}: only an owner or admin")
     await ui.press("p", toast="Preview apply: only an owner or admin", gone="Not saved")
@@ -105,14 +93,13 @@ async def test_a_preview_counts_by_type_key_and_reason(shared: Home, ui: Ui) -> 
     await at_tags(ui)
     await ui.press("p")
     await ui.expect("Apply preview in Web Shop", "would change", "for the stored tags", "Missing:  cost-center")
-    told = shared.json("tenant", "default-tags", "apply", "--preview")
-    summary = told["summary"]
+    preview = shared.json("tenant", "default-tags", "apply", "--preview")
+    summary, by_type = preview["summary"], preview["byType"]
     await ui.expect(f"{summary['updated']:,} would change")
     await ui.expect("managed service", "Failing:" if summary["failed"] else "Skipped:")
-    screen = ui.screen
-    assert [row["resourceType"] for row in screen.records()] == list(told["byType"])
-    for row in screen.records():
-        assert {name: row[name] for name in told["byType"]["instance"]} == told["byType"][row["resourceType"]]
+    assert [row["resourceType"] for row in ui.screen.records()] == list(by_type)
+    for row in ui.screen.records():
+        assert {name: row[name] for name in by_type["instance"]} == by_type[row["resourceType"]]
     await ui.press("d", shows=("Resources that miss the key", "Examined"))
     await ui.press("escape", "f", shows="Failures and skips in Web Shop")
     await ui.filter("what:skipped why:boot", shows="boot volume")
@@ -124,22 +111,13 @@ async def test_a_preview_counts_by_type_key_and_reason(shared: Home, ui: Ui) -> 
 
 
 @pytest.mark.slow
-async def test_the_copy_menu_gives_the_tags_and_the_equal_commands(ui: Ui) -> None:
-    await at_tags(ui)
-    await ui.press("y", on="env")
-    await ui.expect("command: save default tags", "command: preview apply", "command: history")
-    await ui.press("escape")
-    screen = ui.screen
-    assert screen.copies()["row"] == "env=prod"
-    assert json.loads(screen.copies()["JSON"]) == {"env": "prod"}
-    context = ui.app.frame.action_context()
-    command = actions.BY_ID["default-tags.save"].command(context)
-    assert command.startswith("frost tenant default-tags set --tag cost-center=eu.team:42 --tag env=prod")
-
-
-@pytest.mark.slow
-async def test_commands_of_a_shell_lead_to_their_screens(ui: Ui) -> None:
+async def test_commands_palette_help_and_copies_know_the_tags(ui: Ui) -> None:
     await ui.expect_head("Web Shop")
+    await ui.press("ctrl+p")
+    await ui.enter("go to tags", shows="4/10 tags")
+    await ui.press("question_mark")
+    await ui.expect("Save default tags", "no changes", "Preview apply", "Show the changes of an")
+    await ui.press("escape")
     for line, words in (
         ("apply", "No applies in this tenant yet."),
         ("tenant default-tags history", "history"),
@@ -149,12 +127,10 @@ async def test_commands_of_a_shell_lead_to_their_screens(ui: Ui) -> None:
     ):
         await ui.command(line, shows=words)
         await ui.press("escape", shows="4/10 tags")
-
-
-@pytest.mark.slow
-async def test_palette_and_help_list_the_tag_actions(ui: Ui) -> None:
-    await ui.expect_head("Web Shop")
-    await ui.press("ctrl+p")
-    await ui.enter("go to tags", shows="4/10 tags")
-    await ui.press("question_mark")
-    await ui.expect("Save default tags", "no changes", "Preview apply", "Show the changes of an")
+    await ui.press("y", on="env")
+    await ui.expect("command: save default tags", "command: preview apply", "command: history")
+    await ui.press("escape")
+    copies = ui.screen.copies()
+    assert (copies["row"], json.loads(copies["JSON"])) == ("env=prod", {"env": "prod"})
+    command = actions.BY_ID["default-tags.save"].command(ui.app.frame.action_context())
+    assert command.startswith("frost tenant default-tags set --tag cost-center=eu.team:42 --tag env=prod")

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,6 +10,7 @@ from tests.tui.editing import document, rule
 from tui.iam.editor import completion, counterexample_fixes, json_scanner, request, review
 from tui.iam.editor.action_handlers import undo_key
 from tui.iam.editor.completion import Catalogue
+from tui.iam.editor.counterexample_fixes import Fix
 from tui.iam.editor.document import as_stored, text_of
 from tui.iam.editor.request import matches
 from tui.iam.effects import difference_lines
@@ -30,16 +32,14 @@ CATALOGUE = Catalogue({"name": name, "accessLevel": "read"} for name in NAMES)
 
 def offered(text: str) -> list[str]:
     """The choices at the `|` of a text."""
-    at = text.index("|")
-    offer = completion.in_text(text.replace("|", ""), at, CATALOGUE)
+    offer = completion.in_text(text.replace("|", ""), text.index("|"), CATALOGUE)
     return [choice.text for choice in offer.choices] if offer is not None else []
 
 
-def taken(text: str, choice: str) -> str:
+def completed(text: str, choice: str) -> str:
     """The text after taking a choice at its `|`, with the cursor as `|`."""
-    at = text.index("|")
     plain = text.replace("|", "")
-    offer = completion.in_text(plain, at, CATALOGUE)
+    offer = completion.in_text(plain, text.index("|"), CATALOGUE)
     span, written, cursor = completion.edit_for(offer, next(one for one in offer.choices if one.text == choice))
     return plain[: span.start] + written[:cursor] + "|" + written[cursor:] + plain[span.end :]
 
@@ -55,53 +55,50 @@ def test_rules_and_brackets_are_found_in_an_incomplete_text() -> None:
     assert json_scanner.matching_bracket("[}", 0) is None
 
 
-@pytest.mark.parametrize(
-    ("text", "wanted"),
-    [
-        ('{"rules": [{"operations": ["comp|"]}]}', ["compute:"]),
-        (
-            '{"rules": [{"operations": ["compute:|"]}]}',
-            ["compute:images:", "compute:instances:", "compute:*", "compute:*:"],
-        ),
-        ('{"rules": [{"operations": ["compute:images:r|"]}]}', ["compute:images:read"]),
-        ('{"rules": [{"operations": ["buck|"]}]}', ["storage:buckets:delete", "storage:buckets:read"]),
-        ('{"rules": [{"operations": ["storage:buckets:read|"]}]}', []),
-        ('{"rules": [{"access": "|"}]}', ["allow", "deny"]),
-        ('{"rules": [{"name": "x", "|"}]}', ["access", "operations", "targets", "constraints"]),
-        ('{"rules": [{"constraints": {"ip|"}}]}', ["ipInRange"]),
-        ('{"rules": [{"constraints": {"before": {"|"}}}]}', ["frn:currentTime"]),
-        ('{"rules": [{"constraints": {"equals": {"frn:res|"}}}]}', ["frn:resourceTag/"]),
-        ('{"rules": [{"targets": ["frn:comp|"]}]}', ["frn:compute:"]),
-        ('{"rules": [{"targets": ["frn:storage:*:*:b|"]}]}', ["frn:storage:*:*:buckets/*", "frn:storage:*:*:buckets/"]),
-        ('{"rules": [{"name": "comp|"}]}', []),
-        ('{"schemaVersion": "1"} |', []),
-        ("{|", ["schemaVersion", "rules"]),
-    ],
-)
-def test_completions_at_the_cursor(text: str, wanted: list[str]) -> None:
-    assert offered(text) == wanted
+BUCKETS = "frn:storage:*:*:buckets/"
+MEMBERS = ["access", "operations", "targets", "constraints"]
 
 
 @pytest.mark.parametrize(
-    ("text", "choice", "wanted"),
+    ("text", "choices"),
     [
-        ('{"rules": [{"operations": ["comp|"]}]}', "compute:", '{"rules": [{"operations": ["compute:|"]}]}'),
-        ('{"rules": [{"operations": ["comp|\n  ]}]}', "compute:", '{"rules": [{"operations": ["compute:|"\n  ]}]}'),
-        (
-            '{"rules": [{"operations": ["a", "comp|],\n "x": 1}]}',
-            "compute:",
-            '{"rules": [{"operations": ["a", "compute:|"],\n "x": 1}]}',
-        ),
-        ('{"rules": [{"access": "d|"}]}', "deny", '{"rules": [{"access": "deny"|}]}'),
-        ('{"rules": [{"access": |}]}', "deny", '{"rules": [{"access": "deny"|}]}'),
-        ('{"rules": [{"op|"}]}', "operations", '{"rules": [{"operations": ["|"]}]}'),
-        ('{"rules": [{"op|": []}]}', "operations", '{"rules": [{"operations"|: []}]}'),
-        ('{"rules": [{"constraints": |}]}', '{ "before": … }', '{"rules": [{"constraints": { "before": { | } }}]}'),
-        ('{"rules": [{"constraints": {"ip|"}}]}', "ipInRange", '{"rules": [{"constraints": {"ipInRange": { | }}}]}'),
+        ('"operations": ["comp|"]', ["compute:"]),
+        ('"operations": ["compute:|"]', ["compute:images:", "compute:instances:", "compute:*", "compute:*:"]),
+        ('"operations": ["compute:images:r|"]', ["compute:images:read"]),
+        ('"operations": ["buck|"]', ["storage:buckets:delete", "storage:buckets:read"]),
+        ('"operations": ["storage:buckets:read|"]', []),
+        ('"access": "|"', ["allow", "deny"]),
+        ('"name": "x", "|"', MEMBERS),
+        ('"constraints": {"ip|"}', ["ipInRange"]),
+        ('"constraints": {"before": {"|"}}', ["frn:currentTime"]),
+        ('"constraints": {"equals": {"frn:res|"}}', ["frn:resourceTag/"]),
+        ('"targets": ["frn:comp|"]', ["frn:compute:"]),
+        ('"targets": ["frn:storage:*:*:b|"]', [f"{BUCKETS}*", BUCKETS]),
+        ('"name": "comp|"', []),
     ],
 )
-def test_taking_a_completion_writes_what_is_missing(text: str, choice: str, wanted: str) -> None:
-    assert taken(text, choice) == wanted
+def test_completions_at_the_cursor(text: str, choices: list[str]) -> None:
+    assert offered(f'{{"rules": [{{{text}}}]}}') == choices
+    assert offered('{"schemaVersion": "1"} |') == []
+    assert offered("{|") == ["schemaVersion", "rules"]
+
+
+@pytest.mark.parametrize(
+    ("text", "choice", "result"),
+    [
+        ('"operations": ["comp|"]', "compute:", '"operations": ["compute:|"]'),
+        ('"operations": ["comp|\n  ]', "compute:", '"operations": ["compute:|"\n  ]'),
+        ('"operations": ["a", "comp|],\n "x": 1', "compute:", '"operations": ["a", "compute:|"],\n "x": 1'),
+        ('"access": "d|"', "deny", '"access": "deny"|'),
+        ('"access": |', "deny", '"access": "deny"|'),
+        ('"op|"', "operations", '"operations": ["|"]'),
+        ('"op|": []', "operations", '"operations"|: []'),
+        ('"constraints": |', '{ "before": … }', '"constraints": { "before": { | } }'),
+        ('"constraints": {"ip|"}', "ipInRange", '"constraints": {"ipInRange": { | }}'),
+    ],
+)
+def test_taking_a_completion_writes_what_is_missing(text: str, choice: str, result: str) -> None:
+    assert completed(f'{{"rules": [{{{text}}}]}}', choice) == f'{{"rules": [{{{result}}}]}}'
 
 
 def test_formatting_keeps_the_meaning_and_escapes_controls() -> None:
@@ -114,14 +111,8 @@ def test_formatting_keeps_the_meaning_and_escapes_controls() -> None:
 
 
 def test_a_stored_document_has_ordered_and_no_empty_members() -> None:
-    value = {
-        "rules": [
-            {"targets": ["*"], "constraints": {"equals": {"frn:region": ["a"]}}, "access": "deny"},
-            {"constraints": {}},
-        ],
-        "schemaVersion": "1",
-    }
-    stored = as_stored(value)
+    first = {"targets": ["*"], "constraints": {"equals": {"frn:region": ["a"]}}, "access": "deny"}
+    stored = as_stored({"rules": [first, {"constraints": {}}], "schemaVersion": "1"})
     assert list(stored) == ["schemaVersion", "rules"]
     assert list(stored["rules"][0]) == ["name", "access", "targets", "constraints"]
     assert stored["rules"][0]["constraints"] == {"equals": {"frn:region": "a"}}
@@ -129,60 +120,47 @@ def test_a_stored_document_has_ordered_and_no_empty_members() -> None:
     assert as_stored({"rules": [{"constraints": {"equals": 1}}, 5]})["rules"][1] == 5
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "wrong"),
-    [
-        ("operation", "compute:instances:read", False),
-        ("operation", "compute:read", True),
-        ("operation", "compute:*:read", True),
-        ("operation", "compute:instances:fly", True),
-        ("target", "*", False),
-        ("target", "frn:compute:*:*:instances/i:1", False),
-        ("target", "instances/i-1", True),
-        ("target", "frn:compute:*:*:instances", True),
-        ("principalType", "api_key", False),
-        ("principalType", "robot", True),
-        ("region", "eu-central-1", False),
-        ("region", "EU Central", True),
-        ("region", "eu--1", True),
-        ("requestTags", "env=prod, team=a=b", False),
-        ("requestTags", "none", False),
-        ("requestTags", "env", True),
-        ("requestTags", "env=a,env=b", True),
-        ("sourceIp", "::ffff:203.0.113.7", False),
-        ("sourceIp", "999.1.1.1", True),
-        ("currentTime", "2026-01-31T12:00:00Z", False),
-        ("currentTime", "2026-01-31T12:00:00", True),
-        ("currentTime", "2026-02-31T12:00:00Z", True),
-        ("currentTime", "tomorrow", True),
-        ("asAuthor", "perhaps", True),
-    ],
-)
-def test_fields_are_checked(name: str, value: str, wrong: bool) -> None:
-    assert bool(request.problem(name, value, frozenset(NAMES))) is wrong
+FIELDS = {
+    "operation": (["compute:instances:read"], ["compute:read", "compute:*:read", "compute:instances:fly"]),
+    "target": (["*", "frn:compute:*:*:instances/i:1"], ["instances/i-1", "frn:compute:*:*:instances"]),
+    "principalType": (["api_key"], ["robot"]),
+    "region": (["eu-central-1"], ["EU Central", "eu--1"]),
+    "requestTags": (["env=prod, team=a=b", "none"], ["env", "env=a,env=b"]),
+    "sourceIp": (["::ffff:203.0.113.7"], ["999.1.1.1"]),
+    "currentTime": (["2026-01-31T12:00:00Z"], ["2026-01-31T12:00:00", "2026-02-31T12:00:00Z", "tomorrow"]),
+    "asAuthor": ([], ["perhaps"]),
+}
+"""Valid and invalid values of each field."""
 
 
-@pytest.mark.parametrize(
-    ("operation", "target", "wrong"),
-    [
-        ("compute:instances:read", "frn:compute:*:*:instances/i", False),
-        ("compute:instances:read", "frn:*:*:*:instances/i", False),
-        ("compute:instances:read", "frn:storage:*:*:buckets/b", True),
+@pytest.mark.parametrize("name", FIELDS)
+def test_fields_are_checked(name: str) -> None:
+    valid, invalid = FIELDS[name]
+    assert [value for value in (*valid, *invalid) if request.problem(name, value, frozenset(NAMES))] == invalid
+
+
+def test_the_service_of_a_target_is_the_operations() -> None:
+    read = "compute:instances:read"
+    for operation, target, wrong in (
+        (read, "frn:compute:*:*:instances/i", False),
+        (read, "frn:*:*:*:instances/i", False),
+        (read, "frn:storage:*:*:buckets/b", True),
         ("", "frn:storage:*:*:buckets/b", False),
-    ],
-)
-def test_the_service_of_a_target_is_the_operations(operation: str, target: str, wrong: bool) -> None:
-    said = request.problem("target", target, operation=operation)
-    assert ("compute" in said) is wrong
-    assert len(f"! Target: {said}") <= ROOM
+    ):
+        problem = request.problem("target", target, operation=operation)
+        assert ("compute" in problem) is wrong
+        assert len(f"! Target: {problem}") <= ROOM
 
 
 def test_facts_of_the_request_form() -> None:
-    assert "requestTags" not in request.parse_values({"requestTags": ""}).facts
-    assert request.parse_values({"requestTags": "none"}).facts["requestTags"] == {}
-    assert request.parse_values({"requestTags": "a=b=c, d="}).facts["requestTags"] == {"a": "b=c", "d": ""}
-    assert "currentTime" not in request.parse_values({"currentTime": ""}).facts
-    assert request.parse_values({"currentTime": "unknown"}).facts["currentTime"] is None
+    for name, value, fact in (
+        ("requestTags", "", ...),
+        ("requestTags", "none", {}),
+        ("requestTags", "a=b=c, d=", {"a": "b=c", "d": ""}),
+        ("currentTime", "", ...),
+        ("currentTime", "unknown", None),
+    ):
+        assert request.parse_values({name: value}).facts.get(name, ...) == fact
     facts = {"region": "se-sto-1", "resourceTags": {}, "requestTags": {"env": "dev"}, "sourceIp": "203.0.113.7"}
     values = request.field_values("compute:instances:read", "*", facts)
     assert request.parse_values(values).facts == {**facts, "currentTime": None}
@@ -194,11 +172,12 @@ ROOM = 51
 
 @pytest.mark.parametrize("field", request.FIELDS, ids=lambda field: field.name)
 def test_the_words_of_a_field_fit_its_line(field: request.Field) -> None:
-    filled = "none" if field.name.endswith("Tags") else "x"
-    said = f"{request.state(field.name, filled)} · {field.takes}"
-    wrong = [request.problem(field.name, value, frozenset(NAMES)) for value in ("X X", "a:b:c", "frn:a:b:c:d", "a:b:*")]
-    assert any(wrong)
-    assert max(map(len, (said, *(f"! {field.label}: {words}" for words in wrong)))) <= ROOM
+    value = "none" if field.name.endswith("Tags") else "x"
+    state = f"{request.state(field.name, value)} · {field.takes}"
+    invalid = ("X X", "a:b:c", "frn:a:b:c:d", "a:b:*")
+    problems = [request.problem(field.name, value, frozenset(NAMES)) for value in invalid]
+    assert any(problems)
+    assert max(map(len, (state, *(f"! {field.label}: {problem}" for problem in problems)))) <= ROOM
 
 
 # The difference
@@ -230,97 +209,83 @@ def named(text: str) -> list[set[str]]:
     ]
 
 
-def example(operation: str, index: int = 0, **more: object) -> dict[str, object]:
-    return {"operation": operation, "target": "*", "facts": {}, "ruleIndex": index, "ruleName": "", **more}
+DELETE = "compute:instances:delete"
+
+
+def fixes(text: str, operation: str = DELETE, index: int = 0, **held: Any) -> list[Fix]:
+    """The fixes of a document for a counterexample; `held` are the permissions of the author."""
+    example = {"operation": operation, "target": "*", "facts": {}, "ruleIndex": index, "ruleName": ""}
+    return list(counterexample_fixes.candidate_fixes(text, example, NAMES, held))
+
+
+def rules_of(text: str) -> list[dict[str, Any]]:
+    return list(json.loads(text)["rules"])
+
+
+def compute(constraint: dict[str, Any]) -> dict[str, Any]:
+    """Permission for all of compute under a constraint."""
+    return {name: [{"targets": ["*"], "constraints": [constraint]}] for name in NAMES if name.startswith("compute:")}
 
 
 @pytest.mark.parametrize("pattern", ["*", "compute:*", "compute:instances:*", "*:*:delete", "*:instances:*"])
 def test_one_operation_is_taken_out_of_a_pattern(pattern: str) -> None:
     before = {name for name in NAMES if matches(pattern, name)}
-    around = counterexample_fixes.patterns_without(pattern, "compute:instances:delete", NAMES)
-    assert {name for name in NAMES if any(matches(one, name) for one in around)} == before - {
-        "compute:instances:delete"
-    }
+    patterns = counterexample_fixes.patterns_without(pattern, DELETE, NAMES)
+    assert {name for name in NAMES if any(matches(one, name) for one in patterns)} == before - {DELETE}
 
 
 def test_the_smallest_fix_keeps_the_rest_and_the_last_rule() -> None:
     untouched = rule("storage:*", name="as  typed")
-    text = document(rule("compute:*", name="wide"), untouched)
-    way = next(counterexample_fixes.candidate_fixes(text, example("compute:instances:delete"), NAMES, {}))
-    assert untouched in way.text
-    assert named(way.text)[0] == {name for name in NAMES if name.startswith("compute:")} - {"compute:instances:delete"}
-    text = document(rule("compute:images:read"), rule("compute:instances:delete"))
-    way = next(counterexample_fixes.candidate_fixes(text, example("compute:instances:delete", 1), NAMES, {}))
-    assert len(json.loads(way.text)["rules"]) == 1
-    first = next(counterexample_fixes.candidate_fixes(text, example("compute:images:read", 0), NAMES, {}))
-    assert named(first.text) == [{"compute:instances:delete"}]
-    assert not list(
-        counterexample_fixes.candidate_fixes(
-            document(rule("compute:images:read")), example("compute:images:read"), NAMES, {}
-        )
-    )
+    fix = fixes(document(rule("compute:*", name="wide"), untouched))[0]
+    assert untouched in fix.text
+    assert named(fix.text)[0] == {name for name in NAMES if name.startswith("compute:")} - {DELETE}
+    text = document(rule("compute:images:read"), rule(DELETE))
+    assert len(rules_of(fixes(text, index=1)[0].text)) == 1
+    assert named(fixes(text, "compute:images:read")[0].text) == [{DELETE}]
+    assert not fixes(document(rule("compute:images:read")), "compute:images:read")
 
 
 def test_a_fix_keeps_what_the_author_has() -> None:
-    held: counterexample_fixes.Permissions = {
-        name: [{}] for name in NAMES if name.startswith("compute:images:") or name.endswith(":read")
-    }
-    ways = list(
-        counterexample_fixes.candidate_fixes(document(rule("*")), example("compute:instances:delete"), NAMES, held)
-    )
-    kept = json.loads(ways[-1].text)["rules"][0]["operations"]
-    assert kept == ["compute:images:*", "compute:instances:read", "storage:buckets:read"]
-    grant = {"targets": ["*"], "constraints": [{"operator": "equals", "key": "frn:region", "values": ["se-sto-1"]}]}
-    held = {name: [grant] for name in NAMES if name.startswith("compute:")}
-    way = next(
-        counterexample_fixes.candidate_fixes(
-            document(rule("compute:*")), example("compute:instances:delete"), NAMES, held
-        )
-    )
-    assert json.loads(way.text)["rules"][0]["constraints"] == {"equals": {"frn:region": "se-sto-1"}}
-    assert json.loads(way.text)["rules"][0]["operations"] == ["compute:*"]
-    parted = next(
-        counterexample_fixes.candidate_fixes(document(rule("*")), example("compute:instances:delete"), NAMES, held)
-    )
-    rules = json.loads(parted.text)["rules"]
-    assert named(parted.text)[0] == set(NAMES) - {"compute:instances:delete"}
-    assert rules[1]["operations"] == ["compute:instances:delete"]
-    assert rules[1]["constraints"] == {"equals": {"frn:region": "se-sto-1"}}
+    held = {name: [{}] for name in NAMES if name.startswith("compute:images:") or name.endswith(":read")}
+    (kept,) = rules_of(fixes(document(rule("*")), **held)[-1].text)
+    assert kept["operations"] == ["compute:images:*", "compute:instances:read", "storage:buckets:read"]
+    held = compute({"operator": "equals", "key": "frn:region", "values": ["se-sto-1"]})
+    in_region = {"equals": {"frn:region": "se-sto-1"}}
+    (limited,) = rules_of(fixes(document(rule("compute:*")), **held)[0].text)
+    assert (limited["constraints"], limited["operations"]) == (in_region, ["compute:*"])
+    split = fixes(document(rule("*")), **held)[0]
+    assert named(split.text)[0] == set(NAMES) - {DELETE}
+    second = rules_of(split.text)[1]
+    assert (second["operations"], second["constraints"]) == ([DELETE], in_region)
 
 
 OFFICE = ', "constraints": {"ipInRange": {"frn:sourceIp": ["192.0.2.0/25", "203.0.113.0/24"]}}'
 
 
-def networks(*blocks: str) -> counterexample_fixes.Permissions:
-    """Permission for all of compute from some networks only."""
-    constraint = {"operator": "ipInRange", "key": "frn:sourceIp", "values": list(blocks)}
-    return {name: [{"targets": ["*"], "constraints": [constraint]}] for name in NAMES if name.startswith("compute:")}
-
-
 def test_a_fix_limits_networks_to_those_of_the_author() -> None:
-    text, held = document(rule("compute:*", more=OFFICE)), networks("198.51.100.0/24", "192.0.2.0/24", "203.0.113.0/28")
-    way = next(counterexample_fixes.candidate_fixes(text, example("compute:instances:delete"), NAMES, held))
-    (limited,) = json.loads(way.text)["rules"]
+    def held(*networks: str) -> dict[str, Any]:
+        return compute({"operator": "ipInRange", "key": "frn:sourceIp", "values": list(networks)})
+
+    text = document(rule("compute:*", more=OFFICE))
+    (limited,) = rules_of(fixes(text, **held("198.51.100.0/24", "192.0.2.0/24", "203.0.113.0/28"))[0].text)
     assert limited["constraints"] == {"ipInRange": {"frn:sourceIp": ["192.0.2.0/25", "203.0.113.0/28"]}}
-    text, held = document(rule("compute:*", more=OFFICE)), networks("198.51.100.0/24", "2001:db8::/32")
-    ways = counterexample_fixes.candidate_fixes(text, example("compute:instances:delete"), NAMES, held)
-    assert not [way for way in ways if "only where" in way.title]
+    elsewhere = fixes(text, **held("198.51.100.0/24", "2001:db8::/32"))
+    assert not [fix for fix in elsewhere if "only where" in fix.title]
 
 
 # Drafts and the editor outside
 
 
 def test_a_draft_is_private_and_comes_back_as_it_was(tmp_path: Path) -> None:
-    path = drafts.path_of({"HOME": str(tmp_path)}, "unix:/x", "tenant", "policy", "ada@example.org")
-    kept = drafts.Kept(
-        '{"é": "\u202e', "name", "d", 3, "2026-01-01T00:00:00+00:00", 4, 2, {"operation": "a:b:c"}, "key"
-    )
-    assert drafts.keep(path, kept)
-    assert drafts.load(path) == kept
-    assert path.stat().st_mode & 0o777 == 0o600
-    assert path.parent.stat().st_mode & 0o777 == 0o700
-    assert drafts.path_of({"HOME": str(tmp_path)}, "unix:/x", "other", "policy", "ada@example.org") != path
-    assert drafts.path_of({"HOME": str(tmp_path)}, "unix:/x", "tenant", "policy", "bob@example.org") != path
+    def path_of(tenant: str, user: str) -> Path:
+        return drafts.path_of({"HOME": str(tmp_path)}, "unix:/x", tenant, "policy", user)
+
+    path, values = path_of("tenant", "ada@example.org"), {"operation": "a:b:c"}
+    draft = drafts.Kept('{"é": "\u202e', "name", "d", 3, "2026-01-01T00:00:00+00:00", 4, 2, values, "key")
+    assert drafts.keep(path, draft)
+    assert drafts.load(path) == draft
+    assert (path.stat().st_mode & 0o777, path.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+    assert path not in (path_of("other", "ada@example.org"), path_of("tenant", "bob@example.org"))
     drafts.drop(path)
     assert drafts.load(path) is None
 

@@ -13,7 +13,8 @@ from client.errors import FrostError
 from client.transport.async_client import AsyncClient
 from client.transport.exchange import OnReply
 from tests.homes import Home
-from tests.tui.editing import Edit, Editing, document, editing, hung, rule
+from tests.tui.draft_files import recorded_calls
+from tests.tui.editing import Edit, document, editing, hung, rule
 from tui.state import contexts, drafts
 from tui.state.drafts import DraftFiles, Kept
 
@@ -38,26 +39,18 @@ class Requests:
         return Counter(kind for kind in last if kind in ("simulate", "coverage", "check"))
 
 
-async def quiet(it: Editing) -> None:
-    """Wait until the newest text and request are evaluated."""
-    await it.ui.pilot.pause()
-    await it.answered()
-
-
 async def test_one_letter_in_the_form_sends_one_request(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     requests = Requests(monkeypatch)
     async with editing(shared, monkeypatch, policy=None, text=document(rule(READ))) as it:
-        await it.ask(resourceTags="env=de")
-        await quiet(it)
+        await (await it.ask(resourceTags="env=de")).answered()
         it.editor.set_focus(it.editor.query_one("#field-resourceTags"))
         requests.routes.clear()
         await it.press("end", "v")
         await it.until(lambda: it.editor.evaluation.verdict_request == it.editor.request, "the verdict")
-        await quiet(it)
+        await it.answered()
         assert requests.kinds == {"simulate": 1}
         assert it.editor.request.facts["resourceTags"] == {"env": "dev"}
-        await it.write(document(rule(READ, name="another text")), shows="allowed by rule 1 another text")
-        await quiet(it)
+        await it.evaluate(document(rule(READ, name="another text")), shows="allowed by rule 1 another text")
         assert requests.kinds["coverage"] == requests.kinds["check"] == 1
 
 
@@ -78,16 +71,16 @@ async def test_one_letter_joins_the_text_once(monkeypatch: pytest.MonkeyPatch, e
     assert text is not None
 
     def counted(self: TextDocument) -> str:
-        joined: str = text(self)
-        joins.append(joined)
-        return joined
+        joins.append(text(self))
+        return joins[-1]
 
     it.editor.pane.show_line(3, it.editor.pane.document.get_line(3).index('"a"') + 2)
-    await quiet(it)
+    await it.ui.pilot.pause()
+    await it.answered()
     with monkeypatch.context() as counting:
         counting.setattr(TextDocument, "text", property(counted))
         await it.press("b", shows="allowed by rule 1 ab")
-        await quiet(it)
+        await it.answered()
     assert len(joins) == 1
 
 
@@ -98,7 +91,7 @@ async def test_every_slow_evaluation_is_shown(demo: Home, edit: Edit) -> None:
         with hung(demo):
             await it.write(document(rule(READ, name=name)), shows="✓ ALLOWED  evaluating …")
         await it.expect(f"allowed by rule 1 {name}")
-        await it.ui.gone("evaluating …")
+        await it.gone("evaluating …")
 
 
 # Drafts
@@ -134,28 +127,16 @@ def test_a_write_that_comes_late_does_not_restore_a_deleted_draft(
 async def test_drafts_are_written_and_deleted_outside_the_event_loop(
     demo: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    threads: list[tuple[str, threading.Thread]] = []
-    keep, drop = drafts.keep, drafts.drop
-
-    def keeping(path: Path, draft: Kept) -> bool:
-        threads.append(("keep", threading.current_thread()))
-        return keep(path, draft)
-
-    def dropping(path: Path) -> None:
-        threads.append(("drop", threading.current_thread()))
-        drop(path)
-
-    monkeypatch.setattr(drafts, "keep", keeping)
-    monkeypatch.setattr(drafts, "drop", dropping)
+    calls = recorded_calls(monkeypatch)
     async with editing(demo, monkeypatch) as it:
         typed = it.text.replace("roll-out", "kept")
         await it.write(typed)
-        await it.until(lambda: threads, "the draft")
+        await it.until(lambda: calls, "the draft")
         await it.write(typed.replace("kept", "kept again"))
         await it.press("ctrl+g", shows="Close and keep the draft")
         await it.press("k", top=it.ui.app.frame)
-    assert {name for name, _ in threads} == {"keep"}
-    assert not [thread for _, thread in threads if thread is threading.main_thread()]
+    assert {name for name, _ in calls} == {"keep"}
+    assert threading.main_thread() not in {thread for _, thread in calls}
 
 
 async def test_a_new_key_after_a_deleted_policy_is_in_the_draft_as_well(demo: Home, edit: Edit) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
@@ -32,8 +33,8 @@ async def test_a_save_without_a_platform_keeps_the_draft(
 
 
 @asynccontextmanager
-async def reviewing_mine_since_theirs(home: Home, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Editing]:
-    """My document before it is saved, on a policy that was given another name and description meanwhile."""
+async def reviewing(home: Home, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Editing]:
+    """Review another document for a policy that another user gave a new name and description."""
     async with editing(home, monkeypatch) as it:
         await it.meanwhile(name="their name", description="their words")
         await it.evaluate(document(rule(READ, name="mine")))
@@ -42,7 +43,7 @@ async def reviewing_mine_since_theirs(home: Home, monkeypatch: pytest.MonkeyPatc
 
 
 async def test_a_save_over_theirs_keeps_their_name_and_description(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with reviewing_mine_since_theirs(demo, monkeypatch) as it:
+    async with reviewing(demo, monkeypatch) as it:
         await it.press("enter", shows="Newer version: 4")
         await it.press("o", shows=("Save their name on version 4", "their words"))
         await it.press("enter", shows="Policy  their name  version 5")
@@ -52,11 +53,11 @@ async def test_a_save_over_theirs_keeps_their_name_and_description(demo: Home, m
 
 
 async def test_a_save_over_their_name_shows_it(demo: Home, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with reviewing_mine_since_theirs(demo, monkeypatch) as it:
+    async with reviewing(demo, monkeypatch) as it:
         await it.press("tab", "ctrl+u", *"mine", shows=("Change of name", "− deployments", "+ mine"))
         await it.press("enter", shows="Newer version: 4")
         await it.press("o", shows=("Save their name on version 4", "Change of name", "− their name", "+ mine"))
-        await it.ui.gone("In description")
+        await it.gone("In description")
         await it.press("enter", shows="Policy  mine  version 5")
         assert (await stored(it.ui, "mine"))["description"] == "their words"
 
@@ -80,41 +81,38 @@ async def test_an_unanswered_save_can_be_tried_again(demo: Home, monkeypatch: py
         await it.press("enter", shows="Policy  kept name  version 1", gone="could not be saved")
 
 
-async def test_a_save_that_arrived_unanswered_is_not_stored_twice(demo: Home, edit: Edit) -> None:
-    it = await edit(policy=None, text=document(rule(READ, name="first")))
+async def store_unanswered(it: Editing, name: str) -> str:
+    """Store the new policy as a save whose response was lost; return its id."""
     client = await it.ui.app.workspace.client()
     key = it.editor.document.idempotency_key
-    made = await client.ask(policy_calls.create(it.editor.tenant_id, "arrived", "", it.text, idempotency_key=key))
+    created = await client.ask(policy_calls.create(it.editor.tenant_id, name, "", it.text, idempotency_key=key))
+    return str(created.id)
+
+
+async def save_as(it: Editing, name: str, **outcome: Any) -> None:
     await it.press("ctrl+s", shows=("Save a new policy", "Effect on *"))
-    await it.press(*"arrived", "enter", shows="Policy  arrived  version 1")
-    assert [one["id"] for one in await policies(it.ui) if one["name"] == "arrived"] == [made.id]
+    await it.press(*name, "enter", **outcome)
 
 
-async def test_changes_after_an_unanswered_save_make_a_version(demo: Home, edit: Edit) -> None:
-    it = await edit(policy=None, text=document(rule(READ, name="first")))
-    draft = it.editor.document
-    client = await it.ui.app.workspace.client()
-    await client.ask(
-        policy_calls.create(it.editor.tenant_id, "arrived", "", it.text, idempotency_key=draft.idempotency_key)
-    )
+async def test_a_save_without_a_response_is_not_stored_twice(demo: Home, edit: Edit) -> None:
+    first = document(rule(READ, name="first"))
+    it = await edit(policy=None, text=first)
+    policy_id = await store_unanswered(it, "arrived")
+    await save_as(it, "arrived", shows="Policy  arrived  version 1")
+    assert [one["id"] for one in await policies(it.ui) if one["name"] == "arrived"] == [policy_id]
+    await it.editor.leave(keep=False)
+
+    it = await edit(policy=None, text=first)
+    await store_unanswered(it, "changed")
     await it.evaluate(document(rule(READ, name="second")))
-    await it.press("ctrl+s", shows=("Save a new policy", "Effect on *"))
-    await it.press(*"arrived", "enter")
-    await it.expect("Save arrived on version 1", "Your earlier request was stored")
-    await it.press("enter", shows="Policy  arrived  version 2")
-    (made,) = [one for one in await policies(it.ui) if one["name"] == "arrived"]
-    assert made["document"]["rules"][0]["name"] == "second"
+    await save_as(it, "changed", shows=("Save changed on version 1", "Your earlier request was stored"))
+    await it.press("enter", shows="Policy  changed  version 2")
+    (changed,) = [one for one in await policies(it.ui) if one["name"] == "changed"]
+    assert changed["document"]["rules"][0]["name"] == "second"
+    await it.editor.leave(keep=False)
 
-
-async def test_an_unanswered_save_deleted_since_is_stored_anew(demo: Home, edit: Edit) -> None:
-    it = await edit(policy=None, text=document(rule(READ, name="first")))
+    it = await edit(policy=None, text=first)
     client = await it.ui.app.workspace.client()
-    made = await client.ask(
-        policy_calls.create(
-            it.editor.tenant_id, "arrived", "", it.text, idempotency_key=it.editor.document.idempotency_key
-        )
-    )
-    await client.ask(policy_calls.delete(it.editor.tenant_id, made.id))
-    await it.press("ctrl+s", shows=("Save a new policy", "Effect on *"))
-    await it.press(*"arrived", "enter", shows="the policy was stored and then deleted; save to create it again")
-    await it.press("enter", shows="Policy  arrived  version 1")
+    await client.ask(policy_calls.delete(it.editor.tenant_id, await store_unanswered(it, "deleted")))
+    await save_as(it, "deleted", shows="the policy was stored and then deleted; save to create it again")
+    await it.press("enter", shows="Policy  deleted  version 1")

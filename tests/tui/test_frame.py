@@ -19,33 +19,22 @@ from tui.shell.app import FrostApp
 from tui.state import preferences
 from tui.tenants.screen import Tenants
 
-ENTER = "enter"
-
 
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [(120, 50)])
-async def test_the_help_lists_the_actions_and_is_searched(ui: Ui) -> None:
+async def test_help_and_palette_list_the_actions_and_are_searched(demo_slow: Home, ui: Ui) -> None:
     await ui.expect("Data Lake")
     await ui.press("question_mark")
     await ui.expect(*(action.title for action in actions.of_scope("tenants", "list")))
     await ui.gone("Sign out")
     await ui.type("retries", shows="retries a lost connection", gone="Create tenant")
     await ui.press("escape", "5", "question_mark", shows="Sign out")
-
-
-@pytest.mark.slow
-async def test_the_palette_names_actions_or_the_reason_against_them(ui: Ui) -> None:
-    await ui.expect("Data Lake")
+    await ui.press("escape", "1", shows="Data Lake")
     await ui.press("ctrl+p", shows=("Create tenant", "Go to contexts"))
     await ui.type("undo", shows="nothing to undo")
     await ui.press("backspace", "backspace", "backspace", "backspace")
     await ui.enter("go to con", shows=("Endpoint", "Credential"))
-
-
-@pytest.mark.slow
-async def test_enter_right_after_typing_runs_the_typed_action(demo_slow: Home, ui: Ui) -> None:
-    await ui.expect_head("Web Shop")
-    await ui.pilot.press("ctrl+p", *"light", ENTER)
+    await ui.pilot.press("ctrl+p", *"light", "enter")  # Enter right after the text runs the typed action
     await ui.until(lambda: ui.app.theme == "frost-light", "the light theme")
     await ui.expect_head("Web Shop")
 
@@ -55,7 +44,7 @@ async def test_the_prompt_runs_completes_and_remembers_lines(demo_slow: Home, ui
     await ui.expect_head("Web Shop")
     await ui.press("colon")
     await ui.type("use newsr", shows="use Newsroom")
-    await ui.press("tab", ENTER, head="Newsroom")
+    await ui.press("tab", "enter", head="Newsroom")
     await ui.press("colon", "up", shows=":use Newsroom")
     await ui.press("escape")
     await ui.command("contexts loc", shows=("Contexts", "1 of 1"))
@@ -64,28 +53,20 @@ async def test_the_prompt_runs_completes_and_remembers_lines(demo_slow: Home, ui
 
 
 async def test_the_history_keeps_views_with_their_filters(ui: Ui) -> None:
-    await ui.expect("Data Lake")
-    await ui.press("slash")
-    await ui.type("lake")
-    await ui.press(ENTER, "5", shows="Credential")
+    await ui.expect("Data Lake", "Local platform")
+    # The hint of the first run is remembered at once: a kill may follow.
+    await ui.until(lambda: ui.app.state_path.exists(), "the preferences")
+    assert preferences.load(ui.app.state_path).hinted
+    await ui.filter("lake")
+    await ui.press("5", shows="Credential")
     await ui.press("left_square_bracket", shows="1 of 6")
     await ui.press("right_square_bracket", shows="Credential")
     await ui.press("right_square_bracket", toast="this is the latest view")
-
-
-async def test_the_hint_of_the_first_run_is_shown_once(ui: Ui) -> None:
-    await ui.expect("Local platform")
-    # What a kill would leave behind.
-    await ui.until(lambda: ui.app.state_path.exists(), "what is remembered")
-    assert preferences.load(ui.app.state_path).hinted
-
-
-@SMALL
-async def test_the_footer_always_shows_help_and_quit(ui: Ui) -> None:
-    await ui.expect("Data Lake")
-    for key in "12":
-        await ui.press(key)
-        await ui.until(lambda: ui.text.splitlines()[-1].endswith("…  ? help  q quit"), "both at the end")
+    await ui.press("left_square_bracket", shows="1 of 6")
+    lake = str(ui.screen.record["id"])
+    for key, text in (("i", lake), ("1", f"frost tenant use {lake}")):
+        await ui.press("y", key)
+        await ui.until(lambda text=text: ui.app.clipboard == text, text)
 
 
 async def test_replaced_work_never_begins(ui: Ui) -> None:
@@ -94,24 +75,32 @@ async def test_replaced_work_never_begins(ui: Ui) -> None:
     async def work(number: int) -> None:
         begun.append(number)
 
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         for number in range(3):
             ui.app.spawn("the same name", partial(work, number))
         await ui.until(lambda: bool(begun), "the last one")
         gc.collect()
     assert begun == [2]
-    assert not [one for one in told if "never awaited" in str(one.message)]
+    assert not [one for one in caught if "never awaited" in str(one.message)]
 
 
-async def test_copying_gives_the_id_and_the_equal_command(ui: Ui) -> None:
-    await ui.expect("Data Lake")
-    await ui.cursor_on("Data Lake")
-    lake = str(ui.screen.record["id"])
-    await ui.press("y", "i")
-    await ui.until(lambda: ui.app.clipboard == lake, "the id")
-    await ui.press("y", "1")
-    await ui.until(lambda: ui.app.clipboard == f"frost tenant use {lake}", "the command")
+@SMALL
+async def test_escape_never_quits_and_q_quits_at_the_root(monkeypatch: pytest.MonkeyPatch, ui: Ui) -> None:
+    for key, words in (("2", "deployments"), ("1", "Data Lake")):
+        await ui.press(key, shows=words)
+        await ui.until(lambda: ui.text.splitlines()[-1].endswith("…  ? help  q quit"), "both at the end")
+    await ui.press("escape", "escape")
+    assert ui.app.is_running
+    await ui.press("d", shows=("Fullest quota", "Created"))
+    await ui.press("q", shows=("Data Lake", "Newsroom"))
+    with monkeypatch.context() as without_primary_action:
+        without_primary_action.setattr(Tenants, "PRIMARY", "list.detail")
+        await ui.press("down", "enter", shows="Organization")
+        await ui.press("escape", shows="Data Lake")
+    await ui.press("ctrl+c", toast="q to quit.")
+    await ui.press("q")
+    await ui.until(lambda: not ui.app.is_running, "the end")
 
 
 async def test_configured_keys_win_and_conflicts_are_reported(demo_slow: Home, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,10 +121,7 @@ async def test_configured_keys_win_and_conflicts_are_reported(demo_slow: Home, m
 
 @pytest.mark.parametrize("size", [(80, 24), (60, 16), (100, 30), (200, 60)])
 async def test_the_frame_fits(size: tuple[int, int], ui: Ui) -> None:
-    await ui.expect("Data Lake", "Newsroom", "? help")
-    await ui.expect_head("Web Shop")
-    await ui.expect_head("owner@aurora.example")
-    await ui.expect_head("connected")
+    await ui.see(shows=("Data Lake", "Newsroom", "? help"), head=("Web Shop", "owner@aurora.example", "connected"))
     assert max(map(len, ui.text.splitlines())) <= size[0]
     await ui.press("ctrl+t", shows=("Switch tenant", "Newsroom"))
 
@@ -224,8 +210,12 @@ async def test_another_user_sees_nothing_of_the_former(demo_slow: Home, ui: Ui) 
     await ui.expect_head("owner@aurora.example · session")
     await ui.expect("Data Lake", "Newsroom")
     await ui.switch("newsroom")
+    assert (await asyncio.to_thread(demo_slow.frost, "logout")).code == 0
+    await ui.press("r", shows="You are not signed in")
+    await ui.press("escape")
+    await ui.until(lambda: "owner@" not in ui.head, "a header without the account")
     assert (await asyncio.to_thread(demo_slow.frost, "login", "--as", "member@aurora.example")).code == 0
-    await ui.press("r", head="member@aurora.example · session")
+    await ui.press("r", head="member@aurora.example · session", gone="You are not signed in")
     await ui.expect_toast("local: signed in as member@aurora.example, before as owner@aurora.example")
     await ui.expect("Sandbox")
     await ui.gone("Data Lake")
@@ -233,43 +223,20 @@ async def test_another_user_sees_nothing_of_the_former(demo_slow: Home, ui: Ui) 
     assert ui.app.workspace.tenant_before == ""
 
 
-async def test_r_continues_with_a_sign_in_of_another_shell(demo_slow: Home, ui: Ui) -> None:
-    await ui.expect_head("connected")
-    assert (await asyncio.to_thread(demo_slow.frost, "logout")).code == 0
-    await ui.press("r", shows="You are not signed in")
-    await ui.press("escape")
-    await ui.until(lambda: "owner@" not in ui.head, "a header without the account")
-    assert (await asyncio.to_thread(demo_slow.frost, "login", "--as", "member@aurora.example")).code == 0
-    await ui.press("r", head="member@aurora.example · session", toast="before as owner@aurora.example")
-    await ui.gone("You are not signed in")
-
-
-@SMALL
-async def test_escape_never_quits_and_q_quits_at_the_root(ui: Ui) -> None:
-    await ui.expect("Data Lake")
-    await ui.press("escape", "escape")
-    assert ui.app.is_running
-    await ui.press("d", shows=("Fullest quota", "Created"))
-    await ui.press("q", shows=("Data Lake", "Newsroom"))
-    await ui.press("ctrl+c", toast="q to quit.")
-    await ui.press("q")
-    await ui.until(lambda: not ui.app.is_running, "the end")
-
-
 async def test_the_list_keeps_its_keys_after_clicks_and_resizes(ui: Ui) -> None:
+    async def expect_moves() -> None:
+        await ui.press("g")
+        first = ui.under_cursor
+        await ui.press("j")
+        await ui.until(lambda: ui.under_cursor != first, "a cursor that moved")
+
     await ui.expect("Data Lake")
-    await ui.press("g")
-    first = ui.under_cursor
     await ui.pilot.click("Heading")
-    await ui.press("j")
-    await ui.until(lambda: ui.under_cursor != first, "a cursor that moved")
-    await ui.press("g")
+    await expect_moves()
     for size in ((50, 12), (80, 24), (120, 10), (120, 36)):
         await ui.pilot.resize_terminal(*size)
     await ui.expect("Data Lake")
-    first = ui.under_cursor
-    await ui.press("j")
-    await ui.until(lambda: ui.under_cursor != first, "a cursor that moved")
+    await expect_moves()
     await ui.press("e", shows="Rename tenant")
 
 
@@ -277,12 +244,11 @@ async def test_the_sort_is_remembered_for_the_next_start(shared: Home, monkeypat
     async with opened(shared, monkeypatch) as ui:
         await ui.expect("Data Lake")
         await ui.press("s", "s")
-        await ui.until(lambda: ui.app.remembered.sort.get("tenants") == ["displayName", True], "the sort kept")
+        await ui.until(lambda: ui.app.remembered.sort.get("tenants") == ["displayName", True], "the stored sort")
         path = ui.app.state_path
         await ui.press("q")
         await ui.until(lambda: not ui.app.is_running, "the end")
-    kept = preferences.load(path)
-    assert kept.sort["tenants"] == ["displayName", True]
+    assert preferences.load(path).sort["tenants"] == ["displayName", True]
     app = FrostApp(await asyncio.to_thread(resolve, None, os.environ), Launch(), path)
     async with app.run_test(size=(120, 36)) as pilot:
         await Ui(app, pilot).expect("Data Lake", "▼")
@@ -294,7 +260,7 @@ async def test_signing_out_asks_first_and_does_not_ask_to_sign_in(demo_slow: Hom
     await ui.expect_head("connected")
     await ui.press("5", "i", head="connected", toast="Signed in to local")
     await ui.press("o", shows=("Sign out?", "the session ends"))
-    await ui.answer(ENTER, gone="Sign out?")
+    await ui.answer("enter", gone="Sign out?")
     assert (await asyncio.to_thread(demo_slow.frost, "tenant", "list")).code == 0
     await ui.press("o", shows="Sign out?")
     await ui.answer("y", head="not signed in", toast="Signed out of local")
@@ -302,11 +268,3 @@ async def test_signing_out_asks_first_and_does_not_ask_to_sign_in(demo_slow: Hom
     await ui.gone("You are not signed in", "owner@")
     await ui.press("1", "n", toast="you signed out; r to sign in")
     await ui.press("r", shows="You are not signed in")
-
-
-@SMALL
-async def test_a_list_without_a_primary_action_opens_the_details(monkeypatch: pytest.MonkeyPatch, ui: Ui) -> None:
-    await ui.expect("Data Lake")
-    monkeypatch.setattr(Tenants, "PRIMARY", "list.detail")
-    await ui.press("down", ENTER, shows="Organization")
-    await ui.press("escape", shows="Data Lake")

@@ -2,6 +2,7 @@
 
 import asyncio
 
+import pytest
 from textual import events
 from textual.app import App, ComposeResult
 from textual.binding import Binding
@@ -50,27 +51,22 @@ class Program(App[None]):
         ended.set()
 
 
-async def test_keys_wait_for_the_dialog_of_the_key_before_them() -> None:
+@pytest.mark.parametrize(("keys", "typed"), [("oab", "ab"), ("a", "a")], ids=["opened by a key", "by no key"])
+async def test_keys_wait_for_the_dialog_before_them(keys: str, typed: str) -> None:
     app = Program()
     async with app.run_test() as pilot:
-        for key in "oab":
+        if not keys.startswith("o"):
+            app.action_open()
+        for key in keys:
             app.post_message(events.Key(key, key))
-        await asyncio.sleep(0)
+        handled = asyncio.Event()  # the screen handles messages while keys wait
+        app.screen.call_later(handled.set)
+        app.call_later(handled.set)
+        await handled.wait()
+        assert not isinstance(app.screen, Question)
         app.may_open.set()
         await pilot.pause()
-        while not isinstance(app.screen, Question) or app.screen.query_one(Input).value != "ab":
-            await pilot.pause(0.01)
-        assert app.keys_behind == []
-
-
-async def test_keys_wait_for_a_dialog_that_no_key_opened() -> None:
-    app = Program()
-    async with app.run_test() as pilot:
-        app.action_open()
-        app.post_message(events.Key("a", "a"))
-        app.may_open.set()
-        await pilot.pause()
-        while not isinstance(app.screen, Question) or app.screen.query_one(Input).value != "a":
+        while not isinstance(app.screen, Question) or app.screen.query_one(Input).value != typed:
             await pilot.pause(0.01)
         assert app.keys_behind == []
 
@@ -83,16 +79,3 @@ async def test_keys_go_on_when_the_action_ends_without_a_dialog() -> None:
         app.may_open.set()
         while app.keys_behind != ["a", "b"]:
             await pilot.pause(0.01)
-
-
-async def test_the_screen_handles_messages_while_keys_wait_for_a_dialog() -> None:
-    app = Program()
-    async with app.run_test() as pilot:
-        app.post_message(events.Key("o", "o"))
-        handled = asyncio.Event()
-        app.screen.call_later(handled.set)
-        app.call_later(handled.set)
-        await handled.wait()
-        assert not isinstance(app.screen, Question)
-        app.may_open.set()
-        await pilot.pause()

@@ -1,15 +1,12 @@
 """The widgets of the API key forms."""
 
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
-from textual.app import App, ComposeResult
-from textual.widget import Widget
 
 from client.errors import Exit, FrostError
 from client.texts.refusals import KeyProblem
+from tests.tui.alone import Alone
 from tui.account.key_form import form_problem
 from tui.account.key_inputs import ChoiceLine, Until
 from tui.account.key_tables import about, rows
@@ -19,44 +16,27 @@ from tui.widgets.lines import LineInput
 NOW = "2026-11-21T10:05:00Z"
 
 
-class Alone(App[None]):
-    """One widget and nothing else."""
-
-    def __init__(self, make: Callable[[], Widget]) -> None:
-        super().__init__()
-        self.make = make
-
-    def compose(self) -> ComposeResult:
-        yield self.make()
-
-    @property
-    def text(self) -> str:
-        return "\n".join(strip.text.rstrip() for strip in self.screen._compositor.render_strips())
-
-
 async def test_a_choice_is_made_by_keys_and_clicks() -> None:
-    app = Alone(lambda: ChoiceLine(["one", "two", "[/x] three"], 1))
+    line = ChoiceLine(["one", "two", "[/x] three"], 1)
+    app = Alone(line)
     async with app.run_test() as pilot:
-        line = app.query_one(ChoiceLine)
         line.focus()
         assert app.text.startswith("○ one  ● two  ○ [/x] three")
         await pilot.press("left", "left", "h")
         assert line.chosen == 0
         await pilot.press("right", "l", "space", "right")
         assert line.chosen == 2
-        await pilot.click(ChoiceLine, offset=(8, 0))
-        assert line.chosen == 1
-        await pilot.click(ChoiceLine, offset=(5, 0))  # between two
-        assert line.chosen == 1
+        for cell in (8, 5):  # the second is between two choices
+            await pilot.click(ChoiceLine, offset=(cell, 0))
+            assert line.chosen == 1
 
 
 @pytest.mark.slow
 async def test_an_expiry_is_shown_exactly_and_limited_by_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FROST_CLOCK", NOW)
-    latest = datetime(2026, 11, 23, 10, 5, tzinfo=UTC)
-    app = Alone(lambda: Until("The old one", OVERLAPS, 0, at_once=AT_ONCE, latest=latest))
+    until = Until("The old one", OVERLAPS, 0, at_once=AT_ONCE, latest=datetime(2026, 11, 23, 10, 5, tzinfo=UTC))
+    app = Alone(until)
     async with app.run_test() as pilot:
-        until = app.query_one(Until)
         until.line.focus()
         await pilot.pause()
         assert until.moment is None
@@ -76,48 +56,42 @@ async def test_an_expiry_is_shown_exactly_and_limited_by_its_own(monkeypatch: py
         assert "not a date (YYYY-MM-DD) or" in app.text
         await pilot.press(*"2T08:00:00", "plus", *"01:00")
         await pilot.pause()
-        assert not until.problem
-        assert until.moment == datetime(2026, 11, 22, 7, tzinfo=UTC)
+        assert (until.problem, until.moment) == ("", datetime(2026, 11, 22, 7, tzinfo=UTC))
         assert "2026-11-22 07:00:00Z, in 20h" in app.text
 
 
-def test_scopes_are_grouped_by_service_and_described() -> None:
-    listed = [{"scope": "dns:read"}, {"scope": "cdn:read"}, {"scope": "dns:write"}]
-    found = rows(listed, ["dns:zones:read", "cdn:read", "other:read"])
-    assert [row["scope"] for row in found] == [
-        *("dns ", "dns:read", "dns:write", "dns:zones:read"),
-        *("cdn ", "cdn:read"),
-        *("other ", "other:read"),
-    ]
-    assert [row["scope"] for row in found if row.get("enforced") is False] == ["dns:zones:read", "other:read"]
-    assert len({row["scope"] for row in found}) == len(found)
-    scope = {"scope": "dns:read", "description": "Read DNS resources", "operations": 5}
-    assert about(scope) == "Read DNS resources."
-    assert about({**scope, "held": False, "lacks": ["a", "b", "c"]}).endswith(
-        "; not available: your role lacks a and more."
-    )
-    assert "limited to your role, which lacks a." in about({**scope, "lacks": ["a"]})
-    assert about({**scope, "enforced": False}).endswith("no service requires this scope, so it has no effect.")
-    assert about({"scope": "dns ", "heading": True}) == about(None) == ""
-
-
-def error(code: str, message: str = "as the platform says", **details: Any) -> FrostError:
-    return FrostError(message, code=code, details=details)
-
-
-def test_a_lost_response_names_the_key_that_may_exist() -> None:
-    lost = form_problem(FrostError("no answer", code="X", exit_code=Exit.UNREACHABLE))
-    assert lost == KeyProblem("", "no answer; the key may exist: check the list")
-
-
 async def test_a_typed_expiry_has_room_beside_the_choices() -> None:
-    app = Alone(lambda: Until("The old one", OVERLAPS, 0))
+    until = Until("The old one", OVERLAPS, 0)
+    app = Alone(until)
     async with app.run_test(size=(74, 5)) as pilot:
-        app.query_one(Until).line.chosen = len(OVERLAPS)
+        until.line.chosen = len(OVERLAPS)
         await pilot.pause()
         field = app.query_one(LineInput)
         assert field.display
         assert field.size.width >= len("2027-01-31") + 1
         assert "● until 2027-01-31" in app.text
         assert "YYYY-MM-DD (end of the day, local time) or RFC 3339" in app.text
-        assert app.query_one(Until).problem == "enter a date (YYYY-MM-DD) or an RFC 3339 timestamp"
+        assert until.problem == "enter a date (YYYY-MM-DD) or an RFC 3339 timestamp"
+
+
+def test_scopes_are_grouped_by_service_and_described() -> None:
+    listed = [{"scope": "dns:read"}, {"scope": "cdn:read"}, {"scope": "dns:write"}]
+    groups = rows(listed, ["dns:zones:read", "cdn:read", "other:read"])
+    scopes = ["dns ", "dns:read", "dns:write", "dns:zones:read", "cdn ", "cdn:read", "other ", "other:read"]
+    assert [row["scope"] for row in groups] == scopes
+    assert [row["scope"] for row in groups if row.get("enforced") is False] == ["dns:zones:read", "other:read"]
+    scope = {"scope": "dns:read", "description": "Read DNS resources", "operations": 5}
+    for members, end in (
+        ({}, "Read DNS resources."),
+        ({"held": False, "lacks": ["a", "b", "c"]}, "; not available: your role lacks a and more."),
+        ({"lacks": ["a"]}, "limited to your role, which lacks a."),
+        ({"enforced": False}, "no service requires this scope, so it has no effect."),
+    ):
+        assert about({**scope, **members}).endswith(end)
+    assert about(scope) == "Read DNS resources."
+    assert about({"scope": "dns ", "heading": True}) == about(None) == ""
+
+
+def test_a_lost_response_names_the_key_that_may_exist() -> None:
+    lost = form_problem(FrostError("no answer", code="X", exit_code=Exit.UNREACHABLE))
+    assert lost == KeyProblem("", "no answer; the key may exist: check the list")

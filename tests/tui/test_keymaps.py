@@ -26,28 +26,17 @@ def test_no_writing_action_has_a_ctrl_key() -> None:
             assert not any(key.startswith("ctrl+") for key in action.keys)
 
 
-def test_a_configured_key_wins_over_a_default() -> None:
+def test_a_configured_key_wins_over_a_default_and_conflicts_are_reported() -> None:
     keys = keymap.resolve({"tenants.create": "s"}, MOVEMENT)
-    assert keys.of("tenants.create") == ("s",)
-    assert keys.of("list.sort") == ()
+    assert (keys.of("tenants.create"), keys.of("list.sort")) == (("s",), ())
     assert keys.changed["list.sort"] == keymap.UNBOUND
     assert keys.problems == ("keys: s now runs tenants.create instead of list.sort",)
-
-
-def test_movement_keys_and_long_key_names() -> None:
     keys = keymap.resolve({"table.down": "ctrl+n,j"}, MOVEMENT)
-    assert keys.of("table.down") == ("ctrl+n", "j")
-    assert keys.problems == ()
-    keys = keymap.resolve({"tenants.create": "question_mark"}, MOVEMENT)
-    assert keys.of("app.help") == ()
-    assert keymap.key_text("question_mark") == "?"
-    assert keymap.key_text("ctrl+t") == "^t"
-
-
-def test_conflicts_and_mistakes_of_configured_keys() -> None:
+    assert (keys.of("table.down"), keys.problems) == (("ctrl+n", "j"), ())
+    assert keymap.resolve({"tenants.create": "question_mark"}, MOVEMENT).of("app.help") == ()
+    assert (keymap.key_text("question_mark"), keymap.key_text("ctrl+t")) == ("?", "^t")
     keys = keymap.resolve({"app.copy": "w", "app.refresh": "w"})
-    assert keys.of("app.copy") == ("w",)
-    assert keys.of("app.refresh") == ()
+    assert (keys.of("app.copy"), keys.of("app.refresh")) == (("w",), ())
     assert any("w is assigned to app.copy and app.refresh" in problem for problem in keys.problems)
     assert keymap.resolve({"tenants.use": "w", "contexts.use": "w"}).problems == ()
     assert "did you mean tenants.rename?" in keymap.resolve({"tenants.renam": "w"}).problems[0]

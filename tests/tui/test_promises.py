@@ -21,27 +21,43 @@ async def test_every_screen_names_context_tenant_and_credential(ui: Ui) -> None:
             assert words in ui.head, name
 
 
+async def test_a_question_names_its_effect_and_enter_does_nothing(ui: Ui) -> None:
+    await ui.expect_head("session")
+    for name, key, words in QUESTIONS.values():
+        await open_screen(ui, name)
+        screen = ui.app.frame.current
+        record, count = str(screen.record.get(screen.KIND.name_key, "")), len(screen.records())
+        await ui.press(key)
+        await ui.until(lambda: isinstance(ui.app.screen, Dialog), "the question")
+        question = ui.app.screen
+        await ui.expect("Effect", *words, *([record[:20]] if name in ("policies", "groups", "api-keys") else []))
+        await ui.answer("enter")
+        await ui.pilot.pause(0.2)
+        assert len(screen.records()) == count
+        if ui.app.screen is question:  # it requests that a name is typed
+            await ui.press("escape")
+        await ui.see(top=ui.app.frame)
+
+
 @pytest.mark.slow
 async def test_a_switch_drops_the_rows_of_the_former_tenant(ui: Ui) -> None:
-    of_a_tenant = ("policies", "groups", "quotas", "default-tags", "activity")
     await ui.expect_head("Web Shop")
     before = {}
-    for name in of_a_tenant:
+    for name in ("policies", "groups", "quotas", "default-tags", "activity"):
         await open_screen(ui, name)
-        rows = ui.screen.records()
-        before[name] = [dict(row) for row in rows]
+        before[name] = [dict(row) for row in ui.screen.records()]
     await ui.switch("Data Lake")
-    for name in of_a_tenant:
+    for name, rows in before.items():
         await ui.app.frame.navigate(name, "")
-        shown = ui.app.frame.current
-        assert shown.tenant_id == ui.app.workspace.tenant_id
-        assert [dict(row) for row in shown.records()] != before[name], name
+        screen = ui.app.frame.current
+        assert screen.tenant_id == ui.app.workspace.tenant_id
+        assert [dict(row) for row in screen.records()] != rows, name
         if name in ("policies", "groups", "activity"):
-            assert not {row["id"] for row in before[name]} & {row["id"] for row in shown.records()}, name
+            assert not {row["id"] for row in rows} & {row["id"] for row in screen.records()}, name
     await ui.switch("Web Shop")
 
 
-# screen, way there, key; and what the question must name: the thing, the tenant, the effect
+# screen, key, and what the question must name besides the record: the tenant and the effect
 QUESTIONS = {
     "policies.delete": ("policies", "delete", ("Web Shop",)),
     "groups.delete": ("groups", "delete", ("Web Shop",)),
@@ -51,24 +67,3 @@ QUESTIONS = {
     "contexts.sign_out": ("contexts", "o", ("local", "the session ends")),
     "account.delete": ("account", "delete", ("owner@aurora.example",)),
 }
-
-
-@pytest.mark.parametrize("action", QUESTIONS)
-async def test_a_question_names_its_effect_and_enter_does_nothing(action: str, ui: Ui) -> None:
-    name, key, named = QUESTIONS[action]
-    await ui.expect_head("session")
-    await open_screen(ui, name)
-    shown = ui.app.frame.current
-    called = str(shown.record.get(shown.KIND.name_key, ""))
-    before = len(shown.records())
-    await ui.press(key)
-    await ui.until(lambda: isinstance(ui.app.screen, Dialog), "the question")
-    question = ui.app.screen
-    await ui.expect("Effect", *named)
-    if name in ("policies", "groups", "api-keys"):
-        await ui.expect(called[:20])
-    await ui.answer("enter")
-    await ui.pilot.pause(0.2)
-    assert len(shown.records()) == before
-    if ui.app.screen is question:  # one that wants a name typed stays
-        await ui.press("escape")

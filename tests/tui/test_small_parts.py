@@ -1,19 +1,35 @@
-"""The pure parts: connection state, view history, launch flags, themes."""
+"""The pure parts: connection, history, flags, themes, preferences, messages, logs and decisions about records."""
 
 import asyncio
+import json
+import stat
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
+from textual.message import Message
 
 from client.errors import FrostError
 from client.operations import unless_cancelled
+from client.tables.quotas import ORGANIZATION_QUOTA as TABLE
+from client.transport.exchange import RequestLogEntry
+from tests.homes import Home
+from tests.terminal import screens
+from tui.iam.commands import deciding_policy, first_policy
+from tui.iam.policies import compared_versions
 from tui.launch import Launch, parse
+from tui.shell.action import ActionContext
 from tui.shell.bars import Key, fitting
-from tui.shell.routes import History, View
+from tui.shell.list_screen import ListScreen
+from tui.shell.routes import History, Navigate, RunAction, View
 from tui.state import drafts, preferences
 from tui.state.context_state import BACKOFF, Link
+from tui.state.contexts import homely
+from tui.state.debug_log import DebugLog, debug_log_path
 from tui.state.notices import Notice, Notices, seconds
 from tui.terminal import themes
+from tui.widgets.heading import Heading
+from tui.widgets.record_table import RecordTable
 
 NOW = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 
@@ -41,114 +57,95 @@ def test_jitter_does_not_change_the_shown_latency() -> None:
     assert link.latency == "> 5 s"
 
 
-def test_three_messages_at_most_and_the_same_words_once() -> None:
+def test_three_messages_at_most_and_the_same_message_once() -> None:
     notices = Notices()
-    words = lambda shown: [one.words for one in shown or ()]  # noqa: E731
-    assert notices.add(Notice("a", "information", 5), 0) is None
-    assert notices.add(Notice("b", "information", 5), 0) is None
-    assert notices.add(Notice("c", "information", 6), 1) is None
-    assert words(notices.add(Notice("d", "error", 9), 1)) == ["b", "c", "d"]
-    # Told again, it stands once, as the newest.
-    assert words(notices.add(Notice("b", "warning", 9), 2)) == ["c", "d", "b"]
-    # Those that have gone by themselves make room.
-    assert words(notices.add(Notice("b", "warning", 12), 7)) == ["d", "b"]
-    assert notices.add(Notice("e", "information", 20), 13) is None
-
-
-def test_the_time_of_a_message_depends_on_its_length() -> None:
+    for words, severity, end, now, shown in (
+        ("a", "information", 5, 0, None),
+        ("b", "information", 5, 0, None),
+        ("c", "information", 6, 1, None),
+        ("d", "error", 9, 1, ["b", "c", "d"]),
+        ("b", "warning", 9, 2, ["c", "d", "b"]),  # a repeated message is the newest
+        ("b", "warning", 12, 7, ["d", "b"]),  # messages that have ended make room
+        ("e", "information", 20, 13, None),
+    ):
+        notice = notices.add(Notice(words, severity, end), now)
+        assert (notice and [one.words for one in notice]) == shown
     assert seconds("Stored", "information") < seconds("deployments was attached to contractors " * 2, "warning")
     assert 3 <= seconds("", "information") <= seconds("word " * 200, "information") == seconds("no", "error") <= 8
 
 
-@pytest.mark.parametrize(
-    ("room", "shown"),
-    [
+def test_the_footer_always_keeps_the_keys_for_help_and_quit() -> None:
+    keys = [Key("n", "n", "new"), Key("h", "?", "help", always=True), Key("e", "e", "rename")]
+    keys += [Key("f", "/", "filter"), Key("q", "q", "quit", always=True)]
+    for cells, footer in (
         (60, "n new|e rename|/ filter|? help|q quit"),
         (41, "n new|e rename|/ filter|? help|q quit"),
         (40, "n new|e rename|…|? help|q quit"),
         (20, "…|? help|q quit"),
         (5, "…|? help|q quit"),
-    ],
-)
-def test_the_footer_always_keeps_the_ways_to_help_and_out(room: int, shown: str) -> None:
-    keys = [
-        Key("n", "n", "new"),
-        Key("h", "?", "help", always=True),
-        Key("e", "e", "rename"),
-        Key("f", "/", "filter"),
-        Key("q", "q", "quit", always=True),
-    ]
-    assert "|".join(f"{key.key} {key.label}" if key else "…" for key in fitting(keys, room)) == shown
+    ):
+        assert "|".join(f"{key.key} {key.label}" if key else "…" for key in fitting(keys, cells)) == footer
 
 
 def test_the_history_of_views() -> None:
-    history = History()
-    history.visit(View("tenants"))
+    history, tenants = History(), View("tenants")
+    history.visit(tenants)
+    assert history.back(tenants) is history.forth(tenants) is None
     history.visit(View("contexts"))
-    assert history.back(View("contexts", "lo")) == View("tenants")
+    assert history.back(View("contexts", "lo")) == tenants
     assert history.forth(View("tenants", "web")) == View("contexts", "lo")
     assert history.back(View("contexts", "lo")) == View("tenants", "web")
     history.visit(View("contexts"))
-    assert history.later is None
-    assert history.earlier == View("tenants", "web")
-    history = History()
-    history.visit(View("tenants"))
-    assert history.back(View("tenants")) is None
-    assert history.forth(View("tenants")) is None
+    assert (history.later, history.earlier) == (None, View("tenants", "web"))
 
 
-@pytest.mark.parametrize(
-    ("words", "launch"),
-    [
-        ([], Launch()),
-        (["--read-only"], Launch(read_only=True)),
-        (["--tenant", "T", "--no-color"], Launch(tenant="T", no_color=True)),
-        (["--config=/a/b", "-d"], Launch(config="/a/b", debug=True)),
-        (["tenant", "list"], None),
-        (["--help"], None),
-        (["-h"], None),
-        (["--version"], None),
-        (["-o", "json"], None),
-        (["--unknown"], None),
-        (["--tenant"], None),
-        (["--read-only", "whoami"], None),
-    ],
-)
-def test_only_a_line_without_a_command_word_opens_the_screens(words: list[str], launch: Launch | None) -> None:
-    assert parse(words) == launch
+def test_only_a_line_without_a_command_word_opens_the_screens() -> None:
+    for line, launch in (
+        ("", Launch()),
+        ("--read-only", Launch(read_only=True)),
+        ("--tenant T --no-color", Launch(tenant="T", no_color=True)),
+        ("--config=/a/b -d", Launch(config="/a/b", debug=True)),
+    ):
+        assert parse(line.split()) == launch
+    for line in ("tenant list", "--help", "-h", "--version", "-o json", "--unknown", "--tenant", "--read-only whoami"):
+        assert parse(line.split()) is None, line
 
 
 def test_the_theme_follows_no_color_then_memory_then_the_terminal() -> None:
-    assert themes.choose({"NO_COLOR": "1"}, "frost-light") == themes.PLAIN
-    assert themes.choose({"NO_COLOR": ""}, "frost-light") == "frost-light"
+    for environ, memory, theme in (
+        ({"NO_COLOR": "1"}, "frost-light", themes.PLAIN),
+        ({"NO_COLOR": ""}, "frost-light", "frost-light"),
+        ({}, "unknown", "frost-dark"),
+        ({"COLORFGBG": "0;15"}, "", "frost-light"),
+    ):
+        assert themes.choose(environ, memory) == theme
     assert themes.choose({}, "", no_color=True) == themes.PLAIN
-    assert themes.choose({}, "somebody-elses") == "frost-dark"
-    assert themes.choose({"COLORFGBG": "0;15"}, "") == "frost-light"
-    assert themes.other("frost-dark") == "frost-light"
-    assert themes.other(themes.PLAIN) == themes.PLAIN
+    assert (themes.other("frost-dark"), themes.other(themes.PLAIN)) == ("frost-light", themes.PLAIN)
 
 
 def test_a_socket_below_the_home_is_shown_as_a_shell_writes_it() -> None:
-    from tui.state.contexts import homely
-
-    assert homely("unix:/home/ann/.cli/platform/api.sock", {"HOME": "/home/ann"}) == "unix:~/.cli/platform/api.sock"
-    assert homely("unix:/home/anna/api.sock", {"HOME": "/home/ann"}) == "unix:/home/anna/api.sock"
-    assert homely("https://x.example/home/ann/", {"HOME": "/home/ann"}) == "https://x.example/home/ann/"
-    assert homely("unix:/x", {}) == "unix:/x"
+    home = {"HOME": "/home/ann"}
+    assert homely("unix:/home/ann/.cli/platform/api.sock", home) == "unix:~/.cli/platform/api.sock"
+    for endpoint, environ in (
+        ("unix:/home/anna/api.sock", home),
+        ("https://x.example/home/ann/", home),
+        ("unix:/x", {}),
+    ):
+        assert homely(endpoint, environ) == endpoint
 
 
 async def test_only_results_of_cancelled_futures_are_ignored() -> None:
     loop = asyncio.get_running_loop()
-    told: list[object] = []
-    left = loop.create_future()
-    left.cancel()
+    errors: list[object] = []
+    cancelled = loop.create_future()
+    cancelled.cancel()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(type(loop), "default_exception_handler", lambda _, context: told.append(context["exception"]))
+        patch.setattr(type(loop), "default_exception_handler", lambda _, context: errors.append(context["exception"]))
         loop.set_exception_handler(unless_cancelled)
-        loop.call_soon(left.set_result, None)
+        loop.call_soon(cancelled.set_result, None)
         loop.call_soon(lambda: 1 / 0)
         await asyncio.sleep(0.01)
-    assert [type(error) for error in told] == [ZeroDivisionError]
+    assert [type(error) for error in errors] == [ZeroDivisionError]
 
 
 @pytest.mark.parametrize("home", ["", "relative"])
@@ -157,3 +154,120 @@ def test_state_and_drafts_need_a_home_as_commands_do(home: str) -> None:
         preferences.path_of({"HOME": home})
     with pytest.raises(FrostError, match="HOME"):
         drafts.path_of({"HOME": home}, "unix:/x", "tenant", "policy", "ada@example.org")
+
+
+ROW = {"id": "t1", "displayName": "Web Shop", "slug": "web-shop", "status": "active", "organizationName": "Aurora Labs"}
+
+
+def test_saved_preferences_are_loaded_for_their_endpoint(tmp_path: Path) -> None:
+    state = preferences.State("contexts", theme="frost-light", sort={"tenants": ["slug", True]}, lines=["use Web Shop"])
+    memory = state.of("local", "unix:/a")
+    memory.tenants = preferences.remembered([{**ROW, "key": "fmk_secret", "runId": "r"}])
+    assert memory.tenants == [ROW]
+    memory.recent = ["t1"]
+    preferences.save(tmp_path / "state.json", state)
+    assert preferences.load(tmp_path / "state.json") == state
+    assert state.of("local", "https://other/api").tenants == []
+
+
+def test_the_file_is_private_and_may_fail_to_be_written(tmp_path: Path) -> None:
+    preferences.save(tmp_path / ".cli" / "state.json", preferences.State())
+    assert (tmp_path / ".cli" / "state.json").stat().st_mode & 0o777 == 0o600
+    assert [path.name for path in (tmp_path / ".cli").iterdir()] == ["state.json"]
+    (tmp_path / "file").write_text("")
+    preferences.save(tmp_path / "file" / "state.json", preferences.State())
+
+
+def test_a_damaged_or_foreign_file_is_a_fresh_start(tmp_path: Path) -> None:
+    path = tmp_path / "state.json"
+    contexts = ("[]", '{"local": 7}', '{"local": {"tenants": 7}}')
+    damaged = [f'{{"version": 1, "contexts": {value}}}' for value in contexts]
+    for content in (*damaged, "", "{", "[]", "null", '{"version": 0, "screen": "contexts"}', "[" * 100_000, "\x00\xff"):
+        path.write_text(content)
+        assert preferences.load(path) == preferences.State(), content[:80]
+    path.write_text(json.dumps({"version": 1, "screen": 7, "lines": ["a", 3], "theme": "frost-dark"}))
+    state = preferences.load(path)
+    assert (state.screen, state.lines, state.theme) == ("", ["a"], "frost-dark")
+    for quota in (7, "x", {"used": "1", "limit": "2"}, {"used": [], "limit": 1}):
+        state = preferences.State()
+        state.of("local", "unix:/a").tenants = [{**ROW, "tightestQuota": quota}, ROW]
+        preferences.save(path, state)
+        assert preferences.load(path).of("local", "unix:/a").tenants == [ROW]
+
+
+def test_a_refresh_replaces_an_older_refresh_only() -> None:
+    table = RecordTable(TABLE, TABLE.columns)
+    refreshes: list[Message] = [
+        RecordTable.Highlighted(table, None),
+        RecordTable.Arranged(table),
+        ListScreen.Moved(),
+        Heading.Filtered("web"),
+    ]
+    for one in refreshes:
+        assert [other for other in refreshes if one.can_replace(other)] == [one]
+
+
+def test_an_opened_record_and_requests_are_never_merged() -> None:
+    opened = RecordTable.Opened(RecordTable(TABLE, TABLE.columns), None)
+    for message in (opened, RunAction("list.sort"), Navigate("tenants")):
+        assert not message.can_replace(message)
+    assert not RecordTable.Highlighted(opened.table, None).can_replace(opened)
+
+
+SCOPE = {"kind": "scope", "scope": "compute:write"}
+READERS = {"policyId": "readers", "policyName": "readers"}
+GUARD = {"policyId": "guard", "policyName": "guard"}
+
+
+def test_the_deciding_policy_of_an_operation() -> None:
+    assert deciding_policy({"access": "allowed", "by": [SCOPE], "deniedBy": [GUARD]}) == "guard"
+    assert deciding_policy({"access": "denied", "by": [READERS], "deniedBy": [SCOPE]}) == "readers"
+    assert deciding_policy({"access": "denied", "by": [READERS], "deniedBy": [GUARD]}) == "guard"
+    assert deciding_policy({"access": "allowed", "by": [SCOPE], "deniedBy": []}) == ""
+    record = {"access": "denied", "by": [READERS], "deniedBy": [GUARD]}
+    assert first_policy(ActionContext(record=record)) == "frost iam policy get guard"
+
+
+def versions(*numbers: int) -> list[dict[str, object]]:
+    return [{"policyId": "p", "version": number, "newest": number == max(numbers)} for number in numbers]
+
+
+def test_versions_are_compared() -> None:
+    selected = versions(3, 2, 1)[0]
+    older, newer = compared_versions(versions(3, 2, 1), selected)
+    assert (older["version"], newer["version"]) == (2, 3)
+    older, newer = compared_versions(versions(3, 2, 1), versions(3, 2, 1)[2])
+    assert (older["version"], newer["version"]) == (1, 3)
+    assert compared_versions(versions(1), versions(1)[0])[0] is None
+
+
+def test_an_exchange_is_a_line_of_a_file_that_only_the_user_can_read(tmp_path: Path) -> None:
+    path = tmp_path / ".cli" / "debug.log"
+    log = DebugLog(debug_log_path({"HOME": str(tmp_path)}))
+    log.write(RequestLogEntry("GET", "/api/v1/me", 200, 0.012, request_id="r-1"))
+    assert log.path == str(path)
+    assert path.read_text().endswith(" GET /api/v1/me 200 12 ms request r-1\n")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+
+
+def test_a_link_in_place_of_the_log_is_refused(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.write_text("kept")
+    (tmp_path / "debug.log").symlink_to(other)
+    with pytest.raises(FrostError, match="cannot write"):
+        DebugLog(str(tmp_path / "debug.log"))
+    assert other.read_text() == "kept"
+
+
+@pytest.mark.slow
+def test_the_screens_log_their_requests_and_name_the_file_at_the_end(demo: Home) -> None:
+    with screens(demo, "--debug") as program:
+        program.wait_for("Data Lake")
+        program.press("q")
+        assert program.wait_end() == 0
+        path = debug_log_path(demo.environment())
+        assert path.encode() in program.raw()
+    lines = Path(path).read_text().splitlines()
+    assert any(" GET /api/v1/me 200 " in line for line in lines)
+    assert not any("Bearer" in line or "authorization" in line.lower() for line in lines)

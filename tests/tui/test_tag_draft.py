@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from client.commands.default_tags.apply_job import preview_lines
 from client.tables.columns import Record
 from client.texts import apply
+from tests.tui.draft_files import recorded_calls
 from tui.default_tags.apply_screen import _lines
 from tui.default_tags.apply_text import (
     BAR,
@@ -39,18 +40,16 @@ def test_rows_mark_added_changed_and_removed_tags() -> None:
     draft = TagDraft(STORED, 3)
     assert marks(draft) == {"env": "", "team": ""}
     draft.put("env", "dev", "env")
-    draft.put("cost-center", "eu:7")
+    draft.put("cost-center", "")
     draft.remove(["team"])
     assert marks(draft) == {"cost-center": "added", "env": "changed", "team": "removed"}
     assert next(row for row in draft.rows() if row["key"] == "env")["was"] == "prod"
-    assert draft.words == "+ 1 added  ~ 1 changed  − 1 removed"
-    assert draft.dirty
+    assert (draft.words, draft.dirty) == ("+ 1 added  ~ 1 changed  − 1 removed", True)
+    value = next(column for column in TAG.columns if column.key == "value")
+    assert [value.text(row) for row in draft.rows()] == ["(empty)", "dev", "core"]
     draft = TagDraft(STORED, 3)
     draft.put("stage", "prod", "env")
     assert marks(draft) == {"env": "removed", "stage": "added", "team": ""}
-    draft = TagDraft({"a": "", "env": "prod"}, 1)
-    value = next(column for column in TAG.columns if column.key == "value")
-    assert [value.text(row) for row in draft.rows()] == ["(empty)", "prod"]
 
 
 def test_edits_are_undone_one_by_one() -> None:
@@ -63,10 +62,8 @@ def test_edits_are_undone_one_by_one() -> None:
     for expected in ({"a": "1"}, {**STORED, "a": "1"}, STORED):
         draft.undo()
         assert draft.tags == expected
-    assert not draft.undoable
     draft.undo()
-    assert draft.tags == STORED
-    draft = TagDraft(STORED, 3)
+    assert (draft.tags, draft.undoable) == (STORED, False)
     draft.put("env", "prod", "env")
     draft.restore(["team"])
     assert not draft.undoable
@@ -90,16 +87,11 @@ def test_a_draft_follows_the_stored_set_until_it_is_edited() -> None:
     draft.put("x", "1")
     draft.follow({"env": "test"}, 5)
     assert (draft.tags, draft.version) == ({"env": "dev", "x": "1"}, 4)
-    draft.follow({"env": "dev", "x": "1"}, 6)  # somebody stored just that
-    assert not draft.dirty
-    assert draft.version == 6
-    assert not draft.undoable
-    draft = TagDraft(STORED, 3)
-    draft.put("env", "dev", "env")
-    draft.follow(dict(STORED), 5)
-    assert draft.version == 5
-    assert draft.tags["env"] == "dev"
-    assert draft.undoable
+    draft.follow({"env": "dev", "x": "1"}, 6)  # another user stored the same set
+    assert (draft.dirty, draft.version, draft.undoable) == (False, 6, False)
+    draft.put("env", "test", "env")
+    draft.follow({"env": "dev", "x": "1"}, 7)
+    assert (draft.version, draft.tags["env"], draft.undoable) == (7, "test", True)
 
 
 def test_a_save_leaves_only_later_edits() -> None:
@@ -145,64 +137,48 @@ def test_a_merge_changes_only_what_we_changed(
         assert draft.tags.get(key) == (ours if touched else theirs).get(key)
 
 
-def test_a_draft_is_kept_for_its_author(tmp_path: Path) -> None:
-    environ = {"HOME": str(tmp_path)}
+def drafts_of(author: str, home: Path) -> TagDrafts:
+    return TagDrafts({"HOME": str(home)}, lambda: ("unix:x", author))
 
-    def drafts(who: str) -> TagDrafts:
-        return TagDrafts(environ, lambda: ("unix:x", who))
 
-    first = drafts("astrid")
+def test_a_draft_is_stored_for_its_author(tmp_path: Path) -> None:
+    first = drafts_of("astrid", tmp_path)
     assert first.follow("t", STORED, 3) == ""
-    draft = first.of("t")
-    draft.put("env", "dev", "env")
+    first.of("t").put("env", "dev", "env")
     first.keep("t")
     first.wait()
-    for other in (drafts("jonas"), drafts("astrid")):
-        assert bool(other.follow("t", STORED, 3)) is (other.of("t").dirty)
-    again = drafts("astrid")
-    again.follow("t", {"env": "test"}, 4)  # stored meanwhile: the draft still stands on what it began with
-    found = again.of("t")
-    assert (found.base, found.version, found.tags["env"]) == (STORED, 3, "dev")
-    found.discard()
+    for author in ("jonas", "astrid"):
+        other = drafts_of(author, tmp_path)
+        assert bool(other.follow("t", STORED, 3)) is other.of("t").dirty is (author == "astrid")
+    again = drafts_of("astrid", tmp_path)
+    again.follow("t", {"env": "test"}, 4)  # the draft keeps the set that it began with
+    draft = again.of("t")
+    assert (draft.base, draft.version, draft.tags["env"]) == (STORED, 3, "dev")
+    draft.discard()
     again.keep("t")
     again.wait()
-    assert not list((tmp_path / ".cli" / "drafts").iterdir())
+    assert not list(tmp_path.glob(".cli/drafts/*"))
 
 
 def test_drafts_are_written_in_order_outside_the_event_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[tuple[str, threading.Thread]] = []
-    keep, drop = stored_drafts.keep, stored_drafts.drop
-
-    def keeping(path: Path, draft: stored_drafts.Kept) -> bool:
-        calls.append(("keep", threading.current_thread()))
-        return keep(path, draft)
-
-    def dropping(path: Path) -> None:
-        calls.append(("drop", threading.current_thread()))
-        drop(path)
-
-    monkeypatch.setattr(stored_drafts, "keep", keeping)
-    monkeypatch.setattr(stored_drafts, "drop", dropping)
-    drafts = TagDrafts({"HOME": str(tmp_path)}, lambda: ("unix:x", "astrid"))
+    calls = recorded_calls(monkeypatch)
+    drafts = drafts_of("astrid", tmp_path)
     drafts.follow("t", STORED, 3)
-    draft = drafts.of("t")
     for number in range(20):
-        draft.put("env", f"dev-{number}", "env")
+        drafts.of("t").put("env", f"dev-{number}", "env")
         drafts.keep("t")
-    draft.discard()
+    drafts.of("t").discard()
     drafts.keep("t")
     drafts.wait()
     assert calls[-1][0] == "drop"
-    assert not [thread for _, thread in calls if thread is threading.main_thread()]
+    assert threading.main_thread() not in {thread for _, thread in calls}
     assert not list(tmp_path.glob(".cli/drafts/*"))
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"base": {}}', '{"base": {"a": 1}, "tags": {}}', "{"])
 def test_a_damaged_draft_is_ignored(tmp_path: Path, text: str) -> None:
-    from tui.state.drafts import Kept, keep
-
-    drafts = TagDrafts({"HOME": str(tmp_path)}, lambda: ("e", "w"))
-    keep(drafts._path("t"), Kept(text))
+    drafts = drafts_of("astrid", tmp_path)
+    stored_drafts.keep(drafts._path("t"), stored_drafts.Kept(text))
     assert drafts.follow("t", STORED, 1) == ""
     assert drafts.of("t").tags == STORED
 
@@ -251,8 +227,7 @@ def test_types_are_pending_running_or_done() -> None:
     assert [row["state"] for row in rows] == ["done", "running", "pending"]
     assert bar(rows[2]) == "······"
     assert bar(rows[1]).count("·") >= 2
-    over = type_rows({**operation, "status": "completed"})
-    assert {row["state"] for row in over} == {"done"}
+    assert {row["state"] for row in type_rows({**operation, "status": "completed"})} == {"done"}
     by_type: dict[str, Record] = {"a": {"examined": 0}, "b": {"examined": 3}, "c": {"examined": 1}}
     rows = type_rows({"status": "running", "currentStep": "c (2/3)", "counts": {"byType": by_type}})
     assert [row["state"] for row in rows] == ["pending", "done", "running"]
@@ -260,8 +235,7 @@ def test_types_are_pending_running_or_done() -> None:
 
 @pytest.mark.parametrize("step", [None, "", "instance", "instance (x/y)", "instance (1)", "(1/2", 7])
 def test_unknown_steps_and_reasons(step: object) -> None:
-    found = apply.parse_step(step)
-    assert found is None or found == ("", 1, 2)
+    assert apply.parse_step(step) in (None, ("", 1, 2))
     assert apply.parse_step("instance (8/14)") == ("instance", 8, 14)
     assert apply.reason_text("quantum_flux") == "quantum_flux"
     assert apply.short_reason("quantum_flux") == "quantum_flux"
@@ -291,12 +265,8 @@ def lines(operation: Record, cells: int = 62, **more: object) -> str:
     return "\n".join(line.plain for line in progress_lines(operation, cells, {}, **more))
 
 
-RUNNING = {
-    "status": "running",
-    "progress": 57,
-    "currentStep": "kubernetes_cluster (38/44)",
-    "counts": {"summary": COUNTS},
-}
+STEP = "kubernetes_cluster (38/44)"
+RUNNING = {"status": "running", "progress": 57, "currentStep": STEP, "counts": {"summary": COUNTS}}
 
 
 @pytest.mark.parametrize("cells", [30, 40, 62, 77, 120])
@@ -312,14 +282,13 @@ def test_progress_lines_fit(cells: int) -> None:
 
 def test_progress_lines_of_each_state() -> None:
     text = lines(RUNNING)
-    for words in ("applying", "57%", "kubernetes_cluster (38/44)", "4 updated", "3 unchanged", "2 skipped", "1 failed"):
+    for words in ("applying", "57%", STEP, "4 updated", "3 unchanged", "2 skipped", "1 failed"):
         assert words in text
     failed = {"status": "failed", "error": "the tags could not be read", "errorCode": "Unavailable"}
     assert "! the tags could not be read [Unavailable]" in lines(failed)
     assert "apply again shortly" in lines(failed)
-    words, wrong = apply.completion_message(failed, "Web Shop")
-    assert wrong
-    assert "apply again shortly" in words
+    message, is_problem = apply.completion_message(failed, "Web Shop")
+    assert (is_problem, "apply again shortly" in message) == (True, True)
     text = lines({"status": "completed"}, 120)
     assert "completed without a result" in text
     assert "! ended" in text
@@ -327,14 +296,8 @@ def test_progress_lines_of_each_state() -> None:
     text = " ".join(lines(RUNNING, lost="the platform does not answer", waits=True, key="o").split())
     assert "This is the last known state" in text
     assert "Your apply starts when this one has finished · o to cancel" in text
-    operation = {
-        "operationId": "undo-default-tags-t",
-        "status": "running",
-        "progress": 5,
-        "counts": {"summary": COUNTS},
-    }
-    assert "undoing" in lines(operation)
-    assert "4 lost tags" in lines(operation)
+    undo = lines({**RUNNING, "operationId": "undo-default-tags-t"})
+    assert ("undoing" in undo, "4 lost tags" in undo) == (True, True)
 
 
 @settings(deadline=None)

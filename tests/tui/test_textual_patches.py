@@ -19,10 +19,9 @@ from typing import Any
 
 import pytest
 from textual import _styles_cache
-from textual.app import App, ComposeResult
+from textual.app import App
 from textual.drivers.linux_driver import LinuxDriver
 from textual.screen import Screen
-from textual.widgets import Static
 from textual.widgets._toast import ToastHolder
 
 import tui
@@ -65,8 +64,13 @@ def used(module: ModuleType) -> Iterator[str]:
                     yield name
 
 
-def test_the_list_is_for_the_installed_version() -> None:
+def test_the_list_has_each_private_name_that_is_used_and_no_other() -> None:
     assert version("textual") == "8.2.8"
+    uses = {name: module.__name__ for module in ours() for name in used(module)}
+    names = {private.name for private in PRIVATE_NAMES}
+    listed = names | {private.owner.rpartition(":")[2] for private in PRIVATE_NAMES}
+    assert {name: module for name, module in uses.items() if name not in listed} == {}
+    assert names - uses.keys() - {"", "_toast_id", "get_inner_outer", "_on_resize"} == set()
 
 
 @pytest.mark.parametrize("private", PRIVATE_NAMES, ids=lambda private: f"{private.owner}.{private.name}")
@@ -75,38 +79,7 @@ def test_a_private_name_exists_in_textual(private: PrivateName) -> None:
     assert not private.name or private.name in private_names(owner) or hasattr(owner, private.name)
 
 
-@cache
-def all_used() -> dict[str, str]:
-    """Return the private names that the screens use, with a module that uses each."""
-    return {name: module.__name__ for module in ours() for name in used(module)}
-
-
-def test_no_private_name_is_used_without_an_entry() -> None:
-    listed = {private.name or private.owner.rpartition(":")[2] for private in PRIVATE_NAMES}
-    listed |= {private.owner.rpartition(":")[2] for private in PRIVATE_NAMES}
-    assert {name: module for name, module in all_used().items() if name not in listed} == {}
-
-
-def test_no_entry_is_unused() -> None:
-    assert {private.name for private in PRIVATE_NAMES} - all_used().keys() - {
-        "",
-        "_toast_id",
-        "get_inner_outer",
-        "_on_resize",
-    } == set()
-
-
-class Plain(App[None]):
-    def compose(self) -> ComposeResult:
-        yield Static("x")
-
-
-class Patched(PatchedApp):
-    def compose(self) -> ComposeResult:
-        yield Static("x")
-
-
-@pytest.mark.parametrize(("kind", "left"), [(Plain, 1), (Patched, 0)])
+@pytest.mark.parametrize(("kind", "left"), [(App[None], 1), (PatchedApp, 0)])
 async def test_the_holder_of_a_withdrawn_toast_stays_without_the_patch(kind: type[App[None]], left: int) -> None:
     fix_style_cache_leak()
     app = kind()
@@ -120,19 +93,10 @@ async def test_the_holder_of_a_withdrawn_toast_stays_without_the_patch(kind: typ
         assert len(app.screen.query(ToastHolder)) == left
 
 
-def test_the_style_cache_keeps_the_instance_in_its_key() -> None:
-    source = inspect.getsource(_styles_cache)
-    assert re.search(r"@lru_cache\([^)]*\)\n    def get_inner_outer\(\n?\s*cls\b", source)
-
-
-def test_a_fatal_error_prints_local_variables() -> None:
+def test_the_patched_defects_are_in_textual() -> None:
+    cache = r"@lru_cache\([^)]*\)\n    def get_inner_outer\(\n?\s*cls\b"
+    assert re.search(cache, inspect.getsource(_styles_cache))
     assert "show_locals=True" in inspect.getsource(App._fatal_error)
-
-
-def test_a_screen_lays_itself_out_for_the_size_of_the_event() -> None:
     assert list(inspect.signature(Screen._on_resize).parameters) == ["self", "event"]
     assert "event.size" in inspect.getsource(Screen._on_resize)
-
-
-def test_the_driver_prefers_the_environment_to_the_terminal_size() -> None:
     assert "shutil.get_terminal_size()" in inspect.getsource(LinuxDriver._get_terminal_size)

@@ -1,6 +1,6 @@
 """A real browser for tests and pictures: headless Chromium, driven over its debugging protocol.
 
-What is shown is read from the terminal's own buffer, as xterm.js holds it: on the page it is a canvas.
+The text is read from the buffer of xterm.js, because the page has only a canvas.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ _FLAGS = (
     "--no-proxy-server", "--remote-debugging-port=0", "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 )  # fmt: skip
 
-# The terminal is a local variable of its script; the one moment it can be had is when it is given its addon.
+# The terminal is a local variable of its script; it can be reached only when the script sets its addon.
 _REACH = """Object.defineProperty(Object.prototype, 'fitAddon', {configurable: true, set(addon) {
   if (this.terminal) window.terminalOfTest = this.terminal;
   Object.defineProperty(this, 'fitAddon', {value: addon, writable: true, configurable: true, enumerable: true});
@@ -39,7 +39,7 @@ _LINES = """(() => { const t = window.terminalOfTest; if (!t) return '';
   for (let i = 0; i < t.rows; i++) lines.push(b.getLine(b.viewportY + i).translateToString(true));
   return lines.join('\\n'); })()"""
 
-# Name -> key, code, its number, and the text it writes.
+# Name -> key, code, number and text.
 _KEYS: Mapping[str, tuple[str, str, int, str]] = {
     "enter": ("Enter", "Enter", 13, "\r"),
     "escape": ("Escape", "Escape", 27, ""),
@@ -55,7 +55,7 @@ _KEYS: Mapping[str, tuple[str, str, int, str]] = {
 
 
 def _character(character: str) -> tuple[str, str, int, str]:
-    """Of a letter or digit what the key is called; of another character only what it writes."""
+    """Return name, code, number and text of the key of a character; a symbol has only its text."""
     if character.isascii() and character.isalnum():
         area = "Digit" if character.isdigit() else "Key"
         return character, f"{area}{character.upper()}", ord(character.upper()), character
@@ -68,9 +68,9 @@ class Tab:
     def __init__(self, socket: aiohttp.ClientWebSocketResponse, target: str) -> None:
         self.target = target
         self.requested: list[str] = []
-        """Every address that this page asked for."""
+        """The addresses of all requests of the page."""
         self.errors: list[str] = []
-        """What the page's scripts and its policy complained of."""
+        """Errors of the page's scripts and of its policy."""
         self._socket = socket
         self._numbers = count(1)
         self._answers: dict[int, asyncio.Future[Any]] = {}
@@ -78,11 +78,11 @@ class Tab:
 
     async def _read(self) -> None:
         async for message in self._socket:
-            said = message.json()
-            if "id" in said:
-                self._answers.pop(said["id"]).set_result(said)
+            event = message.json()
+            if "id" in event:
+                self._answers.pop(event["id"]).set_result(event)
                 continue
-            match said["method"], said["params"]:
+            match event["method"], event["params"]:
                 case "Network.requestWillBeSent", {"request": {"url": url}}:
                     self.requested.append(url)
                 case "Network.webSocketCreated", {"url": url}:
@@ -95,13 +95,13 @@ class Tab:
                     self._agreeing = asyncio.create_task(self.ask("Page.handleJavaScriptDialog", accept=True))
 
     async def ask(self, method: str, **parameters: Any) -> Any:
-        """One command of the protocol and what came of it."""
+        """Send a command of the protocol; return its result."""
         number = next(self._numbers)
         answer = self._answers[number] = asyncio.get_running_loop().create_future()
         await self._socket.send_json({"id": number, "method": method, "params": parameters})
-        said = await asyncio.wait_for(answer, 60)
-        assert "error" not in said, said
-        return said["result"]
+        response = await asyncio.wait_for(answer, 60)
+        assert "error" not in response, response
+        return response["result"]
 
     async def begin(self) -> None:
         for area in ("Page", "Network", "Runtime", "Log"):
@@ -109,28 +109,28 @@ class Tab:
         await self.ask("Page.addScriptToEvaluateOnNewDocument", source=_REACH)
 
     async def open(self, address: str) -> None:
-        """Go to an address; what it shows is waited for by `expect`."""
+        """Go to an address; `expect` waits for its contents."""
         await self.ask("Page.navigate", url=address)
 
     async def value(self, script: str) -> Any:
-        """What an expression is worth on the page; a promise is waited for."""
-        said = await self.ask("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
-        assert "exceptionDetails" not in said, said
-        return said["result"].get("value")
+        """Evaluate an expression on the page; a promise is awaited."""
+        result = await self.ask("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in result, result
+        return result["result"].get("value")
 
     async def text(self) -> str:
-        """What the terminal shows; before there is one, what the page does."""
+        """The text of the terminal, or of the page while it has no terminal."""
         return str(await self.value(_LINES) or await self.value("document.body ? document.body.innerText : ''"))
 
-    async def expect(self, *wanted: str, seconds: float = 60) -> str:
-        """Wait until all of it is shown; answers the screen."""
+    async def expect(self, *texts: str, seconds: float = 60) -> str:
+        """Wait until all texts are shown; return the screen."""
         until = time.monotonic() + seconds
         while True:
             with contextlib.suppress(AssertionError):  # between two pages there is nothing to ask
                 shown = await self.text()
-                if all(one in shown for one in wanted):
+                if all(text in shown for text in texts):
                     return shown
-            assert time.monotonic() < until, f"{wanted} never came; it showed:\n{await self.text()}\n{self.errors}"
+            assert time.monotonic() < until, f"{texts} never came; it showed:\n{await self.text()}\n{self.errors}"
             await asyncio.sleep(0.1)
 
     async def press(self, *names: str) -> None:
@@ -154,7 +154,7 @@ class Tab:
         return base64.b64decode((await self.ask("Page.captureScreenshot", format="png"))["data"])
 
     async def close(self) -> None:
-        """Close the tab as a person does, who is asked nothing."""
+        """Close the tab without a question."""
         await self.ask("Page.close")
 
 
@@ -181,7 +181,7 @@ class Browser:
 
 @contextlib.asynccontextmanager
 async def chromium(width: int = 1200, height: int = 760) -> AsyncIterator[Browser]:
-    """A fresh browser, gone at the end with all it kept."""
+    """A browser with a new profile, which is removed at the end."""
     profile = Path(tempfile.mkdtemp(prefix="frost-browser-"))
     process = await asyncio.create_subprocess_exec(
         CHROMIUM, *_FLAGS, f"--user-data-dir={profile}", f"--window-size={width},{height}", "about:blank",

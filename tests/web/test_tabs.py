@@ -26,24 +26,27 @@ async def let_in(server: Serving) -> AsyncIterator[aiohttp.ClientSession]:
         yield client
 
 
-async def painted(tab: aiohttp.ClientWebSocketResponse, wanted: bytes, seconds: float = 60) -> bytes:
-    """What the tab was sent until something stood in it."""
-    seen = b""
+async def painted(tab: aiohttp.ClientWebSocketResponse, text: bytes, seconds: float = 60) -> None:
+    """Wait until the server has sent the text to the tab."""
+    received = b""
     async with asyncio.timeout(seconds):
-        while wanted not in seen:
+        while text not in received:
             message = await tab.receive()
-            assert message.type in (aiohttp.WSMsgType.BINARY, aiohttp.WSMsgType.TEXT), (message, seen)
-            seen += message.data if isinstance(message.data, bytes) else message.data.encode()
-    return seen
+            assert message.type in (aiohttp.WSMsgType.BINARY, aiohttp.WSMsgType.TEXT), (message, received)
+            received += message.data if isinstance(message.data, bytes) else message.data.encode()
 
 
-def known_of(pid: int) -> bytes:
-    """What the machine tells of a process: its words and its environment."""
+def visible(pid: int) -> bytes:
+    """The command line and the environment of a process, which other programs of the user can read."""
     return Path(f"/proc/{pid}/cmdline").read_bytes() + Path(f"/proc/{pid}/environ").read_bytes()
 
 
 async def opened(client: aiohttp.ClientSession, size: str = "width=120&height=36") -> aiohttp.ClientWebSocketResponse:
-    return await client.ws_connect(f"socket?{size}", max_msg_size=0)
+    """Open a tab, and wait until it shows the tenants."""
+    tab = await client.ws_connect(f"socket?{size}", max_msg_size=0)
+    if "-" not in size:
+        await painted(tab, b"Data Lake")
+    return tab
 
 
 @pytest.mark.slow
@@ -51,13 +54,11 @@ async def test_each_tab_is_a_process_that_ends_with_it_and_the_others_go_on(shar
     with serving(shared, "--read-only") as server:
         async with let_in(server) as client:
             first, second = await opened(client), await opened(client, "width=90&height=30")
-            await painted(first, b"Data Lake")
-            await painted(second, b"Data Lake")
             both = server.until_tabs(2)
             # Neither the token nor the cookie is anywhere where another program can read it.
             for pid in (*both, server.process.pid):
-                assert server.address.rpartition("/")[2].encode() not in known_of(pid)
-            assert b"--read-only" in known_of(both[0])
+                assert server.address.rpartition("/")[2].encode() not in visible(pid)
+            assert b"--read-only" in visible(both[0])
             await first.close()
             left = server.until_tabs(1)
             await second.send_json(["stdin", "?"])
@@ -66,27 +67,18 @@ async def test_each_tab_is_a_process_that_ends_with_it_and_the_others_go_on(shar
 
 
 @pytest.mark.slow
-async def test_what_a_page_does_not_send_is_ignored(shared: Home) -> None:
+async def test_invalid_messages_are_ignored_and_leaving_the_screens_closes_the_tab(shared: Home) -> None:
+    invalid = ["", "{", "[]", "7", "null", '["stdin"]', '["stdin", 7]', '["resize", {"width": "x", "height": []}]']
+    invalid += ['["resize", {"width": 100000000, "height": -4}]', '["deliver", "x"]', "[" * 5000, '["quit"]']
     with serving(shared) as server:
         async with let_in(server) as client:
             tab = await opened(client, "width=-5&height=99999999999")
-            for sent in (
-                "", "{", "[]", "7", "null", '["stdin"]', '["stdin", 7]', '["resize", {"width": "x", "height": []}]',
-                '["resize", {"width": 100000000, "height": -4}]', '["deliver", "x"]', "[" * 5000, '["quit"]',
-            ):  # fmt: skip
-                await tab.send_str(sent)
+            for message in invalid:
+                await tab.send_str(message)
             await tab.send_bytes(b"\xff\x00M")
             await tab.send_json(["resize", {"width": 120, "height": 36}])
             await painted(tab, b"Data Lake")
             server.until_tabs(1)
-
-
-@pytest.mark.slow
-async def test_leaving_the_screens_closes_the_tab(shared: Home) -> None:
-    with serving(shared) as server:
-        async with let_in(server) as client:
-            tab = await opened(client)
-            await painted(tab, b"Data Lake")
             await tab.send_json(["stdin", "q"])
             async with asyncio.timeout(60):
                 async for _ in tab:
@@ -100,9 +92,7 @@ async def test_ctrl_c_ends_every_tab_and_is_no_failure(shared: Home, number: int
     with serving(shared) as server:
         async with let_in(server) as client:
             tabs = [await opened(client) for _ in range(2)]
-            for tab in tabs:
-                await painted(tab, b"Data Lake")
-            pids = server.until_tabs(2)
+            pids = server.until_tabs(len(tabs))
             assert await asyncio.to_thread(server.stop, number) == 0
             assert gone(pids)
             assert "Traceback" not in (server.process.stderr.read() if server.process.stderr else "")
@@ -112,52 +102,41 @@ async def test_ctrl_c_ends_every_tab_and_is_no_failure(shared: Home, number: int
 async def test_a_killed_server_takes_its_tabs_along(shared: Home) -> None:
     with serving(shared) as server:
         async with let_in(server) as client:
-            await painted(await opened(client), b"Data Lake")
+            await opened(client)
             pids = server.until_tabs(1)
             server.process.kill()
             assert gone(pids)
 
 
 @pytest.mark.slow
-async def test_a_process_that_does_not_end_is_killed(shared: Home) -> None:
+async def test_a_stopped_process_and_an_unread_tab_end_with_their_connection(shared: Home) -> None:
     with serving(shared) as server:
         async with let_in(server) as client:
             tab = await opened(client)
-            await painted(tab, b"Data Lake")
             pids = server.until_tabs(1)
             os.kill(pids[0], signal.SIGSTOP)
             await tab.close()
             assert await asyncio.to_thread(gone, pids, 12)
 
-
-@pytest.mark.slow
-async def test_an_unread_tab_ends_with_its_connection(shared: Home) -> None:
-    """A frozen page takes nothing: the pipes fill up, and the process must not wait for them with its end."""
-    with serving(shared) as server:
-        async with let_in(server) as client:
+            # A frozen page reads nothing: the pipes become full, and the process must not wait for them at its end.
             tab = await opened(client)
-            await painted(tab, b"Data Lake")
             pids = server.until_tabs(1)
             for _ in range(400):
                 await tab.send_json(["stdin", "?\x1b[I"])
                 await tab.send_json(["resize", {"width": 400, "height": 200}])
                 await tab.send_json(["resize", {"width": 300, "height": 150}])
-            tab.get_extra_info("socket").shutdown(2)  # as a crashed browser: no good-bye
+            tab.get_extra_info("socket").shutdown(2)  # as a crashed browser: no close frame
             assert await asyncio.to_thread(gone, pids, 12)
 
 
-async def test_a_broken_config_is_refused_before_serving(shared: Home, tmp_path: Path) -> None:
-    broken = tmp_path / "config.yaml"
-    broken.write_text("contexts: [")
-    result = shared.frost("web", "--no-open", "--config", str(broken))
-    assert result.code == 2
-    assert (result.out, result.err.count("Traceback")) == ("", 0)
-
-
-async def test_the_command_is_listed_and_explains_itself(shared: Home) -> None:
+async def test_the_command_is_listed_and_refuses_what_it_cannot_serve(shared: Home, tmp_path: Path) -> None:
     assert "Open the screens in a browser on this machine" in shared.frost("--help").out
     assert "--no-open" in shared.frost("web", "--help").out
     for port in ("0", "abc", "65536"):
         refused = shared.frost("web", "--port", port)
         assert (refused.code, f'takes a number from 1 to 65535, not "{port}"' in refused.err) == (2, True)
     assert shared.frost("--read-only", "web").code == 2
+    broken = tmp_path / "config.yaml"
+    broken.write_text("contexts: [")
+    result = shared.frost("web", "--no-open", "--config", str(broken))
+    assert (result.code, result.out, result.err.count("Traceback")) == (2, "", 0)

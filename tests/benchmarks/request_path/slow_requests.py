@@ -81,11 +81,7 @@ def slow_requests(platform: Platform) -> dict[str, Request]:
     return {
         f"a list of {LIST_SIZE:,}": lambda: ("GET", f"/api/v1/tenants/{tenant}/api-keys", None),
         f"a preview for {PRINCIPALS} identities": preview,
-        f"an author check of {RULES} rules": lambda: (
-            "POST",
-            f"{IAM}/check",
-            json.dumps({"documentText": new_text()}),
-        ),
+        f"an author check of {RULES} rules": lambda: ("POST", f"{IAM}/check", json.dumps({"documentText": new_text()})),
     }
 
 

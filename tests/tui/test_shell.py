@@ -1,0 +1,196 @@
+"""The shell of the screens: navigation, palette, undo, and keys in bursts or in pieces."""
+
+import asyncio
+
+import pytest
+from textual.widgets import OptionList
+
+from tests.acceptance.iam import Desk
+from tests.homes import Home
+from tests.terminal import screens
+from tests.tui.screens import BOTH_SIZES, READ_ONLY, SMALL, Ui
+from tui.shell import actions, routes
+from tui.shell.palette import Palette, _line, entries, ranked
+from tui.shell.routes import UndoCleared
+
+pytestmark = pytest.mark.slow
+
+
+async def members(ui: Ui) -> None:
+    await ui.press("3", shows="deployers")
+    await ui.press("enter", on="deployers", shows=("Members of deployers", "3 members"))
+
+
+async def test_escape_goes_back_view_by_view(ui: Ui) -> None:
+    await members(ui)
+    await ui.press("w", on="deploy-pipeline", shows=("Access of deploy-pipeline", "compute:instances:delete"))
+    await ui.press("w", on="compute:instances:create", shows=("Who may compute:instances:create on *", "shop/checkout"))
+    await ui.press("w", on="shop/checkout", shows=("Access of shop/checkout", "compute:instances:create"))
+    await ui.press("g", "w", shows="Who may ", gone="Who may compute:instances:create on")
+    await ui.press("escape", shows="Access of shop/checkout")
+    await ui.press("escape", shows="Who may compute:instances:create on *", cursor="shop/checkout")
+    await ui.press("escape", shows="Access of deploy-pipeline", cursor="compute:instances:create")
+    await ui.press("escape", shows="Members of deployers", cursor="deploy-pipeline")
+    await ui.press("escape", shows="3 groups")
+    await ui.press("escape", "escape", shows="3 groups")
+
+
+async def test_a_view_from_the_history_keeps_its_way_back_and_no_other_tenant(ui: Ui) -> None:
+    await members(ui)
+    await ui.press("w", shows="Access of ")
+    await ui.press("4", shows=("Catalogue", "operations"))
+    await ui.press("left_square_bracket", shows="Access of ")
+    await ui.press("escape", shows="Members of deployers")
+    await ui.press("left_square_bracket", shows="Access of ")
+    await ui.pilot.press("escape", "escape")  # two quick keys go two levels back
+    await ui.expect("3 groups")
+    await members(ui)
+    await ui.press("2", shows="7 policies")
+    await ui.switch("newsroom")
+    await ui.press("left_square_bracket", shows=("1 group", "editors"), gone="deployers")
+    await ui.press("minus", head="Web Shop")
+
+
+async def test_actions_of_other_screens_are_offered_and_run_there(ui: Ui) -> None:
+    await ui.expect("Data Lake")
+    await ui.press("ctrl+p", shows="Palette")
+    await ui.type("zzzqqq", shows="No matches")
+    await ui.press("down", "enter", shows=("Palette", "No matches"))
+    await ui.press(*["backspace"] * 6)
+    await ui.enter("go to con", shows=("Endpoint", "Credential"))
+    await ui.press("1", shows="Data Lake")
+    titles = [entry.title for entry in entries(ui.app.frame)]
+    for route in routes.ROUTES:
+        assert {action.title for action in actions.of_scope(route.name)} <= set(titles)
+    assert titles.index("New group") > titles.index("Create tenant")
+    assert titles.count("Create tenant") == 1
+    await ui.press("ctrl+p", shows="Palette")
+    await ui.type("new group", shows="In groups")
+    await ui.press("enter", shows=("New group", "Description", "3 Groups"))
+    await ui.press("escape", shows="3 groups")
+
+
+@READ_ONLY
+async def test_a_writing_action_of_another_screen_shows_the_reason(ui: Ui) -> None:
+    await ui.expect("Data Lake")
+    await ui.press("ctrl+p", shows="Palette")
+    await ui.type("new group", shows=("New group", "frost was started with --read-only"))
+
+
+@BOTH_SIZES
+async def test_a_long_title_stays_on_one_line(ui: Ui) -> None:
+    await ui.expect("Data Lake")
+    await ui.press("ctrl+p", shows="Palette")
+    await ui.type("limit for the organization", shows="Request a new limit for the organization  In quotas")
+    palette = ui.app.screen
+    assert isinstance(palette, Palette)
+    assert palette.query_one(OptionList).virtual_size.height == len(palette.matches)
+
+
+async def test_a_long_name_is_found_by_its_end(monkeypatch: pytest.MonkeyPatch, ui: Ui) -> None:
+    await ui.expect("Data Lake")
+    name = "Analytics of the north-eastern region, nightly jobs zanzibar"
+    await ui.until(lambda: ui.app.workspace.tenants_state == "fresh", "the tenants")
+    ui.app.workspace.tenants.append({**ui.app.workspace.tenants[0], "displayName": name})
+    (entry, letters), *_ = ranked(entries(ui.app.frame, "zanzibar"), "zanzibar")
+    assert (entry.title, len(letters)) == (f"Use tenant {name}", len("zanzibar"))
+    line = _line(entry, letters, 40).plain
+    assert line.startswith("     Use tenant Analytics of the north-eastern region, ni…")
+    assert "zanzibar" not in line
+    assert not ui.app.frame.action_context().browser
+    monkeypatch.setattr(type(ui.app), "is_web", True)
+    assert ui.app.frame.action_context().browser
+
+
+DEPLOYMENTS = "de1b1471-320a-48ea-b7a7-88d106762832"
+
+
+async def attach(ui: Ui) -> None:
+    """Attach a policy to a group, which can be undone."""
+    await ui.policy("deployments")
+    await ui.press("a", shows=("Attach deployments to", "contractors"))
+    await ui.enter("contractors", shows="Attach policy?")
+    await ui.agree(toast="Attached deployments to contractors (group) · z to undo")
+
+
+async def test_an_offer_to_undo_ends_with_the_next_change(demo: Home, ui: Ui) -> None:
+    await attach(ui)
+    await ui.press("delete", shows="Delete policy?")
+    await ui.press("escape", gone="Delete policy?")
+    await ui.press("z", toast="Undone: detached deployments from contractors (group)")
+    await ui.until(lambda: not any("to undo" in toast for toast in ui.toasts), "no offer that has ended")
+    await attach(ui)
+    ui.app.frame.post_message(UndoCleared("deleting a group"))
+    await ui.until(lambda: not ui.toasts, "no message")
+    await ui.press("v", shows=("Versions of deployments", "► 3"))
+    await ui.press("G", "b", shows="Roll back to version 1?")
+    await ui.agree(shows="► 4")
+    await ui.press("z", toast="Undo: rolling back a version cannot be undone")
+    attachments = Desk(demo).items("policy", "attachments", DEPLOYMENTS)
+    assert "contractors" in {one["attacheeName"] for one in attachments}
+    await ui.press("3", shows="deployers")
+    await ui.press("n", shows="New group")
+    await ui.enter("night", cursor="night")
+    await ui.press("z", toast="creating a group cannot be undone")
+
+
+async def test_an_offer_to_undo_ends_with_its_tenant_and_its_user(demo: Home, ui: Ui) -> None:
+    await attach(ui)
+    await ui.switch("newsroom")
+    await ui.press("z", toast="Undo: nothing to undo")
+    await ui.switch("web shop")
+    await ui.policy("look at compute")
+    await ui.press("a", shows="Attach look at compute to")
+    await ui.enter("contractors", shows="Attach policy?")
+    await ui.agree(toast="z to undo")
+    assert (await asyncio.to_thread(demo.frost, "login", "--as", "member@aurora.example")).code == 0
+    await ui.press("r", head="member@aurora.example · session")
+    await ui.press("z", toast="Undo: nothing to undo")
+
+
+@SMALL
+async def test_messages_go_with_the_next_action_and_over_help(ui: Ui) -> None:
+    await ui.expect("Staging")
+    await ui.press("z", toast="Undo: nothing to undo")
+    ui.app.frame.toast("Staging is ready")
+    await ui.press("s")
+    await ui.until(lambda: ui.toasts == ["Staging is ready"], "the newest alone")
+    ui.app.frame.toast("The platform said no", "error")
+    await ui.press("ctrl+p")
+    await ui.until(lambda: ui.toasts == ["The platform said no"], "only what failed over a dialog")
+    await ui.press("escape", "?", shows="Help")
+    await ui.until(lambda: not ui.toasts, "no message")
+
+
+BURSTS = [
+    (b"/newsroom", "Tenants  / newsroom"),
+    (b"/dat\x15stag", "Tenants  / stag"),
+    (b"2/resized", "Policies  / resized"),
+    (b"1:policies\r/media", "Policies  / media"),
+    (b"1:groups\r:policies\r/look", "Policies  / look"),
+    (b"1\x14newsroom\r", "Borealis Media › Newsroom"),
+]
+
+
+def test_letters_do_not_overtake_the_key_before_them(demo: Home) -> None:
+    with screens(demo) as program:
+        program.wait_for("Data Lake")
+        for burst, shown in BURSTS:
+            program.write(burst)
+            program.wait_for(shown)
+            program.press("escape", "escape")
+
+
+@pytest.mark.slow
+def test_a_letter_in_two_pieces_is_read(demo: Home) -> None:
+    with screens(demo) as program:
+        program.wait_for("Data Lake")
+        program.press("/")
+        program.wait_for("text, !exclude")
+        first, second = "é".encode()[:1], "é".encode()[1:]
+        program.write(first)
+        program.until_quiet(0.5, 2)
+        program.write(second)
+        program.wait_for("/ é")
+        program.press("x")
+        program.wait_for("/ éx")

@@ -1,0 +1,194 @@
+"""Single widgets and dialogs, and menu, help and header on small screens."""
+
+import gc
+import re
+
+import pytest
+from textual._styles_cache import StylesCache
+from textual.app import App
+from textual.widget import Widget
+from textual.widgets import Static
+
+from client.tables.columns import TENANT, Record
+from client.texts.effects import Effect
+from tests.homes import Home
+from tests.tui.alone import Alone, asked
+from tests.tui.screens import Ui, opened
+from tui.contexts.sign_in import DeviceCode
+from tui.iam.effects import EffectConfirm, _operations
+from tui.shell.bars import Header, HeaderState
+from tui.shell.palette import Help, Line
+from tui.widgets.heading import Heading
+from tui.widgets.picker import Entry, Menu, Picker
+from tui.widgets.record_table import RecordTable
+
+
+async def test_a_hidden_filter_is_shown_from_its_beginning() -> None:
+    heading = Heading("Failures and skips", lambda: None)
+    async with Alone(heading).run_test(size=(60, 3)) as pilot:
+        heading.count("16 of 203")
+        heading.put("type:instance")
+        await pilot.pause()
+        line = heading.query_one("LineInput")
+        line.display = False
+        for text in ("", "type:instance !type:instance_snapshot"):
+            await pilot.pause()
+            heading.put(text)
+        await pilot.pause()
+        assert line.scroll_offset.x == 0
+
+
+def tenants(*names: str) -> list[Record]:
+    return [{"id": name, "displayName": name, "status": "active"} for name in names]
+
+
+async def test_records_that_come_later_leave_a_moved_cursor() -> None:
+    known = tenants("m", "n")
+    picker = Picker("Choose", TENANT, lambda: known)
+    app: App[None] = App()
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.push_screen(picker)
+        await pilot.pause()
+        table = picker.query_one(RecordTable)
+        known = tenants("a", "m", "n")
+        picker.show()
+        assert table.record["id"] == "a"
+        await pilot.press("down")
+        known = tenants("a", "b", "m", "n")
+        picker.show()
+        assert table.record["id"] == "m"
+
+
+ADDRESS = "https://login.example/device"
+
+
+async def test_the_qr_code_is_shown_only_where_it_fits() -> None:
+    app = App[None]()
+    async with app.run_test(size=(80, 18)) as pilot:
+        dialog = DeviceCode("local", "ABCD-EFGH", ADDRESS, f"{ADDRESS}?user_code=ABCD-EFGH")
+        app.push_screen(dialog)
+        await pilot.pause()
+        qr = dialog.query_one(".device--qr", Static)
+        box = dialog.query_one(".dialog")
+        assert not qr.display
+        assert box.region.height <= 18
+        for size, fits in (((80, 24), True), ((50, 24), False), ((120, 36), True), ((80, 20), False)):
+            await pilot.resize_terminal(*size)
+            await pilot.pause()
+            assert qr.display is fits, size
+            assert app.screen.region.contains_region(box.region), size
+
+
+OPERATION = "compute:instances:read"
+
+
+def principal(side: str) -> dict[str, object]:
+    return {"type": "api_key", "id": "k", "name": "deploy", side: [OPERATION], f"{side}Count": 1}
+
+
+def test_conditional_changes_are_neither_gained_nor_lost() -> None:
+    for side, summary, line in (
+        ("conditionalGained", "~1 new conditional", f"~ {OPERATION}  new, conditional"),
+        ("conditionalLost", "~1 conditional lost", f"~ {OPERATION}  lost, was conditional"),
+        ("gained", "+1 gained", None),
+    ):
+        assert Effect([principal(side)]).summary == f"1 key or identity: {summary}"
+        assert line is None or str(_operations(principal(side))) == line
+        assert Effect([principal(side)]).takes == (side == "conditionalLost")
+    assert Effect([principal("lost")]).takes
+    assert not Effect([principal("narrowed")]).takes
+
+
+def long_named(number: int, **members: object) -> dict[str, object]:
+    name = f"platform/release-automation-{number:02}"
+    return {"type": "workload_identity", "id": str(number), "name": name, "status": "active", **members}
+
+
+async def shown(effect: Effect) -> str:
+    dialog = EffectConfirm("Attach policy?", [("Policy", "zones"), ("Tenant", "Staging")], effect, yes="y")
+    async with asked(dialog) as (app, _pilot):
+        return app.text
+
+
+async def test_changed_conditions_have_a_column_on_a_small_screen() -> None:
+    counts = {"gainedCount": 24, "lostCount": 112, "narrowedCount": 24, "inert": True}
+    text = await shown(Effect([long_named(number, **counts) for number in range(3)]))
+    row = next(line for line in text.splitlines() if "automation…" in line)
+    assert row.split("automation…")[1].split() == ["identity", "+24", "−112", "~24", "active", "inert", "│"], text
+
+
+async def test_only_keys_that_do_something_are_named() -> None:
+    for principals, keys in (
+        ([], ""),
+        ([long_named(1)], ""),
+        ([long_named(1), long_named(2)], " · ↑ ↓ principal"),
+        ([long_named(1, gained=["a:b:c"] * 9, gainedCount=9)], " · PgDn more operations"),
+    ):
+        assert f"n or Esc No{keys} " in await shown(Effect(principals))
+
+
+WIDE_NAMES = ("local", "Aurora Labs", "Web Shop", "漢字" * 20, "👨‍👩‍👧‍👦 family" * 6, "e\u0301" * 90)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [(60, 16), (80, 24), (120, 36)])
+async def test_a_menu_scrolls_and_keeps_its_note_and_hint(ui: Ui) -> None:
+    await ui.expect("Data Lake")
+    entries = [Entry(str(n), f"Entry number {n}", note=f"the words of {n} " * 12) for n in range(30)]
+    ui.app.push_screen(Menu("Actions", entries))
+    await ui.expect("Entry number 0", "the words of 0", "Enter or its key: choose · Esc close")
+    for number in range(1, 30):
+        await ui.press("down", shows=(f"Entry number {number}", f"the words of {number} ", "Enter or its key: choose"))
+    assert ui.text.splitlines()[-1].strip()[:1] in "╰?qunf/", ui.text
+
+
+@pytest.mark.parametrize("size", [(60, 30)])
+async def test_help_without_room_wraps_below_the_title(ui: Ui) -> None:
+    await ui.expect("Data Lake")
+    words = "Its members and what each of them may do in every tenant there is"
+    ui.app.push_screen(Help([Line("Groups", "PgDn ^f", "Detach a policy from the group", words)]))
+    await ui.expect("PgDn ^f", "Detach a policy from the group", "Its members")
+    inside = [line.strip("│ ╭╰─╮╯") for line in ui.text.splitlines() if "│" in line]
+    assert " ".join(words.split()) in " ".join(line for line in inside if line)
+    title, below = (next(line for line in ui.text.splitlines() if one in line) for one in ("Detach a", "Its members"))
+    assert title.index("Detach a") == below.index("Its members")
+    await ui.pilot.resize_terminal(120, 30)
+    await ui.until(lambda: "group Its members" in " ".join(ui.text.split()), "the words beside the title")
+
+
+@pytest.mark.parametrize("size", [(100, 24)])
+async def test_both_header_lines_end_in_the_same_cell(ui: Ui) -> None:
+    await ui.expect_head("connected")
+    header = ui.app.screen.query_one(Header)
+    for width in range(60, 132, 7):
+        await ui.pilot.resize_terminal(width, 24)
+        await ui.until(lambda width=width: header.content_size.width == width - 2, f"a header of {width} cells")
+        for name in WIDE_NAMES:
+            for running in ("", "◐ 1 running"):
+                link = "● connected 100 ms"
+                header.header_state = HeaderState(
+                    "local", name, name, "active", "owner@a.example", "session", "", False, link
+                )
+                header.header_state = header.header_state._replace(running=running)
+                assert {line.cell_length for line in header.render().split("\n")} == {width - 2}
+    await ui.pilot.resize_terminal(100, 24)
+    header.refresh()
+    await ui.pilot.pause()
+    placed = re.findall(r"<text[^>]*>([^<]*)</text>", ui.app.export_screenshot())
+    # A font without the sign draws it in another width: the words behind it have their own place.
+    assert "connected&#160;100&#160;ms" in placed
+
+
+async def test_removed_widgets_leave_no_cached_lines(shared: Home, monkeypatch: pytest.MonkeyPatch) -> None:
+    def caches() -> list[StylesCache]:
+        gc.collect()
+        return [one for one in gc.get_objects() if isinstance(one, StylesCache)]
+
+    earlier = caches()  # of other tests in this process, which do not have the patch of the application
+    async with opened(shared, monkeypatch) as ui:
+        for _ in range(3):
+            await ui.press("question_mark", shows="Esc close")
+            await ui.press("escape", gone="Esc close")
+        current = caches()
+        used = {id(one._styles_cache) for one in gc.get_objects() if isinstance(one, Widget)} | set(map(id, earlier))
+        assert [one for one in current if id(one) not in used] == []
