@@ -10,8 +10,8 @@ from sqlalchemy import event, insert, select
 from sqlalchemy.exc import DBAPIError
 
 from service.db.change_thread import ChangeThread
-from service.db.engine import Database
 from service.db.dialect import Busy, is_lock_timeout
+from service.db.engine import Database
 from service.db.group_commit import GroupCommit
 from service.db.prepared import PreparedStatements
 from service.db.tables import platform_state
