@@ -1,4 +1,4 @@
-"""What is made while its maker is deleted or signed out everywhere is not left behind.
+"""Keys and sessions that are created while their person is deleted or signed out everywhere end too.
 
 One side of each race is a transaction of the test's own that stays open until the other side had time to begin.
 """
@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 from sqlalchemy import Connection, insert, select
@@ -24,7 +25,8 @@ from tests.service import factories
 from tests.service.access import code
 from tests.service.account import Key, keys_of
 from tests.service.held import MEANWHILE_SECONDS
-from tests.service.running import MEMBER, VIEWER, WEB_SHOP, Running
+from tests.service.queries import fetch, fetch_scalars
+from tests.service.running import MEMBER, REGIONAL, VIEWER, WEB_SHOP, Running
 
 NOW = factories.AT
 
@@ -52,50 +54,42 @@ def delete(connection: Connection, user_id: str, at: datetime) -> None:
 
 
 def live_keys(database: Database, email: str) -> list[str]:
-    with database.read() as connection:
-        theirs = select(api_keys.c.id).join(users).where(users.c.email == email, api_keys.c.revoked_at.is_(None))
-        return list(connection.scalars(theirs))
+    theirs = select(api_keys.c.id).join(users).where(users.c.email == email, api_keys.c.revoked_at.is_(None))
+    return fetch_scalars(database, theirs)
 
 
-@pytest.mark.parametrize(("person", "rotates"), [(MEMBER, False), (VIEWER, True)])
-def test_no_key_is_created_while_its_creator_is_deleted(platform: Running, person: str, rotates: bool) -> None:
-    key, database = Key(platform, "compute:read", person=person), Database(platform.database_url)
-    path, body = (f"{key.path}/rotate", {}) if rotates else (keys_of(), {"name": "late", "scopes": ["compute:read"]})
+@pytest.mark.parametrize(
+    ("person", "method", "path", "body"),
+    [
+        (MEMBER, "POST", keys_of(), {"name": "late", "scopes": ["compute:read"]}),
+        (VIEWER, "POST", f"{keys_of()}/{{}}/rotate", {}),
+        (REGIONAL, "DELETE", "/api/v1/me", None),
+    ],
+)
+def test_a_person_changes_nothing_while_the_account_is_deleted(
+    platform: Running, platform_database: Database, person: str, method: str, path: str, body: Any
+) -> None:
+    key, deleted_at = Key(platform, "compute:read", person=person), datetime.now(UTC) - timedelta(seconds=5)
     with ThreadPoolExecutor(1) as thread:
-        with database.write() as connection:
-            delete(connection, key.made["creatorId"], datetime.now(UTC))
-            answer = thread.submit(platform.ask, "POST", path, as_=person, body=body)
+        with platform_database.write() as connection:
+            delete(connection, key.made["creatorId"], deleted_at)
+            answer = thread.submit(platform.ask, method, path.format(key.id), as_=person, body=body)
             time.sleep(MEANWHILE_SECONDS)
         assert code(answer.result()) == (401, "AUTHENTICATION_REQUIRED")
-    assert live_keys(database, person) == []
-    database.close()
-
-
-def test_a_second_deletion_does_not_move_the_first(platform: Running) -> None:
-    person, database = "regional@aurora.example", Database(platform.database_url)
-    first = datetime.now(UTC) - timedelta(seconds=5)
-    user_id = platform.get("/api/v1/me", as_=person).json()["id"]
-    with ThreadPoolExecutor(1) as thread:
-        with database.write() as connection:
-            delete(connection, user_id, first)
-            answer = thread.submit(platform.ask, "DELETE", "/api/v1/me", as_=person)
-            time.sleep(MEANWHILE_SECONDS)
-        assert code(answer.result()) == (401, "AUTHENTICATION_REQUIRED")
-    with database.read() as connection:
-        assert connection.scalar(select(users.c.deleted_at).where(users.c.id == user_id)) == first
-    database.close()
+    assert live_keys(platform_database, person) == []
+    # A second deletion does not move the first.
+    assert fetch_scalars(platform_database, select(users.c.deleted_at).where(users.c.email == person)) == [deleted_at]
 
 
 @pytest.fixture
 def person(database: Database) -> str:
-    """Somebody with a tenant, an approved sign-in and nothing else."""
+    """A person with a tenant and an approved sign-in."""
     with database.write() as connection:
         factories.add(connection, factories.seat(NOW, id=WEB_SHOP))
-        approved = {"device_code_hash": "d", "user_code": "c", "status": "approved", "user_id": "u"}
-        asked = {"client_id": "frost-cli", "scope": "", "device": "", "interval": 5}
-        connection.execute(
-            insert(device_codes).values(**approved, **asked, created_at=NOW, expires_at=NOW + timedelta(minutes=10))
-        )
+        approved: dict[str, Any] = {"device_code_hash": "d", "user_code": "c", "status": "approved", "user_id": "u"}
+        approved |= {"client_id": "frost-cli", "scope": "", "device": "", "interval": 5}
+        times = {"created_at": NOW, "expires_at": NOW + timedelta(minutes=10)}
+        connection.execute(insert(device_codes).values(approved | times))
     return "u"
 
 
@@ -125,8 +119,7 @@ def test_two_keys_with_the_same_random_prefix_get_different_ones(
         assert add_key(connection, "first") == taken
         done = begin(lambda other: add_key(other, "second"))
     done.result()
-    with database.read() as connection:
-        prefixes = {row.id: row.key_prefix for row in connection.execute(select(api_keys))}
+    prefixes = {row.id: row.key_prefix for row in fetch(database, select(api_keys))}
     assert prefixes == {"first": secret_format.lookup_prefix(taken), "second": secret_format.lookup_prefix(free)}
 
 
@@ -136,9 +129,9 @@ def test_a_workload_without_a_binding_is_refused(database: Database) -> None:
     assert refused.value.status_code == 401
 
 
-def alive(database: Database) -> list[str]:
+def require_no_session(database: Database) -> None:
     with database.read() as connection:
-        return [row.id for row in sessions.list_active(connection, "u", NOW)]
+        assert sessions.list_active(connection, "u", NOW) == []
 
 
 def start(connection: Connection) -> None:
@@ -177,7 +170,7 @@ def test_a_session_that_starts_while_all_are_ended_ends_too(
         first(connection)
         done = begin(end_all)
     done.result()
-    assert alive(database) == []
+    require_no_session(database)
 
 
 @pytest.mark.usefixtures("person")
@@ -187,4 +180,4 @@ def test_no_outside_session_starts_while_all_are_ended(database: Database) -> No
         done = begin(start_outside)
     with pytest.raises(ApiError):
         done.result()
-    assert alive(database) == []
+    require_no_session(database)
