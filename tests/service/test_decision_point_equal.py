@@ -1,7 +1,7 @@
-"""What the decision point says is what the platform itself does, for any principal, operation and resource.
+"""The decision point and the platform decide alike, for any principal, operation and resource.
 
-The world is changed at random: documents and authors of policies, scopes of keys and identities, roles of people. Then
-the same question goes both ways: to `/access/v1/evaluations`, and through the guard and the routes' own decisions.
+The demo data are changed at random: documents and authors of policies, scopes of keys and identities, roles of people.
+Then the same question goes to `/access/v1/evaluations`, and through the guard and the decisions of the routes.
 """
 
 import json
@@ -32,7 +32,8 @@ from service.principals import live_credentials
 from service.resources import interactive, queries, routes
 from tests.service.conftest import KINDS, DemoUrl
 from tests.service.inside import Inside
-from tests.service.running import NOBODY, PEOPLE, WEB_SHOP
+from tests.service.queries import execute, fetch, fetch_scalars
+from tests.service.running import NOBODY, OUTSIDER, OWNER, PEOPLE, WEB_SHOP
 
 ASKING = "tenant-reader"
 SEEDS = range(4)
@@ -53,27 +54,25 @@ NAMES = tuple(operation.name for operation in operations())
 
 
 class World:
-    """The demo world in this process, changed at random, and what the platform does in it."""
+    """The demo data in this process, changed at random, and the platform's decisions about them."""
 
     def __init__(self, inside: Inside, folder: Path) -> None:
         self.inside = inside
         self.platform = inside.platform
-        self.secrets = {
-            name: one["secret"] for name, one in json.loads((folder / "world-keys.json").read_text()).items()
-        }
-        with self.platform.database.write() as connection:
-            connection.execute(update(tables.api_keys).values(rate_limit=60_000))
-        with self.platform.database.read() as connection:
-            self.people = {row.email: row.id for row in connection.execute(select(tables.users))}
-            found = connection.execute(select(tables.api_keys).order_by(tables.api_keys.c.name)).all()
-            here = [row for row in found if row.tenant_id == WEB_SHOP]
-            self.keys = {row.name: row.id for row in (*here, *[row for row in found if row not in here][:3])}
-            self.identities = {row.id: row for row in connection.execute(select(tables.workload_identities))}
-            mine = tables.policies.c.tenant_id == WEB_SHOP
-            self.policies = [row.id for row in connection.execute(select(tables.policies).where(mine))]
-            groups = connection.execute(select(tables.groups).where(tables.groups.c.tenant_id == WEB_SHOP))
-            self.groups = [row.id for row in groups]
-            rows = connection.execute(select(tables.resources).order_by(tables.resources.c.id)).all()
+        keys = json.loads((folder / "world-keys.json").read_text())
+        self.secrets = {name: key["secret"] for name, key in keys.items()}
+        database = self.platform.database
+        execute(database, update(tables.api_keys).values(rate_limit=60_000))
+        self.people = {row.email: row.id for row in fetch(database, select(tables.users))}
+        rows = fetch(database, select(tables.api_keys).order_by(tables.api_keys.c.name))
+        own = [row for row in rows if row.tenant_id == WEB_SHOP]
+        self.keys = {row.name: row.id for row in (*own, *[row for row in rows if row not in own][:3])}
+        self.identities = fetch_scalars(database, select(tables.workload_identities.c.id))
+        self.policies, self.groups = (
+            fetch_scalars(database, select(table.c.id).where(table.c.tenant_id == WEB_SHOP))
+            for table in (tables.policies, tables.groups)
+        )
+        rows = fetch(database, select(tables.resources).order_by(tables.resources.c.id))
         self.resources = [
             row
             for kind in ("instance", "volume", "database")
@@ -82,18 +81,15 @@ class World:
         ]
 
     def change(self, dice: random.Random) -> None:
-        members = [self.people[email] for email in PEOPLE if email != "outsider@example.com"]
-        owner = self.people["owner@aurora.example"]
+        members = [self.people[email] for email in PEOPLE if email != OUTSIDER]
+        owner, membership = self.people[OWNER], tables.memberships.c.user_id
         scopes = [scope for scope in enforced_scopes() if scope != "*"]
         with self.platform.database.write() as connection:
             for person in members:
                 role = dice.choice((*roles(), *["owner"] * 5, *["regional"] * 2))
-                connection.execute(
-                    update(tables.memberships).where(tables.memberships.c.user_id == person).values(role=role)
-                )
-            # Whoever asks stays able to.
-            mine = tables.memberships.c.user_id == owner
-            connection.execute(update(tables.memberships).where(mine).values(role="owner"))
+                connection.execute(update(tables.memberships).where(membership == person).values(role=role))
+            # The key that asks belongs to the owner, and must remain able to.
+            connection.execute(update(tables.memberships).where(membership == owner).values(role="owner"))
             for resource in self.resources:
                 placed = {"region": dice.choice(REGIONS), "tags": dice.choice(TAGS)}
                 connection.execute(update(tables.resources).where(tables.resources.c.id == resource.id).values(placed))
@@ -116,16 +112,13 @@ class World:
                         more = {"tenant_id": WEB_SHOP, "attached_by": members[0], "attached_at": datetime.now(UTC)}
                         connection.execute(insert(tables.policy_attachments).values(row | more))
             for name, key in self.keys.items():
-                given = (
-                    ["decisions:*"]
-                    if name == ASKING
-                    else dice.sample(scopes, dice.choice((5, 30, len(scopes), len(scopes))))
-                )
-                connection.execute(update(tables.api_keys).where(tables.api_keys.c.id == key).values(scopes=given))
+                some = dice.sample(scopes, dice.choice((5, 30, len(scopes), len(scopes))))
+                values = {"scopes": ["decisions:*"] if name == ASKING else some}
+                connection.execute(update(tables.api_keys).where(tables.api_keys.c.id == key).values(values))
             identities = tables.workload_identities
             for identity in self.identities:
-                given = dice.sample(scopes, dice.choice((0, 0, 30, len(scopes))))
-                connection.execute(update(identities).where(identities.c.id == identity).values(scopes=given))
+                some = dice.sample(scopes, dice.choice((0, 0, 30, len(scopes))))
+                connection.execute(update(identities).where(identities.c.id == identity).values(scopes=some))
 
     def caller(self, connection: Connection, kind: str, name: str) -> Principal:
         if kind == "user":
@@ -141,7 +134,7 @@ class World:
         return Principal("workload", "r", workload_id=row.id, tenant_id=row.tenant_id, scopes=tuple(row.scopes))
 
     def does(self, subject: tuple[str, str], address: str, ask: Callable[[Connection, Any], None]) -> bool:
-        """Whether the platform does what this caller asks for from this address."""
+        """Return whether the platform accepts the caller's request from this address."""
         request = Request({"type": "http", "client": (address, 1), "headers": []})
         with self.platform.database.read() as connection:
             try:
@@ -152,7 +145,7 @@ class World:
         return True
 
     def admitted(self, connection: Connection, by: Any, rule: RoutePolicy, path: dict[str, str]) -> TenantContext:
-        """What the guard does before a route."""
+        """Authorize a request as the guard does before a route."""
         caller, request = by
         entitlements = Entitlements(caller, self.platform.decisions, connection)
         context = authorize.authorize(rule, entitlements, path)
@@ -166,7 +159,7 @@ Question = tuple[dict[str, Any], Callable[[Connection, Any], None]]
 
 
 def on_resource(world: World, dice: random.Random) -> Question:
-    """An operation of the inventory on a resource of a tenant of the world, or on nobody's."""
+    """An operation of the inventory on a resource of a tenant, or on an unknown one."""
     verb = dice.choice([*VERBS])
     row = dice.choice(world.resources)
     kind = kinds()[row.kind]
@@ -210,7 +203,7 @@ def on_session(world: World, dice: random.Random) -> Question:
 
 
 def on_tenant(world: World, dice: random.Random) -> Question:
-    """What the platform decides about the tenant itself."""
+    """An operation on the tenant itself."""
     own = [rule for (_, path), rule in ROUTE_POLICIES.items() if path.startswith(TENANT) and rule.who == "principal"]
     rule = dice.choice([rule for rule in own if rule.permission and not rule.enforced_for_users])
 
@@ -221,7 +214,7 @@ def on_tenant(world: World, dice: random.Random) -> Question:
 
 
 def document(dice: random.Random) -> str:
-    """A policy that gives much and takes some away; sometimes one that no longer can be read."""
+    """A policy that allows much and denies some; sometimes an invalid one."""
     if dice.random() < 0.02:
         return '{"schemaVersion": "1", "rules": [{"access": "allow", "operations": ["gone:*"], "targets": ["*"]}]}'
     rules = [rule(dice) for _ in range(dice.randrange(1, 5))]
@@ -266,7 +259,7 @@ def world(
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_the_decision_point_says_what_the_platform_does(world: World, seed: int) -> None:
+def test_the_decision_point_and_the_platform_decide_alike(world: World, seed: int) -> None:
     dice = random.Random(seed)
     world.change(dice)
     subjects = [
@@ -274,7 +267,7 @@ def test_the_decision_point_says_what_the_platform_does(world: World, seed: int)
         ("api_key", [*world.keys]),
         ("workload_identity", [*world.identities, NOBODY]),
     ]
-    asked, done = [], []
+    questions, done = [], []
     for _ in range(QUESTIONS):
         kind, names = dice.choice(subjects)
         name = dice.choice(names)
@@ -282,12 +275,12 @@ def test_the_decision_point_says_what_the_platform_does(world: World, seed: int)
         address = dice.choice(ADDRESSES)
         identifier = world.keys[name] if kind == "api_key" else name
         subject = {"type": kind, "id": identifier, "properties": {"role": "owner", "scopes": ["*"]}}
-        asked.append(question | {"subject": subject, "context": {"ip": address}})
+        questions.append(question | {"subject": subject, "context": {"ip": address}})
         done.append(world.does((kind, name), address, ask))
     headers = {"X-API-Key": world.secrets[ASKING]}
-    answer = world.inside.ask("POST", "/access/v1/evaluations", headers, {"evaluations": asked})
+    answer = world.inside.ask("POST", "/access/v1/evaluations", headers, {"evaluations": questions})
     assert answer.status_code == 200, answer.text
-    said = [one["decision"] for one in answer.json()["evaluations"]]
-    assert [(one, a, b) for one, a, b in zip(asked, said, done, strict=True) if a is not b] == []
-    # Otherwise it would prove little.
+    decisions = [one["decision"] for one in answer.json()["evaluations"]]
+    assert [(one, a, b) for one, a, b in zip(questions, decisions, done, strict=True) if a is not b] == []
+    # Otherwise the test would prove little.
     assert min(sum(done), len(done) - sum(done)) >= QUESTIONS // 20
