@@ -1,6 +1,5 @@
 """API keys: read, created, changed, rotated, revoked and deleted."""
 
-import json
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import uuid4
@@ -49,7 +48,7 @@ def from_now(**duration: float) -> str:
 
 
 def test_a_key_is_made_with_its_secret_and_works_at_once(platform: Running) -> None:
-    key = Key(platform, "compute:read", name="ci", description="for the build")
+    key = Key(platform, "compute:read", name="  c\u200bi \u202e", description="for the build")
     assert key.secret.startswith("fmk_")
     assert key.made["keyPrefix"] == key.secret[:12]
     assert (key.made["name"], key.made["description"], key.made["scopes"]) == ("ci", "for the build", ["compute:read"])
@@ -59,10 +58,7 @@ def test_a_key_is_made_with_its_secret_and_works_at_once(platform: Running) -> N
     assert key.use().json()["credential"]["id"] == key.id
     # Written in batches.
     until(lambda: key.use("GET", key.path).json()["lastUsedAt"] is not None)
-
-
-def test_the_secret_is_in_the_answer_of_create_and_in_no_other(platform: Running) -> None:
-    key = Key(platform, "compute:read")
+    # No other answer has the secret.
     answers = [
         key.manage("GET"),
         platform.get(keys_of(), as_=OWNER),
@@ -132,8 +128,8 @@ def test_an_unknown_scope_is_refused_and_never_corrected(platform: Running, scop
 def test_scopes_keep_their_order_and_one_given_twice_is_refused(platform: Running) -> None:
     """A shorter list is drift to Terraform, which then replaces the key at every apply."""
     scopes = ["storage:read", "compute:*", "compute:instances:start", "compute:start"]
-    key = Key(platform, *scopes)
-    assert key.made["scopes"] == scopes
+    key = Key(platform, *scopes, name="x" * 100)
+    assert (key.made["scopes"], key.made["name"]) == (scopes, "x" * 100)
     twice = [*scopes, "compute:*"]
     for answer in (create(platform, *twice), key.manage("PATCH", body={"scopes": twice})):
         assert code(answer) == (400, "INVALID_INPUT")
@@ -151,17 +147,18 @@ def test_scopes_keep_their_order_and_one_given_twice_is_refused(platform: Runnin
     ],
 )
 def test_a_scope_beyond_the_creators_grants_is_refused(platform: Running, person: str, scope: str) -> None:
-    answer = create(platform, "compute:read", scope, person=person)
-    assert code(answer) == (403, "SCOPE_EXCEEDS_AUTHOR")
-    assert details(answer)["scope"] == scope
-    assert details(answer)["lacks"]
+    key = Key(platform, "compute:read", person=person)
+    scopes = ["compute:read", scope]
+    for answer in (create(platform, *scopes, person=person), key.manage("PATCH", body={"scopes": scopes})):
+        assert code(answer) == (403, "SCOPE_EXCEEDS_AUTHOR")
+        assert details(answer)["scope"] == scope
+        assert details(answer)["lacks"]
+    assert key.manage("GET").json()["scopes"] == ["compute:read"]
 
 
-@pytest.mark.parametrize(
-    ("person", "scope"), [(VIEWER, "compute:read"), (REGIONAL, "compute:write"), (ADMIN, "organizations:*")]
-)
-def test_a_scope_that_the_creator_holds_in_part_is_accepted(platform: Running, person: str, scope: str) -> None:
-    assert Key(platform, scope, person=person).made["scopes"] == [scope]
+def test_a_scope_that_the_creator_holds_in_part_is_accepted(platform: Running) -> None:
+    for person, scope in ((VIEWER, "compute:read"), (REGIONAL, "compute:write"), (ADMIN, "organizations:*")):
+        assert Key(platform, scope, person=person).made["scopes"] == [scope]
 
 
 def test_the_scopes_of_a_tenant_list_missing_operations(platform: Running) -> None:
@@ -190,20 +187,6 @@ def test_two_calendar_years_to_the_second_are_the_longest_life(platform: Running
     assert details(answer)["latest"] in answer.json()["error"]["message"]
 
 
-@pytest.mark.parametrize(
-    ("name", "stored"),
-    [
-        ("  build\u200b server \u202e", "build server"),
-        ("e\u0301te\u0301", "\u00e9t\u00e9"),
-        ("\u3164ab\u2800", "ab"),
-        ("a\ufe0fb", "ab"),
-        ("x" * 100, "x" * 100),
-    ],
-)
-def test_a_name_is_normalised_without_invisible_characters(platform: Running, name: str, stored: str) -> None:
-    assert Key(platform, "compute:read", name=name).made["name"] == stored
-
-
 def test_a_key_is_changed_in_the_members_given(platform: Running, platform_database: Database) -> None:
     key = Key(platform, "compute:read", description="before")
     for body in ({}, {"expiresAt": "2027-01-01T00:00:00Z"}, {"scopes": []}, {"scopes": ["*"]}):
@@ -219,13 +202,6 @@ def test_a_key_is_changed_in_the_members_given(platform: Running, platform_datab
     done = [entry for entry in entries if entry.outcome == "done"]
     assert done[0].details["scopes"] == {"from": ["compute:read"], "to": ["storage:read"]}
     assert len(done) == 2
-
-
-def test_a_scope_that_is_added_later_is_checked_too(platform: Running) -> None:
-    key = Key(platform, "compute:read", person=VIEWER)
-    answer = key.manage("PATCH", body={"scopes": ["compute:read", "compute:write"]})
-    assert code(answer) == (403, "SCOPE_EXCEEDS_AUTHOR")
-    assert key.manage("GET").json()["scopes"] == ["compute:read"]
 
 
 def test_a_revoked_key_is_refused_and_stays_in_the_list(platform: Running) -> None:
@@ -254,15 +230,6 @@ def test_a_deleted_key_leaves_nothing_behind(platform: Running, platform_databas
         require_not_found(key.manage(method, suffix))
     for table in (tables.api_keys, tables.group_members, tables.policy_attachments, tables.rate_limits):
         assert key.id not in repr(fetch(platform_database, select(table)))
-
-
-def test_ids_and_prefixes_never_come_back(platform: Running) -> None:
-    seen: set[str] = set()
-    for _ in range(50):
-        key = Key(platform, "compute:read")
-        seen |= {key.id, key.made["keyPrefix"]}
-        key.manage("DELETE")
-    assert len(seen) == 100
 
 
 @pytest.mark.parametrize(
@@ -364,17 +331,6 @@ def test_a_repeated_creation_names_the_key_and_makes_no_other(platform: Running)
     assert code(create(platform, "compute:write", name="once", headers=headers)) == (409, "IDEMPOTENCY_KEY_REUSED")
     names = [key["name"] for key in platform.get(keys_of(), as_=OWNER).json()["apiKeys"]]
     assert names.count("once") == 1
-
-
-def test_each_change_is_one_audit_entry_without_the_secret(platform: Running, platform_database: Database) -> None:
-    key = Key(platform, "compute:read", name="audited")
-    key.manage("PATCH", body={"name": "audited twice"})
-    key.revoke()
-    key.manage("DELETE")
-    entries = audited(platform_database, key.id)
-    assert [entry.operation.partition(".")[2] for entry in entries] == ["create", "update", "revoke", "delete"]
-    assert {(entry.tenant_id, entry.outcome, entry.actor_kind) for entry in entries} == {(WEB_SHOP, "done", "session")}
-    assert key.secret not in json.dumps([entry.details for entry in entries])
 
 
 def test_a_refused_creation_is_audited_and_stores_nothing(platform: Running, platform_database: Database) -> None:

@@ -83,14 +83,6 @@ def test_unknown_callers_and_readers_write_nothing(platform: Running, platform_d
     assert entries(platform_database, request_id) == []
 
 
-def test_no_entry_holds_a_secret(platform: Running, platform_database: Database) -> None:
-    token, key = platform.token(OWNER), platform.key("terraform")
-    platform.ask("PATCH", f"/api/v1/tenants/{WEB_SHOP}", key="terraform", body={"displayName": "Web Shop"})
-    for text in (repr(fetch(platform_database, select(audit_log))), platform.log):
-        assert token not in text
-        assert key not in text
-
-
 def test_a_change_that_cannot_be_logged_does_not_happen(platform: Running, platform_database: Database) -> None:
     def state() -> list[Any]:
         names = fetch(platform_database, select(tenants.c.id, tenants.c.display_name).order_by(tenants.c.id))

@@ -14,15 +14,27 @@ from hypothesis import strategies as st
 from sqlalchemy import Executable, delete, insert, select, text, update
 
 from service.audit import chain
-from service.audit.digests import ENTRY_FIELDS, digest, key_of
-from service.audit.head import ChainBroken
+from service.audit.digests import ENTRY_FIELDS, digest, head_mac, key_of
+from service.audit.head import GENESIS_HASH, ChainBroken
+from service.audit.segments import export_segment
 from service.audit.verification import ALTERED, BATCH_SIZE, MOVED, UNCHAINED, verify
 from service.bootstrap import open_platform
 from service.db import migrate
 from service.db.engine import Database
 from service.db.tables import audit_head, audit_log, platform_state
 from service.settings import from_arguments
-from tests.service.audited import KEY, NOW, SECRET, audited, fault_of, record, seal, verdict, write_entry
+from tests.service.audited import (
+    KEY,
+    NOW,
+    SECRET,
+    append_as_before,
+    audited,
+    fault_of,
+    record,
+    seal,
+    verdict,
+    write_entry,
+)
 from tests.service.conftest import KINDS
 from tests.service.queries import execute, fetch, fetch_scalars
 
@@ -281,3 +293,59 @@ def test_only_postgresql_accepts_unchained_entries_after_an_upgrade(
 def test_an_upgrade_returns_the_revision_before_it(new_database_url: NewDatabaseUrl) -> None:
     with closing(Database(new_database_url("sqlite", False))) as database:
         assert [migrate.upgrade(database), migrate.upgrade(database)] == [None, migrate.HEAD]
+
+
+# From releases before migration 0017
+
+
+@pytest.fixture(params=KINDS)
+def older(
+    request: pytest.FixtureRequest, new_database_url: NewDatabaseUrl, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Database]:
+    """A database of revision 0014 with a chain of five entries."""
+    with closing(Database(new_database_url(request.param, False))) as database:
+        with monkeypatch.context() as before:
+            before.setattr(migrate, "HEAD", "0014")
+            migrate.upgrade(database)
+        head = {"entries": 0, "hash": GENESIS_HASH, "began_at": NOW, "unchained_until": None}
+        with database.write() as connection:
+            connection.execute(insert(audit_head).values(id=1, **head, seal=head_mac(KEY, head)))
+            for number in range(5):
+                entry = dict.fromkeys(ENTRY_FIELDS, "x") | {"at": NOW, "details": {"n": number}, "target": str(number)}
+                append_as_before(connection, entry)
+        yield database
+
+
+def require_whole(database: Database, entries: int) -> None:
+    result = verdict(database, sealed=False)
+    assert (result.entries, result.fault) == (entries, None)
+
+
+def require_altered(database: Database) -> None:
+    execute(database, update(audit_log).where(audit_log.c.target == "3").values(outcome="other"))
+    fault = verdict(database, sealed=False).fault
+    assert fault
+    assert fault.reason == ALTERED
+
+
+def test_a_chain_is_verified_before_the_upgrade(older: Database) -> None:
+    """A restore verifies the chain of a backup before its database is upgraded."""
+    require_whole(older, 5)
+    require_altered(older)
+
+
+def test_a_chain_goes_on_after_the_upgrade(older: Database) -> None:
+    migrate.upgrade(older)
+    require_whole(older, 5)
+    chain.initialize_chain(older, SECRET, NOW, rolling=False)
+    chain.install_audit_hooks(older, SECRET)
+    write_entry(older, "new")
+    seal(older)
+    require_whole(older, 6)
+    rows = fetch(older, select(audit_log.c.sequence, audit_log.c.target).order_by(audit_log.c.id))
+    assert rows == [*((number + 1, str(number)) for number in range(5)), (6, "new")]
+    with older.read() as connection:
+        exported = export_segment(connection, KEY, after=0, before=NOW + timedelta(days=1))
+    assert exported
+    assert (exported[0].first, exported[0].last) == (1, 6)
+    require_altered(older)

@@ -1,20 +1,27 @@
-"""The thread that writes what requests gather in memory."""
+"""The thread that writes batches of what requests gather in memory, such as the last use of credentials."""
 
 import logging
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, delete, event, insert, select, update
 from sqlalchemy.exc import OperationalError
 
+from service.authn.credential_use import CredentialUse
+from service.db import tables
 from service.db.batch_writer import BatchWriter
 from service.db.engine import Database
 from service.db.tables import platform_state
+from service.principal import Principal
+from tests.service import factories
 from tests.service.conftest import KINDS, DemoUrl
 from tests.service.inside import Inside
 from tests.service.planned import until
+from tests.service.queries import execute, fetch, fetch_scalars
 from tests.service.running import Running
 
 
@@ -38,8 +45,7 @@ class Source:
 
 
 def written(database: Database) -> set[str]:
-    with database.read() as connection:
-        return set(connection.scalars(select(platform_state.c.name))) & {"a", "b", "c"}
+    return {*fetch_scalars(database, select(platform_state.c.name))} & {"a", "b", "c"}
 
 
 def test_the_thread_writes_and_the_stop_writes_the_rest(database: Database) -> None:
@@ -52,14 +58,11 @@ def test_the_thread_writes_and_the_stop_writes_the_rest(database: Database) -> N
     source.names = ["c"]
     assert written(database) == {"a", "b"}
     assert source.names == ["c"]
-
-
-def test_the_stop_does_not_wait_for_the_next_second(database: Database) -> None:
-    source = Source("a")
+    # The stop does not wait for the next interval.
     writer = BatchWriter(database, [source], seconds=3_600)
     writer.start()
     writer.stop()
-    assert written(database) == {"a"}
+    assert written(database) == {"a", "b", "c"}
 
 
 def test_the_stop_does_not_wait_for_a_database_that_does_not_answer(
@@ -122,16 +125,146 @@ def test_an_idle_platform_runs_no_statement(inside: Inside) -> None:
 def test_a_stopped_platform_has_written_the_last_use(kind: str, demo_url: DemoUrl) -> None:
     with Running(demo_url(kind)) as platform:
         secret = platform.key("tenant-reader")
-        before = last_use(platform)
+        before = {*last_use(platform)}
         assert platform.get("/api/v1/me", headers={"X-API-Key": secret}).status == 200
         platform.stop()
-        assert last_use(platform) != before
+        assert {*last_use(platform)} != before
         platform.start()
 
 
-def last_use(platform: Running) -> Mapping[str, Any]:
-    database = Database(platform.database_url)
-    with database.read() as connection:
-        rows = connection.exec_driver_sql("SELECT name, last_used_at FROM api_keys").all()
-    database.close()
-    return dict(tuple(row) for row in rows)
+def last_use(platform: Running) -> list[Any]:
+    with closing(Database(platform.database_url)) as database:
+        return fetch(database, select(tables.api_keys.c.name, tables.api_keys.c.last_used_at))
+
+
+# The last use of credentials
+
+NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+
+
+def of_key(key_id: str, last_used_at: datetime | None = None) -> Principal:
+    return Principal(kind="api_key", request_id="r", key_id=key_id, last_used_at=last_used_at)
+
+
+def of_session(session_id: str, last_used_at: datetime) -> Principal:
+    return Principal(kind="session", request_id="r", session_id=session_id, last_used_at=last_used_at)
+
+
+def stored(database: Database) -> dict[str, datetime | None]:
+    keys, sessions = tables.api_keys.c, tables.sessions.c
+    rows = fetch(database, select(keys.id, keys.last_used_at))
+    rows += fetch(database, select(sessions.id, sessions.last_seen_at))
+    return dict(map(tuple, rows))
+
+
+@pytest.fixture
+def credentials(database: Database) -> Database:
+    """A database with the unused keys k1, k2 and k3, and the session s."""
+    keys = [factories.api_key(f"k{number}", NOW) for number in (1, 2, 3)]
+    with database.write() as connection:
+        factories.add(connection, factories.seat(NOW))
+        factories.add(connection, {tables.sessions: factories.session(at=NOW), tables.api_keys: keys})
+    return database
+
+
+@pytest.fixture
+def use() -> CredentialUse:
+    return CredentialUse()
+
+
+@pytest.fixture
+def writer(credentials: Database, use: CredentialUse) -> BatchWriter:
+    return BatchWriter(credentials, [use])
+
+
+@pytest.fixture
+def other(credentials: Database, database_url: str) -> Iterator[Database]:
+    with closing(Database(database_url)) as opened:
+        yield opened
+
+
+def test_uses_are_written_with_the_next_batch_in_one_transaction(
+    credentials: Database, use: CredentialUse, writer: BatchWriter
+) -> None:
+    transactions: list[object] = []
+    event.listen(credentials.engine, "commit", transactions.append)
+    use.record(of_key("k2"), NOW + MINUTE)
+    use.record(of_key("k1"), NOW + MINUTE)
+    use.record(of_session("s", NOW), NOW + MINUTE)
+    assert stored(credentials) == {"k1": None, "k2": None, "k3": None, "s": NOW}
+    transactions.clear()
+    writer.flush()
+    assert len(transactions) == 1
+    assert stored(credentials) == {"k1": NOW + MINUTE, "k2": NOW + MINUTE, "k3": None, "s": NOW + MINUTE}
+    transactions.clear()
+    writer.flush()
+    assert transactions == []
+
+
+def test_a_use_is_gathered_once_a_minute(use: CredentialUse) -> None:
+    recent = of_key("k1", NOW - MINUTE + timedelta(seconds=1))
+    use.record(recent, NOW)
+    assert use.drain() == {}
+    for seconds in range(1, 62):
+        use.record(recent, NOW + timedelta(seconds=seconds))
+        uses = use.drain()
+        assert list(uses.values()) == ([NOW + timedelta(seconds=seconds)] if seconds in (1, 61) else [])
+
+
+def test_a_later_use_of_another_process_remains(credentials: Database, use: CredentialUse, writer: BatchWriter) -> None:
+    use.record(of_key("k1"), NOW)
+    execute(credentials, update(tables.api_keys).values(last_used_at=NOW + MINUTE))
+    writer.flush()
+    assert stored(credentials)["k1"] == NOW + MINUTE
+
+
+def test_a_removed_key_is_no_error_and_is_forgotten(
+    credentials: Database, use: CredentialUse, writer: BatchWriter
+) -> None:
+    for key_id in ("k1", "k2"):
+        use.record(of_key(key_id), NOW)
+    execute(credentials, delete(tables.api_keys).where(tables.api_keys.c.id == "k1"))
+    writer.flush()
+    assert stored(credentials) == {"k2": NOW, "k3": None, "s": NOW}
+    assert use.drain() == {}
+
+
+def test_a_locked_key_does_not_delay_the_others_and_is_written_later(
+    credentials: Database, other: Database, use: CredentialUse, writer: BatchWriter
+) -> None:
+    if credentials.kind == "sqlite":
+        pytest.skip("SQLite locks no rows")
+    for key_id in ("k1", "k2", "k3"):
+        use.record(of_key(key_id), NOW)
+    with other.write() as connection:
+        connection.execute(select(tables.api_keys).where(tables.api_keys.c.id == "k2").with_for_update(read=True))
+        writer.flush()
+        assert stored(credentials) == {"k1": NOW, "k2": None, "k3": NOW, "s": NOW}
+    writer.flush()
+    assert stored(credentials)["k2"] == NOW
+    assert use.drain() == {}
+
+
+def test_uses_that_could_not_be_written_are_written_with_the_next_batch(
+    credentials: Database, use: CredentialUse, writer: BatchWriter
+) -> None:
+    def fail(*executed: Any) -> None:
+        if "UPDATE" in executed[2]:
+            raise RuntimeError("the disk is full")
+
+    event.listen(credentials.engine, "before_cursor_execute", fail)
+    use.record(of_key("k1"), NOW)
+    writer.flush()
+    use.record(of_key("k2"), NOW)
+    event.remove(credentials.engine, "before_cursor_execute", fail)
+    writer.flush()
+    assert stored(credentials) == {"k1": NOW, "k2": NOW, "k3": None, "s": NOW}
+
+
+def test_uses_that_no_longer_count_leave_the_memory() -> None:
+    use = CredentialUse(max_recorded=10)
+    for number in range(1_000):
+        use.record(of_key(str(number)), NOW + timedelta(seconds=number))
+        use.drain()
+    assert len(use._recorded) <= 130
