@@ -111,7 +111,7 @@ def test_refresh_tokens_and_open_sign_ins_end_with_the_sessions(platform: Runnin
         ({"auth_time": 60, "iat": 61}, True),
     ],
 )
-def test_an_outside_sign_in_from_before_starts_no_session_afterwards(
+def test_an_earlier_outside_sign_in_starts_no_session(
     database_url: str, claims: dict[str, int], accepted: bool
 ) -> None:
     """The platform may see a session of an outside issuer for the first time after everything ended."""
@@ -141,7 +141,7 @@ def test_an_outside_sign_in_from_before_starts_no_session_afterwards(
             assert 'max_age="120"' in (refused.value.headers or {})["WWW-Authenticate"]
 
 
-def test_a_deletion_ends_credentials_at_once_and_is_reversed_until_day_30(
+def test_a_deletion_ends_credentials_and_is_reversed_until_day_30(
     platform: Running, platform_database: Database
 ) -> None:
     assert code(restore(platform, VIEWER)) == (409, "ACCOUNT_NOT_DELETED")
@@ -167,9 +167,7 @@ def test_a_deletion_ends_credentials_at_once_and_is_reversed_until_day_30(
             assert code(answer) == (409, "RESTORE_WINDOW_PASSED")
 
 
-def test_a_restored_account_has_its_roles_and_no_ended_credentials(
-    platform: Running, platform_database: Database
-) -> None:
+def test_a_restored_account_has_its_roles_and_no_credentials(platform: Running, platform_database: Database) -> None:
     token, key = platform.sign_in(MEMBER), Key(platform, "compute:read", person=MEMBER)
     iam = Iam(platform)
     policy = iam.as_(MEMBER).policy("theirs", allow("compute:*"))

@@ -191,9 +191,6 @@ def test_a_preview_matches_the_run_in_batches_of_any_size_and_writes_nothing(tag
     assert tagged.preview()["affected"] == {}
 
 
-# How a run goes on
-
-
 def test_every_batch_moves_seq_and_the_progress(tagged: Tagged) -> None:
     tagged.size = 2
     tagged.many(3)
@@ -294,9 +291,6 @@ def test_a_run_of_a_person_who_lost_the_role_changes_nothing(tagged: Tagged, rol
     assert tagged.audited() == [("platform", "default_tags.apply.complete", "refused")]
 
 
-# Changes of others during a run
-
-
 def test_resources_made_removed_and_retagged_during_a_run(tagged: Tagged) -> None:
     tagged.size = 5
     ids = sorted(tagged.many(20))
@@ -370,9 +364,6 @@ def test_changes_of_others_during_a_run_are_never_lost(tagged: Tagged) -> None:
         mine = {"mine": last[resource_id]} if resource_id in last else {}
         assert tagged.tags(resource_id) == DEFAULTS | mine
     assert tagged.operation(run_id)["result"]["summary"] == counts(200, 200)
-
-
-# Undo
 
 
 def test_an_undo_removes_only_the_tags_that_the_run_added(tagged: Tagged) -> None:

@@ -20,9 +20,7 @@ def is_heard(attempts: LoginThrottle, address: str) -> bool:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_guesses_from_one_ipv6_network_are_counted_together(
-    kind: str, new_database_url: Callable[[str, bool], str]
-) -> None:
+def test_guesses_from_one_ipv6_network_are_counted(kind: str, new_database_url: Callable[[str, bool], str]) -> None:
     database = Database(new_database_url(kind, True))
     attempts = LoginThrottle(lambda: 0.0, database)
     network = [f"2001:db8:0:7:{number:x}::{number:x}" for number in range(MAX_FAILURES_PER_ADDRESS + 10)]

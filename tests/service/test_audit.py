@@ -21,9 +21,7 @@ def entries(database: Database, request_id: str) -> list[Any]:
     return fetch(database, select(audit_log).where(audit_log.c.request_id == request_id).order_by(audit_log.c.id))
 
 
-def test_a_change_is_one_entry_with_its_principal_and_its_object(
-    platform: Running, platform_database: Database
-) -> None:
+def test_a_change_is_one_entry_with_its_principal(platform: Running, platform_database: Database) -> None:
     me = platform.get("/api/v1/me", as_=OWNER).json()
     request_id, headers = trace()
     headers["Idempotency-Key"] = str(uuid4())

@@ -178,9 +178,6 @@ def chained(request: pytest.FixtureRequest, new_database_url: NewDatabaseUrl) ->
         yield opened
 
 
-# Side by side
-
-
 def test_writers_at_once_make_one_chain(database_url: str) -> None:
     """Each has an engine of its own, as another process has."""
     writers = [audited(database_url) for _ in range(4)]
@@ -229,9 +226,6 @@ def test_a_log_is_verified_as_of_one_moment_while_others_write(log: Database) ->
         write_entry(log, "meanwhile")
         result = verify(connection, KEY)
     assert (result.entries, result.fault) == (10, None)
-
-
-# From a version without a chain
 
 
 def unchained(target: str, at: datetime = NOW) -> dict[str, Any]:
@@ -293,9 +287,6 @@ def test_only_postgresql_accepts_unchained_entries_after_an_upgrade(
 def test_an_upgrade_returns_the_revision_before_it(new_database_url: NewDatabaseUrl) -> None:
     with closing(Database(new_database_url("sqlite", False))) as database:
         assert [migrate.upgrade(database), migrate.upgrade(database)] == [None, migrate.HEAD]
-
-
-# From releases before migration 0017
 
 
 @pytest.fixture(params=KINDS)

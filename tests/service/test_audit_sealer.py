@@ -172,9 +172,6 @@ def test_a_sealed_entry_cannot_become_an_unsealed_one(database: Database) -> Non
     assert counts(database)[2]
 
 
-# Sealers
-
-
 def test_one_sealer_works_at_a_time(database: Database, other: Database) -> None:
     write_entry(database)
     with database.write() as connection:
@@ -184,9 +181,7 @@ def test_one_sealer_works_at_a_time(database: Database, other: Database) -> None
     assert counts(database)[0] == 1
 
 
-def test_concurrent_sealers_and_writers_make_one_chain(
-    url: str, database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_concurrent_sealers_make_one_chain(url: str, database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sealer, "BATCH_ENTRIES", 3)
     opened = [audited(url) for _ in range(3)]
 
@@ -248,9 +243,6 @@ def test_nothing_is_sealed_after_a_forged_head(database: Database) -> None:
     assert counts(database) == (1, 0, None)
 
 
-# The thread
-
-
 def test_commits_wake_the_sealer_and_its_stop_seals_the_rest(database: Database) -> None:
     with running(sealing(database)):
         write_entry(database, "first")
@@ -289,7 +281,7 @@ def test_entries_of_a_killed_process_are_sealed_by_another(database: Database, o
         until(lambda: counts(database)[0] == 1)
 
 
-def test_an_entry_that_commits_long_after_its_id_was_taken_is_sealed(
+def test_an_entry_that_commits_late_is_sealed(
     database: Database, other: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sealer, "MARGIN_IDS", 0)
@@ -354,9 +346,6 @@ def test_sqlite_needs_no_sealer(new_database_url: Callable[[str, bool], str]) ->
         assert counts(opened)[0] == 1
 
 
-# Readiness
-
-
 def test_a_log_that_is_locked_or_broken_is_not_writable(database: Database, other: Database) -> None:
     assert chain.can_append(database, SECRET)
     with other.write() as connection:
@@ -369,9 +358,6 @@ def test_a_log_that_is_locked_or_broken_is_not_writable(database: Database, othe
     execute(other, update(audit_head).values(entries=9))
     with pytest.raises(ChainBroken):
         chain.can_append(database, SECRET)
-
-
-# Beside a replica of the release before, which chains its entries itself
 
 
 def test_replicas_of_the_release_before_append_to_the_same_chain(database: Database) -> None:
@@ -391,9 +377,7 @@ def test_replicas_of_the_release_before_append_to_the_same_chain(database: Datab
     assert counts(database)[2]
 
 
-def test_a_chain_of_the_release_before_is_numbered_in_batches(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_old_chain_is_numbered_in_batches(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sealer, "NUMBERED_ENTRIES", 3)
     for number in range(10):
         with database.write() as connection:
@@ -409,9 +393,6 @@ def test_a_chain_of_the_release_before_is_numbered_in_batches(
         pass
     assert targets(database) == [*map(str, range(10)), "new"]
     assert counts(database)[2] is None
-
-
-# A platform
 
 
 @pytest.mark.slow

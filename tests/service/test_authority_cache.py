@@ -77,9 +77,7 @@ def test_a_key_is_refused_by_the_first_request_after_a_change(platform: Counted,
     assert status(platform, platform.key) == expected
 
 
-def test_a_session_is_refused_by_the_first_request_after_a_demotion_and_after_its_end(
-    platform: Counted, other: Database
-) -> None:
+def test_a_session_is_refused_after_a_demotion_and_its_end(platform: Counted, other: Database) -> None:
     def put(value: str) -> int:
         return platform.ask("PUT", f"{TENANT}/default-tags", platform.session, {"tags": {"a": value}}).status_code
 
@@ -99,7 +97,7 @@ def test_a_key_is_refused_at_its_expiry(platform: Counted, monkeypatch: pytest.M
         assert status(platform, platform.key) == expected
 
 
-def test_a_key_revoked_between_its_lookup_and_the_snapshot_is_refused(
+def test_a_key_revoked_after_its_lookup_is_refused(
     platform: Counted, other: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     original = authorization.authenticate

@@ -106,9 +106,7 @@ def test_a_running_platform_is_not_restored(platform: Running, tmp_path: Path) -
 
 
 @pytest.mark.slow
-def test_a_database_with_running_replicas_is_not_restored(
-    new_database_url: Callable[[str, bool], str], tmp_path: Path
-) -> None:
+def test_running_replicas_are_not_restored(new_database_url: Callable[[str, bool], str], tmp_path: Path) -> None:
     with Running(new_database_url("postgresql", True), "empty") as running:
         settings = settings_of(running)
         create_backup(settings, tmp_path / "backup.tar")
@@ -136,8 +134,6 @@ def test_dropped_entries_stay_dropped_after_a_restore(platform: Running, tmp_pat
     after = verified(platform)
     assert (after["ok"], after["dropped"], dropped["last"]) == (True, dropped, segment["last"])
 
-
-# Invalid backups
 
 Stopped = tuple[Settings, Path]
 
@@ -293,9 +289,6 @@ def test_an_invalid_backup_is_refused_and_changes_nothing(stopped: Stopped, tmp_
     assert not list(settings.data_dir.parent.rglob("evil"))
 
 
-# The seal
-
-
 def restored(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "service.operator.restore", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
@@ -396,9 +389,6 @@ def test_a_path_with_special_characters_of_urls_is_restored(tmp_path: Path) -> N
     assert sorted(one.name for one in tmp_path.iterdir()) == ["good.tar", "platform #1?a%41"]
 
 
-# A crash in the middle
-
-
 def change(settings: Settings) -> None:
     """Rename all tenants, and add an entry without a hash."""
     entry = dict.fromkeys(("request_id", "actor_kind", "actor_id", "operation", "outcome"), "platform")
@@ -412,7 +402,7 @@ def is_changed(settings: Settings) -> bool:
 
 
 @pytest.mark.parametrize("decided", [True, False])
-def test_the_next_start_finishes_or_discards_an_interrupted_restore(
+def test_a_start_finishes_or_discards_a_restore(
     stopped: Stopped, monkeypatch: pytest.MonkeyPatch, decided: bool
 ) -> None:
     settings, good = stopped

@@ -65,9 +65,7 @@ def test_the_thread_writes_and_the_stop_writes_the_rest(database: Database) -> N
     assert written(database) == {"a", "b", "c"}
 
 
-def test_the_stop_does_not_wait_for_a_database_that_does_not_answer(
-    database: Database, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_stop_does_not_wait_for_a_silent_database(database: Database, caplog: pytest.LogCaptureFixture) -> None:
     answers = threading.Event()
 
     class Hanging(Source):
@@ -81,9 +79,7 @@ def test_the_stop_does_not_wait_for_a_database_that_does_not_answer(
     assert [record.levelname for record in caplog.records] == ["ERROR"]
 
 
-def test_sources_share_a_transaction_and_keep_changes_if_one_fails(
-    database: Database, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_sources_keep_their_changes_if_one_fails(database: Database, caplog: pytest.LogCaptureFixture) -> None:
     sources = [Source("a"), Source("b", error=OperationalError("s", {}, Exception("full")))]
     writer = BatchWriter(database, sources)
     for _ in range(3):
@@ -137,8 +133,6 @@ def last_use(platform: Running) -> list[Any]:
         return fetch(database, select(tables.api_keys.c.name, tables.api_keys.c.last_used_at))
 
 
-# The last use of credentials
-
 NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 
@@ -184,9 +178,7 @@ def other(credentials: Database, database_url: str) -> Iterator[Database]:
         yield opened
 
 
-def test_uses_are_written_with_the_next_batch_in_one_transaction(
-    credentials: Database, use: CredentialUse, writer: BatchWriter
-) -> None:
+def test_uses_are_written_in_one_transaction(credentials: Database, use: CredentialUse, writer: BatchWriter) -> None:
     transactions: list[object] = []
     event.listen(credentials.engine, "commit", transactions.append)
     use.record(of_key("k2"), NOW + MINUTE)
@@ -230,7 +222,7 @@ def test_a_removed_key_is_no_error_and_is_forgotten(
     assert use.drain() == {}
 
 
-def test_a_locked_key_does_not_delay_the_others_and_is_written_later(
+def test_a_locked_key_is_written_later(
     credentials: Database, other: Database, use: CredentialUse, writer: BatchWriter
 ) -> None:
     if credentials.kind == "sqlite":
@@ -246,9 +238,7 @@ def test_a_locked_key_does_not_delay_the_others_and_is_written_later(
     assert use.drain() == {}
 
 
-def test_uses_that_could_not_be_written_are_written_with_the_next_batch(
-    credentials: Database, use: CredentialUse, writer: BatchWriter
-) -> None:
+def test_uses_that_fail_are_written_again(credentials: Database, use: CredentialUse, writer: BatchWriter) -> None:
     def fail(*executed: Any) -> None:
         if "UPDATE" in executed[2]:
             raise RuntimeError("the disk is full")

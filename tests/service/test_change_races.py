@@ -272,9 +272,7 @@ def test_a_stream_of_changes_neither_delays_a_revocation_nor_outlives_it(
     assert renames.committed() == committed
 
 
-def test_no_replica_commits_a_change_after_another_answered_a_revocation(
-    cluster_pair: tuple[Running, Running],
-) -> None:
+def test_no_replica_commits_a_change_after_a_revocation(cluster_pair: tuple[Running, Running]) -> None:
     opened = Database(cluster_pair[0].database_url)
     iam, path = Iam(cluster_pair[0]), create(cluster_pair[0])
     denied = iam.policy("denies", deny("*"))
@@ -295,9 +293,7 @@ def test_no_replica_commits_a_change_after_another_answered_a_revocation(
 
 
 @pytest.mark.parametrize("kind", ["instance", "kubernetes_cluster"])
-def test_only_the_deletion_of_a_cluster_waits_for_other_changes(
-    platform: InThisProcess, database: Database, kind: str
-) -> None:
+def test_only_the_deletion_of_a_cluster_waits(platform: InThisProcess, database: Database, kind: str) -> None:
     """It ends the tokens of the workloads."""
     path = create(platform, INSTANCES.replace("instance", kind))
     with ThreadPoolExecutor(1) as thread:
@@ -311,9 +307,7 @@ def test_only_the_deletion_of_a_cluster_waits_for_other_changes(
 
 @pytest.mark.parametrize("by", ["the issuer", "an operator"])
 @pytest.mark.usefixtures("restored")
-def test_a_revocation_outside_of_a_change_locks_the_person_before_rows(
-    platform: InThisProcess, database: Database, by: str
-) -> None:
+def test_other_revocations_lock_the_person_before_rows(platform: InThisProcess, database: Database, by: str) -> None:
     platform.sign_in(MEMBER)
     with database.write() as connection:
         person = str(connection.scalar(select(users.c.id).where(users.c.email == MEMBER)))

@@ -179,7 +179,7 @@ def test_the_url_chooses_the_driver() -> None:
             assert (database.kind, database.engine.dialect.driver) == ("postgresql", "psycopg")
 
 
-def test_a_connection_that_the_server_closed_is_replaced(
+def test_a_closed_connection_is_replaced(
     new_database_url: Callable[[str, bool], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("service.db.engine.IDLE_PING_SECONDS", -1)
@@ -189,9 +189,6 @@ def test_a_connection_that_the_server_closed_is_replaced(
         end = text("SELECT pg_terminate_backend(:process, 5000)").bindparams(process=before[0])
         assert fetch_scalars(other, end) == [True]
         assert fetch_scalars(database, process) != before
-
-
-# PostgreSQL that restarts or has no free connection
 
 
 @pytest.fixture

@@ -83,9 +83,6 @@ def instance(identifier: str, **properties: Any) -> dict[str, Any]:
     return {"type": "instance", "id": identifier, "properties": properties}
 
 
-# The key
-
-
 def test_only_a_key_with_the_scope_may_ask(platform: Running, asking: Asking) -> None:
     body = asking.question(("user", OWNER), "read", instance(asking.instances[0]["id"]))
     for caller, text in (
@@ -123,9 +120,6 @@ def test_a_policy_can_deny_evaluations_to_a_key(platform: Running, asking: Askin
     policy = asking.iam.policy("asks not", allow("*"), deny("iam:policies:simulate"))
     assert asking.iam.done(asking.iam.attach(policy, "api_key", other.key.id))
     assert other.send(EVALUATION, {}).status == 403
-
-
-# The facts of a decision
 
 
 def test_stored_facts_of_a_resource_override_those_of_the_request(asking: Asking) -> None:
@@ -214,9 +208,7 @@ def test_a_deny_on_an_unknown_fact_applies(asking: Asking) -> None:
         ({"env": "dev", "size": 3, "keep": True}, True),
     ],
 )
-def test_a_creation_is_decided_by_its_region_and_tags(
-    asking: Asking, properties: dict[str, Any], expected: bool
-) -> None:
+def test_a_creation_is_decided_by_region_and_tags(asking: Asking, properties: dict[str, Any], expected: bool) -> None:
     tagged: dict[str, Any] = {"equals": {"frn:requestTag/env": "dev", "frn:region": "fi-hel-1"}}
     who = asking.principal("makes", allow("compute:instances:create", **tagged))
     body = asking.question(who, "create", instance("*", region="fi-hel-1"))
@@ -232,9 +224,6 @@ def test_an_invalid_region_is_unknown(asking: Asking) -> None:
     assert asking.decides(who, "create", instance("*", region="fi-hel-1"))
     for region in ("*", "fi-hel-1:x", "", None, 1):
         assert not asking.decides(who, "create", instance("*", region=region))
-
-
-# Unknown subjects, actions and resources
 
 
 def test_unknown_subjects_actions_and_resources_are_refused_alike(asking: Asking) -> None:
@@ -258,9 +247,6 @@ def test_unknown_subjects_actions_and_resources_are_refused_alike(asking: Asking
     assert not asking.decides(("api_key", key.id), "start", there)
     assert key.revoke().status == 200
     assert not asking.decides(("api_key", key.id), "read", there)
-
-
-# Several at once
 
 
 @pytest.mark.parametrize(
@@ -311,14 +297,9 @@ def test_an_invalid_item_is_an_error_of_the_item(asking: Asking) -> None:
         assert results[1]["context"]["error"]["status"] == 400
 
 
-# Searches
-
-
 @pytest.mark.parametrize("kind", ["user", "api_key", "workload_identity"])
 @pytest.mark.parametrize("name", ["read", "start"])
-def test_subjects_found_are_those_whom_an_evaluation_permits(
-    asking: Asking, platform_database: Database, kind: str, name: str
-) -> None:
+def test_subjects_found_are_those_permitted(asking: Asking, platform_database: Database, kind: str, name: str) -> None:
     table = {"user": tables.users, "api_key": tables.api_keys, "workload_identity": tables.workload_identities}[kind]
     everyone = sorted(fetch_scalars(platform_database, select(table.c.id)))
     one = instance(asking.instances[0]["id"])
@@ -375,9 +356,6 @@ def test_a_token_is_good_for_the_same_question_of_the_same_tenant_only(platform:
         assert asking.send(f"{SEARCH}subject", body | {"page": page}).status == 400
     assert asking.got(f"{SEARCH}subject", body | {"page": {"limit": 0}})["results"] == []
     assert len(asking.got(f"{SEARCH}subject", body | {"page": {"limit": 10**9}})["results"]) <= 200
-
-
-# Limits and side effects
 
 
 def test_a_request_with_many_decisions_counts_as_several_of_its_key(platform: Running) -> None:

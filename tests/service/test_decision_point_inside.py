@@ -39,9 +39,7 @@ def question(subject: dict[str, str], action: str, instance: str | None) -> dict
 @pytest.mark.parametrize("kind", ["user", "api_key", "workload_identity"])
 @pytest.mark.parametrize("missing", ["subject", "resource", "action"])
 @pytest.mark.parametrize("is_cached", [False, True])
-def test_a_refusal_costs_the_same_statements_for_unknown_ids(
-    demo: Demo, kind: str, missing: str, is_cached: bool
-) -> None:
+def test_a_refusal_costs_the_same_for_unknown_ids(demo: Demo, kind: str, missing: str, is_cached: bool) -> None:
     """Costs reveal no ids. Neither the known principal nor the unknown one has a policy."""
     table = {"user": tables.users, "api_key": tables.api_keys, "workload_identity": tables.workload_identities}[kind]
     member, value = {"user": ("email", VIEWER), "api_key": ("name", "status-page")}.get(kind, ("tenant_id", WEB_SHOP))

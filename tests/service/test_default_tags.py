@@ -62,9 +62,6 @@ def new_tenant(platform: Running) -> str:
     return str(platform.ask("POST", f"/api/v1/organizations/{AURORA}/tenants", as_=OWNER, body=body).json()["id"])
 
 
-# Reading and replacing
-
-
 def test_a_set_is_replaced_as_a_whole_and_sorted_by_key(platform: Running) -> None:
     edges = {"k" * 64: "v" * 255, "a": "", "Team_Name.v2": "Platform Ops", "eq": "x=y+z"}
     edges |= {f"n{number}": "user@example.com" for number in range(6)}
@@ -138,9 +135,6 @@ def test_an_invalid_body_does_not_clear_the_set(platform: Running) -> None:
         assert stored(platform) == {"env": "kept"}
 
 
-# Tenants and policies
-
-
 def test_policies_decide_about_keys(platform: Running) -> None:
     iam, denied, narrow = Iam(platform), Key(platform, "organizations:write"), Key(platform, "organizations:*")
     iam.attach(iam.policy("tags", allow("*"), deny("organizations:default-tags:update")), "api_key", denied.id)
@@ -176,9 +170,6 @@ def test_changes_and_refused_changes_are_audited(platform: Running, platform_dat
     assert rows[2].target == f"tenant:{WEB_SHOP}"
 
 
-# History
-
-
 def test_the_history_names_the_person_and_can_be_restored(platform: Running) -> None:
     tenant = new_tenant(platform)
     assert read(platform, tenant) == b'{"tags":{}}'
@@ -209,9 +200,6 @@ def test_the_history_comes_in_pages(platform: Running) -> None:
     assert code(elsewhere) == (400, "INVALID_CURSOR")
 
 
-# Many at once
-
-
 def test_fifty_merges_at_once_each_survive_or_are_refused_for_the_limit(platform: Running) -> None:
     assert put(platform, {}).status == 200
 
@@ -231,19 +219,6 @@ def test_fifty_merges_at_once_each_survive_or_are_refused_for_the_limit(platform
     assert sorted(set(statuses.values())) == [200, 400]
     numbers = [one["version"] for one in history(platform, query="?limit=11")["versions"]]
     assert numbers == list(range(numbers[0], numbers[0] - 11, -1))
-
-
-def test_of_two_writes_from_one_version_one_is_made(platform: Running) -> None:
-    for turn in range(10):
-        etag = put(platform, {"turn": str(turn)}).headers["etag"]
-        with ThreadPoolExecutor(2) as threads:
-            sets = [{"turn": f"{turn}", "of": "one"}, {"turn": f"{turn}", "of": "two"}]
-            answers = list(threads.map(lambda tags, etag=etag: put(platform, tags, If_Match=etag), sets))
-        assert sorted(answer.status for answer in answers) == [200, 412]
-        assert stored(platform) == next(answer.json()["tags"] for answer in answers if answer.status == 200)
-
-
-# New resources
 
 
 def test_a_new_resource_gets_them_and_keeps_its_own(platform: Running) -> None:
