@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -107,17 +107,20 @@ def start(connection: Connection) -> None:
     sessions.start(connection, at=NOW, **arguments)
 
 
-def start_outside(connection: Connection) -> None:
-    account_linking.start_session_for_new_sign_in(
+def start_outside(connection: Connection, at: datetime = NOW, **seconds: int) -> None:
+    """Start the session of an outside issuer, whose claims have times after or before NOW."""
+    times = {name: int(NOW.timestamp()) + second for name, second in ({"auth_time": -1} | seconds).items()}
+    session = account_linking.start_session_for_new_sign_in(
         connection,
         issuer="https://idp.example",
         sign_in_key="sid s 1",
-        claims={"sub": "e", "email": "u@x.example", "email_verified": True, "auth_time": int(NOW.timestamp()) - 1},
-        signed_in_at=NOW.timestamp() - 1,
+        claims={"sub": "e", "email": "u@x.example", "email_verified": True, **times},
+        signed_in_at=times["auth_time"],
         principal=Principal(kind="anonymous", request_id="r", peer_uid=None),
         location="",
-        at=NOW,
+        at=at,
     )
+    assert session
 
 
 def end_all(connection: Connection) -> None:
@@ -147,3 +150,24 @@ def test_no_outside_session_starts_while_all_are_ended(database: Database) -> No
     with pytest.raises(ApiError):
         done.result()
     require_no_session(database)
+
+
+@pytest.mark.usefixtures("person")
+def test_an_earlier_outside_sign_in_starts_no_session(database: Database) -> None:
+    """The platform may see a session of an outside issuer for the first time after everything ended."""
+    times: list[dict[str, int]] = [{"auth_time": -60}, {"auth_time": -60, "iat": 60}, {"auth_time": 0}]
+    with database.write() as connection:
+        end_all(connection)
+        for seconds in times:
+            with pytest.raises(ApiError) as refused:
+                start_outside(connection, NOW + timedelta(minutes=2), **seconds)
+            assert (refused.value.status_code, refused.value.code) == (401, "REAUTHENTICATION_REQUIRED")
+            assert 'max_age="120"' in (refused.value.headers or {})["WWW-Authenticate"]
+
+
+@pytest.mark.usefixtures("person")
+@pytest.mark.parametrize("seconds", [{"auth_time": 60}, {"auth_time": 60, "iat": 61}])
+def test_a_later_outside_sign_in_starts_a_session(database: Database, seconds: dict[str, int]) -> None:
+    with database.write() as connection:
+        end_all(connection)
+        start_outside(connection, NOW + timedelta(minutes=2), **seconds)

@@ -1,27 +1,20 @@
 """Sessions listed and ended, accounts deleted and restored."""
 
 from collections.abc import Iterator
-from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import delete, select, update
 
-from service.authn import account_linking, sessions
-from service.authn.sessions import Session
 from service.db.engine import Database
 from service.db.tables import api_keys, audit_log, memberships, users
-from service.errors import ApiError
-from service.principal import Principal
 from tests.homes import Answer
-from tests.service import factories
 from tests.service.access import Iam, allow, code, details
 from tests.service.account import Key
-from tests.service.audited import audited, full_log
+from tests.service.audited import full_log
 from tests.service.conftest import KINDS, DemoUrl
-from tests.service.issuing import NOW
 from tests.service.queries import execute, fetch
 from tests.service.running import (
     ADMIN,
@@ -99,46 +92,6 @@ def test_refresh_tokens_and_open_sign_ins_end_with_the_sessions(platform: Runnin
     assert with_token(platform, signed_in["access_token"], "POST", END_ALL).status == 200
     assert post("refresh_token", refresh_token=signed_in["refresh_token"]).status == 400
     assert post(DEVICE_GRANT, device_code=waiting).status == 400
-
-
-@pytest.mark.parametrize(
-    ("claims", "accepted"),
-    [
-        ({"auth_time": -60}, False),
-        ({"auth_time": -60, "iat": 60}, False),
-        ({"auth_time": 0}, False),
-        ({"auth_time": 60}, True),
-        ({"auth_time": 60, "iat": 61}, True),
-    ],
-)
-def test_an_earlier_outside_sign_in_starts_no_session(
-    database_url: str, claims: dict[str, int], accepted: bool
-) -> None:
-    """The platform may see a session of an outside issuer for the first time after everything ended."""
-    times = {name: int(NOW.timestamp()) + seconds for name, seconds in claims.items()}
-    with closing(audited(database_url)) as database, database.write() as connection:
-        connection.execute(insert(users).values(factories.user(at=NOW)))
-        sessions.end_all(connection, "u", reason="revoked_all", at=NOW)
-
-        def start() -> Session | None:
-            return account_linking.start_session_for_new_sign_in(
-                connection,
-                issuer="https://idp.example",
-                sign_in_key="sid s 1",
-                claims={"sub": "ext", "email": "u@x.example", "email_verified": True, **times},
-                signed_in_at=times["auth_time"],
-                principal=Principal(kind="anonymous", request_id="r", peer_uid=None),
-                location="",
-                at=NOW + timedelta(minutes=2),
-            )
-
-        if accepted:
-            assert start() is not None
-        else:
-            with pytest.raises(ApiError) as refused:
-                start()
-            assert (refused.value.status_code, refused.value.code) == (401, "REAUTHENTICATION_REQUIRED")
-            assert 'max_age="120"' in (refused.value.headers or {})["WWW-Authenticate"]
 
 
 def test_a_deletion_ends_credentials_and_is_reversed_until_day_30(

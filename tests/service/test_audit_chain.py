@@ -134,7 +134,7 @@ def test_a_tampered_head_is_not_replaced_and_ends_the_log(log: Database, tampere
     assert len(fetch(log, select(ID))) == 10
 
 
-def test_a_change_and_its_entries_are_one(log: Database) -> None:
+def test_a_change_and_its_entries_are_one(log: Database, database_url: str) -> None:
     with pytest.raises(ZeroDivisionError), log.write() as connection:  # noqa: PT012 - a change that fails at its end
         record(connection)
         raise ZeroDivisionError
@@ -144,11 +144,9 @@ def test_a_change_and_its_entries_are_one(log: Database) -> None:
     result = verdict(log)
     assert (result.entries, result.fault) == (13, None)
     assert fetch_scalars(log, select(audit_log.c.target).order_by(ID.desc()).limit(4)) == ["c", "b", "a", "thing:9"]
-
-
-def test_an_entry_is_refused_without_an_audit_log(database_url: str) -> None:
-    with closing(Database(database_url)) as database, pytest.raises(LookupError):
-        write_entry(database)
+    # Without the hooks of an audit log an entry is refused.
+    with closing(Database(database_url)) as plain, pytest.raises(LookupError):
+        write_entry(plain)
 
 
 VALUES = st.recursive(
@@ -277,16 +275,12 @@ def test_only_postgresql_accepts_unchained_entries_after_an_upgrade(
     url = new_database_url(kind, False)
     with monkeypatch.context() as older, closing(Database(url)) as database:
         older.setattr(migrate, "HEAD", "0006")
-        migrate.upgrade(database)
+        # An upgrade returns the revision before it.
+        assert [migrate.upgrade(database), migrate.upgrade(database)] == [None, "0006"]
     arguments = ["--data-dir", str(tmp_path), "--database", url, "--world", "empty"]
     with closing(open_platform(from_arguments(arguments, {})).database) as database:
         [until] = fetch_scalars(database, select(audit_head.c.unchained_until))
     assert (until is not None) == (kind == "postgresql")
-
-
-def test_an_upgrade_returns_the_revision_before_it(new_database_url: NewDatabaseUrl) -> None:
-    with closing(Database(new_database_url("sqlite", False))) as database:
-        assert [migrate.upgrade(database), migrate.upgrade(database)] == [None, migrate.HEAD]
 
 
 @pytest.fixture(params=KINDS)

@@ -98,23 +98,13 @@ def test_a_busy_platform_is_restored_to_one_moment(platform: Running, tmp_path: 
     assert verified(platform)["ok"]
 
 
-def test_a_running_platform_is_not_restored(platform: Running, tmp_path: Path) -> None:
-    file = tmp_path / "backup.tar"
-    create_backup(settings_of(platform), file)
-    result = restored(file, "--data-dir", str(platform.folder), "--database", platform.database_url)
-    assert (result.returncode, "is already running" in result.stderr) == (75, True)
-
-
 @pytest.mark.slow
 def test_running_replicas_are_not_restored(new_database_url: Callable[[str, bool], str], tmp_path: Path) -> None:
     with Running(new_database_url("postgresql", True), "empty") as running:
         settings = settings_of(running)
         create_backup(settings, tmp_path / "backup.tar")
         other = Running(running.database_url, "empty")
-        other.folder.mkdir(mode=0o700)
-        for name in backup_archive.FILES:
-            if (running.folder / name).exists():
-                shutil.copy(running.folder / name, other.folder / name)
+        shutil.copytree(running.folder, other.folder, ignore=shutil.ignore_patterns("*.sock", "*.lock"))
         with other:
             running.stop()
             with pytest.raises(InvalidBackup, match="other replicas are running"):
@@ -122,12 +112,14 @@ def test_running_replicas_are_not_restored(new_database_url: Callable[[str, bool
         running.start()
 
 
-def test_dropped_entries_stay_dropped_after_a_restore(platform: Running, tmp_path: Path) -> None:
+def test_only_a_stopped_platform_is_restored_and_dropped_entries_stay_so(platform: Running, tmp_path: Path) -> None:
     file, settings = tmp_path / "backup.tar", settings_of(platform)
     segment = platform.get("/api/v1/platform/audit/export?before=9999-01-01T00:00:00Z").json()["segment"]
     assert platform.ask("POST", "/api/v1/platform/audit/drop", body=segment).status == 200
     create_backup(settings, file)
     dropped = verified(platform)["dropped"]
+    result = restored(file, "--data-dir", str(platform.folder), "--database", platform.database_url)
+    assert (result.returncode, "is already running" in result.stderr) == (75, True)
     assert platform.stop() == 0
     assert restore_backup(settings, file)["auditWhole"]
     platform.start()
@@ -332,16 +324,15 @@ def test_an_empty_machine_is_restored_with_the_secret_or_with_trust(stopped: Sto
         assert restored(good, "--data-dir", second, "--secret-file", file, *flags).returncode == status
 
 
-@pytest.mark.parametrize("installed", [True, False])
-def test_a_wrong_seal_is_refused_with_trust_as_well(stopped: Stopped, tmp_path: Path, installed: bool) -> None:
+def test_a_wrong_seal_is_refused_with_trust_as_well(stopped: Stopped, tmp_path: Path) -> None:
     """Everything but the seal fits the changed manifest."""
     settings, good = stopped
     parts, file = members(good), tmp_path / "changed.tar"
     write(file, sealed(json.dumps(json.loads(parts[0][1]) | {"createdAt": "2020-01-01T00:00:00.000Z"}).encode(), parts))
-    refused = restored(file, "--data-dir", settings.data_dir if installed else tmp_path / "empty", "--trust")
-    assert refused.returncode == 3
-    assert "its seal does not match" in refused.stderr
-    assert len(refused.stderr.splitlines()) == 1
+    for data_dir in (settings.data_dir, tmp_path / "empty"):
+        refused = restored(file, "--data-dir", data_dir, "--trust")
+        assert (refused.returncode, len(refused.stderr.splitlines())) == (3, 1)
+        assert "its seal does not match" in refused.stderr
 
 
 def test_a_backup_needs_a_platform_and_replaces_no_file(stopped: Stopped, tmp_path: Path) -> None:
@@ -407,11 +398,10 @@ def test_a_start_finishes_or_discards_a_restore(
 ) -> None:
     settings, good = stopped
     change(settings)
-    with monkeypatch.context() as crash:
-        crash.setattr("service.files.fsync_directory", fail_after(1 if decided else 0))
-        crash.setattr("service.operator.restore.finish_interrupted_restore", once(finish_interrupted_restore))
-        with pytest.raises(KeyboardInterrupt):
-            restore_backup(settings, good)
+    end_process(monkeypatch, "service.files.fsync_directory", 1 if decided else 0)
+    with pytest.raises(KeyboardInterrupt):
+        restore_backup(settings, good)
+    monkeypatch.undo()
     left = settings.data_dir / (READY if decided else STAGED)
     assert left.exists()
     finish_interrupted_restore(settings)
@@ -419,21 +409,21 @@ def test_a_start_finishes_or_discards_a_restore(
     assert not left.exists()
 
 
-def fail_after(calls: int) -> Callable[..., None]:
-    """Return a function whose calls after the first ones end the process."""
-    left = iter(range(calls))
+def end_process(monkeypatch: pytest.MonkeyPatch, function: str, calls: int) -> None:
+    """Have the process end in a function after some calls, without the cleaning that follows an error."""
+    left, cleaning = iter(range(calls)), iter([finish_interrupted_restore])
 
-    def fsync(*_: object) -> None:
+    def call(*_: object) -> None:
         if next(left, None) is None:
             raise KeyboardInterrupt
 
-    return fsync
+    def clean(settings: Settings) -> None:
+        # The first call is that at the start of a restore.
+        for first in cleaning:
+            return first(settings)
 
-
-def once(function: Callable[[Settings], None]) -> Callable[[Settings], None]:
-    """Call a function the first time only; afterwards the process is gone."""
-    left = [function]
-    return lambda settings: left.pop()(settings) if left else None
+    monkeypatch.setattr(function, call)
+    monkeypatch.setattr("service.operator.restore.finish_interrupted_restore", clean)
 
 
 def is_migrated(url: str) -> bool:
@@ -455,12 +445,11 @@ def test_a_restore_of_postgresql_is_decided_by_its_transaction(
         change(settings)
         # As after a loss of the folder: the secret comes back with the database, and only with it.
         key.unlink()
-        with monkeypatch.context() as crash:
-            step = "_is_audit_intact" if committed else "_require_no_replicas"
-            crash.setattr(f"service.operator.restore.{step}", fail_after(0))
-            crash.setattr("service.operator.restore.finish_interrupted_restore", once(finish_interrupted_restore))
-            with pytest.raises(KeyboardInterrupt):
-                restore_backup(settings, file, trust=True)
+        step = "_is_audit_intact" if committed else "_require_no_replicas"
+        end_process(monkeypatch, f"service.operator.restore.{step}", 0)
+        with pytest.raises(KeyboardInterrupt):
+            restore_backup(settings, file, trust=True)
+        monkeypatch.undo()
         assert (settings.data_dir / STAGED).exists()
         finish_interrupted_restore(settings)
         assert is_changed(settings) is not committed

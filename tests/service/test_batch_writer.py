@@ -2,7 +2,6 @@
 
 import logging
 import threading
-from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -141,120 +140,96 @@ def of_key(key_id: str, last_used_at: datetime | None = None) -> Principal:
     return Principal(kind="api_key", request_id="r", key_id=key_id, last_used_at=last_used_at)
 
 
-def of_session(session_id: str, last_used_at: datetime) -> Principal:
-    return Principal(kind="session", request_id="r", session_id=session_id, last_used_at=last_used_at)
+class Uses:
+    """The unused keys k1, k2 and k3 and the session s, whose uses are written in batches."""
 
+    def __init__(self, database: Database) -> None:
+        keys = [factories.api_key(f"k{number}", NOW) for number in (1, 2, 3)]
+        with database.write() as connection:
+            factories.add(connection, factories.seat(NOW))
+            factories.add(connection, {tables.sessions: factories.session(at=NOW), tables.api_keys: keys})
+        self.database, self.gathered = database, CredentialUse()
+        self.flush = BatchWriter(database, [self.gathered]).flush
 
-def stored(database: Database) -> dict[str, datetime | None]:
-    keys, sessions = tables.api_keys.c, tables.sessions.c
-    rows = fetch(database, select(keys.id, keys.last_used_at))
-    rows += fetch(database, select(sessions.id, sessions.last_seen_at))
-    return dict(map(tuple, rows))
+    def record(self, *keys: str, at: datetime = NOW) -> None:
+        for key in keys:
+            self.gathered.record(of_key(key), at)
 
-
-@pytest.fixture
-def credentials(database: Database) -> Database:
-    """A database with the unused keys k1, k2 and k3, and the session s."""
-    keys = [factories.api_key(f"k{number}", NOW) for number in (1, 2, 3)]
-    with database.write() as connection:
-        factories.add(connection, factories.seat(NOW))
-        factories.add(connection, {tables.sessions: factories.session(at=NOW), tables.api_keys: keys})
-    return database
-
-
-@pytest.fixture
-def use() -> CredentialUse:
-    return CredentialUse()
+    def stored(self) -> dict[str, datetime | None]:
+        keys, sessions = tables.api_keys.c, tables.sessions.c
+        rows = fetch(self.database, select(keys.id, keys.last_used_at))
+        rows += fetch(self.database, select(sessions.id, sessions.last_seen_at))
+        return dict(map(tuple, rows))
 
 
 @pytest.fixture
-def writer(credentials: Database, use: CredentialUse) -> BatchWriter:
-    return BatchWriter(credentials, [use])
+def uses(database: Database) -> Uses:
+    return Uses(database)
 
 
-@pytest.fixture
-def other(credentials: Database, database_url: str) -> Iterator[Database]:
-    with closing(Database(database_url)) as opened:
-        yield opened
-
-
-def test_uses_are_written_in_one_transaction(credentials: Database, use: CredentialUse, writer: BatchWriter) -> None:
+def test_uses_are_written_in_one_transaction(uses: Uses) -> None:
     transactions: list[object] = []
-    event.listen(credentials.engine, "commit", transactions.append)
-    use.record(of_key("k2"), NOW + MINUTE)
-    use.record(of_key("k1"), NOW + MINUTE)
-    use.record(of_session("s", NOW), NOW + MINUTE)
-    assert stored(credentials) == {"k1": None, "k2": None, "k3": None, "s": NOW}
-    transactions.clear()
-    writer.flush()
-    assert len(transactions) == 1
-    assert stored(credentials) == {"k1": NOW + MINUTE, "k2": NOW + MINUTE, "k3": None, "s": NOW + MINUTE}
-    transactions.clear()
-    writer.flush()
-    assert transactions == []
+    event.listen(uses.database.engine, "commit", transactions.append)
+    uses.record("k2", "k1", at=NOW + MINUTE)
+    session = Principal(kind="session", request_id="r", session_id="s", last_used_at=NOW)
+    uses.gathered.record(session, NOW + MINUTE)
+    assert uses.stored() == {"k1": None, "k2": None, "k3": None, "s": NOW}
+    for expected in (1, 0):
+        transactions.clear()
+        uses.flush()
+        assert len(transactions) == expected
+    assert uses.stored() == {"k1": NOW + MINUTE, "k2": NOW + MINUTE, "k3": None, "s": NOW + MINUTE}
 
 
-def test_a_use_is_gathered_once_a_minute(use: CredentialUse) -> None:
+def test_a_use_is_gathered_once_a_minute_and_leaves_the_memory() -> None:
+    use = CredentialUse()
     recent = of_key("k1", NOW - MINUTE + timedelta(seconds=1))
     use.record(recent, NOW)
     assert use.drain() == {}
     for seconds in range(1, 62):
-        use.record(recent, NOW + timedelta(seconds=seconds))
-        uses = use.drain()
-        assert list(uses.values()) == ([NOW + timedelta(seconds=seconds)] if seconds in (1, 61) else [])
-
-
-def test_a_later_use_of_another_process_remains(credentials: Database, use: CredentialUse, writer: BatchWriter) -> None:
-    use.record(of_key("k1"), NOW)
-    execute(credentials, update(tables.api_keys).values(last_used_at=NOW + MINUTE))
-    writer.flush()
-    assert stored(credentials)["k1"] == NOW + MINUTE
-
-
-def test_a_removed_key_is_no_error_and_is_forgotten(
-    credentials: Database, use: CredentialUse, writer: BatchWriter
-) -> None:
-    for key_id in ("k1", "k2"):
-        use.record(of_key(key_id), NOW)
-    execute(credentials, delete(tables.api_keys).where(tables.api_keys.c.id == "k1"))
-    writer.flush()
-    assert stored(credentials) == {"k2": NOW, "k3": None, "s": NOW}
-    assert use.drain() == {}
-
-
-def test_a_locked_key_is_written_later(
-    credentials: Database, other: Database, use: CredentialUse, writer: BatchWriter
-) -> None:
-    if credentials.kind == "sqlite":
-        pytest.skip("SQLite locks no rows")
-    for key_id in ("k1", "k2", "k3"):
-        use.record(of_key(key_id), NOW)
-    with other.write() as connection:
-        connection.execute(select(tables.api_keys).where(tables.api_keys.c.id == "k2").with_for_update(read=True))
-        writer.flush()
-        assert stored(credentials) == {"k1": NOW, "k2": None, "k3": NOW, "s": NOW}
-    writer.flush()
-    assert stored(credentials)["k2"] == NOW
-    assert use.drain() == {}
-
-
-def test_uses_that_fail_are_written_again(credentials: Database, use: CredentialUse, writer: BatchWriter) -> None:
-    def fail(*executed: Any) -> None:
-        if "UPDATE" in executed[2]:
-            raise RuntimeError("the disk is full")
-
-    event.listen(credentials.engine, "before_cursor_execute", fail)
-    use.record(of_key("k1"), NOW)
-    writer.flush()
-    use.record(of_key("k2"), NOW)
-    event.remove(credentials.engine, "before_cursor_execute", fail)
-    writer.flush()
-    assert stored(credentials) == {"k1": NOW, "k2": NOW, "k3": None, "s": NOW}
-
-
-def test_uses_that_no_longer_count_leave_the_memory() -> None:
+        at = NOW + timedelta(seconds=seconds)
+        use.record(recent, at)
+        assert list(use.drain().values()) == ([at] if seconds in (1, 61) else [])
     use = CredentialUse(max_recorded=10)
     for number in range(1_000):
         use.record(of_key(str(number)), NOW + timedelta(seconds=number))
         use.drain()
     assert len(use._recorded) <= 130
+
+
+def test_a_removed_key_is_forgotten_and_a_later_use_remains(uses: Uses) -> None:
+    uses.record("k1", "k2", "k3")
+    keys = tables.api_keys
+    later = update(keys).where(keys.c.id == "k3").values(last_used_at=NOW + MINUTE)
+    execute(uses.database, delete(keys).where(keys.c.id == "k1"), later)
+    uses.flush()
+    assert uses.stored() == {"k2": NOW, "k3": NOW + MINUTE, "s": NOW}
+    assert uses.gathered.drain() == {}
+
+
+def test_a_locked_key_is_written_later(uses: Uses, database_url: str) -> None:
+    if uses.database.kind == "sqlite":
+        pytest.skip("SQLite locks no rows")
+    uses.record("k1", "k2", "k3")
+    lock = select(tables.api_keys).where(tables.api_keys.c.id == "k2").with_for_update(read=True)
+    with closing(Database(database_url)) as other, other.write() as connection:
+        connection.execute(lock)
+        uses.flush()
+        assert uses.stored() == {"k1": NOW, "k2": None, "k3": NOW, "s": NOW}
+    uses.flush()
+    assert uses.stored()["k2"] == NOW
+    assert uses.gathered.drain() == {}
+
+
+def test_uses_that_fail_are_written_again(uses: Uses) -> None:
+    def fail(*executed: Any) -> None:
+        if "UPDATE" in executed[2]:
+            raise RuntimeError("the disk is full")
+
+    event.listen(uses.database.engine, "before_cursor_execute", fail)
+    uses.record("k1")
+    uses.flush()
+    uses.record("k2")
+    event.remove(uses.database.engine, "before_cursor_execute", fail)
+    uses.flush()
+    assert uses.stored() == {"k1": NOW, "k2": NOW, "k3": None, "s": NOW}

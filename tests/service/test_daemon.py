@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from service.settings import from_arguments
 from tests.homes import Answer
 from tests.service.access import code
 from tests.service.planned import until
@@ -155,13 +156,11 @@ def test_a_damaged_secret_is_never_replaced() -> None:
         (["--data-dir", "x", "--nonsense"], "unrecognized arguments"),
     ],
 )
-def test_a_wrong_flag_is_reported_in_one_line(arguments: list[str], reason: str, tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, "-m", "service", *arguments], capture_output=True, text=True, cwd=ROOT)
-    assert done.returncode == 2
-    assert reason in done.stderr.splitlines()[-1]
-
-
-ROOT = Path(__file__).parent.parent.parent
+def test_a_wrong_flag_is_reported(capsys: pytest.CaptureFixture[str], arguments: list[str], reason: str) -> None:
+    with pytest.raises(SystemExit) as end:
+        from_arguments(arguments, {})
+    assert end.value.code == 2
+    assert reason in capsys.readouterr().err.splitlines()[-1]
 
 
 def failed_start(folder: Path, *flags: str) -> str:

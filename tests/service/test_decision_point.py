@@ -31,6 +31,7 @@ class Asking:
         self.principals: dict[str, tuple[str, str]] = {}
         listed = platform.get(f"/api/v1/tenants/{WEB_SHOP}/resources/instance?limit=200", as_=OWNER).json()
         self.instances: list[dict[str, Any]] = listed["resources"]
+        self.one = instance(self.instances[0]["id"])
 
     def send(self, path: str, body: Any, **headers: str) -> Answer:
         return self.key.use("POST", path, body, **headers)
@@ -84,7 +85,7 @@ def instance(identifier: str, **properties: Any) -> dict[str, Any]:
 
 
 def test_only_a_key_with_the_scope_may_ask(platform: Running, asking: Asking) -> None:
-    body = asking.question(("user", OWNER), "read", instance(asking.instances[0]["id"]))
+    body = asking.question(("user", OWNER), "read", asking.one)
     for caller, text in (
         ({}, b"authentication required"),
         ({"as_": OWNER}, b"this needs an API key"),
@@ -95,6 +96,10 @@ def test_only_a_key_with_the_scope_may_ask(platform: Running, asking: Asking) ->
         assert text in answer.body
         assert answer.headers["content-type"] == "text/plain; charset=utf-8"
         assert ("www-authenticate" in answer.headers) or caller
+    other = Asking(platform)
+    policy = asking.iam.policy("asks not", allow("*"), deny("iam:policies:simulate"))
+    assert asking.iam.done(asking.iam.attach(policy, "api_key", other.key.id))
+    assert other.send(EVALUATION, {}).status == 403
     # Only those who may try access themselves give the scope.
     assert create(platform, "decisions:evaluate", person=MEMBER).status == 201
     assert create(platform, "decisions:*", person=OWNER).status == 201
@@ -113,13 +118,6 @@ def test_a_key_asks_about_its_own_tenant_only(platform: Running, asking: Asking)
     assert asking.got(EVALUATION, mine) == REFUSED
     results = foreign.use("POST", f"{SEARCH}resource", body).json()["results"]
     assert there["id"] not in {one["id"] for one in results}
-
-
-def test_a_policy_can_deny_evaluations_to_a_key(platform: Running, asking: Asking) -> None:
-    other = Asking(platform)
-    policy = asking.iam.policy("asks not", allow("*"), deny("iam:policies:simulate"))
-    assert asking.iam.done(asking.iam.attach(policy, "api_key", other.key.id))
-    assert other.send(EVALUATION, {}).status == 403
 
 
 def test_stored_facts_of_a_resource_override_those_of_the_request(asking: Asking) -> None:
@@ -141,84 +139,67 @@ def test_stored_facts_of_a_resource_override_those_of_the_request(asking: Asking
         assert not asking.decides(near, "start", instance(name)), name
 
 
-@pytest.mark.parametrize(
-    "claimed",
-    [
+def test_claims_about_a_subject_are_ignored(asking: Asking) -> None:
+    plain = {"subject": {"type": "user", "id": VIEWER}, "resource": asking.one}
+    actions = asking.got(f"{SEARCH}action", plain)["results"]
+    claims: list[dict[str, Any]] = [
         {"role": "owner", "isAdmin": True},
         {"scopes": ["*"], "groups": ["admins"], "policies": [{"schemaVersion": "1"}]},
         {"organizationId": NOBODY, "createdBy": OWNER, "type": "user", "id": OWNER},
-    ],
-)
-def test_claims_about_a_subject_are_ignored(asking: Asking, claimed: dict[str, Any]) -> None:
-    one = instance(asking.instances[0]["id"])
-    body = asking.question(("user", VIEWER), "start", one) | claimed | {"target": "*", "decision": True}
-    body["subject"] |= {"properties": claimed} | {name: value for name, value in claimed.items() if name[-2:] != "pe"}
-    body["subject"]["id"] = VIEWER
-    body["context"] = claimed | {"subject": {"type": "user", "id": OWNER}}
-    body["action"]["properties"] = claimed
-    assert asking.got(EVALUATION, body) == REFUSED
-    assert asking.evaluations({"evaluations": [body]}) == [REFUSED]
-    plain = {"subject": {"type": "user", "id": VIEWER}, "resource": one}
-    results = asking.got(f"{SEARCH}action", plain)["results"]
-    assert asking.got(f"{SEARCH}action?role=owner&target=*", body)["results"] == results
+    ]
+    for claimed in claims:
+        body = asking.question(("user", VIEWER), "start", asking.one) | claimed | {"target": "*", "decision": True}
+        body["subject"] = claimed | {"type": "user", "id": VIEWER, "properties": claimed}
+        body["context"] = claimed | {"subject": {"type": "user", "id": OWNER}}
+        body["action"]["properties"] = claimed
+        assert asking.got(EVALUATION, body) == REFUSED
+        assert asking.evaluations({"evaluations": [body]}) == [REFUSED]
+        assert asking.got(f"{SEARCH}action?role=owner&target=*", body)["results"] == actions
 
 
-@pytest.mark.parametrize(
-    ("context", "expected"),
-    [
-        ({"ip": "203.0.113.9", "time": "2026-06-01T12:00:00Z"}, True),
-        ({"ip": "::ffff:203.0.113.9", "time": "2026-06-01T14:00+02:00"}, True),
-        ({"ip": "198.51.100.9", "time": "2026-06-01T12:00:00Z"}, False),
-        ({"ip": "203.0.113.9", "time": "2027-06-01T12:00:00Z"}, False),
-        ({"ip": "203.0.113.9", "time": "yesterday"}, False),
-        ({"ip": ["203.0.113.9"], "time": "2026-06-01T12:00:00Z"}, False),
-        ({"time": "2026-06-01T12:00:00Z"}, False),
-        ({"ip": "203.0.113.9", "time": None}, False),
-        ({"sourceIp": "203.0.113.9", "time": "2026-06-01T12:00:00Z"}, False),
-        (None, False),
-    ],
-)
-def test_address_and_instant_come_from_the_context(asking: Asking, context: Any, expected: bool) -> None:
-    constraints: dict[str, Any] = {
-        "ipInRange": {"frn:sourceIp": ["203.0.113.0/24"]},
-        "after": {"frn:currentTime": "2026-01-01T00:00:00Z"},
-        "before": {"frn:currentTime": "2027-01-01T00:00:00Z"},
-    }
-    who = asking.principal("where-and-when", allow("compute:*", **constraints))
-    one = instance(asking.instances[0]["id"])
-    assert asking.decides(who, "read", one, context=context) is expected
+NOON = "2026-06-01T12:00:00Z"
+CONTEXTS: list[tuple[Any, bool]] = [
+    ({"ip": "203.0.113.9", "time": NOON}, True),
+    ({"ip": "::ffff:203.0.113.9", "time": "2026-06-01T14:00+02:00"}, True),
+    ({"ip": "198.51.100.9", "time": NOON}, False),
+    *(({"ip": "203.0.113.9", "time": time}, False) for time in ("2027-06-01T12:00:00Z", "yesterday", None)),
+    ({"ip": ["203.0.113.9"], "time": NOON}, False),
+    ({"time": NOON}, False),
+    ({"sourceIp": "203.0.113.9", "time": NOON}, False),
+    (None, False),
+]
+
+
+def test_address_and_instant_come_from_the_context(asking: Asking) -> None:
+    in_range: dict[str, Any] = {"ipInRange": {"frn:sourceIp": ["203.0.113.0/24"]}}
+    before, after = ({"frn:currentTime": f"{year}-01-01T00:00:00Z"} for year in (2027, 2026))
+    who = asking.principal("where-and-when", allow("compute:*", **in_range, before=before, after=after))
+    for context, expected in CONTEXTS:
+        assert asking.decides(who, "read", asking.one, context=context) is expected, context
     # Without a context the instant is now, and the address is unknown.
-    assert not asking.decides(who, "read", one)
+    assert not asking.decides(who, "read", asking.one)
+    # A deny on an unknown fact applies.
+    denied = asking.principal("deny", allow("*"), deny("compute:*", **in_range))
+    assert not asking.decides(denied, "read", asking.one)
+    assert asking.decides(denied, "read", asking.one, context={"ip": "198.51.100.1"})
 
 
-def test_a_deny_on_an_unknown_fact_applies(asking: Asking) -> None:
-    who = asking.principal("deny", allow("*"), deny("compute:*", ipInRange={"frn:sourceIp": ["203.0.113.0/24"]}))
-    one = instance(asking.instances[0]["id"])
-    assert not asking.decides(who, "read", one)
-    assert asking.decides(who, "read", one, context={"ip": "198.51.100.1"})
-
-
-@pytest.mark.parametrize(
-    ("properties", "expected"),
-    [
+def test_a_creation_is_decided_by_region_and_tags(asking: Asking) -> None:
+    tagged: dict[str, Any] = {"equals": {"frn:requestTag/env": "dev", "frn:region": "fi-hel-1"}}
+    who = asking.principal("makes", allow("compute:instances:create", **tagged))
+    body = asking.question(who, "create", instance("*", region="fi-hel-1"))
+    for properties, expected in (
         ({"env": "dev"}, True),
         ({"env": "prod"}, False),
         ({}, False),
         ({"env": "dev", "sizes": [1, 2]}, False),
         ({"env": "dev", "size": 3, "keep": True}, True),
-    ],
-)
-def test_a_creation_is_decided_by_region_and_tags(asking: Asking, properties: dict[str, Any], expected: bool) -> None:
-    tagged: dict[str, Any] = {"equals": {"frn:requestTag/env": "dev", "frn:region": "fi-hel-1"}}
-    who = asking.principal("makes", allow("compute:instances:create", **tagged))
-    body = asking.question(who, "create", instance("*", region="fi-hel-1"))
-    body["action"]["properties"] = properties
-    assert (asking.got(EVALUATION, body) == PERMITTED) is expected
-    for other in (instance("*", region="de-fra-1"), instance("*"), instance("*", region="*"), instance("new")):
-        assert asking.got(EVALUATION, body | {"resource": other}) == REFUSED
-
-
-def test_an_invalid_region_is_unknown(asking: Asking) -> None:
+    ):
+        body["action"]["properties"] = properties
+        assert (asking.got(EVALUATION, body) == PERMITTED) is expected
+        for other in (instance("*", region="de-fra-1"), instance("*"), instance("*", region="*"), instance("new")):
+            assert asking.got(EVALUATION, body | {"resource": other}) == REFUSED
+    # An invalid region is unknown.
     elsewhere: dict[str, Any] = {"notEquals": {"frn:region": "de-fra-1"}}
     who = asking.principal("makes-elsewhere", allow("compute:instances:create", **elsewhere))
     assert asking.decides(who, "create", instance("*", region="fi-hel-1"))
@@ -227,7 +208,7 @@ def test_an_invalid_region_is_unknown(asking: Asking) -> None:
 
 
 def test_unknown_subjects_actions_and_resources_are_refused_alike(asking: Asking) -> None:
-    there, owner = instance(asking.instances[0]["id"]), ("user", OWNER)
+    there, owner = asking.one, ("user", OWNER)
     assert asking.got(EVALUATION, asking.question(("user", VIEWER), "start", there)) == REFUSED
     subjects = [("user", text) for text in ("nobody@aurora.example", OUTSIDER, "\u0000", "x" * 100_000)]
     subjects += [(kind, NOBODY) for kind in ("group", "api_key", "workload_identity")]
@@ -264,7 +245,7 @@ def test_unknown_subjects_actions_and_resources_are_refused_alike(asking: Asking
 def test_the_three_semantics(asking: Asking, semantic: str | None, names: list[Any], expected: list[bool]) -> None:
     body = {
         "subject": {"type": "user", "id": VIEWER},
-        "resource": instance(asking.instances[0]["id"]),
+        "resource": asking.one,
         "evaluations": [{"action": {"name": name}} for name in names],
         "options": {"another": 1} | ({"evaluations_semantic": semantic} if semantic else {}),
     }
@@ -290,7 +271,7 @@ def test_an_invalid_batch_is_an_error_of_the_request(asking: Asking) -> None:
 
 def test_an_invalid_item_is_an_error_of_the_item(asking: Asking) -> None:
     """A default never replaces a member that is present and invalid."""
-    good = asking.question(("user", OWNER), "read", instance(asking.instances[0]["id"]))
+    good = asking.question(("user", OWNER), "read", asking.one)
     for item in (None, 1, "x", [], {"subject": None}, {"resource": {"id": 5}}, {"action": "read"}):
         results = asking.evaluations({**good, "evaluations": [{}, item, {}]})
         assert [one["decision"] for one in results] == [True, False, True]
@@ -302,14 +283,13 @@ def test_an_invalid_item_is_an_error_of_the_item(asking: Asking) -> None:
 def test_subjects_found_are_those_permitted(asking: Asking, platform_database: Database, kind: str, name: str) -> None:
     table = {"user": tables.users, "api_key": tables.api_keys, "workload_identity": tables.workload_identities}[kind]
     everyone = sorted(fetch_scalars(platform_database, select(table.c.id)))
-    one = instance(asking.instances[0]["id"])
     expected = []
     for start in range(0, len(everyone), 100):
         some = everyone[start : start + 100]
-        questions = [asking.question((kind, identifier), name, one) for identifier in some]
+        questions = [asking.question((kind, identifier), name, asking.one) for identifier in some]
         decisions = asking.evaluations({"evaluations": questions})
         expected += [identifier for identifier, each in zip(some, decisions, strict=True) if each["decision"]]
-    body = asking.question((kind, "ignored"), name, one)
+    body = asking.question((kind, "ignored"), name, asking.one)
     assert asking.pages("subject", body, limit=3) == [{"type": kind, "id": identifier} for identifier in expected]
 
 
@@ -326,7 +306,7 @@ def test_resources_found_are_those_an_evaluation_permits(asking: Asking) -> None
 
 
 def test_actions_found_are_those_an_evaluation_permits(asking: Asking) -> None:
-    one, subject = instance(asking.instances[0]["id"]), {"type": "user", "id": MEMBER}
+    one, subject = asking.one, {"type": "user", "id": MEMBER}
     names = [each["name"] for each in asking.pages("action", {"subject": subject, "resource": one}, limit=7)]
     assert {"start", "read", "sessions:shells:open"} <= set(names)
     assert "create" not in names
@@ -338,8 +318,7 @@ def test_actions_found_are_those_an_evaluation_permits(asking: Asking) -> None:
 
 
 def test_a_token_is_good_for_the_same_question_of_the_same_tenant_only(platform: Running, asking: Asking) -> None:
-    one = instance(asking.instances[0]["id"])
-    body = {"subject": {"type": "api_key"}, "action": {"name": "read"}, "resource": one}
+    body = {"subject": {"type": "api_key"}, "action": {"name": "read"}, "resource": asking.one}
     token = asking.got(f"{SEARCH}subject", body | {"page": {"limit": 1}})["page"]["next_token"]
     assert token
     for what, other in (
@@ -376,7 +355,7 @@ def search(person: str) -> dict[str, Any]:
 
 def test_a_decision_is_not_written_to_the_audit_log(asking: Asking, platform_database: Database) -> None:
     before = fetch(platform_database, select(tables.audit_log.c.id))
-    asking.got(EVALUATION, asking.question(("user", OWNER), "read", instance(asking.instances[0]["id"])))
+    asking.got(EVALUATION, asking.question(("user", OWNER), "read", asking.one))
     asking.send(EVALUATION, {})
     asking.got(f"{SEARCH}action", search(OWNER))
     assert fetch(platform_database, select(tables.audit_log.c.id)) == before

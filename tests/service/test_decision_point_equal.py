@@ -6,14 +6,14 @@ Then the same question goes to `/access/v1/evaluations`, and through the guard a
 
 import json
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Column, Connection, delete, insert, select, update
 from starlette.requests import Request
 
 from service.api.authentication import Credential, look_up
@@ -81,44 +81,40 @@ class World:
         ]
 
     def change(self, dice: random.Random) -> None:
+        def some_scopes(*numbers: int) -> list[str]:
+            return dice.sample(scopes, dice.choice(numbers))
+
         members = [self.people[email] for email in PEOPLE if email != OUTSIDER]
         owner, membership = self.people[OWNER], tables.memberships.c.user_id
         scopes = [scope for scope in enforced_scopes() if scope != "*"]
-        with self.platform.database.write() as connection:
-            for person in members:
-                role = dice.choice((*roles(), *["owner"] * 5, *["regional"] * 2))
-                connection.execute(update(tables.memberships).where(membership == person).values(role=role))
+        identities, policy_id = tables.workload_identities, tables.policies.c.id
+        others = [key for name, key in self.keys.items() if name != ASKING]
+        changes: list[tuple[Column[str], Iterable[str], Callable[[], dict[str, Any]]]] = [
+            (membership, members, lambda: {"role": dice.choice((*roles(), *["owner"] * 5, *["regional"] * 2))}),
             # The key that asks belongs to the owner, and must remain able to.
-            connection.execute(update(tables.memberships).where(membership == owner).values(role="owner"))
-            for resource in self.resources:
-                placed = {"region": dice.choice(REGIONS), "tags": dice.choice(TAGS)}
-                connection.execute(update(tables.resources).where(tables.resources.c.id == resource.id).values(placed))
-            for policy in self.policies:
-                changed = {
-                    "document": document(dice),
-                    "authored_by": dice.choice((*members, *[owner] * 12)),
-                    "version": dice.randrange(10**6),
-                }
-                connection.execute(update(tables.policies).where(tables.policies.c.id == policy).values(changed))
+            (membership, [owner], lambda: {"role": "owner"}),
+            (
+                tables.resources.c.id,
+                [resource.id for resource in self.resources],
+                lambda: {"region": dice.choice(REGIONS), "tags": dice.choice(TAGS)},
+            ),
+            (policy_id, self.policies, lambda: {"document": document(dice), "version": dice.randrange(10**6)}),
+            (policy_id, self.policies, lambda: {"authored_by": dice.choice((*members, *[owner] * 12))}),
+            (tables.api_keys.c.id, [self.keys[ASKING]], lambda: {"scopes": ["decisions:*"]}),
+            (tables.api_keys.c.id, others, lambda: {"scopes": some_scopes(5, 30, len(scopes), len(scopes))}),
+            (identities.c.id, self.identities, lambda: {"scopes": some_scopes(0, 0, 30, len(scopes))}),
+        ]
+        attachees = {"group": self.groups, "api_key": others, "workload_identity": self.identities}
+        with self.platform.database.write() as connection:
+            for column, ids, values in changes:
+                for one in ids:
+                    connection.execute(update(column.table).where(column == one).values(values()))
             connection.execute(delete(tables.policy_attachments))
-            for kind, attachees in (
-                ("group", self.groups),
-                ("api_key", [key for name, key in self.keys.items() if name != ASKING]),
-                ("workload_identity", self.identities),
-            ):
-                for attachee in attachees:
-                    for policy in dice.sample(self.policies, dice.choice((0, 1, 1, 1))):
-                        row = {"policy_id": policy, "attachee_type": kind, "attachee_id": attachee}
-                        more = {"tenant_id": WEB_SHOP, "attached_by": members[0], "attached_at": datetime.now(UTC)}
-                        connection.execute(insert(tables.policy_attachments).values(row | more))
-            for name, key in self.keys.items():
-                some = dice.sample(scopes, dice.choice((5, 30, len(scopes), len(scopes))))
-                values = {"scopes": ["decisions:*"] if name == ASKING else some}
-                connection.execute(update(tables.api_keys).where(tables.api_keys.c.id == key).values(values))
-            identities = tables.workload_identities
-            for identity in self.identities:
-                some = dice.sample(scopes, dice.choice((0, 0, 30, len(scopes))))
-                connection.execute(update(identities).where(identities.c.id == identity).values(scopes=some))
+            for kind, attachee in ((kind, one) for kind, ids in attachees.items() for one in ids):
+                for policy in dice.sample(self.policies, dice.choice((0, 1, 1, 1))):
+                    row = {"policy_id": policy, "attachee_type": kind, "attachee_id": attachee}
+                    by = {"tenant_id": WEB_SHOP, "attached_by": members[0], "attached_at": datetime.now(UTC)}
+                    connection.execute(insert(tables.policy_attachments).values(row | by))
 
     def caller(self, connection: Connection, kind: str, name: str) -> Principal:
         if kind == "user":
