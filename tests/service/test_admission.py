@@ -111,14 +111,14 @@ def test_requests_keep_an_eighth_for_the_unix_socket() -> None:
 
 def test_unknown_addresses_known_addresses_and_the_socket_share_memory() -> None:
     memory = BodyMemory(Limits(max_body_mebibytes=64, max_body_mebibytes_per_address=64))
-    for address, known, size, expected in (
+    for address, is_known, size, expected in (
         ("192.0.2.1", False, MEBIBYTE, 16),
         ("192.0.2.1", False, 1024, 16 * 1024),
         ("192.0.2.2", True, MEBIBYTE, 24),
         (None, True, MEBIBYTE, 8),
     ):
         bodies = []
-        while (body := IncomingBody(memory, address, 0.0, known)).take(size):
+        while (body := IncomingBody(memory, address, 0.0, is_known)).take(size):
             bodies.append(body)
         assert len(bodies) == expected
 
@@ -135,11 +135,11 @@ def test_a_body_that_grows_becomes_a_large_one_and_gives_everything_back() -> No
 
 def test_an_address_is_known_for_a_while_after_an_accepted_credential() -> None:
     now = 0.0
-    known = KnownAddresses(lambda: now)
-    known.add("192.0.2.1")
-    assert ("192.0.2.1" in known, "192.0.2.2" in known) == (True, False)
+    addresses = KnownAddresses(lambda: now)
+    addresses.add("192.0.2.1")
+    assert ("192.0.2.1" in addresses, "192.0.2.2" in addresses) == (True, False)
     now = 4_000.0
-    assert "192.0.2.1" not in known
+    assert "192.0.2.1" not in addresses
 
 
 async def nothing(scope: object, receive: object, send: object) -> None:

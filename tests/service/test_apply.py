@@ -185,21 +185,21 @@ def test_every_batch_moves_seq_and_the_progress(tagged: Tagged) -> None:
     tagged.many(3)
     tagged.many(1, "volume")
     run_id = tagged.planned()
-    seen = []
+    states = []
 
-    def see() -> dict[str, Any]:
+    def note_state() -> dict[str, Any]:
         row = tagged.operation(run_id)
         updated = row["counts"]["summary"]["updated"]
-        seen.append((row["seq"], row["status"], row["progress"], row["current_step"], updated))
+        states.append((row["seq"], row["status"], row["progress"], row["current_step"], updated))
         return row
 
     assert tagged.applying.start(run_id)
-    see()
+    note_state()
     while tagged.applying.run_batch(run_id, tagged.size):
-        see()
-    row = see()
+        note_state()
+    row = note_state()
     number = len(examined_kinds())
-    assert seen == [
+    assert states == [
         (1, "running", 0, None, 0),
         (2, "running", 50, f"instance (1/{number})", 2),
         (3, "running", 75, f"instance (1/{number})", 3),

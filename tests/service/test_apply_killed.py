@@ -114,8 +114,8 @@ def kill_and_go_on(tagged: Tagged, statement: int) -> None:
     assert row["status"] == "completed"
     result, expected = row["result"], tagged.expected(before)
     for kind, counts in result["byType"].items():
-        wanted = dict(expected.get(kind, {}))
-        assert {name: number for name, number in counts.items() if number and name != "examined"} == wanted
+        expected_counts = dict(expected.get(kind, {}))
+        assert {name: number for name, number in counts.items() if number and name != "examined"} == expected_counts
     assert len(tagged.remembered(run_id)) == result["summary"]["updated"]
     again = tagged.applied()
     assert again["summary"]["updated"] == 0

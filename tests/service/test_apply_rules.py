@@ -1,4 +1,4 @@
-"""The rules in Python and what both databases make of them are the same, whatever the tags.
+"""The rules in Python and both databases agree for all tags.
 
 Python decides; the databases merge and remove. Each example is a tenant of its own.
 """
@@ -84,8 +84,8 @@ def test_the_database_follows_the_rules_and_an_undo_restores(
     remembered = tagged.remembered(run_id)
     for resource_id, row in zip(ids, rows, strict=True):
         outcome = plan_add(KIND, row["state"], row["tags"], row["relations"], defaults)
-        wanted = {**defaults, **row["tags"]} if outcome.what == "updated" else row["tags"]
-        assert tagged.tags(resource_id) == wanted
+        expected = {**defaults, **row["tags"]} if outcome.what == "updated" else row["tags"]
+        assert tagged.tags(resource_id) == expected
         assert tuple(remembered.get(resource_id, ())) == outcome.keys
     assert result["summary"]["updated"] == len(remembered)
     assert result["summary"]["examined"] == len(rows)
@@ -113,7 +113,7 @@ def test_a_resource_gets_all_missing_tags_or_none_within_its_limit(
 
 @given(own=st.builds(filled, st.dictionaries(NAMES, TEXTS, max_size=8), st.integers(0, KIND.tag_limit)), defaults=SETS)
 def test_a_new_resource_gets_all_defaults_or_none(own: dict[str, str], defaults: dict[str, str]) -> None:
-    made = with_defaults(KIND, own, defaults)
-    assert made in (own, {**defaults, **own})
-    assert len(made) <= KIND.tag_limit
-    assert (made == own) == (len({**defaults, **own}) > KIND.tag_limit or set(defaults) <= set(own))
+    tags = with_defaults(KIND, own, defaults)
+    assert tags in (own, {**defaults, **own})
+    assert len(tags) <= KIND.tag_limit
+    assert (tags == own) == (len({**defaults, **own}) > KIND.tag_limit or set(defaults) <= set(own))

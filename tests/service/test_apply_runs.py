@@ -90,14 +90,14 @@ def test_a_run_is_answered_at_once_followed_and_audited(platform: Running, platf
     assert set(started) == {"operationId", "runId", "status", "resourceType", "createdAt"}
     assert (started["operationId"], started["status"]) == (f"apply-default-tags-{WEB_SHOP}", "pending")
     assert started["resourceType"] == "tenant_default_tags"
-    seen = []
-    until(lambda: seen.append(operation(platform, started["operationId"])) or seen[-1]["status"] == "completed", 60)
-    running = [one for one in seen if one["status"] == "running"]
+    states = []
+    until(lambda: states.append(operation(platform, started["operationId"])) or states[-1]["status"] == "completed", 60)
+    running = [one for one in states if one["status"] == "running"]
     assert all("result" not in one and set(one["counts"]) >= {"summary", "byType"} for one in running)
-    assert [one["progress"] for one in seen] == sorted(one["progress"] for one in seen)
+    assert [one["progress"] for one in states] == sorted(one["progress"] for one in states)
     assert any("(" in (one["currentStep"] or "") for one in running)
     done = operation(platform, started["runId"])
-    assert done == seen[-1]
+    assert done == states[-1]
     assert (done["progress"], done["seq"] > 10) == (100, True)
     affected = preview.pop("affected")
     assert done["result"] == preview
@@ -188,10 +188,10 @@ def test_an_apply_needs_valid_tags_and_a_provisioned_tenant(platform: Running, p
 def test_a_preview_of_other_tags_writes_nothing(platform: Running, platform_database: Database) -> None:
     put(platform, {"env": "prod"})
     before = tags_of(platform_database, WEB_SHOP), runs(platform)
-    tried = ask(platform, "preview", {"tags": {"new-key": "x"}}).json()
-    assert tried["appliedTags"] == {"new-key": "x"}
-    assert tried["summary"]["updated"] > 100
-    assert tried["affected"]["volume"]["new-key"] == tried["byType"]["volume"]["updated"]
+    other = ask(platform, "preview", {"tags": {"new-key": "x"}}).json()
+    assert other["appliedTags"] == {"new-key": "x"}
+    assert other["summary"]["updated"] > 100
+    assert other["affected"]["volume"]["new-key"] == other["byType"]["volume"]["updated"]
     for body in ({"tags": {"os_x": ""}}, {"tags": None}, {"tag": {}}):
         assert code(ask(platform, "preview", body)) == (400, "INVALID_INPUT")
     empty = ask(platform, "preview", {"tags": {}}).json()
@@ -261,7 +261,7 @@ def test_an_unknown_run_and_one_of_another_tenant_are_not_found(platform: Runnin
     for run_id in (NOBODY, "x", "apply-default-tags", "%27"):
         for preview in (True, False):
             assert code(ask(platform, f"runs/{run_id}/undo", {"preview": preview})) == (404, "NOT_FOUND")
-    put(platform, {"found": "here"})
+    put(platform, {"tenant": "here"})
     run_id = applied(platform)["runId"]
     for tenant, person in ((STAGING, OWNER), (NEWSROOM, BOREALIS_OWNER)):
         for identifier in (run_id, f"apply-default-tags-{WEB_SHOP}"):

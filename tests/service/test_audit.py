@@ -26,13 +26,13 @@ def test_a_change_is_one_entry_with_its_principal(platform: Running, platform_da
     request_id, headers = trace()
     headers["Idempotency-Key"] = str(uuid4())
     for _ in range(3):
-        made = platform.ask("POST", CREATE, as_=OWNER, body={"displayName": "Audited\u00e9"}, headers=headers).json()
+        tenant = platform.ask("POST", CREATE, as_=OWNER, body={"displayName": "Audited\u00e9"}, headers=headers).json()
     (entry,) = entries(platform_database, request_id)
-    assert (entry.operation, entry.outcome, entry.target) == ("tenant.create", "done", f"tenant:{made['id']}")
+    assert (entry.operation, entry.outcome, entry.target) == ("tenant.create", "done", f"tenant:{tenant['id']}")
     assert (entry.actor_kind, entry.actor_id) == ("session", me["id"])
     assert entry.credential_id == me["credential"]["id"]
-    assert (entry.organization_id, entry.tenant_id) == (AURORA, made["id"])
-    assert entry.details == {"displayName": "Auditedé", "slug": made["slug"]}
+    assert (entry.organization_id, entry.tenant_id) == (AURORA, tenant["id"])
+    assert entry.details == {"displayName": "Auditedé", "slug": tenant["slug"]}
     path = f"/api/v1/tenants/{WEB_SHOP}"
     for old, new in (("Web Shop", "Web Shop 2"), ("Web Shop 2", "Web Shop")):
         request_id, headers = trace()

@@ -333,7 +333,7 @@ def test_of_two_owners_who_leave_at_the_same_time_one_stays(platform: InThisProc
     leaving: list[str] = []
 
     def pause(*executed: Any) -> None:
-        """Stop the first one when it has found another owner, until the other one waits or has come as far."""
+        """Stop the first deletion until the other one waits or has come as far."""
         if executed[2].startswith("UPDATE users SET deleted_at"):
             leaving.append(executed[2])
             until(lambda: len(leaving) > 1 or is_waiting(database))

@@ -116,24 +116,24 @@ def test_a_folder_of_another_user_is_refused(tmp_path: Path) -> None:
     assert "belongs to another user" in failed_start(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("database", "reason"),
-    [
-        ("nonsense", "Could not parse SQLAlchemy URL"),
-        ("postgresql://nobody:SECRET@127.0.0.1:1/none", "Connection refused"),
-        ("", "file is not a database"),
-    ],
-)
-def test_an_unusable_database_is_reported_in_one_line(database: str, reason: str, tmp_path: Path) -> None:
-    folder = tmp_path / "platform"
+def test_a_failed_start_is_reported_in_one_line(tmp_path: Path) -> None:
+    folder, postgresql = tmp_path / "platform", "postgresql://nobody:SECRET@127.0.0.1:1/none"
     folder.mkdir(mode=0o700)
     (folder / "platform.db").write_bytes(b"no database at all\n" * 200)
-    stderr = failed_start(folder, *(["--database", database] if database else []))
-    line = stderr.splitlines()[-1]
-    assert line.startswith("frost platform: the database cannot be used: ")
-    assert reason in line
-    assert "Traceback" not in stderr
-    assert "SECRET" not in stderr
+    unusable = "the database cannot be used"
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        for flags, start, reason in (
+            (["--database", "nonsense"], unusable, "Could not parse SQLAlchemy URL"),
+            (["--database", postgresql], unusable, "Connection refused"),
+            ([], unusable, "file is not a database"),
+            (["--listen", f"127.0.0.1:{taken.getsockname()[1]}"], "cannot listen on 127.0.0.1", "in use"),
+        ):
+            stderr = failed_start(folder, *flags)
+            line = stderr.splitlines()[-1]
+            assert line.startswith(f"frost platform: {start}"), line
+            assert reason in line
+            assert "Traceback" not in stderr
+            assert "SECRET" not in stderr
 
 
 def test_a_damaged_secret_is_never_replaced() -> None:
@@ -201,10 +201,3 @@ def test_over_tcp_there_are_no_operator_routes_and_no_local_issuer() -> None:
         assert tcp("/api/v1/me", Authorization=f"Bearer {running.token(OWNER)}").status == 200
         # No header makes a caller the operator.
         assert tcp("/api/v1/platform/status", **{"X-Forwarded-For": "uid:0", "Forwarded": "for=unix:"}).status == 404
-
-
-def test_an_address_in_use_is_reported_in_one_line(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        stderr = failed_start(tmp_path / "platform", "--listen", f"127.0.0.1:{taken.getsockname()[1]}")
-    assert "cannot listen on 127.0.0.1" in stderr
-    assert len(stderr.splitlines()) == 1

@@ -209,8 +209,7 @@ def test_replicas_report_an_unreachable_database_and_recover(server: Cluster) ->
         assert replica.call("GET", "/api/v1/tenants", token).status == 200
         until(lambda: replica.read(path, token)["status"] == "completed", 60)
         assert replica.read(f"/api/v1/tenants/{tenant['id']}", token)["status"] == "active"
-        assert process is replica.process
-        assert process is not None
+        assert process is replica.process is not None
         assert process.poll() is None
 
 
@@ -226,7 +225,7 @@ def test_which_errors_are_transient(cluster: Cluster) -> None:
     assert not is_transient(ValueError())
 
 
-def test_a_session_is_bounded_unless_its_url_has_other_bounds(cluster: Cluster) -> None:
+def test_sessions_and_connections_are_bounded(cluster: Cluster) -> None:
     def bounds(url: str) -> tuple[str, ...]:
         engine = create_engine(with_psycopg_defaults(make_url(url)))
         names = ("statement_timeout", "idle_in_transaction_session_timeout")
@@ -240,10 +239,6 @@ def test_a_session_is_bounded_unless_its_url_has_other_bounds(cluster: Cluster) 
     assert bounds(f"{url}&options=-c%20statement_timeout%3D5s") == ("5s", "1min")
     query = with_psycopg_defaults(make_url(f"{url}&connect_timeout=2")).query
     assert (query["connect_timeout"], query["keepalives_idle"], query["options"]) == ("2", "20", SESSION)
-
-
-def test_three_replicas_fit_the_default_connections_of_a_server(cluster: Cluster) -> None:
-    # Three replicas, each with eight connections for its durable work; by default a server has a hundred.
-    with closing(Database(cluster.url("postgres"))) as opened:
-        pool = opened.engine.pool
-        assert 3 * (pool.size() + pool._max_overflow + 8) < 100  # type: ignore[attr-defined]
+    # Three replicas fit a server's default of a hundred, each with eight connections for its durable work.
+    with closing(Database(url)) as opened:
+        assert 3 * (opened.engine.pool.size() + opened.engine.pool._max_overflow + 8) < 100  # type: ignore[attr-defined]

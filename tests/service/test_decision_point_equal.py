@@ -188,12 +188,11 @@ def on_session(world: World, dice: random.Random) -> Question:
 
     def ask(connection: Connection, by: Any) -> None:
         context = world.admitted(connection, by, ROUTE_POLICIES["POST", path], {"tenant_id": WEB_SHOP})
-        found = queries.find_of_kinds(connection, WEB_SHOP, interactive.KINDS_BY_OPERATION[operation], row.id)
-        if found is None:
+        resource = queries.find_of_kinds(connection, WEB_SHOP, interactive.KINDS_BY_OPERATION[operation], row.id)
+        if resource is None:
             raise ApiError(404, "X", "x")
-        require(
-            world.platform, connection, context, target_in(context, found), routes.request_context_of(context, found)
-        )
+        facts = routes.request_context_of(context, resource)
+        require(world.platform, connection, context, target_in(context, resource), facts)
 
     return {"action": {"name": operation}, "resource": {"type": row.kind, "id": row.id}}, ask
 
@@ -224,7 +223,7 @@ def rule(dice: random.Random) -> dict[str, Any]:
     kind = dice.choice(("instances", "volumes", "databases", "*"))
     region = dice.choice(("*", "*", *REGIONS))
     exact, wide = f"{service}:{resource}:{action}", ("*", "compute:*", "storage:*", f"*:*:{dice.choice([*VERBS])}")
-    made = {
+    result = {
         "access": dice.choice(("allow", "allow", "allow", "deny")),
         "operations": [dice.choice((exact, *wide))],
         "targets": [dice.choice(("*", f"frn:*:{region}:*:{kind}/*"))],
@@ -241,7 +240,7 @@ def rule(dice: random.Random) -> dict[str, Any]:
             {"equals": {"frn:tenant": dice.choice((WEB_SHOP, NOBODY))}},
         )
     )
-    return made | ({"constraints": constraints} if constraints else {})
+    return result | ({"constraints": constraints} if constraints else {})
 
 
 @pytest.fixture(scope="module", params=KINDS)

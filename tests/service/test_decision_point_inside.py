@@ -48,18 +48,18 @@ def test_a_refusal_costs_the_same_for_unknown_ids(demo: Demo, kind: str, missing
     unknown = question({"type": kind, "id": MISSING}, "fly", MISSING)
     other = {missing: unknown[missing]}
     execute(demo.platform.database, tables.policy_attachments.delete())
-    seen = []
-    for asked in (body, body | other, body):
+    statements = []
+    for request in (body, body | other, body):
         demo.asked("/access/v1/evaluation", body)  # The caller is cached.
         demo.platform.subjects = SubjectCache()
         if is_cached:
-            demo.asked("/access/v1/evaluation", asked)
+            demo.asked("/access/v1/evaluation", request)
         demo.forget()
-        assert demo.asked("/access/v1/evaluation", asked)["decision"] is False
-        seen.append(demo.without_leases())
-    assert seen[0] == seen[1] == seen[2]
-    assert len([one for one in seen[0] if "resources" in one]) == 1
-    assert len(seen[0]) == 2 if is_cached else len(seen[0]) > 2
+        assert demo.asked("/access/v1/evaluation", request)["decision"] is False
+        statements.append(demo.without_leases())
+    assert statements[0] == statements[1] == statements[2]
+    assert len([one for one in statements[0] if "resources" in one]) == 1
+    assert len(statements[0]) == 2 if is_cached else len(statements[0]) > 2
 
 
 @pytest.mark.parametrize(
