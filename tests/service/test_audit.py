@@ -82,9 +82,10 @@ def test_unknown_callers_and_readers_write_nothing(platform: Running, platform_d
 
 
 def test_a_change_that_cannot_be_logged_does_not_happen(platform: Running, platform_database: Database) -> None:
-    def state() -> list[Any]:
-        names = fetch(platform_database, select(tenants.c.id, tenants.c.display_name).order_by(tenants.c.id))
-        return names + fetch(platform_database, select(operations.c.run_id).order_by(operations.c.run_id))
+    def state() -> set[Any]:
+        names = fetch(platform_database, select(tenants.c.id, tenants.c.display_name))
+        # A platform that has just started deletes old operations.
+        return {*names, *fetch(platform_database, select(operations.c.run_id))}
 
     before = state()
     body, key = {"displayName": "Unlogged"}, {"Idempotency-Key": str(uuid4())}
@@ -93,7 +94,7 @@ def test_a_change_that_cannot_be_logged_does_not_happen(platform: Running, platf
         assert platform.ask("POST", CREATE, as_=OWNER, body=body, headers=key).status == 500
         path = f"/api/v1/tenants/{STAGING}"
         assert platform.ask("PATCH", path, as_=OWNER, body=body).status == 500
-        assert state() == before
+        assert state() <= before
         assert platform.get("/api/v1/tenants", as_=OWNER).status == 200
         # A refusal stays a refusal.
         assert code(platform.ask("PATCH", path, as_=OWNER, body={})) == (400, "INVALID_INPUT")
