@@ -18,17 +18,7 @@ from tests.service.account import Key, create, keys_of
 from tests.service.audited import trace
 from tests.service.planned import until
 from tests.service.queries import fetch
-from tests.service.running import (
-    ADMIN,
-    MEMBER,
-    OUTSIDER,
-    OWNER,
-    REGIONAL,
-    STAGING,
-    VIEWER,
-    WEB_SHOP,
-    Running,
-)
+from tests.service.running import ADMIN, MEMBER, OUTSIDER, OWNER, REGIONAL, STAGING, VIEWER, WEB_SHOP, Running
 
 DEPLOY = "32833106-536e-45df-80b2-d002cc92d33d"
 """A key of the owner in the seed."""

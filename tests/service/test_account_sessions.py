@@ -16,17 +16,7 @@ from tests.service.account import Key
 from tests.service.audited import full_log
 from tests.service.conftest import KINDS, DemoUrl
 from tests.service.queries import execute, fetch
-from tests.service.running import (
-    ADMIN,
-    AURORA,
-    BOREALIS_OWNER,
-    DEVICE_GRANT,
-    MEMBER,
-    OWNER,
-    VIEWER,
-    WEB_SHOP,
-    Running,
-)
+from tests.service.running import ADMIN, AURORA, BOREALIS_OWNER, DEVICE_GRANT, MEMBER, OWNER, VIEWER, WEB_SHOP, Running
 
 TENANT = f"/api/v1/tenants/{WEB_SHOP}"
 END_ALL = "/api/v1/sessions/revoke-all"
