@@ -20,9 +20,6 @@ from tests.service.planned import until
 from tests.service.queries import fetch
 from tests.service.running import ADMIN, MEMBER, OUTSIDER, OWNER, REGIONAL, STAGING, VIEWER, WEB_SHOP, Running
 
-DEPLOY = "32833106-536e-45df-80b2-d002cc92d33d"
-"""A key of the owner in the seed."""
-
 
 def require_not_found(answer: Answer) -> None:
     assert (answer.status, answer.json()) == (404, {"code": "NOT_FOUND", "message": "resource not found"})
@@ -272,10 +269,10 @@ def test_lists_have_the_keys_of_a_tenant_or_of_a_person(platform: Running) -> No
     assert {key["creatorEmail"] for key in keys} == {MEMBER}
     assert {key["tenantId"] for key in keys} >= {WEB_SHOP, STAGING}
     assert platform.get("/api/v1/me/api-keys", as_=OUTSIDER).json() == {"apiKeys": []}
-    # A key reads itself and no other key.
+    # A key reads itself and no other key, as this one of the owner.
     own = platform.get(f"{keys_of()}/{KEYS['tenant-reader']}", key="tenant-reader")
     assert own.json()["name"] == "tenant-reader"
-    require_not_found(platform.get(f"{keys_of()}/{DEPLOY}", key="tenant-reader"))
+    require_not_found(platform.get(f"{keys_of()}/32833106-536e-45df-80b2-d002cc92d33d", key="tenant-reader"))
 
 
 def test_a_rotated_key_has_the_same_grants_and_both_keys_work(platform: Running, platform_database: Database) -> None:
