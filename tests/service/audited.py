@@ -1,7 +1,7 @@
-"""Databases that a test opens itself, with an audit log that is kept: who changes something there writes an entry."""
+"""Databases that a test opens itself, with an audit log: each change there writes an entry."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
@@ -9,12 +9,18 @@ from uuid import uuid4
 
 from sqlalchemy import Connection, insert
 
-from service.audit import chain, sealer
-from service.audit.seals import digest, key_of, lock_head, update_head
+from service.audit import chain, entries, sealer
+from service.audit.digests import digest, key_of
+from service.audit.events import AuditEvent
+from service.audit.head import ChainBroken, lock_head, update_head
+from service.audit.verification import Verification, verify
 from service.db.engine import Database
 from service.db.tables import audit_log
+from service.principal import PLATFORM
 
 SECRET = sha256(b"the secret of the tests' audit logs").digest()
+KEY = key_of(SECRET)
+NOW = datetime(2026, 3, 1, 12, 0, 0, 123_456, tzinfo=UTC)
 
 
 def seal(database: Database, secret: bytes = SECRET) -> None:
@@ -31,13 +37,38 @@ def audited(url: str, secret: bytes = SECRET) -> Database:
     return database
 
 
+def record(connection: Connection, target: str = "t", at: datetime = NOW, **details: Any) -> None:
+    entries.record(connection, PLATFORM, event=AuditEvent.PLATFORM_STOP, target=target, details=details, at=at)
+
+
+def write_entry(database: Database, target: str = "t", at: datetime = NOW, **details: Any) -> None:
+    """Write an entry in a transaction of its own."""
+    with database.write() as connection:
+        record(connection, target, at, **details)
+
+
+def verdict(database: Database, *, sealed: bool = True) -> Verification:
+    """Return the verification of a log, by default after all its entries were sealed."""
+    if sealed:
+        with suppress(ChainBroken):
+            seal(database)
+    with database.read() as connection:
+        return verify(connection, KEY)
+
+
+def fault_of(database: Database) -> tuple[int | None, str]:
+    """Return the id of the first bad entry, and the reason."""
+    fault = verdict(database).fault
+    assert fault
+    return fault.id, fault.reason
+
+
 def append_as_before(connection: Connection, entry: Mapping[str, Any]) -> None:
     """Chain an entry as the releases before migration 0017 do, without a number."""
-    key = key_of(SECRET)
-    head = lock_head(connection, key)
-    own = digest(key, head["hash"], entry)
+    head = lock_head(connection, KEY)
+    own = digest(KEY, head["hash"], entry)
     connection.execute(insert(audit_log).values({**entry, "previous_hash": head["hash"], "hash": own}))
-    update_head(connection, key, head, entries=head["entries"] + 1, hash=own)
+    update_head(connection, KEY, head, entries=head["entries"] + 1, hash=own)
 
 
 def trace() -> tuple[str, dict[str, str]]:

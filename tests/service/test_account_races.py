@@ -1,4 +1,4 @@
-"""What is made while its maker is deleted or signed out everywhere is not left behind.
+"""Keys and sessions that are created while their person is deleted or signed out everywhere end too.
 
 One side of each race is a transaction of the test's own that stays open until the other side had time to begin.
 """
@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 from sqlalchemy import Connection, insert, select
@@ -17,15 +18,14 @@ from service.account import routes as account_routes
 from service.authn import secret_format, sessions
 from service.db.engine import Database
 from service.db.revisions import lock_domains
-from service.db.tables import api_keys, device_codes, users
+from service.db.tables import api_keys, device_codes
 from service.errors import ApiError
 from service.oidc_issuer.queries import consume_device_code
 from service.principal import Principal
 from tests.service import factories
-from tests.service.access import code
-from tests.service.account import Key, keys_of
 from tests.service.held import MEANWHILE_SECONDS
-from tests.service.running import MEMBER, VIEWER, WEB_SHOP, Running
+from tests.service.queries import fetch, fetch_scalars
+from tests.service.running import WEB_SHOP
 
 NOW = factories.AT
 
@@ -46,58 +46,21 @@ def meanwhile(database: Database) -> Iterator[tuple[Connection, Callable[..., Fu
         time.sleep(MEANWHILE_SECONDS)
 
 
-def delete(connection: Connection, user_id: str, at: datetime) -> None:
-    """Delete an account, under the locks of the route."""
-    lock_domains(connection, [user_id, *account_routes.affected_organizations(connection, user_id)])
-    account_routes.mark_deleted(connection, user_id, at)
-
-
-def live_keys(database: Database, email: str) -> list[str]:
-    with database.read() as connection:
-        theirs = select(api_keys.c.id).join(users).where(users.c.email == email, api_keys.c.revoked_at.is_(None))
-        return list(connection.scalars(theirs))
-
-
-@pytest.mark.parametrize(("person", "rotates"), [(MEMBER, False), (VIEWER, True)])
-def test_no_key_is_created_while_its_creator_is_deleted(platform: Running, person: str, rotates: bool) -> None:
-    key, database = Key(platform, "compute:read", person=person), Database(platform.database_url)
-    path, body = (f"{key.path}/rotate", {}) if rotates else (keys_of(), {"name": "late", "scopes": ["compute:read"]})
-    with ThreadPoolExecutor(1) as thread:
-        with database.write() as connection:
-            delete(connection, key.made["creatorId"], datetime.now(UTC))
-            answer = thread.submit(platform.ask, "POST", path, as_=person, body=body)
-            time.sleep(MEANWHILE_SECONDS)
-        assert code(answer.result()) == (401, "AUTHENTICATION_REQUIRED")
-    assert live_keys(database, person) == []
-    database.close()
-
-
-def test_a_second_deletion_does_not_move_the_first(platform: Running) -> None:
-    person, database = "regional@aurora.example", Database(platform.database_url)
-    first = datetime.now(UTC) - timedelta(seconds=5)
-    user_id = platform.get("/api/v1/me", as_=person).json()["id"]
-    with ThreadPoolExecutor(1) as thread:
-        with database.write() as connection:
-            delete(connection, user_id, first)
-            answer = thread.submit(platform.ask, "DELETE", "/api/v1/me", as_=person)
-            time.sleep(MEANWHILE_SECONDS)
-        assert code(answer.result()) == (401, "AUTHENTICATION_REQUIRED")
-    with database.read() as connection:
-        assert connection.scalar(select(users.c.deleted_at).where(users.c.id == user_id)) == first
-    database.close()
+def delete(connection: Connection) -> None:
+    """Delete the account, under the locks of the route."""
+    lock_domains(connection, ["u", *deletion.organizations_of(connection, "u")])
+    deletion.delete(connection, "u", NOW)
 
 
 @pytest.fixture
-def person(database: Database) -> str:
-    """Somebody with a tenant, an approved sign-in and nothing else."""
+def person(database: Database) -> None:
+    """A person with a tenant and an approved sign-in."""
     with database.write() as connection:
         factories.add(connection, factories.seat(NOW, id=WEB_SHOP))
-        approved = {"device_code_hash": "d", "user_code": "c", "status": "approved", "user_id": "u"}
-        asked = {"client_id": "frost-cli", "scope": "", "device": "", "interval": 5}
-        connection.execute(
-            insert(device_codes).values(**approved, **asked, created_at=NOW, expires_at=NOW + timedelta(minutes=10))
-        )
-    return "u"
+        approved: dict[str, Any] = {"device_code_hash": "d", "user_code": "c", "status": "approved", "user_id": "u"}
+        approved |= {"client_id": "frost-cli", "scope": "", "device": "", "interval": 5}
+        times = {"created_at": NOW, "expires_at": NOW + timedelta(minutes=10)}
+        connection.execute(insert(device_codes).values(approved | times))
 
 
 def add_key(connection: Connection, key_id: str = "k") -> str:
@@ -106,19 +69,18 @@ def add_key(connection: Connection, key_id: str = "k") -> str:
     return queries.add_key(connection, b"secret", values | times)
 
 
-def test_a_deletion_waits_for_a_key_that_is_being_made_and_revokes_it(database: Database, person: str) -> None:
+@pytest.mark.usefixtures("person")
+def test_a_deletion_waits_for_the_creation_of_a_key_and_revokes_it(database: Database) -> None:
     with meanwhile(database) as (connection, begin):
-        lock_domains(connection, [person])
+        lock_domains(connection, ["u"])
         add_key(connection)
-        done = begin(lambda other: delete(other, person, NOW))
+        done = begin(delete)
     done.result()
-    assert live_keys(database, "u@x.example") == []
+    assert fetch_scalars(database, select(api_keys.c.revoked_at)) == [NOW]
 
 
 @pytest.mark.usefixtures("person")
-def test_two_keys_with_the_same_random_prefix_get_different_ones(
-    database: Database, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_two_keys_get_different_prefixes(database: Database, monkeypatch: pytest.MonkeyPatch) -> None:
     taken, free = secret_format.mint(), secret_format.mint()
     minted = iter([taken, taken, taken, free])
     monkeypatch.setattr(secret_format, "mint", lambda: next(minted))
@@ -126,8 +88,7 @@ def test_two_keys_with_the_same_random_prefix_get_different_ones(
         assert add_key(connection, "first") == taken
         done = begin(lambda other: add_key(other, "second"))
     done.result()
-    with database.read() as connection:
-        prefixes = {row.id: row.key_prefix for row in connection.execute(select(api_keys))}
+    prefixes = {row.id: row.key_prefix for row in fetch(database, select(api_keys))}
     assert prefixes == {"first": secret_format.lookup_prefix(taken), "second": secret_format.lookup_prefix(free)}
 
 
@@ -137,9 +98,9 @@ def test_a_workload_without_a_binding_is_refused(database: Database) -> None:
     assert refused.value.status_code == 401
 
 
-def alive(database: Database) -> list[str]:
+def require_no_session(database: Database) -> None:
     with database.read() as connection:
-        return [row.id for row in sessions.list_active(connection, "u", NOW)]
+        assert sessions.list_active(connection, "u", NOW) == []
 
 
 def start(connection: Connection) -> None:
@@ -147,17 +108,20 @@ def start(connection: Connection) -> None:
     sessions.start(connection, at=NOW, **arguments)
 
 
-def start_outside(connection: Connection) -> None:
-    sessions.start_session_for_new_sign_in(
+def start_outside(connection: Connection, at: datetime = NOW, **seconds: int) -> None:
+    """Start the session of an outside issuer, whose claims have times after or before NOW."""
+    times = {name: int(NOW.timestamp()) + second for name, second in ({"auth_time": -1} | seconds).items()}
+    session = account_linking.start_session_for_new_sign_in(
         connection,
         issuer="https://idp.example",
         sign_in_key="sid s 1",
-        claims={"sub": "e", "email": "u@x.example", "email_verified": True, "auth_time": int(NOW.timestamp()) - 1},
-        signed_in_at=NOW.timestamp() - 1,
+        claims={"sub": "e", "email": "u@x.example", "email_verified": True, **times},
+        signed_in_at=times["auth_time"],
         principal=Principal(kind="anonymous", request_id="r", peer_uid=None),
         location="",
-        at=NOW,
+        at=at,
     )
+    assert session
 
 
 def end_all(connection: Connection) -> None:
@@ -171,14 +135,12 @@ def collect(connection: Connection) -> None:
 
 @pytest.mark.usefixtures("person")
 @pytest.mark.parametrize("first", [collect, start_outside], ids=["device code", "outside issuer"])
-def test_a_session_that_starts_while_all_are_ended_ends_too(
-    database: Database, first: Callable[[Connection], None]
-) -> None:
+def test_a_session_that_starts_meanwhile_ends_too(database: Database, first: Callable[[Connection], None]) -> None:
     with meanwhile(database) as (connection, begin):
         first(connection)
         done = begin(end_all)
     done.result()
-    assert alive(database) == []
+    require_no_session(database)
 
 
 @pytest.mark.usefixtures("person")
@@ -188,4 +150,25 @@ def test_no_outside_session_starts_while_all_are_ended(database: Database) -> No
         done = begin(start_outside)
     with pytest.raises(ApiError):
         done.result()
-    assert alive(database) == []
+    require_no_session(database)
+
+
+@pytest.mark.usefixtures("person")
+def test_an_earlier_outside_sign_in_starts_no_session(database: Database) -> None:
+    """The platform may see a session of an outside issuer for the first time after everything ended."""
+    times: list[dict[str, int]] = [{"auth_time": -60}, {"auth_time": -60, "iat": 60}, {"auth_time": 0}]
+    with database.write() as connection:
+        end_all(connection)
+        for seconds in times:
+            with pytest.raises(ApiError) as refused:
+                start_outside(connection, NOW + timedelta(minutes=2), **seconds)
+            assert (refused.value.status_code, refused.value.code) == (401, "REAUTHENTICATION_REQUIRED")
+            assert 'max_age="120"' in (refused.value.headers or {})["WWW-Authenticate"]
+
+
+@pytest.mark.usefixtures("person")
+@pytest.mark.parametrize("seconds", [{"auth_time": 60}, {"auth_time": 60, "iat": 61}])
+def test_a_later_outside_sign_in_starts_a_session(database: Database, seconds: dict[str, int]) -> None:
+    with database.write() as connection:
+        end_all(connection)
+        start_outside(connection, NOW + timedelta(minutes=2), **seconds)

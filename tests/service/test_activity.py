@@ -2,7 +2,6 @@
 
 from typing import Any
 from urllib.parse import urlencode
-from uuid import uuid4
 
 import pytest
 from sqlalchemy import delete, func, insert, select
@@ -13,6 +12,7 @@ from service.db.tables import audit_log
 from tests.homes import Answer
 from tests.service.access import IDENTITIES, KEYS, Iam, allow, code
 from tests.service.audited import trace
+from tests.service.queries import execute, fetch, fetch_scalars
 from tests.service.running import (
     ADMIN,
     AURORA,
@@ -38,11 +38,10 @@ def ask(platform: Running, path: str = OF_WEB_SHOP, person: str = OWNER, **query
 
 
 def read(platform: Running, path: str = OF_WEB_SHOP, person: str = OWNER, **query: str) -> list[dict[str, Any]]:
-    """The first page."""
+    """Return the first page."""
     answer = ask(platform, path, person, limit="200", **query)
     assert answer.status == 200, answer
-    entries: list[dict[str, Any]] = answer.json()["entries"]
-    return entries
+    return list(answer.json()["entries"])
 
 
 def of(platform: Running, request_id: str, path: str = OF_WEB_SHOP) -> dict[str, Any]:
@@ -50,13 +49,25 @@ def of(platform: Running, request_id: str, path: str = OF_WEB_SHOP) -> dict[str,
     return entry
 
 
-def renamed(platform: Running, name: str, **how: Any) -> str:
+def rename(platform: Running, name: str, tenant: str = WEB_SHOP, **caller: Any) -> str:
+    """Return the id of a request that renames a tenant."""
     request_id, headers = trace()
-    platform.ask("PATCH", f"/api/v1/tenants/{WEB_SHOP}", body={"displayName": name}, headers=headers, **how)
+    platform.ask("PATCH", f"/api/v1/tenants/{tenant}", body={"displayName": name}, headers=headers, **caller)
     return request_id
 
 
-def test_an_entry_names_the_actor_the_operation_and_the_target(platform: Running) -> None:
+def create_tenant(platform: Running, name: str, **caller: Any) -> str:
+    request_id, headers = trace()
+    path = f"/api/v1/organizations/{AURORA}/tenants"
+    platform.ask("POST", path, body={"displayName": name}, headers=headers, **caller)
+    return request_id
+
+
+def ids(platform: Running, path: str = OF_WEB_SHOP, person: str = OWNER, **query: str) -> set[str]:
+    return {one["requestId"] for one in read(platform, path, person, **query)}
+
+
+def test_an_entry_names_its_actor_and_its_target(platform: Running) -> None:
     iam = Iam(platform)
     policy = iam.policy("readers", allow("compute:*:read"))
     entry = next(one for one in read(platform, operation="policy.create") if one["targetId"] == policy)
@@ -69,173 +80,138 @@ def test_an_entry_names_the_actor_the_operation_and_the_target(platform: Running
     gone = [one for one in read(platform, operation="policy") if one["targetId"] == policy]
     assert [one["operation"] for one in gone] == ["policy.delete", "policy.create"]
     assert {one["targetName"] for one in gone} == {None}
-
-
-def test_an_entry_of_a_key_names_the_key_and_its_creator(platform: Running) -> None:
-    entry = of(platform, renamed(platform, "Shop of keys", key="terraform"))
+    # The author of an orphaned policy has a name and no address.
+    author = next(one["author"] for one in iam.get("/iam/policies")["policies"] if one["orphaned"])
+    entries = [one for one in read(platform) if one["actor"]["id"] == author["id"]]
+    assert {(one["actor"]["name"], one["actor"]["email"]) for one in entries} == {(author["name"], None)}
+    entry = of(platform, rename(platform, "Shop of keys", key="terraform"))
     assert (entry["actor"]["kind"], entry["actor"]["email"]) == ("api_key", ADMIN)
     assert (entry["credentialId"], entry["credentialName"]) == (KEYS["terraform"], "terraform")
     assert (entry["targetKind"], entry["targetName"]) == ("tenant", "Shop of keys")
 
 
 @pytest.mark.parametrize("caller", [{"as_": BOREALIS_OWNER}, {"as_": OUTSIDER}, {"key": "cms"}])
-def test_refusals_of_strangers_are_in_no_activity_of_others(
+def test_refusals_of_other_callers_are_in_no_activity(
     platform: Running, platform_database: Database, caller: dict[str, str]
 ) -> None:
-    request_id = renamed(platform, "mine", **caller)
-    elsewhere, headers = trace()
-    creation = f"/api/v1/organizations/{AURORA}/tenants"
-    platform.ask("POST", creation, body={"displayName": "mine"}, headers=headers, **caller)
-    shown = [one["requestId"] for path in (OF_WEB_SHOP, OF_AURORA) for one in read(platform, path)]
-    assert not {request_id, elsewhere} & set(shown)
-    with platform_database.read() as connection:
-        logged = select(audit_log).where(audit_log.c.request_id.in_([request_id, elsewhere])).order_by(audit_log.c.id)
-        rows = connection.execute(logged).all()
-    assert [row.operation for row in rows] == ["tenant.rename", "tenant.create"]
-    assert {row.outcome for row in rows} == {"refused"}
-    me = platform.get("/api/v1/me", **caller).json()
-    assert {(row.actor_id, row.organization_id, row.tenant_id) for row in rows} == {(me["id"], None, None)}
+    refused = [rename(platform, "mine", **caller), create_tenant(platform, "mine", **caller)]
+    assert not {*refused} & (ids(platform) | ids(platform, OF_AURORA))
+    rows = fetch(platform_database, select(audit_log).where(audit_log.c.request_id.in_(refused)))
+    assert {row.operation for row in rows} == {"tenant.rename", "tenant.create"}
+    actor = platform.get("/api/v1/me", **caller).json()["id"]
+    refusal = ("refused", actor, None, None)
+    assert {(row.outcome, row.actor_id, row.organization_id, row.tenant_id) for row in rows} == {refusal}
 
 
 def test_a_refused_member_is_shown_in_the_organization(platform: Running) -> None:
-    request_id, headers = trace()
-    path = f"/api/v1/tenants/{DATA_LAKE}"
-    platform.ask("PATCH", path, as_=MEMBER, body={"displayName": "mine"}, headers=headers)
+    request_id = rename(platform, "mine", DATA_LAKE, as_=MEMBER)
     assert of(platform, request_id, OF_AURORA)["outcome"] == "refused"
-    assert request_id not in {one["requestId"] for one in read(platform, path + "/activity")}
-
-
-def test_the_author_of_an_orphaned_policy_has_a_name_and_no_address(platform: Running) -> None:
-    kept = platform.get(f"/api/v1/tenants/{WEB_SHOP}/iam/policies", as_=OWNER).json()["policies"]
-    author = next(one["author"] for one in kept if one["orphaned"])
-    entries = [one for one in read(platform) if one["actor"]["id"] == author["id"]]
-    assert entries
-    assert {(one["actor"]["name"], one["actor"]["email"]) for one in entries} == {(author["name"], None)}
+    assert request_id not in ids(platform, f"/api/v1/tenants/{DATA_LAKE}/activity")
+    request_id = create_tenant(platform, "", as_=MEMBER)
+    entry = of(platform, request_id, OF_AURORA)
+    assert (entry["operation"], entry["outcome"]) == ("tenant.create", "refused")
+    assert (entry["targetKind"], entry["targetName"]) == ("organization", "Aurora Labs")
+    assert request_id not in ids(platform)
 
 
 def test_an_entry_is_shown_in_its_tenant_only(platform: Running) -> None:
-    request_id = renamed(platform, "Shop told once", as_=OWNER)
+    request_id = rename(platform, "Shop renamed once", as_=OWNER)
     for path, person in (
         (f"/api/v1/tenants/{STAGING}/activity", OWNER),
         (OF_AURORA, OWNER),
         (f"/api/v1/tenants/{NEWSROOM}/activity", BOREALIS_OWNER),
         (f"/api/v1/organizations/{BOREALIS}/activity", BOREALIS_OWNER),
     ):
-        assert request_id not in {one["requestId"] for one in read(platform, path, person)}, path
-    assert request_id in {one["requestId"] for one in read(platform, person=ADMIN)}
+        assert request_id not in ids(platform, path, person), path
+    assert request_id in ids(platform, person=ADMIN)
     for person in (MEMBER, BOREALIS_OWNER, OUTSIDER):
         for path in (OF_WEB_SHOP, OF_AURORA):
             assert platform.get(path, as_=person).status == 403
 
 
-def test_an_entry_without_a_tenant_is_shown_in_the_organization(platform: Running) -> None:
-    request_id, headers = trace()
-    platform.ask("POST", f"/api/v1/organizations/{AURORA}/tenants", as_=MEMBER, body={}, headers=headers)
-    entry = of(platform, request_id, OF_AURORA)
-    assert (entry["operation"], entry["outcome"]) == ("tenant.create", "refused")
-    assert (entry["targetKind"], entry["targetName"]) == ("organization", "Aurora Labs")
-    assert request_id not in {one["requestId"] for one in read(platform)}
-
-
 def test_filters_choose_the_entries_they_name(platform: Running) -> None:
-    # The admin made that key, and answers for what it does.
-    by_admin, refused = renamed(platform, "Shop of the admin", as_=ADMIN), renamed(platform, "x", as_=MEMBER)
-    by_key = renamed(platform, "Shop of a key", key="terraform")
-    admin = platform.get("/api/v1/me", as_=ADMIN).json()["id"]
+    # In the same session a repeated refusal is only counted.
+    platform.renew_sessions()
+    # The admin created the key and is the actor of its changes.
+    by_admin, refused = rename(platform, "Shop of the admin", as_=ADMIN), rename(platform, "x", as_=MEMBER)
+    by_key = rename(platform, "Shop of a key", key="terraform")
+    admin, at = platform.get("/api/v1/me", as_=ADMIN).json()["id"], of(platform, by_key)["at"]
+    everything = {by_admin, refused, by_key}
 
-    def found(**query: str) -> set[str]:
-        return {one["requestId"] for one in read(platform, **query)} & {by_admin, refused, by_key}
+    def matches(**query: str) -> set[str]:
+        return ids(platform, **query) & everything
 
-    assert found() == {by_admin, refused, by_key}
-    assert found(actor=ADMIN) == found(actor=ADMIN.upper()) == found(actor=admin) == {by_admin, by_key}
-    assert found(actor=KEYS["terraform"]) == {by_key}
-    assert found(actor=BOREALIS_OWNER) == set()
-    assert found(outcome="refused") == {refused}
-    assert found(operation="tenant.rename") == found(operation="tenant") == {by_admin, refused, by_key}
-    assert found(operation="ten") == found(operation="policy") == set()
-    assert found(target=f"tenant:{WEB_SHOP}") == {by_admin, refused, by_key}
-    assert found(target=f"tenant:{STAGING}") == set()
-    at = of(platform, by_key)["at"]
-    assert by_key in found(since=at)
-    assert found(since="2099-01-01T00:00:00Z") == set()
-
-
-def test_everything_about_one_thing_holds_what_was_refused_too(platform: Running) -> None:
-    iam = Iam(platform)
-    group = iam.group("night watch")
-    iam.as_(MEMBER).ask("PATCH", f"/iam/groups/{group}", {"name": ""})
+    assert matches() == everything
+    assert matches(actor=ADMIN) == matches(actor=ADMIN.upper()) == matches(actor=admin) == {by_admin, by_key}
+    assert matches(actor=KEYS["terraform"]) == {by_key}
+    assert matches(actor=BOREALIS_OWNER) == set()
+    assert matches(outcome="refused") == {refused}
+    assert matches(operation="tenant.rename") == matches(operation="tenant") == everything
+    assert matches(operation="ten") == matches(operation="policy") == set()
+    assert matches(target=f"tenant:{WEB_SHOP}") == everything
+    assert matches(target=f"tenant:{STAGING}") == set()
+    assert by_key in matches(since=at)
+    assert matches(since="2099-01-01T00:00:00Z") == set()
+    group = Iam(platform).group("night watch")
+    Iam(platform, MEMBER).ask("PATCH", f"/iam/groups/{group}", {"name": ""})
     about = read(platform, target=f"group:{group}")
-    assert [(one["operation"], one["outcome"]) for one in about] == [
-        ("group.update", "refused"),
-        ("group.create", "done"),
-    ]
+    outcomes = [("group.update", "refused"), ("group.create", "done")]
+    assert [(one["operation"], one["outcome"]) for one in about] == outcomes
     assert {(one["targetKind"], one["targetName"]) for one in about} == {("group", "night watch")}
 
 
 @pytest.mark.parametrize(
-    "query",
+    ("name", "values"),
     [
-        {"outcome": "maybe"},
-        {"operation": "Policy%"},
-        {"operation": ""},
-        {"actor": ""},
-        {"since": "yesterday"},
-        {"since": "2026-11-21T10:00:00"},
-        {"target": "policy"},
-        {"target": f"/api/v1/tenants/{WEB_SHOP}"},
-        {"limit": "0"},
-        {"limit": "201"},
+        ("outcome", ["maybe"]),
+        ("operation", ["Policy%", ""]),
+        ("actor", [""]),
+        ("since", ["yesterday", "2026-11-21T10:00:00"]),
+        ("target", ["policy", OF_WEB_SHOP]),
+        ("limit", ["0", "201"]),
     ],
-    ids=lambda query: "=".join(*query.items()),
 )
-def test_a_filter_that_means_nothing_is_refused_by_name(demo: Running, query: dict[str, str]) -> None:
-    answer = ask(demo, **query)
-    assert code(answer) == (400, "INVALID_INPUT")
-    assert next(iter(query)) in answer.json()["error"]["message"]
+def test_an_invalid_filter_is_refused_by_name(platform: Running, name: str, values: list[str]) -> None:
+    for value in values:
+        answer = ask(platform, **{name: value})
+        assert code(answer) == (400, "INVALID_INPUT")
+        assert name in answer.json()["error"]["message"]
 
 
 def test_a_cursor_is_good_only_for_the_list_it_was_given_in(platform: Running) -> None:
-    for _ in range(3):
-        renamed(platform, "x", as_=MEMBER)
-    answer = ask(platform, limit="1", outcome="refused").json()
-    cursor = answer["nextCursor"]
+    for _ in range(2):
+        platform.renew_sessions()
+        rename(platform, "x", as_=MEMBER)
+    cursor = ask(platform, limit="1", outcome="refused").json()["nextCursor"]
     assert cursor
-
-    def status(path: str = OF_WEB_SHOP, person: str = OWNER, **query: str) -> tuple[int, str]:
-        asked = ask(platform, path, person, cursor=cursor, **query)
-        return (200, "") if asked.status == 200 else code(asked)
-
-    refused = (400, "INVALID_CURSOR")
-    assert status(outcome="refused") == (200, "")
-    assert status(outcome="refused", person=ADMIN) == (200, "")  # it holds no right of its own
-    assert status() == status(outcome="done") == refused
-    assert status(outcome="refused", actor=MEMBER) == refused
-    assert status(outcome="refused", operation="tenant") == refused
-    assert status(outcome="refused", target=f"tenant:{WEB_SHOP}") == refused
-    assert status(outcome="refused", since="2020-01-01T00:00:00Z") == refused
-    assert status(f"/api/v1/tenants/{STAGING}/activity", outcome="refused") == refused
-    assert status(OF_AURORA, outcome="refused") == refused
-    assert status(f"/api/v1/tenants/{NEWSROOM}/activity", BOREALIS_OWNER, outcome="refused") == refused
+    assert ask(platform, cursor=cursor, outcome="refused").status == 200
+    # A cursor holds no right of its own.
+    assert ask(platform, cursor=cursor, outcome="refused", person=ADMIN).status == 200
+    for path, person, query in (
+        *((OF_WEB_SHOP, OWNER, query) for query in ({}, {"outcome": "done"})),
+        (OF_WEB_SHOP, OWNER, {"outcome": "refused", "actor": MEMBER}),
+        (OF_WEB_SHOP, OWNER, {"outcome": "refused", "operation": "tenant"}),
+        (OF_WEB_SHOP, OWNER, {"outcome": "refused", "target": f"tenant:{WEB_SHOP}"}),
+        (OF_WEB_SHOP, OWNER, {"outcome": "refused", "since": "2020-01-01T00:00:00Z"}),
+        (f"/api/v1/tenants/{STAGING}/activity", OWNER, {"outcome": "refused"}),
+        (OF_AURORA, OWNER, {"outcome": "refused"}),
+        (f"/api/v1/tenants/{NEWSROOM}/activity", BOREALIS_OWNER, {"outcome": "refused"}),
+    ):
+        assert code(ask(platform, path, person, cursor=cursor, **query)) == (400, "INVALID_CURSOR"), (path, query)
 
 
 def test_pages_have_each_entry_once_and_the_newest_first(platform: Running, platform_database: Database) -> None:
-    request_id = str(uuid4())
-    entry = {"actor_kind": "platform", "actor_id": "platform", "tenant_id": WEB_SHOP, "organization_id": AURORA}
-    entry |= {"operation": "proof.many", "target": "platform", "outcome": "done", "details": {}}
+    request_id, _ = trace()
+    entry: dict[str, Any] = dict.fromkeys(("actor_kind", "actor_id", "target", "outcome"), "x") | {"details": {}}
+    entry |= {"operation": "proof.many", "tenant_id": WEB_SHOP, "organization_id": AURORA}
+    [entry["at"]] = fetch_scalars(platform_database, select(func.max(audit_log.c.at)))
     with platform_database.write() as connection:
-        at = connection.scalar(select(func.max(audit_log.c.at)))
         for number in range(23):
-            connection.execute(insert(audit_log).values(entry | {"at": at, "request_id": f"{request_id}-{number}"}))
-    seen, cursor = [], ""
-    while True:
-        answer = ask(platform, limit="5", operation="proof", **({"cursor": cursor} if cursor else {})).json()
-        seen += [one["requestId"].rpartition("-")[2] for one in answer["entries"]]
-        cursor = answer["nextCursor"]
-        if not cursor:
-            break
-    assert seen == [str(number) for number in reversed(range(23))]
-    with platform_database.write() as connection:
-        connection.execute(delete(audit_log).where(audit_log.c.operation == "proof.many"))
+            connection.execute(insert(audit_log).values(entry | {"request_id": f"{request_id}-{number}"}))
+    pages = platform.pages(f"{OF_WEB_SHOP}?limit=5&operation=proof", as_=OWNER)
+    numbers = [one["requestId"].rpartition("-")[2] for page in pages for one in page["entries"]]
+    assert numbers == [str(number) for number in reversed(range(23))]
+    execute(platform_database, delete(audit_log).where(audit_log.c.operation == "proof.many"))
 
 
 @pytest.mark.parametrize(

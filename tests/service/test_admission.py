@@ -24,7 +24,7 @@ from service.settings import MEBIBYTE, Limits
 
 
 async def test_a_client_with_many_requests_does_not_delay_another() -> None:
-    """The second client is served although the first one waits with more requests than there are threads."""
+    """The second client is served while the first one waits with more requests than there are threads."""
     go_on = threading.Event()
     running: Counter[str] = Counter()
 
@@ -50,7 +50,6 @@ async def test_a_client_with_many_requests_does_not_delay_another() -> None:
 
 async def test_a_request_that_is_cancelled_while_it_waits_takes_no_thread() -> None:
     go_on = threading.Event()
-
     FairThreads(threads=1, per_client=1).install()
     first = asyncio.create_task(run_sync(go_on.wait, 60))
     await asyncio.sleep(0)
@@ -94,68 +93,57 @@ def test_the_connection_that_is_idle_for_longest_is_closed_first() -> None:
 
 def test_a_trusted_proxy_and_the_socket_have_only_the_total() -> None:
     connections = Connections(Limits(max_connections=16, max_connections_per_address=2))
-    for _ in range(14):
-        assert connections.has_room_for(Source())
-        connections.add(Idle(), Source())
-    assert not connections.has_room_for(Source())
-    for _ in range(2):
-        assert connections.has_room_for(LOCAL)
-        connections.add(Idle(), LOCAL)
-    assert not connections.has_room_for(LOCAL)
+    for source, accepted in ((Source(), 14), (LOCAL, 2)):
+        for _ in range(accepted):
+            assert connections.has_room_for(source)
+            connections.add(Idle(), source)
+        assert not connections.has_room_for(source)
 
 
 def test_requests_keep_an_eighth_for_the_unix_socket() -> None:
     requests = Requests(Limits(max_requests=16, max_requests_per_address=16))
-    for _ in range(14):
-        requests.enter("192.0.2.1")
-    with pytest.raises(ApiError):
-        requests.enter("192.0.2.2")
-    for _ in range(2):
-        requests.enter(None)
-    with pytest.raises(ApiError):
-        requests.enter(None)
+    for address, other, accepted in (("192.0.2.1", "192.0.2.2", 14), (None, None, 2)):
+        for _ in range(accepted):
+            requests.enter(address)
+        with pytest.raises(ApiError):
+            requests.enter(other)
 
 
-def test_strangers_known_addresses_and_the_socket_share_memory() -> None:
+def test_unknown_addresses_known_addresses_and_the_socket_share_memory() -> None:
     memory = BodyMemory(Limits(max_body_mebibytes=64, max_body_mebibytes_per_address=64))
-
-    def held(address: str | None, known: bool, size: int) -> int:
-        """Return how many bodies of a size were taken."""
+    for address, is_known, size, expected in (
+        ("192.0.2.1", False, MEBIBYTE, 16),
+        ("192.0.2.1", False, 1024, 16 * 1024),
+        ("192.0.2.2", True, MEBIBYTE, 24),
+        (None, True, MEBIBYTE, 8),
+    ):
         bodies = []
-        while (body := IncomingBody(memory, address, 0.0, known)).take(size):
+        while (body := IncomingBody(memory, address, 0.0, is_known)).take(size):
             bodies.append(body)
-        return len(bodies)
-
-    assert held("192.0.2.1", False, MEBIBYTE) == 16
-    assert held("192.0.2.1", False, 1024) == 16 * 1024
-    assert held("192.0.2.2", True, MEBIBYTE) == 24
-    assert held(None, True, MEBIBYTE) == 8
+        assert len(bodies) == expected
 
 
 def test_a_body_that_grows_becomes_a_large_one_and_gives_everything_back() -> None:
     memory = BodyMemory(Limits(max_body_mebibytes=1))
     for _ in range(3):
         body = IncomingBody(memory, "192.0.2.1", 0.0, known=False)
-        taken = 0
-        while body.take(4096):
-            taken += 4096
-        assert taken == MEBIBYTE // 4
+        parts = list(iter(lambda body=body: body.take(4096), False))
+        assert len(parts) == MEBIBYTE // 4 // 4096
         body.release()
         assert memory.total == 0
 
 
 def test_an_address_is_known_for_a_while_after_an_accepted_credential() -> None:
     now = 0.0
-    known = KnownAddresses(lambda: now)
-    known.add("192.0.2.1")
-    assert "192.0.2.1" in known
-    assert "192.0.2.2" not in known
+    addresses = KnownAddresses(lambda: now)
+    addresses.add("192.0.2.1")
+    assert ("192.0.2.1" in addresses, "192.0.2.2" in addresses) == (True, False)
     now = 4_000.0
-    assert "192.0.2.1" not in known
+    assert "192.0.2.1" not in addresses
 
 
 async def nothing(scope: object, receive: object, send: object) -> None:
-    """An application that gets no request. Without its parameters, uvicorn would take it for a factory and call it."""
+    """An application without requests. Without its parameters, uvicorn would call it as a factory."""
 
 
 def protocol_of(admission: Admission, app: Callable[..., Awaitable[None]] = nothing) -> HttpProtocol:
@@ -211,9 +199,7 @@ def test_in_a_flood_a_rejected_connection_is_not_read_for_a_while(flood: bool) -
 
 
 async def test_a_connection_that_cannot_be_set_up_is_not_counted() -> None:
-    admission = Admission(Limits())
-
-    loop = asyncio.get_running_loop()
+    admission, loop = Admission(Limits()), asyncio.get_running_loop()
 
     async def fail(*_: object) -> None:
         raise RuntimeError("no transport")

@@ -1,14 +1,13 @@
-"""Applying default tags to what is there, portion by portion."""
+"""Applying default tags to the resources of a tenant, batch by batch."""
 
 import asyncio
-import random
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from collections import Counter
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import delete, insert, select, update
+from sqlalchemy import delete, insert, update
 from sqlalchemy.exc import IntegrityError
 
 from service.catalogue.resource_types import kinds
@@ -16,7 +15,8 @@ from service.db.engine import Database
 from service.db.tables import memberships, operations, resources
 from service.default_tags import queries as store
 from service.default_tags.apply_job import ApplyJob
-from service.default_tags.tag_rules import examined_kinds
+from service.default_tags.outcome import examined_kinds
+from tests.service.queries import execute
 from tests.service.tagged import BEFORE, DEFAULTS, NOW, REST, Tagged, every_sort
 
 COUNTS = ("examined", "updated", "unchanged", "skipped", "failed")
@@ -28,7 +28,7 @@ def tagged(database: Database) -> Tagged:
 
 
 def counts(*numbers: int) -> dict[str, int]:
-    """Examined, updated, unchanged, skipped and failed resources."""
+    """Return a summary: examined, updated, unchanged, skipped and failed resources."""
     return dict.fromkeys(COUNTS, 0) | dict(zip(COUNTS, numbers, strict=False))
 
 
@@ -41,81 +41,84 @@ def test_a_resource_gets_missing_tags_and_keeps_its_own(tagged: Tagged) -> None:
     reserved = tagged.resource(tags={"frostmoln_type": "x", "customer-id": "7"})
     whole = tagged.resource(tags={"cost-center": "", "env": "dev", "team": "x", "more": "y"})
     before = tagged.row(whole)
+    others = [
+        tagged.resource("volume", relations={"attachedTo": {"kind": "instance", "id": "i"}}),
+        tagged.resource("node_pool", relations={"parent": {"kind": "kubernetes_cluster", "id": "c"}}),
+    ]
+    cluster = tagged.resource("kubernetes_cluster", tags={"of": "cluster", "env": "dev"})
     result = tagged.applied()
-    assert tagged.tags(bare) == DEFAULTS
+    assert [tagged.tags(one) for one in (bare, *others)] == [DEFAULTS] * 3
+    assert tagged.tags(cluster) == {**DEFAULTS, "of": "cluster", "env": "dev"}
     assert tagged.tags(own) == {**DEFAULTS, "env": "dev", "app": "web"}
     assert tagged.tags(reserved) == {**DEFAULTS, "frostmoln_type": "x", "customer-id": "7"}
     assert tagged.row(whole) == before
     assert result["appliedTags"] == DEFAULTS
-    assert result["byType"]["instance"] == counts(4, 3, 1)
+    assert (result["byType"]["instance"], result["summary"]) == (counts(4, 3, 1), counts(7, 6, 1))
     assert tagged.row(bare)["updated_at"] == NOW
     assert tagged.audited() == [("platform", "default_tags.apply.complete", "done")]
 
 
 def test_a_second_run_updates_nothing_and_tries_what_failed_again(tagged: Tagged) -> None:
-    tagged.many(5)
+    one, other = tagged.resource("container_registry"), tagged.resource()
     building = tagged.resource(state="building")
-    first = tagged.applied()
-    assert first["summary"] == counts(6, 5, 0, 0, 1)
-    [failure] = first["failures"]
-    assert (failure["resourceType"], failure["resourceId"]) == ("instance", building)
-    assert (failure["reason"], failure["resourceName"]) == ("invalid_state", "r")
-    assert failure["message"].endswith("run the apply again once it is ready")
+    tagged.fail_listings("container_registry", "image")
+    result = tagged.applied()
+    assert [(entry["resourceType"], entry["resourceId"], entry["reason"]) for entry in result["failures"]] == [
+        ("instance", building, "invalid_state"),
+        ("image", "", "backend_unavailable"),
+        ("container_registry", "", "backend_unavailable"),
+    ]
+    assert result["failures"][0]["resourceName"] == "r"
+    assert result["failures"][0]["message"].endswith("run the apply again once it is ready")
+    assert result["failures"][1]["message"].endswith("run the apply again later")
+    assert result["byType"]["container_registry"] == counts(0, 0, 0, 0, 1)
+    assert result["summary"] == counts(2, 1, 0, 0, 3)
+    assert (tagged.tags(one), tagged.tags(other)) == ({}, DEFAULTS)
+    tagged.fail_listings()
     tagged.change(building, state="running")
-    assert tagged.applied()["summary"] == counts(6, 1, 5)
-    assert tagged.tags(building) == DEFAULTS
+    assert tagged.applied()["summary"] == counts(3, 2, 1)
+    assert [tagged.tags(each) for each in (one, building)] == [DEFAULTS] * 2
 
 
 OWNED = {"owner": {"kind": "kubernetes_cluster", "id": "c"}}
+SKIPPED: list[tuple[str, dict[str, Any], str]] = [
+    ("security_group", {"managed": True}, "platform_managed"),
+    ("security_group", {"managed": True, **OWNED}, "platform_managed"),
+    ("load_balancer", OWNED, "platform_managed"),
+    ("public_ip", OWNED, "platform_managed"),
+    ("lb_listener", {"parent": {"kind": "load_balancer", "id": "l"}}, "load_balancer_child"),
+    ("lb_pool", {}, "load_balancer_child"),
+    ("lb_health_monitor", {}, "load_balancer_child"),
+    ("instance", {"owner": {"kind": "node_pool", "id": "p"}}, "inside_managed_service"),
+    ("volume", {"owner": {"kind": "database", "id": "d"}}, "inside_managed_service"),
+    ("volume", {"owner": {"kind": "node_pool", "id": "p"}, "bootVolume": True}, "inside_managed_service"),
+    ("volume", {"bootVolume": True, "attachedTo": {"kind": "instance", "id": "i"}}, "boot_volume"),
+    ("image", {}, "image"),
+    ("instance_snapshot", {}, "instance_snapshot"),
+]
 
 
-@pytest.mark.parametrize(
-    ("kind", "relations", "reason"),
-    [
-        ("security_group", {"managed": True}, "platform_managed"),
-        ("security_group", {"managed": True, **OWNED}, "platform_managed"),
-        ("load_balancer", OWNED, "platform_managed"),
-        ("public_ip", OWNED, "platform_managed"),
-        ("lb_listener", {"parent": {"kind": "load_balancer", "id": "l"}}, "load_balancer_child"),
-        ("lb_pool", {}, "load_balancer_child"),
-        ("lb_health_monitor", {}, "load_balancer_child"),
-        ("instance", {"owner": {"kind": "node_pool", "id": "p"}}, "inside_managed_service"),
-        ("volume", {"owner": {"kind": "database", "id": "d"}}, "inside_managed_service"),
-        ("volume", {"owner": {"kind": "node_pool", "id": "p"}, "bootVolume": True}, "inside_managed_service"),
-        ("volume", {"bootVolume": True, "attachedTo": {"kind": "instance", "id": "i"}}, "boot_volume"),
-        ("image", {}, "image"),
-        ("instance_snapshot", {}, "instance_snapshot"),
-    ],
-)
-def test_a_skipped_resource_has_a_reason(tagged: Tagged, kind: str, relations: dict[str, Any], reason: str) -> None:
-    one = tagged.resource(kind, relations=relations)
-    before = tagged.row(one)
+def test_a_skipped_resource_has_a_reason(tagged: Tagged) -> None:
+    expected = {tagged.resource(kind, relations=relations): (kind, reason) for kind, relations, reason in SKIPPED}
+    before = tagged.all_rows()
     result = tagged.applied()
-    assert result["skipped"] == [{"resourceType": kind, "resourceId": one, "resourceName": "r", "reason": reason}]
-    assert result["byType"][kind] == counts(1, 0, 0, 1)
-    assert tagged.row(one) == before
-
-
-def test_volumes_in_use_clusters_and_pools_each_get_the_defaults(tagged: Tagged) -> None:
-    volume = tagged.resource("volume", relations={"attachedTo": {"kind": "instance", "id": "i"}})
-    cluster = tagged.resource("kubernetes_cluster", tags={"of": "cluster", "env": "dev"})
-    pool = tagged.resource("node_pool", relations={"parent": {"kind": "kubernetes_cluster", "id": cluster}})
-    assert tagged.applied()["summary"]["updated"] == 3
-    assert tagged.tags(volume) == DEFAULTS
-    assert tagged.tags(cluster) == {**DEFAULTS, "of": "cluster", "env": "dev"}
-    assert tagged.tags(pool) == DEFAULTS
+    skipped = {one["resourceId"]: (one["resourceType"], one["reason"]) for one in result["skipped"]}
+    assert skipped == expected
+    assert {one["resourceName"] for one in result["skipped"]} == {"r"}
+    for kind, number in Counter(kind for kind, _, _ in SKIPPED).items():
+        assert result["byType"][kind] == counts(number, 0, 0, number)
+    assert tagged.all_rows() == before
 
 
 @pytest.mark.parametrize("kind", ["instance", "scale_group", "dns_zone"])
 def test_all_keys_or_none_up_to_the_limit_of_the_kind(tagged: Tagged, kind: str) -> None:
     limit = kinds()[kind].tag_limit
-    fits = tagged.resource(kind, tags={f"k{number}": "" for number in range(limit - 3)})
-    one_over = tagged.resource(kind, tags={f"k{number}": "" for number in range(limit - 2)})
-    one_there = tagged.resource(kind, tags={"env": "x"} | {f"k{number}": "" for number in range(limit - 3)})
-    full_and_whole = tagged.resource(kind, tags=DEFAULTS | {f"k{number}": "" for number in range(limit - 3)})
+    most = {f"k{number}": "" for number in range(limit - 3)}
+    one_over = tagged.resource(kind, tags=most | {"more": ""})
+    full = [tagged.resource(kind, tags=most | tags) for tags in ({}, {"env": "x"}, DEFAULTS)]
     result = tagged.applied()
     assert reasons(result["skipped"]) == {one_over: "tag_budget"}
-    assert len(tagged.tags(fits)) == len(tagged.tags(one_there)) == len(tagged.tags(full_and_whole)) == limit
+    assert [len(tagged.tags(one)) for one in full] == [limit] * 3
     assert not DEFAULTS.keys() & tagged.tags(one_over).keys()
     assert result["byType"][kind] == counts(4, 2, 1, 1)
 
@@ -141,23 +144,7 @@ def test_a_state_that_takes_no_tags_fails_only_what_lacks_some(tagged: Tagged) -
             lacks, whole = tagged.resource(kind, state=state), tagged.resource(kind, state=state, tags=DEFAULTS)
             failed = reasons(tagged.applied()["failures"])
             assert failed == ({lacks: "invalid_state"} if state in kinds()[kind].refuses_tags else {})
-            with tagged.database.write() as connection:
-                connection.execute(delete(resources).where(resources.c.id.in_([lacks, whole])))
-
-
-def test_a_kind_that_cannot_be_listed_is_one_failure(tagged: Tagged) -> None:
-    one, other = tagged.resource("container_registry"), tagged.resource()
-    tagged.fail_listings("container_registry", "image")
-    result = tagged.applied()
-    assert [(entry["resourceType"], entry["resourceId"], entry["reason"]) for entry in result["failures"]] == [
-        ("image", "", "backend_unavailable"),
-        ("container_registry", "", "backend_unavailable"),
-    ]
-    assert result["failures"][0]["message"].endswith("run the apply again later")
-    assert result["byType"]["container_registry"] == counts(0, 0, 0, 0, 1)
-    assert (tagged.tags(one), tagged.tags(other)) == ({}, DEFAULTS)
-    tagged.fail_listings()
-    assert tagged.applied()["summary"] == counts(2, 1, 1)
+            execute(tagged.database, delete(resources).where(resources.c.id.in_([lacks, whole])))
 
 
 def test_lists_are_cut_at_200_and_counts_are_not(tagged: Tagged) -> None:
@@ -172,64 +159,47 @@ def test_lists_are_cut_at_200_and_counts_are_not(tagged: Tagged) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 3, 2_000])
-def test_the_size_of_a_portion_changes_nothing(tagged: Tagged, size: int) -> None:
-    every_sort(tagged, 3)
-    before = tagged.all_rows()
-    tagged.size = size
-    run_id = tagged.planned()
-    result = tagged.carried(run_id)["result"]
-    for kind, counts in tagged.expected(before).items():
-        if kind in result["byType"]:
-            said = {name: number for name, number in result["byType"][kind].items() if number and name != "examined"}
-            assert said == dict(counts)
-    tagged.is_all_or_none(before, run_id)
-
-
-def test_a_preview_matches_the_run_and_writes_nothing(tagged: Tagged) -> None:
+def test_a_preview_matches_the_run_in_batches_of_any_size_and_writes_nothing(tagged: Tagged, size: int) -> None:
     every_sort(tagged, 2)
     tagged.fail_listings("container_registry")
     before = tagged.all_rows()
     preview = tagged.preview()
     assert tagged.all_rows() == before
     affected = preview.pop("affected")
-    assert preview == tagged.applied()
     # Instances that are updated, two of each: one that lacks every key, two that have their own `env`.
     assert affected["instance"] == {"cost-center": 6, "env": 2, "team": 6}
     assert set(affected) == {kind for kind, counts in preview["byType"].items() if counts["updated"]}
+    tagged.size = size
+    run_id = tagged.planned()
+    assert tagged.carried(run_id)["result"] == preview
+    for kind, expected in tagged.expected(before).items():
+        if kind in preview["byType"]:
+            numbers = preview["byType"][kind].items()
+            assert {name: number for name, number in numbers if number and name != "examined"} == expected
+    tagged.is_all_or_none(before, run_id)
     assert tagged.preview()["affected"] == {}
 
 
-def test_only_the_tenant_gets_the_tags_and_those_of_the_start(tagged: Tagged) -> None:
-    other = Tagged(tagged.database)
-    theirs, own = other.resource(), tagged.resource()
-    result = tagged.carried(tagged.planned({"env": "then"}))["result"]
-    assert (result["summary"]["examined"], result["appliedTags"]) == (1, {"env": "then"})
-    assert (other.tags(theirs), tagged.tags(own)) == ({}, {"env": "then"})
-
-
-# How a run goes on
-
-
-def test_every_portion_moves_seq_and_says_how_far_it_is(tagged: Tagged) -> None:
+def test_every_batch_moves_seq_and_the_progress(tagged: Tagged) -> None:
     tagged.size = 2
     tagged.many(3)
     tagged.many(1, "volume")
     run_id = tagged.planned()
-    seen = []
+    states = []
 
-    def see() -> dict[str, Any]:
+    def note_state() -> dict[str, Any]:
         row = tagged.operation(run_id)
         updated = row["counts"]["summary"]["updated"]
-        seen.append((row["seq"], row["status"], row["progress"], row["current_step"], updated))
+        states.append((row["seq"], row["status"], row["progress"], row["current_step"], updated))
         return row
 
     assert tagged.applying.start(run_id)
-    see()
+    note_state()
     while tagged.applying.run_batch(run_id, tagged.size):
-        see()
-    row = see()
+        note_state()
+    row = note_state()
     number = len(examined_kinds())
-    assert seen == [
+    assert states == [
         (1, "running", 0, None, 0),
         (2, "running", 50, f"instance (1/{number})", 2),
         (3, "running", 75, f"instance (1/{number})", 3),
@@ -239,7 +209,7 @@ def test_every_portion_moves_seq_and_says_how_far_it_is(tagged: Tagged) -> None:
     assert (row["started_at"], row["completed_at"]) == (NOW, NOW)
 
 
-async def test_four_processes_at_one_run_do_each_portion_once(tagged: Tagged) -> None:
+async def test_four_processes_at_one_run_do_each_batch_once(tagged: Tagged) -> None:
     tagged.size = 10
     tagged.many(100)
     before = tagged.all_rows()
@@ -251,41 +221,31 @@ async def test_four_processes_at_one_run_do_each_portion_once(tagged: Tagged) ->
     tagged.is_all_or_none(before, run_id)
 
 
-async def test_a_portion_that_fails_is_rolled_back_and_repeated(
-    tagged: Tagged, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_batch_that_fails_is_rolled_back_and_repeated(tagged: Tagged, monkeypatch: pytest.MonkeyPatch) -> None:
     tagged.many(4)
     before = tagged.all_rows()
-    broken = 3
-    real = store.add_tags
+    failures = iter([OSError("gone")] * 3)
+    add_tags = apply_queries.add_tags
 
-    def breaks(*args: Any) -> None:
-        nonlocal broken
-        real(*args)
-        if broken:
-            broken -= 1
-            raise OSError("gone")
+    def fail(*args: Any) -> None:
+        add_tags(*args)
+        for failure in failures:
+            raise failure
 
-    monkeypatch.setattr(store, "add_tags", breaks)
+    monkeypatch.setattr(apply_queries, "add_tags", fail)
     run_id = tagged.planned()
     await tagged.applying.run(run_id)
     row = tagged.operation(run_id)
-    assert (row["status"], row["seq"], broken) == ("completed", 3, 0)
+    assert (row["status"], row["seq"], list(failures)) == ("completed", 3, [])
     tagged.is_all_or_none(before, run_id)
-
-
-async def test_a_finished_run_is_not_run_again(tagged: Tagged) -> None:
-    tagged.resource()
-    run_id = tagged.planned()
-    await tagged.applying.run(run_id)
-    after = tagged.operation(run_id)
+    # A finished run is not run again.
     tagged.resource()
     await tagged.applying.run(run_id)
     assert not tagged.applying.run_batch(run_id, tagged.size)
-    assert tagged.operation(run_id) == after
+    assert tagged.operation(run_id) == row
 
 
-async def test_the_pace_is_kept_between_portions(tagged: Tagged) -> None:
+async def test_the_pace_is_kept_between_batches(tagged: Tagged) -> None:
     tagged.many(3)
     loop = asyncio.get_running_loop()
     began = loop.time()
@@ -294,11 +254,16 @@ async def test_the_pace_is_kept_between_portions(tagged: Tagged) -> None:
 
 
 def test_the_database_permits_one_open_run_a_tenant(tagged: Tagged) -> None:
-    run_id = tagged.planned()
+    own, other = tagged.resource(), Tagged(tagged.database)
+    theirs = other.resource()
+    run_id = tagged.planned({"env": "then"})
     with pytest.raises(IntegrityError):
         tagged.planned()
-    Tagged(tagged.database).planned()
-    tagged.carried(run_id)
+    other.planned()
+    result = tagged.carried(run_id)["result"]
+    # Only the tenant gets the tags, and those of the start.
+    assert (result["summary"]["examined"], result["appliedTags"]) == (1, {"env": "then"})
+    assert (other.tags(theirs), tagged.tags(own)) == ({}, {"env": "then"})
     tagged.planned()
 
 
@@ -306,19 +271,13 @@ def test_the_database_permits_one_open_run_a_tenant(tagged: Tagged) -> None:
 def test_a_run_of_a_person_who_lost_the_role_changes_nothing(tagged: Tagged, role: str | None) -> None:
     one = tagged.resource()
     run_id = tagged.planned()
-    mine = memberships.c.user_id == tagged.owner_id
-    with tagged.database.write() as connection:
-        connection.execute(
-            delete(memberships).where(mine) if role is None else update(memberships).where(mine).values(role=role)
-        )
+    demotion = update(memberships).values(role=role) if role else delete(memberships)
+    execute(tagged.database, demotion.where(memberships.c.user_id == tagged.owner_id))
     row = tagged.carried(run_id)
     assert (row["status"], row["error_code"], row["result"]) == ("failed", "forbidden", None)
     assert "nothing was changed" in row["error"]
     assert tagged.tags(one) == {}
     assert tagged.audited() == [("platform", "default_tags.apply.complete", "refused")]
-
-
-# What others do meanwhile.
 
 
 def test_resources_made_removed_and_retagged_during_a_run(tagged: Tagged) -> None:
@@ -328,32 +287,32 @@ def test_resources_made_removed_and_retagged_during_a_run(tagged: Tagged) -> Non
     work = tagged.applying
     assert work.start(run_id)
     assert work.run_batch(run_id, tagged.size)
-    passed, ahead = ids[0], ids[-1]
-    tagged.change(passed, tags={"env": "changed", "mine": "1"})
-    tagged.change(ahead, tags={"env": "changed", "mine": "1"})
-    with tagged.database.write() as connection:
-        connection.execute(delete(resources).where(resources.c.id.in_([ids[1], ids[-2]])))
-        made = REST | {"tenant_id": tagged.tenant_id, "kind": "instance", "state": "running", "relations": {}}
-        connection.execute(insert(resources).values(**made, id="0" * 8, tags=DEFAULTS))
-        connection.execute(insert(resources).values(**made, id="f" * 36, tags={"env": "own"}))
+    passed, ahead, changed = ids[0], ids[-1], {"env": "changed", "mine": "1"}
+    tagged.change(passed, tags=changed)
+    tagged.change(ahead, tags=changed)
+    new = REST | {"tenant_id": tagged.tenant_id, "kind": "instance", "state": "running", "relations": {}}
+    execute(
+        tagged.database,
+        delete(resources).where(resources.c.id.in_([ids[1], ids[-2]])),
+        insert(resources).values(**new, id="0" * 8, tags=DEFAULTS),
+        insert(resources).values(**new, id="f" * 36, tags={"env": "own"}),
+    )
     while work.run_batch(run_id, tagged.size):
         pass
     result = tagged.operation(run_id)["result"]
-    assert tagged.tags(passed) == {"env": "changed", "mine": "1"}
-    assert tagged.tags(ahead) == {**DEFAULTS, "env": "changed", "mine": "1"}
-    assert tagged.tags("0" * 8) == DEFAULTS
-    assert tagged.tags("f" * 36) == {**DEFAULTS, "env": "own"}
+    expected = {passed: changed, ahead: DEFAULTS | changed, "0" * 8: DEFAULTS, "f" * 36: DEFAULTS | {"env": "own"}}
+    assert {one: tagged.tags(one) for one in expected} == expected
     assert result["summary"] == counts(20, 20)
 
 
-def test_a_change_during_a_portion_waits_for_it(tagged: Tagged, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_change_during_a_batch_waits_for_it(tagged: Tagged, monkeypatch: pytest.MonkeyPatch) -> None:
     one = tagged.resource()
     theirs = {f"k{number}": "" for number in range(kinds()["instance"].tag_limit)}
     other = threading.Thread(target=lambda: tagged.change(one, tags=theirs))
-    real = store.log_added_keys
+    add = undo_log.add
 
     def remember(*args: Any) -> None:
-        real(*args)
+        add(*args)
         other.start()
         other.join(0.5)
         assert other.is_alive()
@@ -361,91 +320,45 @@ def test_a_change_during_a_portion_waits_for_it(tagged: Tagged, monkeypatch: pyt
     monkeypatch.setattr(store, "log_added_keys", remember)
     assert tagged.applied()["summary"]["updated"] == 1
     other.join()
-    # Not beyond what it may carry, and nothing of theirs lost: they came after.
     assert tagged.tags(one) == theirs
 
 
-def test_changes_of_others_during_a_run_are_never_lost(tagged: Tagged) -> None:
-    tagged.size = 25
-    ids = tagged.many(200)
-    run_id = tagged.planned()
-    over = threading.Event()
-
-    def change(number: int) -> dict[str, str]:
-        last: dict[str, str] = {}
-        chosen = random.Random(number)
-        while not over.is_set():
-            resource_id, value = chosen.choice(ids[number::4]), str(chosen.random())
-            with tagged.database.write() as connection:
-                query = select(resources.c.tags).where(resources.c.id == resource_id).with_for_update()
-                tags = connection.execute(query).scalar_one() | {"mine": value}
-                connection.execute(update(resources).where(resources.c.id == resource_id).values(tags=tags))
-            last[resource_id] = value
-        return last
-
-    with ThreadPoolExecutor(4) as threads:
-        changing = [threads.submit(change, number) for number in range(4)]
-        asyncio.run(tagged.applying.run(run_id))
-        over.set()
-        last = {resource_id: value for one in changing for resource_id, value in one.result().items()}
-    assert last
-    for resource_id in ids:
-        mine = {"mine": last[resource_id]} if resource_id in last else {}
-        assert tagged.tags(resource_id) == DEFAULTS | mine
-    assert tagged.operation(run_id)["result"]["summary"] == counts(200, 200)
-
-
-# Undo
-
-
 def test_an_undo_removes_only_the_tags_that_the_run_added(tagged: Tagged) -> None:
-    bare, own, whole = (
-        tagged.resource(),
-        tagged.resource(tags={"env": "prod", "app": "w"}),
-        tagged.resource(tags=DEFAULTS),
-    )
+    own_tags = ({}, {"env": "prod", "app": "w"}, DEFAULTS)
+    ids = [tagged.resource(tags=tags) for tags in own_tags]
     run_id = tagged.planned()
     tagged.carried(run_id)
     preview = tagged.preview(DEFAULTS, run_id)
     result = tagged.undone(run_id)
-    assert (tagged.tags(bare), tagged.tags(own), tagged.tags(whole)) == ({}, {"env": "prod", "app": "w"}, DEFAULTS)
+    assert tuple(tagged.tags(one) for one in ids) == own_tags
     assert result["summary"] == counts(2, 2)
     assert preview["affected"] == {"instance": {"cost-center": 2, "env": 1, "team": 2}}
-    assert {name: value for name, value in preview.items() if name != "affected"} == result
+    assert preview == result | {"affected": preview["affected"]}
     assert tagged.remembered(run_id) == {}
     assert tagged.audited()[-1] == ("platform", "default_tags.undo.complete", "done")
 
 
-def test_an_undo_skips_resources_that_changed_or_are_gone(tagged: Tagged) -> None:
-    partly, changed, removed, gone = tagged.many(4)
+def test_an_undo_skips_resources_that_changed_or_are_gone_and_repeats_failed_ones(tagged: Tagged) -> None:
+    partly, changed, removed, gone, busy = tagged.many(5)
     run_id = tagged.planned()
     tagged.carried(run_id)
+    other_tags = {"env": "dev", "team": "other", "cost-center": ""}
     tagged.change(partly, tags={**DEFAULTS, "env": "dev"})
-    tagged.change(changed, tags={"env": "dev", "team": "other", "cost-center": ""})
+    tagged.change(changed, tags=other_tags)
     tagged.change(removed, tags={"mine": "1"})
-    with tagged.database.write() as connection:
-        connection.execute(delete(resources).where(resources.c.id == gone))
-    result = tagged.undone(run_id)
-    assert tagged.tags(partly) == {"env": "dev"}
-    assert tagged.tags(changed) == {"env": "dev", "team": "other", "cost-center": ""}
-    assert tagged.tags(removed) == {"mine": "1"}
-    assert reasons(result["skipped"]) == {changed: "changed_since", removed: "changed_since", gone: "gone"}
-    assert result["summary"] == counts(4, 1, 0, 3)
-
-
-def test_an_undo_can_be_repeated_for_failed_resources(tagged: Tagged) -> None:
-    busy, free = tagged.many(2)
-    run_id = tagged.planned()
-    tagged.carried(run_id)
     tagged.change(busy, state="resizing")
-    assert tagged.undone(run_id)["summary"] == counts(2, 1, 0, 0, 1)
-    assert (tagged.tags(busy), tagged.tags(free)) == (DEFAULTS, {})
+    execute(tagged.database, delete(resources).where(resources.c.id == gone))
+    result = tagged.undone(run_id)
+    tags = [tagged.tags(one) for one in (partly, changed, removed, busy)]
+    assert tags == [{"env": "dev"}, other_tags, {"mine": "1"}, DEFAULTS]
+    assert reasons(result["skipped"]) == {changed: "changed_since", removed: "changed_since", gone: "gone"}
+    assert result["summary"] == counts(5, 1, 0, 3, 1)
     tagged.change(busy, state="running")
-    assert tagged.undone(run_id)["summary"] == counts(1, 1)
+    assert tagged.undone(run_id)["summary"]["updated"] == 1
     assert tagged.tags(busy) == {}
 
 
-def test_an_undo_of_many_in_small_portions(tagged: Tagged) -> None:
+def test_an_undo_of_many_in_small_batches(tagged: Tagged) -> None:
     every_sort(tagged, 3)
     before = tagged.all_rows()
     run_id = tagged.planned()
@@ -458,34 +371,33 @@ def test_an_undo_of_many_in_small_portions(tagged: Tagged) -> None:
 
 
 def planned_at(tagged: Tagged, minute: int, tags: dict[str, str] = DEFAULTS, undoes: str | None = None) -> str:
-    run_id = tagged.planned(tags, undoes)
-    with tagged.database.write() as connection:
-        at = BEFORE + timedelta(minutes=minute)
-        connection.execute(update(operations).where(operations.c.run_id == run_id).values(created_at=at))
+    run_id, at = tagged.planned(tags, undoes), BEFORE + timedelta(minutes=minute)
+    execute(tagged.database, update(operations).where(operations.c.run_id == run_id).values(created_at=at))
     return run_id
+
+
+def ended_runs(tagged: Tagged, number: int) -> list[str]:
+    """Run an apply after each five new resources, with batches of two."""
+    runs = []
+    tagged.size = 2
+    for minute in range(number):
+        tagged.many(5)
+        runs.append(planned_at(tagged, minute, {f"k{minute}": "", "env": "x"}))
+        tagged.carried(runs[-1])
+    return runs
 
 
 @pytest.mark.slow
 def test_only_the_last_ten_runs_can_be_undone(tagged: Tagged) -> None:
-    runs = []
-    tagged.size = 2
-    for number in range(12):
-        tagged.many(5)
-        runs.append(planned_at(tagged, number, {f"k{number}": "", "env": "x"}))
-        tagged.carried(runs[-1])
+    runs = ended_runs(tagged, 12)
     assert [bool(tagged.remembered(run_id)) for run_id in runs] == [False] * 2 + [True] * 10
     assert tagged.row(next(iter(tagged.remembered(runs[-1]))))["tags"]["k11"] == ""
 
 
 def test_the_log_of_a_run_remains_until_its_undo_has_ended(tagged: Tagged) -> None:
     """The oldest of ten runs is undone after the end of the newest and before its pruning."""
-    tagged.size = 2
-    runs = []
-    for number in range(10):
-        tagged.many(5)
-        runs.append(planned_at(tagged, number))
-        tagged.carried(runs[-1])
-    undo = planned_at(tagged, 10, undoes=runs[0])
+    runs = ended_runs(tagged, 10)
+    undo = planned_at(tagged, 10, {"k0": "", "env": "x"}, undoes=runs[0])
     tagged.applying.prune_undo_log(runs[-1])
     assert len(tagged.remembered(runs[0])) == 5
     assert tagged.carried(undo)["counts"]["summary"]["updated"] == 5

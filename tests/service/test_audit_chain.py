@@ -1,59 +1,50 @@
-"""The audit log as a chain: what is done to it behind the platform's back is found, and nothing else."""
+"""The audit log as a chain: changes behind the platform's back are detected, and nothing else."""
 
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from datetime import UTC, datetime, timedelta
+from contextlib import closing
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import Executable, delete, func, insert, select, text, update
+from sqlalchemy import Executable, delete, insert, select, text, update
 
-from service.app import open_platform
-from service.audit import chain, entries
-from service.audit.entries import AuditEvent
-from service.audit.seals import ENTRY_FIELDS, ChainBroken, digest, key_of
-from service.audit.verification import ALTERED, BATCH_SIZE, MOVED, UNCHAINED, Verification, verify
+from service.audit import chain
+from service.audit.digests import ENTRY_FIELDS, digest, head_mac, key_of
+from service.audit.head import GENESIS_HASH, ChainBroken
+from service.audit.segments import export_segment
+from service.audit.verification import ALTERED, BATCH_SIZE, MOVED, UNCHAINED, verify
+from service.bootstrap import open_platform
 from service.db import migrate
 from service.db.engine import Database
 from service.db.tables import audit_head, audit_log, platform_state
-from service.principal import PLATFORM
 from service.settings import from_arguments
-from tests.service.audited import SECRET, audited, seal
+from tests.service.audited import (
+    KEY,
+    NOW,
+    SECRET,
+    append_as_before,
+    audited,
+    fault_of,
+    record,
+    seal,
+    verdict,
+    write_entry,
+)
 from tests.service.conftest import KINDS
+from tests.service.queries import execute, fetch, fetch_scalars
 
-NOW = datetime(2026, 3, 1, 12, 0, 0, 123_456, tzinfo=UTC)
-OTHER = b"another platform's secret"
-
-
-def write(database: Database, target: str = "t", **details: Any) -> None:
-    with database.write() as connection:
-        entries.record(connection, PLATFORM, event=AuditEvent.PLATFORM_STOP, target=target, details=details, at=NOW)
-
-
-def verdict(database: Database, secret: bytes = SECRET) -> Verification:
-    """The verification of a log without unsealed entries."""
-    with suppress(ChainBroken):
-        seal(database, secret)
-    with database.read() as connection:
-        return verify(connection, key_of(secret))
-
-
-def found(database: Database) -> tuple[int | None, str]:
-    """The number of the first bad entry, and what is said of it."""
-    fault = verdict(database).fault
-    assert fault
-    return fault.id, fault.reason
+NewDatabaseUrl = Callable[[str, bool], str]
 
 
 def fill(database: Database) -> Database:
     """Write ten entries, numbered from 1."""
     for number in range(10):
-        write(database, f"thing:{number}", number=number, name="Zoë")
+        write_entry(database, f"thing:{number}", number=number, name="Zoë")
     seal(database)
     return database
 
@@ -65,11 +56,9 @@ def log(database: Database) -> Database:
 
 def test_an_untouched_log_is_whole(database: Database) -> None:
     assert verdict(database).fault is None
-    fill(database)
-    result = verdict(database)
+    result = verdict(fill(database))
     assert (result.entries, result.unchained, result.fault) == (10, 0, None)
-    with database.read() as connection:
-        assert result.head == connection.scalar(select(audit_log.c.hash).where(audit_log.c.id == 10))
+    assert fetch_scalars(database, select(audit_log.c.hash).where(ID == 10)) == [result.head]
 
 
 ID, SEQUENCE = audit_log.c.id, audit_log.c.sequence
@@ -99,24 +88,16 @@ TAMPERING: dict[str, tuple[list[Executable], tuple[int | None, str]]] = {
         [update(audit_head).values(HEAD_OF_SEVEN), END],
         (None, "the end of the audit log's chain was not written by this platform"),
     ),
+    # The sealer digests the id as well.
+    "another order": (swap(ID), (4, MOVED)),
 }
 
 
 @pytest.mark.parametrize("name", TAMPERING)
 def test_tampering_with_the_log_is_detected(log: Database, name: str) -> None:
     statements, fault = TAMPERING[name]
-    with log.write() as connection:
-        for statement in statements:
-            connection.execute(statement)
-    assert found(log) == fault
-
-
-def test_entries_in_another_order_are_detected(log: Database) -> None:
-    with log.write() as connection:
-        for statement in swap(ID):
-            connection.execute(statement)
-    # The sealer digests the id as well.
-    assert found(log) == ((4, MOVED) if log.kind == "sqlite" else (5, ALTERED))
+    execute(log, *statements)
+    assert fault_of(log) == ((5, ALTERED) if name == "another order" and log.kind == "postgresql" else fault)
 
 
 UNCHAIN = {"hash": None, "previous_hash": None}
@@ -128,58 +109,44 @@ UNCHAIN = {"hash": None, "previous_hash": None}
     ids=["without hashes", "with copied hashes", "unchanged copy"],
 )
 def test_an_inserted_entry_is_detected(log: Database, changed: dict[str, Any], reason: str | None) -> None:
-    with log.write() as connection:
-        row = dict(connection.execute(select(audit_log).where(ID == 10)).one()._mapping)
-        connection.execute(insert(audit_log).values(row | {"id": 11} | changed))
+    [row] = fetch(log, select(audit_log).where(ID == 10))
+    execute(log, insert(audit_log).values(dict(row._mapping) | {"id": 11} | changed))
     # The sealer digests the id as well.
-    assert found(log) == (11, reason or (MOVED if log.kind == "sqlite" else ALTERED))
+    assert fault_of(log) == (11, reason or (MOVED if log.kind == "sqlite" else ALTERED))
 
 
 def test_an_entry_chained_with_another_key_is_detected(log: Database) -> None:
-    with log.write() as connection:
-        entry = connection.execute(select(audit_log).where(audit_log.c.id == 4)).one()
-        forged = dict(entry._mapping) | {"target": "other"}
-        values = {"target": "other", "hash": digest(key_of(OTHER), entry.previous_hash, forged)}
-        connection.execute(update(audit_log).where(audit_log.c.id == 4).values(values))
-    assert found(log) == (4, ALTERED)
-
-
-def test_a_removed_head_is_detected_and_not_replaced_at_the_start(log: Database) -> None:
-    with log.write() as connection:
-        connection.execute(delete(audit_head))
-    chain.initialize_chain(log, SECRET, NOW, rolling=False)
-    assert found(log) == (None, "the end of the audit log's chain is missing")
+    [entry] = fetch(log, select(audit_log).where(ID == 4))
+    other = key_of(b"another platform's secret")
+    forged = {"target": "other", "hash": digest(other, entry.previous_hash, dict(entry._mapping) | {"target": "other"})}
+    execute(log, FOURTH.values(forged))
+    assert fault_of(log) == (4, ALTERED)
 
 
 @pytest.mark.parametrize("tampered", [delete(audit_head), update(audit_head).values(entries=3)], ids=["gone", "other"])
-def test_nothing_is_appended_to_a_tampered_head(log: Database, tampered: Any) -> None:
-    with log.write() as connection:
-        connection.execute(tampered)
+def test_a_tampered_head_is_not_replaced_and_ends_the_log(log: Database, tampered: Any) -> None:
+    execute(log, tampered)
+    chain.initialize_chain(log, SECRET, NOW, rolling=False)
+    how = "is missing" if tampered.is_delete else "was not written by this platform"
+    assert fault_of(log) == (None, f"the end of the audit log's chain {how}")
     with pytest.raises(ChainBroken):
-        write(log)
-    with log.read() as connection:
-        assert connection.scalar(select(func.count()).select_from(audit_log)) == 10
+        write_entry(log)
+    assert len(fetch(log, select(ID))) == 10
 
 
-def test_a_change_and_its_entries_are_one(log: Database) -> None:
+def test_a_change_and_its_entries_are_one(log: Database, database_url: str) -> None:
     with pytest.raises(ZeroDivisionError), log.write() as connection:  # noqa: PT012 - a change that fails at its end
-        entries.record(connection, PLATFORM, event=AuditEvent.PLATFORM_STOP, target="t", at=NOW)
+        record(connection)
         raise ZeroDivisionError
     with log.write() as connection:
         for target in "abc":
-            entries.record(connection, PLATFORM, event=AuditEvent.PLATFORM_STOP, target=target, at=NOW)
+            record(connection, target)
     result = verdict(log)
     assert (result.entries, result.fault) == (13, None)
-    with log.read() as connection:
-        targets = connection.scalars(select(audit_log.c.target).order_by(ID.desc()).limit(4)).all()
-    assert list(targets) == ["c", "b", "a", "thing:9"]
-
-
-def test_an_entry_is_refused_without_an_audit_log(database_url: str) -> None:
-    database = Database(database_url)
-    with pytest.raises(LookupError), database.write() as connection:
-        entries.record(connection, PLATFORM, event=AuditEvent.PLATFORM_STOP, target="t", at=NOW)
-    database.close()
+    assert fetch_scalars(log, select(audit_log.c.target).order_by(ID.desc()).limit(4)) == ["c", "b", "a", "thing:9"]
+    # Without the hooks of an audit log an entry is refused.
+    with closing(Database(database_url)) as plain, pytest.raises(LookupError):
+        write_entry(plain)
 
 
 VALUES = st.recursive(
@@ -197,29 +164,25 @@ VALUES = st.recursive(
 @example(details={"large": 1e22, "whole": 2.0, "zero": -0.0, "small": 1e-7})
 @given(details=st.dictionaries(st.text("kä", min_size=1, max_size=4), VALUES, max_size=4))
 def test_an_entry_reads_back_as_it_was_digested(chained: Database, details: dict[str, Any]) -> None:
-    """JSONB keeps no order of members and no kind of number; what is digested is what both databases give back."""
-    write(chained, **{"target": "t"}, **{f"_{name}": value for name, value in details.items()})
+    """JSONB keeps neither the order of members nor the kind of a number."""
+    write_entry(chained, **{f"_{name}": value for name, value in details.items()})
     assert verdict(chained).fault is None
 
 
 @pytest.fixture(scope="module", params=KINDS)
-def chained(request: pytest.FixtureRequest, new_database_url: Callable[[str, bool], str]) -> Iterator[Database]:
+def chained(request: pytest.FixtureRequest, new_database_url: NewDatabaseUrl) -> Iterator[Database]:
     """One database for all examples."""
-    opened = audited(new_database_url(request.param, True))
-    yield opened
-    opened.close()
-
-
-# Side by side
+    with closing(audited(new_database_url(request.param, True))) as opened:
+        yield opened
 
 
 def test_writers_at_once_make_one_chain(database_url: str) -> None:
-    """Each as a process of its own would be: with an engine of its own."""
+    """Each has an engine of its own, as another process has."""
     writers = [audited(database_url) for _ in range(4)]
 
     def change(number: int) -> None:
         for turn in range(10):
-            write(writers[number], f"{number}:{turn}")
+            write_entry(writers[number], f"{number}:{turn}")
 
     with ThreadPoolExecutor(4) as threads:
         list(threads.map(change, range(4)))
@@ -229,139 +192,143 @@ def test_writers_at_once_make_one_chain(database_url: str) -> None:
         writer.close()
 
 
-def test_changes_that_wait_for_rows_of_each_other_do_not_deadlock(
-    new_database_url: Callable[[str, bool], str],
-) -> None:
-    """One notes its entry before it takes a row that the other holds: the head is taken by neither until it is done."""
+def test_changes_that_wait_for_rows_of_each_other_do_not_deadlock(new_database_url: NewDatabaseUrl) -> None:
+    """One records its entry before it takes a row that the other holds: both take the head at their ends."""
     database = audited(new_database_url("postgresql", True))
-    with database.write() as connection:
-        connection.execute(insert(platform_state).values(name="row", value=""))
-    held, done = threading.Event(), []
+    execute(database, insert(platform_state).values(name="row", value=""))
+    held = threading.Event()
     row = select(platform_state).where(platform_state.c.name == "row").with_for_update()
 
-    def holds_first() -> None:
+    def hold_first() -> None:
         with database.write() as connection:
             connection.execute(row)
             held.set()
-            entries.record(connection, PLATFORM, event=AuditEvent.PLATFORM_STOP, target="holds", at=NOW)
-        done.append("holds")
+            record(connection, "holds")
 
-    def notes_first() -> None:
+    with ThreadPoolExecutor(1) as thread:
         with database.write() as connection:
-            entries.record(connection, PLATFORM, event=AuditEvent.PLATFORM_STOP, target="notes", at=NOW)
-            thread = threading.Thread(target=holds_first)
-            thread.start()
+            record(connection, "records")
+            holding = thread.submit(hold_first)
             held.wait(60)
             connection.execute(text("SET LOCAL lock_timeout = '5s'"))
             connection.execute(row)
-        thread.join()
-        done.append("notes")
-
-    notes_first()
-    assert sorted(done) == ["holds", "notes"]
-    assert verdict(database).fault is None
+        holding.result()
+    result = verdict(database)
+    assert (result.entries, result.fault) == (2, None)
     database.close()
 
 
 def test_a_log_is_verified_as_of_one_moment_while_others_write(log: Database) -> None:
     with log.read() as connection:
         connection.execute(select(audit_head)).one()
-        write(log, "meanwhile")
-        result = verify(connection, key_of(SECRET))
+        write_entry(log, "meanwhile")
+        result = verify(connection, KEY)
     assert (result.entries, result.fault) == (10, None)
 
 
-# From a version that knew no chain
-
-
 def unchained(target: str, at: datetime = NOW) -> dict[str, Any]:
-    return {
-        "at": at,
-        "request_id": "r",
-        "actor_kind": "platform",
-        "actor_id": "platform",
-        "operation": "x.y",
-        "target": target,
-        "outcome": "done",
-        "details": {"n": 1.0, "b": {"z": 1, "a": [2.5]}},
-    }
+    entry = dict.fromkeys(("request_id", "actor_kind", "actor_id", "operation", "outcome"), "x")
+    return entry | {"at": at, "target": target, "details": {"n": 1.0, "b": {"z": 1, "a": [2.5]}}}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_entries_of_an_older_version_are_chained_once(
-    kind: str, new_database_url: Callable[[str, bool], str]
-) -> None:
-    database = Database(new_database_url(kind, True))
+def test_the_entries_of_an_older_version_are_chained_once(kind: str, new_database_url: NewDatabaseUrl) -> None:
+    url = new_database_url(kind, True)
+    database, *replicas = (Database(url) for _ in range(4))
     with database.write() as connection:
         connection.execute(insert(audit_log), [unchained(f"t:{n}") for n in range(BATCH_SIZE + 5)])
-    replicas = [Database(database.engine.url.render_as_string(hide_password=False)) for _ in range(3)]
     with ThreadPoolExecutor(3) as threads:
         list(threads.map(lambda replica: chain.initialize_chain(replica, SECRET, NOW, rolling=False), replicas))
     result = verdict(database)
     assert (result.entries, result.fault, result.began_at) == (BATCH_SIZE + 5, None, NOW)
-    with database.write() as connection:
-        connection.execute(update(audit_log).where(audit_log.c.id == BATCH_SIZE + 2).values(target="other"))
-    assert found(database) == (BATCH_SIZE + 2, ALTERED)
+    execute(database, update(audit_log).where(ID == BATCH_SIZE + 2).values(target="other"))
+    assert fault_of(database) == (BATCH_SIZE + 2, ALTERED)
     for one in (database, *replicas):
         one.close()
 
 
 @pytest.mark.parametrize(
-    ("rolling", "late", "bad"),
-    [(True, timedelta(hours=1), False), (True, timedelta(hours=25), True), (False, timedelta(hours=1), True)],
+    ("rolling", "unchained_hours", "later_hours", "bad"),
+    [(True, 1, 0, False), (True, 25, 0, True), (False, 1, 0, True), (True, 0, 48, True)],
+    ids=["in time", "late", "not rolling", "backdated"],
 )
 def test_unchained_entries_are_accepted_for_a_day_after_a_rolling_upgrade(
-    database_url: str, rolling: bool, late: timedelta, bad: bool
+    database_url: str, rolling: bool, unchained_hours: int, later_hours: int, bad: bool
 ) -> None:
-    database = Database(database_url)
-    chain.initialize_chain(database, SECRET, NOW, rolling=rolling)
-    chain.install_audit_hooks(database, SECRET)
-    write(database)
-    with database.write() as connection:
-        connection.execute(insert(audit_log).values(unchained("old replica", NOW + late)))
-    write(database)
-    result = verdict(database)
-    assert (result.entries, result.unchained, result.fault and result.fault.reason) == (
-        (2, 0, UNCHAINED) if bad else (2, 1, None)
-    )
-    database.close()
-
-
-def test_a_backdated_unchained_entry_is_detected(database_url: str) -> None:
-    database = Database(database_url)
-    chain.initialize_chain(database, SECRET, NOW, rolling=True)
-    chain.install_audit_hooks(database, SECRET)
-    with database.write() as connection:
-        later = NOW + timedelta(days=2)
-        entries.record(connection, PLATFORM, event=AuditEvent.PLATFORM_STOP, target="t", at=later)
-    with database.write() as connection:
-        connection.execute(insert(audit_log).values(unchained("backdated")))
-    assert found(database) == (2, UNCHAINED)
-    database.close()
+    with closing(Database(database_url)) as database:
+        chain.initialize_chain(database, SECRET, NOW, rolling=rolling)
+        chain.install_audit_hooks(database, SECRET)
+        write_entry(database, at=NOW + timedelta(hours=later_hours))
+        entry = unchained("old replica", NOW + timedelta(hours=unchained_hours))
+        execute(database, insert(audit_log).values(entry))
+        write_entry(database, at=NOW + timedelta(hours=later_hours))
+        result = verdict(database)
+        assert (result.entries, result.unchained) == (2, not bad)
+        assert (result.fault and (result.fault.id, result.fault.reason)) == ((2, UNCHAINED) if bad else None)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_only_postgresql_accepts_unchained_entries_after_an_upgrade(
-    kind: str, new_database_url: Callable[[str, bool], str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    kind: str, new_database_url: NewDatabaseUrl, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url = new_database_url(kind, False)
-    with monkeypatch.context() as older:
+    with monkeypatch.context() as older, closing(Database(url)) as database:
         older.setattr(migrate, "HEAD", "0006")
-        database = Database(url)
-        migrate.upgrade(database)
-        database.close()
+        # An upgrade returns the revision before it.
+        assert [migrate.upgrade(database), migrate.upgrade(database)] == [None, "0006"]
     arguments = ["--data-dir", str(tmp_path), "--database", url, "--world", "empty"]
-    platform = open_platform(from_arguments(arguments, {}))
-    with platform.database.read() as connection:
-        until = connection.scalar(select(audit_head.c.unchained_until))
+    with closing(open_platform(from_arguments(arguments, {})).database) as database:
+        [until] = fetch_scalars(database, select(audit_head.c.unchained_until))
     assert (until is not None) == (kind == "postgresql")
-    platform.database.close()
 
 
-def test_an_upgrade_returns_the_revision_before_it(
-    new_database_url: Callable[[str, bool], str],
-) -> None:
-    database = Database(new_database_url("sqlite", False))
-    assert [migrate.upgrade(database), migrate.upgrade(database)] == [None, migrate.HEAD]
-    database.close()
+@pytest.fixture(params=KINDS)
+def older(
+    request: pytest.FixtureRequest, new_database_url: NewDatabaseUrl, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Database]:
+    """A database of revision 0014 with a chain of five entries."""
+    with closing(Database(new_database_url(request.param, False))) as database:
+        with monkeypatch.context() as before:
+            before.setattr(migrate, "HEAD", "0014")
+            migrate.upgrade(database)
+        head = {"entries": 0, "hash": GENESIS_HASH, "began_at": NOW, "unchained_until": None}
+        with database.write() as connection:
+            connection.execute(insert(audit_head).values(id=1, **head, seal=head_mac(KEY, head)))
+            for number in range(5):
+                entry = dict.fromkeys(ENTRY_FIELDS, "x") | {"at": NOW, "details": {"n": number}, "target": str(number)}
+                append_as_before(connection, entry)
+        yield database
+
+
+def require_whole(database: Database, entries: int) -> None:
+    result = verdict(database, sealed=False)
+    assert (result.entries, result.fault) == (entries, None)
+
+
+def require_detection(database: Database) -> None:
+    """Alter an entry, and put it back."""
+    for outcome, reason in (("other", ALTERED), ("x", None)):
+        execute(database, update(audit_log).where(audit_log.c.target == "3").values(outcome=outcome))
+        fault = verdict(database, sealed=False).fault
+        assert (fault and fault.reason) == reason
+
+
+def test_a_chain_is_verified_before_an_upgrade_and_goes_on_after_it(older: Database) -> None:
+    """A restore verifies the chain of a backup before its database is upgraded."""
+    require_whole(older, 5)
+    require_detection(older)
+    migrate.upgrade(older)
+    require_whole(older, 5)
+    chain.initialize_chain(older, SECRET, NOW, rolling=False)
+    chain.install_audit_hooks(older, SECRET)
+    write_entry(older, "new")
+    seal(older)
+    require_whole(older, 6)
+    rows = fetch(older, select(audit_log.c.sequence, audit_log.c.target).order_by(audit_log.c.id))
+    assert rows == [*((number + 1, str(number)) for number in range(5)), (6, "new")]
+    with older.read() as connection:
+        exported = export_segment(connection, KEY, after=0, before=NOW + timedelta(days=1))
+    assert exported
+    assert (exported[0].first, exported[0].last) == (1, 6)
+    require_detection(older)

@@ -1,20 +1,26 @@
-"""The thread that writes what requests gather in memory."""
+"""The thread that writes batches of what requests gather in memory, such as the last use of credentials."""
 
 import logging
 import threading
-from collections.abc import Mapping
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, delete, event, insert, select, update
 from sqlalchemy.exc import OperationalError
 
+from service.authn.credential_use import CredentialUse
+from service.db import tables
 from service.db.batch_writer import BatchWriter
 from service.db.engine import Database
 from service.db.tables import platform_state
+from service.principal import Principal
+from tests.service import factories
 from tests.service.conftest import KINDS, DemoUrl
 from tests.service.inside import Inside
 from tests.service.planned import until
+from tests.service.queries import execute, fetch, fetch_scalars
 from tests.service.running import Running
 
 
@@ -38,8 +44,7 @@ class Source:
 
 
 def written(database: Database) -> set[str]:
-    with database.read() as connection:
-        return set(connection.scalars(select(platform_state.c.name))) & {"a", "b", "c"}
+    return {*fetch_scalars(database, select(platform_state.c.name))} & {"a", "b", "c"}
 
 
 def test_the_thread_writes_and_the_stop_writes_the_rest(database: Database) -> None:
@@ -52,19 +57,14 @@ def test_the_thread_writes_and_the_stop_writes_the_rest(database: Database) -> N
     source.names = ["c"]
     assert written(database) == {"a", "b"}
     assert source.names == ["c"]
-
-
-def test_the_stop_does_not_wait_for_the_next_second(database: Database) -> None:
-    source = Source("a")
+    # The stop does not wait for the next interval.
     writer = BatchWriter(database, [source], seconds=3_600)
     writer.start()
     writer.stop()
-    assert written(database) == {"a"}
+    assert written(database) == {"a", "b", "c"}
 
 
-def test_the_stop_does_not_wait_for_a_database_that_does_not_answer(
-    database: Database, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_stop_does_not_wait_for_a_silent_database(database: Database, caplog: pytest.LogCaptureFixture) -> None:
     answers = threading.Event()
 
     class Hanging(Source):
@@ -78,9 +78,7 @@ def test_the_stop_does_not_wait_for_a_database_that_does_not_answer(
     assert [record.levelname for record in caplog.records] == ["ERROR"]
 
 
-def test_sources_share_a_transaction_and_keep_changes_if_one_fails(
-    database: Database, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_sources_keep_their_changes_if_one_fails(database: Database, caplog: pytest.LogCaptureFixture) -> None:
     sources = [Source("a"), Source("b", error=OperationalError("s", {}, Exception("full")))]
     writer = BatchWriter(database, sources)
     for _ in range(3):
@@ -122,16 +120,116 @@ def test_an_idle_platform_runs_no_statement(inside: Inside) -> None:
 def test_a_stopped_platform_has_written_the_last_use(kind: str, demo_url: DemoUrl) -> None:
     with Running(demo_url(kind)) as platform:
         secret = platform.key("tenant-reader")
-        before = last_use(platform)
+        before = {*last_use(platform)}
         assert platform.get("/api/v1/me", headers={"X-API-Key": secret}).status == 200
         platform.stop()
-        assert last_use(platform) != before
+        assert {*last_use(platform)} != before
         platform.start()
 
 
-def last_use(platform: Running) -> Mapping[str, Any]:
-    database = Database(platform.database_url)
-    with database.read() as connection:
-        rows = connection.exec_driver_sql("SELECT name, last_used_at FROM api_keys").all()
-    database.close()
-    return dict(tuple(row) for row in rows)
+def last_use(platform: Running) -> list[Any]:
+    with closing(Database(platform.database_url)) as database:
+        return fetch(database, select(tables.api_keys.c.name, tables.api_keys.c.last_used_at))
+
+
+NOW = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+
+
+def of_key(key_id: str, last_used_at: datetime | None = None) -> Principal:
+    return Principal(kind="api_key", request_id="r", key_id=key_id, last_used_at=last_used_at)
+
+
+class Uses:
+    """The unused keys k1, k2 and k3 and the session s, whose uses are written in batches."""
+
+    def __init__(self, database: Database) -> None:
+        keys = [factories.api_key(f"k{number}", NOW) for number in (1, 2, 3)]
+        with database.write() as connection:
+            factories.add(connection, factories.seat(NOW))
+            factories.add(connection, {tables.sessions: factories.session(at=NOW), tables.api_keys: keys})
+        self.database, self.gathered = database, CredentialUse()
+        self.flush = BatchWriter(database, [self.gathered]).flush
+
+    def record(self, *keys: str, at: datetime = NOW) -> None:
+        for key in keys:
+            self.gathered.record(of_key(key), at)
+
+    def stored(self) -> dict[str, datetime | None]:
+        keys, sessions = tables.api_keys.c, tables.sessions.c
+        rows = fetch(self.database, select(keys.id, keys.last_used_at))
+        rows += fetch(self.database, select(sessions.id, sessions.last_seen_at))
+        return dict(map(tuple, rows))
+
+
+@pytest.fixture
+def uses(database: Database) -> Uses:
+    return Uses(database)
+
+
+def test_uses_are_written_in_one_transaction(uses: Uses) -> None:
+    transactions: list[object] = []
+    event.listen(uses.database.engine, "commit", transactions.append)
+    uses.record("k2", "k1", at=NOW + MINUTE)
+    session = Principal(kind="session", request_id="r", session_id="s", last_used_at=NOW)
+    uses.gathered.record(session, NOW + MINUTE)
+    assert uses.stored() == {"k1": None, "k2": None, "k3": None, "s": NOW}
+    for expected in (1, 0):
+        transactions.clear()
+        uses.flush()
+        assert len(transactions) == expected
+    assert uses.stored() == {"k1": NOW + MINUTE, "k2": NOW + MINUTE, "k3": None, "s": NOW + MINUTE}
+
+
+def test_a_use_is_gathered_once_a_minute_and_leaves_the_memory() -> None:
+    use = CredentialUse()
+    recent = of_key("k1", NOW - MINUTE + timedelta(seconds=1))
+    use.record(recent, NOW)
+    assert use.drain() == {}
+    for seconds in range(1, 62):
+        at = NOW + timedelta(seconds=seconds)
+        use.record(recent, at)
+        assert list(use.drain().values()) == ([at] if seconds in (1, 61) else [])
+    use = CredentialUse(max_recorded=10)
+    for number in range(1_000):
+        use.record(of_key(str(number)), NOW + timedelta(seconds=number))
+        use.drain()
+    assert len(use._recorded) <= 130
+
+
+def test_a_removed_key_is_forgotten_and_a_later_use_remains(uses: Uses) -> None:
+    uses.record("k1", "k2", "k3")
+    keys = tables.api_keys
+    later = update(keys).where(keys.c.id == "k3").values(last_used_at=NOW + MINUTE)
+    execute(uses.database, delete(keys).where(keys.c.id == "k1"), later)
+    uses.flush()
+    assert uses.stored() == {"k2": NOW, "k3": NOW + MINUTE, "s": NOW}
+    assert uses.gathered.drain() == {}
+
+
+def test_a_locked_key_is_written_later(uses: Uses, database_url: str) -> None:
+    if uses.database.kind == "sqlite":
+        pytest.skip("SQLite locks no rows")
+    uses.record("k1", "k2", "k3")
+    lock = select(tables.api_keys).where(tables.api_keys.c.id == "k2").with_for_update(read=True)
+    with closing(Database(database_url)) as other, other.write() as connection:
+        connection.execute(lock)
+        uses.flush()
+        assert uses.stored() == {"k1": NOW, "k2": None, "k3": NOW, "s": NOW}
+    uses.flush()
+    assert uses.stored()["k2"] == NOW
+    assert uses.gathered.drain() == {}
+
+
+def test_uses_that_fail_are_written_again(uses: Uses) -> None:
+    def fail(*executed: Any) -> None:
+        if "UPDATE" in executed[2]:
+            raise RuntimeError("the disk is full")
+
+    event.listen(uses.database.engine, "before_cursor_execute", fail)
+    uses.record("k1")
+    uses.flush()
+    uses.record("k2")
+    event.remove(uses.database.engine, "before_cursor_execute", fail)
+    uses.flush()
+    assert uses.stored() == {"k1": NOW, "k2": NOW, "k3": None, "s": NOW}

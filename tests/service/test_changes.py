@@ -7,7 +7,6 @@ revocation are in test_revocations.py.
 import ast
 import inspect
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -23,7 +22,7 @@ from tests.service.running import AURORA, OWNER, WEB_SHOP
 
 TENANT = f"/api/v1/tenants/{WEB_SHOP}"
 INSTANCES = f"{TENANT}/resources/instance"
-# Their changes are made by the owner of the socket, or the route itself checks again.
+# Their changes are made by the operator, or the route itself checks again.
 EXEMPT = {"operator", "anyone"}
 
 
@@ -33,44 +32,34 @@ def platform(request: pytest.FixtureRequest, demo_url: DemoUrl) -> Iterator[InTh
         yield running
 
 
-@dataclass(frozen=True)
-class Things:
-    """The objects that the requests are about."""
-
-    group: str
-    policy: str
-    binding: str
-    key: Key
-    instance: str
-
-    @classmethod
-    def of(cls, platform: InThisProcess, name: str) -> "Things":
-        iam = Iam(platform)
-        things = cls(
-            iam.group(name),
-            iam.policy(name, allow("compute:instances:read")),
-            iam.binding(name),
-            Key(platform, "compute:read"),
-            made_instance(platform, name),
-        )
-        assert iam.add(things.group, "api_key", KEYS["terraform"]).status == 204
-        assert iam.attach(things.policy, "group", things.group).status == 204
-        return things
-
-
-def made_instance(platform: InThisProcess, name: str) -> str:
-    answer = platform.ask("POST", INSTANCES, as_=OWNER, body=instance(name))
-    assert answer.status == 201, answer
-    return str(answer.json()["id"])
+@pytest.fixture(scope="module")
+def ids(platform: InThisProcess) -> dict[str, str]:
+    """The ids in the paths of the requests."""
+    iam, key = Iam(platform), Key(platform, "compute:read")
+    group_id = iam.group("held")
+    policy_id, binding_id = iam.policy("held", allow("compute:instances:read")), iam.binding("held")
+    created = platform.ask("POST", INSTANCES, as_=OWNER, body=INSTANCE)
+    assert created.status == 201, created
+    assert iam.add(group_id, "api_key", KEYS["terraform"]).status == 204
+    assert iam.attach(policy_id, "group", group_id).status == 204
+    return {
+        "tenant_id": WEB_SHOP,
+        "organization_id": AURORA,
+        "group_id": group_id,
+        "policy_id": policy_id,
+        "binding_id": binding_id,
+        "key_id": key.id,
+        "cluster_id": STOREFRONT,
+        "kind": "instance",
+        "resource_id": created.json()["id"],
+        "run_id": "11111111-1111-4111-8111-111111111111",
+    }
 
 
-def instance(name: str) -> dict[str, Any]:
-    return {"name": name, "region": "se-sto-1"}
-
-
+INSTANCE = {"name": "late", "region": "se-sto-1"}
 QUOTA = {"resourceType": "vcpu", "limit": 7, "reason": "late"}
 
-# Bodies of the changing routes, by audit event; the others take none. A missing one fails as no request can be held.
+# Bodies of the changing routes, by audit event; the other routes take none. Without its body a request is not held.
 BODIES: dict[str, Any] = {
     "tenant.create": {"displayName": "Late"},
     "tenant.rename": {"displayName": "Late"},
@@ -88,14 +77,14 @@ BODIES: dict[str, Any] = {
     "policy.attach": {"attacheeType": "api_key", "attacheeId": KEYS["tenant-reader"]},
     "workload_identity.create": {"clusterId": STOREFRONT, "namespace": "late", "serviceAccount": "late"},
     "workload_identity.update": {"scopes": ["compute:read"]},
-    "resource.create": instance("late"),
+    "resource.create": INSTANCE,
     "resource.update": {"name": "late"},
     "quota_request.create": QUOTA,
     "quota_request.create_organization": QUOTA,
 }
 QUERIES = {
     "group.member.remove": f"?memberType=api_key&memberId={KEYS['terraform']}",
-    "policy.detach": "?attacheeType=group&attacheeId={group}",
+    "policy.detach": "?attacheeType=group&attacheeId={group_id}",
 }
 CHANGING = {line for line, rule in ROUTE_POLICIES.items() if rule.audit_event and rule.who not in EXEMPT}
 OPEN_TO_KEYS = sorted(line for line in CHANGING if ROUTE_POLICIES[line].who in ("principal", "person_or_key"))
@@ -105,8 +94,8 @@ def test_every_body_belongs_to_a_changing_route() -> None:
     assert {*BODIES, *QUERIES} <= {ROUTE_POLICIES[line].audit_event for line in CHANGING}
 
 
-# Functions of route modules that write without a caller who could lose a right: those of the socket's owner, and the
-# exchange of a workload's token, which checks the token again inside its transaction.
+# Functions of route modules that write without a caller who could lose a right: those of the operator, and the exchange
+# of a workload's token, which checks the token again inside its transaction.
 WITHOUT_CALLER = {
     "cancel_operation",
     "drop_audit_segment",
@@ -119,41 +108,21 @@ WITHOUT_CALLER = {
 
 def test_routes_begin_a_transaction_only_with_a_new_decision() -> None:
     """`change` is the only way to write in a module of routes."""
-    functions = set()
-    for area in AREAS:
-        for node in ast.walk(ast.parse(inspect.getsource(area))):
-            if isinstance(node, ast.FunctionDef) and "database.write(" in ast.unparse(node):
-                functions.add(node.name)
-    assert functions <= WITHOUT_CALLER
+    nodes = [node for area in AREAS for node in ast.walk(ast.parse(inspect.getsource(area)))]
+    functions = [node for node in nodes if isinstance(node, ast.FunctionDef)]
+    assert {one.name for one in functions if "database.write(" in ast.unparse(one)} <= WITHOUT_CALLER
 
 
-def request_of(platform: InThisProcess, line: tuple[str, str], things: Things) -> tuple[str, str, Any]:
-    """Method, path and body of a request that its caller may make."""
+def request_of(platform: InThisProcess, line: tuple[str, str], ids: dict[str, str]) -> tuple[str, str, Any]:
+    """Return method, path and body of a request that its caller may make."""
     event = ROUTE_POLICIES[line].audit_event or ""
     body = BODIES.get(event)
     if event == "workload_identity.issuer.set":
         cluster = Cluster(platform)
         body = {"issuer": cluster.issuer, "keys": [dict(cluster.key.as_dict(private=False))]}
     if event == "interactive.open":
-        body = {"resourceId": things.instance}
-    names = {
-        "tenant_id": WEB_SHOP,
-        "organization_id": AURORA,
-        "group_id": things.group,
-        "policy_id": things.policy,
-        "binding_id": things.binding,
-        "key_id": things.key.id,
-        "cluster_id": STOREFRONT,
-        "kind": "instance",
-        "resource_id": things.instance,
-        "run_id": "11111111-1111-4111-8111-111111111111",
-    }
-    return line[0], line[1].format(**names) + QUERIES.get(event, "").format(group=things.group), body
-
-
-@pytest.fixture(scope="module")
-def things(platform: InThisProcess) -> Things:
-    return Things.of(platform, "walked")
+        body = {"resourceId": ids["resource_id"]}
+    return line[0], (line[1] + QUERIES.get(event, "")).format(**ids), body
 
 
 # Where a request is held while its caller loses the right to it.
@@ -163,9 +132,9 @@ HOLDS = {"body": InThisProcess.hold_body, "change": InThisProcess.hold_change}
 @pytest.mark.parametrize("place", HOLDS)
 @pytest.mark.parametrize("line", sorted(CHANGING), ids=" ".join)
 def test_a_held_change_is_refused_after_its_session_has_ended(
-    platform: InThisProcess, things: Things, line: tuple[str, str], place: str
+    platform: InThisProcess, ids: dict[str, str], line: tuple[str, str], place: str
 ) -> None:
-    method, path, body = request_of(platform, line, things)
+    method, path, body = request_of(platform, line, ids)
     token = platform.sign_in(OWNER)
     held = HOLDS[place](platform, method, path, bearer(token), body)
     assert platform.ask("POST", "/api/v1/sessions/current/end", headers=bearer(token)).status == 204
@@ -175,9 +144,9 @@ def test_a_held_change_is_refused_after_its_session_has_ended(
 @pytest.mark.parametrize("place", HOLDS)
 @pytest.mark.parametrize("line", OPEN_TO_KEYS, ids=" ".join)
 def test_a_held_change_is_refused_after_its_key_was_revoked(
-    platform: InThisProcess, things: Things, line: tuple[str, str], place: str
+    platform: InThisProcess, ids: dict[str, str], line: tuple[str, str], place: str
 ) -> None:
-    method, path, body = request_of(platform, line, things)
+    method, path, body = request_of(platform, line, ids)
     scopes = "compute:*", "organizations:*", "quotas:*", "sessions:forward", "sessions:pty", "sessions:write"
     key = Key(platform, *scopes)
     held = HOLDS[place](platform, method, path, {"X-API-Key": key.secret}, body)

@@ -1,20 +1,21 @@
 """The platform as a process: its place on the machine, and how it ends."""
 
 import http.client
-import json
 import os
 import signal
 import socket
 import stat
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.homes import Answer, UnixConnection
+from service.settings import from_arguments
+from tests.homes import Answer
+from tests.service.access import code
+from tests.service.planned import until
 from tests.service.running import OWNER, SANDBOX, Executed, Running, exchange, tcp_address
 
 pytestmark = pytest.mark.slow
@@ -33,41 +34,26 @@ def mode(path: Path) -> int:
 def test_only_the_user_can_read_the_folder_and_its_files(platform: Running) -> None:
     platform.get("/issuer/jwks")
     assert mode(platform.folder) == 0o700
-    for path in platform.folder.iterdir():
-        assert mode(path) == 0o600, path.name
-    assert {"api.sock", "platform.db", "platform.lock", "secret.key", "issuer.jwk"} <= {
-        path.name for path in platform.folder.iterdir()
-    }
+    modes = {path.name: mode(path) for path in platform.folder.iterdir()}
+    assert set(modes.values()) == {0o600}, modes
+    assert {"api.sock", "platform.db", "platform.lock", "secret.key", "issuer.jwk"} <= modes.keys()
 
 
-def test_a_folder_that_others_could_enter_is_closed(tmp_path: Path) -> None:
-    with Executed(None, "empty") as running:
-        running.stop()
-        running.folder.chmod(0o755)
-        running.start()
-        assert mode(running.folder) == 0o700
-
-
-def test_the_lock_file_holds_the_process_id(platform: Running) -> None:
+def test_a_second_start_exits_75_and_leaves_the_first_process_alone(platform: Running) -> None:
     assert platform.process is not None
     assert int((platform.folder / "platform.lock").read_text()) == platform.process.pid
+    assert platform.launch().wait(60) == 75
     assert platform.get("/api/v1/platform/status").json()["pid"] == platform.process.pid
 
 
-def test_a_second_start_exits_75_and_disturbs_nothing(platform: Running) -> None:
-    assert platform.launch().wait(60) == 75
-    assert platform.get("/healthz").status == 200
-
-
-def test_of_many_that_start_at_once_one_serves_and_the_others_exit_75() -> None:
+def test_starts_at_the_same_time_serve_once_and_early_clients_wait_in_the_backlog() -> None:
     with Executed(None, "empty") as running:
         running.stop()
         many = [running.launch() for _ in range(5)]
-        losers = 0
-        end = time.monotonic() + 60
-        while losers < 4 and time.monotonic() < end:
-            losers = sum(process.poll() is not None for process in many)
-            time.sleep(0.02)
+        until(lambda: running.socket.exists() and connects(running.socket))
+        # The framework is not loaded yet; the request is answered when it is.
+        assert running.get("/healthz").status == 200
+        until(lambda: sum(process.poll() is not None for process in many) == 4)
         assert sorted(process.returncode or 0 for process in many) == [0, 75, 75, 75, 75]
         (winner,) = [process for process in many if process.poll() is None]
         assert running.get("/api/v1/platform/status").json()["pid"] == winner.pid
@@ -75,67 +61,50 @@ def test_of_many_that_start_at_once_one_serves_and_the_others_exit_75() -> None:
         assert winner.wait(60) == 0
 
 
-def test_early_clients_wait_in_the_backlog_instead_of_being_refused() -> None:
-    with Executed(None, "empty") as running:
-        running.stop()
-        process = running.launch()
-        while not running.socket.exists() or not connects(running.socket):
-            time.sleep(0.002)
-        # The framework is not loaded yet; the request is answered once it is.
-        assert running.get("/healthz").status == 200
-        process.terminate()
-        process.wait(60)
-
-
 def connects(path: Path) -> bool:
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         return probe.connect_ex(str(path)) == 0
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_it_with_status_0_and_removes_the_socket(number: signal.Signals) -> None:
+def test_the_platform_ends_with_status_0_and_removes_the_socket() -> None:
     with Executed(None, "empty") as running:
-        assert running.process is not None
-        running.process.send_signal(number)
-        assert running.process.wait(60) == 0
-        assert not running.socket.exists()
+        running.folder.chmod(0o755)
+        for number in (signal.SIGTERM, signal.SIGINT, None):
+            process = running.process
+            assert process is not None
+            if number:
+                process.send_signal(number)
+            else:
+                # A request under way is answered before the end.
+                answer = running.ask("POST", "/api/v1/platform/stop")
+                assert (answer.status, answer.json()) == (202, {"status": "stopping"})
+            assert process.wait(60) == 0
+            assert not running.socket.exists()
+            running.start()
+            # A start closes a folder that others could enter.
+            assert mode(running.folder) == 0o700
         assert "Traceback" not in running.log
-
-
-def test_a_request_under_way_is_answered_before_it_ends() -> None:
-    with Executed(None, "empty") as running:
-        assert running.process is not None
-        connection = UnixConnection(running.socket)
-        connection.request("POST", "/api/v1/platform/stop")
-        answer = connection.getresponse()
-        assert answer.status == 202
-        assert json.loads(answer.read()) == {"status": "stopping"}
-        assert running.process.wait(60) == 0
 
 
 def test_after_kill_9_the_next_start_works_on_the_same_data() -> None:
     with Executed() as running:
         token = running.token(OWNER)
-        secret, issuer = (running.folder / "secret.key").read_bytes(), (running.folder / "issuer.jwk").read_bytes()
+        files = [running.folder / name for name in ("secret.key", "issuer.jwk")]
+        contents = [file.read_bytes() for file in files]
         running.kill()
         assert running.socket.exists()
         running.start()
-        assert (running.folder / "secret.key").read_bytes() == secret
-        assert (running.folder / "issuer.jwk").read_bytes() == issuer
+        assert [file.read_bytes() for file in files] == contents
         answer = running.request("GET", f"/api/v1/tenants/{SANDBOX}", {"Authorization": f"Bearer {token}"})
         assert answer.json()["status"] == "provisioning"
 
 
-def test_a_file_at_the_path_of_the_socket_is_not_deleted(tmp_path: Path) -> None:
-    precious = tmp_path / "notes"
+def test_a_socket_needs_a_free_path_in_a_folder_that_others_cannot_write(tmp_path: Path) -> None:
+    precious, shared = tmp_path / "notes", tmp_path / "shared"
     precious.write_text("keep me")
     tmp_path.chmod(0o700)
     assert "is not a socket" in failed_start(tmp_path / "platform", "--socket", str(precious))
     assert precious.read_text() == "keep me"
-
-
-def test_a_socket_folder_that_others_can_write_is_refused(tmp_path: Path) -> None:
-    shared = tmp_path / "shared"
     shared.mkdir()
     shared.chmod(0o777)
     assert "must not be writable by others" in failed_start(tmp_path / "platform", "--socket", str(shared / "api.sock"))
@@ -147,32 +116,31 @@ def test_a_folder_of_another_user_is_refused(tmp_path: Path) -> None:
     assert "belongs to another user" in failed_start(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("database", "reason"),
-    [
-        ("nonsense", "Could not parse SQLAlchemy URL"),
-        ("postgresql://nobody:SECRET@127.0.0.1:1/none", "Connection refused"),
-        ("", "file is not a database"),
-    ],
-)
-def test_an_unusable_database_is_reported_in_one_line(database: str, reason: str, tmp_path: Path) -> None:
-    folder = tmp_path / "platform"
+def test_a_failed_start_is_reported_in_one_line(tmp_path: Path) -> None:
+    folder, postgresql = tmp_path / "platform", "postgresql://nobody:SECRET@127.0.0.1:1/none"
     folder.mkdir(mode=0o700)
     (folder / "platform.db").write_bytes(b"no database at all\n" * 200)
-    stderr = failed_start(folder, *(["--database", database] if database else []))
-    line = stderr.splitlines()[-1]
-    assert line.startswith("frost platform: the database cannot be used: ")
-    assert reason in line
-    assert "Traceback" not in stderr
-    assert "SECRET" not in stderr
+    unusable = "the database cannot be used"
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        for flags, start, reason in (
+            (["--database", "nonsense"], unusable, "Could not parse SQLAlchemy URL"),
+            (["--database", postgresql], unusable, "Connection refused"),
+            ([], unusable, "file is not a database"),
+            (["--listen", f"127.0.0.1:{taken.getsockname()[1]}"], "cannot listen on 127.0.0.1", "in use"),
+        ):
+            stderr = failed_start(folder, *flags)
+            line = stderr.splitlines()[-1]
+            assert line.startswith(f"frost platform: {start}"), line
+            assert reason in line
+            assert "Traceback" not in stderr
+            assert "SECRET" not in stderr
 
 
 def test_a_damaged_secret_is_never_replaced() -> None:
     with Executed(None, "empty") as running:
         running.stop()
         (running.folder / "secret.key").write_bytes(b"short")
-        process = running.launch()
-        assert process.wait(60) == 1
+        assert running.launch().wait(60) == 1
         assert "is damaged" in running.log
         assert (running.folder / "secret.key").read_bytes() == b"short"
 
@@ -188,13 +156,11 @@ def test_a_damaged_secret_is_never_replaced() -> None:
         (["--data-dir", "x", "--nonsense"], "unrecognized arguments"),
     ],
 )
-def test_a_wrong_flag_is_reported_in_one_line(arguments: list[str], reason: str, tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, "-m", "service", *arguments], capture_output=True, text=True, cwd=ROOT)
-    assert done.returncode == 2
-    assert reason in done.stderr.splitlines()[-1]
-
-
-ROOT = Path(__file__).parent.parent.parent
+def test_a_wrong_flag_is_reported(capsys: pytest.CaptureFixture[str], arguments: list[str], reason: str) -> None:
+    with pytest.raises(SystemExit) as end:
+        from_arguments(arguments, {})
+    assert end.value.code == 2
+    assert reason in capsys.readouterr().err.splitlines()[-1]
 
 
 def failed_start(folder: Path, *flags: str) -> str:
@@ -205,13 +171,13 @@ def failed_start(folder: Path, *flags: str) -> str:
     return done.stderr
 
 
-def test_it_stops_when_it_is_idle() -> None:
+def test_an_idle_platform_stops() -> None:
     with Executed(None, "empty", "--idle-minutes", "0.01") as running:
         assert running.process is not None
         assert running.process.wait(60) == 0
 
 
-def test_an_open_operation_keeps_it_from_stopping() -> None:
+def test_a_platform_with_an_open_operation_does_not_stop() -> None:
     with Executed(None, "demo", "--idle-minutes", "0.01") as running:
         assert running.process is not None
         with pytest.raises(subprocess.TimeoutExpired):
@@ -226,26 +192,12 @@ def test_over_tcp_there_are_no_operator_routes_and_no_local_issuer() -> None:
             return exchange(http.client.HTTPConnection(host, port, timeout=60), "GET", path, headers, None)
 
         assert tcp("/healthz").status == 200
-        for path in (
-            "/api/v1/platform/status",
-            "/api/v1/platform/stop",
-            "/api/v1/platform/operations",
-            "/api/v1/platform/operations/x/cancel",
-        ):
-            answer = tcp(path)
-            assert (answer.status, answer.json()["error"]["code"]) == (404, "PATH_NOT_ROUTED")
-        for path in ("/issuer/.well-known/openid-configuration", "/issuer/jwks", "/issuer/token"):
-            answer = tcp(path)
-            assert (answer.status, answer.json()["error"]["code"]) == (404, "NOT_FOUND")
+        for path in ("status", "stop", "operations", "operations/x/cancel"):
+            assert code(tcp(f"/api/v1/platform/{path}")) == (404, "PATH_NOT_ROUTED")
+        for path in (".well-known/openid-configuration", "jwks", "token"):
+            assert code(tcp(f"/issuer/{path}")) == (404, "NOT_FOUND")
         assert tcp("/api/v1/auth/cli-config").status == 503
         assert tcp("/api/v1/me").status == 401
         assert tcp("/api/v1/me", Authorization=f"Bearer {running.token(OWNER)}").status == 200
-        # A header makes no caller the peer of the socket.
+        # No header makes a caller the operator.
         assert tcp("/api/v1/platform/status", **{"X-Forwarded-For": "uid:0", "Forwarded": "for=unix:"}).status == 404
-
-
-def test_an_address_in_use_is_reported_in_one_line(tmp_path: Path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        stderr = failed_start(tmp_path / "platform", "--listen", f"127.0.0.1:{taken.getsockname()[1]}")
-    assert "cannot listen on 127.0.0.1" in stderr
-    assert len(stderr.splitlines()) == 1

@@ -1,35 +1,43 @@
-"""The database layer: transactions, writers, and how each kind is set up."""
+"""The database layer: transactions, writers, the settings of each kind, and servers that are away."""
 
+import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
+import psycopg
 import pytest
-from sqlalchemy import insert, literal, select, text, update
-from sqlalchemy.exc import IntegrityError, OperationalError
+from sqlalchemy import Update, create_engine, insert, literal, select, text, update
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import IntegrityError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as NoneFree
 
-from service.db.engine import Database
+from service.db.engine import SESSION, Database, with_psycopg_defaults
+from service.db.errors import is_transient
 from service.db.statements import PORTION, records
 from service.db.tables import Document, platform_state, users
 from tests.service import factories
+from tests.service.access import code
+from tests.service.live import Live
+from tests.service.planned import until
+from tests.service.postgres import Cluster
+from tests.service.queries import execute, fetch, fetch_scalars
 
 
 @pytest.fixture
 def counter(database: Database) -> Database:
     """A database with one number in it."""
-    with database.write() as connection:
-        connection.execute(insert(platform_state).values(name="counter", value="0"))
+    execute(database, insert(platform_state).values(name="counter", value="0"))
     return database
 
 
 @pytest.fixture
 def sqlite(tmp_path: Path) -> Iterator[Database]:
-    opened = Database(f"sqlite:///{tmp_path / 'platform.db'}")
-    yield opened
-    opened.close()
+    with closing(Database(f"sqlite:///{tmp_path / 'platform.db'}")) as opened:
+        yield opened
 
 
 def count(database: Database) -> int:
@@ -37,17 +45,18 @@ def count(database: Database) -> int:
         return int(connection.scalar(select(platform_state.c.value)) or 0)
 
 
-def test_a_transaction_that_fails_is_rolled_back(counter: Database) -> None:
-    with counter.write() as connection:
-        connection.execute(update(platform_state).values(value="1"))
+def set_counter(value: int) -> Update:
+    return update(platform_state).values(value=str(value))
 
-    def fail() -> None:
-        with counter.write() as connection:
-            connection.execute(update(platform_state).values(value="2"))
-            raise ZeroDivisionError
 
-    with pytest.raises(ZeroDivisionError):
-        fail()
+def test_a_transaction_that_fails_and_a_read_are_rolled_back(counter: Database) -> None:
+    execute(counter, set_counter(1))
+    with pytest.raises(ZeroDivisionError), counter.write() as connection:  # noqa: PT012 - it fails at its end
+        connection.execute(set_counter(2))
+        raise ZeroDivisionError
+    assert count(counter) == 1
+    with counter.read() as connection:
+        connection.execute(set_counter(7))
     assert count(counter) == 1
 
 
@@ -58,28 +67,23 @@ def test_a_list_has_the_values_of_its_rows(database: Database) -> None:
     query = select(platform_state).order_by(platform_state.c.name)
     with database.read() as connection:
         expected = connection.execute(query).all()
-        found = list(records(connection, query))
-    assert found == [tuple(row) for row in expected]
-    assert [(row.name, row.value) for row in found] == [(row.name, row.value) for row in expected]
-    assert found[0]._asdict() == expected[0]._asdict()
+        listed = list(records(connection, query))
+    assert listed == [tuple(row) for row in expected]
+    assert [row._asdict() for row in listed] == [row._asdict() for row in expected]
+    assert [(row.name, row.value) for row in listed] == [(row.name, row.value) for row in expected]
 
 
-@pytest.mark.parametrize("text", ["0001-01-01", "1969-12-31T23:59:59.999999", "2026-03-01T12:00:05.25", "9999-12-31"])
-def test_an_instant_is_read_as_written_and_compared_to_the_microsecond(database: Database, text: str) -> None:
-    instant = datetime.fromisoformat(text).replace(tzinfo=UTC)
-    with database.write() as connection:
-        connection.execute(insert(users).values(factories.user(at=instant)))
-        row = connection.execute(select(users.c.created_at, users.c.deleted_at)).one()
-        assert connection.scalar(select(users.c.id).where(users.c.created_at < instant + timedelta(microseconds=1)))
-    assert tuple(row) == (instant, None)
-
-
-@pytest.mark.parametrize(
-    "value", [{}, [], None, "é 🧊 \u2028", [10**30, -1, 0.1, 1e16], {"a": {"b": [True, None]}}], ids=repr
-)
-def test_a_json_value_is_read_as_written(database: Database, value: Any) -> None:
-    with database.read() as connection:
-        assert connection.scalar(select(literal(value, Document))) == value
+def test_a_value_is_read_as_written(database: Database) -> None:
+    for written in ("0001-01-01", "1969-12-31T23:59:59.999999", "2026-03-01T12:00:05.25", "9999-12-31"):
+        instant = datetime.fromisoformat(written).replace(tzinfo=UTC)
+        with database.write() as connection:
+            connection.execute(insert(users).values(factories.user(written, instant)))
+            row = connection.execute(select(users.c.created_at, users.c.deleted_at).where(users.c.id == written)).one()
+            later = select(users.c.id).where(users.c.created_at < instant + timedelta(microseconds=1))
+            assert written in connection.scalars(later).all()
+        assert tuple(row) == (instant, None)
+    for value in ({}, [], None, "é 🧊 \u2028", [10**30, -1, 0.1, 1e16], {"a": {"b": [True, None]}}):
+        assert fetch_scalars(database, select(literal(value, Document))) == [value]
 
 
 def test_the_error_of_a_statement_has_no_values(counter: Database) -> None:
@@ -88,93 +92,54 @@ def test_the_error_of_a_statement_has_no_values(counter: Database) -> None:
     assert "WHAT-NOBODY-READS" not in str(caught.value)
 
 
-def test_a_read_is_rolled_back(counter: Database) -> None:
-    with counter.read() as connection:
-        connection.execute(update(platform_state).values(value="7"))
-    assert count(counter) == 0
+def add_one(database: Database) -> None:
+    with database.write() as connection:
+        value = connection.scalar(select(platform_state.c.value).with_for_update())
+        connection.execute(set_counter(int(value or 0) + 1))
 
 
 def test_writers_that_read_first_never_lose_an_update(counter: Database) -> None:
-    def add_one(_: int) -> None:
-        with counter.write() as connection:
-            value = connection.scalar(select(platform_state.c.value).with_for_update())
-            connection.execute(update(platform_state).values(value=str(int(value or 0) + 1)))
-
     with ThreadPoolExecutor(8) as threads:
-        list(threads.map(add_one, range(100)))
+        list(threads.map(add_one, [counter] * 100))
     assert count(counter) == 100
 
 
 def test_a_reader_does_not_wait_for_a_writer(counter: Database) -> None:
     with counter.write() as connection:
-        connection.execute(update(platform_state).values(value="1"))
+        connection.execute(set_counter(1))
         with ThreadPoolExecutor(1) as thread:
             assert thread.submit(count, counter).result(60) == 0
     assert count(counter) == 1
+    assert counter.is_writable()
 
 
-def test_the_database_is_writable(database: Database) -> None:
-    assert database.is_writable()
-
-
-def test_sqlite_is_set_up_for_a_server(sqlite: Database) -> None:
-    with sqlite.read() as connection:
-        settings = {
-            name: connection.execute(text(f"PRAGMA {name}")).scalar()
-            for name in ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
-        }
-    assert settings == {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "busy_timeout": 10_000}
-
-
-def test_a_write_takes_the_lock_at_once_and_a_read_takes_none(sqlite: Database, tmp_path: Path) -> None:
-    import sqlite3
-
+def test_sqlite_is_set_up_for_a_server(sqlite: Database, tmp_path: Path) -> None:
+    settings = {"journal_mode": "wal", "synchronous": 2, "foreign_keys": 1, "busy_timeout": 10_000}
+    assert {name: fetch_scalars(sqlite, text(f"PRAGMA {name}"))[0] for name in settings} == settings
+    # A write takes the lock before its first change, and a read takes none.
     other = sqlite3.connect(tmp_path / "platform.db", timeout=0, isolation_level=None)
     with sqlite.read():
         other.execute("BEGIN IMMEDIATE")
         other.execute("ROLLBACK")
     with sqlite.write(), pytest.raises(sqlite3.OperationalError, match="locked"):
-        # Nothing has been written yet: the lock is there all the same.
         other.execute("BEGIN IMMEDIATE")
     other.close()
-
-
-def test_schema_changes_are_part_of_the_transaction(sqlite: Database) -> None:
-    def fail() -> None:
-        with sqlite.write() as connection:
-            connection.exec_driver_sql("CREATE TABLE half (x)")
-            raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        fail()
-    with sqlite.read() as connection, pytest.raises(OperationalError, match="no such table"):
-        connection.exec_driver_sql("SELECT * FROM half")
+    # Changes of the schema are part of the transaction.
+    with pytest.raises(ZeroDivisionError), sqlite.write() as connection:  # noqa: PT012 - it fails at its end
+        connection.exec_driver_sql("CREATE TABLE half (x)")
+        raise ZeroDivisionError
+    with pytest.raises(OperationalError, match="no such table"):
+        fetch(sqlite, text("SELECT * FROM half"))
 
 
 def test_two_processes_write_to_one_file_without_a_busy_error(sqlite: Database, tmp_path: Path) -> None:
-    # Each engine has a lock of its own, as each process has: only SQLite's own lock is left.
-    other = Database(f"sqlite:///{tmp_path / 'platform.db'}")
-    with sqlite.write() as connection:
-        platform_state.create(connection)
-        connection.execute(insert(platform_state).values(name="counter", value="0"))
-    failures: list[Exception] = []
-
-    def add(database: Database) -> None:
-        for _ in range(50):
-            try:
-                with database.write() as connection:
-                    value = connection.scalar(select(platform_state.c.value))
-                    connection.execute(update(platform_state).values(value=str(int(value or 0) + 1)))
-            except OperationalError as error:
-                failures.append(error)
-
-    threads = [threading.Thread(target=add, args=(database,)) for database in (sqlite, other) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    other.close()
-    assert not failures
+    # Each engine has a lock of its own, as each process has: only SQLite's own lock is shared.
+    with closing(Database(f"sqlite:///{tmp_path / 'platform.db'}")) as other:
+        with sqlite.write() as connection:
+            platform_state.create(connection)
+            connection.execute(insert(platform_state).values(name="counter", value="0"))
+        with ThreadPoolExecutor(4) as threads:
+            list(threads.map(add_one, [sqlite, other] * 100))
     assert count(sqlite) == 200
 
 
@@ -183,41 +148,97 @@ def test_a_new_file_is_opened_by_several_at_once(tmp_path: Path) -> None:
     together = threading.Barrier(4)
 
     def mode(path: Path) -> str:
-        database = Database(f"sqlite:///{path}")
-        together.wait()
-        with database.read() as connection:
-            found = connection.exec_driver_sql("PRAGMA journal_mode").scalar_one()
-        database.close()
-        return str(found)
+        with closing(Database(f"sqlite:///{path}")) as database:
+            together.wait()
+            return str(fetch_scalars(database, text("PRAGMA journal_mode"))[0])
 
     with ThreadPoolExecutor(4) as threads:
         for number in range(300):
             assert list(threads.map(mode, [tmp_path / f"{number}.db"] * 4)) == ["wal"] * 4
 
 
-@pytest.mark.parametrize("url", ["mysql://localhost/x", "oracle://x", "mssql://x"])
-def test_another_kind_of_database_is_refused(url: str) -> None:
-    with pytest.raises(ValueError, match="must be sqlite or postgresql"):
-        Database(url)
+def test_the_url_chooses_the_driver() -> None:
+    for url in ("mysql://localhost/x", "oracle://x", "mssql://x"):
+        with pytest.raises(ValueError, match="must be sqlite or postgresql"):
+            Database(url)
+    for url in ("postgresql://u:p@h/d", "postgresql+psycopg2://u:p@h/d"):
+        with closing(Database(url)) as database:
+            assert (database.kind, database.engine.dialect.driver) == ("postgresql", "psycopg")
 
 
-@pytest.mark.parametrize("url", ["postgresql://u:p@h/d", "postgresql+psycopg2://u:p@h/d"])
-def test_postgresql_is_always_driven_by_psycopg_3(url: str) -> None:
-    database = Database(url)
-    assert (database.kind, database.engine.dialect.driver) == ("postgresql", "psycopg")
-    database.close()
-
-
-def test_a_connection_the_server_has_closed_meanwhile_is_replaced(
+def test_a_closed_connection_is_replaced(
     new_database_url: Callable[[str, bool], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("service.db.engine.IDLE_PING_SECONDS", -1)
-    database, other = (Database(url) for url in [new_database_url("postgresql", True)] * 2)
-    with database.read() as connection:
-        process = connection.scalar(text("SELECT pg_backend_pid()"))
-    with other.read() as connection:
-        assert connection.scalar(text("SELECT pg_terminate_backend(:process, 5000)"), {"process": process})
-    with database.read() as connection:
-        assert connection.scalar(text("SELECT pg_backend_pid()")) != process
-    database.close()
-    other.close()
+    process, url = text("SELECT pg_backend_pid()"), new_database_url("postgresql", True)
+    with closing(Database(url)) as database, closing(Database(url)) as other:
+        before = fetch_scalars(database, process)
+        end = text("SELECT pg_terminate_backend(:process, 5000)").bindparams(process=before[0])
+        assert fetch_scalars(other, end) == [True]
+        assert fetch_scalars(database, process) != before
+
+
+@pytest.fixture
+def server() -> Iterator[Cluster]:
+    """A server of PostgreSQL that may be stopped."""
+    with Cluster() as cluster:
+        cluster.create("platform")
+        yield cluster
+
+
+@pytest.mark.slow
+def test_replicas_report_an_unreachable_database_and_recover(server: Cluster) -> None:
+    """The restart must not lose a tenant that is being provisioned. About 15 s."""
+    with Live(server.url("platform"), pace=0.5) as replica:
+        token, process = replica.owner(), replica.process
+        tenant = replica.create_tenant(token, "Telescope")
+        path = f"/api/v1/tenants/{tenant['id']}/operations/{tenant['runId']}"
+        until(lambda: replica.read(path, token)["status"] == "running", 30)
+        server.stop()
+        # The platform repeats its checks within seconds, not for each answer.
+        until(lambda: replica.get("/readyz").status == 503, 30)
+        answer = replica.get("/readyz")
+        assert (answer.status, answer.json()["status"]) == (503, "degraded")
+        assert answer.json()["checks"]["database"] == "unreachable"
+        assert replica.get("/healthz").status == 200
+        refused = replica.call("GET", "/api/v1/tenants", token)
+        assert code(refused) == (503, "SERVICE_UNAVAILABLE")
+        assert refused.headers["retry-after"] == "1"
+        server.start()
+        until(lambda: replica.get("/readyz").status == 200, 30)
+        assert replica.call("GET", "/api/v1/tenants", token).status == 200
+        until(lambda: replica.read(path, token)["status"] == "completed", 60)
+        assert replica.read(f"/api/v1/tenants/{tenant['id']}", token)["status"] == "active"
+        assert process is replica.process is not None
+        assert process.poll() is None
+
+
+def test_which_errors_are_transient(cluster: Cluster) -> None:
+    names = ("AdminShutdown", "TooManyConnections", "CannotConnectNow", "DeadlockDetected", "QueryCanceled")
+    transient = [psycopg.OperationalError("connection failed"), *(getattr(psycopg.errors, name)() for name in names)]
+    lasting = [psycopg.errors.DiskFull(), psycopg.errors.ReadOnlySqlTransaction()]
+    for errors, expected in ((transient, True), (lasting, False)):
+        for error in errors:
+            assert is_transient(OperationalError("statement", None, error)) is expected, error
+    assert is_transient(NoneFree())
+    assert not is_transient(SQLAlchemyError())
+    assert not is_transient(ValueError())
+
+
+def test_sessions_and_connections_are_bounded(cluster: Cluster) -> None:
+    def bounds(url: str) -> tuple[str, ...]:
+        engine = create_engine(with_psycopg_defaults(make_url(url)))
+        names = ("statement_timeout", "idle_in_transaction_session_timeout")
+        with engine.connect() as connection:
+            values = [str(connection.exec_driver_sql(f"SHOW {name}").scalar_one()) for name in names]
+        engine.dispose()
+        return tuple(values)
+
+    url = cluster.url("postgres")
+    assert bounds(url) == ("1min", "1min")
+    assert bounds(f"{url}&options=-c%20statement_timeout%3D5s") == ("5s", "1min")
+    query = with_psycopg_defaults(make_url(f"{url}&connect_timeout=2")).query
+    assert (query["connect_timeout"], query["keepalives_idle"], query["options"]) == ("2", "20", SESSION)
+    # Three replicas fit a server's default of a hundred, each with eight connections for its durable work.
+    with closing(Database(url)) as opened:
+        assert 3 * (opened.engine.pool.size() + opened.engine.pool._max_overflow + 8) < 100  # type: ignore[attr-defined]

@@ -1,19 +1,19 @@
-"""What the decision point says is what the platform itself does, for any principal, operation and resource.
+"""The decision point and the platform decide alike, for any principal, operation and resource.
 
-The world is changed at random: documents and authors of policies, scopes of keys and identities, roles of people. Then
-the same question goes both ways: to `/access/v1/evaluations`, and through the guard and the routes' own decisions.
+The demo data are changed at random: documents and authors of policies, scopes of keys and identities, roles of people.
+Then the same question goes to `/access/v1/evaluations`, and through the guard and the decisions of the routes.
 """
 
 import json
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Column, Connection, delete, insert, select, update
 from starlette.requests import Request
 
 from service.api.authorization import Credential, look_up
@@ -31,7 +31,8 @@ from service.principals import live_credentials
 from service.resources import interactive, queries, routes
 from tests.service.conftest import KINDS, DemoUrl
 from tests.service.inside import Inside
-from tests.service.running import NOBODY, PEOPLE, WEB_SHOP
+from tests.service.queries import execute, fetch, fetch_scalars
+from tests.service.running import NOBODY, OUTSIDER, OWNER, PEOPLE, WEB_SHOP
 
 ASKING = "tenant-reader"
 SEEDS = range(4)
@@ -52,27 +53,25 @@ NAMES = tuple(operation.name for operation in operations())
 
 
 class World:
-    """The demo world in this process, changed at random, and what the platform does in it."""
+    """The demo data in this process, changed at random, and the platform's decisions about them."""
 
     def __init__(self, inside: Inside, folder: Path) -> None:
         self.inside = inside
         self.platform = inside.platform
-        self.secrets = {
-            name: one["secret"] for name, one in json.loads((folder / "world-keys.json").read_text()).items()
-        }
-        with self.platform.database.write() as connection:
-            connection.execute(update(tables.api_keys).values(rate_limit=60_000))
-        with self.platform.database.read() as connection:
-            self.people = {row.email: row.id for row in connection.execute(select(tables.users))}
-            found = connection.execute(select(tables.api_keys).order_by(tables.api_keys.c.name)).all()
-            here = [row for row in found if row.tenant_id == WEB_SHOP]
-            self.keys = {row.name: row.id for row in (*here, *[row for row in found if row not in here][:3])}
-            self.identities = {row.id: row for row in connection.execute(select(tables.workload_identities))}
-            mine = tables.policies.c.tenant_id == WEB_SHOP
-            self.policies = [row.id for row in connection.execute(select(tables.policies).where(mine))]
-            groups = connection.execute(select(tables.groups).where(tables.groups.c.tenant_id == WEB_SHOP))
-            self.groups = [row.id for row in groups]
-            rows = connection.execute(select(tables.resources).order_by(tables.resources.c.id)).all()
+        keys = json.loads((folder / "world-keys.json").read_text())
+        self.secrets = {name: key["secret"] for name, key in keys.items()}
+        database = self.platform.database
+        execute(database, update(tables.api_keys).values(rate_limit=60_000))
+        self.people = {row.email: row.id for row in fetch(database, select(tables.users))}
+        rows = fetch(database, select(tables.api_keys).order_by(tables.api_keys.c.name))
+        own = [row for row in rows if row.tenant_id == WEB_SHOP]
+        self.keys = {row.name: row.id for row in (*own, *[row for row in rows if row not in own][:3])}
+        self.identities = fetch_scalars(database, select(tables.workload_identities.c.id))
+        self.policies, self.groups = (
+            fetch_scalars(database, select(table.c.id).where(table.c.tenant_id == WEB_SHOP))
+            for table in (tables.policies, tables.groups)
+        )
+        rows = fetch(database, select(tables.resources).order_by(tables.resources.c.id))
         self.resources = [
             row
             for kind in ("instance", "volume", "database")
@@ -81,50 +80,40 @@ class World:
         ]
 
     def change(self, dice: random.Random) -> None:
-        members = [self.people[email] for email in PEOPLE if email != "outsider@example.com"]
-        owner = self.people["owner@aurora.example"]
+        def some_scopes(*numbers: int) -> list[str]:
+            return dice.sample(scopes, dice.choice(numbers))
+
+        members = [self.people[email] for email in PEOPLE if email != OUTSIDER]
+        owner, membership = self.people[OWNER], tables.memberships.c.user_id
         scopes = [scope for scope in enforced_scopes() if scope != "*"]
+        identities, policy_id = tables.workload_identities, tables.policies.c.id
+        others = [key for name, key in self.keys.items() if name != ASKING]
+        changes: list[tuple[Column[str], Iterable[str], Callable[[], dict[str, Any]]]] = [
+            (membership, members, lambda: {"role": dice.choice((*roles(), *["owner"] * 5, *["regional"] * 2))}),
+            # The key that asks belongs to the owner, and must remain able to.
+            (membership, [owner], lambda: {"role": "owner"}),
+            (
+                tables.resources.c.id,
+                [resource.id for resource in self.resources],
+                lambda: {"region": dice.choice(REGIONS), "tags": dice.choice(TAGS)},
+            ),
+            (policy_id, self.policies, lambda: {"document": document(dice), "version": dice.randrange(10**6)}),
+            (policy_id, self.policies, lambda: {"authored_by": dice.choice((*members, *[owner] * 12))}),
+            (tables.api_keys.c.id, [self.keys[ASKING]], lambda: {"scopes": ["decisions:*"]}),
+            (tables.api_keys.c.id, others, lambda: {"scopes": some_scopes(5, 30, len(scopes), len(scopes))}),
+            (identities.c.id, self.identities, lambda: {"scopes": some_scopes(0, 0, 30, len(scopes))}),
+        ]
+        attachees = {"group": self.groups, "api_key": others, "workload_identity": self.identities}
         with self.platform.database.write() as connection:
-            for person in members:
-                role = dice.choice((*roles(), *["owner"] * 5, *["regional"] * 2))
-                connection.execute(
-                    update(tables.memberships).where(tables.memberships.c.user_id == person).values(role=role)
-                )
-            # Whoever asks stays able to.
-            mine = tables.memberships.c.user_id == owner
-            connection.execute(update(tables.memberships).where(mine).values(role="owner"))
-            for resource in self.resources:
-                placed = {"region": dice.choice(REGIONS), "tags": dice.choice(TAGS)}
-                connection.execute(update(tables.resources).where(tables.resources.c.id == resource.id).values(placed))
-            for policy in self.policies:
-                changed = {
-                    "document": document(dice),
-                    "authored_by": dice.choice((*members, *[owner] * 12)),
-                    "version": dice.randrange(10**6),
-                }
-                connection.execute(update(tables.policies).where(tables.policies.c.id == policy).values(changed))
+            for column, ids, values in changes:
+                for one in ids:
+                    connection.execute(update(column.table).where(column == one).values(values()))
             connection.execute(delete(tables.policy_attachments))
-            for kind, attachees in (
-                ("group", self.groups),
-                ("api_key", [key for name, key in self.keys.items() if name != ASKING]),
-                ("workload_identity", self.identities),
-            ):
-                for attachee in attachees:
-                    for policy in dice.sample(self.policies, dice.choice((0, 1, 1, 1))):
-                        row = {"policy_id": policy, "attachee_type": kind, "attachee_id": attachee}
-                        more = {"tenant_id": WEB_SHOP, "attached_by": members[0], "attached_at": datetime.now(UTC)}
-                        connection.execute(insert(tables.policy_attachments).values(row | more))
-            for name, key in self.keys.items():
-                given = (
-                    ["decisions:*"]
-                    if name == ASKING
-                    else dice.sample(scopes, dice.choice((5, 30, len(scopes), len(scopes))))
-                )
-                connection.execute(update(tables.api_keys).where(tables.api_keys.c.id == key).values(scopes=given))
-            identities = tables.workload_identities
-            for identity in self.identities:
-                given = dice.sample(scopes, dice.choice((0, 0, 30, len(scopes))))
-                connection.execute(update(identities).where(identities.c.id == identity).values(scopes=given))
+            for kind, attachee in ((kind, one) for kind, ids in attachees.items() for one in ids):
+                for policy in dice.sample(self.policies, dice.choice((0, 1, 1, 1))):
+                    row = {"policy_id": policy, "attachee_type": kind, "attachee_id": attachee}
+                    by = {"tenant_id": WEB_SHOP, "attached_by": members[0], "attached_at": datetime.now(UTC)}
+                    connection.execute(insert(tables.policy_attachments).values(row | by))
 
     def caller(self, connection: Connection, kind: str, name: str) -> Principal:
         if kind == "user":
@@ -140,7 +129,7 @@ class World:
         return Principal("workload", "r", workload_id=row.id, tenant_id=row.tenant_id, scopes=tuple(row.scopes))
 
     def does(self, subject: tuple[str, str], address: str, ask: Callable[[Connection, Any], None]) -> bool:
-        """Whether the platform does what this caller asks for from this address."""
+        """Return whether the platform accepts the caller's request from this address."""
         request = Request({"type": "http", "client": (address, 1), "headers": []})
         with self.platform.database.read() as connection:
             try:
@@ -151,7 +140,7 @@ class World:
         return True
 
     def admitted(self, connection: Connection, by: Any, rule: RoutePolicy, path: dict[str, str]) -> TenantContext:
-        """What the guard does before a route."""
+        """Authorize a request as the guard does before a route."""
         caller, request = by
         entitlements = Entitlements(caller, self.platform.decisions, connection)
         context = authz_context.authorize(rule, entitlements, path)
@@ -165,7 +154,7 @@ Question = tuple[dict[str, Any], Callable[[Connection, Any], None]]
 
 
 def on_resource(world: World, dice: random.Random) -> Question:
-    """An operation of the inventory on a resource of a tenant of the world, or on nobody's."""
+    """An operation of the inventory on a resource of a tenant, or on an unknown one."""
     verb = dice.choice([*VERBS])
     row = dice.choice(world.resources)
     kind = kinds()[row.kind]
@@ -198,18 +187,17 @@ def on_session(world: World, dice: random.Random) -> Question:
 
     def ask(connection: Connection, by: Any) -> None:
         context = world.admitted(connection, by, ROUTE_POLICIES["POST", path], {"tenant_id": WEB_SHOP})
-        found = queries.find_of_kinds(connection, WEB_SHOP, interactive.KINDS_BY_OPERATION[operation], row.id)
-        if found is None:
+        resource = queries.find_of_kinds(connection, WEB_SHOP, interactive.KINDS_BY_OPERATION[operation], row.id)
+        if resource is None:
             raise ApiError(404, "X", "x")
-        require(
-            world.platform, connection, context, target_in(context, found), routes.request_context_of(context, found)
-        )
+        facts = routes.request_context_of(context, resource)
+        require(world.platform, connection, context, target_in(context, resource), facts)
 
     return {"action": {"name": operation}, "resource": {"type": row.kind, "id": row.id}}, ask
 
 
 def on_tenant(world: World, dice: random.Random) -> Question:
-    """What the platform decides about the tenant itself."""
+    """An operation on the tenant itself."""
     own = [rule for (_, path), rule in ROUTE_POLICIES.items() if path.startswith(TENANT) and rule.who == "principal"]
     rule = dice.choice([rule for rule in own if rule.permission and not rule.enforced_for_users])
 
@@ -220,7 +208,7 @@ def on_tenant(world: World, dice: random.Random) -> Question:
 
 
 def document(dice: random.Random) -> str:
-    """A policy that gives much and takes some away; sometimes one that no longer can be read."""
+    """A policy that allows much and denies some; sometimes an invalid one."""
     if dice.random() < 0.02:
         return '{"schemaVersion": "1", "rules": [{"access": "allow", "operations": ["gone:*"], "targets": ["*"]}]}'
     rules = [rule(dice) for _ in range(dice.randrange(1, 5))]
@@ -234,7 +222,7 @@ def rule(dice: random.Random) -> dict[str, Any]:
     kind = dice.choice(("instances", "volumes", "databases", "*"))
     region = dice.choice(("*", "*", *REGIONS))
     exact, wide = f"{service}:{resource}:{action}", ("*", "compute:*", "storage:*", f"*:*:{dice.choice([*VERBS])}")
-    made = {
+    result = {
         "access": dice.choice(("allow", "allow", "allow", "deny")),
         "operations": [dice.choice((exact, *wide))],
         "targets": [dice.choice(("*", f"frn:*:{region}:*:{kind}/*"))],
@@ -251,7 +239,7 @@ def rule(dice: random.Random) -> dict[str, Any]:
             {"equals": {"frn:tenant": dice.choice((WEB_SHOP, NOBODY))}},
         )
     )
-    return made | ({"constraints": constraints} if constraints else {})
+    return result | ({"constraints": constraints} if constraints else {})
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -265,7 +253,7 @@ def world(
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_the_decision_point_says_what_the_platform_does(world: World, seed: int) -> None:
+def test_the_decision_point_and_the_platform_decide_alike(world: World, seed: int) -> None:
     dice = random.Random(seed)
     world.change(dice)
     subjects = [
@@ -273,7 +261,7 @@ def test_the_decision_point_says_what_the_platform_does(world: World, seed: int)
         ("api_key", [*world.keys]),
         ("workload_identity", [*world.identities, NOBODY]),
     ]
-    asked, done = [], []
+    questions, done = [], []
     for _ in range(QUESTIONS):
         kind, names = dice.choice(subjects)
         name = dice.choice(names)
@@ -281,12 +269,12 @@ def test_the_decision_point_says_what_the_platform_does(world: World, seed: int)
         address = dice.choice(ADDRESSES)
         identifier = world.keys[name] if kind == "api_key" else name
         subject = {"type": kind, "id": identifier, "properties": {"role": "owner", "scopes": ["*"]}}
-        asked.append(question | {"subject": subject, "context": {"ip": address}})
+        questions.append(question | {"subject": subject, "context": {"ip": address}})
         done.append(world.does((kind, name), address, ask))
     headers = {"X-API-Key": world.secrets[ASKING]}
-    answer = world.inside.ask("POST", "/access/v1/evaluations", headers, {"evaluations": asked})
+    answer = world.inside.ask("POST", "/access/v1/evaluations", headers, {"evaluations": questions})
     assert answer.status_code == 200, answer.text
-    said = [one["decision"] for one in answer.json()["evaluations"]]
-    assert [(one, a, b) for one, a, b in zip(asked, said, done, strict=True) if a is not b] == []
-    # Otherwise it would prove little.
+    decisions = [one["decision"] for one in answer.json()["evaluations"]]
+    assert [(one, a, b) for one, a, b in zip(questions, decisions, done, strict=True) if a is not b] == []
+    # Otherwise the test would prove little.
     assert min(sum(done), len(done) - sum(done)) >= QUESTIONS // 20

@@ -17,10 +17,11 @@ from service.db import tables
 from service.principals.grants import AppliedPolicy, PrincipalGrants, policies_for, policies_for_principal
 from tests.service.conftest import KINDS, DemoUrl
 from tests.service.deciding import Demo
+from tests.service.queries import execute, fetch_scalars
 from tests.service.running import VIEWER, WEB_SHOP
 
 MISSING = "9f1c2d3e-4b5a-4c6d-8e7f-a1b2c3d4e5f6"
-"""An id of nothing. One of digits only is read in a thread, like a long number."""
+"""An unknown id. One of digits only is read in a thread, like a long number."""
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -38,32 +39,27 @@ def question(subject: dict[str, str], action: str, instance: str | None) -> dict
 @pytest.mark.parametrize("kind", ["user", "api_key", "workload_identity"])
 @pytest.mark.parametrize("missing", ["subject", "resource", "action"])
 @pytest.mark.parametrize("is_cached", [False, True])
-def test_a_refusal_costs_the_same_statements_for_unknown_ids(
-    demo: Demo, kind: str, missing: str, is_cached: bool
-) -> None:
-    """No oracle. The one that is there has no policy, as the one that is not."""
+def test_a_refusal_costs_the_same_for_unknown_ids(demo: Demo, kind: str, missing: str, is_cached: bool) -> None:
+    """Costs reveal no ids. Neither the known principal nor the unknown one has a policy."""
     table = {"user": tables.users, "api_key": tables.api_keys, "workload_identity": tables.workload_identities}[kind]
     member, value = {"user": ("email", VIEWER), "api_key": ("name", "status-page")}.get(kind, ("tenant_id", WEB_SHOP))
-    with demo.platform.database.read() as connection:
-        there = connection.scalars(select(table.c.id).where(table.c[member] == value)).first()
-    assert there
+    there, *_ = fetch_scalars(demo.platform.database, select(table.c.id).where(table.c[member] == value))
     body = question({"type": kind, "id": there}, "delete", demo.instance)
     unknown = question({"type": kind, "id": MISSING}, "fly", MISSING)
     other = {missing: unknown[missing]}
-    with demo.platform.database.write() as connection:
-        connection.execute(tables.policy_attachments.delete())
-    seen = []
-    for asked in (body, body | other, body):
+    execute(demo.platform.database, tables.policy_attachments.delete())
+    statements = []
+    for request in (body, body | other, body):
         demo.asked("/access/v1/evaluation", body)  # The caller is cached.
         demo.platform.subjects = SubjectCache()
         if is_cached:
-            demo.asked("/access/v1/evaluation", asked)
+            demo.asked("/access/v1/evaluation", request)
         demo.forget()
-        assert demo.asked("/access/v1/evaluation", asked)["decision"] is False
-        seen.append(demo.without_leases())
-    assert seen[0] == seen[1] == seen[2]
-    assert len([one for one in seen[0] if "resources" in one]) == 1
-    assert len(seen[0]) == 2 if is_cached else len(seen[0]) > 2
+        assert demo.asked("/access/v1/evaluation", request)["decision"] is False
+        statements.append(demo.without_leases())
+    assert statements[0] == statements[1] == statements[2]
+    assert len([one for one in statements[0] if "resources" in one]) == 1
+    assert len(statements[0]) == 2 if is_cached else len(statements[0]) > 2
 
 
 @pytest.mark.parametrize(
@@ -87,25 +83,23 @@ def test_a_failure_is_500_and_an_unreachable_database_is_503(
 
 
 def test_evaluations_read_their_resources_in_one_statement_of_a_kind(demo: Demo) -> None:
-    with demo.platform.database.read() as connection:
-        here = tables.resources.c.tenant_id == WEB_SHOP, tables.resources.c.kind == "instance"
-        ids = list(connection.scalars(select(tables.resources.c.id).where(*here).limit(10)))
+    here = tables.resources.c.tenant_id == WEB_SHOP, tables.resources.c.kind == "instance"
+    ids = fetch_scalars(demo.platform.database, select(tables.resources.c.id).where(*here).limit(10))
     subject = {"type": "user", "id": VIEWER}
     costs = []
-    demo.asked("/access/v1/evaluation", {"subject": subject, "action": {"name": "read"}, "resource": subject})
+    body = {"subject": subject, "action": {"name": "read"}}
+    demo.asked("/access/v1/evaluation", body | {"resource": subject})
     for some in (ids[:1], ids):
         evaluations = [{"resource": {"type": "instance", "id": one}} for one in some]
         demo.forget()
-        demo.asked(
-            "/access/v1/evaluations", {"subject": subject, "action": {"name": "read"}, "evaluations": evaluations}
-        )
+        demo.asked("/access/v1/evaluations", body | {"evaluations": evaluations})
         costs.append(len(demo.without_leases()))
     assert len(ids) == 10
     assert costs == [2, 2]
 
 
 def test_a_search_examines_so_many_and_leads_on(demo: Demo, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A page may be empty while there is more: nothing is examined without bound."""
+    """A page may be empty while there is more, because every page examines a bounded number."""
     body = question({"type": "user", "id": VIEWER}, "start", None)
     monkeypatch.setattr(authzen_routes, "MAX_CANDIDATES", 3)
     page = demo.asked("/access/v1/search/resource", body)
@@ -121,15 +115,15 @@ def test_a_search_examines_so_many_and_leads_on(demo: Demo, monkeypatch: pytest.
 
 
 def test_a_search_that_took_its_time_leads_on_to_the_same_results(demo: Demo, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Policies are compiled when they are asked for: of many and long ones a page has as many as time allows."""
+    """Policies are compiled on demand: a page has as many as time allows."""
     body = question({"type": "user"}, "read", demo.instance)
     whole = demo.asked("/access/v1/search/subject", body)["results"]
-    monkeypatch.setattr(authzen_routes, "MAX_SECONDS", -1.0)
-    found, token, pages = [], "", 0
+    monkeypatch.setattr(search, "MAX_SECONDS", -1.0)
+    results, token, pages = [], "", 0
     while token or not pages:
         page = demo.asked("/access/v1/search/subject", body | {"page": {"token": token}})
-        found, token, pages = found + page["results"], page["page"]["next_token"], pages + 1
-    assert found == whole
+        results, token, pages = results + page["results"], page["page"]["next_token"], pages + 1
+    assert results == whole
     assert pages > len(whole) > 1
 
 
@@ -139,7 +133,7 @@ def test_engines_are_kept_as_long_as_their_rules_are_not_too_many(demo: Demo, mo
         mine = connection.execute(select(tables.policies).where(tables.policies.c.tenant_id == WEB_SHOP)).all()
 
         def compiled(policy: Any) -> int:
-            """Read for it from the database: 1, or kept: 0."""
+            """Return 1 if its document is read from the database, 0 if its engine is cached."""
             held = (AppliedPolicy(policy.id, policy.version, "owner"),)
             demo.forget()
             decisions.compiled(connection, PrincipalGrants("workload_identity", "w", WEB_SHOP, "o", None, None, held))

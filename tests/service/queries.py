@@ -1,0 +1,25 @@
+"""Statements that tests run on a database beside the platform, each in a transaction of its own."""
+
+from typing import Any
+
+from sqlalchemy import Executable
+
+from service.db.engine import Database
+
+
+def fetch(database: Database, query: Executable) -> list[Any]:
+    """Return the rows of a query."""
+    with database.read() as connection:
+        return list(connection.execute(query))
+
+
+def fetch_scalars(database: Database, query: Executable) -> list[Any]:
+    """Return the first column of the rows of a query."""
+    return [row[0] for row in fetch(database, query)]
+
+
+def execute(database: Database, *statements: Executable) -> None:
+    """Execute statements in one transaction."""
+    with database.write() as connection:
+        for statement in statements:
+            connection.execute(statement)
