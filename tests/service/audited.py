@@ -10,9 +10,8 @@ from uuid import uuid4
 from sqlalchemy import Connection, insert
 
 from service.audit import chain, entries, sealer
-from service.audit.digests import digest, key_of
-from service.audit.events import AuditEvent
-from service.audit.head import ChainBroken, lock_head, update_head
+from service.audit.entries import AuditEvent
+from service.audit.seals import ChainBroken, digest, key_of, lock_head, update_head
 from service.audit.verification import Verification, verify
 from service.db.engine import Database
 from service.db.tables import audit_log

@@ -48,8 +48,8 @@ def meanwhile(database: Database) -> Iterator[tuple[Connection, Callable[..., Fu
 
 def delete(connection: Connection) -> None:
     """Delete the account, under the locks of the route."""
-    lock_domains(connection, ["u", *deletion.organizations_of(connection, "u")])
-    deletion.delete(connection, "u", NOW)
+    lock_domains(connection, ["u", *account_routes.affected_organizations(connection, "u")])
+    account_routes.mark_deleted(connection, "u", NOW)
 
 
 @pytest.fixture
@@ -111,7 +111,7 @@ def start(connection: Connection) -> None:
 def start_outside(connection: Connection, at: datetime = NOW, **seconds: int) -> None:
     """Start the session of an outside issuer, whose claims have times after or before NOW."""
     times = {name: int(NOW.timestamp()) + second for name, second in ({"auth_time": -1} | seconds).items()}
-    session = account_linking.start_session_for_new_sign_in(
+    session = sessions.start_session_for_new_sign_in(
         connection,
         issuer="https://idp.example",
         sign_in_key="sid s 1",

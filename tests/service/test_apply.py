@@ -15,7 +15,7 @@ from service.db.engine import Database
 from service.db.tables import memberships, operations, resources
 from service.default_tags import queries as store
 from service.default_tags.apply_job import ApplyJob
-from service.default_tags.outcome import examined_kinds
+from service.default_tags.tag_rules import examined_kinds
 from tests.service.queries import execute
 from tests.service.tagged import BEFORE, DEFAULTS, NOW, REST, Tagged, every_sort
 
@@ -225,14 +225,14 @@ async def test_a_batch_that_fails_is_rolled_back_and_repeated(tagged: Tagged, mo
     tagged.many(4)
     before = tagged.all_rows()
     failures = iter([OSError("gone")] * 3)
-    add_tags = apply_queries.add_tags
+    add_tags = store.add_tags
 
     def fail(*args: Any) -> None:
         add_tags(*args)
         for failure in failures:
             raise failure
 
-    monkeypatch.setattr(apply_queries, "add_tags", fail)
+    monkeypatch.setattr(store, "add_tags", fail)
     run_id = tagged.planned()
     await tagged.applying.run(run_id)
     row = tagged.operation(run_id)
@@ -309,7 +309,7 @@ def test_a_change_during_a_batch_waits_for_it(tagged: Tagged, monkeypatch: pytes
     one = tagged.resource()
     theirs = {f"k{number}": "" for number in range(kinds()["instance"].tag_limit)}
     other = threading.Thread(target=lambda: tagged.change(one, tags=theirs))
-    add = undo_log.add
+    add = store.log_added_keys
 
     def remember(*args: Any) -> None:
         add(*args)

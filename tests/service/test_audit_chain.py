@@ -13,12 +13,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Executable, delete, insert, select, text, update
 
+from service.app import open_platform
 from service.audit import chain
-from service.audit.digests import ENTRY_FIELDS, digest, head_mac, key_of
-from service.audit.head import GENESIS_HASH, ChainBroken
+from service.audit.seals import ENTRY_FIELDS, GENESIS_HASH, ChainBroken, digest, head_mac, key_of
 from service.audit.segments import export_segment
 from service.audit.verification import ALTERED, BATCH_SIZE, MOVED, UNCHAINED, verify
-from service.bootstrap import open_platform
 from service.db import migrate
 from service.db.engine import Database
 from service.db.tables import audit_head, audit_log, platform_state

@@ -11,10 +11,8 @@ import pytest
 from sqlalchemy import delete, event, insert, select, text, update
 
 from service.audit import chain, sealer
-from service.audit.digests import ENTRY_FIELDS, entry_mac, key_of
-from service.audit.head import ChainBroken
-from service.audit.sealer import Sealer, seal_batch
-from service.audit.unsealed import insert_unsealed
+from service.audit.sealer import Sealer, insert_unsealed, seal_batch
+from service.audit.seals import ENTRY_FIELDS, ChainBroken, entry_mac, key_of
 from service.audit.verification import REFUSED, UNCHAINED
 from service.db import dialect
 from service.db.dialect import Busy

@@ -10,8 +10,7 @@ import pytest
 from sqlalchemy import Executable, delete, select, update
 
 from service.audit import chain
-from service.audit.digests import key_of
-from service.audit.head import ChainBroken
+from service.audit.seals import ChainBroken, key_of
 from service.audit.segments import Proof, SegmentRefused, drop_segment, export_segment, is_dropped
 from service.audit.verification import ALTERED, MOVED
 from service.db.engine import Database

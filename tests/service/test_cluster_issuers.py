@@ -41,7 +41,7 @@ def modulus(bits: int) -> str:
 @pytest.mark.parametrize("key", [public(P256), public(ECKey.generate_key("P-384")), public(RSA_2048)])
 def test_only_the_members_of_a_key_are_stored(key: dict[str, Any]) -> None:
     more = {"use": "sig", "alg": "ES256", "x5c": ["A" * 100_000], "x5u": "https://elsewhere.example"}
-    assert issuer_validation.validate_public_keys([key | more]) == [key]
+    assert cluster_issuers.validate_public_keys([key | more]) == [key]
 
 
 def test_leading_zeros_do_not_make_a_key_longer() -> None:
@@ -125,7 +125,7 @@ class Bound:
         with self.platform.database.write() as connection:
             factories.add(connection, {tables.resources: cluster})
             queries.add_identity(connection, identity | {"scopes": ["compute:read"], "created_by": "u"} | times)
-            workload_queries.save_issuer(connection, "t", CLUSTER, issuer)
+            cluster_issuers.save_issuer(connection, "t", CLUSTER, issuer)
         claims = {"iss": "https://c.example", "sub": "system:serviceaccount:n:a", "aud": f"frost:cluster:{CLUSTER}"}
         self.token = jwt.encode({"alg": "ES256", "kid": "one"}, claims | {"exp": int(now.timestamp()) + 600}, P256)
 
@@ -146,7 +146,7 @@ WITHOUT_SCOPES = update(tables.workload_identities).values(scopes=[])
 CHANGES: dict[str, tuple[Change, int]] = {
     "unchanged": (lambda connection: None, 200),
     "unbound": (lambda connection: queries.remove_identity(connection, "t", "w"), 401),
-    "issuer deleted": (lambda connection: workload_queries.delete_issuer(connection, "t", CLUSTER), 401),
+    "issuer deleted": (lambda connection: cluster_issuers.delete_issuer(connection, "t", CLUSTER), 401),
     "scopes removed": (lambda connection: connection.execute(WITHOUT_SCOPES), 403),
     "cluster deleted": (lambda connection: connection.execute(delete(tables.resources)), 401),
 }

@@ -15,8 +15,8 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import IntegrityError, OperationalError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as NoneFree
 
+from service.db.dialect import is_transient
 from service.db.engine import SESSION, Database, with_psycopg_defaults
-from service.db.errors import is_transient
 from service.db.statements import PORTION, records
 from service.db.tables import Document, platform_state, users
 from tests.service import factories

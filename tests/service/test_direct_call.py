@@ -1,6 +1,5 @@
 """Endpoints that are called without FastAPI get the arguments that FastAPI gives them."""
 
-import asyncio
 from collections.abc import Callable
 from typing import Annotated, Any
 
