@@ -166,11 +166,6 @@ def test_a_malformed_id_in_a_filter_finds_and_removes_nothing(iam: Iam) -> None:
         assert [value for name, value in iam.get(path).items() if name != "nextCursor"] == [[]]
     for path in (attached, f"/iam/groups/{group}/members?memberType=api_key&memberId=%00"):
         assert iam.ask("DELETE", path).status == 404
-    iam.group(str(uuid4()))
-    cursor = iam.get("/iam/groups?limit=1")["nextCursor"]
-    assert iam.ask("GET", f"/iam/groups?limit=1&cursor={cursor}").status == 200
-    for damaged in (f"{cursor}!", f"{cursor[:9]}.{cursor[9:]}", f"{cursor}====", cursor + "AAAA"):
-        assert code(iam.ask("GET", f"/iam/groups?limit=1&cursor={damaged}")) == (400, "INVALID_CURSOR")
 
 
 @pytest.mark.slow

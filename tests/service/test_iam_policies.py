@@ -123,15 +123,27 @@ def test_places_are_those_of_the_document_as_it_was_typed(iam: Iam) -> None:
 def test_a_body_that_is_no_such_object_is_refused_around_the_document_too(iam: Iam) -> None:
     for body in (
         *(b'{"name":"p","name":"q","document":{}}', b'{"name":"p","document":{},"document":{}}', b"", b"\xff\xfe{}"),
-        *(b'{"name":"p","document":{}} x', b'{"name":NaN,"document":{}}', b'["name","document"]', b'{"name":"p"}'),
+        *(
+            b'{"name":"p","document":{}} x',
+            b'{"name":NaN,"document":{}}',
+            b'["name","document"]',
+            b'{"name":"p","document":' + b"[" * 100_000,
+            b'{"name":"p"}',
+        ),
         *(b'{"name":"p" "document":{}}', b'{"name":5,"document":{}}', b'{"document":{"schemaVersion":"1"}}'),
+        b'{"name":"p","document":' + b"[" * 100_000,
     ):
-        assert iam.raw("POST", "/iam/policies", body).status == 400, body
+        assert iam.raw("POST", "/iam/policies", body).status == 400, body[:80]
 
 
 def test_a_draft_beyond_its_author_is_refused_with_a_counterexample(iam: Iam) -> None:
+    stored = iam.get("/iam/policies?limit=200")
     for person, rule in (
-        (VIEWER, allow("compute:instances:delete")),
+        *(
+            (VIEWER, allow("*:*:*")),
+            (VIEWER, allow("compute:instances:*")),
+            (VIEWER, allow("compute:instances:delete")),
+        ),
         (VIEWER, allow("compute:*:read", "storage:*:read")),
         (REGIONAL, READING),
         (REGIONAL, allow("compute:instances:read", equals={"frn:region": "fi-hel-1"})),
@@ -150,6 +162,7 @@ def test_a_draft_beyond_its_author_is_refused_with_a_counterexample(iam: Iam) ->
         capped = author.ask("POST", "/iam/simulate", body | {"asAuthor": True}).json()
         assert (capped["decision"], capped["rules"][0]["withinAuthor"]) == ("denied", False)
     assert example["deniedBy"]["policyName"] == "Admin"
+    assert iam.get("/iam/policies?limit=200") == stored
 
 
 def test_every_role_writes_policies_within_its_own_rights(iam: Iam) -> None:

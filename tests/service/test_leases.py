@@ -81,15 +81,12 @@ def test_an_idle_lease_adds_nothing_to_a_full_allowance() -> None:
     simulation.now += MINUTE
     admitted = sum(replica.admits(600) for replica in simulation.replicas for _ in range(700))
     assert 600 * 0.98 <= admitted <= 600
+    # Near the limit a lease is a single request.
+    one, other = Simulation(2).replicas
+    assert [replica.admits(20) for _ in range(30) for replica in (one, other)] == [True] * 20 + [False] * 40
 
 
-def test_a_lease_near_the_limit_is_a_single_request() -> None:
-    simulation = Simulation(2)
-    admitted = [simulation.replicas[number % 2].admits(20) for number in range(61)]
-    assert admitted == [True] * 20 + [False] * 41
-
-
-def test_a_refused_key_needs_no_database_until_its_next_request() -> None:
+def test_a_key_asks_the_database_seldom_whether_it_is_refused_or_busy() -> None:
     simulation = Simulation(1)
     replica, rows = simulation.replicas[0], simulation.rows
     assert [replica.admits(60) for _ in range(61)] == [True] * 60 + [False]
@@ -99,24 +96,15 @@ def test_a_refused_key_needs_no_database_until_its_next_request() -> None:
     assert rows.statements == before
     simulation.now += 1
     assert [replica.admits(60) for _ in range(2)] == [True, False]
-
-
-def test_a_busy_key_asks_the_database_a_few_times_a_second() -> None:
-    simulation = Simulation(1)
-    replica = simulation.replicas[0]
-    for _ in range(10_000):
-        simulation.now += 2_000
-        assert replica.admits(60_000)
-    assert simulation.rows.statements <= 20 * 4
-
-
-def test_a_changed_limit_counts_from_the_next_request_on() -> None:
-    simulation = Simulation(1)
-    replica = simulation.replicas[0]
-    assert [replica.admits(1) for _ in range(2)] == [True, False]
+    # A changed limit counts from the next request on.
     simulation.now += SECOND
     assert replica.admits(60_000)
     assert [replica.admits(1) for _ in range(2)] == [False, False]
+    busy = Simulation(1)
+    for _ in range(10_000):
+        busy.now += 2_000
+        assert busy.replicas[0].admits(60_000)
+    assert busy.rows.statements <= 20 * 4
 
 
 @pytest.mark.parametrize(("options", "per_minute", "pause"), [({"max_leases": 10}, 60_000, 0), ({}, 600, SECOND)])

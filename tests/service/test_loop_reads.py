@@ -187,9 +187,7 @@ def test_a_lost_connection_is_replaced(database: Database) -> None:
         assert connection.execute(PREPARED, {"tenant": WEB_SHOP, "one": "x"}).all() == []
 
 
-def test_a_row_is_changed_added_found_and_deleted_by_some_of_its_values(
-    database: Database, one: dict[str, str]
-) -> None:
+def test_a_row_is_changed_added_and_deleted_by_some_of_its_values(database: Database, one: dict[str, str]) -> None:
     key, new = ({"tenant_id": WEB_SHOP, "id": identifier} for identifier in (one["one"], "new"))
     with database.write() as connection:
         changed = update_row(connection, resources, key, {"name": "renamed", "tags": {"a": "b"}})

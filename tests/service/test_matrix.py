@@ -123,6 +123,9 @@ def foreign(network: Network) -> str:
     return Key(network.platform, *SCOPES, person=BOREALIS_OWNER, tenant=NEWSROOM, rateLimit=60_000).secret
 
 
+every_row = pytest.mark.parametrize("row", table(), ids=lambda row: row.name)
+
+
 @pytest.fixture(scope="module")
 def workload(network: Network) -> str:
     Iam(network.platform).binding("everything", [scope for scope in SCOPES if not scope.endswith("*")])
@@ -150,24 +153,18 @@ def test_the_table_has_every_route_and_no_other() -> None:
         (method, path): re.compile(re.sub(r"\\\{[a-z_]+\\\}", "[^/]+", re.escape(path)))
         for method, path in ROUTE_POLICIES
     }
-    unmatched, seen = [], set()
+    seen = set()
     for row in table():
-        found = [
-            route
-            for route, pattern in patterns.items()
-            if route[0] == row.method and pattern.fullmatch(row.asked.partition("?")[0])
-        ]
+        path = row.asked.partition("?")[0]
+        found = [route for route, pattern in patterns.items() if route[0] == row.method and pattern.fullmatch(path)]
+        assert found, row.name
         # The most literal one is the one the platform takes.
-        best = min(found, key=lambda route: route[1].count("{"), default=None)
-        seen.add(best)
-        if best is None:
-            unmatched.append(row.name)
-    assert unmatched == []
-    assert set(ROUTE_POLICIES) - seen == set()
+        seen.add(min(found, key=lambda route: route[1].count("{")))
+    assert set(ROUTE_POLICIES) == seen
     assert len(table()) * (len(PEOPLE) + len(SCOPES) + 7) > 400
 
 
-@pytest.mark.parametrize("row", table(), ids=lambda row: row.name)
+@every_row
 def test_people(network: Network, row: Row) -> None:
     found = {name: network.as_person(row, email) for name, email in PEOPLE.items()}
     statuses = {name: status for name, (status, _) in found.items()}
@@ -202,7 +199,7 @@ def key_with(platform: Running, scopes: tuple[str, ...]) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("row", table(), ids=lambda row: row.name)
+@every_row
 def test_keys_with_each_scope(network: Network, secrets: dict[str, str], row: Row) -> None:
     found = {scope: network.status(row, X_API_Key=secret) for scope, secret in secrets.items()}
     if row.key == "absent":
@@ -215,31 +212,24 @@ def test_keys_with_each_scope(network: Network, secrets: dict[str, str], row: Ro
     assert {found[scope] for scope in set(SCOPES) - passing} <= {403}
 
 
-@pytest.mark.parametrize("row", table(), ids=lambda row: row.name)
-def test_keys_of_other_tenants_and_workloads(network: Network, foreign: str, workload: str, row: Row) -> None:
+@every_row
+def test_other_credentials(network: Network, foreign: str, workload: str, row: Row) -> None:
+    """Keys of other tenants, workloads, no credential and invalid ones."""
+    platform = network.platform
     of_foreign, code = network.ask(row, X_API_Key=foreign)
     of_workload = network.status(row, Authorization=f"Bearer {workload}")
+    none, finer = network.ask(row), network.ask(row, X_API_Key=platform.key("start-stop-only"))
+    invalid = (platform.key("old-deploy"), platform.key("contractor-2025"), secret_format.mint())
+    of_invalid = {network.status(row, X_API_Key=secret) for secret in invalid}
     if row.key == "absent":
-        assert (of_foreign, of_workload) == (404, 404)
+        assert {of_foreign, of_workload, none[0], finer[0], *of_invalid} == {404}
         return
     assert (outcome(of_foreign), outcome(of_workload)) == (row.foreign, row.workload)
     if of_foreign == 403:
         assert code == ("SESSION_REQUIRED" if row.key == "never" else stranger_code(row))
-
-
-@pytest.mark.parametrize("row", table(), ids=lambda row: row.name)
-def test_missing_and_invalid_credentials(network: Network, row: Row) -> None:
-    platform = network.platform
-    none, finer = network.ask(row), network.ask(row, X_API_Key=platform.key("start-stop-only"))
-    invalid = {
-        network.status(row, X_API_Key=secret)
-        for secret in (platform.key("old-deploy"), platform.key("contractor-2025"), secret_format.mint())
-    }
-    if row.key == "absent":
-        assert {none[0], finer[0], *invalid} == {404}
-    elif row.key == "open":
-        assert not {401, 403} & {none[0], finer[0], *invalid}
+    if row.key == "open":
+        assert not {401, 403} & {none[0], finer[0], *of_invalid}
     else:
         assert none == (401, code_of(row, "AUTHENTICATION_REQUIRED"))
-        assert invalid <= WRONG
+        assert of_invalid <= WRONG
         assert finer == (403, "SESSION_REQUIRED" if row.key == "never" else code_of(row, "INSUFFICIENT_SCOPE"))
