@@ -11,7 +11,7 @@ from joserfc.jwk import ECKey
 from service.authz.route_policies import ROUTE_POLICIES, RoutePolicy
 from service.catalogue.scopes import enforced_scopes
 from tests.homes import Answer, UnixConnection
-from tests.service.access import KEYS, STOREFRONT, Iam, allow, code, document
+from tests.service.access import KEYS, READ, STOREFRONT, Iam, allow, code, document, document_text
 from tests.service.account import Key
 from tests.service.clusters import Cluster, Workload
 from tests.service.running import (
@@ -30,58 +30,47 @@ from tests.service.running import (
     Running,
 )
 
-PEOPLE = {
-    "owner": OWNER,
-    "admin": ADMIN,
-    "member": MEMBER,
-    "viewer": VIEWER,
-    "regional": REGIONAL,
-    "owner of another": BOREALIS_OWNER,
-    "outsider": OUTSIDER,
-}
+PEOPLE = {"owner": OWNER, "admin": ADMIN, "member": MEMBER, "viewer": VIEWER, "regional": REGIONAL}
+PEOPLE |= {"owner of another": BOREALIS_OWNER, "outsider": OUTSIDER}
 SCOPES = [scope for scope in enforced_scopes() if not scope.endswith("*")]
 # They end the session they are asked with; the stream does not end.
 APART = ("account.delete", "session.revoke_all", "session.end")
 
-_DOCUMENT = json.dumps(document(allow("compute:instances:read")))
 _EVALUATION: dict[str, Any] = {
     "subject": {"type": "api_key", "id": KEYS["terraform"]},
-    "action": {"name": "compute:instances:read"},
+    "action": {"name": READ},
     "resource": {"type": "instances", "id": NOBODY},
 }
+_DRAFT = {"documentText": document_text(allow(READ))}
+_QUESTION = {"operation": READ, "target": "*"}
+_QUOTA = {"resourceType": "instance", "limit": 1, "reason": "x"}
+_KEY = dict(ECKey.generate_key("P-256", auto_kid=True).as_dict(private=False))
 BODIES: dict[str, Any] = {
     "tenant.create": {"displayName": "x"},
     "tenant.rename": {"displayName": "Web Shop"},
     "default_tags.update": {"tags": {}},
     "default_tags.undo": {"preview": True},
-    "default_tags.apply": {},
     "api_key.create": {"name": "made", "scopes": ["compute:read"]},
     "api_key.update": {"name": "renamed"},
-    "api_key.rotate": {},
-    "group.create": {"name": "x"},
-    "group.update": {"name": "x"},
+    **{name: {} for name in ("default_tags.apply", "api_key.rotate", "workload_identity.update")},
+    **{name: {"name": "x"} for name in ("group.create", "group.update", "policy.update")},
     "group.member.add": {"memberType": "api_key", "memberId": KEYS["terraform"]},
-    "policy.create": {"name": "x", "document": document(allow("compute:instances:read"))},
-    "policy.update": {"name": "x"},
+    "policy.create": {"name": "x", "document": document(allow(READ))},
     "policy.rollback": {"version": 1},
     "policy.attach": {"attacheeType": "api_key", "attacheeId": KEYS["terraform"]},
     "workload_identity.create": {"clusterId": STOREFRONT, "namespace": "x", "serviceAccount": "x"},
-    "workload_identity.update": {},
-    "workload_identity.issuer.set": {
-        "issuer": "https://cluster.example",
-        "keys": [dict(ECKey.generate_key("P-256", auto_kid=True).as_dict(private=False))],
-    },
+    "workload_identity.issuer.set": {"issuer": "https://cluster.example", "keys": [_KEY]},
     "resource.create": {"name": "x", "region": "eu-fra-1"},
     "resource.update": {"name": "renamed"},
     "interactive.open": {"resourceId": NOBODY},
-    "quota_request.create": {"resourceType": "instance", "limit": 1, "reason": "x"},
-    "quota_request.create_organization": {"resourceType": "instance", "limit": 1, "reason": "x"},
+    "quota_request.create": _QUOTA,
+    "quota_request.create_organization": _QUOTA,
     # Without a name in the audit log: what only tries.
     "preview": {},
-    "simulate": {"documentText": _DOCUMENT, "operation": "compute:instances:read", "target": "*"},
-    "coverage": {"documentText": _DOCUMENT},
-    "check": {"documentText": _DOCUMENT},
-    "who": {"operation": "compute:instances:read", "target": "*"},
+    "simulate": _DRAFT | _QUESTION,
+    "coverage": _DRAFT,
+    "check": _DRAFT,
+    "who": _QUESTION,
     # The decision point. Its bodies take any member: what it does not know is ignored, as its standard has it.
     "evaluation": _EVALUATION,
     "evaluations": {"evaluations": [_EVALUATION]},

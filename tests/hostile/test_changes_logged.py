@@ -67,8 +67,8 @@ def test_each_change_is_one_audit_entry(own: Running) -> None:
     iam = f"{TENANT}/iam"
     log.change("tenant.rename", "PATCH", TENANT, {"displayName": "Logged"})
     keys, groups, policies = f"{TENANT}/api-keys", f"{iam}/groups", f"{iam}/policies"
-    created = log.change("api_key.create", "POST", keys, {"name": "logged", "scopes": ["compute:read"]})
-    key = f"{keys}/{created['apiKey']['id']}"
+    made = log.change("api_key.create", "POST", keys, {"name": "logged", "scopes": ["compute:read"]})
+    key = f"{keys}/{made['apiKey']['id']}"
     group = f"{groups}/" + log.change("group.create", "POST", groups, {"name": "logged"})["id"]
     policy = f"{policies}/" + log.change("policy.create", "POST", policies, GRANTED)["id"]
     reader, described = KEYS["tenant-reader"], {"description": "x"}

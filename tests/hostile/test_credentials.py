@@ -237,12 +237,12 @@ def test_a_forwarded_address_counts_only_from_a_configured_proxy(network: Runnin
 
 def test_foreign_and_unknown_tenants_are_refused_alike(network: Running) -> None:
     connection = UnixConnection(network.socket)
-    token, bodies = network.token(OUTSIDER), set()
+    headers, answers = {"Authorization": f"Bearer {network.token(OUTSIDER)}"}, set()
 
     def ask(tenant: str) -> None:
-        connection.request("GET", f"/api/v1/tenants/{tenant}", headers={"Authorization": f"Bearer {token}"})
+        connection.request("GET", f"/api/v1/tenants/{tenant}", headers=headers)
         answer = connection.getresponse()
-        bodies.add((answer.status, answer.read()))
+        answers.add((answer.status, answer.read()))
 
     assert take_as_long(ask, (WEB_SHOP, NOBODY), 300)
-    assert len(bodies) == 1
+    assert len(answers) == 1

@@ -64,7 +64,7 @@ platform audit verify
 """
 
 
-def kept(home: Home) -> set[str]:
+def stored_secrets(home: Home) -> set[str]:
     """The secrets that a home's commands use now."""
     contexts = yaml.safe_load(home.config.read_text()).get("contexts") or {}
     held = [context.get("credentials") or {} for context in contexts.values()]
@@ -76,43 +76,36 @@ class Run:
 
     def __init__(self, home: Home) -> None:
         self.home = home
-        self.said: list[tuple[str, str]] = []
+        self.shown: list[tuple[str, str]] = []
         self.secrets: set[str] = set()
 
     def frost(self, *words: str, code: int = 0, stdin: str = "", shows: int = 0) -> str:
         """Run a command that may show so many new secrets on standard output, and no other ones anywhere."""
         result = self.home.frost("--debug", *words, stdin=stdin)
         assert result.code == code, (words, result)
-        out = result.out
-        new = set(secrets_in(out.encode()))
+        out, new = result.out, set(secrets_in(result.out.encode()))
         assert len(new) == shows, words
-        self.secrets |= new
         for secret in new:
             assert out.count(secret) == 1
             out = out.replace(secret, "")
-        self.said += [(" ".join(words[:3]), out), (" ".join(words[:3]), result.err)]
-        self.secrets |= kept(self.home)
+        self.shown += [(" ".join(words[:3]), out), (" ".join(words[:3]), result.err)]
+        self.secrets |= new | stored_secrets(self.home)
         return result.out
 
-    def platforms_own(self) -> None:
-        """The keys of the world, and what the platform keeps for itself, in the ways it might be written."""
-        folder = self.home.platform_dir
+    def add_secrets_of_platform(self) -> None:
+        """The keys of the seed, and what the platform keeps for itself, in the ways it might be written."""
         self.secrets |= {self.home.world_key(name) for name in ("compute-all", "tenant-reader")}
-        own = (folder / "secret.key").read_bytes()
-        self.secrets |= {
-            own.hex(),
-            b64encode(own).decode(),
-            urlsafe_b64encode(own).decode().rstrip("="),
-            repr(own)[2:-1],
-        }
+        own = (self.home.platform_dir / "secret.key").read_bytes()
+        encoded = (b64encode(own).decode(), urlsafe_b64encode(own).decode().rstrip("="))
+        self.secrets |= {own.hex(), *encoded, repr(own)[2:-1]}
 
-    def told(self) -> list[tuple[str, str]]:
-        """Where a secret was told, and its beginning."""
+    def leaks(self) -> list[tuple[str, str]]:
+        """Where a secret is shown, and its beginning."""
         log = (self.home.platform_dir / "platform.log").read_text()
-        assert log.count('"route"') > len(self.said) // 4
+        assert log.count('"route"') > len(self.shown) // 4
         return [
             (place, f"{secret[: secret_format.PREFIX_LENGTH]}…")
-            for place, text in [*self.said, ("the platform's log", log)]
+            for place, text in [*self.shown, ("the platform's log", log)]
             for secret in self.secrets
             if secret in text
         ]
@@ -130,10 +123,9 @@ def made(run: Run, *words: str, **how: Any) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.slow
 def test_debug_output_of_all_areas_contains_no_secret(run: Run) -> None:
     run.frost("login")
-    run.platforms_own()
+    run.add_secrets_of_platform()
     key = made(run, "account", "api-key", "create", "--name", "told", "--scopes", "compute:read", shows=1)
     names = {"key": str((key.get("apiKey") or key)["id"])}
     for line in SESSION.strip().splitlines():
@@ -161,7 +153,7 @@ def test_debug_output_of_all_areas_contains_no_secret(run: Run) -> None:
     run.frost("account", "session", "revoke-all")
     run.frost("whoami", code=3)
     assert len(run.secrets) >= 15
-    assert run.told() == []
+    assert run.leaks() == []
 
 
 class Breaks:
@@ -179,8 +171,8 @@ async def test_screens_that_break_while_they_send_show_no_secret(
     demo.sign_in()
     if kind == "api_key":
         await use_key(demo, "tenant-reader")
-    secrets = kept(demo)
-    told = ""
+    secrets = stored_secrets(demo)
+    shown = ""
     with pytest.raises(WorkerFailed, match="no network fails like this"):  # noqa: PT012 - raised as they are left
         async with screens(demo, monkeypatch) as ui:
             monkeypatch.setattr(AnyIOStream, "write", Breaks.write)
@@ -188,8 +180,8 @@ async def test_screens_that_break_while_they_send_show_no_secret(
             await ui.until(lambda: bool(ui.app._exit_renderables), "the end")
             paper = Console(file=io.StringIO(), width=200)
             paper.print(*ui.app._exit_renderables)
-            told = paper.file.getvalue()  # type: ignore[attr-defined]
-    assert "no network fails like this" in told
-    assert "client/transport/async_client.py" in told
+            shown = paper.file.getvalue()  # type: ignore[attr-defined]
+    assert "no network fails like this" in shown
+    assert "client/transport/async_client.py" in shown
     # Long texts are cut short there.
-    assert [line for line in told.splitlines() if any(one[:24] in line for one in secrets)] == []
+    assert [line for line in shown.splitlines() if any(one[:24] in line for one in secrets)] == []

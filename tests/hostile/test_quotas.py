@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from itertools import product
 from typing import Any
 
 import pytest
@@ -59,13 +60,16 @@ def test_creations_at_once_share_the_rest_of_a_sum(sandbox: Quotas) -> None:
 
 
 @pytest.mark.slow
-def test_two_processes_count_together(cluster_pair: tuple[Running, Running]) -> None:
+def test_two_processes_count_together_and_let_one_request_wait(cluster_pair: tuple[Running, Running]) -> None:
     both = [Quotas(running, tenant=SANDBOX) for running in cluster_pair]
     both[0].give("secret", 3)
     for quotas in both:
         quotas.platform.token(OWNER)
     answers = at_once([partial(quotas.create, "secret") for quotas in both * 10])
     assert outcomes(answers) == {"201": 3, "QUOTA_EXCEEDED": 17}
+    for resource_type in ("vcpu", "ram", "instance", "volume"):
+        answers = at_once([partial(quotas.ask_organization, resource_type, 9**9) for quotas in both])
+        assert outcomes(answers) == {"201": 1, "QUOTA_REQUEST_PENDING": 1}
 
 
 @pytest.mark.parametrize("late", ["creation", "lowering"])
@@ -154,25 +158,12 @@ def test_one_of_a_hundred_requests_at_once_waits_for_review(sandbox: Quotas) -> 
     answers = at_once(asks)
     assert outcomes(answers) == {"201": 1, "QUOTA_REQUEST_PENDING": 99}
     waiting = next(answer.json()["request"]["id"] for answer in answers if answer.status == 201)
-    named = {details(answer)["requestId"] for answer in answers if answer.status == 409}
-    assert named == {waiting}
+    assert {details(answer)["requestId"] for answer in answers if answer.status == 409} == {waiting}
     assert len(sandbox.organization_history()) == 1
-
-
-@pytest.mark.slow
-def test_two_processes_let_one_request_wait(cluster_pair: tuple[Running, Running]) -> None:
-    both = [Quotas(running) for running in cluster_pair]
-    for quotas in both:
-        quotas.platform.token(OWNER)
-    for resource_type in ("vcpu", "ram", "instance", "volume"):
-        answers = at_once([partial(quotas.ask_organization, resource_type, 9**9) for quotas in both])
-        assert outcomes(answers) == {"201": 1, "QUOTA_REQUEST_PENDING": 1}
-
-
-def test_the_database_itself_keeps_a_second_one_out(sandbox: Quotas) -> None:
-    waiting = quota_requests.c.id == sandbox.waiting("vcpu", 5000)["id"]
+    # The database itself keeps a second one out.
     with sandbox.database() as connection:
-        again = connection.execute(select(quota_requests).where(waiting)).one()._asdict() | {"id": NOBODY}
+        first = connection.execute(select(quota_requests).where(quota_requests.c.id == waiting)).one()
+        again = first._asdict() | {"id": NOBODY}
         with pytest.raises(Exception, match=r"(?i)unique"), connection.begin_nested():
             connection.execute(insert(quota_requests).values(again))
         connection.execute(insert(quota_requests).values(again | {"status": "rejected"}))
@@ -217,11 +208,10 @@ def test_requests_of_a_tenant_are_limited_for_each_hour(sandbox: Quotas) -> None
 
 def test_a_stranger_learns_nothing_by_asking(platform: Running) -> None:
     stranger = Quotas(platform, BOREALIS_OWNER, WEB_SHOP, AURORA)
-    nobodys = Quotas(platform, BOREALIS_OWNER, NOBODY, NOBODY)
+    unknown = Quotas(platform, BOREALIS_OWNER, NOBODY, NOBODY)
     bodies: list[Any] = [{"resourceType": "vcpu", "limit": 1, "reason": "x"}, {"resourceType": "image"}, [], {"x": 1}]
-    for body in bodies:
-        for path, same in ((stranger.path, nobodys.path), (stranger.organization_path, nobodys.organization_path)):
-            one, other = stranger.send(path, body), stranger.send(same, body)
-            assert (one.status, one.body) == (other.status, other.body)
-            assert one.status == 403
+    for body, path in product(bodies, ("path", "organization_path")):
+        foreign, absent = (stranger.send(getattr(quotas, path), body) for quotas in (stranger, unknown))
+        assert (foreign.status, foreign.body) == (403, absent.body)
+        assert absent.status == 403
     assert Quotas(platform).report()["vcpu"]["limit"] == 200

@@ -143,24 +143,21 @@ def names(*numbers: int) -> dict[str, str]:
 
 
 def test_changes_that_wait_are_committed_together_in_their_order(group: Group) -> None:
-    assert [call.exception() for call in group.run(*(store(str(number)) for number in range(5)))] == [None] * 5
-    assert group.values == names(0, 1, 2, 3, 4)
-    assert group.transactions[:11] == [*CHANGE * 5, "COMMIT"]
-    assert group.database.lock_waits == 5
+    group.change(store("0"), "alone")
+    assert (group.transactions, group.database.lock_waits) == (["BEGIN", "COMMIT", "end alone"], 0)
+    rows: list[int] = []
 
+    def count(connection: Connection) -> None:
+        rows.append(len(connection.execute(select(platform_state.c.name)).all()))
 
-def test_no_change_returns_before_the_commit(group: Group) -> None:
-    group.run(store("0"), fail("1", ZeroDivisionError()), store("2"))
+    calls = group.run(count, store("1"), fail("2", ZeroDivisionError()), store("3"), count)
+    assert [type(call.exception()) is ZeroDivisionError for call in calls] == [False, False, True, False, False]
+    assert rows[1] == rows[0] + 2, "a change sees the earlier ones of its group"
+    assert (group.values, group.database.lock_waits) == (names(0, 1, 3), 5)
+    # No change returns before the commit.
     at = group.transactions.index("COMMIT")
-    before, after = group.transactions[:at], group.transactions[at:]
-    assert before == [*CHANGE, "SAVEPOINT", "ROLLBACK TO", "RELEASE", *CHANGE]
-    assert sorted(after[1:]) == ["end 0", "end 1", "end 2", "end first"]
-
-
-def test_a_change_alone_waits_for_nothing_and_has_no_savepoint(group: Group) -> None:
-    group.change(store("0"), "0")
-    assert group.transactions == ["BEGIN", "COMMIT", "end 0"]
-    assert group.database.lock_waits == 0
+    assert group.transactions[:at] == [*CHANGE * 2, "SAVEPOINT", "ROLLBACK TO", "RELEASE", *CHANGE * 2]
+    assert sorted(group.transactions[at + 1 :]) == [*(f"end {number}" for number in range(5)), "end first"]
 
 
 def test_a_full_group_and_a_bulk_change_begin_another_transaction(group: Group) -> None:
@@ -198,16 +195,6 @@ def test_other_processes_get_a_pause_between_groups(group: Group) -> None:
     group.run(group.take(0.5), group.take(20), store("2"))
     # The first change takes no time.
     assert pauses == pytest.approx([0.05, 0.1])
-
-
-def test_a_change_sees_the_earlier_ones_of_its_group(group: Group) -> None:
-    seen: list[int] = []
-
-    def count(connection: Connection) -> None:
-        seen.append(len(connection.execute(select(platform_state.c.name)).all()))
-
-    group.run(count, store("1"), count)
-    assert seen[1] == seen[0] + 1
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError(), KeyboardInterrupt(), SystemExit()], ids=repr)
@@ -356,34 +343,23 @@ def test_a_busy_database_fails_the_changes_that_waited_with_the_first(group: Gro
     assert group.values == names(8)
 
 
-def targets(database: Database) -> list[str]:
-    with database.read() as connection:
-        return list(connection.scalars(select(audit_log.c.target).order_by(audit_log.c.id)))
-
-
 def test_each_change_of_a_group_has_its_entry_and_the_chain_is_valid(group: Group) -> None:
     def fail_with_entry(connection: Connection) -> None:
         store_with_entry("1")(connection)
         raise ZeroDivisionError
 
-    group.run(store_with_entry("0"), fail_with_entry, store_with_entry("2"), store_with_entry("3"))
-    assert targets(group.database) == ["tenant:0", "tenant:2", "tenant:3"]
-    assert group.values == names(0, 2, 3)
-    with group.database.read() as connection:
-        verified = verification.verify(connection, digests.key_of(SECRET))
-    assert (verified.fault, verified.entries) == (None, 3)
-
-
-def test_a_change_whose_entry_cannot_be_written_is_undone_alone(group: Group) -> None:
     with group.database.write() as connection:
         connection.exec_driver_sql(
-            "CREATE TRIGGER refuse BEFORE INSERT ON audit_log WHEN NEW.target = 'tenant:1'"
+            "CREATE TRIGGER refuse BEFORE INSERT ON audit_log WHEN NEW.target = 'tenant:2'"
             " BEGIN SELECT RAISE(ABORT, 'no entry'); END"
         )
-    calls = group.run(store_with_entry("0"), store_with_entry("1"), store_with_entry("2"))
-    assert [type(call.exception()) for call in calls] == [type(None), IntegrityError, type(None)]
-    assert targets(group.database) == ["tenant:0", "tenant:2"]
-    assert group.values == names(0, 2)
+    calls = group.run(store_with_entry("0"), fail_with_entry, store_with_entry("2"), store_with_entry("3"))
+    assert [type(call.exception()) for call in calls] == [type(None), ZeroDivisionError, IntegrityError, type(None)]
+    assert group.values == names(0, 3)
+    with group.database.read() as connection:
+        targets = connection.scalars(select(audit_log.c.target).order_by(audit_log.c.id)).all()
+        verified = verification.verify(connection, digests.key_of(SECRET))
+    assert (targets, verified.fault, verified.entries) == (["tenant:0", "tenant:3"], None, 2)
 
 
 def test_a_second_transaction_in_a_thread_is_refused_at_once(group: Group) -> None:

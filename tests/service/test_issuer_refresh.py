@@ -1,4 +1,4 @@
-"""Refresh tokens: one use each, and a session that ends when one is used twice."""
+"""Refresh tokens, one use each, and token revocation: what ends a session. RFC 6749, 7009"""
 
 import tempfile
 from datetime import timedelta
@@ -13,7 +13,7 @@ from service.authn.sessions import LIFETIME
 from service.db.engine import Database
 from service.db.tables import refresh_tokens
 from tests.service.audited import audited
-from tests.service.issuing import MEMBER, NOW, SCOPE, Issuing, at_once, claims_of
+from tests.service.issuing import MEMBER, NOW, SCOPE, Issuing, Reply, at_once, claims_of
 
 
 def test_a_refresh_gives_a_new_pair_for_the_same_session(issuing: Issuing) -> None:
@@ -159,3 +159,36 @@ def test_a_session_lives_until_its_end_its_revocation_or_a_second_use(
             # `exp` is a whole second, rounded down.
             if now < fresh_until - timedelta(seconds=1) or now >= fresh_until:
                 assert issuing.accepted(held[-1]["access_token"]) == (alive and now < fresh_until)
+
+
+def revoke(issuing: Issuing, token: str, **fields: str) -> Reply:
+    return issuing.ask("revoke", {"token": token, "client_id": "frost-cli", **fields})
+
+
+@pytest.mark.parametrize("which", ["refresh_token", "access_token"])
+def test_either_token_ends_its_session_and_only_that(issuing: Issuing, which: str) -> None:
+    tokens, other = issuing.sign_in(), issuing.sign_in()
+    assert revoke(issuing, tokens[which]).status == 200
+    assert not issuing.accepted(tokens["access_token"])
+    assert issuing.refresh(tokens["refresh_token"]).error == "invalid_grant"
+    assert issuing.accepted(other["access_token"])
+    session_id = claims_of(tokens["access_token"])["sid"]
+    assert issuing.session(session_id).end_reason == "signed_out"
+    (entry,) = issuing.audited("session.end")
+    assert (entry.actor_id, entry.target) == ("u-owner", f"session:{session_id}")
+
+
+def test_an_invalid_token_is_answered_with_200_and_ends_nothing(issuing: Issuing) -> None:
+    tokens = issuing.sign_in()
+    head, body, _ = tokens["access_token"].split(".")
+    for token in ("made-up", "a.b.c", "eyJhbGciOiJub25lIn0.e30.", "x" * 9000, f"{head}.{body}.{'A' * 86}"):
+        assert revoke(issuing, token, token_type_hint="something").status == 200
+    assert issuing.ask("revoke", {"token": tokens["refresh_token"]}).error == "invalid_client"
+    assert issuing.ask("revoke", {"client_id": "frost-cli"}).error == "invalid_request"
+    assert issuing.accepted(tokens["access_token"])
+    # A used refresh token ends the session as well.
+    newer = issuing.refresh(tokens["refresh_token"]).body
+    assert revoke(issuing, tokens["refresh_token"], token_type_hint="access_token").status == 200
+    assert not issuing.accepted(newer["access_token"])
+    assert revoke(issuing, tokens["refresh_token"]).status == 200
+    assert len(issuing.audited("session.end")) == 1

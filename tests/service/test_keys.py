@@ -142,15 +142,9 @@ def test_a_bad_checksum_never_reaches_the_database(inside: Inside) -> None:
 
 
 PASSING = (["organizations:read"], ["organizations:*"], ["compute:read", "organizations:read"])
-REFUSED = (
-    "organizations:write",
-    "compute:*",
-    "organizations:tenants:read",
-    "organizations:*:read",
-    "organizations:list",
-)
-REFUSED += ("*", "*:*", "*:read", "Organizations:read", "organizations:read\n", " organizations:read")
-REFUSED += "organizations:read,compute:read"
+REFUSED = ("organizations:write", "compute:*", "organizations:tenants:read", "organizations:*:read")
+REFUSED += ("organizations:list", "*", "*:*", "*:read", "Organizations:read", "organizations:read\n")
+REFUSED += (" organizations:read", "organizations:read,compute:read")
 
 
 def test_a_key_reads_tenants_with_the_scope_for_it_only(demo: Running, demo_database: Database) -> None:

@@ -121,10 +121,14 @@ def test_a_body_at_the_minimum_rate_is_read_to_its_end(connect: Connect, address
     assert status(connection, b"{}") == 404
 
 
-def test_trailers_are_no_headers(connect: Connect, limited: Running, address: str) -> None:
-    key = limited.key("terraform").encode()
-    request = b"GET /api/v1/me HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX-API-Key: " + key
-    assert status(connect(address), request + b"\r\n\r\n") == 401
+def test_trailers_are_no_headers_and_too_many_pipelined_requests_are_refused(
+    connect: Connect, limited: Running, address: str
+) -> None:
+    request = "GET /api/v1/me HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX-API-Key: {}\r\n\r\n"
+    assert status(connect(address), request.format(limited.key("terraform")).encode()) == 401
+    pipelined = connect(address)
+    pipelined.sendall(HEALTH * 2_000)
+    assert b"HTTP/1.1 400 " in read_until_closed(pipelined)
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
@@ -137,12 +141,6 @@ def test_trailers_are_bounded(connect: Connect, address: str, method: str, line:
     connection.sendall(begin + (b"0\r\n" if line else b"1;extension="))
     with pytest.raises(OSError):
         send_repeatedly(connection, line or b"a" * 1_000, 64 * MAX_TRAILER_BYTES // 1_000, 0.002)
-
-
-def test_too_many_pipelined_requests_are_refused(connect: Connect, address: str) -> None:
-    connection = connect(address)
-    connection.sendall(HEALTH * 2_000)
-    assert b"HTTP/1.1 400 " in read_until_closed(connection)
 
 
 @pytest.mark.parametrize(
@@ -281,14 +279,11 @@ def test_a_bad_pipelined_request_is_refused_in_its_turn(connect: Connect, addres
         assert re.findall(rb"HTTP/1.1 (\d+)", read_until_closed(connection)) == [b"200", b"200", b"400"], bad
 
 
-def test_the_metadata_of_the_decision_point_names_its_address(connect: Connect, limited: Running, address: str) -> None:
-    connection = connect(address)
-    connection.sendall(CONFIG)
-    host, port = tcp_address(limited)
-    assert json.loads(answer(connection).partition(b"\r\n\r\n")[2])["policy_decision_point"] == f"http://{host}:{port}"
-
-
 def test_connections_in_all_are_bounded_and_the_socket_is_answered(connect: Connect, limited: Running) -> None:
+    connection, (host, port) = connect(next(_addresses)), tcp_address(limited)
+    connection.sendall(CONFIG)
+    metadata = json.loads(answer(connection).partition(b"\r\n\r\n")[2])
+    assert metadata["policy_decision_point"] == f"http://{host}:{port}"
     for _ in range(8):
         source = next(_addresses)
         for _ in range(PER_ADDRESS):
