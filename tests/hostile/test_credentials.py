@@ -24,14 +24,7 @@ from tests.service.account import Key
 from tests.service.audited import full_log
 from tests.service.conftest import DemoUrl
 from tests.service.inside import Inside
-from tests.service.running import (
-    NOBODY,
-    OUTSIDER,
-    OWNER,
-    WEB_SHOP,
-    Running,
-    tcp_address,
-)
+from tests.service.running import NOBODY, OUTSIDER, OWNER, WEB_SHOP, Running, tcp_address
 
 TENANT = f"/api/v1/tenants/{WEB_SHOP}"
 

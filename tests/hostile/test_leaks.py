@@ -18,7 +18,7 @@ from tests.service.audited import audited
 from tests.service.clusters import Cluster as Kubernetes
 from tests.service.clusters import Workload
 from tests.service.postgres import Cluster
-from tests.service.running import DEVICE_GRANT, OWNER, Running
+from tests.service.running import OWNER, Running
 
 ROOT = Path(__file__).parents[2]
 
@@ -89,15 +89,10 @@ def use_all_secrets(running: Running) -> set[str]:
     assert cluster.register().status == 200
     workload = Workload(cluster, "media", "image-resizer")
     assert workload.use().status == 200
-    started = running.form("/issuer/device_authorization", client_id="frost-cli")
-    running.form("/issuer/device/approve", user_code=started["user_code"], email=OWNER)
-    polled = {"grant_type": DEVICE_GRANT, "device_code": started["device_code"]}
-    renewed = {"grant_type": "refresh_token"}
-    access = [running.token(OWNER)]
-    for form in (polled, renewed):
-        given = running.form("/issuer/token", client_id="frost-cli", **form)
-        access.append(given["access_token"])
-        renewed["refresh_token"] = given["refresh_token"]
+    tokens = running.start_session(OWNER)
+    access = [running.token(OWNER), tokens["access_token"]]
+    form = {"client_id": "frost-cli", "grant_type": "refresh_token", "refresh_token": tokens["refresh_token"]}
+    access.append(running.form("/issuer/token", **form)["access_token"])
     secrets = {key.secret, rotated, workload.token, *access, *running.seen}
     for secret in secrets:
         # By mistake in a path, which goes to the log, and with a change to the audit log.

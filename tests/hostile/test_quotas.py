@@ -21,17 +21,7 @@ from tests.service.access import code, details
 from tests.service.factories import AT as NOW
 from tests.service.held import MEANWHILE_SECONDS
 from tests.service.quotas import Quotas, row
-from tests.service.running import (
-    ADMIN,
-    AURORA,
-    BOREALIS_OWNER,
-    NOBODY,
-    OWNER,
-    SANDBOX,
-    STAGING,
-    WEB_SHOP,
-    Running,
-)
+from tests.service.running import ADMIN, AURORA, BOREALIS_OWNER, NOBODY, OWNER, SANDBOX, STAGING, WEB_SHOP, Running
 
 
 @pytest.fixture

@@ -204,12 +204,16 @@ class Running:
         self.tokens.clear()
 
     def sign_in(self, email: str) -> str:
+        """An access token of a new session."""
+        return str(self.start_session(email)["access_token"])
+
+    def start_session(self, email: str) -> Any:
+        """The tokens of a new session, from the real device flow."""
         started = self.form("/issuer/device_authorization", client_id="frost-cli")
         self.form("/issuer/device/approve", user_code=started["user_code"], email=email)
-        token: str = self.form(
+        return self.form(
             "/issuer/token", grant_type=DEVICE_GRANT, device_code=started["device_code"], client_id="frost-cli"
-        )["access_token"]
-        return token
+        )
 
     def form(self, path: str, **fields: str) -> Any:
         headers = {"Content-Type": "application/x-www-form-urlencoded"}

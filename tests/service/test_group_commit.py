@@ -153,11 +153,11 @@ def test_changes_that_wait_are_committed_together_in_their_order(group: Group) -
     calls = group.run(count, store("1"), fail("2", ZeroDivisionError()), store("3"), count)
     assert [type(call.exception()) is ZeroDivisionError for call in calls] == [False, False, True, False, False]
     assert rows[1] == rows[0] + 2, "a change sees the earlier ones of its group"
-    assert (group.values, group.database.lock_waits) == (names(0, 1, 3), 5)
     # No change returns before the commit.
     at = group.transactions.index("COMMIT")
     assert group.transactions[:at] == [*CHANGE * 2, "SAVEPOINT", "ROLLBACK TO", "RELEASE", *CHANGE * 2]
     assert sorted(group.transactions[at + 1 :]) == [*(f"end {number}" for number in range(5)), "end first"]
+    assert (group.values, group.database.lock_waits) == (names(0, 1, 3), 5)
 
 
 def test_a_full_group_and_a_bulk_change_begin_another_transaction(group: Group) -> None:
@@ -313,9 +313,11 @@ def end_and_go_on(connection: Connection) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "error"), [(fill_and_end, "full"), (fill_and_go_on, "full"), (end, ""), (end_and_go_on, "")]
+    ("body", "error"), [(fill_and_end, "full"), (fill_and_go_on, "full"), (end, None), (end_and_go_on, None)]
 )
-def test_nothing_is_committed_of_a_transaction_that_was_rolled_back(group: Group, body: Body, error: str) -> None:
+def test_nothing_is_committed_of_a_transaction_that_was_rolled_back(
+    group: Group, body: Body, error: str | None
+) -> None:
     with pytest.raises(OperationalError, match=error):
         group.change(body, "0")
     require_errors(group.run(store("0"), body), OperationalError, lambda _: True)

@@ -1,6 +1,5 @@
 """The issuer and the session checks as the real process answers them."""
 
-from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 from tests.homes import Answer
@@ -15,15 +14,6 @@ def post(running: Running, path: str, **fields: str) -> Answer:
 
 def me(running: Running, token: str) -> Answer:
     return running.request("GET", "/api/v1/me", {"Authorization": f"Bearer {token}"})
-
-
-def sign_in(running: Running, email: str = OWNER) -> dict[str, Any]:
-    started = post(running, "/issuer/device_authorization", client_id="frost-cli", device="a laptop").json()
-    assert post(running, "/issuer/device/approve", user_code=started["user_code"], email=email).status == 200
-    polled = post(
-        running, "/issuer/token", client_id="frost-cli", grant_type=DEVICE_GRANT, device_code=started["device_code"]
-    )
-    return {**started, **polled.json()}
 
 
 def refresh(running: Running, token: str) -> Answer:
@@ -47,12 +37,10 @@ def test_discovery_names_the_endpoints_that_exist(demo: Running) -> None:
 
 
 def test_a_key_as_bearer_and_a_token_as_key_are_refused(demo: Running) -> None:
-    token = sign_in(demo)["access_token"]
-    key = demo.key("tenant-reader")
+    key, bearer = demo.key("tenant-reader"), f"Bearer {demo.token(OWNER)}"
     for headers in (
-        {"X-API-Key": token},
-        {"Authorization": f"Bearer {key}"},
-        {"X-API-Key": key, "Authorization": f"Bearer {token}"},
+        *({"X-API-Key": bearer.removeprefix("Bearer ")}, {"Authorization": f"Bearer {key}"}),
+        {"X-API-Key": key, "Authorization": bearer},
     ):
         assert demo.request("GET", "/api/v1/me", headers).status == 401
 
@@ -65,7 +53,7 @@ def test_a_body_that_is_no_form_is_refused_as_oauth_error(demo: Running) -> None
 
 
 def test_sessions_and_tokens_survive_kill_9(own: Running) -> None:
-    tokens = sign_in(own)
+    tokens = own.start_session(OWNER)
     own.kill()
     own.start()
     assert me(own, tokens["access_token"]).status == 200

@@ -100,9 +100,7 @@ def test_an_endpoint_that_cannot_be_analysed_is_an_error_at_each_use() -> None:
             _ = route.app
 
 
-def test_all_routes_but_a_broken_one_are_analysed_after_the_start(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+def test_all_routes_but_a_broken_one_are_analysed_after_the_start(caplog: pytest.LogCaptureFixture) -> None:
     def endpoint(thing: threading.Event) -> None: ...
 
     routes = [LazyRoute("/things", endpoint), *router(LazyRoute).routes]
