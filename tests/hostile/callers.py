@@ -33,7 +33,7 @@ from tests.service.running import (
 PEOPLE = {"owner": OWNER, "admin": ADMIN, "member": MEMBER, "viewer": VIEWER, "regional": REGIONAL}
 PEOPLE |= {"owner of another": BOREALIS_OWNER, "outsider": OUTSIDER}
 SCOPES = [scope for scope in enforced_scopes() if not scope.endswith("*")]
-# They end the session they are asked with; the stream does not end.
+# They end the session of their caller; the stream does not end.
 APART = ("account.delete", "session.revoke_all", "session.end")
 
 _EVALUATION: dict[str, Any] = {
@@ -95,7 +95,7 @@ PLACES = {"tenant_id": WEB_SHOP, "organization_id": AURORA, "version": "1", "kin
 
 @dataclass(frozen=True)
 class Route:
-    """A line of the table as a request that is well formed; what its path names is nobody's unless said."""
+    """A line of the table as a request that is well formed; by default its path names nothing that exists."""
 
     method: str
     path: str
@@ -129,7 +129,7 @@ class Route:
 
 
 def routes() -> list[Route]:
-    """Every route that somebody can be refused at, over the network as well."""
+    """The routes over the network that refuse some caller."""
     return [
         Route(method, path, rule)
         for (method, path), rule in ROUTE_POLICIES.items()

@@ -116,12 +116,12 @@ def test_each_change_is_one_audit_entry(own: Running) -> None:
     while (found := run.get("/default-tags/runs")["runs"][0])["status"] != "completed":
         assert found["status"] != "failed"
     log.change("default_tags.undo", "POST", f"{tags}/runs/{found['runId']}/undo", {"preview": False}, tenant=STAGING)
-    asked = {"resourceType": "secret", "limit": 7, "reason": "x"}
-    log.change("quota_request.create", "POST", f"/api/v1/tenants/{SANDBOX}/quota-requests", asked, tenant=SANDBOX)
+    limit = {"resourceType": "secret", "limit": 7, "reason": "x"}
+    log.change("quota_request.create", "POST", f"/api/v1/tenants/{SANDBOX}/quota-requests", limit, tenant=SANDBOX)
     organization = f"/api/v1/organizations/{AURORA}"
-    asked = {"resourceType": "vcpu", "limit": 100_000, "reason": "x"}
+    limit = {"resourceType": "vcpu", "limit": 100_000, "reason": "x"}
     path = f"{organization}/quota-requests"
-    request = log.change("quota_request.create_organization", "POST", path, asked, tenant=None)["request"]["id"]
+    request = log.change("quota_request.create_organization", "POST", path, limit, tenant=None)["request"]["id"]
     path = f"/api/v1/platform/quota-requests/{request}/review"
     log.change("quota_request.review", "POST", path, {"decision": "approve"}, as_=None, tenant=None)
     created(log, organization)

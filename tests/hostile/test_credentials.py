@@ -214,7 +214,7 @@ def test_a_forwarded_address_counts_only_from_a_configured_proxy(network: Runnin
 
     forged = {"X-Forwarded-For": "203.0.113.7"}
     key = narrowed(network)
-    # The address guessed from in another test is braked; this key is known by nobody there yet.
+    # The address guessed from in another test is limited; this key is not in use there yet.
     status(tcp(network, "127.0.0.3"), key.secret)
     assert listed(network, key, "127.0.0.3", **forged) == 0
     key = narrowed(proxied)

@@ -39,17 +39,17 @@ account session list
 account api-key scopes
 account api-key list
 account api-key get {{key}}
-account api-key update {{key}} --description said
+account api-key update {{key}} --description changed
 tenant list --all
-tenant create --name Told --organization {AURORA}
-tenant rename {STAGING} --name Told
+tenant create --name Renamed --organization {AURORA}
+tenant rename {STAGING} --name Renamed
 tenant use {STAGING}
 tenant current
 tenant default-tags set --tag a=1
 tenant default-tags apply --yes
 tenant default-tags history
 tenant quota
-tenant quota request secret 41 --reason told --yes
+tenant quota request secret 41 --reason more --yes
 tenant quota requests
 tenant activity
 iam catalog --filter dns
@@ -126,14 +126,14 @@ def made(run: Run, *words: str, **how: Any) -> dict[str, Any]:
 def test_debug_output_of_all_areas_contains_no_secret(run: Run) -> None:
     run.frost("login")
     run.add_secrets_of_platform()
-    key = made(run, "account", "api-key", "create", "--name", "told", "--scopes", "compute:read", shows=1)
+    key = made(run, "account", "api-key", "create", "--name", "made", "--scopes", "compute:read", shows=1)
     names = {"key": str((key.get("apiKey") or key)["id"])}
     for line in SESSION.strip().splitlines():
         words = line.format(**names).split()
         code = int(words.pop(0)) if words[0].isdigit() else 0
         run.frost(*words, code=code)
-    group = str(made(run, "iam", "group", "create", "--name", "told")["id"])
-    policy = str(made(run, "iam", "policy", "create", "--name", "told", "--document", DOCUMENT)["id"])
+    group = str(made(run, "iam", "group", "create", "--name", "made")["id"])
+    policy = str(made(run, "iam", "policy", "create", "--name", "made", "--document", DOCUMENT)["id"])
     run.frost("iam", "policy", "attach", policy, "--type", "group", "--id", group)
     run.frost("iam", "policy", "detach", policy, "--type", "group", "--id", group)
     run.frost("iam", "simulate", "--document", DOCUMENT, "--operation", "compute:instances:read", "--target", "*")
@@ -147,7 +147,7 @@ def test_debug_output_of_all_areas_contains_no_secret(run: Run) -> None:
     run.frost("config", "set", "api_key", "-", stdin=f"{secret}\n")
     run.frost("whoami")
     run.frost("tenant", "list")
-    run.frost("config", "set", "api_key", "-", stdin=f"{secret_format.mint()}\n")  # nobody's
+    run.frost("config", "set", "api_key", "-", stdin=f"{secret_format.mint()}\n")  # an unknown key
     run.frost("tenant", "list", code=3)
     run.frost("config", "use-context", "local")
     run.frost("account", "session", "revoke-all")

@@ -1,4 +1,4 @@
-"""`--document @…` as an attack: devices, pipes, folders and files that are nobody's to print."""
+"""`--document @…` as an attack: devices, pipes, folders and files of others."""
 
 import os
 import re

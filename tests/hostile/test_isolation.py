@@ -95,7 +95,7 @@ def test_foreign_and_unknown_ids_get_the_same_answer(callers: Callers, caller: s
 @pytest.mark.parametrize("caller", mostly_slow(CALLERS, "viewer"))
 def test_no_query_header_or_body_decides(callers: Callers, caller: str) -> None:
     values = {name: value if isinstance(value, str) else json.dumps(value) for name, value in PLANTED.items()}
-    asked = 0
+    count = 0
     for route in ROUTES:
         path = route.at()
         in_query = f"{path}{'&' if '?' in path else '?'}{urlencode(values)}"
@@ -112,14 +112,14 @@ def test_no_query_header_or_body_decides(callers: Callers, caller: str) -> None:
             assert by_body.body == plain.body, route.name
         elif route.body is not None:
             assert words(by_body) == (400, "INVALID_INPUT"), (route.name, by_body)
-        asked += 4
-    assert asked > 300
+        count += 4
+    assert count > 300
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("caller", ["owner", "key", "workload"])
 def test_a_request_that_names_two_tenants_is_refused_on_every_route(callers: Callers, caller: str) -> None:
-    asked = 0
+    count = 0
     for route in IN_TENANTS:
         plain = callers.ask(caller, route.method, route.at(), None)
         for named in ((STAGING,), (NOBODY,), ("x",), (WEB_SHOP, STAGING), (STAGING, WEB_SHOP), ("",)):
@@ -127,8 +127,8 @@ def test_a_request_that_names_two_tenants_is_refused_on_every_route(callers: Cal
             answer = callers.ask(caller, route.method, route.at(), route.body, *headers)
             expected = words(plain) if plain.status == 403 else (403, "TENANT_ACCESS_DENIED")
             assert words(answer) == expected, (route.name, named, answer)
-            asked += 1
-    assert asked > 300
+            count += 1
+    assert count > 300
 
 
 def test_another_tenant_is_refused_in_the_path_and_in_a_header(callers: Callers) -> None:

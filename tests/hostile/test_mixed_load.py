@@ -239,7 +239,7 @@ def test_no_permit_that_a_decision_from_scratch_denies(kind: str, demo_url: Demo
     assert load.wrong == []
     assert load.is_enough(), (load.checked, load.changes)
     assert entries
-    # Flat: what is kept for speed is bounded. Decisions of a few keys and 25 s of them are far below this.
+    # Flat: caches are bounded. Decisions of a few keys and 25 s of them are far below this.
     assert late[0] - early[0] < 48 * MEGABYTE, (early, late)
     assert late[1] - early[1] < 24, (early, late)
     assert statistics.quantiles(load.seconds, n=100)[98] < 60, "p99, with much room for a busy machine"

@@ -1,4 +1,4 @@
-"""Where the platform goes by itself: to nobody's private network, to one address, for a bounded time."""
+"""Requests of the platform itself: to no private network, to one address, for a bounded time."""
 
 import socket
 import threading

@@ -160,12 +160,12 @@ def test_an_orphaned_policy_gives_nothing_and_still_denies(iam: Iam, platform_da
         return read_status(iam), iam.get(f"/iam/policies/{policy}")["orphaned"]
 
     with platform_database.write() as connection:
-        kept = dict(connection.execute(seats.select().where(seat)).mappings().one())
+        row = dict(connection.execute(seats.select().where(seat)).mappings().one())
         connection.execute(delete(seats).where(seat))
     assert effect() == (403, True)
     with platform_database.write() as connection:
-        connection.execute(seats.insert().values(kept))
-        connection.execute(update(users).where(account).values(deleted_at=kept["created_at"]))
+        connection.execute(seats.insert().values(row))
+        connection.execute(update(users).where(account).values(deleted_at=row["created_at"]))
     assert effect() == (403, True)
     with platform_database.write() as connection:
         connection.execute(update(users).where(account).values(deleted_at=None))

@@ -119,10 +119,10 @@ def test_raises_of_two_tenants_never_exceed_the_organization(sandbox: Quotas, at
 
 def test_ten_raises_at_once_end_at_one_of_them_within_the_bound(sandbox: Quotas) -> None:
     bound = sandbox.report()["vcpu"]["requestable"]
-    asked = [bound - 5 + step for step in range(10)]
-    answers = at_once([partial(sandbox.ask, "vcpu", limit) for limit in asked])
+    limits = [bound - 5 + step for step in range(10)]
+    answers = at_once([partial(sandbox.ask, "vcpu", limit) for limit in limits])
     given = [answer.json()["request"]["limit"] for answer in answers if answer.status == 201]
-    assert set(given) == {limit for limit in asked if limit <= bound}
+    assert set(given) == {limit for limit in limits if limit <= bound}
     assert sandbox.report()["vcpu"]["limit"] in given
     together, limit = allocated(sandbox, "vcpu")
     assert together <= limit

@@ -31,7 +31,7 @@ def small_disk(folder: Path, megabytes: int) -> Iterator[Path]:
     """A file system of so many megabytes at a folder; skips where this root may not mount one."""
     words = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m,mode=0755", "tmpfs", str(folder)]
     if subprocess.run(words, capture_output=True).returncode:
-        pytest.skip("this machine lets nobody mount a tmpfs (a container needs CAP_SYS_ADMIN)")
+        pytest.skip("no tmpfs can be mounted here (a container needs CAP_SYS_ADMIN)")
     try:
         yield folder
     finally:
@@ -56,7 +56,7 @@ def rename(running: Running, name: str) -> Any:
 
 
 def require_reads_and_refusals(running: Running) -> None:
-    """Reads go on, and nobody gets more than before."""
+    """Reads go on, and no caller gets more than before."""
     for path, caller, status in (
         *(("/api/v1/tenants", {"as_": OWNER}, 200), (f"/api/v1/tenants/{WEB_SHOP}", {"key": "terraform"}, 200)),
         # A key without the scope, dead ones, a stranger, no credential.

@@ -72,7 +72,7 @@ CALLERS: dict[str, Rights] = {
     "key:compute-all": key(WEB_SHOP, AURORA),
     "key:database-tunnel": key(WEB_SHOP, AURORA),
     "key:start-stop-only": Rights(calls=False),
-    # Made by somebody who has since become a plain member.
+    # Its creator has become a plain member.
     "key:former-admin": key(WEB_SHOP, AURORA, reads=True, writes=True, manages=False),
     "key:viewer-dashboard": key(WEB_SHOP, AURORA, manages=False),
     "key:notebook-reader": key(DATA_LAKE, AURORA, reads=True),

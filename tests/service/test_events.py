@@ -143,7 +143,7 @@ OF_WORKLOAD = [update(workload_identities).values(scopes=[]), delete(policy_atta
 
 
 def test_a_revocation_ends_streams_and_no_others(platform: Live, platform_database: Database) -> None:
-    cluster, kept = Cluster(platform), listen(platform, WEB_SHOP, platform.owner())
+    cluster, staying = Cluster(platform), listen(platform, WEB_SHOP, platform.owner())
 
     def workload() -> str:
         assert cluster.register().status == 200
@@ -169,9 +169,9 @@ def test_a_revocation_ends_streams_and_no_others(platform: Live, platform_databa
         else:
             execute(platform_database, *revoke)
         assert reader.next(AT_ONCE) is None, revoke
-    assert None not in kept.events.queue
+    assert None not in staying.events.queue
     execute(platform_database, update(sessions).where(sessions.c.ended_at.is_(None)).values(ended_at=AT))
-    kept.read_to_end(AT_ONCE)
+    staying.read_to_end(AT_ONCE)
 
 
 def test_streams_of_a_tenant_end_with_the_membership(platform: Live, platform_database: Database) -> None:

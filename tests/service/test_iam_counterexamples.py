@@ -66,7 +66,7 @@ def decide(iam: Iam, text: str, example: dict[str, Any], **more: Any) -> str:
 
 
 def is_of_new_operation(iam: Iam, examples: Sequence[Any], text: str, example: dict[str, Any]) -> bool:
-    """Return whether an operation that does not exist yet is asked for; then no example could be sent."""
+    """Return whether the example has an operation that does not exist yet; it cannot be sent."""
     if example["operation"] in NAMES:
         return False
     body = {"documentText": text, **{name: example[name] for name in ("operation", "target", "facts")}}
@@ -124,7 +124,7 @@ def test_a_counterexample_at_an_unknown_time_has_no_time(iam: Iam) -> None:
     shown = representations.counterexample(example, draft)
     assert shown["facts"] == {"currentTime": None}
     assert decide(iam, document_text(*author), shown) == "denied"
-    # Where no rule asks for the time nothing is said about it.
+    # Without a rule about the time the facts have none.
     text = document_text(allow("compute:instances:delete"))
     found = iam.as_(VIEWER).ask("POST", "/iam/check", {"documentText": text}).json()
     assert found["counterexamples"][0]["facts"] == {}
@@ -159,7 +159,7 @@ def test_a_trial_takes_region_and_tenant_from_the_target_and_the_path(iam: Iam) 
         (own, here, {"tenant": "another"}, "denied"),
     ):
         assert iam.simulate(rule, target=target, **facts)["decision"] == decision, (rule, target, facts)
-    # The same of the question who may: without it nobody with a rule for a region would be found.
+    # The same for who: without it, no person with a rule for a region would be listed.
     body = {"operation": "compute:instances:list", "target": here}
     people = iam.ask("POST", "/iam/who", body).json()["principals"]
     assert any(one["type"] == "user" and "regional" in json.dumps(one["by"]) for one in people), people

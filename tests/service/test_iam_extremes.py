@@ -259,14 +259,14 @@ def test_allowing_and_denying_rules_are_counted_by_operation() -> None:
 
 
 @pytest.mark.parametrize(
-    "asked", [principals_grants.policy_documents, policy_queries.summaries], ids=["documents", "policies"]
+    "read_policies", [principals_grants.policy_documents, policy_queries.summaries], ids=["documents", "policies"]
 )
 def test_more_policies_than_a_statement_has_parameters_are_read(
-    database: Database, asked: Callable[[Connection, str, list[str]], Any]
+    database: Database, read_policies: Callable[[Connection, str, list[str]], Any]
 ) -> None:
     ids = [str(uuid4()) for _ in range(MORE_THAN_A_STATEMENT_TAKES)]
     with database.read() as connection:
-        assert not asked(connection, str(uuid4()), ids)
+        assert not read_policies(connection, str(uuid4()), ids)
 
 
 def test_the_first_20_paths_of_a_policy_are_listed_and_all_are_counted(own: Running) -> None:

@@ -67,7 +67,7 @@ def test_a_stale_write_is_refused_with_the_current_group_and_what_changed(iam: I
     assert iam.ask("PATCH", path, {"description": "two"}, if_match='"1"').status == 200
     for body in ({"name": name()}, {"name": called}, {"description": "three"}):
         assert iam.ask("PATCH", path, body).status == 200
-    # Version 3 alone had another name; of a version that never was nothing can be said.
+    # Version 3 alone had another name; a version that never existed has no changes.
     for version, changed in (
         *((1, ["description"]), (2, ["description"]), (3, ["description", "name"]), (4, ["description"]), (9, [])),
     ):

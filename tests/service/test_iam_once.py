@@ -40,7 +40,7 @@ def test_the_same_key_and_body_answer_with_the_first_result(iam: Iam, path: str)
     made = first.json()
     assert made == again.json()
     assert named(iam, path, body["name"]) == [made["id"]]
-    # Somebody else's key of the same letters is another one, and so is the same person's next one.
+    # The same key of another person makes another one, and so does another key of the same person.
     if path == POLICY:
         others = {make(iam.as_(ADMIN), path, body, key).json()["id"], make(iam, path, body, str(uuid4())).json()["id"]}
         assert len(others | {made["id"]}) == 3

@@ -240,7 +240,7 @@ def test_a_check_compares_with_the_rights_of_its_caller(iam: Iam) -> None:
 
 @pytest.mark.parametrize("rounds", [40, pytest.param(2_500, marks=pytest.mark.slow)])
 def test_a_trial_agrees_with_the_requests_of_a_key(own: Running, own_database: Database, rounds: int) -> None:
-    """Random documents on a key; the four questions its routes ask, tried and really asked: 10,000 in the long run."""
+    """Random documents on a key; the requests of four routes, as trials and in fact: 10,000 in the long run."""
     iam = Iam(own)
     policy = iam.policy("p", allow("*"))
     assert iam.attach(policy, "api_key", KEYS["terraform"]).status == 204
@@ -252,7 +252,7 @@ def test_a_trial_agrees_with_the_requests_of_a_key(own: Running, own_database: D
     chance = random.Random(29)
     tenant = f"frn:organizations:*:{WEB_SHOP}:tenants/{WEB_SHOP}"
     organization = f"frn:organizations:*:{WEB_SHOP}:organizations/{AURORA}"
-    asked = [
+    requests = [
         ("organizations:tenants:read", tenant, "GET", f"/api/v1/tenants/{WEB_SHOP}", None),
         ("organizations:tenants:list", tenant, "GET", "/api/v1/tenants", None),
         ("organizations:organizations:list", organization, "GET", "/api/v1/organizations", None),
@@ -267,7 +267,7 @@ def test_a_trial_agrees_with_the_requests_of_a_key(own: Running, own_database: D
             connection.execute(
                 tables.policies.update().where(tables.policies.c.id == policy).values(document=text, version=version)
             )
-        for operation, target, method, path, body in asked:
+        for operation, target, method, path, body in requests:
             trial = {"documentText": text, "operation": operation, "target": target, "facts": facts}
             tried = iam.ask("POST", "/iam/simulate", trial).json()["decision"]
             got = own.ask(method, path, key="terraform", body=body)

@@ -77,7 +77,7 @@ def with_key(platform: Running, secret: str, path: str = ME, **headers: str) -> 
 
 @contextmanager
 def made_key(database: Database, platform: Running, **values: Any) -> Iterator[str]:
-    """A key of the owner in Web Shop with `organizations:*`, unless said otherwise."""
+    """A key of the owner in Web Shop with `organizations:*` by default."""
     secret, now = secret_format.mint(), datetime.now(UTC)
     platform_secret = (platform.folder / "secret.key").read_bytes()
     with database.read() as connection:

@@ -43,9 +43,9 @@ def test_the_statement_grants_the_same_as_the_model(database: Database) -> None:
             now += int(numbers.choice((0, 1, 0.001, 0.1, 1, 30)) * numbers.randrange(SECOND))
             interval = interval_of(numbers.choice((1, 7, 60, 600, 60_000, 1_000_000)))
             needed = min(numbers.choice((1, 1, 1, 5, 100)), MINUTE // interval)
-            key, wanted = numbers.choice("ab"), numbers.choice((0, 2, 50, 10_000))
-            granted = take_lease(connection, key, interval, needed, wanted, HELD_MICROSECONDS, now=now)
-            assert granted == rows.take_lease(key, interval, needed, wanted)
+            key, requests = numbers.choice("ab"), numbers.choice((0, 2, 50, 10_000))
+            granted = take_lease(connection, key, interval, needed, requests, HELD_MICROSECONDS, now=now)
+            assert granted == rows.take_lease(key, interval, needed, requests)
             grants.append(granted.requests)
     assert {0, 1}.issubset(grants)
     assert max(grants) > 50
@@ -154,17 +154,17 @@ def test_threads_share_a_lease(database: Database) -> None:
 
 
 def test_a_take_does_not_wait_while_a_lease_is_renewed() -> None:
-    rows, asked, answer = LeaseRows(lambda: START), threading.Event(), threading.Event()
+    rows, requested, answer = LeaseRows(lambda: START), threading.Event(), threading.Event()
 
     def slow(*arguments: int) -> Grant:
-        asked.set()
+        requested.set()
         assert answer.wait(60)
         return rows.take_lease(*arguments)  # type: ignore[arg-type]
 
     limits = LeasedLimits(slow, lambda: 0)  # type: ignore[arg-type]
     with ThreadPoolExecutor(1) as threads:
         renewal = threads.submit(limits.renew, "k", 600)
-        assert asked.wait(60)
+        assert requested.wait(60)
         assert limits.take("k", 600) is False
         answer.set()
         renewal.result()

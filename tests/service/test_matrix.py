@@ -33,7 +33,7 @@ from tests.service.running import (
 
 PEOPLE = {"owner": OWNER, "admin": ADMIN, "member": MEMBER, "viewer": VIEWER, "outsider": OUTSIDER}
 SCOPES = [scope for scope in enforced_scopes() if scope != "*"]
-# These end the session they are asked with.
+# These end the session of their caller.
 ENDING = ("/api/v1/sessions/revoke-all", "/api/v1/sessions/current/end")
 PLACES = {"{T}": WEB_SHOP, "{O}": AURORA, "{id}": NOBODY}
 WRONG = {401, 429}  # of the same wrong key over and over, the later ones are not even looked at
@@ -55,7 +55,7 @@ class Row:
         return f"{self.method} {self.path}"
 
     @property
-    def asked(self) -> str:
+    def url(self) -> str:
         path = self.path
         for word, value in PLACES.items():
             path = path.replace(word, value)
@@ -84,7 +84,7 @@ class Network:
         """Return the status, and the code of a refusal in JSON."""
         content = b"{}" if row.method in ("POST", "PATCH", "PUT") else None
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
-        self.connection.request(row.method, row.asked, content, {"Content-Type": "application/json", **sent})
+        self.connection.request(row.method, row.url, content, {"Content-Type": "application/json", **sent})
         answer = self.connection.getresponse()
         if answer.getheader("Content-Type", "").startswith("text/event-stream"):
             self.connection.close()  # It would never end.
@@ -155,7 +155,7 @@ def test_the_table_has_every_route_and_no_other() -> None:
     }
     seen = set()
     for row in table():
-        path = row.asked.partition("?")[0]
+        path = row.url.partition("?")[0]
         found = [route for route, pattern in patterns.items() if route[0] == row.method and pattern.fullmatch(path)]
         assert found, row.name
         # The most literal one is the one the platform takes.

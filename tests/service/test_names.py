@@ -44,13 +44,13 @@ def test_every_name_has_a_plain_slug_that_is_its_own_slug(name: str) -> None:
 
 @given(st.text("ab-", min_size=1, max_size=60), st.integers(0, 120))
 def test_a_taken_slug_gets_the_first_free_number_within_the_length(name: str, already: int) -> None:
-    wanted, taken = slug(name), set[str]()
+    free, taken = slug(name), set[str]()
     for number in range(1, already + 2):
-        made = free_slug(wanted, frozenset(taken))
+        made = free_slug(free, frozenset(taken))
         assert made not in taken
         assert SLUG.fullmatch(made)
         assert len(made) <= MAX_SLUG_LENGTH
-        assert made == wanted if number == 1 else made.endswith(f"-{number}")
+        assert made == free if number == 1 else made.endswith(f"-{number}")
         taken.add(made)
 
 
@@ -76,13 +76,13 @@ def test_a_name_that_cannot_be_shown_is_refused_with_the_reason() -> None:
 @given(st.text(max_size=300))
 def test_a_stored_name_is_stable_and_displayable(name: str) -> None:
     try:
-        kept = display_name(name)
+        stored = display_name(name)
     except ApiError:
         return
-    assert display_name(kept) == kept
-    assert unicodedata.is_normalized("NFC", kept)
-    assert 1 <= len(kept) <= MAX_NAME_LENGTH
-    assert kept.isprintable() or all(c.isprintable() or unicodedata.category(c) in ("Zs", "Co") for c in kept)
+    assert display_name(stored) == stored
+    assert unicodedata.is_normalized("NFC", stored)
+    assert 1 <= len(stored) <= MAX_NAME_LENGTH
+    assert stored.isprintable() or all(c.isprintable() or unicodedata.category(c) in ("Zs", "Co") for c in stored)
 
 
 INVISIBLE = ["\u3164", "\u2800", "\ufe0f", "\U000e0100", "\u115f\u1160", "\uffa0 \u3164", "\u034f", "\u180b", "\u17b4"]
