@@ -59,8 +59,8 @@ def test_invalid_scopes_names_and_clusters_are_refused(iam: Iam) -> None:
         *(("compute:raed", "INVALID_SCOPE"), ("compute:instances:read", "INVALID_SCOPE")),
     ):
         assert code(iam.ask("POST", BINDINGS, body(scopes=[scope]))) == (400, refusal), scope
-    names = (*(("namespace", one) for one in ("Shop", "-x", "x" * 64, "a.b")),)
-    for member, value in (*names, *(("serviceAccount", one) for one in ("a..b", "", "x" * 254))):
+    names = {"namespace": ("Shop", "-x", "x" * 64, "a.b"), "serviceAccount": ("a..b", "", "x" * 254)}
+    for member, value in ((member, value) for member, values in names.items() for value in values):
         answer = iam.ask("POST", BINDINGS, body(**{member: value}))
         assert (code(answer), details(answer)["member"]) == ((400, "INVALID_INPUT"), member), value
     # The first is of another tenant.

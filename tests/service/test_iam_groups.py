@@ -68,8 +68,13 @@ def test_a_stale_write_is_refused_with_the_current_group_and_what_changed(iam: I
     for body in ({"name": name()}, {"name": called}, {"description": "three"}):
         assert iam.ask("PATCH", path, body).status == 200
     # Version 3 alone had another name; a version that never existed has no changes.
+    description = ["description"]
     for version, changed in (
-        *((1, ["description"]), (2, ["description"]), (3, ["description", "name"]), (4, ["description"]), (9, [])),
+        (1, description),
+        (2, description),
+        (3, [*description, "name"]),
+        (4, description),
+        (9, []),
     ):
         for method, change in (("PATCH", {"name": name()}), ("DELETE", None)):
             answer = iam.ask(method, path, change, if_match=f'"{version}"')

@@ -331,6 +331,7 @@ def test_an_unreadable_stored_document_denies_everything(iam: Iam, key: Key, dem
     access = iam.access("api_key", key.id)
     assert access["policies"][0]["unreadable"] is True
     assert {one["access"] for one in access["operations"]} == {"denied"}
+    assert iam.ask("DELETE", f"/iam/policies/{policy}").status == 204
 
 
 def test_trying_a_document_stores_nothing_and_writes_no_audit_entry(iam: Iam, demo_database: Database) -> None:
