@@ -19,12 +19,12 @@ from service.errors import ApiError
 from tests.benchmarks.revocations import KINDS, REFUSED, ask_during
 from tests.effort import take_as_long
 from tests.homes import UnixConnection
-from tests.service.access import Iam, allow
+from tests.service.access import Iam, allow, code
 from tests.service.account import Key
 from tests.service.audited import full_log
 from tests.service.conftest import DemoUrl
 from tests.service.inside import Inside
-from tests.service.running import NOBODY, OUTSIDER, OWNER, WEB_SHOP, Running, tcp_address
+from tests.service.running import NOBODY, OUTSIDER, OWNER, WEB_SHOP, Running, exchange, tcp_address
 
 TENANT = f"/api/v1/tenants/{WEB_SHOP}"
 
@@ -193,36 +193,30 @@ def test_guesses_of_a_prefix_from_many_addresses_are_limited(proxied: Running) -
 
 
 def test_a_forwarded_address_counts_only_from_a_configured_proxy(network: Running, proxied: Running) -> None:
-    def narrowed(platform: Running) -> Key:
+    inside: dict[str, Any] = {"ipInRange": {"frn:sourceIp": ["203.0.113.0/24"]}}
+
+    def narrowed(platform: Running) -> str:
         iam, key = Iam(platform), Key(platform, "compute:read", rateLimit=60_000)
-        inside: dict[str, Any] = {"ipInRange": {"frn:sourceIp": ["203.0.113.0/24"]}}
         assert iam.attach(iam.policy("p", allow("compute:*", **inside)), "api_key", key.id).status == 204
-        return key
+        return key.secret
 
-    def listed(platform: Running, key: Key, source: str = "127.0.0.1", **headers: str) -> int:
-        """Return how many resources are listed: 0 if the key is refused."""
-        connection = tcp(platform, source)
-        connection.request("GET", f"{TENANT}/resources/instance", headers={"X-API-Key": key.secret, **headers})
-        answer = connection.getresponse()
-        body = json.loads(answer.read())
+    def is_listed(platform: Running, secret: str, source: str, forwarded: str = "") -> bool:
+        headers = {"X-API-Key": secret} | ({"X-Forwarded-For": forwarded} if forwarded else {})
+        answer = exchange(tcp(platform, source), "GET", f"{TENANT}/resources/instance", headers, None)
         if answer.status == 403:
-            assert body["error"]["code"] == "INSUFFICIENT_PERMISSIONS", body
-            assert body["error"]["required_permission"] == "compute:instances:list", body
-            return 0
-        assert answer.status == 200, body
-        return len(body["resources"])
+            assert code(answer) == (403, "INSUFFICIENT_PERMISSIONS")
+            assert answer.json()["error"]["required_permission"] == "compute:instances:list"
+            return False
+        return bool(answer.json()["resources"])
 
-    forged = {"X-Forwarded-For": "203.0.113.7"}
-    key = narrowed(network)
+    secret = narrowed(network)
     # The address guessed from in another test is limited; this key is not in use there yet.
-    status(tcp(network, "127.0.0.3"), key.secret)
-    assert listed(network, key, "127.0.0.3", **forged) == 0
-    key = narrowed(proxied)
-    assert listed(proxied, key, **forged) > 0
-    assert listed(proxied, key) == 0
+    status(tcp(network, "127.0.0.3"), secret)
+    assert not is_listed(network, secret, "127.0.0.3", "203.0.113.7")
+    secret = narrowed(proxied)
     # What the proxy adds comes last; what the caller wrote before it does not count.
-    assert listed(proxied, key, **{"X-Forwarded-For": "203.0.113.7, 192.0.2.1"}) == 0
-    assert listed(proxied, key, **{"X-Forwarded-For": "192.0.2.1, 203.0.113.7"}) > 0
+    expected = {"203.0.113.7": True, "": False, "203.0.113.7, 192.0.2.1": False, "192.0.2.1, 203.0.113.7": True}
+    assert {one: is_listed(proxied, secret, "127.0.0.1", one) for one in expected} == expected
 
 
 # Names of others

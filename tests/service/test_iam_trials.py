@@ -15,12 +15,14 @@ from tests.service.running import AURORA, MEMBER, REGIONAL, VIEWER, WEB_SHOP, Ru
 
 
 def test_the_deciding_rule_is_named(iam: Iam) -> None:
-    allowed = iam.simulate(deny("storage:*"), allow("compute:*"))
-    assert (allowed["decision"], allowed["reason"]) == ("allowed", "allowed")
-    assert allowed["decidingRule"] == {"index": 1, "name": ""}
-    denied = iam.simulate(allow("compute:*"), deny("*:*:read") | {"name": "no reading"})
-    assert (denied["decision"], denied["reason"]) == ("denied", "explicit_deny")
-    assert denied["decidingRule"] == {"index": 1, "name": "no reading"}
+    reading = deny("*:*:read") | {"name": "no reading"}
+    for rules, decision, reason, name in (
+        ((deny("storage:*"), allow("compute:*")), "allowed", "allowed", ""),
+        ((allow("compute:*"), reading), "denied", "explicit_deny", "no reading"),
+    ):
+        found = iam.simulate(*rules)
+        assert (found["decision"], found["reason"]) == (decision, reason)
+        assert found["decidingRule"] == {"index": 1, "name": name}
 
 
 def test_a_denied_trial_traces_every_rule_and_names_the_nearest(iam: Iam) -> None:
@@ -145,8 +147,7 @@ def test_the_worlds_are_in_regions_that_exist() -> None:
 
 
 def test_an_open_target_must_be_covered_whole(iam: Iam) -> None:
-    narrow = allow("compute:*", targets=("frn:compute:*:*:instances/web-*",))
-    found = iam.simulate(narrow)
+    found = iam.simulate(allow("compute:*", targets=("frn:compute:*:*:instances/web-*",)))
     assert (found["decision"], found["someTarget"]) == ("denied", True)
     assert iam.simulate(allow("compute:*"), target="frn:compute:*:t:instances/1")["someTarget"] is True
     assert iam.simulate(allow("*"), target="frn:compute:eu:t:instances/1")["someTarget"] is None

@@ -27,11 +27,17 @@ from tests.service.running import MEMBER, OWNER, WEB_SHOP, Running
 CHECKS = ("database", "migrations", "operations", "audit", "disk", "clock")
 
 
-def test_anyone_reads_health_and_readiness(demo: Running) -> None:
+def test_health_readiness_and_status_need_no_credential(demo: Running) -> None:
     assert demo.get("/healthz").json() == {"status": "ok"}
     answer = demo.get("/readyz")
-    assert answer.status == 200
-    assert answer.json() == {"status": "ok", "checks": dict.fromkeys(CHECKS, "ok")}
+    assert (answer.status, answer.json()) == (200, {"status": "ok", "checks": dict.fromkeys(CHECKS, "ok")})
+    status = demo.get("/api/v1/platform/status").json()
+    assert (status["world"], status["tenants"], status["resources"]) == ("demo", 6, 3000)
+    assert (status["openOperations"], status["schemaRevision"]) == (1, migrate.HEAD)
+    assert demo.process is not None
+    assert (status["socket"], status["pid"]) == (str(demo.socket), demo.process.pid)
+    assert ":" not in status["database"].partition("//")[2].partition("@")[0] or "***" in status["database"]
+    assert demo.get("/api/v1/platform/status", as_=MEMBER).status == 200
 
 
 def test_a_database_of_another_schema_is_not_ready(own: Running, own_database: Database) -> None:
@@ -42,16 +48,6 @@ def test_a_database_of_another_schema_is_not_ready(own: Running, own_database: D
     answer = own.get("/readyz")
     assert (answer.status, answer.json()["status"]) == (503, "degraded")
     assert own.get("/healthz").status == 200
-
-
-def test_the_status_describes_the_platform(demo: Running) -> None:
-    status = demo.get("/api/v1/platform/status").json()
-    assert (status["world"], status["tenants"], status["resources"]) == ("demo", 6, 3000)
-    assert (status["openOperations"], status["schemaRevision"]) == (1, migrate.HEAD)
-    assert demo.process is not None
-    assert (status["socket"], status["pid"]) == (str(demo.socket), demo.process.pid)
-    assert ":" not in status["database"].partition("//")[2].partition("@")[0] or "***" in status["database"]
-    assert demo.get("/api/v1/platform/status", as_=MEMBER).status == 200, "an operator needs no sign-in"
 
 
 def test_the_catalogue_lists_every_scope_and_operation_in_order(demo: Running) -> None:
