@@ -23,6 +23,8 @@ from tests.service.planned import until
 from tests.service.running import OWNER, WEB_SHOP, Running, exchange, tcp_address
 
 OTHER = "127.0.9.9"
+FLOOD_SECONDS = 300
+"""Longer than any machine takes to refuse a request of each connection."""
 TENANT = f"/api/v1/tenants/{WEB_SHOP}"
 CHANGE = b'{"displayName": "Web shop"}'
 JSON = {"Content-Type": "application/json"}
@@ -53,7 +55,7 @@ def test_health_and_others_are_answered_beside_900_connections(served: Running) 
         return exchange(connection, "GET", path, {}, None).status
 
     with changes_held(served), flooded(to[1], content, FLOODERS) as statuses:
-        until(lambda: metric(served, 'frost_refused_total{limit="writes"}') > CONNECTIONS)
+        until(lambda: metric(served, 'frost_refused_total{limit="writes"}') > CONNECTIONS, FLOOD_SECONDS)
         for path, source in (
             *(("/healthz", OTHER), ("/healthz", FLOODERS[0]), ("/readyz", OTHER)),
             ("/.well-known/authzen-configuration", OTHER),
