@@ -28,6 +28,7 @@ from tests.service.running import (
     VIEWER,
     WEB_SHOP,
     Running,
+    ask_on,
 )
 
 PEOPLE = {"owner": OWNER, "admin": ADMIN, "member": MEMBER, "viewer": VIEWER, "regional": REGIONAL}
@@ -159,17 +160,6 @@ class Callers:
 
     def ask(self, caller: str, method: str, path: str, body: Any = None, *more: tuple[str, str]) -> Answer:
         """A request; of a stream that would not end only the head."""
+        typed = [("Content-Type", "application/json")] if body is not None else []
         content = None if body is None else json.dumps(body).encode()
-        self.connection.putrequest(method, path)
-        for name, value in (*self.headers[caller].items(), *more):
-            self.connection.putheader(name, value)
-        if content is not None:
-            self.connection.putheader("Content-Type", "application/json")
-        self.connection.putheader("Content-Length", str(len(content or b"")))
-        self.connection.endheaders(content)
-        answer = self.connection.getresponse()
-        headers = {name.lower(): value for name, value in answer.getheaders()}
-        if headers.get("content-type", "").startswith("text/event-stream"):
-            self.connection.close()
-            return Answer(answer.status, headers, b"")
-        return Answer(answer.status, headers, answer.read())
+        return ask_on(self.connection, method, path, (*self.headers[caller].items(), *more, *typed), content)

@@ -24,7 +24,7 @@ from tests.service.account import Key
 from tests.service.audited import full_log
 from tests.service.conftest import DemoUrl
 from tests.service.inside import Inside
-from tests.service.running import NOBODY, OUTSIDER, OWNER, WEB_SHOP, Running, exchange, tcp_address
+from tests.service.running import NOBODY, OUTSIDER, OWNER, WEB_SHOP, Running, ask_on, exchange, tcp_address
 
 TENANT = f"/api/v1/tenants/{WEB_SHOP}"
 
@@ -48,11 +48,8 @@ def tcp(platform: Running, source: str = "127.0.0.1") -> http.client.HTTPConnect
 
 
 def status(connection: http.client.HTTPConnection, secret: str, path: str = "/api/v1/me", **headers: str) -> int:
-    sent = {name.replace("_", "-"): value for name, value in headers.items()}
-    connection.request("GET", path, headers={"X-API-Key": secret, **sent})
-    answer = connection.getresponse()
-    answer.read()
-    return answer.status
+    sent = [(name.replace("_", "-"), value) for name, value in headers.items()]
+    return ask_on(connection, "GET", path, (("X-API-Key", secret), *sent)).status
 
 
 def like(prefix: str) -> str:
@@ -181,14 +178,11 @@ def test_guesses_count_for_the_mapped_ipv4_address(proxied: Running) -> None:
 
 
 def test_guesses_of_a_prefix_from_many_addresses_are_limited(proxied: Running) -> None:
-    key = Key(proxied, "compute:read")
-    through = tcp(proxied)
-    found = Counter(
-        status(through, like(key.secret[:12]), X_Forwarded_For=f"198.51.{number // 250}.{number % 250}")
-        for number in range(200)
-    )
-    assert found[401] < 60
-    assert found[429] > 140
+    key, through = Key(proxied, "compute:read"), tcp(proxied)
+    addresses = [f"198.51.{number // 250}.{number % 250}" for number in range(200)]
+    statuses = Counter(status(through, like(key.secret[:12]), X_Forwarded_For=address) for address in addresses)
+    assert statuses[401] < 60
+    assert statuses[429] > 140
     assert status(through, key.secret, X_Forwarded_For="198.51.9.9") == 200
 
 
@@ -224,12 +218,11 @@ def test_a_forwarded_address_counts_only_from_a_configured_proxy(network: Runnin
 
 def test_foreign_and_unknown_tenants_are_refused_alike(network: Running) -> None:
     connection = UnixConnection(network.socket)
-    headers, answers = {"Authorization": f"Bearer {network.token(OUTSIDER)}"}, set()
+    credential, answers = ("Authorization", f"Bearer {network.token(OUTSIDER)}"), set()
 
     def ask(tenant: str) -> None:
-        connection.request("GET", f"/api/v1/tenants/{tenant}", headers=headers)
-        answer = connection.getresponse()
-        answers.add((answer.status, answer.read()))
+        answer = ask_on(connection, "GET", f"/api/v1/tenants/{tenant}", [credential])
+        answers.add((answer.status, answer.body))
 
     assert take_as_long(ask, (WEB_SHOP, NOBODY), 300)
     assert len(answers) == 1

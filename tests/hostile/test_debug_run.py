@@ -20,14 +20,12 @@ from tests.acceptance.people import AURORA, MEMBER, NOBODYS, STAGING
 from tests.conftest import opened
 from tests.homes import Home
 from tests.leaks import secrets_in
-from tests.service.access import KEYS
 from tests.tui.screens import opened as screens
 from tests.tui.screens import use_key
 
 pytestmark = pytest.mark.slow
 
 DOCUMENT = '{"schemaVersion":"1","rules":[{"access":"allow","operations":["compute:*"],"targets":["*"]}]}'
-EXAMPLE = KEYS["tenant-reader"]
 # With an exit code before it: what is refused on purpose. `{name}` is what an earlier command made.
 SESSION = f"""
 whoami

@@ -92,8 +92,7 @@ def test_a_deny_does_not_reach_a_stronger_key_by_an_edit_or_a_step_back(iam: Iam
     assert iam.edit(harmless, allow(READ)).status == 200
     assert code(viewer.ask("POST", f"/iam/policies/{harmless}/rollback", {"version": 2})) == EXCEEDS_PRINCIPAL
     assert read_status(iam) == 200
-    for policy in (harmless, other):
-        assert iam.ask("DELETE", f"/iam/policies/{policy}").status == 204
+    delete_policies(iam, harmless, other)
 
 
 def test_a_rollback_beyond_the_rights_of_the_person_is_refused(iam: Iam) -> None:

@@ -70,13 +70,12 @@ def test_invalid_scopes_names_and_clusters_are_refused(iam: Iam) -> None:
 
 
 def test_a_scope_beyond_those_of_the_author_is_refused(iam: Iam) -> None:
-    body = {"clusterId": STOREFRONT, "namespace": "shop", "serviceAccount": name()}
-    answer = iam.as_(VIEWER).ask("POST", BINDINGS, body | {"scopes": ["compute:read", "compute:write"]})
+    answer = iam.as_(VIEWER).ask("POST", BINDINGS, body(scopes=["compute:read", "compute:write"]))
     assert (code(answer), details(answer)["scope"]) == ((403, "SCOPE_EXCEEDS_AUTHOR"), "compute:write")
     # Held in one region only is not held.
-    answer = iam.as_(REGIONAL).ask("POST", BINDINGS, body | {"scopes": ["compute:read"]})
+    answer = iam.as_(REGIONAL).ask("POST", BINDINGS, body(scopes=["compute:read"]))
     assert details(answer)["counterexamples"]
-    assert iam.as_(VIEWER).ask("POST", BINDINGS, body | {"scopes": ["compute:read"]}).status == 201
+    assert iam.as_(VIEWER).ask("POST", BINDINGS, body(scopes=["compute:read"])).status == 201
 
 
 def test_the_last_grant_is_not_taken_by_a_detach_nor_by_dropping_scopes(iam: Iam) -> None:

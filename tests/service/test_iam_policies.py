@@ -15,7 +15,6 @@ from tests.service.running import ADMIN, MEMBER, OWNER, REGIONAL, STAGING, VIEWE
 
 TENANT = f"/api/v1/tenants/{WEB_SHOP}"
 READING = allow(READ)
-BACK = {"version": 1}
 ADDRESS = {"frn:sourceIp": "10.*"}
 
 
@@ -196,24 +195,23 @@ def test_a_stale_write_names_the_later_changes(iam: Iam) -> None:
 
 def test_a_policy_has_a_history_and_can_be_rolled_back(iam: Iam) -> None:
     policy = iam.policy("p", READING)
+    path = f"/iam/policies/{policy}"
     iam.edit(policy, allow("compute:*"))
-    iam.ask("PATCH", f"/iam/policies/{policy}", {"name": "q"})
-    back = iam.ask("POST", f"/iam/policies/{policy}/rollback", {"version": 1})
+    iam.ask("PATCH", path, {"name": "q"})
+    back = iam.ask("POST", f"{path}/rollback", {"version": 1})
     assert iam.done(back) is True
     assert (back.json()["version"], back.json()["name"]) == (4, "q")
     assert back.json()["document"] == document(READING)
-    assert iam.done(iam.ask("POST", f"/iam/policies/{policy}/rollback", {"version": 4})) is False
-    history = iam.get(f"/iam/policies/{policy}/versions")["versions"]
+    assert iam.done(iam.ask("POST", f"{path}/rollback", {"version": 4})) is False
+    history = iam.get(f"{path}/versions")["versions"]
     assert [(one["version"], one["change"], one["changed"]) for one in history] == [
-        (4, "rollback", ["document"]),
-        (3, "update", ["name"]),
-        (2, "update", ["document"]),
+        *((4, "rollback", ["document"]), (3, "update", ["name"]), (2, "update", ["document"])),
         (1, "create", ["document", "name"]),
     ]
     assert history[0]["rolledBackTo"] == 1
-    assert iam.get(f"/iam/policies/{policy}/versions/2")["document"] == document(allow("compute:*"))
-    page = iam.get(f"/iam/policies/{policy}/versions?limit=3")
-    rest = iam.get(f"/iam/policies/{policy}/versions?limit=3&cursor={page['nextCursor']}")
+    assert iam.get(f"{path}/versions/2")["document"] == document(allow("compute:*"))
+    page = iam.get(f"{path}/versions?limit=3")
+    rest = iam.get(f"{path}/versions?limit=3&cursor={page['nextCursor']}")
     assert [one["version"] for one in page["versions"] + rest["versions"]] == [4, 3, 2, 1]
     assert rest["nextCursor"] == ""
 

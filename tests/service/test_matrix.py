@@ -1,7 +1,6 @@
 """Every route and kind of principal has the outcome of `matrix.txt`."""
 
 import http.client
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ import pytest
 from service.authn import secret_format
 from service.authz.route_policies import ROUTE_POLICIES
 from service.catalogue.scopes import enforced_scopes
-from tests.service.access import Iam
+from tests.service.access import Iam, code
 from tests.service.account import Key
 from tests.service.clusters import Cluster, Workload
 from tests.service.running import (
@@ -28,6 +27,7 @@ from tests.service.running import (
     VIEWER,
     WEB_SHOP,
     Running,
+    ask_on,
     tcp_address,
 )
 
@@ -83,17 +83,12 @@ class Network:
     def ask(self, row: Row, **headers: str) -> tuple[int, str | None]:
         """Return the status, and the code of a refusal in JSON."""
         content = b"{}" if row.method in ("POST", "PATCH", "PUT") else None
-        sent = {name.replace("_", "-"): value for name, value in headers.items()}
-        self.connection.request(row.method, row.url, content, {"Content-Type": "application/json", **sent})
-        answer = self.connection.getresponse()
-        if answer.getheader("Content-Type", "").startswith("text/event-stream"):
-            self.connection.close()  # It would never end.
-            return answer.status, None
-        body = answer.read()
+        sent = [(name.replace("_", "-"), value) for name, value in headers.items()]
+        sent.append(("Content-Type", "application/json"))
+        answer = ask_on(self.connection, row.method, row.url, sent, content)
         # The refusal of too many attempts has a body of its own.
-        if answer.status not in (401, 403) or not answer.getheader("Content-Type", "").startswith("application/json"):
-            return answer.status, None
-        return answer.status, json.loads(body)["error"]["code"]
+        is_json = answer.headers.get("content-type", "").startswith("application/json")
+        return answer.status, code(answer)[1] if answer.status in (401, 403) and is_json else None
 
     def status(self, row: Row, **headers: str) -> int:
         return self.ask(row, **headers)[0]
@@ -177,9 +172,9 @@ def test_people(network: Network, row: Row) -> None:
     of_role = "FORBIDDEN" if row.path.endswith("/apply") else "PERMISSION_DENIED"
     if "/resources/" in row.path or "/interactive/" in row.path:
         of_role = "INSUFFICIENT_PERMISSIONS"
-    for name, (status, code) in found.items():
+    for name, (status, refusal) in found.items():
         if status == 403:
-            assert code == (stranger_code(row) if name == "outsider" else code_of(row, of_role)), name
+            assert refusal == (stranger_code(row) if name == "outsider" else code_of(row, of_role)), name
 
 
 @pytest.mark.parametrize("row", [row for row in table() if ":" in row.key], ids=lambda row: row.name)
@@ -216,7 +211,7 @@ def test_keys_with_each_scope(network: Network, secrets: dict[str, str], row: Ro
 def test_other_credentials(network: Network, foreign: str, workload: str, row: Row) -> None:
     """Keys of other tenants, workloads, no credential and invalid ones."""
     platform = network.platform
-    of_foreign, code = network.ask(row, X_API_Key=foreign)
+    of_foreign, refusal = network.ask(row, X_API_Key=foreign)
     of_workload = network.status(row, Authorization=f"Bearer {workload}")
     none, finer = network.ask(row), network.ask(row, X_API_Key=platform.key("start-stop-only"))
     invalid = (platform.key("old-deploy"), platform.key("contractor-2025"), secret_format.mint())
@@ -226,7 +221,7 @@ def test_other_credentials(network: Network, foreign: str, workload: str, row: R
         return
     assert (outcome(of_foreign), outcome(of_workload)) == (row.foreign, row.workload)
     if of_foreign == 403:
-        assert code == ("SESSION_REQUIRED" if row.key == "never" else stranger_code(row))
+        assert refusal == ("SESSION_REQUIRED" if row.key == "never" else stranger_code(row))
     if row.key == "open":
         assert not {401, 403} & {none[0], finer[0], *of_invalid}
     else:
