@@ -57,6 +57,7 @@ from tests.service.running import (
     WEB_SHOP,
 )
 
+KEEPALIVE = ": keepalive\n\n"
 AT_ONCE = 10.0
 """Half a second is promised; the rest is what a busy machine may add, and still less than a stream lasts."""
 
@@ -285,7 +286,7 @@ async def collect(hub: EventHub, stream: Stream, seconds: float) -> list[str]:
 
 async def test_a_quiet_stream_is_kept_alive_and_ends_with_its_time(hub: EventHub, opened: Callable[[], Stream]) -> None:
     texts = await collect(hub, opened(), 0.5)
-    assert set(texts) == {RESYNC, ": keepalive\n\n"}
+    assert set(texts) == {RESYNC, KEEPALIVE}
     assert texts.count(RESYNC) == 1
     assert len(texts) >= 3
     assert hub.open_streams == 0
@@ -298,7 +299,8 @@ async def test_a_session_that_runs_out_ends_its_streams(
     planned: Planned, hub: EventHub, opened: Callable[[], Stream]
 ) -> None:
     execute(planned.database, update(sessions).values(expires_at=NOW))
-    assert await collect(hub, opened(), 5) == []
+    # A poll may take longer than the pause between two keepalives.
+    assert {*await collect(hub, opened(), 10)} <= {KEEPALIVE}
 
 
 @pytest.mark.slow
