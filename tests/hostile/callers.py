@@ -11,7 +11,7 @@ from joserfc.jwk import ECKey
 from service.authz.route_policies import ROUTE_POLICIES, RoutePolicy
 from service.catalogue.operations import enforced_scopes
 from tests.homes import Answer, UnixConnection
-from tests.service.access import KEYS, STOREFRONT, Iam, allow, code, document
+from tests.service.access import KEYS, READ, STOREFRONT, Iam, allow, code, document, document_text
 from tests.service.account import Key
 from tests.service.clusters import Cluster, Workload
 from tests.service.running import (
@@ -28,60 +28,50 @@ from tests.service.running import (
     VIEWER,
     WEB_SHOP,
     Running,
+    ask_on,
 )
 
-PEOPLE = {
-    "owner": OWNER,
-    "admin": ADMIN,
-    "member": MEMBER,
-    "viewer": VIEWER,
-    "regional": REGIONAL,
-    "owner of another": BOREALIS_OWNER,
-    "outsider": OUTSIDER,
-}
+PEOPLE = {"owner": OWNER, "admin": ADMIN, "member": MEMBER, "viewer": VIEWER, "regional": REGIONAL}
+PEOPLE |= {"owner of another": BOREALIS_OWNER, "outsider": OUTSIDER}
 SCOPES = [scope for scope in enforced_scopes() if not scope.endswith("*")]
-# They end the session they are asked with; the stream does not end.
+# They end the session of their caller; the stream does not end.
 APART = ("account.delete", "session.revoke_all", "session.end")
 
-_DOCUMENT = json.dumps(document(allow("compute:instances:read")))
 _EVALUATION: dict[str, Any] = {
     "subject": {"type": "api_key", "id": KEYS["terraform"]},
-    "action": {"name": "compute:instances:read"},
+    "action": {"name": READ},
     "resource": {"type": "instances", "id": NOBODY},
 }
+_DRAFT = {"documentText": document_text(allow(READ))}
+_QUESTION = {"operation": READ, "target": "*"}
+_QUOTA = {"resourceType": "instance", "limit": 1, "reason": "x"}
+_KEY = dict(ECKey.generate_key("P-256", auto_kid=True).as_dict(private=False))
 BODIES: dict[str, Any] = {
     "tenant.create": {"displayName": "x"},
     "tenant.rename": {"displayName": "Web Shop"},
     "default_tags.update": {"tags": {}},
     "default_tags.undo": {"preview": True},
-    "default_tags.apply": {},
     "api_key.create": {"name": "made", "scopes": ["compute:read"]},
     "api_key.update": {"name": "renamed"},
-    "api_key.rotate": {},
-    "group.create": {"name": "x"},
-    "group.update": {"name": "x"},
+    **{name: {} for name in ("default_tags.apply", "api_key.rotate", "workload_identity.update")},
+    **{name: {"name": "x"} for name in ("group.create", "group.update", "policy.update")},
     "group.member.add": {"memberType": "api_key", "memberId": KEYS["terraform"]},
-    "policy.create": {"name": "x", "document": document(allow("compute:instances:read"))},
-    "policy.update": {"name": "x"},
+    "policy.create": {"name": "x", "document": document(allow(READ))},
     "policy.rollback": {"version": 1},
     "policy.attach": {"attacheeType": "api_key", "attacheeId": KEYS["terraform"]},
     "workload_identity.create": {"clusterId": STOREFRONT, "namespace": "x", "serviceAccount": "x"},
-    "workload_identity.update": {},
-    "workload_identity.issuer.set": {
-        "issuer": "https://cluster.example",
-        "keys": [dict(ECKey.generate_key("P-256", auto_kid=True).as_dict(private=False))],
-    },
+    "workload_identity.issuer.set": {"issuer": "https://cluster.example", "keys": [_KEY]},
     "resource.create": {"name": "x", "region": "eu-fra-1"},
     "resource.update": {"name": "renamed"},
     "interactive.open": {"resourceId": NOBODY},
-    "quota_request.create": {"resourceType": "instance", "limit": 1, "reason": "x"},
-    "quota_request.create_organization": {"resourceType": "instance", "limit": 1, "reason": "x"},
+    "quota_request.create": _QUOTA,
+    "quota_request.create_organization": _QUOTA,
     # Without a name in the audit log: what only tries.
     "preview": {},
-    "simulate": {"documentText": _DOCUMENT, "operation": "compute:instances:read", "target": "*"},
-    "coverage": {"documentText": _DOCUMENT},
-    "check": {"documentText": _DOCUMENT},
-    "who": {"operation": "compute:instances:read", "target": "*"},
+    "simulate": _DRAFT | _QUESTION,
+    "coverage": _DRAFT,
+    "check": _DRAFT,
+    "who": _QUESTION,
     # The decision point. Its bodies take any member: what it does not know is ignored, as its standard has it.
     "evaluation": _EVALUATION,
     "evaluations": {"evaluations": [_EVALUATION]},
@@ -106,7 +96,7 @@ PLACES = {"tenant_id": WEB_SHOP, "organization_id": AURORA, "version": "1", "kin
 
 @dataclass(frozen=True)
 class Route:
-    """A line of the table as a request that is well formed; what its path names is nobody's unless said."""
+    """A line of the table as a request that is well formed; by default its path names nothing that exists."""
 
     method: str
     path: str
@@ -140,7 +130,7 @@ class Route:
 
 
 def routes() -> list[Route]:
-    """Every route that somebody can be refused at, over the network as well."""
+    """The routes over the network that refuse some caller."""
     return [
         Route(method, path, rule)
         for (method, path), rule in ROUTE_POLICIES.items()
@@ -170,17 +160,6 @@ class Callers:
 
     def ask(self, caller: str, method: str, path: str, body: Any = None, *more: tuple[str, str]) -> Answer:
         """A request; of a stream that would not end only the head."""
+        typed = [("Content-Type", "application/json")] if body is not None else []
         content = None if body is None else json.dumps(body).encode()
-        self.connection.putrequest(method, path)
-        for name, value in (*self.headers[caller].items(), *more):
-            self.connection.putheader(name, value)
-        if content is not None:
-            self.connection.putheader("Content-Type", "application/json")
-        self.connection.putheader("Content-Length", str(len(content or b"")))
-        self.connection.endheaders(content)
-        answer = self.connection.getresponse()
-        headers = {name.lower(): value for name, value in answer.getheaders()}
-        if headers.get("content-type", "").startswith("text/event-stream"):
-            self.connection.close()
-            return Answer(answer.status, headers, b"")
-        return Answer(answer.status, headers, answer.read())
+        return ask_on(self.connection, method, path, (*self.headers[caller].items(), *more, *typed), content)

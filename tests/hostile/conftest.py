@@ -16,6 +16,7 @@ from tests.service.conftest import (  # noqa: F401 - fixtures are found by their
     migrated_file,
     new_database_url,
     own,
+    own_database,
     platform,
     platform_database,
     sandbox,

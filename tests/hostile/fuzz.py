@@ -100,7 +100,7 @@ def rightly_refused(refused: InvalidDocument, source: str | bytes) -> str:
 
 
 def document_case(chance: random.Random) -> str:
-    """One document; what became of it."""
+    """Try one document, and return its outcome."""
     value: Any = canonical(worlds.document(chance, most=2))
     for _ in range(chance.choice((0, 0, 1, 1, 2, 3))):
         value = mutated(chance, value)
@@ -118,9 +118,9 @@ def document_case(chance: random.Random) -> str:
     before, after = compile_document(document), compile_document(again)
     for _ in range(2):
         question = worlds.question(chance)
-        asked = (question.operation, question.target, question.context)
+        request = (question.operation, question.target, question.context)
         decided = reference.decide(list(document.rules), question)
-        assert before.decide(*asked) == after.decide(*asked) == decided, (source, question)
+        assert before.decide(*request) == after.decide(*request) == decided, (source, question)
     return "document read"
 
 
@@ -156,7 +156,7 @@ def yaml_written(chance: random.Random, value: Any, indent: int = 0) -> str:
 
 
 def config_case(chance: random.Random, file: Path) -> str:
-    """One configuration file; what became of it."""
+    """Try one configuration file, and return its outcome."""
     value: Any = CONFIG
     for _ in range(chance.choice((0, 1, 1, 2))):
         value = mutated(chance, value)
@@ -165,16 +165,16 @@ def config_case(chance: random.Random, file: Path) -> str:
     try:
         texts(strict_yaml.read(data, "config.yaml"))
         file.write_bytes(data)
-        found = reader.load(str(file), environ={"HOME": "/home/ada"})
+        config = reader.load(str(file), environ={"HOME": "/home/ada"})
     except FrostError as error:
         refused = error
     else:
-        assert found.contexts, data
+        assert config.contexts, data
         return "config read"
-    said = f"{refused.message}\n{refused.hint}"
+    shown = f"{refused.message}\n{refused.hint}"
     assert refused.exit_code == Exit.USAGE, data
-    assert all(safe(line) == line for line in said.splitlines()), (data, said)
-    assert "fmk_x" not in said, data
+    assert all(safe(line) == line for line in shown.splitlines()), (data, shown)
+    assert "fmk_x" not in shown, data
     return "config refused"
 
 
@@ -192,28 +192,28 @@ def texts(value: Any) -> None:
 
 
 def run(cases: int, seed: int, tell: Callable[[str], object] = lambda _: None) -> Counter[str]:
-    """Try many cases; how often each thing became of them.
+    """Try many cases, and count their outcomes.
 
     Raises:
         AssertionError: with the text of a case that broke a rule; anything else was a crash.
     """
-    chance, became, began = random.Random(seed), Counter[str](), time.monotonic()
+    chance, outcomes, began = random.Random(seed), Counter[str](), time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "config.yaml"
         file.touch(stat.S_IRUSR | stat.S_IWUSR)
         for number in range(1, cases + 1):
             state = chance.getstate()
             try:
-                became[config_case(chance, file) if chance.random() < OF_CONFIG else document_case(chance)] += 1
+                outcomes[config_case(chance, file) if chance.random() < OF_CONFIG else document_case(chance)] += 1
             except BaseException:
                 tell(f"case {number} of seed {seed}: state {hash(state)}\n")
                 raise
             if number % 50_000 == 0:
-                tell(f"{number} cases in {time.monotonic() - began:.0f} s: {dict(became)}\n")
-    return became
+                tell(f"{number} cases in {time.monotonic() - began:.0f} s: {dict(outcomes)}\n")
+    return outcomes
 
 
 if __name__ == "__main__":
-    given = [int(word) for word in sys.argv[1:]]
-    found = run(given[0] if given else CASES, given[1] if given[1:] else 1, sys.stdout.write)
-    sys.stdout.write(f"{sum(found.values())} cases, each read or refused: {dict(found)}\n")
+    numbers = [int(word) for word in sys.argv[1:]]
+    total = run(numbers[0] if numbers else CASES, numbers[1] if numbers[1:] else 1, sys.stdout.write)
+    sys.stdout.write(f"{sum(total.values())} cases, each read or refused: {dict(total)}\n")

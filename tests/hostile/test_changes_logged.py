@@ -1,7 +1,7 @@
 """Every change of the table of routes, made once: exactly one entry, of who, with what, where and what."""
 
 from typing import Any
-from uuid import uuid4
+from urllib.parse import urlencode
 
 import pytest
 from sqlalchemy import select
@@ -11,6 +11,7 @@ from service.db.engine import Database
 from service.db.tables import audit_log
 from tests.homes import Answer
 from tests.service.access import KEYS, STOREFRONT, Iam, allow, document
+from tests.service.audited import trace
 from tests.service.clusters import Cluster, exchange
 from tests.service.running import AURORA, MEMBER, OWNER, SANDBOX, STAGING, VIEWER, WEB_SHOP, Running
 
@@ -41,8 +42,8 @@ class Log:
         as_: str | None = OWNER,
         tenant: str | None = WEB_SHOP,
     ) -> Any:
-        request_id = str(uuid4())
-        answer = self.platform.ask(method, path, as_=as_, body=body, headers={"X-Request-Id": request_id})
+        request_id, headers = trace()
+        answer = self.platform.ask(method, path, as_=as_, body=body, headers=headers)
         self.entry_of(request_id, operation, answer, tenant, "staff" if as_ is None else "session")
         return answer.json() if answer.body else None
 
@@ -65,27 +66,29 @@ def test_each_change_is_one_audit_entry(own: Running) -> None:
     log = Log(own)
     iam = f"{TENANT}/iam"
     log.change("tenant.rename", "PATCH", TENANT, {"displayName": "Logged"})
-    key = log.change("api_key.create", "POST", f"{TENANT}/api-keys", {"name": "logged", "scopes": ["compute:read"]})
-    key = f"{TENANT}/api-keys/{key['apiKey']['id']}"
-    log.change("api_key.update", "PATCH", key, {"description": "x"})
-    log.change("api_key.rotate", "POST", f"{key}/rotate", {})
-    log.change("api_key.revoke", "POST", f"{key}/revoke")
-    log.change("api_key.delete", "DELETE", key)
-    group = f"{iam}/groups/" + log.change("group.create", "POST", f"{iam}/groups", {"name": "logged"})["id"]
-    log.change("group.update", "PATCH", group, {"description": "x"})
-    member = {"memberType": "api_key", "memberId": KEYS["tenant-reader"]}
-    log.change("group.member.add", "POST", f"{group}/members", member)
-    as_query = "&".join(f"{name}={value}" for name, value in member.items())
-    log.change("group.member.remove", "DELETE", f"{group}/members?{as_query}")
-    policy = f"{iam}/policies/" + log.change("policy.create", "POST", f"{iam}/policies", GRANTED)["id"]
-    log.change("policy.update", "PATCH", policy, {"document": document(allow("compute:*"))})
-    log.change("policy.rollback", "POST", f"{policy}/rollback", {"version": 1})
-    attachee = {"attacheeType": "api_key", "attacheeId": KEYS["tenant-reader"]}
-    log.change("policy.attach", "POST", f"{policy}/attachments", attachee)
-    as_query = "&".join(f"{name}={value}" for name, value in attachee.items())
-    log.change("policy.detach", "DELETE", f"{policy}/attachments?{as_query}")
-    log.change("policy.delete", "DELETE", policy)
-    log.change("group.delete", "DELETE", group)
+    keys, groups, policies = f"{TENANT}/api-keys", f"{iam}/groups", f"{iam}/policies"
+    made = log.change("api_key.create", "POST", keys, {"name": "logged", "scopes": ["compute:read"]})
+    key = f"{keys}/{made['apiKey']['id']}"
+    group = f"{groups}/" + log.change("group.create", "POST", groups, {"name": "logged"})["id"]
+    policy = f"{policies}/" + log.change("policy.create", "POST", policies, GRANTED)["id"]
+    reader, described = KEYS["tenant-reader"], {"description": "x"}
+    member, attachee = ({f"{one}Type": "api_key", f"{one}Id": reader} for one in ("member", "attachee"))
+    for operation, method, path, body in (
+        ("api_key.update", "PATCH", key, described),
+        ("api_key.rotate", "POST", f"{key}/rotate", {}),
+        ("api_key.revoke", "POST", f"{key}/revoke", None),
+        ("api_key.delete", "DELETE", key, None),
+        ("group.update", "PATCH", group, described),
+        ("group.member.add", "POST", f"{group}/members", member),
+        ("group.member.remove", "DELETE", f"{group}/members?{urlencode(member)}", None),
+        ("policy.update", "PATCH", policy, {"document": document(allow("compute:*"))}),
+        ("policy.rollback", "POST", f"{policy}/rollback", {"version": 1}),
+        ("policy.attach", "POST", f"{policy}/attachments", attachee),
+        ("policy.detach", "DELETE", f"{policy}/attachments?{urlencode(attachee)}", None),
+        ("policy.delete", "DELETE", policy, None),
+        ("group.delete", "DELETE", group, None),
+    ):
+        log.change(operation, method, path, body)
     bindings = f"{TENANT}/workload-identity/bindings"
     body = {"clusterId": STOREFRONT, "namespace": "tests", "serviceAccount": "logged", "scopes": ["compute:read"]}
     binding = f"{bindings}/" + log.change("workload_identity.create", "POST", bindings, body)["id"]
@@ -113,12 +116,12 @@ def test_each_change_is_one_audit_entry(own: Running) -> None:
     while (found := run.get("/default-tags/runs")["runs"][0])["status"] != "completed":
         assert found["status"] != "failed"
     log.change("default_tags.undo", "POST", f"{tags}/runs/{found['runId']}/undo", {"preview": False}, tenant=STAGING)
-    asked = {"resourceType": "secret", "limit": 7, "reason": "x"}
-    log.change("quota_request.create", "POST", f"/api/v1/tenants/{SANDBOX}/quota-requests", asked, tenant=SANDBOX)
+    limit = {"resourceType": "secret", "limit": 7, "reason": "x"}
+    log.change("quota_request.create", "POST", f"/api/v1/tenants/{SANDBOX}/quota-requests", limit, tenant=SANDBOX)
     organization = f"/api/v1/organizations/{AURORA}"
-    asked = {"resourceType": "vcpu", "limit": 100_000, "reason": "x"}
+    limit = {"resourceType": "vcpu", "limit": 100_000, "reason": "x"}
     path = f"{organization}/quota-requests"
-    request = log.change("quota_request.create_organization", "POST", path, asked, tenant=None)["request"]["id"]
+    request = log.change("quota_request.create_organization", "POST", path, limit, tenant=None)["request"]["id"]
     path = f"/api/v1/platform/quota-requests/{request}/review"
     log.change("quota_request.review", "POST", path, {"decision": "approve"}, as_=None, tenant=None)
     created(log, organization)

@@ -20,14 +20,12 @@ from tests.acceptance.people import AURORA, MEMBER, NOBODYS, STAGING
 from tests.conftest import opened
 from tests.homes import Home
 from tests.leaks import secrets_in
-from tests.service.access import KEYS
 from tests.tui.screens import opened as screens
 from tests.tui.screens import use_key
 
 pytestmark = pytest.mark.slow
 
 DOCUMENT = '{"schemaVersion":"1","rules":[{"access":"allow","operations":["compute:*"],"targets":["*"]}]}'
-EXAMPLE = KEYS["tenant-reader"]
 # With an exit code before it: what is refused on purpose. `{name}` is what an earlier command made.
 SESSION = f"""
 whoami
@@ -39,17 +37,17 @@ account session list
 account api-key scopes
 account api-key list
 account api-key get {{key}}
-account api-key update {{key}} --description said
+account api-key update {{key}} --description changed
 tenant list --all
-tenant create --name Told --organization {AURORA}
-tenant rename {STAGING} --name Told
+tenant create --name Renamed --organization {AURORA}
+tenant rename {STAGING} --name Renamed
 tenant use {STAGING}
 tenant current
 tenant default-tags set --tag a=1
 tenant default-tags apply --yes
 tenant default-tags history
 tenant quota
-tenant quota request secret 41 --reason told --yes
+tenant quota request secret 41 --reason more --yes
 tenant quota requests
 tenant activity
 iam catalog --filter dns
@@ -64,7 +62,7 @@ platform audit verify
 """
 
 
-def kept(home: Home) -> set[str]:
+def stored_secrets(home: Home) -> set[str]:
     """The secrets that a home's commands use now."""
     contexts = yaml.safe_load(home.config.read_text()).get("contexts") or {}
     held = [context.get("credentials") or {} for context in contexts.values()]
@@ -76,43 +74,36 @@ class Run:
 
     def __init__(self, home: Home) -> None:
         self.home = home
-        self.said: list[tuple[str, str]] = []
+        self.shown: list[tuple[str, str]] = []
         self.secrets: set[str] = set()
 
     def frost(self, *words: str, code: int = 0, stdin: str = "", shows: int = 0) -> str:
         """Run a command that may show so many new secrets on standard output, and no other ones anywhere."""
         result = self.home.frost("--debug", *words, stdin=stdin)
         assert result.code == code, (words, result)
-        out = result.out
-        new = set(secrets_in(out.encode()))
+        out, new = result.out, set(secrets_in(result.out.encode()))
         assert len(new) == shows, words
-        self.secrets |= new
         for secret in new:
             assert out.count(secret) == 1
             out = out.replace(secret, "")
-        self.said += [(" ".join(words[:3]), out), (" ".join(words[:3]), result.err)]
-        self.secrets |= kept(self.home)
+        self.shown += [(" ".join(words[:3]), out), (" ".join(words[:3]), result.err)]
+        self.secrets |= new | stored_secrets(self.home)
         return result.out
 
-    def platforms_own(self) -> None:
-        """The keys of the world, and what the platform keeps for itself, in the ways it might be written."""
-        folder = self.home.platform_dir
+    def add_secrets_of_platform(self) -> None:
+        """The keys of the seed, and what the platform keeps for itself, in the ways it might be written."""
         self.secrets |= {self.home.world_key(name) for name in ("compute-all", "tenant-reader")}
-        own = (folder / "secret.key").read_bytes()
-        self.secrets |= {
-            own.hex(),
-            b64encode(own).decode(),
-            urlsafe_b64encode(own).decode().rstrip("="),
-            repr(own)[2:-1],
-        }
+        own = (self.home.platform_dir / "secret.key").read_bytes()
+        encoded = (b64encode(own).decode(), urlsafe_b64encode(own).decode().rstrip("="))
+        self.secrets |= {own.hex(), *encoded, repr(own)[2:-1]}
 
-    def told(self) -> list[tuple[str, str]]:
-        """Where a secret was told, and its beginning."""
+    def leaks(self) -> list[tuple[str, str]]:
+        """Where a secret is shown, and its beginning."""
         log = (self.home.platform_dir / "platform.log").read_text()
-        assert log.count('"route"') > len(self.said) // 4
+        assert log.count('"route"') > len(self.shown) // 4
         return [
             (place, f"{secret[: secret_format.PREFIX_LENGTH]}…")
-            for place, text in [*self.said, ("the platform's log", log)]
+            for place, text in [*self.shown, ("the platform's log", log)]
             for secret in self.secrets
             if secret in text
         ]
@@ -130,18 +121,17 @@ def made(run: Run, *words: str, **how: Any) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.slow
 def test_debug_output_of_all_areas_contains_no_secret(run: Run) -> None:
     run.frost("login")
-    run.platforms_own()
-    key = made(run, "account", "api-key", "create", "--name", "told", "--scopes", "compute:read", shows=1)
+    run.add_secrets_of_platform()
+    key = made(run, "account", "api-key", "create", "--name", "made", "--scopes", "compute:read", shows=1)
     names = {"key": str((key.get("apiKey") or key)["id"])}
     for line in SESSION.strip().splitlines():
         words = line.format(**names).split()
         code = int(words.pop(0)) if words[0].isdigit() else 0
         run.frost(*words, code=code)
-    group = str(made(run, "iam", "group", "create", "--name", "told")["id"])
-    policy = str(made(run, "iam", "policy", "create", "--name", "told", "--document", DOCUMENT)["id"])
+    group = str(made(run, "iam", "group", "create", "--name", "made")["id"])
+    policy = str(made(run, "iam", "policy", "create", "--name", "made", "--document", DOCUMENT)["id"])
     run.frost("iam", "policy", "attach", policy, "--type", "group", "--id", group)
     run.frost("iam", "policy", "detach", policy, "--type", "group", "--id", group)
     run.frost("iam", "simulate", "--document", DOCUMENT, "--operation", "compute:instances:read", "--target", "*")
@@ -155,13 +145,13 @@ def test_debug_output_of_all_areas_contains_no_secret(run: Run) -> None:
     run.frost("config", "set", "api_key", "-", stdin=f"{secret}\n")
     run.frost("whoami")
     run.frost("tenant", "list")
-    run.frost("config", "set", "api_key", "-", stdin=f"{secret_format.mint()}\n")  # nobody's
+    run.frost("config", "set", "api_key", "-", stdin=f"{secret_format.mint()}\n")  # an unknown key
     run.frost("tenant", "list", code=3)
     run.frost("config", "use-context", "local")
     run.frost("account", "session", "revoke-all")
     run.frost("whoami", code=3)
     assert len(run.secrets) >= 15
-    assert run.told() == []
+    assert run.leaks() == []
 
 
 class Breaks:
@@ -179,8 +169,8 @@ async def test_screens_that_break_while_they_send_show_no_secret(
     demo.sign_in()
     if kind == "api_key":
         await use_key(demo, "tenant-reader")
-    secrets = kept(demo)
-    told = ""
+    secrets = stored_secrets(demo)
+    shown = ""
     with pytest.raises(WorkerFailed, match="no network fails like this"):  # noqa: PT012 - raised as they are left
         async with screens(demo, monkeypatch) as ui:
             monkeypatch.setattr(AnyIOStream, "write", Breaks.write)
@@ -188,8 +178,8 @@ async def test_screens_that_break_while_they_send_show_no_secret(
             await ui.until(lambda: bool(ui.app._exit_renderables), "the end")
             paper = Console(file=io.StringIO(), width=200)
             paper.print(*ui.app._exit_renderables)
-            told = paper.file.getvalue()  # type: ignore[attr-defined]
-    assert "no network fails like this" in told
-    assert "client/transport/async_client.py" in told
+            shown = paper.file.getvalue()  # type: ignore[attr-defined]
+    assert "no network fails like this" in shown
+    assert "client/transport/async_client.py" in shown
     # Long texts are cut short there.
-    assert [line for line in told.splitlines() if any(one[:24] in line for one in secrets)] == []
+    assert [line for line in shown.splitlines() if any(one[:24] in line for one in secrets)] == []

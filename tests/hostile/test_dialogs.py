@@ -1,10 +1,13 @@
 """Keys typed before a question do not answer it, and a question shows which tenant it is about."""
 
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 import pytest
 from textual import events
 from textual.app import App
+from textual.pilot import Pilot
 
 from tests.acceptance.people import STAGING
 from tests.homes import Home
@@ -16,7 +19,7 @@ from tui.widgets.dialog import Confirm
 class Asking(App[None]):
     """Asks one question about a tenant and keeps the answer."""
 
-    def __init__(self, tenant: str = "Staging", **options: str) -> None:
+    def __init__(self, tenant: str, **options: str) -> None:
         super().__init__()
         self.tenant, self.options = tenant, options
         self.answers: list[bool | None] = []
@@ -26,14 +29,24 @@ class Asking(App[None]):
         self.push_screen(Confirm("Delete the tenant?", facts, **self.options), self.answers.append)
 
 
+@asynccontextmanager
+async def question(
+    *early: events.Key, tenant: str = "Staging", **options: str
+) -> AsyncIterator[tuple[Asking, Pilot[None]]]:
+    """An open question, and keys that were pressed before it was shown."""
+    app = Asking(tenant, **options)
+    async with app.run_test(size=(90, 24)) as pilot:
+        app.ask()
+        for key in early:
+            app.post_message(key)
+        await listened(pilot)
+        yield app, pilot
+
+
 @pytest.mark.slow
 async def test_keys_typed_ahead_of_a_dialog_do_not_answer_it() -> None:
-    app = Asking()
-    async with app.run_test(size=(80, 24)) as pilot:
-        app.ask()
-        for key, character in (("y", "y"), ("enter", "\r"), ("y", "y")):
-            app.post_message(events.Key(key, character))
-        await listened(pilot)
+    keys = [events.Key(key, character) for key, character in (("y", "y"), ("enter", "\r"), ("y", "y"))]
+    async with question(*keys) as (app, pilot):
         assert app.answers == []
         await pilot.press("y")
         await pilot.pause()
@@ -42,32 +55,15 @@ async def test_keys_typed_ahead_of_a_dialog_do_not_answer_it() -> None:
 
 async def test_enter_and_a_pasted_line_mean_no() -> None:
     for key in ("enter", "n", "escape"):
-        app = Asking()
-        async with app.run_test(size=(80, 24)) as pilot:
-            app.ask()
-            await listened(pilot)
+        async with question() as (app, pilot):
             app.screen.post_message(events.Paste("y\n"))
             await pilot.pause()
             assert app.answers == []
             await pilot.press(key)
             await pilot.pause()
             assert app.answers == [False]
-
-
-async def test_the_answers_stand_inside_the_box_that_asks() -> None:
-    app = Asking()
-    async with app.run_test(size=(80, 24)) as pilot:
-        app.ask()
-        await listened(pilot)
-        box = app.screen.query_one(".dialog").region
-        assert [box.contains_region(button.region) for button in app.screen.query("Button")] == [True, True]
-
-
-async def test_a_wide_question_takes_the_name_and_nothing_less() -> None:
-    app = Asking(typed="web-shop")
-    async with app.run_test(size=(80, 24)) as pilot:
-        app.ask()
-        await listened(pilot)
+    # A wide question takes the name and nothing less.
+    async with question(typed="web-shop") as (app, pilot):
         await pilot.press("y", "tab", "tab", "enter")
         await pilot.pause()
         assert app.answers in ([], [False])
@@ -77,14 +73,13 @@ async def test_a_wide_question_takes_the_name_and_nothing_less() -> None:
     ("name", "marked"), [("Pr\u043ed", True), ("Prod", False), ("\u041f\u0440\u043e\u0434", False)]
 )
 async def test_a_look_alike_name_is_asked_about_with_its_id_and_marked(name: str, marked: bool) -> None:
-    app = Asking(name)
-    async with app.run_test(size=(90, 24)) as pilot:
-        app.ask()
-        await listened(pilot)
+    async with question(tenant=name) as (app, _):
         strips = app.screen._compositor.render_strips()
         shown = "\n".join("".join(segment.text for segment in strip) for strip in strips)
         assert STAGING in shown
         assert ("has letters of different scripts" in shown) is marked
+        box = app.screen.query_one(".dialog").region
+        assert [box.contains_region(button.region) for button in app.screen.query("Button")] == [True, True]
 
 
 def test_an_answer_typed_before_the_question_of_a_command_does_not_count(demo: Home) -> None:

@@ -6,9 +6,9 @@ from tests.hostile import fuzz
 
 
 def test_documents_and_configuration_files_are_read_or_refused() -> None:
-    became = fuzz.run(2_000, seed=6)
-    assert set(became) == {"document read", "document refused", "config read", "config refused"}
-    assert min(became.values()) > 15, became
+    outcomes = fuzz.run(2_000, seed=6)
+    assert set(outcomes) == {"document read", "document refused", "config read", "config refused"}
+    assert min(outcomes.values()) > 15, outcomes
 
 
 @pytest.mark.slow

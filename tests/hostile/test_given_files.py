@@ -1,9 +1,10 @@
-"""`--document @…` as an attack: devices, pipes, folders and files that are nobody's to print."""
+"""`--document @…` as an attack: devices, pipes, folders and files of others."""
 
 import os
 import re
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import cast
 
@@ -17,11 +18,16 @@ NOBODY_ASKS = cast(Invocation, None)
 GOOD = '{"schemaVersion":"1","rules":[{"access":"allow","operations":["*"],"targets":["*"]}]}'
 
 
-def refused(value: str) -> FrostError:
+def refused(path: str | Path) -> FrostError:
     with pytest.raises(FrostError) as caught:
-        inputs.read_document(NOBODY_ASKS, value)
+        inputs.read_document(NOBODY_ASKS, f"@{path}")
     assert caught.value.exit_code == Exit.USAGE
     return caught.value
+
+
+def text_of(error: FrostError) -> str:
+    """Everything that a refusal may show."""
+    return f"{error.message}\n{error.hint}\n{error.details}\n{error.document()}".replace("\\x00", "")
 
 
 @pytest.fixture
@@ -33,44 +39,40 @@ def pipe(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("path", ["/dev/zero", "/dev/urandom", "/dev/null", "/dev/tty", "/proc", "/tmp"])
 def test_devices_and_folders_are_refused_by_what_they_are(path: str) -> None:
-    said = refused(f"@{path}").message
-    assert "a device, not a file" in said or "a directory, not a file" in said or "cannot be read" in said
+    reasons = ("a device, not a file", "a directory, not a file", "cannot be read")
+    assert any(reason in refused(path).message for reason in reasons)
 
 
 def test_a_file_without_end_is_read_to_the_limit_and_refused(tmp_path: Path) -> None:
     large = tmp_path / "large"
     with large.open("wb") as file:
         file.truncate(8 * 1024 * 1024 * 1024)  # sparse: read whole it would fill the memory
-    assert "larger than 1 MiB" in refused(f"@{large}").message
+    assert "larger than 1 MiB" in refused(large).message
 
 
 def test_a_silent_pipe_is_refused_after_a_while(monkeypatch: pytest.MonkeyPatch, pipe: Path) -> None:
     monkeypatch.setattr(inputs, "SILENT_SECONDS", 0.2)
-    writer, said = os.open(pipe, os.O_RDWR), list[str]()
-    waiting = threading.Thread(target=lambda: said.append(refused(f"@{pipe}").message), daemon=True)
-    waiting.start()
-    waiting.join(20)
-    ended = not waiting.is_alive()
+    writer, messages = os.open(pipe, os.O_RDWR), list[str]()
+    reader = threading.Thread(target=lambda: messages.append(refused(pipe).message), daemon=True)
+    reader.start()
+    reader.join(20)
+    has_ended = not reader.is_alive()
     os.close(writer)  # lets go of one that waits for ever
-    waiting.join(20)
-    assert ended
-    assert "is a pipe without data" in said[0]
+    reader.join(20)
+    assert has_ended
+    assert "is a pipe without data" in messages[0]
 
 
 def test_a_pipe_without_end_is_read_to_the_limit_and_refused(pipe: Path) -> None:
     def flood() -> None:
-        with pipe.open("wb", buffering=0) as file:
-            try:
-                while True:
-                    file.write(b"[" * 65536)
-            except BrokenPipeError:
-                return
+        with suppress(BrokenPipeError), pipe.open("wb", buffering=0) as file:
+            while True:
+                file.write(b"[" * 65536)
 
-    writing = threading.Thread(target=flood, daemon=True)
-    writing.start()
-    time.sleep(0.2)
-    assert "larger than 1 MiB" in refused(f"@{pipe}").message
-    writing.join(10)
+    writer = threading.Thread(target=flood, daemon=True)
+    writer.start()
+    assert "larger than 1 MiB" in refused(pipe).message
+    writer.join(10)
 
 
 def test_a_document_in_pieces_through_a_pipe_is_read_whole(pipe: Path) -> None:
@@ -88,31 +90,18 @@ def test_a_document_in_pieces_through_a_pipe_is_read_whole(pipe: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["../../../../../../../../etc/passwd", "/etc/passwd", "/proc/self/environ"])
-def test_other_files_are_refused_without_a_word_of_them(monkeypatch: pytest.MonkeyPatch, path: str) -> None:
+def test_other_files_are_refused_without_a_word_of_them(path: str) -> None:
     content = Path("/etc/passwd").read_text() if path.endswith("passwd") else "\0".join(os.environ.values())
-    shown = all_of(refused(f"@{path}"))
+    shown = text_of(refused(path))
     words = {word for word in re.split("[\0\n:]", content) if len(word) > 5 and word not in path}
     assert [word for word in words if word in shown] == []
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"hush-hush",
-        b'{"hush-hush": 1',
-        b'{"a": hush-hush}',
-        b"hush-hush \xff",
-        b"\xff\xfeh\0u\0s\0h\0-\0h\0",
-        b"hush-hush\n" * 200_000,
-    ],
-    ids=["words", "no end", "no value", "not UTF-8", "UTF-16", "too long"],
-)
-def test_a_refusal_does_not_repeat_the_file(tmp_path: Path, content: bytes) -> None:
+def test_a_refusal_does_not_repeat_the_file(tmp_path: Path) -> None:
     path = tmp_path / "private"
-    path.write_bytes(content)
-    assert "hush-" not in all_of(refused(f"@{path}"))
-
-
-def all_of(error: FrostError) -> str:
-    """Everything that a refusal may show."""
-    return f"{error.message}\n{error.hint}\n{error.details}\n{error.document()}".replace("\\x00", "")
+    for content in (
+        *(b"hush-hush", b'{"hush-hush": 1', b'{"a": hush-hush}', b"hush-hush \xff", b"hush-hush\n" * 200_000),
+        b"\xff\xfeh\0u\0s\0h\0-\0h\0",
+    ):
+        path.write_bytes(content)
+        assert "hush-" not in text_of(refused(path)), content[:20]

@@ -56,10 +56,10 @@ def counts(database: Database) -> Counter[str]:
     log = tables.audit_log
     with database.read() as connection:
         done = select(log.c.operation, func.count()).where(log.c.outcome == "done").group_by(log.c.operation)
-        found = Counter({f"entries {name}": number for name, number in connection.execute(done)})
+        numbers = Counter({f"entries {name}": number for name, number in connection.execute(done)})
         for operation, table in MADE.items():
-            found[f"rows {operation}"] = connection.scalar(select(func.count()).select_from(table)) or 0
-    return found
+            numbers[f"rows {operation}"] = connection.scalar(select(func.count()).select_from(table)) or 0
+    return numbers
 
 
 @pytest.mark.slow
@@ -73,25 +73,22 @@ def test_every_changing_command_broken_off_at_random(home: Home) -> None:
     before, stopped = counts(database), 0
     for number in range(ROUNDS):
         for operation, words in COMMANDS.items():
-            said = [word.format(n=number, **places) if word != DOCUMENT else word for word in words]
-            stopped += broken_off(home, operation, said, chance.uniform(0, 0.5))
-    after = counts(database)
-    with database.read() as connection:
-        assert connection.execute(select(tables.platform_state)).all()
+            filled = [word if word == DOCUMENT else word.format(n=number, **places) for word in words]
+            stopped += interrupt(home, operation, filled, chance.uniform(0, 0.5))
+    made = counts(database)
+    made.subtract(before)
     assert dangling(database) == []
     database.close()
     for operation in MADE:
-        assert after[f"rows {operation}"] - before[f"rows {operation}"] == (
-            after[f"entries {operation}"] - before[f"entries {operation}"]
-        ), operation
+        assert made[f"rows {operation}"] == made[f"entries {operation}"], operation
     assert stopped > ROUNDS
     assert home.frost("whoami").code == 0  # the configuration file is whole
 
 
-def broken_off(home: Home, operation: str, words: list[str], moment: float) -> bool:
+def interrupt(home: Home, operation: str, words: list[str], moment: float) -> bool:
     """Run a command, press Ctrl-C so many seconds after it has begun; whether it was broken off."""
     program = Program([sys.executable, "-m", "tui", *words], 100, 20, env=home.environment(), inherit=False)
-    while program.alive and not begun(program.pid):
+    while program.alive and not has_begun(program.pid):
         program.pump(0.002)
     until = time.monotonic() + moment
     while program.alive and (left := until - time.monotonic()) > 0:
@@ -107,7 +104,7 @@ def broken_off(home: Home, operation: str, words: list[str], moment: float) -> b
     return ended == 130
 
 
-def begun(pid: int) -> bool:
+def has_begun(pid: int) -> bool:
     """Whether the interpreter is past its own start and frost is loading its commands; or over."""
     process = Path("/proc") / str(pid)
     with suppress(FileNotFoundError, PermissionError):

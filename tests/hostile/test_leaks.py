@@ -1,5 +1,7 @@
 """The search that every platform and home of the tests ends with finds what it looks for."""
 
+from collections.abc import Iterable
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,7 +18,7 @@ from tests.service.audited import audited
 from tests.service.clusters import Cluster as Kubernetes
 from tests.service.clusters import Workload
 from tests.service.postgres import Cluster
-from tests.service.running import DEVICE_GRANT, OWNER, Running
+from tests.service.running import OWNER, Running
 
 ROOT = Path(__file__).parents[2]
 
@@ -37,41 +39,47 @@ def test_a_platform_that_stores_a_secret_is_detected() -> None:
         with (running.folder.parent / "log").open("a") as log:
             log.write(f"{secret}\n")
         assert [leak.partition(":")[0] for leak in running.leaks()] == ["log"]
-        write_down(running.database_url, kept_by(running), secret)
+        write_down(running.database_url, secret_of(running), secret)
         assert [leak.partition(":")[0] for leak in leaks_of_database(running.database_url)] == ["audit_log"]
 
 
 @pytest.mark.slow
 def test_files_of_postgresql_contain_no_secret() -> None:
-    with pytest.raises(AssertionError, match=r"^\['0{7}1"), Cluster() as server:
-        search_the_files_of(server)
-
-
-def search_the_files_of(server: Cluster) -> None:
     """The tables as they are on the disk, the write-ahead log, the server's own log; then secrets are put there."""
+    with pytest.raises(AssertionError, match=r"^\['0{7}1"), Cluster() as server:
+        search_files(server)
+
+
+def search_files(server: Cluster) -> None:
     server.create("day")
     with Running(server.url("day")) as running:
-        told = a_day_of(running)
-        running.seen |= told
-        own = kept_by(running)
-    assert len(told) == 11
+        secrets = use_all_secrets(running)
+        running.seen |= secrets
+        own = secret_of(running)
+    assert len(secrets) == 11
     server.execute("CHECKPOINT")
-    assert leaks_of_files(server.folder, (), told) == []
-    for secret in told:
+    assert leaks_of_files(server.folder, (), secrets) == []
+    for secret in secrets:
         write_down(server.url("day"), own, secret)
     server.execute("CHECKPOINT")
     for place in (server.wal, server.folder / "data" / "base"):
-        found = {leak.rpartition(" ")[2] for leak in leaks_of_files(place, (), told)}
-        assert found == {f"{secret[: secret_format.PREFIX_LENGTH]}…" for secret in told}
+        assert shown_in(leaks_of_files(place, (), secrets)) == beginnings(secrets)
     across_pages = [secret_format.mint() for _ in range(1000)]
     server.execute(f"SELECT pg_logical_emit_message(true, 'x', '{' '.join(across_pages)}')")
     server.execute("CHECKPOINT")
-    found = {leak.rpartition(" ")[2] for leak in leaks_of_files(server.wal, ())}
-    assert found >= {f"{secret[: secret_format.PREFIX_LENGTH]}…" for secret in across_pages}
+    assert shown_in(leaks_of_files(server.wal, ())) >= beginnings(across_pages)
 
 
-def a_day_of(running: Running) -> set[str]:
-    """Uses every kind of secret on a platform; which those were."""
+def shown_in(leaks: list[str]) -> set[str]:
+    return {leak.rpartition(" ")[2] for leak in leaks}
+
+
+def beginnings(secrets: Iterable[str]) -> set[str]:
+    return {f"{secret[: secret_format.PREFIX_LENGTH]}…" for secret in secrets}
+
+
+def use_all_secrets(running: Running) -> set[str]:
+    """Use every kind of secret on a platform, and return them."""
     key = Key(running, "compute:read")
     assert key.use().status == 200
     rotated = key.manage("POST", "/rotate", {}).json()["key"]
@@ -81,40 +89,28 @@ def a_day_of(running: Running) -> set[str]:
     assert cluster.register().status == 200
     workload = Workload(cluster, "media", "image-resizer")
     assert workload.use().status == 200
-    started = running.form("/issuer/device_authorization", client_id="frost-cli")
-    running.form("/issuer/device/approve", user_code=started["user_code"], email=OWNER)
-    polled = {"grant_type": DEVICE_GRANT, "device_code": started["device_code"]}
-    renewed = {"grant_type": "refresh_token"}
-    access = [running.token(OWNER)]
-    for form in (polled, renewed):
-        given = running.form("/issuer/token", client_id="frost-cli", **form)
-        access.append(given["access_token"])
-        renewed["refresh_token"] = given["refresh_token"]
-    told = {key.secret, rotated, workload.token, *access, *running.seen}
-    for secret in told:
+    tokens = running.start_session(OWNER)
+    access = [running.token(OWNER), tokens["access_token"]]
+    form = {"client_id": "frost-cli", "grant_type": "refresh_token", "refresh_token": tokens["refresh_token"]}
+    access.append(running.form("/issuer/token", **form)["access_token"])
+    secrets = {key.secret, rotated, workload.token, *access, *running.seen}
+    for secret in secrets:
         # By mistake in a path, which goes to the log, and with a change to the audit log.
         place = f"/api/v1/tenants/{secret}/api-keys/{secret}"
         assert {running.ask(method, place, as_=OWNER).status for method in ("GET", "DELETE")} == {400}
-    return told
+    return secrets
 
 
-def kept_by(running: Running) -> bytes:
+def secret_of(running: Running) -> bytes:
     """The platform's own secret."""
     return (running.folder / "secret.key").read_bytes()
 
 
 def write_down(url: str, own: bytes, secret: str) -> None:
-    database = audited(url, own)
-    with database.write() as connection:
-        entries.record(
-            connection,
-            PLATFORM,
-            event=AuditEvent.PLATFORM_STOP,
-            target="x",
-            details={"x": secret},
-            at=datetime.now(UTC),
-        )
-    database.close()
+    """Put a secret into the audit log."""
+    event, members = AuditEvent.PLATFORM_STOP, {"target": "x", "details": {"x": secret}, "at": datetime.now(UTC)}
+    with closing(audited(url, own)) as database, database.write() as connection:
+        entries.record(connection, PLATFORM, event=event, **members)
 
 
 def test_a_command_that_prints_a_secret_is_detected() -> None:

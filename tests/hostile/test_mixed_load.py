@@ -23,7 +23,7 @@ from service.db import tables
 from service.db.engine import Database
 from tests.homes import UnixConnection
 from tests.policy import reference
-from tests.service.access import Iam, allow, deny
+from tests.service.access import READ, Iam, allow, deny
 from tests.service.account import Key
 from tests.service.conftest import KINDS, DemoUrl
 from tests.service.running import ADMIN, MEMBER, OWNER, WEB_SHOP, Running, exchange
@@ -54,34 +54,31 @@ def permitted(connection: Connection, key_id: str, question: AccessRequest) -> b
         return False
     tenant = connection.execute(select(tables.tenants).where(tables.tenants.c.id == key.tenant_id)).one()
 
-    def held(user_id: str) -> bool:
-        of = (seats.c.user_id == user_id) & (seats.c.organization_id == tenant.organization_id)
-        role = connection.scalar(select(seats.c.role).where(of))
+    def has_right(user_id: str) -> bool:
+        seat = (seats.c.user_id == user_id) & (seats.c.organization_id == tenant.organization_id)
+        role = connection.scalar(select(seats.c.role).where(seat))
         return role is not None and reference.decide(ROLES[role], question) > 0
 
-    if not held(key.user_id):
+    if not has_right(key.user_id):
         return False
     members, attached = tables.group_members, tables.policy_attachments
-    mine = [("api_key", key_id)]
-    mine += [
-        ("group", one) for one in connection.scalars(select(members.c.group_id).where(members.c.member_id == key_id))
-    ]
-    found = {
-        one.policy_id for one in connection.execute(select(attached)) if (one.attachee_type, one.attachee_id) in mine
-    }
-    if not found:
+    groups = connection.scalars(select(members.c.group_id).where(members.c.member_id == key_id)).all()
+    attachees = {("api_key", key_id), *(("group", group) for group in groups)}
+    attachments = connection.execute(select(attached)).all()
+    policies = {one.policy_id for one in attachments if (one.attachee_type, one.attachee_id) in attachees}
+    if not policies:
         return True
-    given = False
-    for policy in connection.execute(select(tables.policies).where(tables.policies.c.id.in_(found))):
+    is_allowed = False
+    for policy in connection.execute(select(tables.policies).where(tables.policies.c.id.in_(policies))):
         for rule in rules(policy.document):
             truth = reference.rule_truth(rule, question)
             if rule.effect == "deny" and truth != reference.FALSE:
                 return False
-            given |= rule.effect == "allow" and truth == reference.TRUE and held(policy.authored_by)
-    return given
+            is_allowed |= rule.effect == "allow" and truth == reference.TRUE and has_right(policy.authored_by)
+    return is_allowed
 
 
-def standing(connection: Connection) -> str:
+def grants(connection: Connection) -> str:
     """All that a decision rests on."""
     parts = []
     for table, columns in (
@@ -91,8 +88,8 @@ def standing(connection: Connection) -> str:
         (tables.memberships, ("user_id", "organization_id", "role")),
         (tables.api_keys, ("id", "scopes", "revoked_at")),
     ):
-        chosen = [table.c[name] for name in columns]
-        parts.append(sorted(map(str, connection.execute(select(*chosen)))))
+        rows = connection.execute(select(*(table.c[name] for name in columns)))
+        parts.append(sorted(map(str, rows)))
     return repr(parts)
 
 
@@ -124,21 +121,16 @@ class Load:
     def change(self, seed: int, person: str, keys: list[Key]) -> None:
         """Policies and groups made, filled, edited and deleted by one person."""
         chance, iam = random.Random(seed), Iam(self.platform, person)
-        mine: list[str] = []
-        groups: list[str] = []
+        mine, groups = list[str](), list[str]()
+        targets = ("*", f"frn:compute:*:{WEB_SHOP}:instances/*", "frn:compute:se-sto-1:*:*/*")
+
         while self.goes_on():
             key = chance.choice(keys)
-            some = [
-                chance.choice((allow, allow, deny))(
-                    chance.choice(("compute:*", "compute:instances:*", "compute:instances:read", "*", "storage:*")),
-                    targets=(
-                        chance.choice(("*", f"frn:compute:*:{WEB_SHOP}:instances/*", "frn:compute:se-sto-1:*:*/*")),
-                    ),
-                )
-            ]
+            operation = chance.choice(("compute:*", "compute:instances:*", READ, "*", "storage:*"))
+            rule = chance.choice((allow, allow, deny))(operation, targets=(chance.choice(targets),))
             step = chance.randrange(8)
             if step == 0 or not mine:
-                answer = iam.create(f"load {seed}", *some)
+                answer = iam.create(f"load {seed}", rule)
                 mine += [answer.json()["id"]] if answer.status == 201 else []
             elif step == 1 or not groups:
                 answer = iam.ask("POST", "/iam/groups", {"name": f"load {seed} {chance.random()}"})
@@ -152,7 +144,7 @@ class Load:
             elif step == 5:
                 answer = iam.add(chance.choice(groups), "api_key", key.id)
             elif step == 6:
-                answer = iam.edit(chance.choice(mine), *some)
+                answer = iam.edit(chance.choice(mine), rule)
             else:
                 pool, path = chance.choice(((mine, "policies"), (groups, "groups")))
                 answer = iam.ask("DELETE", f"/iam/{path}/{pool.pop(chance.randrange(len(pool)))}")
@@ -179,7 +171,7 @@ class Load:
             method = chance.choice(("GET", "GET", "PATCH"))
             path = f"/api/v1/tenants/{WEB_SHOP}/resources/instance/{resource['id']}"
             with self.database.read() as connection:
-                before = standing(connection)
+                before = grants(connection)
             began = time.monotonic()
             headers = {"X-API-Key": key.secret, "Content-Type": "application/json"}
             content = b"{}" if method == "PATCH" else None  # Refused as empty, once it is let in.
@@ -197,9 +189,9 @@ class Load:
             name = f"frn:compute:{resource['region']}:{WEB_SHOP}:instances/{resource['id']}"
             question = AccessRequest(f"compute:instances:{VERBS[method]}", name, facts)
             with self.database.read() as connection:
-                same = standing(connection) == before
+                same = grants(connection) == before
                 may = permitted(connection, key.id, question) if same else None
-                same = same and standing(connection) == before
+                same = same and grants(connection) == before
             with self.lock:
                 self.seconds.append(taken)
                 if not same:
@@ -246,7 +238,7 @@ def test_no_permit_that_a_decision_from_scratch_denies(kind: str, demo_url: Demo
     assert load.wrong == []
     assert load.is_enough(), (load.checked, load.changes)
     assert entries
-    # Flat: what is kept for speed is bounded. Decisions of a few keys and 25 s of them are far below this.
+    # Flat: caches are bounded. Decisions of a few keys and 25 s of them are far below this.
     assert late[0] - early[0] < 48 * MEGABYTE, (early, late)
     assert late[1] - early[1] < 24, (early, late)
     assert statistics.quantiles(load.seconds, n=100)[98] < 60, "p99, with much room for a busy machine"

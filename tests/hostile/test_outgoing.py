@@ -1,4 +1,4 @@
-"""Where the platform goes by itself: to nobody's private network, to one address, for a bounded time."""
+"""Requests of the platform itself: to no private network, to one address, for a bounded time."""
 
 import socket
 import threading
@@ -18,20 +18,19 @@ NAME = "idp.example"
 
 def resolved(monkeypatch: pytest.MonkeyPatch, *answers: list[str]) -> list[str]:
     """Resolve a name to each answer in turn, the last one from then on; return the names that were resolved."""
-    asked: list[str] = []
-    left = list(answers)
-    true = socket.getaddrinfo
+    names: list[str] = []
+    getaddrinfo = socket.getaddrinfo
 
     def resolve(host: str, port: int, *more: Any, **others: Any) -> Any:
         if host != NAME:
-            return true(host, port, *more, **others)
-        asked.append(host)
-        found = left.pop(0) if len(left) > 1 else left[0]
+            return getaddrinfo(host, port, *more, **others)
+        names.append(host)
         families = {True: socket.AF_INET6, False: socket.AF_INET}
-        return [(families[":" in one], socket.SOCK_STREAM, 6, "", (one, port)) for one in found]
+        addresses = answers[min(len(names), len(answers)) - 1]
+        return [(families[":" in one], socket.SOCK_STREAM, 6, "", (one, port)) for one in addresses]
 
     monkeypatch.setattr(socket, "getaddrinfo", resolve)
-    return asked
+    return names
 
 
 @contextmanager
@@ -66,38 +65,33 @@ def serving_tls(monkeypatch: pytest.MonkeyPatch, folder: Path, name: str) -> Ite
         yield port
 
 
-@pytest.mark.parametrize(
-    "address",
-    ["127.0.0.1", "::1", "10.0.0.5", "172.16.0.1", "192.168.1.1", "100.64.0.1", "fd00::1", "::ffff:10.0.0.1",
-     "169.254.169.254", "fe80::1", "0.0.0.0", "224.0.0.1", "192.0.2.1"],
-)  # fmt: skip
-def test_urls_of_a_document_are_fetched_from_public_addresses_only(
-    monkeypatch: pytest.MonkeyPatch, address: str
-) -> None:
-    for answer in ([address], ["8.8.8.8", address]):
-        resolved(monkeypatch, answer)
-        with pytest.raises(ValueError, match="is not allowed"):
-            oidc_provider.fetch(f"https://{NAME}/keys", trusted_host="sso.example")
+PRIVATE = ("127.0.0.1", "::1", "10.0.0.5", "172.16.0.1", "192.168.1.1", "100.64.0.1", "fd00::1", "::ffff:10.0.0.1")
+METADATA = ("169.254.169.254", "fe80::1", "0.0.0.0", "224.0.0.1")
 
 
-@pytest.mark.parametrize("address", ["169.254.169.254", "fe80::1", "0.0.0.0", "224.0.0.1", "::ffff:169.254.169.254"])
-def test_the_configured_host_has_no_metadata_address(monkeypatch: pytest.MonkeyPatch, address: str) -> None:
-    resolved(monkeypatch, [address])
-    with pytest.raises(ValueError, match="is not allowed"):
-        oidc_provider.fetch(f"https://{NAME}/keys", trusted_host=NAME)
-
-
-def test_the_configured_host_may_have_a_private_address(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_urls_of_a_document_are_fetched_from_public_addresses_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    for address in (*PRIVATE, *METADATA, "192.0.2.1"):
+        for answer in ([address], ["8.8.8.8", address]):
+            require_refused(monkeypatch, answer, "sso.example")
+    # The configured host may have a private address, but no address of metadata.
+    for address in (*METADATA, "::ffff:169.254.169.254"):
+        require_refused(monkeypatch, [address], NAME)
     resolved(monkeypatch, ["10.0.0.5"])
     assert oidc_provider.resolve_allowed(NAME, 443, trusted=True) == ["10.0.0.5"]
 
 
+def require_refused(monkeypatch: pytest.MonkeyPatch, answer: list[str], trusted_host: str) -> None:
+    resolved(monkeypatch, answer)
+    with pytest.raises(ValueError, match="is not allowed"):
+        http_fetch.fetch(f"https://{NAME}/keys", trusted_host=trusted_host)
+
+
 def test_a_local_service_is_not_fetched_for_a_provider() -> None:
-    asked = []
-    server = serving(lambda connection: asked.append(connection.recv(65536)))
+    requests: list[bytes] = []
+    server = serving(lambda connection: requests.append(connection.recv(65536)))
     with server as port, pytest.raises(ValueError, match="is not allowed"):
-        oidc_provider.fetch(f"http://127.0.0.1:{port}/keys", trusted_host=NAME)
-    assert asked == []
+        http_fetch.fetch(f"http://127.0.0.1:{port}/keys", trusted_host=NAME)
+    assert requests == []
 
 
 def test_a_name_is_resolved_once_and_the_checked_address_is_used(
@@ -105,9 +99,9 @@ def test_a_name_is_resolved_once_and_the_checked_address_is_used(
 ) -> None:
     """A name that means another address a moment later (rebinding), over real TLS under the name of the host."""
     with serving_tls(monkeypatch, tmp_path, NAME) as port:
-        asked = resolved(monkeypatch, ["127.0.0.1"], ["169.254.169.254"])
-        assert oidc_provider.fetch(f"https://{NAME}:{port}/keys", trusted_host=NAME) == {"keys": []}
-        assert asked == [NAME]
+        names = resolved(monkeypatch, ["127.0.0.1"], ["169.254.169.254"])
+        assert http_fetch.fetch(f"https://{NAME}:{port}/keys", trusted_host=NAME) == {"keys": []}
+        assert names == [NAME]
 
 
 def test_another_name_in_the_certificate_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -136,15 +130,15 @@ def test_an_answer_of_a_byte_now_and_then_ends_in_bounded_time(head: bytes) -> N
 
 @pytest.mark.parametrize("status", [b"301", b"302", b"307", b"308"])
 def test_a_redirect_is_not_followed(status: bytes) -> None:
-    asked = []
+    requests = []
 
-    def elsewhere(connection: socket.socket) -> None:
-        asked.append(connection.recv(65536))
+    def redirect(connection: socket.socket) -> None:
+        requests.append(connection.recv(65536))
         connection.sendall(b"HTTP/1.1 " + status + b" x\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n")
 
-    with serving(elsewhere) as port, pytest.raises(ValueError, match="returned status 30"):
-        oidc_provider.fetch(f"http://127.0.0.1:{port}/keys", trusted_host="127.0.0.1")
-    assert len(asked) == 1
+    with serving(redirect) as port, pytest.raises(ValueError, match="returned status 30"):
+        http_fetch.fetch(f"http://127.0.0.1:{port}/keys", trusted_host="127.0.0.1")
+    assert len(requests) == 1
 
 
 def test_a_name_that_is_not_resolved_in_time_ends_the_fetch(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,7 +33,7 @@ def database(new_database_url: Callable[[str, bool], str]) -> Iterator[Database]
     opened.close()
 
 
-def heard(replica: LoginThrottle, address: str, prefix: str | None = None, looked_up: bool = True) -> bool:
+def guess(replica: LoginThrottle, address: str, prefix: str | None = None, looked_up: bool = True) -> bool:
     try:
         replica.check(address, b"guessed")
         replica.record_failure(address, prefix, looked_up=looked_up)
@@ -50,14 +50,14 @@ def rows(database: Database) -> int:
 def test_replicas_count_the_guesses_of_an_address_together(database: Database) -> None:
     instant = [0.0]
     replicas = [LoginThrottle(lambda: instant[0], database) for _ in range(3)]
-    found = [heard(replicas[number % 3], ADDRESS) for number in range(3 * MAX_FAILURES_PER_ADDRESS)]
+    found = [guess(replicas[number % 3], ADDRESS) for number in range(3 * MAX_FAILURES_PER_ADDRESS)]
     # While they guess, one comes back each 0.2 s; counted by each for itself it were three times as many.
     assert MAX_FAILURES_PER_ADDRESS <= sum(found) < 2 * MAX_FAILURES_PER_ADDRESS
     assert not any(found[-30:])
-    assert heard(replicas[0], ELSEWHERE)
+    assert guess(replicas[0], ELSEWHERE)
     # A replica that was just started hears what came back meanwhile, and knows with the next one.
     fresh = LoginThrottle(lambda: instant[0], database)
-    found = [heard(fresh, ADDRESS) for _ in range(90)]
+    found = [guess(fresh, ADDRESS) for _ in range(90)]
     assert sum(found) < 30
     assert not any(found[-30:])
     # What was good there lately goes on, also from such an address.
@@ -67,7 +67,7 @@ def test_replicas_count_the_guesses_of_an_address_together(database: Database) -
 
 def test_replicas_count_the_guesses_of_a_prefix_together(database: Database) -> None:
     replicas = [LoginThrottle(lambda: 0.0, database) for _ in range(3)]
-    found = [heard(replicas[number % 3], f"198.51.100.{number}", "fmk_aaaaaaaa") for number in range(150)]
+    found = [guess(replicas[number % 3], f"198.51.100.{number}", "fmk_aaaaaaaa") for number in range(150)]
     assert MAX_FAILURES_PER_PREFIX <= sum(found) < 2 * MAX_FAILURES_PER_PREFIX
 
 
@@ -84,11 +84,11 @@ async def test_only_well_formed_guesses_reach_the_database(
             return (await client.get("/api/v1/me", headers={"X-API-Key": secret})).status_code
 
         inside.forget()
-        found = [await status(spoiled) for _ in range(1_000)]
+        statuses = [await status(spoiled) for _ in range(1_000)]
         assert inside.statements == []
         # Counted all the same, in memory.
-        assert MAX_FAILURES_PER_ADDRESS <= found.count(401) < 900
-        assert 429 in found[-20:]  # one comes back each 0.2 seconds
+        assert MAX_FAILURES_PER_ADDRESS <= statuses.count(401) < 900
+        assert 429 in statuses[-20:]  # one comes back each 0.2 seconds
         inside.platform.login_throttle = LoginThrottle(shared=inside.platform.database)
         assert await status(good) == 401
         assert rows(inside.platform.database) == 2
@@ -98,7 +98,7 @@ async def test_only_well_formed_guesses_reach_the_database(
 def test_guesses_that_are_over_are_forgotten(database: Database) -> None:
     replica = LoginThrottle(lambda: 0.0, database)
     for number in range(20):
-        heard(replica, f"198.51.100.{number}")
+        guess(replica, f"198.51.100.{number}")
     assert rows(database) == 20
     with database.write() as connection:
         connection.execute(rate_limits.update().where(rate_limits.c.key_id.like("guess:%")).values(full_at=1))
@@ -118,7 +118,7 @@ def test_a_sweeping_and_a_counting_guess_do_not_deadlock(database: Database) -> 
     with ThreadPoolExecutor(1) as threads:
         with database.write() as connection:
             assert consume(connection, throttle_key(ADDRESS), MAX_FAILURES_PER_ADDRESS) is None
-            sweeping = threads.submit(heard, LoginThrottle(lambda: 0.0, database), ADDRESS)
+            sweeping = threads.submit(guess, LoginThrottle(lambda: 0.0, database), ADDRESS)
             until(lambda: bool(connection.scalar(waiting)))
             assert consume(connection, other, MAX_FAILURES_PER_PREFIX) is None
         assert sweeping.result()

@@ -8,17 +8,10 @@ from urllib.parse import urlencode
 
 import httpx
 
-from service.http_server.work_queues import RUNNING_PER_CREDENTIAL, Work
 from tests.service.inside import Inside
 from tests.service.running import DEVICE_GRANT, WEB_SHOP
 
-MAX_CONCURRENT = RUNNING_PER_CREDENTIAL[Work.CPU_INTENSIVE]
 IAM = f"/api/v1/tenants/{WEB_SHOP}/iam"
-TRIAL = {
-    "documentText": '{"schemaVersion":"1","rules":[{"access":"allow","operations":["*"],"targets":["*"]}]}',
-    "operation": "compute:instances:read",
-    "target": "*",
-}
 
 
 class World(Inside):

@@ -22,11 +22,21 @@ IDENTITIES = {
     "image-resizer": "1509bb0a-9bf1-4331-8a11-8783593942a4",
     "not-granted-yet": "f5ec52ed-0108-4475-92e1-bc7656670b14",
 }
+READ = "compute:instances:read"
 STOREFRONT = "0c3073d2-03ba-4893-8d12-379c943c8a92"
 
 
 def document(*rules: dict[str, Any]) -> dict[str, Any]:
     return {"schemaVersion": "1", "rules": list(rules)}
+
+
+def document_text(*rules: dict[str, Any]) -> str:
+    return json.dumps(document(*rules))
+
+
+def trial(*rules: dict[str, Any], operation: str = READ, target: str = "*", **facts: Any) -> dict[str, Any]:
+    """The body of a trial of a document with these rules."""
+    return {"documentText": document_text(*rules), "operation": operation, "target": target, "facts": facts}
 
 
 def allow(*operations: str, targets: tuple[str, ...] = ("*",), **constraints: Any) -> dict[str, Any]:
@@ -83,6 +93,15 @@ class Iam:
         return answer.json()
 
     # What must succeed
+
+    def access(self, kind: str, identifier: str) -> dict[str, Any]:
+        """The effective access of a principal."""
+        return dict(self.get(f"/iam/access?principalType={kind}&principalId={identifier}"))
+
+    def simulate(self, *rules: dict[str, Any], **asked: Any) -> dict[str, Any]:
+        answer = self.ask("POST", "/iam/simulate", trial(*rules, **asked))
+        assert answer.status == 200, answer
+        return dict(answer.json())
 
     def group(self, name: str, **members: Any) -> str:
         answer = self.ask("POST", "/iam/groups", {"name": name, **members})

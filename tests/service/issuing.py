@@ -3,6 +3,7 @@
 import json
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
@@ -177,21 +178,15 @@ class Issuing:
 
 
 def at_once(count: int, act: Callable[[int], Reply]) -> list[Reply]:
-    """What `count` threads are answered that ask at the same moment."""
+    """Return the replies to `count` threads that ask at the same moment."""
     gate = threading.Barrier(count)
-    replies: list[Reply] = []
 
-    def run(number: int) -> None:
+    def run(number: int) -> Reply:
         gate.wait()
-        replies.append(act(number))
+        return act(number)
 
-    threads = [threading.Thread(target=run, args=(number,)) for number in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(replies) == count
-    return replies
+    with ThreadPoolExecutor(count) as threads:
+        return list(threads.map(run, range(count)))
 
 
 def claims_of(token: str) -> dict[str, Any]:

@@ -76,16 +76,21 @@ class EventReader:
         """The next event; None when the stream has ended. Raises queue.Empty when neither comes in time."""
         return self.events.get(timeout=seconds)
 
+    def read_to_end(self, seconds: float = 60) -> None:
+        """Read the events that are left. Raises queue.Empty if the stream does not end."""
+        while self.next(seconds) is not None:
+            pass
+
     def until(self, kind: str, seconds: float = 60) -> list[tuple[str, dict[str, Any]]]:
         """Everything up to and with the first signal of this type."""
-        told = []
+        events = []
         end = time.monotonic() + seconds
         while True:
             event = self.next(max(0.01, end - time.monotonic()))
             assert event is not None, f"the stream ended before {kind}"
-            told.append(event)
+            events.append(event)
             if event[1].get("type") == kind:
-                return told
+                return events
 
     def close(self) -> None:
         """Goes away without a word, as a client does that is killed."""

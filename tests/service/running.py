@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -204,12 +204,16 @@ class Running:
         self.tokens.clear()
 
     def sign_in(self, email: str) -> str:
+        """An access token of a new session."""
+        return str(self.start_session(email)["access_token"])
+
+    def start_session(self, email: str) -> Any:
+        """The tokens of a new session, from the real device flow."""
         started = self.form("/issuer/device_authorization", client_id="frost-cli")
         self.form("/issuer/device/approve", user_code=started["user_code"], email=email)
-        token: str = self.form(
+        return self.form(
             "/issuer/token", grant_type=DEVICE_GRANT, device_code=started["device_code"], client_id="frost-cli"
-        )["access_token"]
-        return token
+        )
 
     def form(self, path: str, **fields: str) -> Any:
         headers = {"Content-Type": "application/x-www-form-urlencoded"}
@@ -239,6 +243,26 @@ def exchange(
         return Answer(answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read())
     finally:
         connection.close()
+
+
+def ask_on(
+    connection: http.client.HTTPConnection,
+    method: str,
+    path: str,
+    headers: Iterable[tuple[str, str]],
+    content: bytes | None = None,
+) -> Answer:
+    """One request on an open connection, which stays open; of an event stream only the head."""
+    connection.putrequest(method, path)
+    for name, value in (*headers, ("Content-Length", str(len(content or b"")))):
+        connection.putheader(name, value)
+    connection.endheaders(content)
+    answer = connection.getresponse()
+    received = {name.lower(): value for name, value in answer.getheaders()}
+    if received.get("content-type", "").startswith("text/event-stream"):
+        connection.close()
+        return Answer(answer.status, received, b"")
+    return Answer(answer.status, received, answer.read())
 
 
 def read_until_closed(connection: socket.socket) -> bytes:

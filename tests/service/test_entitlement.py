@@ -52,17 +52,10 @@ ONLY_AURORA = frozenset({AURORA})
 ONLY_BOREALIS = frozenset({BOREALIS})
 
 
-def key(
-    enters: str | None, organization: str, *, manages: bool, reads: bool, writes: bool, calls: bool = True
-) -> Rights:
-    return Rights(
-        enters=frozenset({enters}) if enters else frozenset(),
-        member_of=frozenset({organization}),
-        manages=frozenset({organization}) if manages else frozenset(),
-        reads_tenants=reads,
-        writes_tenants=writes,
-        calls=calls,
-    )
+def key(tenant: str, organization: str, *, reads: bool = False, writes: bool = False, manages: bool = True) -> Rights:
+    """The rights of a key of one tenant."""
+    only = frozenset({organization})
+    return Rights(frozenset({tenant}), only, only if manages else frozenset(), reads, writes)
 
 
 CALLERS: dict[str, Rights] = {
@@ -73,22 +66,24 @@ CALLERS: dict[str, Rights] = {
     REGIONAL: Rights(OF_AURORA, ONLY_AURORA),
     BOREALIS_OWNER: Rights(OF_BOREALIS, ONLY_BOREALIS, ONLY_BOREALIS),
     OUTSIDER: Rights(),
-    "key:tenant-reader": key(WEB_SHOP, AURORA, manages=True, reads=True, writes=False),
-    "key:tenant-writer": key(WEB_SHOP, AURORA, manages=True, reads=False, writes=True),
-    "key:terraform": key(WEB_SHOP, AURORA, manages=True, reads=True, writes=True),
-    "key:compute-all": key(WEB_SHOP, AURORA, manages=True, reads=False, writes=False),
-    "key:database-tunnel": key(WEB_SHOP, AURORA, manages=True, reads=False, writes=False),
-    "key:start-stop-only": key(WEB_SHOP, AURORA, manages=False, reads=False, writes=False, calls=False),
-    # Made by somebody who has since become a plain member.
-    "key:former-admin": key(WEB_SHOP, AURORA, manages=False, reads=True, writes=True),
-    "key:viewer-dashboard": key(WEB_SHOP, AURORA, manages=False, reads=False, writes=False),
-    "key:notebook-reader": key(DATA_LAKE, AURORA, manages=True, reads=True, writes=False),
+    "key:tenant-reader": key(WEB_SHOP, AURORA, reads=True),
+    "key:tenant-writer": key(WEB_SHOP, AURORA, writes=True),
+    "key:terraform": key(WEB_SHOP, AURORA, reads=True, writes=True),
+    "key:compute-all": key(WEB_SHOP, AURORA),
+    "key:database-tunnel": key(WEB_SHOP, AURORA),
+    "key:start-stop-only": Rights(calls=False),
+    # Its creator has become a plain member.
+    "key:former-admin": key(WEB_SHOP, AURORA, reads=True, writes=True, manages=False),
+    "key:viewer-dashboard": key(WEB_SHOP, AURORA, manages=False),
+    "key:notebook-reader": key(DATA_LAKE, AURORA, reads=True),
     # Its creator owns Aurora and is a plain member here.
-    "key:newsroom-writer": key(NEWSROOM, BOREALIS, manages=False, reads=False, writes=True),
-    "key:newsroom-reader": key(NEWSROOM, BOREALIS, manages=False, reads=True, writes=False),
+    "key:newsroom-writer": key(NEWSROOM, BOREALIS, writes=True, manages=False),
+    "key:newsroom-reader": key(NEWSROOM, BOREALIS, reads=True, manages=False),
 }
 TENANTS = (*sorted(ALL), NOBODY)
 ORGANIZATIONS = (AURORA, BOREALIS, NOBODY)
+NO_SCOPE, NO_PERMISSION = (403, "INSUFFICIENT_SCOPE"), (403, "PERMISSION_DENIED")
+INVALID = (400, "INVALID_INPUT")
 
 
 def ask(platform: Running, caller: str, method: str, path: str, body: Any = None) -> Answer:
@@ -96,14 +91,14 @@ def ask(platform: Running, caller: str, method: str, path: str, body: Any = None
     return platform.ask(method, path, **({"key": name} if kind else {"as_": name}), body=body)
 
 
-def verdict(answer: Answer) -> tuple[int, str | None]:
+def outcome(answer: Answer) -> tuple[int, str | None]:
     document = json.loads(answer.body) if answer.body else {}
     return answer.status, (document.get("error") or document).get("code")
 
 
 def on_tenant(rights: Rights, tenant: str, *, scoped: bool) -> tuple[int, str | None]:
     if not rights.calls or not scoped:
-        return 403, "INSUFFICIENT_SCOPE"
+        return NO_SCOPE
     return (200, None) if tenant in rights.enters else (403, "TENANT_ACCESS_DENIED")
 
 
@@ -113,92 +108,64 @@ def organization_of(tenant: str) -> str:
 
 @pytest.fixture(params=CALLERS)
 def caller(request: pytest.FixtureRequest) -> str:
-    name: str = request.param
-    return name
+    return str(request.param)
 
 
 def test_the_table_has_all_people_of_the_seed() -> None:
     assert set(PEOPLE) <= set(CALLERS)
 
 
-@pytest.mark.parametrize(("path", "needs_scope"), [("", True), ("/operations", False)])
-def test_reading_a_tenant(demo: Running, caller: str, path: str, needs_scope: bool) -> None:
-    scoped = CALLERS[caller].reads_tenants or not needs_scope
-    for tenant in TENANTS:
-        answer = ask(demo, caller, "GET", f"/api/v1/tenants/{tenant}{path}")
-        assert verdict(answer) == on_tenant(CALLERS[caller], tenant, scoped=scoped), tenant
-
-
-def test_renaming_a_tenant(demo: Running, caller: str) -> None:
+def test_reading_and_renaming_a_tenant(demo: Running, caller: str) -> None:
     rights = CALLERS[caller]
     for tenant in TENANTS:
+        path = f"/api/v1/tenants/{tenant}"
+        for end, scoped in (("", rights.reads_tenants), ("/operations", True)):
+            answer = ask(demo, caller, "GET", path + end)
+            assert outcome(answer) == on_tenant(rights, tenant, scoped=scoped), tenant
         # Nothing is changed where it is allowed: the body is refused, but only after the decision.
-        answer = ask(demo, caller, "PATCH", f"/api/v1/tenants/{tenant}", {})
         expected = on_tenant(rights, tenant, scoped=rights.writes_tenants)
         if expected[0] == 200:
-            managed = organization_of(tenant) in rights.manages
-            expected = (400, "INVALID_INPUT") if managed else (403, "PERMISSION_DENIED")
-        assert verdict(answer) == expected, tenant
+            expected = INVALID if organization_of(tenant) in rights.manages else NO_PERMISSION
+        assert outcome(ask(demo, caller, "PATCH", path, {})) == expected, tenant
 
 
-def test_listing_over_all_organizations(demo: Running, caller: str) -> None:
+def test_listing_and_creating_tenants(demo: Running, caller: str) -> None:
     rights = CALLERS[caller]
+    reads, writes = rights.calls and rights.reads_tenants, rights.calls and rights.writes_tenants
     answer = ask(demo, caller, "GET", "/api/v1/tenants")
-    if not rights.calls or not rights.reads_tenants:
-        assert verdict(answer) == (403, "INSUFFICIENT_SCOPE")
-    else:
+    if reads:
         assert {tenant["id"] for tenant in answer.json()["tenants"]} == rights.enters
-
-
-def test_listing_and_creating_in_one_organization(demo: Running, caller: str) -> None:
-    rights = CALLERS[caller]
+    else:
+        assert outcome(answer) == NO_SCOPE
     for organization in ORGANIZATIONS:
         path = f"/api/v1/organizations/{organization}/tenants"
         listed, created = ask(demo, caller, "GET", path), ask(demo, caller, "POST", path, {})
-        inside = organization in rights.member_of
-        if not rights.calls or not rights.reads_tenants:
-            assert verdict(listed) == (403, "INSUFFICIENT_SCOPE")
-        elif not inside:
-            assert verdict(listed) == (403, "PERMISSION_DENIED")
-        else:
+        if reads and organization in rights.member_of:
             ids = {tenant["id"] for tenant in listed.json()["tenants"]}
             assert ids == {tenant for tenant in rights.enters if organization_of(tenant) == organization}
-        if not rights.calls or not rights.writes_tenants:
-            assert verdict(created) == (403, "INSUFFICIENT_SCOPE")
         else:
-            managed = organization in rights.manages
-            assert verdict(created) == ((400, "INVALID_INPUT") if managed else (403, "PERMISSION_DENIED"))
+            assert outcome(listed) == (NO_PERMISSION if reads else NO_SCOPE)
+        of_role = INVALID if organization in rights.manages else NO_PERMISSION
+        assert outcome(created) == (of_role if writes else NO_SCOPE)
 
 
 def test_organizations_and_me(demo: Running, caller: str) -> None:
     rights = CALLERS[caller]
     me, listed = ask(demo, caller, "GET", "/api/v1/me"), ask(demo, caller, "GET", "/api/v1/organizations")
-    if not rights.calls:
-        assert verdict(me) == verdict(listed) == (403, "INSUFFICIENT_SCOPE")
-        return
-    assert {seat["id"] for seat in me.json()["organizations"]} == rights.member_of
-    if rights.reads_tenants:
-        assert {seat["id"] for seat in listed.json()["organizations"]} == rights.member_of
-    else:
-        assert verdict(listed) == (403, "INSUFFICIENT_SCOPE")
+    for answer, may_read in ((me, rights.calls), (listed, rights.calls and rights.reads_tenants)):
+        if may_read:
+            assert {seat["id"] for seat in answer.json()["organizations"]} == rights.member_of
+        else:
+            assert outcome(answer) == NO_SCOPE
 
 
-@pytest.mark.parametrize(
-    ("email", "path", "foreign", "message"),
-    [
+def test_a_foreign_id_is_refused_in_the_words_of_an_unknown_one(demo: Running) -> None:
+    of_organization = "you do not have permission to perform this action on this organization"
+    for email, path, foreign, message in (
         (MEMBER, "/api/v1/tenants/{}/operations/x", NEWSROOM, "tenant access denied"),
         (BOREALIS_OWNER, "/api/v1/tenants/{}", WEB_SHOP, "tenant access denied"),
-        (
-            ADMIN,
-            "/api/v1/organizations/{}/tenants",
-            BOREALIS,
-            "you do not have permission to perform this action on this organization",
-        ),
-    ],
-)
-def test_a_foreign_id_is_refused_in_the_words_of_an_unknown_one(
-    demo: Running, email: str, path: str, foreign: str, message: str
-) -> None:
-    answers = [ask(demo, email, "GET", path.format(identifier)) for identifier in (foreign, NOBODY)]
-    assert answers[0].body == answers[1].body
-    assert [(answer.status, answer.json()["error"]["message"]) for answer in answers] == [(403, message)] * 2
+        (ADMIN, "/api/v1/organizations/{}/tenants", BOREALIS, of_organization),
+    ):
+        answers = [ask(demo, email, "GET", path.format(identifier)) for identifier in (foreign, NOBODY)]
+        assert answers[0].body == answers[1].body
+        assert [(answer.status, answer.json()["error"]["message"]) for answer in answers] == [(403, message)] * 2

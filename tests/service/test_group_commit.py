@@ -7,7 +7,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -27,6 +26,7 @@ from tests.service.planned import until
 
 Body = Callable[[Connection], None]
 TIMEOUT_SECONDS = 60
+CHANGE = ("SAVEPOINT", "RELEASE")
 
 
 class Group:
@@ -40,6 +40,7 @@ class Group:
         event.listen(self.database.engine, "connect", lambda driver, _: driver.set_trace_callback(self._record))
         self.database.engine.dispose()
         self.on_statement: Callable[[str], None] = lambda _: None
+        self.now = 0.0
         self.threads = ThreadPoolExecutor(32)
 
     def _record(self, statement: str) -> None:
@@ -67,6 +68,14 @@ class Group:
         for call in calls:
             call.exception(TIMEOUT_SECONDS)
         return calls[1:]
+
+    def take(self, seconds: float) -> Body:
+        """A change that takes so many seconds of a fake clock."""
+
+        def body(_: Connection) -> None:
+            self.now += seconds
+
+        return body
 
     def change(self, body: Body, name: str, *, bulk: bool = False) -> None:
         try:
@@ -134,98 +143,58 @@ def names(*numbers: int) -> dict[str, str]:
 
 
 def test_changes_that_wait_are_committed_together_in_their_order(group: Group) -> None:
-    calls = group.run(*(store(str(number)) for number in range(5)))
-    assert [call.exception() for call in calls] == [None] * 5
-    assert group.values == names(0, 1, 2, 3, 4)
-    assert group.transactions[:11] == ["SAVEPOINT", "RELEASE"] * 5 + ["COMMIT"]
-    assert group.database.lock_waits == 5
+    group.change(store("0"), "alone")
+    assert (group.transactions, group.database.lock_waits) == (["BEGIN", "COMMIT", "end alone"], 0)
+    rows: list[int] = []
 
+    def count(connection: Connection) -> None:
+        rows.append(len(connection.execute(select(platform_state.c.name)).all()))
 
-def test_no_change_returns_before_the_commit(group: Group) -> None:
-    group.run(store("0"), fail("1", ZeroDivisionError()), store("2"))
+    calls = group.run(count, store("1"), fail("2", ZeroDivisionError()), store("3"), count)
+    assert [type(call.exception()) is ZeroDivisionError for call in calls] == [False, False, True, False, False]
+    assert rows[1] == rows[0] + 2, "a change sees the earlier ones of its group"
+    # No change returns before the commit.
     at = group.transactions.index("COMMIT")
-    before, after = group.transactions[:at], group.transactions[at:]
-    assert before == ["SAVEPOINT", "RELEASE", "SAVEPOINT", "ROLLBACK TO", "RELEASE", "SAVEPOINT", "RELEASE"]
-    assert sorted(after[1:]) == ["end 0", "end 1", "end 2", "end first"]
+    assert group.transactions[:at] == [*CHANGE * 2, "SAVEPOINT", "ROLLBACK TO", "RELEASE", *CHANGE * 2]
+    assert sorted(group.transactions[at + 1 :]) == [*(f"end {number}" for number in range(5)), "end first"]
+    assert (group.values, group.database.lock_waits) == (names(0, 1, 3), 5)
 
 
-def test_a_change_alone_waits_for_nothing_and_has_no_savepoint(group: Group) -> None:
-    group.change(store("0"), "0")
-    assert group.transactions == ["BEGIN", "COMMIT", "end 0"]
-    assert group.database.lock_waits == 0
-
-
-def test_a_group_has_a_largest_size(group: Group) -> None:
+def test_a_full_group_and_a_bulk_change_begin_another_transaction(group: Group) -> None:
+    group.run(store("0"), store("1"), store("2"), bulk=(1,))
+    assert group.steps == [*CHANGE, "COMMIT", "BEGIN", "COMMIT", "BEGIN", "COMMIT"]
+    assert group.values == names(0, 1, 2)
     group.limit(max_changes=2, max_seconds=TIMEOUT_SECONDS)
-    group.run(*(store(str(number)) for number in range(4)))
-    steps = ["SAVEPOINT", "RELEASE", "COMMIT", "BEGIN", "SAVEPOINT", "RELEASE", "COMMIT", "BEGIN", "COMMIT"]
-    assert group.steps == steps
+    group.run(*(store(str(number)) for number in range(3, 7)))
+    assert group.steps == [*CHANGE, "COMMIT", "BEGIN", *CHANGE, "COMMIT", "BEGIN", "COMMIT"]
 
 
 def test_an_old_group_takes_no_further_change(group: Group) -> None:
-    now = 0.0
-    group.limit(max_seconds=5, clock=lambda: now, sleep=lambda _: None)
-
-    def grow_old(connection: Connection) -> None:
-        nonlocal now
-        now += 6
-
-    group.run(store("0"), grow_old, store("2"))
-    assert group.steps == ["SAVEPOINT", "RELEASE", "SAVEPOINT", "RELEASE", "COMMIT", "BEGIN", "COMMIT"]
+    group.limit(max_seconds=5, clock=lambda: group.now, sleep=lambda _: None)
+    group.run(store("0"), group.take(6), store("2"))
+    assert group.steps == [*CHANGE, *CHANGE, "COMMIT", "BEGIN", "COMMIT"]
 
 
 @pytest.mark.parametrize(
     ("commit_seconds", "commits"), [(0, 5), (0.01, 3), (0.02, 2), (10, 2)], ids=["fast", "slow", "slower", "limit"]
 )
 def test_a_group_grows_older_where_commits_are_slow(group: Group, commit_seconds: float, commits: int) -> None:
-    now = 0.0
-    group.limit(clock=lambda: now, sleep=lambda _: None)
-
-    def take(_: Connection) -> None:
-        nonlocal now
-        now += 0.03
-
     def commit_slowly(statement: str) -> None:
-        nonlocal now
-        now += commit_seconds if statement == "COMMIT" else 0
+        group.now += commit_seconds if statement == "COMMIT" else 0
 
+    group.limit(clock=lambda: group.now, sleep=lambda _: None)
     group.on_statement = commit_slowly
     group.change(store("0"), "0")
-    group.run(take, take, take, take, take)
+    group.run(*[group.take(0.03)] * 5)
     assert group.transactions.count("COMMIT") == commits
 
 
 def test_other_processes_get_a_pause_between_groups(group: Group) -> None:
-    now = 0.0
     pauses: list[float] = []
-    group.limit(max_changes=1, clock=lambda: now, sleep=pauses.append)
-
-    def take(seconds: float) -> Body:
-        def body(_: Connection) -> None:
-            nonlocal now
-            now += seconds
-
-        return body
-
-    group.run(take(0.5), take(20), store("2"))
+    group.limit(max_changes=1, clock=lambda: group.now, sleep=pauses.append)
+    group.run(group.take(0.5), group.take(20), store("2"))
     # The first change takes no time.
     assert pauses == pytest.approx([0.05, 0.1])
-
-
-def test_a_bulk_change_has_a_transaction_of_its_own(group: Group) -> None:
-    group.run(store("0"), store("1"), store("2"), bulk=(1,))
-    assert group.steps == ["SAVEPOINT", "RELEASE", "COMMIT", "BEGIN", "COMMIT", "BEGIN", "COMMIT"]
-    assert group.values == names(0, 1, 2)
-
-
-def test_a_change_sees_the_earlier_ones_of_its_group(group: Group) -> None:
-    seen: list[int] = []
-
-    def count(connection: Connection) -> None:
-        seen.append(len(connection.execute(select(platform_state.c.name)).all()))
-
-    group.run(count, store("1"), count)
-    assert seen[1] == seen[0] + 1
 
 
 @pytest.mark.parametrize("error", [ZeroDivisionError(), KeyboardInterrupt(), SystemExit()], ids=repr)
@@ -311,52 +280,53 @@ def fill(connection: Connection) -> None:
         store(f"full {number}", "." * 4000)(connection)
 
 
+def require_errors(calls: list[Future[None]], kind: type[Exception], is_expected: Callable[[Any], bool]) -> None:
+    errors = [call.exception() for call in calls]
+    assert all(isinstance(error, kind) and is_expected(error) for error in errors), errors
+
+
 def test_a_full_disk_fails_all_changes_of_the_group(group: Group) -> None:
-    calls = group.run(store("0"), fail("1", ZeroDivisionError()), fill, store("3"))
-    errors = [call.exception() for call in calls[:3]]
-    assert all(isinstance(error, DBAPIError) and is_read_only_or_full(error) for error in errors), errors
+    *failed, last = group.run(store("0"), fail("1", ZeroDivisionError()), fill, store("3"))
+    require_errors(failed, DBAPIError, is_read_only_or_full)
     # It had another transaction, in which there was room.
-    assert calls[3].exception() is None
+    assert last.exception() is None
     assert group.values == names(3)
 
 
-def test_no_statement_is_committed_after_an_error_that_rolls_back(group: Group) -> None:
-    def go_on(connection: Connection) -> None:
-        with suppress(OperationalError):
-            fill(connection)
-        connection.execute(update(platform_state).values(value="half"))
+def fill_and_end(connection: Connection) -> None:
+    with suppress(OperationalError):
+        fill(connection)
 
-    def end_anyway(connection: Connection) -> None:
-        with suppress(OperationalError):
-            fill(connection)
 
-    for body in (go_on, end_anyway):
-        with pytest.raises(OperationalError, match="full"):
-            group.change(body, "0")
-        calls = group.run(store("0"), body)
-        errors = [call.exception() for call in calls]
-        assert all(isinstance(error, OperationalError) for error in errors), errors
+def fill_and_go_on(connection: Connection) -> None:
+    fill_and_end(connection)
+    connection.execute(update(platform_state).values(value="half"))
+
+
+def end(connection: Connection) -> None:
+    connection.exec_driver_sql("ROLLBACK")
+
+
+def end_and_go_on(connection: Connection) -> None:
+    end(connection)
+    store("half", "half")(connection)
+
+
+@pytest.mark.parametrize(
+    ("body", "error"), [(fill_and_end, "full"), (fill_and_go_on, "full"), (end, None), (end_and_go_on, None)]
+)
+def test_nothing_is_committed_of_a_transaction_that_was_rolled_back(
+    group: Group, body: Body, error: str | None
+) -> None:
+    with pytest.raises(OperationalError, match=error):
+        group.change(body, "0")
+    require_errors(group.run(store("0"), body), OperationalError, lambda _: True)
     assert group.values == {}
     with group.database.read() as connection:
         assert "half" not in connection.scalars(select(platform_state.c.value)).all()
 
 
-def test_a_change_that_ends_the_transaction_itself_fails_with_its_group(group: Group) -> None:
-    def end(connection: Connection) -> None:
-        connection.exec_driver_sql("ROLLBACK")
-
-    def end_and_go_on(connection: Connection) -> None:
-        end(connection)
-        store("half")(connection)
-
-    for body in (end, end_and_go_on):
-        calls = group.run(store("0"), body)
-        errors = [call.exception() for call in calls]
-        assert all(isinstance(error, OperationalError) for error in errors), errors
-    assert group.values == {}
-
-
-def test_a_busy_database_fails_the_changes_that_waited_with_the_first(group: Group, tmp_path: Path) -> None:
+def test_a_busy_database_fails_the_changes_that_waited_with_the_first(group: Group) -> None:
     event.listen(group.database.engine, "connect", lambda driver, _: driver.execute("PRAGMA busy_timeout = 500"))
     group.database.engine.dispose()
     other = sqlite3.connect(group.url.removeprefix("sqlite:///"), isolation_level=None, check_same_thread=False)
@@ -367,9 +337,7 @@ def test_a_busy_database_fails_the_changes_that_waited_with_the_first(group: Gro
 
     # The other process takes the lock between two groups.
     group.limit(max_changes=1, sleep=take_lock)
-    calls = group.run(*(store(str(number)) for number in range(8)))
-    errors = [call.exception() for call in calls]
-    assert all(isinstance(error, DBAPIError) and is_lock_timeout(error) for error in errors), errors
+    require_errors(group.run(*(store(str(number)) for number in range(8))), DBAPIError, is_lock_timeout)
     assert group.transactions.count("BEGIN") == 1
     other.rollback()
     other.close()
@@ -377,34 +345,23 @@ def test_a_busy_database_fails_the_changes_that_waited_with_the_first(group: Gro
     assert group.values == names(8)
 
 
-def targets(database: Database) -> list[str]:
-    with database.read() as connection:
-        return list(connection.scalars(select(audit_log.c.target).order_by(audit_log.c.id)))
-
-
 def test_each_change_of_a_group_has_its_entry_and_the_chain_is_valid(group: Group) -> None:
     def fail_with_entry(connection: Connection) -> None:
         store_with_entry("1")(connection)
         raise ZeroDivisionError
 
-    group.run(store_with_entry("0"), fail_with_entry, store_with_entry("2"), store_with_entry("3"))
-    assert targets(group.database) == ["tenant:0", "tenant:2", "tenant:3"]
-    assert group.values == names(0, 2, 3)
-    with group.database.read() as connection:
-        verified = verification.verify(connection, seals.key_of(SECRET))
-    assert (verified.fault, verified.entries) == (None, 3)
-
-
-def test_a_change_whose_entry_cannot_be_written_is_undone_alone(group: Group) -> None:
     with group.database.write() as connection:
         connection.exec_driver_sql(
-            "CREATE TRIGGER refuse BEFORE INSERT ON audit_log WHEN NEW.target = 'tenant:1'"
+            "CREATE TRIGGER refuse BEFORE INSERT ON audit_log WHEN NEW.target = 'tenant:2'"
             " BEGIN SELECT RAISE(ABORT, 'no entry'); END"
         )
-    calls = group.run(store_with_entry("0"), store_with_entry("1"), store_with_entry("2"))
-    assert [type(call.exception()) for call in calls] == [type(None), IntegrityError, type(None)]
-    assert targets(group.database) == ["tenant:0", "tenant:2"]
-    assert group.values == names(0, 2)
+    calls = group.run(store_with_entry("0"), fail_with_entry, store_with_entry("2"), store_with_entry("3"))
+    assert [type(call.exception()) for call in calls] == [type(None), ZeroDivisionError, IntegrityError, type(None)]
+    assert group.values == names(0, 3)
+    with group.database.read() as connection:
+        targets = connection.scalars(select(audit_log.c.target).order_by(audit_log.c.id)).all()
+        verified = verification.verify(connection, digests.key_of(SECRET))
+    assert (targets, verified.fault, verified.entries) == (["tenant:0", "tenant:3"], None, 2)
 
 
 def test_a_second_transaction_in_a_thread_is_refused_at_once(group: Group) -> None:
@@ -447,22 +404,15 @@ def test_many_changes_of_two_processes_and_their_failures(group: Group) -> None:
     other = Database(group.url)
     total = platform_state.c.name == "test sum"
 
-    def add(number: int) -> bool:
-        with (other if number % 10 == 0 else group.database).write() as connection:
+    def add(number: int) -> None:
+        with suppress(ZeroDivisionError), (other if number % 10 == 0 else group.database).write() as connection:
             value = connection.scalar(select(platform_state.c.value).where(total))
             connection.execute(update(platform_state).where(total).values(value=str(int(value or 0) + 1)))
             store(f"of {number}")(connection)
             if number % 3 == 0:
                 raise ZeroDivisionError
-        return True
 
-    def attempt(number: int) -> bool:
-        with suppress(ZeroDivisionError):
-            return add(number)
-        return False
-
-    done = [number for number, is_done in enumerate(group.threads.map(attempt, range(600))) if is_done]
+    list(group.threads.map(add, range(600)))
     other.close()
-    assert len(done) == 400
-    expected = {f"test of {number}": "" for number in done}
+    expected = {f"test of {number}": "" for number in range(600) if number % 3}
     assert group.values == expected | {"test sum": "400"}

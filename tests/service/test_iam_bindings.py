@@ -10,7 +10,7 @@ import pytest
 from service.db import tables
 from service.iam import author_check
 from tests.service import factories
-from tests.service.access import STOREFRONT, Iam, allow, code, details
+from tests.service.access import READ, STOREFRONT, Iam, allow, code, details
 from tests.service.inside import Inside
 from tests.service.running import REGIONAL, STAGING, VIEWER, WEB_SHOP
 
@@ -21,21 +21,25 @@ def name() -> str:
     return f"sa-{uuid4()}"
 
 
+def body(**members: Any) -> dict[str, Any]:
+    """The body of a binding of a service account with a new name."""
+    return {"clusterId": STOREFRONT, "namespace": "shop", "serviceAccount": name()} | members
+
+
 def test_a_new_binding_has_the_given_members_and_is_inert_without_a_grant(iam: Iam) -> None:
-    account = name()
-    body = {"clusterId": STOREFRONT, "namespace": "shop", "serviceAccount": account}
-    answer = iam.ask("POST", BINDINGS, body)
-    made = answer.json()
+    given = body()
+    answer = iam.ask("POST", BINDINGS, given)
+    made, path = answer.json(), f"{BINDINGS}/{answer.json()['id']}"
     assert answer.status == 201
-    assert (made["clusterId"], made["namespace"], made["serviceAccount"]) == (STOREFRONT, "shop", account)
+    assert {member: made[member] for member in given} == given
     assert (made["tenantId"], made["scopes"], made["inert"]) == (WEB_SHOP, [], True)
-    assert iam.get(f"{BINDINGS}/{made['id']}") == made
-    again = iam.ask("POST", BINDINGS, body)
+    assert iam.get(path) == made
+    again = iam.ask("POST", BINDINGS, given)
     assert (code(again), details(again)) == ((409, "BINDING_EXISTS"), {"bindingId": made["id"]})
     assert made["id"] in {one["id"] for one in iam.get(f"{BINDINGS}?limit=200")["bindings"]}
-    assert code(Iam(iam.platform, tenant=STAGING).ask("GET", f"{BINDINGS}/{made['id']}")) == (404, "NOT_FOUND")
-    assert iam.ask("DELETE", f"{BINDINGS}/{made['id']}").status == 204
-    assert code(iam.ask("DELETE", f"{BINDINGS}/{made['id']}")) == (404, "NOT_FOUND")
+    assert code(Iam(iam.platform, tenant=STAGING).ask("GET", path)) == (404, "NOT_FOUND")
+    assert iam.ask("DELETE", path).status == 204
+    assert code(iam.ask("DELETE", path)) == (404, "NOT_FOUND")
 
 
 def test_scopes_keep_their_order_are_replaced_whole_and_have_no_duplicates(iam: Iam) -> None:
@@ -43,64 +47,39 @@ def test_scopes_keep_their_order_are_replaced_whole_and_have_no_duplicates(iam: 
     assert iam.get(path)["scopes"] == ["storage:read", "compute:write", "compute:read"]
     assert iam.ask("PUT", path, {"scopes": ["dns:read"]}).json()["scopes"] == ["dns:read"]
     twice = {"scopes": ["storage:read", "compute:read", "storage:read"]}
-    body = {"clusterId": STOREFRONT, "namespace": "shop", "serviceAccount": name()}
-    for answer in (iam.ask("POST", BINDINGS, body | twice), iam.ask("PUT", path, twice)):
+    for answer in (iam.ask("POST", BINDINGS, body() | twice), iam.ask("PUT", path, twice)):
         assert code(answer) == (400, "INVALID_INPUT")
         assert details(answer) == {"member": "scopes", "reason": "duplicate", "scope": "storage:read"}
     assert iam.get(path)["scopes"] == ["dns:read"]
 
 
-@pytest.mark.parametrize(
-    ("scope", "answer"),
-    [
-        ("*", (400, "WILDCARD_SCOPE_NOT_ALLOWED")),
-        ("compute:*", (400, "WILDCARD_SCOPE_NOT_ALLOWED")),
-        ("compute:raed", (400, "INVALID_SCOPE")),
-        ("compute:instances:read", (400, "INVALID_SCOPE")),
-    ],
-)
-def test_scopes_no_service_asks_for_are_refused(iam: Iam, scope: str, answer: tuple[int, str]) -> None:
-    body = {"clusterId": STOREFRONT, "namespace": "shop", "serviceAccount": name(), "scopes": [scope]}
-    assert code(iam.ask("POST", BINDINGS, body)) == answer
-
-
-def test_a_scope_beyond_those_of_the_author_is_refused(iam: Iam) -> None:
-    body = {"clusterId": STOREFRONT, "namespace": "shop", "serviceAccount": name()}
-    answer = iam.as_(VIEWER).ask("POST", BINDINGS, body | {"scopes": ["compute:read", "compute:write"]})
-    assert (code(answer), details(answer)["scope"]) == ((403, "SCOPE_EXCEEDS_AUTHOR"), "compute:write")
-    # Held in one region only is not held.
-    answer = iam.as_(REGIONAL).ask("POST", BINDINGS, body | {"scopes": ["compute:read"]})
-    assert details(answer)["counterexamples"]
-    assert iam.as_(VIEWER).ask("POST", BINDINGS, body | {"scopes": ["compute:read"]}).status == 201
-
-
-@pytest.mark.parametrize(
-    "bad",
-    [
-        {"namespace": "Shop"},
-        {"namespace": "-x"},
-        {"namespace": "x" * 64},
-        {"namespace": "a.b"},
-        {"serviceAccount": "a..b"},
-        {"serviceAccount": ""},
-        {"serviceAccount": "x" * 254},
-    ],
-)
-def test_names_follow_the_rules_of_the_cluster(iam: Iam, bad: dict[str, str]) -> None:
-    body = {"clusterId": STOREFRONT, "namespace": "shop", "serviceAccount": name()} | bad
-    answer = iam.ask("POST", BINDINGS, body)
-    assert (code(answer), details(answer)["member"]) == ((400, "INVALID_INPUT"), next(iter(bad)))
-
-
-def test_a_cluster_of_another_tenant_is_not_there(iam: Iam) -> None:
+def test_invalid_scopes_names_and_clusters_are_refused(iam: Iam) -> None:
+    for scope, refusal in (
+        *(("*", "WILDCARD_SCOPE_NOT_ALLOWED"), ("compute:*", "WILDCARD_SCOPE_NOT_ALLOWED")),
+        *(("compute:raed", "INVALID_SCOPE"), ("compute:instances:read", "INVALID_SCOPE")),
+    ):
+        assert code(iam.ask("POST", BINDINGS, body(scopes=[scope]))) == (400, refusal), scope
+    names = {"namespace": ("Shop", "-x", "x" * 64, "a.b"), "serviceAccount": ("a..b", "", "x" * 254)}
+    for member, value in ((member, value) for member, values in names.items() for value in values):
+        answer = iam.ask("POST", BINDINGS, body(**{member: value}))
+        assert (code(answer), details(answer)["member"]) == ((400, "INVALID_INPUT"), member), value
+    # The first is of another tenant.
     for cluster in ("1b1e8540-e633-49f3-a94b-4171df294ff6", str(uuid4()), "x"):
-        body = {"clusterId": cluster, "namespace": "shop", "serviceAccount": name()}
-        answer = iam.ask("POST", BINDINGS, body)
+        answer = iam.ask("POST", BINDINGS, body(clusterId=cluster))
         assert (answer.status, answer.json()) == (404, {"code": "NOT_FOUND", "message": "resource not found"})
 
 
+def test_a_scope_beyond_those_of_the_author_is_refused(iam: Iam) -> None:
+    answer = iam.as_(VIEWER).ask("POST", BINDINGS, body(scopes=["compute:read", "compute:write"]))
+    assert (code(answer), details(answer)["scope"]) == ((403, "SCOPE_EXCEEDS_AUTHOR"), "compute:write")
+    # Held in one region only is not held.
+    answer = iam.as_(REGIONAL).ask("POST", BINDINGS, body(scopes=["compute:read"]))
+    assert details(answer)["counterexamples"]
+    assert iam.as_(VIEWER).ask("POST", BINDINGS, body(scopes=["compute:read"])).status == 201
+
+
 def test_the_last_grant_is_not_taken_by_a_detach_nor_by_dropping_scopes(iam: Iam) -> None:
-    policy = iam.policy("p", allow("compute:instances:read"))
+    policy = iam.policy("p", allow(READ))
     binding = iam.binding(name(), ["compute:read"])
     path = f"{BINDINGS}/{binding}"
     assert code(iam.ask("PUT", path, {})) == (400, "BINDING_WOULD_HAVE_NO_GRANT")
@@ -115,7 +94,7 @@ def test_the_last_grant_is_not_taken_by_a_detach_nor_by_dropping_scopes(iam: Iam
 
 
 def test_the_last_grant_may_be_one_of_a_group(iam: Iam) -> None:
-    policy, other = iam.policy("p", allow("compute:instances:read")), iam.policy("q", allow("dns:*"))
+    policy, other = iam.policy("p", allow(READ)), iam.policy("q", allow("dns:*"))
     group, binding = iam.group(f"g {uuid4()}"), iam.binding(name())
     iam.add(group, "workload_identity", binding)
     iam.attach(policy, "group", group)
@@ -126,28 +105,26 @@ def test_the_last_grant_may_be_one_of_a_group(iam: Iam) -> None:
     assert code(iam.detach(other, "workload_identity", binding)) == (400, "BINDING_WOULD_HAVE_NO_GRANT")
 
 
-@pytest.mark.parametrize("way", ["member", "group", "policy"])
-def test_a_binding_that_loses_its_group_or_policy_is_inert(iam: Iam, way: str) -> None:
-    policy, group = iam.policy("p", allow("compute:instances:read")), iam.group(f"g {uuid4()}")
-    binding = iam.binding(name())
-    iam.add(group, "workload_identity", binding)
-    iam.attach(policy, "group", group)
-    assert iam.decision("workload_identity", binding, "compute:instances:read")
-    gone = {
-        "member": lambda: iam.drop(group, "workload_identity", binding),
-        "group": lambda: iam.ask("DELETE", f"/iam/groups/{group}"),
-        "policy": lambda: iam.ask("DELETE", f"/iam/policies/{policy}"),
-    }[way]
-    assert gone().status == 204
-    assert iam.get(f"{BINDINGS}/{binding}")["inert"] is True
-    assert not iam.decision("workload_identity", binding, "compute:instances:read")
+def test_a_binding_that_loses_its_group_or_policy_is_inert(iam: Iam) -> None:
+    for lose in ("member", "group", "policy"):
+        policy, group, binding = iam.policy("p", allow(READ)), iam.group(f"g {uuid4()}"), iam.binding(name())
+        iam.add(group, "workload_identity", binding)
+        iam.attach(policy, "group", group)
+        assert iam.decision("workload_identity", binding, READ)
+        if lose == "member":
+            answer = iam.drop(group, "workload_identity", binding)
+        else:
+            answer = iam.ask("DELETE", f"/iam/groups/{group}" if lose == "group" else f"/iam/policies/{policy}")
+        assert answer.status == 204
+        assert iam.get(f"{BINDINGS}/{binding}")["inert"] is True
+        assert not iam.decision("workload_identity", binding, READ)
 
 
 def test_with_scopes_and_a_policy_both_must_give_it(iam: Iam) -> None:
     policy, binding = iam.policy("p", allow("compute:*", "dns:*")), iam.binding(name(), ["compute:read"])
-    assert iam.decision("workload_identity", binding, "compute:instances:read")
+    assert iam.decision("workload_identity", binding, READ)
     iam.attach(policy, "workload_identity", binding)
-    assert iam.decision("workload_identity", binding, "compute:instances:read")
+    assert iam.decision("workload_identity", binding, READ)
     assert not iam.decision("workload_identity", binding, "compute:instances:delete")
     assert not iam.decision("workload_identity", binding, "dns:zones:read")
     iam.ask("PUT", f"{BINDINGS}/{binding}", {})
@@ -165,29 +142,25 @@ def test_deleting_a_binding_takes_it_out_of_groups_and_off_policies(iam: Iam) ->
 
 def test_the_author_check_runs_before_the_write_transaction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     inside = Inside(tmp_path, f"sqlite:///{tmp_path / 'platform.db'}", "empty")
-    database = inside.platform.database
-    now = datetime.now(UTC)
+    database, now = inside.platform.database, datetime.now(UTC)
     scopes = ["organizations:write", "compute:read", "dns:read"]
-    secret = inside.stored_key(tenant=WEB_SHOP, scopes=scopes, rate_limit=600)
+    headers = {"X-API-Key": inside.stored_key(tenant=WEB_SHOP, scopes=scopes, rate_limit=600)}
     cluster = factories.resource(STOREFRONT, now, tenant_id=WEB_SHOP, kind="kubernetes_cluster", state="active")
     with database.write() as connection:
         factories.add(connection, {tables.memberships: factories.membership(now), tables.resources: cluster})
-    real, held = author_check._compare, []
+    compare, in_transaction = author_check._compare, []
 
-    def compared(*arguments: Any) -> Any:
-        held.append(database.group_commit.is_running_here())
-        return real(*arguments)
+    def note(*arguments: Any) -> Any:
+        in_transaction.append(database.group_commit.is_running_here())
+        return compare(*arguments)
 
-    monkeypatch.setattr(author_check, "_compare", compared)
-    headers = {"X-API-Key": secret}
-    path = f"/api/v1/tenants/{WEB_SHOP}/workload-identity/bindings"
-    body = {"clusterId": STOREFRONT, "namespace": "shop", "serviceAccount": "a", "scopes": ["compute:read"]}
-    made = inside.ask("POST", path, headers, body)
+    monkeypatch.setattr(author_check, "_compare", note)
+    path = f"/api/v1/tenants/{WEB_SHOP}{BINDINGS}"
+    made = inside.ask("POST", path, headers, body(scopes=["compute:read"]))
     assert made.status_code == 201, made.text
     one = f"{path}/{made.json()['id']}"
-    changed = inside.ask("PUT", one, headers, {"scopes": ["dns:read"]})
-    assert changed.status_code == 200, changed.text
+    assert inside.ask("PUT", one, headers, {"scopes": ["dns:read"]}).status_code == 200
     assert inside.ask("DELETE", one, headers).status_code == 204
-    assert held
-    assert not any(held)
-    database.close()
+    assert in_transaction
+    assert not any(in_transaction)
+    inside.close()

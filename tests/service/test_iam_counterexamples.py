@@ -14,19 +14,13 @@ from client.policy.engine import granted_rules
 from service.catalogue.operations import operations
 from service.catalogue.resource_types import REGIONS
 from service.iam import representations
-from tests.service.access import Iam, allow, code, deny, document
+from tests.service.access import READ, Iam, allow, code, deny, document_text
 from tests.service.running import ADMIN, MEMBER, REGIONAL, VIEWER, WEB_SHOP
 
 NAMES = tuple(operation.name for operation in operations())
 CATALOGUE = Catalogue(NAMES)
 OPERATIONS = ("compute:*", "*:*:read", "*", "compute:instances:read", "storage:buckets:*", "compute:instances:*")
-TIMES = (
-    "2026-01-01T00:00:00Z",
-    "2026-01-01T00:00:00.5Z",
-    "2026-01-01T00:00:00.000001Z",
-    "2026-01-01T00:00:00.000003Z",
-    "2026-01-01T00:00:01+02:00",
-)
+TIMES = tuple(f"2026-01-01T00:00:{second}" for second in ("00Z", "00.5Z", "00.000001Z", "00.000003Z", "01+02:00"))
 TEXTS = ("dev", "", "*", "d*", "*e*", "prod")
 BLOCKS = ("10.0.0.0/8", "10.0.0.0/9", "::/0", "2001:db8::/32", "0.0.0.0/0", "::ffff:10.0.0.0/104")
 
@@ -60,15 +54,19 @@ def random_rule(chance: random.Random, deny_share: float) -> dict[str, Any]:
     return make(chance.choice(OPERATIONS), targets=(chance.choice(targets),), **constraints)
 
 
-def decision(iam: Iam, text: str, example: dict[str, Any], **more: Any) -> str:
+def random_text(chance: random.Random, deny_share: float) -> str:
+    return document_text(*(random_rule(chance, deny_share) for _ in range(chance.randint(1, 4))))
+
+
+def decide(iam: Iam, text: str, example: dict[str, Any], **more: Any) -> str:
     body = {"documentText": text, **{name: example[name] for name in ("operation", "target", "facts")}, **more}
     answer = iam.ask("POST", "/iam/simulate", body)
     assert answer.status == 200, (example, answer)
     return str(answer.json()["decision"])
 
 
-def of_new_operation(iam: Iam, examples: Sequence[Any], text: str, example: dict[str, Any]) -> bool:
-    """Return whether an operation that does not exist yet is asked for; then no example could be sent."""
+def is_of_new_operation(iam: Iam, examples: Sequence[Any], text: str, example: dict[str, Any]) -> bool:
+    """Return whether the example has an operation that does not exist yet; it cannot be sent."""
     if example["operation"] in NAMES:
         return False
     body = {"documentText": text, **{name: example[name] for name in ("operation", "target", "facts")}}
@@ -85,20 +83,17 @@ def test_a_counterexample_is_allowed_by_the_draft_and_denied_to_its_author(iam: 
     chance = random.Random(17)
     tried = 0
     for _ in range(rounds):
-        draft, author = (
-            json.dumps(document(*(random_rule(chance, denies) for _ in range(chance.randint(1, 4)))))
-            for denies in (0.3, 0.15)
-        )
+        draft, author = (random_text(chance, denies) for denies in (0.3, 0.15))
         reading = parse_document(draft, CATALOGUE).document
         held = granted_rules(parse_document(author, CATALOGUE).document)
         found = check(reading, held, tenant=WEB_SHOP, catalogue=NAMES, regions=REGIONS)
         assert found.answer is not Answer.UNDECIDED
         for one in found.examples:
             example = json.loads(json.dumps(representations.counterexample(one, reading)))
-            if of_new_operation(iam, found.examples, draft, example):
+            if is_of_new_operation(iam, found.examples, draft, example):
                 continue
-            assert decision(iam, draft, example) == "allowed", (draft, example)
-            assert decision(iam, author, example) == "denied", (author, example)
+            assert decide(iam, draft, example) == "allowed", (draft, example)
+            assert decide(iam, author, example) == "denied", (author, example)
             tried += 1
     assert tried > rounds // 2
 
@@ -108,14 +103,14 @@ def test_a_counterexample_of_a_check_is_denied_to_its_author(iam: Iam, person: s
     chance, mine = random.Random(18), iam.as_(person)
     tried = 0
     for _ in range(12):
-        text = json.dumps(document(*(random_rule(chance, 0.3) for _ in range(chance.randint(1, 4)))))
+        text = random_text(chance, 0.3)
         found = mine.ask("POST", "/iam/check", {"documentText": text}).json()
         assert found["answer"] in ("within", "beyond")
         for example in found["counterexamples"]:
-            if of_new_operation(mine, found["counterexamples"], text, example):
+            if is_of_new_operation(mine, found["counterexamples"], text, example):
                 continue
-            assert decision(mine, text, example) == "allowed", (text, example)
-            assert decision(mine, text, example, asAuthor=True) == "denied", (text, example)
+            assert decide(mine, text, example) == "allowed", (text, example)
+            assert decide(mine, text, example, asAuthor=True) == "denied", (text, example)
             tried += 1
     assert tried > 3
 
@@ -124,64 +119,47 @@ def test_a_counterexample_at_an_unknown_time_has_no_time(iam: Iam) -> None:
     moment = {"frn:currentTime": TIMES[0]}
     author = [allow("*", before=moment), allow("*", after=moment)]
     author.append(allow("*", before={"frn:currentTime": TIMES[1]}, after={"frn:currentTime": "2025-01-01T00:00:00Z"}))
-    text = json.dumps(document(allow("compute:instances:read")))
-    reading, held = (
-        parse_document(json.dumps(document(*rules)), CATALOGUE).document for rules in ([allow(NAMES[0])], author)
-    )
-    (example, *_) = check(reading, granted_rules(held), tenant=WEB_SHOP, catalogue=NAMES, regions=REGIONS).examples
-    shown = representations.counterexample(example, reading)
+    draft, held = (parse_document(document_text(*rules), CATALOGUE).document for rules in ([allow(NAMES[0])], author))
+    (example, *_) = check(draft, granted_rules(held), tenant=WEB_SHOP, catalogue=NAMES, regions=REGIONS).examples
+    shown = representations.counterexample(example, draft)
     assert shown["facts"] == {"currentTime": None}
-    assert decision(iam, json.dumps(document(*author)), shown) == "denied"
-    # Where no rule asks for the time nothing is said about it.
-    found = iam.as_(VIEWER).ask("POST", "/iam/check", {"documentText": text.replace("read", "delete")}).json()
+    assert decide(iam, document_text(*author), shown) == "denied"
+    # Without a rule about the time the facts have none.
+    text = document_text(allow("compute:instances:delete"))
+    found = iam.as_(VIEWER).ask("POST", "/iam/check", {"documentText": text}).json()
     assert found["counterexamples"][0]["facts"] == {}
 
 
 def test_an_example_in_a_region_that_does_not_exist_yet_can_be_sent(iam: Iam) -> None:
-    held = document(*(allow("*", targets=(f"frn:*:{region}:*:*/*",)) for region in REGIONS))
-    draft = document(allow("compute:instances:list"), deny("*", targets=("frn:compute:nowhere-1:*:*/*",)))
-    text, author = json.dumps(draft), json.dumps(held)
-    for region in ("zz-new-9", "nowhere-1"):
-        example = {
-            "operation": "compute:instances:list",
-            "target": f"frn:compute:{region}:{WEB_SHOP}:instances/i",
-            "facts": {"region": region},
-        }
-        assert decision(iam, text, example) == ("allowed" if region == "zz-new-9" else "denied")
-        assert decision(iam, author, example) == "denied"
+    author = document_text(*(allow("*", targets=(f"frn:*:{region}:*:*/*",)) for region in REGIONS))
+    text = document_text(allow("compute:instances:list"), deny("*", targets=("frn:compute:nowhere-1:*:*/*",)))
+    for region, decision in (("zz-new-9", "allowed"), ("nowhere-1", "denied")):
+        target = f"frn:compute:{region}:{WEB_SHOP}:instances/i"
+        example = {"operation": "compute:instances:list", "target": target, "facts": {"region": region}}
+        assert (decide(iam, text, example), decide(iam, author, example)) == (decision, "denied")
     # In another region than the target's it is a mistake, as before.
     other = {"documentText": text, **example, "facts": {"region": "zz-new-8"}}
     assert code(iam.ask("POST", "/iam/simulate", other)) == (400, "INVALID_INPUT")
 
 
 def test_a_regional_developer_saves_a_draft_for_their_region(iam: Iam) -> None:
-    mine = iam.as_(REGIONAL)
-    tagged = {"equals": {"frn:resourceTag/env": "dev"}}
-    draft = document(allow("compute:instances:read", targets=("frn:compute:fi-hel-1:*:instances/*",), **tagged))
-    saved = mine.ask("POST", "/iam/policies", {"name": "ours", "document": draft})
-    assert saved.status == 201, saved
-    lists = document(allow("compute:instances:list", targets=("frn:compute:fi-hel-1:*:instances/*",)))
-    assert mine.ask("POST", "/iam/policies", {"name": "lists", "document": lists}).status == 201
-    elsewhere = json.loads(json.dumps(draft).replace("fi-hel-1", "se-sto-1"))
-    refused = mine.ask("POST", "/iam/policies", {"name": "theirs", "document": elsewhere})
-    assert code(refused) == (403, "POLICY_EXCEEDS_AUTHOR")
+    mine, tagged = iam.as_(REGIONAL), {"equals": {"frn:resourceTag/env": "dev"}}
+    here, elsewhere = ((f"frn:compute:{region}:*:instances/*",) for region in ("fi-hel-1", "se-sto-1"))
+    assert mine.create("ours", allow(READ, targets=here, **tagged)).status == 201
+    assert mine.create("lists", allow("compute:instances:list", targets=here)).status == 201
+    assert code(mine.create("theirs", allow(READ, targets=elsewhere, **tagged))) == (403, "POLICY_EXCEEDS_AUTHOR")
 
 
 def test_a_trial_takes_region_and_tenant_from_the_target_and_the_path(iam: Iam) -> None:
-    def tried(rule: dict[str, Any], target: str, **facts: str) -> str:
-        return decision(
-            iam, json.dumps(document(rule)), {"operation": "compute:instances:read", "target": target, "facts": facts}
-        )
-
     here = f"frn:compute:fi-hel-1:{WEB_SHOP}:instances/i-1"
-    regional = allow("*", equals={"frn:region": "fi-hel-1"})
-    assert tried(regional, here) == "allowed"
-    assert tried(regional, here.replace("fi-hel-1", "se-sto-1")) == "denied"
-    assert tried(regional, here.replace("fi-hel-1", "*")) == "denied"
-    own = allow("*", equals={"frn:tenant": WEB_SHOP})
-    assert tried(own, here) == "allowed"
-    assert tried(own, here, tenant="another") == "denied"
-    # The same of the question who may: without it nobody with a rule for a region would be found.
+    regional, own = allow("*", equals={"frn:region": "fi-hel-1"}), allow("*", equals={"frn:tenant": WEB_SHOP})
+    for rule, target, facts, decision in (
+        *((regional, here, {}, "allowed"), (regional, here.replace("fi-hel-1", "se-sto-1"), {}, "denied")),
+        *((regional, here.replace("fi-hel-1", "*"), {}, "denied"), (own, here, {}, "allowed")),
+        (own, here, {"tenant": "another"}, "denied"),
+    ):
+        assert iam.simulate(rule, target=target, **facts)["decision"] == decision, (rule, target, facts)
+    # The same for who: without it, no person with a rule for a region would be listed.
     body = {"operation": "compute:instances:list", "target": here}
     people = iam.ask("POST", "/iam/who", body).json()["principals"]
     assert any(one["type"] == "user" and "regional" in json.dumps(one["by"]) for one in people), people

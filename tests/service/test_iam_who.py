@@ -3,56 +3,49 @@
 import json
 from typing import Any
 
-import pytest
+from tests.homes import Answer
+from tests.service.access import IDENTITIES, KEYS, READ, Iam, allow, code, deny, details, document, document_text
+from tests.service.running import ADMIN, MEMBER, NEWSROOM, OWNER, VIEWER, WEB_SHOP, Running
 
-from tests.service.access import IDENTITIES, KEYS, Iam, allow, code, deny, details, document
-from tests.service.running import NEWSROOM, OWNER, VIEWER, WEB_SHOP, Running
+OFFICE = {"frn:sourceIp": ["192.0.2.0/24"]}
 
 OWNER_ID = "dfb359ee-cc3a-4c40-8c3e-0826d45751a4"
 
 
-def access(iam: Iam, kind: str, identifier: str) -> dict[str, Any]:
-    found: dict[str, Any] = iam.get(f"/iam/access?principalType={kind}&principalId={identifier}")
-    return found
-
-
-def by_operation(found: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    return {one["operation"]: one for one in found["operations"]}
+def operations_of(iam: Iam, kind: str, identifier: str) -> dict[str, dict[str, Any]]:
+    """The operations of a principal's effective access, by name."""
+    return {one["operation"]: one for one in iam.access(kind, identifier)["operations"]}
 
 
 def test_a_persons_access_is_their_role(iam: Iam) -> None:
-    found = access(iam, "user", OWNER_ID)
+    found = iam.access("user", OWNER_ID)
     assert found["principal"]["name"] == f"Astrid Lindqvist <{OWNER}>"
     assert found["limits"] == [{"kind": "role", "detail": "owner"}]
     assert len(found["operations"]) == 528
     assert {one["access"] for one in found["operations"]} == {"allowed"}
     # The same person is a plain member in the other organization.
-    there = access(Iam(iam.platform, OWNER, NEWSROOM), "user", OWNER_ID)
-    assert there["limits"] == [{"kind": "role", "detail": "member"}]
-    assert "organizations:tenants:update" not in by_operation(there)
+    there = Iam(iam.platform, OWNER, NEWSROOM)
+    assert there.access("user", OWNER_ID)["limits"] == [{"kind": "role", "detail": "member"}]
+    assert "organizations:tenants:update" not in operations_of(there, "user", OWNER_ID)
 
 
 def test_a_keys_access_is_named_by_scope_role_and_policy_with_the_path(own: Running) -> None:
     iam = Iam(own)
-    policy = iam.policy("p", allow("organizations:*:read"), deny("compute:*"))
-    group = iam.group("g")
+    policy, group = iam.policy("p", allow("organizations:*:read"), deny("compute:*")), iam.group("g")
     iam.add(group, "api_key", KEYS["terraform"])
     iam.attach(policy, "group", group)
-    found = access(iam, "api_key", KEYS["terraform"])
-    operations = by_operation(found)
-    assert set(operations) == {name for name in operations if name.startswith("organizations:")}
+    operations = operations_of(iam, "api_key", KEYS["terraform"])
+    assert {name.partition(":")[0] for name in operations} == {"organizations"}
     reading = operations["organizations:tenants:read"]
     assert reading["access"] == "allowed"
     assert [one["kind"] for one in reading["by"]] == ["scope", "role", "policy"]
     assert reading["by"][2]["paths"] == [{"type": "group", "id": group, "name": "g"}]
     assert (reading["by"][2]["policyName"], reading["by"][2]["ruleIndex"]) == ("p", 0)
-
-
-def test_effective_access_distinguishes_conditions_and_denies(own: Running) -> None:
-    iam = Iam(own)
-    policy = iam.policy(
-        "p",
-        allow("compute:instances:read"),
+    # Conditions and denies.
+    iam.detach(policy, "group", group)
+    conditional = iam.policy(
+        "conditional",
+        allow(READ),
         allow("compute:instances:start", equals={"frn:resourceTag/env": "dev"}),
         allow("compute:instances:stop"),
         deny("compute:instances:stop", equals={"frn:resourceTag/env": "prod"}),
@@ -61,109 +54,108 @@ def test_effective_access_distinguishes_conditions_and_denies(own: Running) -> N
         allow("compute:images:read", targets=("frn:compute:*:*:images/web-*",)),
         allow("storage:buckets:read", targets=("frn:compute:*:*:*/*",)),
     )
-    iam.attach(policy, "api_key", KEYS["terraform"])
-    operations = by_operation(access(iam, "api_key", KEYS["terraform"]))
-    assert {name: one["access"] for name, one in operations.items()} == {
-        "compute:instances:read": "allowed",
-        "compute:instances:start": "conditional",
-        "compute:instances:stop": "conditional",
-        "compute:instances:delete": "denied",
-        "compute:images:read": "conditional",
+    iam.attach(conditional, "api_key", KEYS["terraform"])
+    operations = operations_of(iam, "api_key", KEYS["terraform"])
+    assert {name.removeprefix("compute:"): one["access"] for name, one in operations.items()} == {
+        **{"instances:read": "allowed", "instances:start": "conditional", "instances:stop": "conditional"},
+        **{"instances:delete": "denied", "images:read": "conditional"},
     }
     assert operations["compute:instances:delete"]["deniedBy"][0]["ruleIndex"] == 5
     assert operations["compute:images:read"]["by"][2]["targets"] == ["frn:compute:*:*:images/web-*"]
 
 
 def test_no_grant_and_an_orphaned_policy_give_no_access(iam: Iam) -> None:
-    assert access(iam, "workload_identity", IDENTITIES["not-granted-yet"])["operations"] == []
-    orphaned = access(iam, "api_key", KEYS["contractor-2025"])
+    assert iam.access("workload_identity", IDENTITIES["not-granted-yet"])["operations"] == []
+    orphaned = iam.access("api_key", KEYS["contractor-2025"])
     assert orphaned["principal"]["works"] is False
     assert [(one["policyName"], one["orphaned"]) for one in orphaned["policies"]] == [("contractor access", True)]
     assert orphaned["operations"] == []
 
 
-@pytest.mark.parametrize(
-    ("query", "answer"),
-    [
-        (f"principalType=api_key&principalId={IDENTITIES['checkout']}", (404, "NOT_FOUND")),
-        ("principalType=user&principalId=d5684a3f-b4aa-4f12-89ca-24cd6f2c1076", (404, "NOT_FOUND")),
-        (f"principalType=api_key&principalId={KEYS['cms']}", (404, "NOT_FOUND")),
-        (f"principalType=group&principalId={KEYS['cms']}", (400, "INVALID_INPUT")),
-        ("principalType=api_key", (400, "INVALID_INPUT")),
-    ],
-)
-def test_a_principal_outside_the_tenant_is_not_found(iam: Iam, query: str, answer: tuple[int, str]) -> None:
-    assert code(iam.ask("GET", f"/iam/access?{query}")) == answer
+def test_a_principal_outside_the_tenant_is_not_found(iam: Iam) -> None:
+    for kind, identifier, status in (
+        *(("api_key", IDENTITIES["checkout"], 404), ("user", "d5684a3f-b4aa-4f12-89ca-24cd6f2c1076", 404)),
+        *(("api_key", KEYS["cms"], 404), ("group", KEYS["cms"], 400), ("api_key", "", 400)),
+    ):
+        query = f"principalType={kind}" + (f"&principalId={identifier}" if identifier else "")
+        expected = {404: "NOT_FOUND", 400: "INVALID_INPUT"}[status]
+        assert code(iam.ask("GET", f"/iam/access?{query}")) == (status, expected), query
 
 
 def test_who_lists_people_keys_and_identities_with_their_grants(iam: Iam) -> None:
     body = {"operation": "compute:instances:delete", "target": f"frn:compute:se-sto-1:{WEB_SHOP}:instances/i-1"}
-    found = iam.ask("POST", "/iam/who", body | {"facts": {"resourceTags": {"env": "prod"}}}).json()
-    people = {one["name"].rpartition("<")[2][:-1] for one in found["principals"] if one["type"] == "user"}
-    assert people == {"owner@aurora.example", "admin@aurora.example", "member@aurora.example"}
-    keys = {one["name"] for one in found["principals"] if one["type"] == "api_key"}
+
+    def who(env: str) -> list[dict[str, Any]]:
+        answer = iam.ask("POST", "/iam/who", body | {"facts": {"resourceTags": {"env": env}}})
+        return list(answer.json()["principals"])
+
+    prod, dev = who("prod"), {one["name"]: one for one in who("dev")}
+    people = {one["name"].rpartition("<")[2][:-1] for one in prod if one["type"] == "user"}
+    assert people == {OWNER, ADMIN, MEMBER}
+    keys = {one["name"] for one in prod if one["type"] == "api_key"}
     assert {"terraform", "compute-all", "compute-writer"} <= keys
     # Its policy keeps production; expired, revoked and read-only keys are no question.
     assert not keys & {"deploy-pipeline", "old-deploy", "contractor-2025", "monitoring-agent", "tenant-writer"}
-    dev = iam.ask("POST", "/iam/who", body | {"facts": {"resourceTags": {"env": "dev"}}}).json()
-    pipeline = next(one for one in dev["principals"] if one["name"] == "deploy-pipeline")
-    assert [(one["kind"], one.get("policyName")) for one in pipeline["by"]] == [
-        ("scope", None),
-        ("role", None),
-        ("policy", "deployments"),
-    ]
-    assert pipeline["by"][2]["paths"][0]["name"] == "deployers"
-    assert any(one["name"] == "shop/checkout" for one in dev["principals"])
+    grants = dev["deploy-pipeline"]["by"]
+    assert [(one["kind"], one.get("policyName")) for one in grants[:2]] == [("scope", None), ("role", None)]
+    assert [(one["kind"], one.get("policyName")) for one in grants[2:]] == [("policy", "deployments")]
+    assert grants[2]["paths"][0]["name"] == "deployers"
+    assert "shop/checkout" in dev
 
 
 def test_who_lists_conditional_access_apart(own: Running) -> None:
-    iam = Iam(own)
-    office = {"frn:sourceIp": ["192.0.2.0/24"]}
-    limited = iam.policy(
-        "limited", allow("dns:zones:read", ipInRange=office), deny("dns:*", equals={"frn:region": "x-y-1"})
-    )
-    shut = iam.policy("shut", allow("dns:zones:read", ipInRange=office), deny("dns:*"))
+    iam, reading = Iam(own), allow("dns:zones:read", ipInRange=OFFICE)
+    limited = iam.policy("limited", reading, deny("dns:*", equals={"frn:region": "x-y-1"}))
+    shut = iam.policy("shut", reading, deny("dns:*"))
     group, perhaps, never = iam.group("g"), iam.binding("perhaps"), iam.binding("never")
     iam.add(group, "workload_identity", perhaps)
     iam.attach(limited, "group", group)
     iam.attach(shut, "workload_identity", never)
 
-    def who(**facts: Any) -> dict[str, Any]:
-        asked = {"operation": "dns:zones:read", "target": "*", "facts": facts}
-        found: dict[str, Any] = iam.ask("POST", "/iam/who", asked).json()
-        assert {one["access"] for one in found["principals"]} == {"allowed"}
-        assert {one["access"] for one in found["conditional"]} <= {"conditional"}
-        assert (found["total"], found["conditionalTotal"]) == (len(found["principals"]), len(found["conditional"]))
-        assert never not in {one["id"] for side in ("principals", "conditional") for one in found[side]}
-        return found
+    def who(**facts: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The allowed and the conditional principals, by id."""
+        found = iam.ask("POST", "/iam/who", {"operation": "dns:zones:read", "target": "*", "facts": facts}).json()
+        allowed, conditional = ({one["id"]: one for one in found[side]} for side in ("principals", "conditional"))
+        assert {one["access"] for one in allowed.values()} == {"allowed"}
+        assert {one["access"] for one in conditional.values()} <= {"conditional"}
+        assert (found["total"], found["conditionalTotal"]) == (len(allowed), len(conditional))
+        assert never not in allowed | conditional
+        return allowed, conditional
 
-    (one,) = [one for one in who()["conditional"] if one["id"] == perhaps]
-    (by,), (against,) = one["by"], one["deniedBy"]
+    entry = who()[1][perhaps]
+    (by,), (against,) = entry["by"], entry["deniedBy"]
     assert by["constraints"][0]["values"] == ["192.0.2.0/24"]
     assert (by["policyName"], by["paths"]) == ("limited", [{"type": "group", "id": group, "name": "g"}])
     assert (against["ruleIndex"], against["constraints"][0]["key"]) == (1, "frn:region")
-    inside = who(sourceIp="192.0.2.7", region="se-sto-1")
-    assert perhaps in {one["id"] for one in inside["principals"]}
-    outside = who(sourceIp="198.51.100.1")
-    assert perhaps not in {one["id"] for side in ("principals", "conditional") for one in outside[side]}
+    assert perhaps in who(sourceIp="192.0.2.7", region="se-sto-1")[0]
+    allowed, conditional = who(sourceIp="198.51.100.1")
+    assert perhaps not in allowed | conditional
 
 
 def test_who_agrees_with_the_effective_access_of_each_principal(iam: Iam) -> None:
-    for operation in ("compute:instances:read", "secrets:secrets:read", "organizations:tenants:update"):
-        body = {"operation": operation, "target": f"frn:{operation.split(':')[0]}:se-sto-1:{WEB_SHOP}:x/checkout-1"}
-        found = iam.ask("POST", "/iam/who", body).json()
+    principals = [("api_key", KEYS[name]) for name in ("terraform", "tenant-reader", "backup-runner")]
+    principals += [("workload_identity", identifier) for identifier in IDENTITIES.values()]
+    compared = 0
+    for operation in (READ, "secrets:secrets:read", "organizations:tenants:update"):
+        target = f"frn:{operation.split(':')[0]}:se-sto-1:{WEB_SHOP}:x/checkout-1"
+        found = iam.ask("POST", "/iam/who", {"operation": operation, "target": target}).json()
         allowed = {(one["type"], one["id"]) for one in found["principals"]}
-        for kind, identifier in [*(("api_key", KEYS[k]) for k in ("terraform", "tenant-reader", "backup-runner"))] + [
-            ("workload_identity", one) for one in IDENTITIES.values()
-        ]:
-            if (kind, identifier) in allowed:
-                assert by_operation(access(iam, kind, identifier))[operation]["access"] in ("allowed", "conditional")
+        for principal in allowed & {*principals}:
+            assert operations_of(iam, *principal)[operation]["access"] in ("allowed", "conditional")
+            compared += 1
+    assert compared
 
 
 def preview(iam: Iam, change: str, **named: Any) -> list[dict[str, Any]]:
     answer = iam.ask("POST", "/iam/preview", {"change": change, **named})
     assert answer.status == 200, answer
-    found: list[dict[str, Any]] = answer.json()["principals"]
+    return list(answer.json()["principals"])
+
+
+def counts(principal: dict[str, Any]) -> dict[str, int]:
+    """The numbers of a preview's changes that are not 0; the names of some are listed with each."""
+    found = {name: principal[name] for name in principal if name.endswith("Count") and principal[name]}
+    assert all(principal[name.removesuffix("Count")] for name in found)
     return found
 
 
@@ -200,7 +192,7 @@ def test_a_preview_of_more_is_within_the_author(own: Running) -> None:
     (given,) = preview(iam, "attach", policyId=policy, principalType="workload_identity", principalId=identity)
     assert given["gainedCount"] == 72
     iam.attach(policy, "workload_identity", identity)
-    text = json.dumps(document(allow("compute:*:read", equals={"frn:region": "fi-hel-1"}), allow("dns:*")))
+    text = document_text(allow("compute:*:read", equals={"frn:region": "fi-hel-1"}), allow("dns:*"))
     (changed,) = preview(iam, "updatePolicy", policyId=policy, documentText=text)
     assert changed["lostCount"] == 60 - changed["narrowedCount"]
     assert changed["narrowed"]
@@ -218,105 +210,89 @@ def test_a_preview_of_more_is_within_the_author(own: Running) -> None:
 
 def test_a_preview_of_the_same_document_again_is_of_no_change(own: Running) -> None:
     iam = Iam(own)
-    strong = document(allow("compute:*", "organizations:*"))
-    policy = iam.policy("strong", *strong["rules"])
+    viewer, rule = iam.as_(VIEWER), allow("compute:*", "organizations:*")
+    policy = iam.policy("strong", rule)
     assert iam.attach(policy, "api_key", KEYS["tenant-writer"]).status == 204
-    body = {"change": "updatePolicy", "policyId": policy, "documentText": json.dumps(strong, indent=2)}
-    answer = iam.as_(VIEWER).ask("POST", "/iam/preview", body)
-    assert answer.status == 200
-    (one,) = answer.json()["principals"]
+    text = json.dumps(document(rule), indent=2)
+    (one,) = preview(viewer, "updatePolicy", policyId=policy, documentText=text)
     assert [one[f"{way}Count"] for way in ("gained", "lost", "widened", "narrowed", "conditionsChanged")] == [0] * 5
-    assert iam.done(iam.as_(VIEWER).edit(policy, *strong["rules"])) is False
+    assert iam.done(viewer.edit(policy, rule)) is False
 
 
 def test_a_preview_distinguishes_changed_conditions(own: Running) -> None:
     iam = Iam(own)
-    office = {"frn:sourceIp": ["192.0.2.0/24"]}
-    policy, identity = iam.policy("p", allow("dns:*", ipInRange=office)), iam.binding("b")
+    policy, identity = iam.policy("p", allow("dns:*", ipInRange=OFFICE)), iam.binding("b")
     iam.attach(policy, "workload_identity", identity)
-
-    def changed(*rules: dict[str, Any]) -> dict[str, int]:
-        (one,) = preview(iam, "updatePolicy", policyId=policy, documentText=json.dumps(document(*rules)))
-        assert all(one[name.removesuffix("Count")] for name in one if name.endswith("Count") and one[name])
-        return {name: one[name] for name in one if name.endswith("Count") and one[name]}
-
-    assert changed(allow("dns:*", ipInRange={"frn:sourceIp": ["192.0.2.0/25"]})) == {"conditionsChangedCount": 12}
-    assert changed(allow("dns:*", targets=("frn:dns:*:*:zones/a",))) == {"conditionsChangedCount": 12}
-    assert changed(allow("dns:*")) == {"widenedCount": 12}
     # Another order, and another tenant's target, decide nothing here.
     elsewhere = allow("dns:*", targets=(f"frn:*:*:{NEWSROOM}:*/*",))
-    assert changed(elsewhere, allow("dns:*:*", ipInRange=office)) == {}
+    for rules, changes in (
+        ([allow("dns:*", ipInRange={"frn:sourceIp": ["192.0.2.0/25"]})], {"conditionsChangedCount": 12}),
+        ([allow("dns:*", targets=("frn:dns:*:*:zones/a",))], {"conditionsChangedCount": 12}),
+        ([allow("dns:*")], {"widenedCount": 12}),
+        ([elsewhere, allow("dns:*:*", ipInRange=OFFICE)], {}),
+    ):
+        (one,) = preview(iam, "updatePolicy", policyId=policy, documentText=document_text(*rules))
+        assert counts(one) == changes
 
 
 def test_a_preview_counts_conditional_gains_and_losses_apart(own: Running) -> None:
     iam = Iam(own)
-    office = {"frn:sourceIp": ["192.0.2.0/24"]}
-    policy, identity = iam.policy("p", allow("dns:*", ipInRange=office), allow("compute:*:read")), iam.binding("b")
-    named = {"policyId": policy, "principalType": "workload_identity", "principalId": identity}
+    policy, identity = iam.policy("p", allow("dns:*", ipInRange=OFFICE), allow("compute:*:read")), iam.binding("b")
 
-    def counts(change: str) -> dict[str, int]:
-        (one,) = preview(iam, change, **named)
+    def changes(change: str) -> dict[str, int]:
+        (one,) = preview(iam, change, policyId=policy, principalType="workload_identity", principalId=identity)
         assert all(name.startswith("dns:") for side in ("Gained", "Lost") for name in one[f"conditional{side}"])
-        return {name: one[name] for name in one if name.endswith("Count") and one[name]}
+        return counts(one)
 
-    given = counts("attach")
+    given = changes("attach")
     assert (given.pop("conditionalGainedCount"), *given) == (12, "gainedCount")
     iam.attach(policy, "workload_identity", identity)
     # What the same operations are called of the principal itself.
-    found = access(iam, "workload_identity", identity)["operations"]
+    found = iam.access("workload_identity", identity)["operations"]
     assert sum(one["access"] == "conditional" for one in found) == 12
-    assert counts("detach") == {"lostCount": given["gainedCount"], "conditionalLostCount": 12}
+    assert changes("detach") == {"lostCount": given["gainedCount"], "conditionalLostCount": 12}
 
 
 def test_a_preview_has_the_refusal_of_the_change_itself(own: Running) -> None:
     iam = Iam(own)
     viewer = iam.as_(VIEWER)
     policy, group, identity = iam.policy("p", allow("organizations:*")), iam.group("g"), iam.binding("b")
-    key = {"principalType": "api_key", "principalId": KEYS["terraform"]}
+    key, last = ("api_key", KEYS["terraform"]), ("workload_identity", identity)
 
-    def refused(by: Iam, change: str, **named: Any) -> Any:
-        answer = by.ask("POST", "/iam/preview", {"change": change, **named})
-        assert answer.status == 200, answer
-        return answer.json()["refused"]
+    def require_same(by: Iam, answer: Answer, change: str, principal: tuple[str, ...] = (), **named: Any) -> None:
+        """A preview of a change that was refused has the same refusal."""
+        if principal:
+            named |= {"principalType": principal[0], "principalId": principal[1]}
+        previewed = by.ask("POST", "/iam/preview", {"change": change, **named}).json()
+        assert previewed["refused"] == {"status": answer.status, **answer.json()["error"]}
 
-    def same(told: Any, made: Any) -> bool:
-        wanted: bool = told == {"status": made.status, **made.json()["error"]}
-        return wanted and 400 <= made.status < 500
+    def require_none(by: Iam, change: str, **named: Any) -> None:
+        assert by.ask("POST", "/iam/preview", {"change": change, **named}).json()["refused"] is None
 
     iam.attach(policy, "group", group)
-    assert refused(viewer, "deleteGroup", groupId=iam.group("empty")) is None
-    assert same(refused(viewer, "attach", policyId=policy, **key), viewer.attach(policy, "api_key", key["principalId"]))
-    joining = refused(viewer, "addMember", groupId=group, **key)
-    assert same(joining, viewer.add(group, "api_key", key["principalId"]))
-    iam.add(group, "api_key", key["principalId"])
-    deleting = refused(viewer, "deleteGroup", groupId=group)
-    assert deleting["code"] == "PRINCIPAL_EXCEEDS_AUTHOR"
-    assert same(deleting, viewer.ask("DELETE", f"/iam/groups/{group}"))
-    member = f"memberType=api_key&memberId={key['principalId']}"
-    leaving = refused(viewer, "removeMember", groupId=group, **key)
-    assert same(leaving, viewer.ask("DELETE", f"/iam/groups/{group}/members?{member}"))
-    assert same(refused(viewer, "deletePolicy", policyId=policy), viewer.ask("DELETE", f"/iam/policies/{policy}"))
+    require_none(viewer, "deleteGroup", groupId=iam.group("empty"))
+    require_same(viewer, viewer.attach(policy, *key), "attach", key, policyId=policy)
+    require_same(viewer, viewer.add(group, *key), "addMember", key, groupId=group)
+    iam.add(group, *key)
+    deleted = viewer.ask("DELETE", f"/iam/groups/{group}")
+    assert code(deleted) == (403, "PRINCIPAL_EXCEEDS_AUTHOR")
+    require_same(viewer, deleted, "deleteGroup", groupId=group)
+    require_same(viewer, viewer.drop(group, *key), "removeMember", key, groupId=group)
+    require_same(viewer, viewer.ask("DELETE", f"/iam/policies/{policy}"), "deletePolicy", policyId=policy)
     wider = (allow("organizations:*"), allow("compute:*"))
-    saving = refused(viewer, "updatePolicy", policyId=policy, documentText=json.dumps(document(*wider)))
-    assert same(saving, viewer.edit(policy, *wider))
-    iam.attach(policy, "workload_identity", identity)
-    last = {"principalType": "workload_identity", "principalId": identity}
-    detaching = refused(iam, "detach", policyId=policy, **last)
-    assert detaching["code"] == "BINDING_WOULD_HAVE_NO_GRANT"
-    attached = f"attacheeType=workload_identity&attacheeId={identity}"
-    assert same(detaching, iam.ask("DELETE", f"/iam/policies/{policy}/attachments?{attached}"))
-    assert refused(iam, "deletePolicy", policyId=policy) is None
+    text = document_text(*wider)
+    require_same(viewer, viewer.edit(policy, *wider), "updatePolicy", policyId=policy, documentText=text)
+    iam.attach(policy, *last)
+    detached = iam.detach(policy, *last)
+    assert code(detached) == (400, "BINDING_WOULD_HAVE_NO_GRANT")
+    require_same(iam, detached, "detach", last, policyId=policy)
+    require_none(iam, "deletePolicy", policyId=policy)
 
 
-@pytest.mark.parametrize(
-    ("body", "member"),
-    [
-        ({"change": "attach", "policyId": "P"}, "principalType"),
-        ({"change": "deleteGroup"}, "groupId"),
-        ({"change": "deletePolicy", "policyId": "P", "groupId": "x"}, "groupId"),
-        ({"change": "nothing"}, "change"),
-    ],
-)
-def test_an_incomplete_preview_is_refused(iam: Iam, body: dict[str, Any], member: str) -> None:
-    answer = iam.ask("POST", "/iam/preview", body)
-    assert (code(answer), details(answer)["member"]) == ((400, "INVALID_INPUT"), member)
+def test_an_incomplete_preview_is_refused(iam: Iam) -> None:
+    for body, member in (
+        *(({"change": "attach", "policyId": "P"}, "principalType"), ({"change": "deleteGroup"}, "groupId")),
+        *(({"change": "deletePolicy", "policyId": "P", "groupId": "x"}, "groupId"), ({"change": "nothing"}, "change")),
+    ):
+        answer = iam.ask("POST", "/iam/preview", body)
+        assert (code(answer), details(answer)["member"]) == ((400, "INVALID_INPUT"), member)

@@ -57,13 +57,11 @@ def test_the_expired_keys_are_found_by_an_index(database: Database) -> None:
 def test_no_request_waits_for_or_deletes_expired_keys(
     platform: Running, platform_database: Database, made: str
 ) -> None:
-
     def is_kept() -> bool:
-        key = idempotency_keys.c.key == str(uuid4())
+        expired = row(created_at=NOW - timedelta(days=900))
+        key = idempotency_keys.c.key == expired["key"]
         with platform_database.write() as connection:
-            connection.execute(
-                insert(idempotency_keys), [row(key=key.right.value, created_at=NOW - timedelta(days=900))]
-            )
+            connection.execute(insert(idempotency_keys), [expired])
         with platform_database.write() if platform_database.kind == "postgresql" else nullcontext() as holding:
             if holding is not None:
                 holding.execute(select(idempotency_keys).where(key).with_for_update())
@@ -73,45 +71,36 @@ def test_no_request_waits_for_or_deletes_expired_keys(
 
     # The platform itself deletes them when it has just started, and in an hour again.
     assert is_kept() or is_kept()
-
-
-@pytest.mark.parametrize("made", ["group", "policy", "API key", "tenant"])
-def test_a_key_can_be_used_again_after_a_day(platform: Running, platform_database: Database, made: str) -> None:
+    if made == "quota request":  # A type has one pending request.
+        return
+    # A key can be used again after a day.
     key = str(uuid4())
     status, first = create(platform, made, key, "one")
-    assert status == 201
-    assert create(platform, made, key, "other")[0] == 409
+    assert (status, create(platform, made, key, "other")[0]) == (201, 409)
+    yesterday = update(idempotency_keys).values(created_at=datetime.now(UTC) - EXPIRED)
     with platform_database.write() as connection:
-        mine = idempotency_keys.c.key == key
-        connection.execute(update(idempotency_keys).where(mine).values(created_at=datetime.now(UTC) - EXPIRED))
+        connection.execute(yesterday.where(idempotency_keys.c.key == key))
     status, second = create(platform, made, key, "other")
-    assert status == 201
-    assert second != first
+    assert (status, second != first) == (201, True)
 
 
 QUOTA_TYPES = itertools.cycle(("vcpu", "instance", "volume", "snapshot", "bucket", "vpc"))
-"""A type has one pending request."""
 
 
 def create(platform: Running, made: str, key: str, name: str = "") -> tuple[int, str | None]:
     """Create something under an idempotency key: the status and the id."""
-    name = f"{name} {uuid4()}"
+    name, tenant, organization = f"{name} {uuid4()}", f"tenants/{WEB_SHOP}", f"organizations/{AURORA}"
+    quota = {"resourceType": next(QUOTA_TYPES), "limit": 100_000, "reason": name}
     path, body = {
-        "group": (f"/api/v1/tenants/{WEB_SHOP}/iam/groups", {"name": name}),
-        "policy": (
-            f"/api/v1/tenants/{WEB_SHOP}/iam/policies",
-            {"name": name, "document": document(allow("compute:*"))},
-        ),
-        "API key": (f"/api/v1/tenants/{WEB_SHOP}/api-keys", {"name": name, "scopes": ["compute:read"]}),
-        "tenant": (f"/api/v1/organizations/{AURORA}/tenants", {"displayName": name}),
-        "quota request": (
-            f"/api/v1/organizations/{AURORA}/quota-requests",
-            {"resourceType": next(QUOTA_TYPES), "limit": 100_000, "reason": name},
-        ),
+        "group": (f"{tenant}/iam/groups", {"name": name}),
+        "policy": (f"{tenant}/iam/policies", {"name": name, "document": document(allow("compute:*"))}),
+        "API key": (f"{tenant}/api-keys", {"name": name, "scopes": ["compute:read"]}),
+        "tenant": (f"{organization}/tenants", {"displayName": name}),
+        "quota request": (f"{organization}/quota-requests", quota),
     }[made]
-    answer = platform.ask("POST", path, as_=OWNER, body=body, headers={"Idempotency-Key": key})
-    document_ = answer.json()
-    return answer.status, (document_.get("apiKey") or document_.get("request") or document_).get("id")
+    answer = platform.ask("POST", f"/api/v1/{path}", as_=OWNER, body=body, headers={"Idempotency-Key": key})
+    created = answer.json()
+    return answer.status, (created.get("apiKey") or created.get("request") or created).get("id")
 
 
 def test_a_migration_and_the_recovery_do_not_exclude_each_other(pair: tuple[Database, Database]) -> None:

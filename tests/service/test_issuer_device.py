@@ -2,7 +2,6 @@
 
 import re
 
-import pytest
 from sqlalchemy import select
 
 from service.db.tables import device_codes, refresh_tokens
@@ -25,28 +24,26 @@ def test_an_approved_device_code_gives_a_session_of_the_first_person(issuing: Is
     assert issuing.poll(started["device_code"]).error == "invalid_grant"
 
 
-def test_a_user_code_is_readable_and_may_be_typed_carelessly(issuing: Issuing) -> None:
+def test_a_user_code_may_be_typed_carelessly_and_is_answered_once(issuing: Issuing) -> None:
     started = issuing.start_device()
     assert re.fullmatch(r"[BCDFGHJKLMNPQRSTVWXZ]{4}-[BCDFGHJKLMNPQRSTVWXZ]{4}", started["user_code"])
     assert started["verification_uri_complete"].endswith(started["user_code"])
     careless = " " + started["user_code"].lower().replace("-", " ")
-    assert issuing.approve(careless).status == 200
+    assert issuing.approve(careless, email=MEMBER.upper()).status == 200
+    assert issuing.approve(started["user_code"], email=OWNER).error == "invalid_grant"
+    assert issuing.bearer(issuing.poll(started["device_code"]).body["access_token"]).email == MEMBER
 
 
-@pytest.mark.parametrize("email", ["nobody@aurora.example", GONE, "owner@aurora.example\x00", "x" * 5000])
-def test_an_unknown_or_deleted_person_is_denied_and_the_poll_ends(issuing: Issuing, email: str) -> None:
-    started = issuing.start_device()
-    reply = issuing.approve(started["user_code"], email=email)
-    assert (reply.status, reply.body) == (
-        400,
-        {"error": "access_denied", "error_description": "The account does not exist on this platform."},
-    )
-    assert issuing.poll(started["device_code"]).body == reply.body
-    (entry,) = issuing.audited("session.start")
-    assert entry.outcome == "refused"
-
-
-def test_a_person_deleted_between_approval_and_poll_gets_no_token(issuing: Issuing) -> None:
+def test_an_unknown_or_deleted_person_is_denied_and_the_poll_ends(issuing: Issuing) -> None:
+    denied = {"error": "access_denied", "error_description": "The account does not exist on this platform."}
+    people = ("nobody@aurora.example", GONE, "owner@aurora.example\x00", "x" * 5000)
+    for email in people:
+        started = issuing.start_device()
+        reply = issuing.approve(started["user_code"], email=email)
+        assert (reply.status, reply.body) == (400, denied), email
+        assert issuing.poll(started["device_code"]).body == denied
+    assert [entry.outcome for entry in issuing.audited("session.start")] == ["refused"] * len(people)
+    # Deleted between approval and poll.
     started = issuing.start_device()
     issuing.approve(started["user_code"], email=MEMBER)
     issuing.delete(MEMBER)
@@ -54,32 +51,24 @@ def test_a_person_deleted_between_approval_and_poll_gets_no_token(issuing: Issui
 
 
 def test_polling_too_fast_slows_down_by_five_seconds_each_time(issuing: Issuing) -> None:
-    code = issuing.start_device()["device_code"]
-    outcomes = []
-    for pause in (0, 1, 6, 11, 17):
-        issuing.clock.forward(seconds=pause)
-        outcomes.append(issuing.poll(code).error)
+    code, started = issuing.start_device()["device_code"], issuing.start_device()
     pending, slow = "authorization_pending", "slow_down"
     # The interval is 2 s, then 7, 12 and 17: each pause but the last is a second too short.
-    assert outcomes == [pending, slow, slow, slow, pending]
-    assert issuing.poll(code).error == slow
-
-
-def test_a_client_that_keeps_the_interval_is_never_slowed_down(issuing: Issuing) -> None:
-    started = issuing.start_device()
+    for pause, error in ((0, pending), (1, slow), (6, slow), (11, slow), (17, pending), (0, slow)):
+        issuing.clock.forward(seconds=pause)
+        assert issuing.poll(code).error == error
     for _ in range(20):
-        assert issuing.poll(started["device_code"]).error == "authorization_pending"
+        assert issuing.poll(started["device_code"]).error == pending
         issuing.clock.forward(seconds=started["interval"])
 
 
-@pytest.mark.parametrize("approved", [False, True])
-def test_after_ten_minutes_both_codes_are_dead(issuing: Issuing, approved: bool) -> None:
-    started = issuing.start_device()
-    if approved:
-        issuing.approve(started["user_code"])
+def test_after_ten_minutes_both_codes_are_dead(issuing: Issuing) -> None:
+    started, approved = issuing.start_device(), issuing.start_device()
+    issuing.approve(approved["user_code"])
     issuing.clock.forward(seconds=started["expires_in"])
-    assert issuing.poll(started["device_code"]).error == "expired_token"
-    assert issuing.approve(started["user_code"]).error == "expired_token"
+    for codes in (started, approved):
+        assert issuing.poll(codes["device_code"]).error == "expired_token"
+        assert issuing.approve(codes["user_code"]).error == "expired_token"
 
 
 def test_of_many_polls_at_once_one_gets_the_tokens(issuing: Issuing) -> None:
@@ -88,13 +77,6 @@ def test_of_many_polls_at_once_one_gets_the_tokens(issuing: Issuing) -> None:
     replies: list[Reply] = at_once(8, lambda _: issuing.poll(started["device_code"]))
     assert sorted(reply.status for reply in replies) == [200] + [400] * 7
     assert len(issuing.audited("session.start")) == 1
-
-
-def test_a_user_code_is_answered_once(issuing: Issuing) -> None:
-    started = issuing.start_device()
-    assert issuing.approve(started["user_code"], email=MEMBER.upper()).status == 200
-    assert issuing.approve(started["user_code"], email=OWNER).error == "invalid_grant"
-    assert issuing.bearer(issuing.poll(started["device_code"]).body["access_token"]).email == MEMBER
 
 
 def test_a_refused_approval_is_in_the_audit_log_without_its_code(issuing: Issuing) -> None:
@@ -115,16 +97,23 @@ def test_a_refused_approval_is_in_the_audit_log_without_its_code(issuing: Issuin
     assert not any(code in repr(refused) for code in ("BCDF", started["user_code"]))
 
 
-def test_unknown_codes_clients_and_scopes_are_refused(issuing: Issuing) -> None:
+def test_unknown_codes_clients_and_scopes_and_broken_forms_are_refused(issuing: Issuing) -> None:
     assert issuing.poll("made-up").error == "invalid_grant"
     assert issuing.approve("BCDF-GHJK").error == "invalid_grant"
-    assert issuing.ask("approve", {}).error == "invalid_request"
-    assert issuing.ask("device_authorization", {"client_id": "other"}).error == "invalid_client"
-    assert issuing.ask("device_authorization", {}).error == "invalid_client"
-    assert (
-        issuing.ask("device_authorization", {"client_id": "frost-cli", "scope": "openid admin"}).error
-        == "invalid_scope"
-    )
+    client = {"client_id": "frost-cli"}
+    for endpoint, form, error in (
+        ("approve", {}, "invalid_request"),
+        ("device_authorization", {"client_id": "other"}, "invalid_client"),
+        ("device_authorization", {}, "invalid_client"),
+        ("device_authorization", client | {"scope": "openid admin"}, "invalid_scope"),
+        ("device_authorization", "client_id=frost-cli&client_id=frost-cli", "invalid_request"),
+        ("device_authorization", "client_id=%ff", "invalid_request"),
+        ("device_authorization", "&".join(f"p{number}=1" for number in range(100)), "invalid_request"),
+        ("token", client | {"grant_type": 'x"y'}, "invalid_request"),
+        ("token", client | {"grant_type": "password"}, "unsupported_grant_type"),
+        ("token", {}, "unsupported_grant_type"),
+    ):
+        assert issuing.ask(endpoint, form).error == error, (endpoint, form)
 
 
 def test_no_code_is_stored_as_it_is(issuing: Issuing) -> None:
@@ -132,17 +121,13 @@ def test_no_code_is_stored_as_it_is(issuing: Issuing) -> None:
     issuing.approve(started["user_code"])
     tokens = issuing.poll(started["device_code"]).body
     with issuing.database.read() as connection:
-        rows = [*connection.execute(select(device_codes)), *connection.execute(select(refresh_tokens))]
-    stored = repr(rows)
-    for secret in (
-        started["device_code"],
-        started["user_code"],
-        started["user_code"].replace("-", ""),
-        tokens["refresh_token"],
-        tokens["access_token"],
-    ):
+        stored = repr([*connection.execute(select(device_codes)), *connection.execute(select(refresh_tokens))])
+    user_codes = (started["user_code"], started["user_code"].replace("-", ""))
+    for secret in (started["device_code"], *user_codes, tokens["refresh_token"], tokens["access_token"]):
         assert secret not in stored
     assert len(tokens["refresh_token"]) == len(started["device_code"]) == 43
+    digests = {queries.digest(key * 32, kind, "x") for key, kind in ((b"a", "code"), (b"b", "code"), (b"a", "refresh"))}
+    assert len(digests) == 3, "they depend on the platform's secret and the kind of code"
 
 
 def test_the_device_name_is_cut_and_cleaned(issuing: Issuing) -> None:
@@ -150,17 +135,3 @@ def test_the_device_name_is_cut_and_cleaned(issuing: Issuing) -> None:
     issuing.approve(started["user_code"])
     caller = issuing.bearer(issuing.poll(started["device_code"]).body["access_token"])
     assert issuing.session(str(caller.session_id)).device == "a[31m" + "b" * 195
-
-
-def test_a_repeated_parameter_and_a_broken_form_are_refused(issuing: Issuing) -> None:
-    assert issuing.ask("device_authorization", "client_id=frost-cli&client_id=frost-cli").error == "invalid_request"
-    assert issuing.ask("device_authorization", "client_id=%ff").error == "invalid_request"
-    assert issuing.ask("device_authorization", "&".join(f"p{n}=1" for n in range(100))).error == "invalid_request"
-    assert issuing.ask("token", {"grant_type": 'x"y', "client_id": "frost-cli"}).error == "invalid_request"
-    assert issuing.ask("token", {"grant_type": "password", "client_id": "frost-cli"}).error == "unsupported_grant_type"
-    assert issuing.ask("token", {}).error == "unsupported_grant_type"
-
-
-def test_the_digests_depend_on_the_platforms_secret_and_the_kind_of_code() -> None:
-    assert queries.digest(b"a" * 32, "code", "x") != queries.digest(b"b" * 32, "code", "x")
-    assert queries.digest(b"a" * 32, "code", "x") != queries.digest(b"a" * 32, "refresh", "x")

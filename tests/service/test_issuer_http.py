@@ -1,15 +1,9 @@
-"""The issuer and the session checks as the real process answers them, over its socket and over TCP."""
+"""The issuer and the session checks as the real process answers them."""
 
-import http.client
-import socket
-from collections.abc import Iterator
-from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-import pytest
-
 from tests.homes import Answer
-from tests.service.running import DEVICE_GRANT, OWNER, Running, exchange
+from tests.service.running import DEVICE_GRANT, OWNER, Running
 
 FORM = "application/x-www-form-urlencoded"
 
@@ -20,15 +14,6 @@ def post(running: Running, path: str, **fields: str) -> Answer:
 
 def me(running: Running, token: str) -> Answer:
     return running.request("GET", "/api/v1/me", {"Authorization": f"Bearer {token}"})
-
-
-def sign_in(running: Running, email: str = OWNER) -> dict[str, Any]:
-    started = post(running, "/issuer/device_authorization", client_id="frost-cli", device="a laptop").json()
-    assert post(running, "/issuer/device/approve", user_code=started["user_code"], email=email).status == 200
-    polled = post(
-        running, "/issuer/token", client_id="frost-cli", grant_type=DEVICE_GRANT, device_code=started["device_code"]
-    )
-    return {**started, **polled.json()}
 
 
 def refresh(running: Running, token: str) -> Answer:
@@ -52,12 +37,10 @@ def test_discovery_names_the_endpoints_that_exist(demo: Running) -> None:
 
 
 def test_a_key_as_bearer_and_a_token_as_key_are_refused(demo: Running) -> None:
-    token = sign_in(demo)["access_token"]
-    key = demo.key("tenant-reader")
+    key, bearer = demo.key("tenant-reader"), f"Bearer {demo.token(OWNER)}"
     for headers in (
-        {"X-API-Key": token},
-        {"Authorization": f"Bearer {key}"},
-        {"X-API-Key": key, "Authorization": f"Bearer {token}"},
+        *({"X-API-Key": bearer.removeprefix("Bearer ")}, {"Authorization": f"Bearer {key}"}),
+        {"X-API-Key": key, "Authorization": bearer},
     ):
         assert demo.request("GET", "/api/v1/me", headers).status == 401
 
@@ -70,7 +53,7 @@ def test_a_body_that_is_no_form_is_refused_as_oauth_error(demo: Running) -> None
 
 
 def test_sessions_and_tokens_survive_kill_9(own: Running) -> None:
-    tokens = sign_in(own)
+    tokens = own.start_session(OWNER)
     own.kill()
     own.start()
     assert me(own, tokens["access_token"]).status == 200
@@ -78,39 +61,6 @@ def test_sessions_and_tokens_survive_kill_9(own: Running) -> None:
     assert renewed.status == 200
     assert refresh(own, tokens["refresh_token"]).json()["error"] == "invalid_grant"
     assert me(own, renewed.json()["access_token"]).status == 401
-
-
-@pytest.fixture
-def listening() -> Iterator[tuple[Running, int]]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-    with Running(None, "demo", "--listen", f"127.0.0.1:{port}") as running:
-        yield running, port
-
-
-def test_the_issuer_does_not_exist_over_tcp_but_its_sessions_do(listening: tuple[Running, int]) -> None:
-    running, port = listening
-
-    def ask(method: str, path: str, content: bytes | None = None, **headers: str) -> Answer:
-        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-        return exchange(connection, method, path, {"Content-Type": FORM, **headers}, content)
-
-    for method, path in (
-        ("GET", "/issuer/.well-known/openid-configuration"),
-        ("GET", "/issuer/jwks"),
-        ("POST", "/issuer/device_authorization"),
-        ("POST", "/issuer/device/approve"),
-        ("GET", "/issuer/authorize"),
-        ("POST", "/issuer/token"),
-        ("POST", "/issuer/revoke"),
-    ):
-        answer = ask(method, path, b"client_id=frost-cli" if method == "POST" else None)
-        assert (answer.status, answer.json()["error"]["code"]) == (404, "NOT_FOUND"), path
-    token = sign_in(running)["access_token"]
-    assert ask("GET", "/api/v1/me", Authorization=f"Bearer {token}").json()["email"] == OWNER
-    assert ask("POST", "/api/v1/sessions/current/end", Authorization=f"Bearer {token}").status == 204
-    assert me(running, token).status == 401
 
 
 def test_with_an_outside_issuer_there_is_no_local_one() -> None:

@@ -1,4 +1,4 @@
-"""Refresh tokens: one use each, and a session that ends when one is used twice."""
+"""Refresh tokens, one use each, and token revocation: what ends a session. RFC 6749, 7009"""
 
 import tempfile
 from datetime import timedelta
@@ -13,7 +13,7 @@ from service.authn.sessions import LIFETIME
 from service.db.engine import Database
 from service.db.tables import refresh_tokens
 from tests.service.audited import audited
-from tests.service.issuing import MEMBER, NOW, SCOPE, Issuing, at_once, claims_of
+from tests.service.issuing import MEMBER, NOW, SCOPE, Issuing, Reply, at_once, claims_of
 
 
 def test_a_refresh_gives_a_new_pair_for_the_same_session(issuing: Issuing) -> None:
@@ -30,31 +30,24 @@ def test_a_refresh_gives_a_new_pair_for_the_same_session(issuing: Issuing) -> No
     assert issuing.accepted(reply.body["access_token"])
 
 
-def test_a_second_use_ends_the_session_and_is_audited_once(issuing: Issuing) -> None:
+@pytest.mark.parametrize("days", [0, 10])
+def test_a_second_use_ends_the_session_and_is_audited_once(issuing: Issuing, days: int) -> None:
     stolen = issuing.sign_in()
     other = issuing.sign_in()
     honest = issuing.refresh(stolen["refresh_token"]).body
+    for _ in range(days // 2):
+        issuing.clock.forward(days=2)
+        other, honest = issuing.sign_in(), issuing.refresh(honest["refresh_token"]).body
     for _ in range(3):
         assert issuing.refresh(stolen["refresh_token"]).error == "invalid_grant"
     assert issuing.refresh(honest["refresh_token"]).error == "invalid_grant"
     assert not issuing.accepted(honest["access_token"])
     assert not issuing.accepted(stolen["access_token"])
+    session_id = claims_of(stolen["access_token"])["sid"]
     (entry,) = issuing.audited("session.end")
-    assert entry.details == {"reason": "refresh_token_reuse"}
-    assert entry.target == f"session:{claims_of(stolen['access_token'])['sid']}"
-    assert issuing.session(claims_of(stolen["access_token"])["sid"]).end_reason == "refresh_token_reuse"
+    assert (entry.details, entry.target) == ({"reason": "refresh_token_reuse"}, f"session:{session_id}")
+    assert issuing.session(session_id).end_reason == "refresh_token_reuse"
     assert issuing.accepted(other["access_token"])
-
-
-def test_a_reuse_after_ten_days_ends_the_session(issuing: Issuing) -> None:
-    first = issuing.sign_in()
-    newest = issuing.refresh(first["refresh_token"]).body
-    for _ in range(5):
-        issuing.clock.forward(days=2)
-        issuing.sign_in()
-        newest = issuing.refresh(newest["refresh_token"]).body
-    assert issuing.refresh(first["refresh_token"]).error == "invalid_grant"
-    assert not issuing.accepted(newest["access_token"])
 
 
 def test_of_many_uses_at_once_in_several_processes_one_succeeds(issuing: Issuing, database_url: str) -> None:
@@ -94,13 +87,6 @@ def test_no_token_outlives_its_session(issuing: Issuing) -> None:
     assert issuing.refresh(at_the_last_moment["refresh_token"]).error == "invalid_grant"
 
 
-def test_a_deleted_person_cannot_refresh(issuing: Issuing) -> None:
-    tokens = issuing.sign_in(email=MEMBER)
-    issuing.delete(MEMBER)
-    assert issuing.refresh(tokens["refresh_token"]).error == "invalid_grant"
-    assert not issuing.accepted(tokens["access_token"])
-
-
 def test_the_scope_can_be_narrowed_for_one_access_token_and_never_widened(issuing: Issuing) -> None:
     tokens = issuing.sign_in(scope="openid email")
     assert issuing.refresh(tokens["refresh_token"], scope="openid profile").error == "invalid_scope"
@@ -110,13 +96,17 @@ def test_the_scope_can_be_narrowed_for_one_access_token_and_never_widened(issuin
 
 
 def test_made_up_missing_and_misused_tokens_are_refused(issuing: Issuing) -> None:
-    tokens = issuing.sign_in()
+    tokens = issuing.sign_in(email=MEMBER)
     assert issuing.refresh("made-up").error == "invalid_grant"
     assert issuing.refresh(tokens["access_token"]).error == "invalid_grant"
     assert issuing.refresh("").error == "invalid_request"
     assert issuing.refresh(tokens["refresh_token"], client_id="other").error == "invalid_client"
-    assert issuing.refresh(tokens["refresh_token"]).status == 200
-    assert not issuing.accepted(tokens["refresh_token"])
+    renewed = issuing.refresh(tokens["refresh_token"])
+    assert renewed.status == 200
+    assert not issuing.accepted(renewed.body["refresh_token"])
+    issuing.delete(MEMBER)
+    assert issuing.refresh(renewed.body["refresh_token"]).error == "invalid_grant"
+    assert not issuing.accepted(renewed.body["access_token"])
 
 
 # A random history of one session. A token is named by how many came before it.
@@ -169,3 +159,36 @@ def test_a_session_lives_until_its_end_its_revocation_or_a_second_use(
             # `exp` is a whole second, rounded down.
             if now < fresh_until - timedelta(seconds=1) or now >= fresh_until:
                 assert issuing.accepted(held[-1]["access_token"]) == (alive and now < fresh_until)
+
+
+def revoke(issuing: Issuing, token: str, **fields: str) -> Reply:
+    return issuing.ask("revoke", {"token": token, "client_id": "frost-cli", **fields})
+
+
+@pytest.mark.parametrize("which", ["refresh_token", "access_token"])
+def test_either_token_ends_its_session_and_only_that(issuing: Issuing, which: str) -> None:
+    tokens, other = issuing.sign_in(), issuing.sign_in()
+    assert revoke(issuing, tokens[which]).status == 200
+    assert not issuing.accepted(tokens["access_token"])
+    assert issuing.refresh(tokens["refresh_token"]).error == "invalid_grant"
+    assert issuing.accepted(other["access_token"])
+    session_id = claims_of(tokens["access_token"])["sid"]
+    assert issuing.session(session_id).end_reason == "signed_out"
+    (entry,) = issuing.audited("session.end")
+    assert (entry.actor_id, entry.target) == ("u-owner", f"session:{session_id}")
+
+
+def test_an_invalid_token_is_answered_with_200_and_ends_nothing(issuing: Issuing) -> None:
+    tokens = issuing.sign_in()
+    head, body, _ = tokens["access_token"].split(".")
+    for token in ("made-up", "a.b.c", "eyJhbGciOiJub25lIn0.e30.", "x" * 9000, f"{head}.{body}.{'A' * 86}"):
+        assert revoke(issuing, token, token_type_hint="something").status == 200
+    assert issuing.ask("revoke", {"token": tokens["refresh_token"]}).error == "invalid_client"
+    assert issuing.ask("revoke", {"client_id": "frost-cli"}).error == "invalid_request"
+    assert issuing.accepted(tokens["access_token"])
+    # A used refresh token ends the session as well.
+    newer = issuing.refresh(tokens["refresh_token"]).body
+    assert revoke(issuing, tokens["refresh_token"], token_type_hint="access_token").status == 200
+    assert not issuing.accepted(newer["access_token"])
+    assert revoke(issuing, tokens["refresh_token"]).status == 200
+    assert len(issuing.audited("session.end")) == 1

@@ -14,7 +14,7 @@ from service.db.tables import api_keys
 from tests.service.inside import READ_ONLY, Inside, every_connection
 
 
-def asked(inside: Inside, secret: str) -> int:
+def use(inside: Inside, secret: str) -> int:
     request = Request({"type": "http", "headers": [], "client": ("uid:0", 1), "frost.request_id": "r"})
     try:
         authenticate(inside.platform, request, Credential.of("api_key", secret))
@@ -26,13 +26,13 @@ def asked(inside: Inside, secret: str) -> int:
 def test_a_database_that_takes_no_changes_still_knows_its_keys(inside: Inside) -> None:
     secret = inside.stored_key(rate_limit=3)
     with every_connection(inside.platform.database, READ_ONLY):
-        assert [asked(inside, secret) for _ in range(3)] == [200, 200, 200]
+        assert [use(inside, secret) for _ in range(3)] == [200, 200, 200]
         inside.platform.writer.flush()
 
 
 def test_a_request_that_cannot_be_counted_does_not_pass(inside: Inside) -> None:
     secret = inside.stored_key(rate_limit=60)
-    assert asked(inside, secret) == 200
+    assert use(inside, secret) == 200
     inside.platform.writer.flush()
     other = Database(str(inside.platform.database.engine.url.render_as_string(hide_password=False)))
     impatient = {"sqlite": "PRAGMA busy_timeout=20", "postgresql": "SET lock_timeout='20ms'"}
@@ -40,10 +40,10 @@ def test_a_request_that_cannot_be_counted_does_not_pass(inside: Inside) -> None:
         busy.execute(text("UPDATE rate_limits SET full_at = full_at"))
         if other.kind == "sqlite":
             # Counted in memory, without the database.
-            assert [asked(inside, secret) for _ in range(61)].count(429) >= 1
+            assert [use(inside, secret) for _ in range(61)].count(429) >= 1
         else:
             with pytest.raises(DBAPIError):
-                asked(inside, secret)
+                use(inside, secret)
     other.close()
 
 
@@ -52,10 +52,10 @@ def test_a_last_use_is_written_once_a_minute(inside: Inside, seconds: int | None
     used = None if seconds is None else datetime.now(UTC) - timedelta(seconds=seconds)
     secret = inside.stored_key(rate_limit=600, last_used_at=used)
     inside.keep_leases()
-    assert asked(inside, secret) == 200
+    assert use(inside, secret) == 200
     inside.forget()
-    assert asked(inside, secret) == 200
-    # One look: counting it takes no statement.
+    assert use(inside, secret) == 200
+    # One query: counting it takes no statement.
     assert [statement.split()[0] for statement in inside.statements] == ["SELECT"]
     inside.forget()
     inside.platform.writer.flush()

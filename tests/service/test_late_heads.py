@@ -67,11 +67,14 @@ def test_half_a_head_is_dropped(connection: socket.socket, sent: bytes) -> None:
     assert b'"REQUEST_TIMEOUT"' in answer
 
 
-def test_a_letter_now_and_then_does_not_move_the_bound(connection: socket.socket) -> None:
+@pytest.mark.parametrize(("first", "pieces"), [(b"", WHOLE * 10), (WHOLE, b"\r\n" * 150)], ids=["letters", "line ends"])
+def test_a_piece_now_and_then_does_not_move_the_bound(connection: socket.socket, first: bytes, pieces: bytes) -> None:
+    """Neither the letters of a head nor line ends between two requests."""
     began = time.monotonic()
+    connection.sendall(first)
 
     def drip() -> None:
-        for letter in WHOLE * 10:
+        for letter in pieces:
             connection.send(bytes([letter]))
             time.sleep(BOUND / 10)
 

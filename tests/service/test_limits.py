@@ -53,12 +53,7 @@ def connect(limited: Running) -> Iterator[Callable[[str], socket.socket]]:
     """Connect from an address; every connection is closed at the end."""
     to = tcp_address(limited)
     with ExitStack() as stack:
-
-        def connect(source: str) -> socket.socket:
-            connection = socket.create_connection(to, timeout=60, source_address=(source, 0))
-            return stack.enter_context(connection)
-
-        yield connect
+        yield lambda source: stack.enter_context(socket.create_connection(to, timeout=60, source_address=(source, 0)))
 
 
 Connect = Callable[[str], socket.socket]
@@ -88,6 +83,12 @@ def status(connection: socket.socket, request: bytes) -> int:
     return int(answer(connection).split(b" ", 2)[1])
 
 
+def send_repeatedly(connection: socket.socket, piece: bytes, times: int, pause_seconds: float) -> None:
+    for _ in range(times):
+        connection.sendall(piece)
+        time.sleep(pause_seconds)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "path", ["/api/v1/auth/workload-token", f"/api/v1/tenants/{WEB_SHOP}", "/access/v1/evaluation", "/nowhere"]
@@ -98,21 +99,19 @@ def test_a_body_that_does_not_arrive_is_refused(connect: Connect, address: str, 
     received = read_until_closed(connection)
     assert received.startswith(b"HTTP/1.1 408 "), received
     assert b"connection: close" in received.lower()
+    unread = connect(address)
+    unread.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
+    assert read_until_closed(unread).count(b"HTTP/1.1 ") == 1
+    assert unread.recv(1) == b""
 
 
 @pytest.mark.slow
 def test_a_body_in_small_pieces_does_not_move_the_time(connect: Connect, address: str) -> None:
     connection = connect(address)
     connection.sendall(head(100_000))
-
-    def drip() -> None:
-        # Each piece comes within the time of a body, but all of them come below the minimum rate.
-        for _ in range(60):
-            connection.sendall(b" ")
-            time.sleep(2)
-
+    # Each piece comes within the time of a body, but all of them come below the minimum rate.
     with pytest.raises(OSError):
-        drip()
+        send_repeatedly(connection, b" ", 60, 2)
 
 
 def test_a_body_at_the_minimum_rate_is_read_to_its_end(connect: Connect, address: str) -> None:
@@ -122,32 +121,14 @@ def test_a_body_at_the_minimum_rate_is_read_to_its_end(connect: Connect, address
     assert status(connection, b"{}") == 404
 
 
-@pytest.mark.slow
-def test_a_body_that_nothing_reads_does_not_keep_the_connection(connect: Connect, address: str) -> None:
-    connection = connect(address)
-    connection.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{")
-    assert read_until_closed(connection).count(b"HTTP/1.1 ") == 1
-    assert connection.recv(1) == b""
-
-
-def test_a_credential_that_ends_while_the_body_is_on_its_way_is_refused(own: Running) -> None:
-    token = own.sign_in(OWNER)
-    request = f"PATCH /api/v1/tenants/{WEB_SHOP} HTTP/1.1\r\nHost: x\r\n{JSON}Authorization: Bearer {token}\r\n"
-    body = b'{"displayName": "Renamed"}'
-    with socket.socket(socket.AF_UNIX) as connection:
-        connection.settimeout(60)
-        connection.connect(str(own.socket))
-        connection.sendall(f"{request}Content-Length: {len(body)}\r\n\r\n".encode() + body[:5])
-        ended = own.ask("POST", "/api/v1/sessions/revoke-all", headers={"Authorization": f"Bearer {token}"})
-        assert ended.status in (200, 204), ended
-        connection.sendall(body[5:])
-        assert answer(connection).startswith(b"HTTP/1.1 401 ")
-
-
-def test_trailers_are_no_headers(connect: Connect, limited: Running, address: str) -> None:
-    key = limited.key("terraform").encode()
-    request = b"GET /api/v1/me HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX-API-Key: " + key
-    assert status(connect(address), request + b"\r\n\r\n") == 401
+def test_trailers_are_no_headers_and_too_many_pipelined_requests_are_refused(
+    connect: Connect, limited: Running, address: str
+) -> None:
+    request = "GET /api/v1/me HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX-API-Key: {}\r\n\r\n"
+    assert status(connect(address), request.format(limited.key("terraform")).encode()) == 401
+    pipelined = connect(address)
+    pipelined.sendall(HEALTH * 2_000)
+    assert b"HTTP/1.1 400 " in read_until_closed(pipelined)
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
@@ -158,136 +139,77 @@ def test_trailers_are_bounded(connect: Connect, address: str, method: str, line:
     path = "/healthz" if method == "GET" else NOWHERE
     begin = f"{method} {path} HTTP/1.1\r\nHost: x\r\n{JSON}Transfer-Encoding: chunked\r\n\r\n".encode()
     connection.sendall(begin + (b"0\r\n" if line else b"1;extension="))
-    sent = 0
-
-    def send() -> None:
-        nonlocal sent
-        for _ in range(64 * MAX_TRAILER_BYTES // 1_000):
-            connection.sendall(line or b"a" * 1_000)
-            sent += 1
-            time.sleep(0.002)
-
     with pytest.raises(OSError):
-        send()
-
-
-def test_too_many_pipelined_requests_are_refused(connect: Connect, address: str) -> None:
-    connection = connect(address)
-    connection.sendall(HEALTH * 2_000)
-    assert b"HTTP/1.1 400 " in read_until_closed(connection)
-
-
-def test_line_ends_between_requests_do_not_keep_a_connection() -> None:
-    with (
-        Running(None, "empty", FROST_PLATFORM_HEADER_SECONDS="1") as platform,
-        socket.socket(socket.AF_UNIX) as connection,
-    ):
-        connection.connect(str(platform.socket))
-        assert status(connection, HEALTH) == 200
-
-        def drip() -> None:
-            for _ in range(600):
-                connection.sendall(b"\r\n")
-                time.sleep(0.1)
-
-        with pytest.raises(OSError):
-            drip()
+        send_repeatedly(connection, line or b"a" * 1_000, 64 * MAX_TRAILER_BYTES // 1_000, 0.002)
 
 
 @pytest.mark.parametrize(
     "request_head",
     [
-        b"GET /healthz HTTP/1.1\r\n\r\n",
-        b"GET /healthz HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
-        b"GET /healthz HTTP/1.1\r\nHost: a\r\nhost: a\r\n\r\n",
-        b"GET /healthz HTTP/1.0\r\nHost: a\r\nHost: b\r\n\r\n",
-        b"GET /healthz HTTP/0.9\r\nHost: a\r\n\r\n",
-        b"GET /healthz HTTP/2.0\r\nHost: a\r\n\r\n",
-        b"GET /healthz\r\n\r\n",
-        b"GET /healthz\r\nHost: a\r\n\r\n",
+        *(b"GET /healthz HTTP/1.1\r\n", b"GET /healthz HTTP/1.1\r\nHost: a\r\nHost: b\r\n"),
+        *(b"GET /healthz HTTP/1.1\r\nHost: a\r\nhost: a\r\n", b"GET /healthz HTTP/1.0\r\nHost: a\r\nHost: b\r\n"),
+        *(b"GET /healthz HTTP/0.9\r\nHost: a\r\n", b"GET /healthz HTTP/2.0\r\nHost: a\r\n"),
+        *(b"GET /healthz\r\n", b"GET /healthz\r\nHost: a\r\n"),
     ],
 )
 def test_a_head_without_host_or_version_is_refused(connect: Connect, address: str, request_head: bytes) -> None:
     connection = connect(address)
-    connection.sendall(request_head)
+    connection.sendall(request_head + b"\r\n")
     received = read_until_closed(connection)
     assert received.startswith(b"HTTP/1.1 400 "), received
     assert b'"INVALID_REQUEST"' in received
+    assert status(connect(address), b"GET /healthz HTTP/1.0\r\n\r\n") == 200, "HTTP/1.0 needs no host"
 
 
-def test_http_1_0_needs_no_host(connect: Connect, address: str) -> None:
-    assert status(connect(address), b"GET /healthz HTTP/1.0\r\n\r\n") == 200
-
-
-@pytest.mark.parametrize(
-    ("path", "coding", "expected"),
-    [
-        (NOWHERE, "gzip", 415),
-        (NOWHERE, "identity, br", 415),
+def test_a_body_with_a_content_coding_is_refused(connect: Connect, address: str) -> None:
+    for path, coding, expected in (
+        *((NOWHERE, "gzip", 415), (NOWHERE, "identity, br", 415), (NOWHERE, "Identity", 404)),
         ("/access/v1/evaluation", "gzip", 400),
-        (NOWHERE, "Identity", 404),
-    ],
-)
-def test_a_body_with_a_content_coding_is_refused(
-    connect: Connect, address: str, path: str, coding: str, expected: int
-) -> None:
-    request = head(2, path, f"Content-Encoding: {coding}\r\n") + b"{}"
-    assert status(connect(address), request) == expected
+    ):
+        request = head(2, path, f"Content-Encoding: {coding}\r\n") + b"{}"
+        assert status(connect(address), request) == expected, (path, coding)
 
 
 def test_bodies_of_an_address_are_bounded_in_sum(connect: Connect) -> None:
-    one, other = next(_addresses), next(_addresses)
-    held = connect(one)
-    held.sendall(head(900_000) + b" " * 700_000)
-    second = connect(one)
-    second.sendall(head(900_000) + b" " * 700_000)
+    first, other = next(_addresses), next(_addresses)
+    held, second = connect(first), connect(first)
+    for connection in (held, second):
+        connection.sendall(head(900_000) + b" " * 700_000)
     received = answer(second)
     assert received.startswith(b"HTTP/1.1 503 "), received[:200]
     assert b"\r\nretry-after: 1\r\n" in received.lower()
     assert status(connect(other), head(700_000) + b" " * 700_000) == 404
     held.close()
-    until(lambda: status(connect(one), head(700_000) + b" " * 700_000) == 404)
+    until(lambda: status(connect(first), head(700_000) + b" " * 700_000) == 404)
 
 
-def fill_memory_of_strangers(connect: Connect) -> None:
-    """Hold one more body that does not end, each from another address, until there is no memory for a further one."""
+def refusals(limited: Running) -> list[float]:
+    """Return how many bodies were refused for their memory, and how many for their time."""
+    metrics = limited.get("/metrics").body.decode()
+    patterns = (rf'^frost_refused_total{{limit="{limit}"}} (.*)$' for limit in ("bodies", "late_bodies"))
+    return [float(re.findall(pattern, metrics, re.M)[0]) for pattern in patterns]
+
+
+def test_bodies_of_strangers_leave_memory_for_known_clients_and_are_counted(connect: Connect, limited: Running) -> None:
+    known, large, before = next(_addresses), b" " * 700_000, refusals(limited)
+    asks_me = f"GET /api/v1/me HTTP/1.1\r\nHost: x\r\nX-API-Key: {limited.key('terraform')}\r\n\r\n".encode()
+    assert status(connect(known), asks_me) == 200
 
     def is_full() -> bool:
+        """Hold one more body that does not end, from another address; return whether a further one is refused."""
         with suppress(OSError):  # refused already: the connection is closed
             connect(next(_addresses)).sendall(head(1_000_000) + b" " * 950_000)
-        return status(connect(next(_addresses)), head(700_000) + b" " * 700_000) == 503
+        return status(connect(next(_addresses)), head(700_000) + large) == 503
 
     until(is_full)
-
-
-def test_bodies_of_strangers_leave_memory_for_known_clients(connect: Connect, limited: Running) -> None:
-    known, key = next(_addresses), limited.key("terraform")
-    asks_me = f"GET /api/v1/me HTTP/1.1\r\nHost: x\r\nX-API-Key: {key}\r\n\r\n".encode()
-    assert status(connect(known), asks_me) == 200
-    fill_memory_of_strangers(connect)
     renamed = limited.ask("PATCH", f"/api/v1/tenants/{WEB_SHOP}", as_=OWNER, body={"displayName": "Web shop"})
     assert renamed.status == 200
-    large = b" " * 700_000
     assert limited.request("POST", NOWHERE, {"Content-Type": "application/json"}, large).status == 404
     assert status(connect(known), head(len(large)) + large) == 404
     # A small body of a new address is still read: it may be a sign-in.
     assert status(connect(next(_addresses)), head(2) + b"{}") == 404
-
-
-def test_refused_bodies_are_counted(connect: Connect, limited: Running) -> None:
-    def refused(limit: str) -> float:
-        (line,) = re.findall(
-            rf'^frost_refused_total{{limit="{limit}"}} (.*)$', limited.get("/metrics").body.decode(), re.M
-        )
-        return float(line)
-
-    bodies, late = refused("bodies"), refused("late_bodies")
-    fill_memory_of_strangers(connect)
-    slow = connect(next(_addresses))
-    slow.sendall(head(100) + b"{")
-    assert answer(slow).startswith(b"HTTP/1.1 408 ")
-    assert refused("bodies") > bodies
-    assert refused("late_bodies") > late
+    assert status(connect(next(_addresses)), head(100) + b"{") == 408
+    assert all(later > earlier for later, earlier in zip(refusals(limited), before, strict=True))
     assert re.search(r"refused since the start: [^\n]*bodies \d", limited.log)
 
 
@@ -304,91 +226,64 @@ def test_behind_a_proxy_bodies_count_for_the_forwarded_address(connect: Connect)
     assert answer(complete).startswith(b"HTTP/1.1 404 ")
 
 
-def test_an_address_has_so_many_connections_and_health_beyond_them(connect: Connect, address: str) -> None:
+def test_an_address_has_so_many_connections_and_only_health_beyond_them(connect: Connect, address: str) -> None:
     busy = [connect(address) for _ in range(PER_ADDRESS)]
     for connection in busy:
         connection.sendall(CONFIG[:20])
     until(lambda: status(connect(address), CONFIG) == 503)
-    refused = connect(address)
+    refused, both = connect(address), connect(address)
     refused.sendall(CONFIG)
     received = read_until_closed(refused)
     assert received.startswith(b"HTTP/1.1 503 "), received
-    assert b"retry-after: 1" in received
-    assert b"x-request-id: " in received
-    assert b"x-frost-version: " in received
+    assert all(line in received for line in (b"retry-after: 1", b"x-request-id: ", b"x-frost-version: "))
     # Nothing of the request was left unread: that would have reset the connection.
     assert refused.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0
     assert json.loads(received.partition(b"\r\n\r\n")[2])["error"]["code"] == "SERVICE_UNAVAILABLE"
     assert status(connect(address), HEALTH) == 200
     assert status(connect(address), HEALTH.replace(b"healthz", b"readyz")) == 200
+    both.sendall(HEALTH + CONFIG)
+    received = read_until_closed(both)
+    assert received.startswith((b"HTTP/1.1 200 ", b"HTTP/1.1 503 "))
+    assert b"policy_decision_point" not in received
     assert status(connect(next(_addresses)), CONFIG) == 200
     for connection in busy:
         assert status(connection, CONFIG[20:]) == 200
 
 
-def test_a_connection_beyond_the_limit_asks_for_nothing_but_health(connect: Connect, address: str) -> None:
-    for _ in range(PER_ADDRESS):
-        connect(address).sendall(CONFIG[:20])
-    until(lambda: status(connect(address), CONFIG) == 503)
-    both = connect(address)
-    both.sendall(HEALTH + CONFIG)
-    received = read_until_closed(both)
-    assert received.startswith((b"HTTP/1.1 200 ", b"HTTP/1.1 503 "))
-    assert b"policy_decision_point" not in received
-
-
-def test_idle_connections_of_an_address_are_closed_first(connect: Connect, address: str) -> None:
+@pytest.mark.parametrize("late_body", [b"", b"{}"], ids=["no body", "a body after the answer"])
+def test_idle_connections_of_an_address_are_closed_first(connect: Connect, address: str, late_body: bytes) -> None:
+    request = CONFIG.replace(b"\r\n\r\n", b"\r\nContent-Length: %d\r\n\r\n" % len(late_body)) if late_body else CONFIG
     idle = [connect(address) for _ in range(PER_ADDRESS)]
     for connection in idle:
-        assert status(connection, CONFIG) == 200
-    assert status(connect(address), CONFIG) == 200
-    assert idle[0].recv(1) == b""
-    assert status(idle[-1], CONFIG) == 200
-
-
-def test_a_connection_is_idle_after_a_body_that_came_later_than_the_answer(connect: Connect, address: str) -> None:
-    with_body = CONFIG.replace(b"\r\n\r\n", b"\r\nContent-Length: 2\r\n\r\n")
-    idle = [connect(address) for _ in range(PER_ADDRESS)]
-    for connection in idle:
-        assert status(connection, with_body) == 200
-        connection.sendall(b"{}")
+        assert status(connection, request) == 200
+        connection.sendall(late_body)
     until(lambda: status(connect(address), CONFIG) == 200, 2)
     assert idle[0].recv(1) == b""
+    assert status(idle[-1], CONFIG) == 200
 
 
 def test_a_connection_with_half_of_the_next_head_is_not_idle(connect: Connect, address: str) -> None:
     busy = [connect(address) for _ in range(PER_ADDRESS)]
     for connection in busy:
         assert status(connection, CONFIG + CONFIG[:20]) == 200
-    refused = connect(address)
-    assert status(refused, CONFIG) == 503
+    assert status(connect(address), CONFIG) == 503
     for connection in busy:
         assert status(connection, CONFIG[20:]) == 200
 
 
-@pytest.mark.parametrize(
-    "bad",
-    [
-        b"GET /healthz HTTP/1.1\r\n\r\n",
-        b"no request\r\n\r\n",
-        b"POST /x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
-    ],
-)
-def test_a_bad_pipelined_request_is_refused_in_its_turn(connect: Connect, address: str, bad: bytes) -> None:
-    connection = connect(address)
-    connection.sendall(HEALTH + CONFIG + bad + HEALTH)
-    received = read_until_closed(connection)
-    assert re.findall(rb"HTTP/1.1 (\d+)", received) == [b"200", b"200", b"400"]
-
-
-def test_the_metadata_of_the_decision_point_names_its_address(connect: Connect, limited: Running, address: str) -> None:
-    connection = connect(address)
-    connection.sendall(CONFIG)
-    host, port = tcp_address(limited)
-    assert json.loads(answer(connection).partition(b"\r\n\r\n")[2])["policy_decision_point"] == f"http://{host}:{port}"
+def test_a_bad_pipelined_request_is_refused_in_its_turn(connect: Connect, address: str) -> None:
+    chunk = b"POST /x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"
+    for bad in (b"GET /healthz HTTP/1.1\r\n\r\n", b"no request\r\n\r\n", chunk):
+        connection = connect(address)
+        connection.sendall(HEALTH + CONFIG + bad + HEALTH)
+        assert re.findall(rb"HTTP/1.1 (\d+)", read_until_closed(connection)) == [b"200", b"200", b"400"], bad
 
 
 def test_connections_in_all_are_bounded_and_the_socket_is_answered(connect: Connect, limited: Running) -> None:
+    connection, (host, port) = connect(next(_addresses)), tcp_address(limited)
+    connection.sendall(CONFIG)
+    metadata = json.loads(answer(connection).partition(b"\r\n\r\n")[2])
+    assert metadata["policy_decision_point"] == f"http://{host}:{port}"
     for _ in range(8):
         source = next(_addresses)
         for _ in range(PER_ADDRESS):
@@ -415,16 +310,7 @@ def served(request: pytest.FixtureRequest, demo_url: DemoUrl) -> Iterator[Runnin
         yield running
 
 
-def test_readiness_does_not_wait_for_the_audit_log(served: Running) -> None:
-    def checked() -> tuple[int, str | None]:
-        ready = served.get("/readyz")
-        return ready.status, ready.json()["checks"].get("audit")
-
-    with changes_held(served):
-        until(lambda: checked() == (200, "busy"))
-
-
-def test_health_is_answered_beyond_the_request_limit_of_an_address(served: Running) -> None:
+def test_health_waits_neither_for_the_request_limit_of_an_address_nor_for_the_audit_log(served: Running) -> None:
     token, to = served.token(OWNER), tcp_address(served)
     one, other = next(_addresses), next(_addresses)
     credential = f"Authorization: Bearer {token}\r\n"
@@ -438,8 +324,13 @@ def test_health_is_answered_beyond_the_request_limit_of_an_address(served: Runni
             time.sleep(0.02)
         return answered
 
+    def readiness() -> tuple[int, str | None]:
+        ready = served.get("/readyz")
+        return ready.status, ready.json()["checks"].get("audit")
+
     with ThreadPoolExecutor(2) as threads:
         with changes_held(served):
+            until(lambda: readiness() == (200, "busy"))
             held = [threads.submit(create, number) for number in range(2)]
             until(lambda: ask(one, CONFIG) == 503)
             assert ask(other, CONFIG) == 200
@@ -454,7 +345,6 @@ def test_changes_that_wait_do_not_delay_a_read_of_the_same_address(kind: str, de
     with Running(demo_url(kind), "demo", "--listen", "127.0.0.1:0") as platform, ThreadPoolExecutor(4) as threads:
         to, source = tcp_address(platform), next(_addresses)
         credential = f"Authorization: Bearer {platform.token(OWNER)}\r\n"
-
         read = f"GET /api/v1/me HTTP/1.1\r\nHost: x\r\n{credential}\r\n".encode()
 
         def is_read_first() -> bool:

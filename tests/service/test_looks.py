@@ -3,7 +3,7 @@
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
 from itertools import count
 from typing import cast
@@ -20,33 +20,33 @@ from tests.service.planned import until
 
 
 def test_a_result_is_kept_for_a_moment() -> None:
-    now, looks = 0.0, count()
-    kept = ReadinessCache(lambda: now)
+    now, numbers = 0.0, count()
+    cache = ReadinessCache(lambda: now)
 
-    def look() -> dict[str, str]:
-        return {"number": str(next(looks))}
+    def check() -> dict[str, str]:
+        return {"number": str(next(numbers))}
 
-    assert [kept.get(look)["number"] for _ in range(3)] == ["0", "0", "0"]
+    assert [cache.get(check)["number"] for _ in range(3)] == ["0", "0", "0"]
     now += MAX_AGE_SECONDS
-    assert kept.get(look) == {"number": "1"}
+    assert cache.get(check) == {"number": "1"}
 
 
-def test_the_first_checks_are_not_waited_for() -> None:
-    go_on, began = threading.Event(), time.monotonic()
-
-    def hang() -> dict[str, str]:
-        go_on.wait(30)
-        return {}
-
-    try:
-        assert asyncio.run(ReadinessCache().get_soon(hang)) is None
-        assert time.monotonic() - began < 4
-    finally:
-        go_on.set()
+@pytest.fixture
+def go_on() -> Iterator[threading.Event]:
+    """Lets checks end that hang; it is set at the end of a test."""
+    event = threading.Event()
+    yield event
+    event.set()
 
 
-def test_an_answer_does_not_wait_for_repeated_checks() -> None:
-    now, go_on = 0.0, threading.Event()
+def test_the_first_checks_are_not_waited_for(go_on: threading.Event) -> None:
+    began = time.monotonic()
+    assert asyncio.run(ReadinessCache().get_soon(lambda: {"went_on": str(go_on.wait(30))})) is None
+    assert time.monotonic() - began < 20
+
+
+def test_an_answer_does_not_wait_for_repeated_checks(go_on: threading.Event) -> None:
+    now = 0.0
     cache = ReadinessCache(lambda: now)
 
     def hang() -> dict[str, str]:
@@ -60,12 +60,10 @@ def test_an_answer_does_not_wait_for_repeated_checks() -> None:
         return cast("Mapping[str, str] | None", end.value.value)
 
     assert asyncio.run(cache.get_soon(lambda: {"number": "1"})) == {"number": "1"}
-    try:
-        now = 9.0
-        cache.repeat(hang)
-        assert asyncio.run(ask()) == {"number": "1"}
-    finally:
-        go_on.set()
+    now = 9.0
+    cache.repeat(hang)
+    assert asyncio.run(ask()) == {"number": "1"}
+    go_on.set()
     until(lambda: asyncio.run(ask()) == {"number": "2"})
 
 
@@ -90,50 +88,47 @@ def test_checks_are_repeated_while_they_or_the_server_are_used() -> None:
     assert starts[3:] == [REPEAT_SECONDS + 5]
 
 
-def test_a_server_starts_the_checks_before_anyone_asks(inside: Inside) -> None:
+def test_a_server_starts_the_checks_and_a_repeated_request_needs_no_statement(inside: Inside) -> None:
     config = uvicorn.Config(inside.app, http=HttpProtocol, lifespan="off", log_config=None)
     state = inside.app.state
 
-    async def scene() -> None:
+    async def start() -> None:
         server = Server(config, inside.platform, state.worker, state.idle_tracker, state.admission)
         config.load()
         server.lifespan = config.lifespan_class(config)
         await server.startup([])
         await asyncio.to_thread(state.worker.stop)
 
-    asyncio.run(scene())
+    asyncio.run(start())
     until(lambda: any("audit_head" in statement for statement in inside.statements))
-
-
-def test_a_repeated_readiness_request_needs_no_statement(inside: Inside) -> None:
     until(lambda: inside.get("/readyz", {}).status_code == 200)
     inside.forget()
     assert inside.get("/readyz", {}).json()["status"] == "ok"
     assert inside.statements == []
 
 
-def test_a_check_that_hangs_does_not_delay_other_requests(inside: Inside) -> None:
-    begun, go_on = threading.Event(), threading.Event()
+def test_a_check_that_hangs_does_not_delay_other_requests(inside: Inside, go_on: threading.Event) -> None:
+    begun = threading.Event()
 
     def hang() -> dict[str, str]:
         begun.set()
         go_on.wait(30)
         return {}
 
-    looking = threading.Thread(target=inside.platform.readiness.get, args=(hang,))
-    looking.start()
+    thread = threading.Thread(target=inside.platform.readiness.get, args=(hang,))
+    thread.start()
     begun.wait(30)
 
     async def ask() -> int:
         transport = httpx.ASGITransport(inside.app, client=("uid:0", 1))
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
-            asking = [asyncio.create_task(client.get("/readyz")) for _ in range(50)]
+            tasks = [asyncio.create_task(client.get("/readyz")) for _ in range(50)]
             await asyncio.sleep(0.2)
             try:
                 return (await asyncio.wait_for(client.get("/healthz"), 30)).status_code
             finally:
                 go_on.set()
-                await asyncio.gather(*asking)
+                await asyncio.gather(*tasks)
 
     assert asyncio.run(ask()) == 200
-    looking.join()
+    thread.join()

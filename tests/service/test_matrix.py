@@ -1,7 +1,6 @@
 """Every route and kind of principal has the outcome of `matrix.txt`."""
 
 import http.client
-import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,8 +11,8 @@ import pytest
 
 from service.authn import secret_format
 from service.authz.route_policies import ROUTE_POLICIES
-from service.catalogue.operations import enforced_scopes
-from tests.service.access import Iam
+from service.catalogue.scopes import enforced_scopes
+from tests.service.access import Iam, code
 from tests.service.account import Key
 from tests.service.clusters import Cluster, Workload
 from tests.service.running import (
@@ -28,12 +27,13 @@ from tests.service.running import (
     VIEWER,
     WEB_SHOP,
     Running,
+    ask_on,
     tcp_address,
 )
 
 PEOPLE = {"owner": OWNER, "admin": ADMIN, "member": MEMBER, "viewer": VIEWER, "outsider": OUTSIDER}
 SCOPES = [scope for scope in enforced_scopes() if scope != "*"]
-# These end the session they are asked with.
+# These end the session of their caller.
 ENDING = ("/api/v1/sessions/revoke-all", "/api/v1/sessions/current/end")
 PLACES = {"{T}": WEB_SHOP, "{O}": AURORA, "{id}": NOBODY}
 WRONG = {401, 429}  # of the same wrong key over and over, the later ones are not even looked at
@@ -55,7 +55,7 @@ class Row:
         return f"{self.method} {self.path}"
 
     @property
-    def asked(self) -> str:
+    def url(self) -> str:
         path = self.path
         for word, value in PLACES.items():
             path = path.replace(word, value)
@@ -83,17 +83,12 @@ class Network:
     def ask(self, row: Row, **headers: str) -> tuple[int, str | None]:
         """Return the status, and the code of a refusal in JSON."""
         content = b"{}" if row.method in ("POST", "PATCH", "PUT") else None
-        sent = {name.replace("_", "-"): value for name, value in headers.items()}
-        self.connection.request(row.method, row.asked, content, {"Content-Type": "application/json", **sent})
-        answer = self.connection.getresponse()
-        if answer.getheader("Content-Type", "").startswith("text/event-stream"):
-            self.connection.close()  # It would never end.
-            return answer.status, None
-        body = answer.read()
+        sent = [(name.replace("_", "-"), value) for name, value in headers.items()]
+        sent.append(("Content-Type", "application/json"))
+        answer = ask_on(self.connection, row.method, row.url, sent, content)
         # The refusal of too many attempts has a body of its own.
-        if answer.status not in (401, 403) or not answer.getheader("Content-Type", "").startswith("application/json"):
-            return answer.status, None
-        return answer.status, json.loads(body)["error"]["code"]
+        is_json = answer.headers.get("content-type", "").startswith("application/json")
+        return answer.status, code(answer)[1] if answer.status in (401, 403) and is_json else None
 
     def status(self, row: Row, **headers: str) -> int:
         return self.ask(row, **headers)[0]
@@ -123,6 +118,9 @@ def foreign(network: Network) -> str:
     return Key(network.platform, *SCOPES, person=BOREALIS_OWNER, tenant=NEWSROOM, rateLimit=60_000).secret
 
 
+every_row = pytest.mark.parametrize("row", table(), ids=lambda row: row.name)
+
+
 @pytest.fixture(scope="module")
 def workload(network: Network) -> str:
     Iam(network.platform).binding("everything", [scope for scope in SCOPES if not scope.endswith("*")])
@@ -150,24 +148,18 @@ def test_the_table_has_every_route_and_no_other() -> None:
         (method, path): re.compile(re.sub(r"\\\{[a-z_]+\\\}", "[^/]+", re.escape(path)))
         for method, path in ROUTE_POLICIES
     }
-    unmatched, seen = [], set()
+    seen = set()
     for row in table():
-        found = [
-            route
-            for route, pattern in patterns.items()
-            if route[0] == row.method and pattern.fullmatch(row.asked.partition("?")[0])
-        ]
+        path = row.url.partition("?")[0]
+        found = [route for route, pattern in patterns.items() if route[0] == row.method and pattern.fullmatch(path)]
+        assert found, row.name
         # The most literal one is the one the platform takes.
-        best = min(found, key=lambda route: route[1].count("{"), default=None)
-        seen.add(best)
-        if best is None:
-            unmatched.append(row.name)
-    assert unmatched == []
-    assert set(ROUTE_POLICIES) - seen == set()
+        seen.add(min(found, key=lambda route: route[1].count("{")))
+    assert set(ROUTE_POLICIES) == seen
     assert len(table()) * (len(PEOPLE) + len(SCOPES) + 7) > 400
 
 
-@pytest.mark.parametrize("row", table(), ids=lambda row: row.name)
+@every_row
 def test_people(network: Network, row: Row) -> None:
     found = {name: network.as_person(row, email) for name, email in PEOPLE.items()}
     statuses = {name: status for name, (status, _) in found.items()}
@@ -180,9 +172,9 @@ def test_people(network: Network, row: Row) -> None:
     of_role = "FORBIDDEN" if row.path.endswith("/apply") else "PERMISSION_DENIED"
     if "/resources/" in row.path or "/interactive/" in row.path:
         of_role = "INSUFFICIENT_PERMISSIONS"
-    for name, (status, code) in found.items():
+    for name, (status, refusal) in found.items():
         if status == 403:
-            assert code == (stranger_code(row) if name == "outsider" else code_of(row, of_role)), name
+            assert refusal == (stranger_code(row) if name == "outsider" else code_of(row, of_role)), name
 
 
 @pytest.mark.parametrize("row", [row for row in table() if ":" in row.key], ids=lambda row: row.name)
@@ -202,7 +194,7 @@ def key_with(platform: Running, scopes: tuple[str, ...]) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("row", table(), ids=lambda row: row.name)
+@every_row
 def test_keys_with_each_scope(network: Network, secrets: dict[str, str], row: Row) -> None:
     found = {scope: network.status(row, X_API_Key=secret) for scope, secret in secrets.items()}
     if row.key == "absent":
@@ -215,31 +207,24 @@ def test_keys_with_each_scope(network: Network, secrets: dict[str, str], row: Ro
     assert {found[scope] for scope in set(SCOPES) - passing} <= {403}
 
 
-@pytest.mark.parametrize("row", table(), ids=lambda row: row.name)
-def test_keys_of_other_tenants_and_workloads(network: Network, foreign: str, workload: str, row: Row) -> None:
-    of_foreign, code = network.ask(row, X_API_Key=foreign)
+@every_row
+def test_other_credentials(network: Network, foreign: str, workload: str, row: Row) -> None:
+    """Keys of other tenants, workloads, no credential and invalid ones."""
+    platform = network.platform
+    of_foreign, refusal = network.ask(row, X_API_Key=foreign)
     of_workload = network.status(row, Authorization=f"Bearer {workload}")
+    none, finer = network.ask(row), network.ask(row, X_API_Key=platform.key("start-stop-only"))
+    invalid = (platform.key("old-deploy"), platform.key("contractor-2025"), secret_format.mint())
+    of_invalid = {network.status(row, X_API_Key=secret) for secret in invalid}
     if row.key == "absent":
-        assert (of_foreign, of_workload) == (404, 404)
+        assert {of_foreign, of_workload, none[0], finer[0], *of_invalid} == {404}
         return
     assert (outcome(of_foreign), outcome(of_workload)) == (row.foreign, row.workload)
     if of_foreign == 403:
-        assert code == ("SESSION_REQUIRED" if row.key == "never" else stranger_code(row))
-
-
-@pytest.mark.parametrize("row", table(), ids=lambda row: row.name)
-def test_missing_and_invalid_credentials(network: Network, row: Row) -> None:
-    platform = network.platform
-    none, finer = network.ask(row), network.ask(row, X_API_Key=platform.key("start-stop-only"))
-    invalid = {
-        network.status(row, X_API_Key=secret)
-        for secret in (platform.key("old-deploy"), platform.key("contractor-2025"), secret_format.mint())
-    }
-    if row.key == "absent":
-        assert {none[0], finer[0], *invalid} == {404}
-    elif row.key == "open":
-        assert not {401, 403} & {none[0], finer[0], *invalid}
+        assert refusal == ("SESSION_REQUIRED" if row.key == "never" else stranger_code(row))
+    if row.key == "open":
+        assert not {401, 403} & {none[0], finer[0], *of_invalid}
     else:
         assert none == (401, code_of(row, "AUTHENTICATION_REQUIRED"))
-        assert invalid <= WRONG
+        assert of_invalid <= WRONG
         assert finer == (403, "SESSION_REQUIRED" if row.key == "never" else code_of(row, "INSUFFICIENT_SCOPE"))

@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from service.http_server.request_metrics import UNROUTED
 from tests.service.planned import until
-from tests.service.running import OWNER, WEB_SHOP, Running
+from tests.service.running import OWNER, WEB_SHOP, Running, exchange
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
@@ -44,14 +44,14 @@ def test_requests_are_counted_by_method_template_and_status(demo: Running) -> No
     demo.ask("OPTIONS", "/api/v1/coffee/pot")
     until(lambda: value(scraped(demo), "frost_requests_total", method="other", route=UNROUTED, status="404") > 0)
     after = scraped(demo)
-
-    def more(name: str, **labels: str) -> float:
-        return value(after, name, **labels) - value(before, name, **labels)
-
-    assert more("frost_requests_total", method="GET", route=route, status="200") == 3
-    assert more("frost_requests_total", method="GET", route=route, status="401") == 1
-    assert more("frost_request_seconds_count", route=route) == 4
-    assert more("frost_request_seconds_bucket", route=route, le="+Inf") == 4
+    for name, more, labels in (
+        ("frost_requests_total", 3, {"method": "GET", "status": "200"}),
+        ("frost_requests_total", 1, {"method": "GET", "status": "401"}),
+        ("frost_request_seconds_count", 4, {}),
+        ("frost_request_seconds_bucket", 4, {"le": "+Inf"}),
+    ):
+        earlier, later = (value(found, name, route=route, **labels) for found in (before, after))
+        assert later - earlier == more, (name, labels)
     # Nothing that a caller writes becomes a label.
     assert not [labels for _, labels in after if any("coffee" in text or WEB_SHOP in text for _, text in labels)]
 
@@ -69,26 +69,22 @@ def test_the_state_of_the_platform_is_exported(demo: Running) -> None:
     assert value(found, "process_resident_memory_bytes") > 1_000_000
 
 
+def fetch(port: str, path: str) -> tuple[int, str]:
+    connection = http.client.HTTPConnection("127.0.0.1", int(port), timeout=60)
+    answer = exchange(connection, "GET", path, {}, None)
+    return answer.status, answer.body.decode()
+
+
 def test_prometheus_gets_a_port_of_its_own_and_the_api_no_metrics() -> None:
     with Running(None, "empty", "--listen", "127.0.0.1:0", FROST_PLATFORM_METRICS="127.0.0.1:0") as running:
         until(lambda: "answering Prometheus on" in running.log and "listening on" in running.log)
         (metrics,) = re.findall(r"answering Prometheus on 127.0.0.1:(\d+)", running.log)
         (api,) = re.findall(r"\('127.0.0.1', (\d+)\)", running.log)
-        told = asked(int(metrics), "/metrics")
-        assert told[0] == 200
-        assert value(samples(told[1]), "frost_ready", check="database") == 1
-        # Whatever is asked for there, it is the numbers, never the API.
-        assert "frost_ready" in asked(int(metrics), "/api/v1/tenants")[1]
-        assert asked(int(api), "/metrics")[0] == 404
-
-
-def asked(port: int, path: str) -> tuple[int, str]:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-    connection.request("GET", path)
-    answer = connection.getresponse()
-    text = answer.read().decode()
-    connection.close()
-    return answer.status, text
+        status, text = fetch(metrics, "/metrics")
+        assert (status, value(samples(text), "frost_ready", check="database")) == (200, 1)
+        # Every path has the numbers there, never the API.
+        assert "frost_ready" in fetch(metrics, "/api/v1/tenants")[1]
+        assert fetch(api, "/metrics")[0] == 404
 
 
 def test_an_address_for_prometheus_that_is_in_use_is_one_line() -> None:
@@ -100,6 +96,13 @@ def test_an_address_for_prometheus_that_is_in_use_is_one_line() -> None:
         assert process.wait(60) == 1
     assert "frost platform: cannot answer Prometheus on" in running.log.splitlines()[-1]
     running.__exit__(None, None, None)
+
+
+def test_a_short_drain_ends_by_itself() -> None:
+    with Running(None, "empty", FROST_PLATFORM_DRAIN_SECONDS="0.5") as running:
+        began = time.monotonic()
+        assert running.stop() == 0
+        assert time.monotonic() - began >= 0.5
 
 
 def test_a_stopping_platform_is_not_ready_and_still_answers() -> None:
@@ -114,14 +117,4 @@ def test_a_stopping_platform_is_not_ready_and_still_answers() -> None:
         lines = [json.loads(line) for line in running.log.splitlines()]
         assert {line["level"] for line in lines if line.get("path") == "/readyz"} == {"info"}
         # Who asks twice does not want to wait.
-        running.process.send_signal(signal.SIGTERM)
-        assert running.process.wait(60) == 0
-
-
-def test_a_short_drain_ends_by_itself() -> None:
-    with Running(None, "empty", FROST_PLATFORM_DRAIN_SECONDS="0.5") as running:
-        assert running.process
-        began = time.monotonic()
-        running.process.send_signal(signal.SIGTERM)
-        assert running.process.wait(30) == 0
-        assert time.monotonic() - began >= 0.5
+        assert running.stop() == 0

@@ -26,31 +26,23 @@ NewUrl = Callable[[str, bool], str]
 
 
 def test_the_migrated_schema_is_the_described_one(database: Database) -> None:
+    query = {
+        "sqlite": "SELECT sql FROM sqlite_master WHERE name = '{}'",
+        "postgresql": "SELECT indexdef FROM pg_indexes WHERE indexname = '{}'",
+    }[database.kind]
     with database.read() as connection:
         context = MigrationContext.configure(connection, opts={"compare_type": True, "compare_server_default": True})
         assert compare_metadata(context, metadata) == []
+        for partial_index in ("uq_operations_open", "uq_quota_requests_pending"):
+            definition = str(connection.exec_driver_sql(query.format(partial_index)).scalar_one())
+            assert "UNIQUE" in definition
+            assert "pending" in definition.partition("WHERE")[2]
 
 
-@pytest.mark.parametrize("index", ["uq_operations_open", "uq_quota_requests_pending"])
-def test_the_partial_unique_indexes_exist(database: Database, index: str) -> None:
-    query = (
-        f"SELECT sql FROM sqlite_master WHERE name = '{index}'"
-        if database.kind == "sqlite"
-        else f"SELECT indexdef FROM pg_indexes WHERE indexname = '{index}'"
-    )
-    with database.read() as connection:
-        definition = str(connection.exec_driver_sql(query).scalar_one())
-    assert "UNIQUE" in definition
-    assert "pending" in definition.partition("WHERE")[2]
-
-
-def test_the_revision_this_program_expects_is_the_newest_one() -> None:
-    assert ScriptDirectory(str(migrate.MIGRATIONS)).get_heads() == [migrate.HEAD]
-
-
-def test_there_are_no_downgrades() -> None:
-    revisions = ScriptDirectory(str(migrate.MIGRATIONS)).walk_revisions()
-    assert not [one.revision for one in revisions if hasattr(one.module, "downgrade")]
+def test_the_expected_revision_is_the_newest_one_and_none_has_a_downgrade() -> None:
+    scripts = ScriptDirectory(str(migrate.MIGRATIONS))
+    assert scripts.get_heads() == [migrate.HEAD]
+    assert not [one.revision for one in scripts.walk_revisions() if hasattr(one.module, "downgrade")]
 
 
 def test_a_database_that_is_up_to_date_does_not_load_alembic(database_url: str) -> None:

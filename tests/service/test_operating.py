@@ -1,17 +1,21 @@
-"""Health, readiness, status, the log and the description of the API."""
+"""Health, readiness, status, the log and the description of the API with its published operation ids."""
 
 import json
 import logging
 import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
+from fastapi.routing import APIRoute
 from sqlalchemy import text
 
+from service import app as application
+from service.api import openapi, response_schemas
 from service.authn import secret_format
-from service.authz.route_policies import ROUTE_POLICIES
+from service.authz.route_policies import HOME_PATHS, ROUTE_POLICIES
 from service.catalogue.operations import operations as catalogue_operations
 from service.catalogue.operations import scopes
 from service.db import migrate
@@ -23,11 +27,17 @@ from tests.service.running import MEMBER, OWNER, WEB_SHOP, Running
 CHECKS = ("database", "migrations", "operations", "audit", "disk", "clock")
 
 
-def test_anyone_reads_health_and_readiness(demo: Running) -> None:
+def test_health_readiness_and_status_need_no_credential(demo: Running) -> None:
     assert demo.get("/healthz").json() == {"status": "ok"}
     answer = demo.get("/readyz")
-    assert answer.status == 200
-    assert answer.json() == {"status": "ok", "checks": dict.fromkeys(CHECKS, "ok")}
+    assert (answer.status, answer.json()) == (200, {"status": "ok", "checks": dict.fromkeys(CHECKS, "ok")})
+    status = demo.get("/api/v1/platform/status").json()
+    assert (status["world"], status["tenants"], status["resources"]) == ("demo", 6, 3000)
+    assert (status["openOperations"], status["schemaRevision"]) == (1, migrate.HEAD)
+    assert demo.process is not None
+    assert (status["socket"], status["pid"]) == (str(demo.socket), demo.process.pid)
+    assert ":" not in status["database"].partition("//")[2].partition("@")[0] or "***" in status["database"]
+    assert demo.get("/api/v1/platform/status", as_=MEMBER).status == 200
 
 
 def test_a_database_of_another_schema_is_not_ready(own: Running, own_database: Database) -> None:
@@ -38,21 +48,6 @@ def test_a_database_of_another_schema_is_not_ready(own: Running, own_database: D
     answer = own.get("/readyz")
     assert (answer.status, answer.json()["status"]) == (503, "degraded")
     assert own.get("/healthz").status == 200
-
-
-def test_the_status_describes_the_platform(demo: Running) -> None:
-    status = demo.get("/api/v1/platform/status").json()
-    assert (status["world"], status["tenants"], status["resources"]) == ("demo", 6, 3000)
-    assert status["openOperations"] == 1
-    assert status["schemaRevision"] == migrate.HEAD
-    assert status["socket"] == str(demo.socket)
-    assert demo.process is not None
-    assert status["pid"] == demo.process.pid
-    assert ":" not in status["database"].partition("//")[2].partition("@")[0] or "***" in status["database"]
-
-
-def test_staff_needs_no_sign_in_and_a_sign_in_is_no_staff_credential(demo: Running) -> None:
-    assert demo.get("/api/v1/platform/status", as_=MEMBER).status == 200
 
 
 def test_the_catalogue_lists_every_scope_and_operation_in_order(demo: Running) -> None:
@@ -87,38 +82,34 @@ def test_each_line_of_the_log_is_a_json_object_with_actor_and_route(demo: Runnin
 
 def test_a_key_in_an_exception_is_cut_short() -> None:
     secret = secret_format.mint()
-    try:
-        raise ValueError(secret)
-    except ValueError as error:
-        told = (type(error), error, error.__traceback__)
-    record = logging.LogRecord("service", logging.ERROR, __file__, 1, "failed: %s", (secret,), told)
+    error = ValueError(secret)
+    information = (type(error), error, None)
+    record = logging.LogRecord("service", logging.ERROR, __file__, 1, "failed: %s", (secret,), information)
     line = JsonFormatter().format(record)
     assert secret not in line
     assert line.count(secret[: secret_format.PREFIX_LENGTH]) == 2
 
 
-@pytest.mark.parametrize(("level", "told"), [("debug", True), ("info", True), ("warning", False)])
-def test_the_level_of_the_log_can_be_chosen(level: str, told: bool) -> None:
+@pytest.mark.parametrize(("level", "is_logged"), [("debug", True), ("info", True), ("warning", False)])
+def test_the_level_of_the_log_can_be_chosen(level: str, is_logged: bool) -> None:
     program = (
         "import logging; from service import logs;"
         f"logs.configure({level!r}); logging.getLogger('service.requests').info('a request');"
         "logging.getLogger('httpx').debug('a header'); logging.getLogger('service').error('a failure')"
     )
-    said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stderr
-    assert ("a request" in said) is told
-    assert "a failure" in said
-    assert "a header" not in said
+    log = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stderr
+    assert ("a request" in log, "a failure" in log, "a header" in log) == (is_logged, True, False)
 
 
-@pytest.mark.parametrize("forged", ['x\n{"level": "info"}', "x\r\ny", "x\u2028y", "x\x1b[2Jy", "x\x85y"])
-def test_a_line_break_in_a_value_is_escaped(forged: str) -> None:
-    record = logging.LogRecord("service", logging.INFO, __file__, 1, "name %s", (forged,), None)
-    record.path = forged
-    line = JsonFormatter().format(record)
-    assert len(line.splitlines()) == 1
-    assert line.isascii()
-    assert line.isprintable()
-    assert json.loads(line)["path"] == forged
+def test_a_line_break_in_a_value_is_escaped() -> None:
+    for forged in ('x\n{"level": "info"}', "x\r\ny", "x\u2028y", "x\x1b[2Jy", "x\x85y"):
+        record = logging.LogRecord("service", logging.INFO, __file__, 1, "name %s", (forged,), None)
+        record.path = forged
+        line = JsonFormatter().format(record)
+        assert len(line.splitlines()) == 1
+        assert line.isascii()
+        assert line.isprintable()
+        assert json.loads(line)["path"] == forged
 
 
 @pytest.fixture(scope="session")
@@ -128,36 +119,61 @@ def description(demo: Running) -> Any:
     return answer.json()
 
 
-def test_the_description_has_every_route(description: Any) -> None:
-    described = {(method.upper(), path) for path, operations in description["paths"].items() for method in operations}
-    assert described == set(ROUTE_POLICIES)
+def test_the_description_has_every_route_with_a_plain_unique_id(description: Any) -> None:
+    ids = {
+        (method.upper(), path): operation["operationId"]
+        for path, operations in description["paths"].items()
+        for method, operation in operations.items()
+    }
+    assert set(ids) == set(ROUTE_POLICIES)
+    assert len(set(ids.values())) == len(ids)
+    assert all(re.fullmatch(r"[a-z][A-Za-z0-9]+", operation_id) for operation_id in ids.values())
 
 
-def test_operation_ids_are_plain_and_unique(description: Any) -> None:
-    ids = [operation["operationId"] for path in description["paths"].values() for operation in path.values()]
-    assert len(set(ids)) == len(ids)
-    assert all(re.fullmatch(r"[a-z][A-Za-z0-9]+", operation_id) for operation_id in ids)
-    assert {"listTenants", "createTenant", "renameTenant", "getMe", "streamEvents"} <= set(ids)
-
-
-def test_every_operation_of_the_api_describes_its_refusals_and_its_answer(description: Any) -> None:
-    for path, operations in description["paths"].items():
-        if path.startswith("/api/v1/"):
-            for operation in operations.values():
-                responses = operation["responses"]
-                assert "default" not in responses
-                for status, response in responses.items():
-                    schema = response.get("content", {}).get("application/json", {}).get("schema", {})
-                    envelopes = {one["$ref"] for one in schema.get("oneOf", [schema]) if "$ref" in one}
-                    if status[0] in "45" and path != "/readyz":
-                        assert "#/components/schemas/Error" in envelopes, (path, status)
-                    assert status == "204" or response["content"], (path, status)
-
-
-def test_references_resolve_and_path_parameters_are_described(description: Any) -> None:
+def test_every_operation_describes_its_parameters_refusals_and_answers(description: Any) -> None:
     for reference in re.findall(r'"\$ref": "#/components/schemas/([^"]+)"', json.dumps(description)):
         assert reference in description["components"]["schemas"]
     for path, operations in description["paths"].items():
         for operation in operations.values():
             named = {one["name"] for one in operation.get("parameters", []) if one["in"] == "path"}
             assert named == set(re.findall(r"{(\w+)}", path))
+            if not path.startswith("/api/v1/"):
+                continue
+            assert "default" not in operation["responses"]
+            for status, response in operation["responses"].items():
+                schema = response.get("content", {}).get("application/json", {}).get("schema", {})
+                envelopes = {one["$ref"] for one in schema.get("oneOf", [schema]) if "$ref" in one}
+                assert status[0] not in "45" or "#/components/schemas/Error" in envelopes, (path, status)
+                assert status == "204" or response["content"], (path, status)
+
+
+PUBLISHED = Path(__file__).with_name("operation_ids.txt")
+
+
+@pytest.fixture(scope="module")
+def routes() -> list[APIRoute]:
+    tenanted = [route for area in application.AREAS for route in area.router.routes]
+    return [route for route in (*tenanted, *application.home_routes(tenanted)) if isinstance(route, APIRoute)]
+
+
+def test_operation_ids_are_the_published_ones(routes: list[APIRoute]) -> None:
+    lines = {f"{method} {route.path_format} {route.operation_id}" for route in routes for method in route.methods or ()}
+    assert sorted(lines) == PUBLISHED.read_text().splitlines()
+
+
+def test_an_operation_without_a_tenant_is_named_after_the_one_with_it(routes: list[APIRoute]) -> None:
+    ids = {(route.path_format, method): route.operation_id for route in routes for method in route.methods or ()}
+    for (path, method), operation_id in ids.items():
+        if path in HOME_PATHS:
+            assert operation_id == f"{ids[HOME_PATHS[path], method]}{openapi.OWN_TENANT_SUFFIX}"
+
+
+def test_every_described_answer_is_one_of_an_operation(routes: list[APIRoute]) -> None:
+    ids = {route.operation_id for route in routes}
+    for table in (
+        response_schemas.SCHEMAS_BY_OPERATION,
+        response_schemas.FURTHER_RESPONSES,
+        response_schemas.MEDIA_TYPES,
+        openapi.SPECIAL_REFUSALS,
+    ):
+        assert table.keys() <= ids

@@ -1,13 +1,13 @@
 """Jobs that end early: failed for good, cancelled by an operator, or no longer permitted."""
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from sqlalchemy import select, text, update
+from sqlalchemy import Executable, delete, select, text, update
 
 from service.clock import FixedClock
 from service.db.engine import Database
@@ -18,7 +18,9 @@ from service.default_tags.apply_batch import TagChange
 from service.jobs import queries
 from service.tenants import provisioning
 from service.tenants.provisioning import ProvisioningJob
+from tests.homes import Answer
 from tests.service import factories
+from tests.service.access import code
 from tests.service.conftest import KINDS, DemoUrl
 from tests.service.planned import planned_on, until
 from tests.service.running import OWNER, SANDBOX, WEB_SHOP, Running
@@ -40,16 +42,32 @@ MEND = {"sqlite": "DROP TRIGGER broken", "postgresql": "DROP TRIGGER broken ON r
 
 @pytest.fixture(params=KINDS)
 def run_slowly(request: pytest.FixtureRequest, demo_url: DemoUrl) -> Iterator[Running]:
-    """A platform whose applies wait ten minutes after each portion, and try a portion twice."""
-    tries = {"FROST_PLATFORM_OPERATION_TRIES": "2"}
-    with Running(demo_url(request.param), FROST_PLATFORM_APPLY_PACE="600", **tries) as platform:
+    """A platform whose applies wait ten minutes after each portion."""
+    with Running(demo_url(request.param), FROST_PLATFORM_APPLY_PACE="600") as platform:
         set_tags(platform, env="slow")
         yield platform
 
 
 @pytest.fixture
 def tagged(database: Database) -> Tagged:
-    return Tagged(database, 5)
+    """A tenant with 20 resources, whose portions have 5."""
+    tagged = Tagged(database, 5)
+    tagged.many(20)
+    return tagged
+
+
+def fail_calls(patch: pytest.MonkeyPatch, module: Any, name: str, is_failing: Callable[[int], bool]) -> list[int]:
+    """Have some calls of a function fail, by their number from 1 on; return the numbers of all calls."""
+    function, calls = getattr(module, name), list[int]()
+
+    def call(*arguments: Any) -> None:
+        calls.append(len(calls) + 1)
+        if is_failing(len(calls)):
+            raise OSError("broken")
+        function(*arguments)
+
+    patch.setattr(module, name, call)
+    return calls
 
 
 def set_tags(platform: Running, **tags: str) -> None:
@@ -87,11 +105,8 @@ def test_a_run_that_keeps_failing_ends_and_frees_the_tenant(kind: str, demo_url:
             assert "it is broken" not in failed["error"]
             assert failed["completedAt"] is not None
             assert "result" not in failed
-            (listed,) = [
-                one
-                for one in platform.get("/api/v1/platform/operations").json()["operations"]
-                if one["runId"] == run_id
-            ]
+            jobs = platform.get("/api/v1/platform/operations").json()["operations"]
+            (listed,) = [job for job in jobs if job["runId"] == run_id]
             assert (listed["status"], listed["error"]) == ("failed", failed["error"])
             with database.write() as connection:
                 connection.execute(text(MEND[kind]))
@@ -102,34 +117,18 @@ def test_a_run_that_keeps_failing_ends_and_frees_the_tenant(kind: str, demo_url:
 
 
 async def test_the_tries_are_counted_between_successes_only(tagged: Tagged, monkeypatch: pytest.MonkeyPatch) -> None:
-    tagged.many(20)
-    real, calls = store.add_tags, 0
-
-    def breaks_every_other_time(*args: Any) -> None:
-        nonlocal calls
-        calls += 1
-        if calls % 2:
-            raise OSError("broken")
-        real(*args)
-
-    monkeypatch.setattr(store, "add_tags", breaks_every_other_time)
+    calls = fail_calls(monkeypatch, apply_queries, "add_tags", lambda call: call % 2 == 1)
     run_id = tagged.planned()
     await replace(tagged.applying, max_tries=2).run(run_id)
-    row = tagged.operation(run_id)
-    assert (row["status"], calls) == ("completed", 8)
+    assert (tagged.operation(run_id)["status"], len(calls)) == ("completed", 8)
 
 
 async def test_a_run_that_failed_half_way_can_be_undone(tagged: Tagged, monkeypatch: pytest.MonkeyPatch) -> None:
-    tagged.many(20)
     before = tagged.all_rows()
     run_id = tagged.planned()
     assert tagged.applying.start(run_id)
     assert tagged.applying.run_batch(run_id, 5)
-
-    def breaks(*args: Any) -> None:
-        raise OSError("broken")
-
-    monkeypatch.setattr(store, "add_tags", breaks)
+    fail_calls(monkeypatch, apply_queries, "add_tags", lambda _: True)
     await replace(tagged.applying, max_tries=3).run(run_id)
     row = tagged.operation(run_id)
     assert (row["status"], row["error_code"]) == ("failed", "WORKFLOW_ERROR")
@@ -145,7 +144,6 @@ async def test_a_run_that_failed_half_way_can_be_undone(tagged: Tagged, monkeypa
 async def test_repeated_transient_errors_count_as_tries(tagged: Tagged, state: str) -> None:
     if tagged.database.kind == "sqlite":
         pytest.skip("SQLite has neither statement timeouts nor deadlocks")
-    tagged.many(20)
     with tagged.database.write() as connection:
         for statement in BREAK["postgresql"]:
             connection.execute(text(statement.replace("'it is broken'", f"'it is broken' USING ERRCODE = '{state}'")))
@@ -156,27 +154,12 @@ async def test_repeated_transient_errors_count_as_tries(tagged: Tagged, state: s
 
 
 async def test_storing_the_end_of_a_failed_run_is_retried(tagged: Tagged, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, ends, portions = apply_job._end_early, 0, 0
-    tagged.many(20)
-
-    def breaks(*args: Any) -> None:
-        nonlocal portions
-        portions += 1
-        raise OSError("broken")
-
-    def breaks_twice(*args: Any) -> None:
-        nonlocal ends
-        ends += 1
-        if ends < 3:
-            raise OSError("broken too")
-        real(*args)
-
-    monkeypatch.setattr(store, "add_tags", breaks)
-    monkeypatch.setattr(apply_job, "_end_early", breaks_twice)
+    portions = fail_calls(monkeypatch, apply_queries, "add_tags", lambda _: True)
+    ends = fail_calls(monkeypatch, apply_job, "_end_early", lambda call: call < 3)
     run_id = tagged.planned()
     await replace(tagged.applying, max_tries=3).run(run_id)
     row = tagged.operation(run_id)
-    assert (row["status"], ends, portions) == ("failed", 3, 3)
+    assert (row["status"], len(ends), len(portions)) == ("failed", 3, 3)
     assert row["error"].startswith("failed after 3 attempts")
     assert "(OSError)" in row["error"]
 
@@ -219,10 +202,13 @@ def test_the_next_start_provisions_a_tenant_whose_run_failed(kind: str, demo_url
 
 
 def test_an_operator_cancels_a_run_and_the_tenant_is_free(run_slowly: Running) -> None:
+    def cancel(name: str) -> Answer:
+        return run_slowly.ask("POST", f"/api/v1/platform/operations/{name}/cancel")
+
     run_id = started(run_slowly)
     until(lambda: has_status(run_slowly, run_id, "running"), 60)
     assert run_slowly.ask("POST", APPLY, as_=OWNER).status == 409
-    answer = run_slowly.ask("POST", f"/api/v1/platform/operations/{run_id}/cancel")
+    answer = cancel(run_id)
     assert answer.status == 200, answer
     cancelled = answer.json()
     assert (cancelled["runId"], cancelled["status"], cancelled["errorCode"]) == (run_id, "cancelled", "cancelled")
@@ -233,65 +219,46 @@ def test_an_operator_cancels_a_run_and_the_tenant_is_free(run_slowly: Running) -
     with closing(Database(run_slowly.database_url)) as database, database.read() as connection:
         entry = connection.execute(select(audit_log).where(audit_log.c.operation == "operation.cancel")).one()
     assert (entry.target, entry.tenant_id, entry.actor_kind) == (f"operation:{run_id}", WEB_SHOP, "staff")
-    again = run_slowly.ask("POST", f"/api/v1/platform/operations/{run_id}/cancel")
-    assert (again.status, again.json()["error"]["code"]) == (409, "OPERATION_OVER")
+    assert code(cancel(run_id)) == (409, "OPERATION_OVER")
     # By its operation id it is the latest run that is meant.
     second = started(run_slowly)
     assert second != run_id
-    by_name = run_slowly.ask("POST", f"/api/v1/platform/operations/apply-default-tags-{WEB_SHOP}/cancel")
+    by_name = cancel(f"apply-default-tags-{WEB_SHOP}")
     assert (by_name.status, by_name.json()["runId"]) == (200, second)
-    assert run_slowly.ask("POST", "/api/v1/platform/operations/no-such/cancel").status == 404
-
-
-def test_a_cancelled_run_is_not_taken_up_again_after_a_restart(run_slowly: Running) -> None:
-    run_id = started(run_slowly)
-    until(lambda: has_status(run_slowly, run_id, "running"), 60)
-    assert run_slowly.ask("POST", f"/api/v1/platform/operations/{run_id}/cancel").status == 200
-    before = operation(run_slowly, run_id)
+    assert cancel("no-such").status == 404
+    # A restart does not take it up again.
     run_slowly.kill()
     run_slowly.variables["FROST_PLATFORM_APPLY_PACE"] = "0"
     run_slowly.start()
     following = started(run_slowly)
     until(lambda: has_status(run_slowly, following, "completed"), 60)
-    assert operation(run_slowly, run_id) == before
+    assert operation(run_slowly, run_id) == cancelled
 
 
-@pytest.mark.parametrize("role", [None, "member"])
-def test_a_run_stops_when_its_person_is_demoted_or_removed(tagged: Tagged, role: str | None) -> None:
-    tagged.many(20)
-    run_id = tagged.planned()
+LOSSES: dict[str, tuple[Executable, str]] = {
+    "membership": (delete(memberships), "organization; 5 resources were changed until then"),
+    "role": (update(memberships).values(role="member"), "organization; 5 resources were changed until then"),
+    "revoked key": (update(api_keys).values(revoked_at=NOW), "API key"),
+    "deleted key": (delete(api_keys), "API key"),
+}
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_a_run_stops_when_its_person_or_key_loses_the_right_to_it(tagged: Tagged, loss: str) -> None:
+    key_id = "0192f7c1-0000-4000-8000-000000000001" if loss.endswith("key") else None
+    members = {"tenant_id": tagged.tenant_id, "user_id": tagged.owner_id, "scopes": ["organizations:write"]}
+    with tagged.database.write() as connection:
+        factories.add(connection, {api_keys: factories.api_key(key_id or "k", BEFORE, key_prefix="x", **members)})
+        change = TagChange(tagged.tenant_id, {"a": "b"})
+        run_id = apply_job.plan(connection, change, started_by=tagged.owner_id, at=BEFORE, key_id=key_id)
     assert tagged.applying.start(run_id)
     assert tagged.applying.run_batch(run_id, 5)
-    mine = memberships.c.user_id == tagged.owner_id
+    statement, error = LOSSES[loss]
     with tagged.database.write() as connection:
-        connection.execute(
-            memberships.delete().where(mine) if role is None else update(memberships).where(mine).values(role=role)
-        )
+        connection.execute(statement)
     assert not tagged.applying.run_batch(run_id, 5)
     row = tagged.operation(run_id)
     assert (row["status"], row["error_code"]) == ("failed", "forbidden")
-    assert row["error"].endswith("organization; 5 resources were changed until then")
+    assert error in row["error"]
     assert tagged.audited() == [("platform", "default_tags.apply.complete", "refused")]
     tagged.planned()
-
-
-@pytest.mark.parametrize("deleted", [False, True])
-def test_a_run_stops_when_the_key_that_started_it_is_revoked_or_deleted(tagged: Tagged, deleted: bool) -> None:
-    tagged.many(20)
-    members = {"tenant_id": tagged.tenant_id, "user_id": tagged.owner_id, "scopes": ["organizations:write"]}
-    key = factories.api_key("0192f7c1-0000-4000-8000-000000000001", BEFORE, key_prefix="x", **members)
-    with tagged.database.write() as connection:
-        factories.add(connection, {api_keys: key})
-        run_id = apply_job.plan(
-            connection, TagChange(tagged.tenant_id, {"a": "b"}), started_by=tagged.owner_id, at=BEFORE, key_id=key["id"]
-        )
-    assert tagged.applying.start(run_id)
-    assert tagged.applying.run_batch(run_id, 5)
-    mine = api_keys.c.id == key["id"]
-    revoke = api_keys.delete().where(mine) if deleted else update(api_keys).where(mine).values(revoked_at=NOW)
-    with tagged.database.write() as connection:
-        connection.execute(revoke)
-    assert not tagged.applying.run_batch(run_id, 5)
-    row = tagged.operation(run_id)
-    assert (row["status"], row["error_code"]) == ("failed", "forbidden")
-    assert "API key" in row["error"]
