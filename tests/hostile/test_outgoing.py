@@ -83,14 +83,14 @@ def test_urls_of_a_document_are_fetched_from_public_addresses_only(monkeypatch: 
 def require_refused(monkeypatch: pytest.MonkeyPatch, answer: list[str], trusted_host: str) -> None:
     resolved(monkeypatch, answer)
     with pytest.raises(ValueError, match="is not allowed"):
-        http_fetch.fetch(f"https://{NAME}/keys", trusted_host=trusted_host)
+        oidc_provider.fetch(f"https://{NAME}/keys", trusted_host=trusted_host)
 
 
 def test_a_local_service_is_not_fetched_for_a_provider() -> None:
     requests: list[bytes] = []
     server = serving(lambda connection: requests.append(connection.recv(65536)))
     with server as port, pytest.raises(ValueError, match="is not allowed"):
-        http_fetch.fetch(f"http://127.0.0.1:{port}/keys", trusted_host=NAME)
+        oidc_provider.fetch(f"http://127.0.0.1:{port}/keys", trusted_host=NAME)
     assert requests == []
 
 
@@ -100,7 +100,7 @@ def test_a_name_is_resolved_once_and_the_checked_address_is_used(
     """A name that means another address a moment later (rebinding), over real TLS under the name of the host."""
     with serving_tls(monkeypatch, tmp_path, NAME) as port:
         names = resolved(monkeypatch, ["127.0.0.1"], ["169.254.169.254"])
-        assert http_fetch.fetch(f"https://{NAME}:{port}/keys", trusted_host=NAME) == {"keys": []}
+        assert oidc_provider.fetch(f"https://{NAME}:{port}/keys", trusted_host=NAME) == {"keys": []}
         assert names == [NAME]
 
 
@@ -137,7 +137,7 @@ def test_a_redirect_is_not_followed(status: bytes) -> None:
         connection.sendall(b"HTTP/1.1 " + status + b" x\r\nLocation: /elsewhere\r\nContent-Length: 0\r\n\r\n")
 
     with serving(redirect) as port, pytest.raises(ValueError, match="returned status 30"):
-        http_fetch.fetch(f"http://127.0.0.1:{port}/keys", trusted_host="127.0.0.1")
+        oidc_provider.fetch(f"http://127.0.0.1:{port}/keys", trusted_host="127.0.0.1")
     assert len(requests) == 1
 
 

@@ -360,7 +360,7 @@ def test_each_change_of_a_group_has_its_entry_and_the_chain_is_valid(group: Grou
     assert group.values == names(0, 3)
     with group.database.read() as connection:
         targets = connection.scalars(select(audit_log.c.target).order_by(audit_log.c.id)).all()
-        verified = verification.verify(connection, digests.key_of(SECRET))
+        verified = verification.verify(connection, seals.key_of(SECRET))
     assert (targets, verified.fault, verified.entries) == (["tenant:0", "tenant:3"], None, 2)
 
 

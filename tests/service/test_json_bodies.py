@@ -18,8 +18,7 @@ import service
 from client.models import strict_json
 from client.models.strict_json import MAX_DEPTH, StrictJsonError
 from service import json_request
-from service.json_request import MAX_PLAIN_BYTES, NotPlain
-from service.json_response import JSONResponse
+from service.json_bodies import MAX_PLAIN_BYTES, JSONResponse, NotPlain
 from tests.json_values import VALUES
 
 TEXTS = st.text('[]{},:"\\u0123dDeE+-. \n\ttruefalsnNI\ufeffé', max_size=30)

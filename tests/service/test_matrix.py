@@ -11,7 +11,7 @@ import pytest
 
 from service.authn import secret_format
 from service.authz.route_policies import ROUTE_POLICIES
-from service.catalogue.scopes import enforced_scopes
+from service.catalogue.operations import enforced_scopes
 from tests.service.access import Iam, code
 from tests.service.account import Key
 from tests.service.clusters import Cluster, Workload

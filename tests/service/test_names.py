@@ -96,7 +96,7 @@ def test_an_invisible_name_is_refused_but_can_be_looked_up(name: str) -> None:
     assert stored_name(name) == name
     assert display_name(f"a{name}b") == f"a{name}b"
     for refuse in (
-        lambda: request_validation.reason(name),
+        lambda: quota_request.reason(name),
         lambda: resource_rules.validate_tags({name: "value"}, kinds()["instance"]),
         lambda: api_key_validation.name(name),
     ):

@@ -117,7 +117,7 @@ def test_a_run_that_keeps_failing_ends_and_frees_the_tenant(kind: str, demo_url:
 
 
 async def test_the_tries_are_counted_between_successes_only(tagged: Tagged, monkeypatch: pytest.MonkeyPatch) -> None:
-    calls = fail_calls(monkeypatch, apply_queries, "add_tags", lambda call: call % 2 == 1)
+    calls = fail_calls(monkeypatch, store, "add_tags", lambda call: call % 2 == 1)
     run_id = tagged.planned()
     await replace(tagged.applying, max_tries=2).run(run_id)
     assert (tagged.operation(run_id)["status"], len(calls)) == ("completed", 8)
@@ -128,7 +128,7 @@ async def test_a_run_that_failed_half_way_can_be_undone(tagged: Tagged, monkeypa
     run_id = tagged.planned()
     assert tagged.applying.start(run_id)
     assert tagged.applying.run_batch(run_id, 5)
-    fail_calls(monkeypatch, apply_queries, "add_tags", lambda _: True)
+    fail_calls(monkeypatch, store, "add_tags", lambda _: True)
     await replace(tagged.applying, max_tries=3).run(run_id)
     row = tagged.operation(run_id)
     assert (row["status"], row["error_code"]) == ("failed", "WORKFLOW_ERROR")
@@ -154,7 +154,7 @@ async def test_repeated_transient_errors_count_as_tries(tagged: Tagged, state: s
 
 
 async def test_storing_the_end_of_a_failed_run_is_retried(tagged: Tagged, monkeypatch: pytest.MonkeyPatch) -> None:
-    portions = fail_calls(monkeypatch, apply_queries, "add_tags", lambda _: True)
+    portions = fail_calls(monkeypatch, store, "add_tags", lambda _: True)
     ends = fail_calls(monkeypatch, apply_job, "_end_early", lambda call: call < 3)
     run_id = tagged.planned()
     await replace(tagged.applying, max_tries=3).run(run_id)
