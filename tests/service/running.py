@@ -1,6 +1,5 @@
 """The real `python -m service` process, asked over its real socket with nothing of our client in between."""
 
-import http.client
 import json
 import os
 import shutil
@@ -17,7 +16,7 @@ from urllib.parse import urlencode
 
 from service.seed.loader import KEY_FILE
 from tests import forking
-from tests.homes import Answer, UnixConnection
+from tests.homes import Answer, UnixConnection, exchange
 from tests.leaks import formless_in, leaks_of_database, leaks_of_files
 from tests.service import demo_world
 
@@ -228,17 +227,6 @@ class Executed(Running):
     """The same with nothing loaded before, as whoever starts it has it."""
 
     forked = False
-
-
-def exchange(
-    connection: http.client.HTTPConnection, method: str, path: str, headers: Mapping[str, str], content: bytes | None
-) -> Answer:
-    try:
-        connection.request(method, path, body=content, headers=dict(headers))
-        answer = connection.getresponse()
-        return Answer(answer.status, {k.lower(): v for k, v in answer.getheaders()}, answer.read())
-    finally:
-        connection.close()
 
 
 def read_until_closed(connection: socket.socket) -> bytes:

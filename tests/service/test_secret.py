@@ -112,9 +112,7 @@ def test_a_world_readable_secret_and_a_file_that_cannot_be_created_are_refused(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_another_secret_changes_no_older_database(
-    kind: str, new_database_url: NewDatabaseUrl, tmp_path: Path
-) -> None:
+def test_another_secret_changes_no_older_database(kind: str, new_database_url: NewDatabaseUrl, tmp_path: Path) -> None:
     database = Database(new_database_url(kind, False))
     with database.write() as connection:
         migrate.create(connection, "0005")
