@@ -136,6 +136,7 @@ def test_replicas_killed_under_load_lose_nothing(replicas: Replicas, database: D
     began = time.monotonic()
     stop = replicas.folder / "stop"
     common = {"port": replicas.port, "token": first.token(OWNER), "until": began + 600, "stop": str(stop)}
+    common["patience"] = 300.0
     works = [
         (load.reading, {"tenant": WEB_SHOP}),
         (load.reading, {"tenant": DATA_LAKE}),
