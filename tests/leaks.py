@@ -13,10 +13,7 @@ from service.authn import secret_format, workload_tokens
 from service.db.engine import Database
 
 # Two patterns: one that starts with letters is searched for much faster than a choice of two.
-_FORMS = (
-    re.compile(rb"fm[kw]_[0-9A-Za-z]{36}"),
-    re.compile(rb"eyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]{20,}", re.ASCII),
-)
+_FORMS = (re.compile(rb"fm[kw]_[0-9A-Za-z]{36}"), re.compile(rb"eyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]{20,}", re.ASCII))
 # PostgreSQL's: XLOG_BLCKSZ, and the sizes of XLogPageHeaderData and, in a file's first page, XLogLongPageHeaderData.
 WAL_PAGE, WAL_HEAD, WAL_FIRST_HEAD = 8192, 24, 40
 _FORMLESS = ("refresh_token", "device_code", "code", "code_verifier")

@@ -57,10 +57,7 @@ _STRIP = re.compile(
     re.DOTALL,
 )
 # An escape sequence still open at the end of a chunk, kept for the next one.
-_OPEN = re.compile(
-    rb"\x1b(?:\[[0-9;:<=>?]*[ -/]*|\][^\x07\x1b]*\x1b?|[PX^_][^\x1b]*\x1b?)?\Z",
-    re.DOTALL,
-)
+_OPEN = re.compile(rb"\x1b(?:\[[0-9;:<=>?]*[ -/]*|\][^\x07\x1b]*\x1b?|[PX^_][^\x1b]*\x1b?)?\Z", re.DOTALL)
 
 
 class Emulator:

@@ -71,10 +71,7 @@ def test_a_comparison_shows_changed_lines() -> None:
             tenants((" ", PLAIN), ("Tenants", TITLE), ("  ", PLAIN)),
             ["-Tenants", "+ Tenants", "-aaaaaaabbb", "+baaaaaaabb"],
         ),
-        (
-            tenants(("Tenants", yellow), ("   ", PLAIN)),
-            ["-a bold #7cc4e2 on #12161c", "+a bold #e0bb78 on #12161c"],
-        ),
+        (tenants(("Tenants", yellow), ("   ", PLAIN)), ["-a bold #7cc4e2 on #12161c", "+a bold #e0bb78 on #12161c"]),
         # The colour of a blank is not visible.
         (tenants(("Tenants", TITLE), ("   ", TITLE)), []),
     ):

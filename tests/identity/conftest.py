@@ -51,10 +51,7 @@ def second_provider(oidc_folder: Path) -> Iterator[OidcProvider]:
 @pytest.fixture
 def own_site(second_provider: OidcProvider, demo_platform: Path) -> Iterator[Site]:
     """A platform of one test, which trusts the second issuer."""
-    with (
-        closing(Site(demo_platform, second_provider.issuer, "--audience", AUDIENCE)) as site,
-        site.somebody(),
-    ):
+    with closing(Site(demo_platform, second_provider.issuer, "--audience", AUDIENCE)) as site, site.somebody():
         yield site
 
 

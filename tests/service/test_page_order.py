@@ -25,11 +25,7 @@ PAGES: tuple[tuple[str, int, Read], ...] = (
         3,
         lambda connection: policy_queries.attachment_page(connection, TENANT, PARENT, None, MEMBER, 50),
     ),
-    (
-        "ix_group_members_added",
-        3,
-        lambda connection: group_queries.member_page(connection, TENANT, PARENT, MEMBER, 50),
-    ),
+    ("ix_group_members_added", 3, lambda connection: group_queries.member_page(connection, TENANT, PARENT, MEMBER, 50)),
     ("ix_policies_tenant_made", 2, lambda connection: policy_queries.page(connection, TENANT, None, None, MADE, 50)),
     ("ix_groups_tenant_made", 2, lambda connection: group_queries.page(connection, TENANT, None, MADE, 50)),
     (
