@@ -165,7 +165,6 @@ def nursery() -> Path:
 
 
 def _load() -> None:
-    """Import all modules of commands and platforms."""
     import importlib
     import pkgutil
 

@@ -29,14 +29,11 @@ KEPT = ("PATH", "LANG", "LC_ALL", "TMPDIR", "COVERAGE_PROCESS_START")
 
 @dataclass(frozen=True)
 class Result:
-    """How a command ended and what it printed."""
-
     code: int
     out: str
     err: str
 
     def json(self) -> Any:
-        """Standard output as one JSON document."""
         return json.loads(self.out)
 
     def error(self) -> dict[str, Any]:
@@ -59,8 +56,6 @@ class UnixConnection(http.client.HTTPConnection):
 
 @dataclass(frozen=True)
 class Answer:
-    """A raw answer of the platform."""
-
     status: int
     headers: dict[str, str]
     body: bytes
@@ -72,7 +67,6 @@ class Answer:
 def exchange(
     connection: http.client.HTTPConnection, method: str, path: str, headers: Mapping[str, str], content: bytes | None
 ) -> Answer:
-    """Send one request and close the connection."""
     try:
         connection.request(method, path, body=content, headers=dict(headers))
         answer = connection.getresponse()
@@ -139,7 +133,6 @@ class Home:
             self.seen |= {found.decode() for found in _REFRESH_TOKEN.findall(self.config.read_bytes())}
 
     def json(self, *words: str, env: Mapping[str, str] | None = None) -> Any:
-        """Run a command that must succeed and read its JSON."""
         result = self.frost(*words, "-o", "json", env=env)
         assert result.code == 0, (words, result)
         return result.json()
@@ -173,7 +166,6 @@ class Home:
         return self.token()
 
     def token(self) -> str:
-        """The access token in the config file."""
         import yaml
 
         document = yaml.safe_load(self.config.read_text())

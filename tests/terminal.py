@@ -36,7 +36,6 @@ KEYS = {
 
 
 def key_bytes(name: str) -> bytes:
-    """Turn a key name into the bytes a terminal would send for it."""
     lowered = name.lower()
     if lowered in KEYS:
         return KEYS[lowered].encode()
@@ -176,7 +175,6 @@ class Program:
 
     @property
     def text(self) -> str:
-        """The text of the screen."""
         self.replay()
         return self.emulator.text
 
@@ -209,7 +207,6 @@ class Program:
             self.until_quiet(0.3, 1)
 
     def raw(self) -> bytes:
-        """Every byte the program wrote."""
         return b"".join(data for _, data in self.chunks)
 
     def wait_end(self, timeout: float = 60) -> int:
@@ -228,7 +225,6 @@ class Program:
         raise AssertionError(f"still running; the screen was:\n{self.text}")
 
     def replay(self) -> None:
-        """Feed the chunks not yet emulated to the emulator."""
         for _, data in self.chunks[self._replayed :]:
             self.emulator.feed(data)
         self._replayed = len(self.chunks)

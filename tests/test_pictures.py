@@ -57,7 +57,6 @@ def test_every_scene_has_a_capture_of_both_sizes_and_reads_back_as_written() -> 
 
 
 def tenants(*title: tuple[str, Style], name: str = "  Web Shop") -> Capture:
-    """The screen with another first line or another name."""
     return screen(title or (("Tenants", TITLE), ("   ", PLAIN)), ((name, PLAIN),))
 
 

@@ -21,7 +21,6 @@ def oidc_folder() -> Path:
 
 @pytest.fixture(scope="module")
 def serving(oidc_folder: Path, demo_platform: Path) -> Iterator[tuple[OidcProvider, Site]]:
-    """A provider and a platform that trusts it, for all tests of a module."""
     with ExitStack() as stack:
         provider = stack.enter_context(closing(OidcProvider(oidc_folder)))
         yield provider, stack.enter_context(closing(Site(demo_platform, provider.issuer, "--audience", AUDIENCE)))
@@ -43,14 +42,12 @@ def site(serving: tuple[OidcProvider, Site], provider: OidcProvider) -> Iterator
 
 @pytest.fixture
 def second_provider(oidc_folder: Path) -> Iterator[OidcProvider]:
-    """Another issuer with the same people."""
     with closing(OidcProvider(oidc_folder)) as provider:
         yield provider
 
 
 @pytest.fixture
 def own_site(second_provider: OidcProvider, demo_platform: Path) -> Iterator[Site]:
-    """A platform of one test, which trusts the second issuer."""
     with closing(Site(demo_platform, second_provider.issuer, "--audience", AUDIENCE)) as site, site.somebody():
         yield site
 
@@ -67,7 +64,6 @@ def elsewhere(provider: OidcProvider, demo_platform: Path) -> Iterator[Site]:
 
 @pytest.fixture(scope="module")
 def canaille() -> Iterator[Canaille]:
-    """The second provider, for all tests of a module."""
     python = parts.canaille()
     if isinstance(python, str):
         pytest.skip(python)

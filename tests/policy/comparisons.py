@@ -67,7 +67,6 @@ def question(operation: str, target: Target, facts: RequestContext) -> AccessReq
 
 
 def state(document: Document, asked: AccessRequest) -> str:
-    """One operation by the plain evaluator."""
     if reference.decide(list(document.rules), asked) > 0:
         return EFFECTIVE
     truths = [(rule.effect, reference.rule_truth(rule, asked)) for rule in document.rules]

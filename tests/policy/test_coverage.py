@@ -89,7 +89,6 @@ def test_every_change_between_two_documents_is_classified(seed: int) -> None:
 
 
 def changes(before: str, after: str, facts: RequestContext) -> dict[str, list[str]]:
-    """The changes between two documents of some rules each."""
     catalogue = Catalogue(worlds.CATALOGUE)
     granted = [
         granted_rules(parse_document(f'{{"schemaVersion":"1","rules":[{one}]}}', catalogue).document) if one else []

@@ -35,7 +35,6 @@ def problems_of(source: str | bytes) -> tuple[Problem, ...]:
 
 
 def problems_in(**members: Any) -> tuple[Problem, ...]:
-    """The problems of a rule with other members."""
     return problems_of(text({**RULE, **members}))
 
 

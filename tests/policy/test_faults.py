@@ -69,7 +69,6 @@ def letters() -> object:
 
 
 def readings() -> object:
-    """Documents that must be refused."""
     rule = '{"access":"allow","operations":["*"],"targets":["*"]%s}'
     whole = '{"schemaVersion":"1","rules":[' + rule + "]}"
     for text in (

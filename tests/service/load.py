@@ -67,8 +67,6 @@ class Reply:
 
 
 class Client:
-    """A person at the balancer."""
-
     def __init__(self, target: Target, journal: Journal) -> None:
         self.target, self.journal, self.random = target, journal, random.Random(target.seed)
 
@@ -129,13 +127,11 @@ Work = Callable[[Client], None]
 
 
 def worked_together(works: list[tuple[Work, Target]]) -> list[Journal]:
-    """The journals of some clients that share a process."""
     with ThreadPoolExecutor(len(works)) as threads:
         return list(threads.map(lambda one: worked(*one), works))
 
 
 def reading(client: Client) -> None:
-    """Lists of the tenant, all of them answered."""
     base = f"/api/v1/tenants/{client.target.tenant}"
     paths = [base, f"{base}/iam/policies?limit=20", f"{base}/api-keys", "/api/v1/tenants"]
     client.ask("GET", client.random.choice(paths))

@@ -83,7 +83,6 @@ class Replicas:
         until(lambda: self.is_ready(number), 60)
 
     def kill(self, number: int) -> None:
-        """kill -9; wait until another process is in its place and ready."""
         killed = self.pids[number]
         os.kill(killed, signal.SIGKILL)
         until(lambda: self.pids[number] != killed, 30)

@@ -78,8 +78,6 @@ async def test_a_commit_is_not_seen_within_a_snapshot(database: Database) -> Non
 
 
 class Transport:
-    """A transport that records its writes."""
-
     def __init__(self) -> None:
         self.written: list[bytes] = []
         self.closed = False

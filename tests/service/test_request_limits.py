@@ -32,8 +32,6 @@ def sqlite(new_database_url: Callable[[str, bool], str]) -> Iterator[Database]:
 
 
 class Clocks:
-    """A monotonic clock and a wall clock, in microseconds."""
-
     def __init__(self) -> None:
         self.steady, self.wall = 0, 1_900_000_000 * SECOND
 

@@ -36,7 +36,6 @@ def create(platform: Running, name: str = "instance", person: str = OWNER, **mem
 
 
 def every_mutation(platform: Running, ask: Callable[..., Answer]) -> dict[str, Answer]:
-    """The answer to each operation on a compute resource."""
     one = create(platform)["id"]
     answers = {"create": ask("POST", kind("instance"), NEW)}
     answers["update"] = ask("PATCH", kind("instance", one), {"name": "renamed", "tags": {"a": "b"}})

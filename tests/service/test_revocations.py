@@ -26,7 +26,6 @@ def platform(request: pytest.FixtureRequest, demo_url: DemoUrl) -> Iterator[InTh
 
 @pytest.fixture(scope="module")
 def instance(platform: InThisProcess) -> str:
-    """The path of an instance."""
     answer = platform.ask("POST", INSTANCES, as_=OWNER, body={"name": "held", "region": "se-sto-1"})
     assert answer.status == 201, answer
     return f"{INSTANCES}/{answer.json()['id']}"
@@ -73,7 +72,6 @@ def execute(platform: InThisProcess, *statements: Executable) -> None:
 
 
 def credential(platform: InThisProcess, by: str, scope: str, person: str = ADMIN) -> dict[str, str]:
-    """The header of a session or of a key of a person."""
     if by == "key":
         return {"X-API-Key": Key(platform, scope, person=person).secret}
     return bearer(platform.token(person))

@@ -41,7 +41,6 @@ def upgrade():
 
 @pytest.fixture
 def replica(new_database_url: NewDatabaseUrl) -> Iterator[Running]:
-    """A replica of this version on PostgreSQL."""
     with Running(new_database_url("postgresql", True)) as running:
         running.token(OWNER)
         yield running

@@ -85,7 +85,6 @@ class Subjects(Demo):
                 change(connection)
 
     def evaluates(self, number: int) -> list[dict[str, bool]]:
-        """Ask for the same decision about the person some times in one request."""
         subject, resource = {"type": "user", "id": PERSON}, {"type": "instance", "id": self.instance}
         body = {"subject": subject, "resource": resource, "evaluations": [{"action": {"name": "start"}}] * number}
         return list(self.asked("/access/v1/evaluations", body)["evaluations"])
@@ -264,7 +263,6 @@ def test_the_cache_keeps_at_most_so_many_rules(demo: Subjects) -> None:
 
 @pytest.fixture
 def threads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Where decisions are made: on the event loop, in a worker thread."""
     places, original = [], routes.decide_evaluations
 
     def recorded(*arguments: Any, **options: Any) -> Any:

@@ -39,8 +39,6 @@ BINDING_MEMBERS = {"id", "clusterId", "tenantId", "namespace", "serviceAccount",
 
 
 class Reply(NamedTuple):
-    """An answer as the provider reads it."""
-
     status: int
     value: Any
 
@@ -82,15 +80,12 @@ class Provider:
         return Reply(answer.status, json.loads(data) if data else None)
 
     def done(self, method: str, path: str, body: Any = None, **query: str) -> Any:
-        """A call that must succeed."""
         reply = self.call(method, path, body, **query)
         assert reply.status < 400, reply
         return reply.value
 
 
 class Served(NamedTuple):
-    """A running platform and the two ways to reach it."""
-
     platform: Running
     ways: dict[str, Callable[[], http.client.HTTPConnection]]
 

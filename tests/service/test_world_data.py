@@ -30,7 +30,6 @@ def demo() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def inventory(demo: dict[str, Any]) -> list[dict[str, Any]]:
-    """The demo's resources, their JSON read."""
     lines: list[dict[str, Any]] = [dict(line) for line in read_table(SEEDS_DIR / demo["resources"])]
     for line in lines:
         for column in ("tags", "relations", "attributes"):

@@ -74,7 +74,6 @@ def demo(
 
 @pytest.fixture
 def empty(database: Database, tmp_path: Path) -> World:
-    """A database without a world."""
     return World(database, tmp_path)
 
 
