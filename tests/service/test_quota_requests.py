@@ -18,7 +18,6 @@ from tests.service.running import (
     SANDBOX,
     STAGING,
     WEB_SHOP,
-    Running,
 )
 
 ONCE = {"Idempotency_Key": "the-same-request"}
@@ -76,10 +75,8 @@ def test_a_limit_is_lowered_at_once_down_to_the_use(sandbox: Quotas) -> None:
     assert sandbox.decided("database", 0)["status"] == "approved"
     assert sandbox.report()["database"]["limit"] == 0
     assert [one["status"] for one in sandbox.history()] == ["approved", "approved", "denied"]
-
-
-def test_lowering_is_denied_while_the_use_is_unknown_and_raising_is_not(platform: Running) -> None:
-    web_shop = Quotas(platform)
+    # While the use is unknown, lowering is denied and raising is not.
+    web_shop = Quotas(sandbox.platform)
     denied = web_shop.decided("registry_storage", 150)
     assert (denied["status"], denied["details"]) == ("denied", {"reason": "usage_unknown"})
     assert "is unknown" in denied["decision"]
@@ -187,18 +184,16 @@ def test_a_review_decides_once(sandbox: Quotas) -> None:
     assert code(again) == (409, "QUOTA_REQUEST_DECIDED")
     assert details(again) == {"status": "rejected", "decision": "rejected"}
     assert sandbox.organization_report()["vcpu"]["limit"] == 800
-    # The next request may come.
+    # Now another request is accepted.
     following = sandbox.waiting("vcpu", 3000)["id"]
     rejected = sandbox.review(following, "reject", note="None left this year.").json()["request"]
     assert (rejected["status"], rejected["decision"]) == ("rejected", "None left this year.")
     assert [one["status"] for one in sandbox.organization_history()] == ["rejected", "rejected"]
-
-
-def test_a_review_needs_a_request_of_an_organization_and_a_decision(sandbox: Quotas) -> None:
+    # A review needs a request of an organization and a decision.
     of_tenant = sandbox.decided("vcpu", 90)
     for identifier in (NOBODY, "x", of_tenant["id"].upper(), of_tenant["id"]):
         assert code(sandbox.review(identifier, "approve")) == (404, "NOT_FOUND")
-    waiting = sandbox.waiting("vcpu", 2000)
+    waiting = sandbox.waiting("ram", 4_000_000)
     for body in ({"decision": "deny"}, {}, {"decision": "approve", "limit": 1}, {"decision": "approve", "note": " "}):
         path = f"{REVIEWS}/{waiting['id']}/review"
         assert code(sandbox.platform.ask("POST", path, body=body)) == (400, "INVALID_INPUT")

@@ -55,9 +55,7 @@ def test_unknown_excessive_and_forbidden_uses_in_a_report(demo: Running) -> None
     # A tenant that is still being set up has the defaults that it is about to get.
     report = Quotas(demo, tenant=SANDBOX).report()
     assert all((entry["limit"], entry["used"]) == (default_limits()[name], 0) for name, entry in report.items())
-
-
-def test_the_compute_quotas_include_images(demo: Running) -> None:
+    # The compute quotas include images.
     quotas = Quotas(demo)
     limits, usage = (quotas.get(f"/api/v1/tenants/{WEB_SHOP}/quotas{end}") for end in ("", "/usage"))
     report = quotas.report()
@@ -177,9 +175,7 @@ def test_a_limit_holds_and_the_refusal_has_the_figures(sandbox: Quotas) -> None:
     assert code(sandbox.create("volume", sizeGb=2**53)) == (403, "QUOTA_EXCEEDED")
     assert sandbox.create("volume", sizeGb=0).status == 201
     assert sandbox.report()["volume_storage"]["used"] == 100
-
-
-def test_nothing_is_made_without_an_allowance(sandbox: Quotas) -> None:
+    # Of a type without an allowance nothing is created.
     refused = sandbox.create("image")
     assert code(refused) == (403, "QUOTA_EXCEEDED")
     assert refused.json()["error"]["message"] == "this tenant has no allowance for Custom images"

@@ -161,15 +161,13 @@ def test_a_policy_narrows_a_key_to_its_resources_and_a_deny_wins(platform: Runni
     assert details(refused) == {"reason": "explicit_deny"}
 
 
-def test_absent_resources_are_not_found_and_empty_kinds_are_listed(platform: Running) -> None:
+def test_absent_kinds_and_states_are_refused_and_empty_kinds_are_listed(platform: Running) -> None:
     absent = (NOBODY, ELSEWHERE, VOLUME, "x" * 50)
     for path in (kind("spaceship"), *(kind("instance", identifier) for identifier in absent)):
         assert code(platform.get(path, as_=OWNER)) == (404, "NOT_FOUND")
     empty = platform.get(kind("instance", tenant=SANDBOX), as_=OWNER)
     assert (empty.status, empty.json()) == (200, {"resources": [], "nextCursor": ""})
-
-
-def test_states_and_the_platforms_own_resources_are_respected(platform: Running) -> None:
+    # States and the platform's own resources are respected.
     unsupported = platform.ask("POST", kind("volume", VOLUME, "start"), as_=OWNER)
     assert code(unsupported) == (400, "OPERATION_NOT_SUPPORTED")
     one = create(platform)["id"]

@@ -105,18 +105,27 @@ def tagged(database: Database) -> Tagged:
     return Tagged(database)
 
 
-def test_ended_operations_are_removed_and_open_ones_remain(tagged: Tagged) -> None:
-    old = timedelta(days=91)
-    rows = [
+def test_ended_jobs_and_requests_are_removed_and_open_ones_remain(tagged: Tagged) -> None:
+    old, year = timedelta(days=91), timedelta(days=366)
+    jobs = [
         operation(tagged, "old", old),
         operation(tagged, "failed", old, status="failed"),
         operation(tagged, "young", timedelta(days=89)),
         operation(tagged, "open", old, status="running", completed_at=None),
         operation(tagged, "pending", old, kind="other", status="pending", completed_at=None),
     ]
-    add(tagged.database, tables.operations, *rows)
+    requests = [
+        quota_request(tagged, "denied", "denied", year),
+        quota_request(tagged, "approved", "approved", 2 * year, decided_at=NOW - year),
+        quota_request(tagged, "decided late", "rejected", year, decided_at=NOW - DAY),
+        quota_request(tagged, "pending", "pending", 2 * year),
+        quota_request(tagged, "young", "denied", DAY),
+    ]
+    add(tagged.database, tables.operations, *jobs)
+    add(tagged.database, tables.quota_requests, *requests)
     run(tagged.database)
     assert stored(tagged.database, tables.operations) == {"young", "open", "pending"}
+    assert stored(tagged.database, tables.quota_requests) == {"decided late", "pending", "young"}
 
 
 def test_the_latest_applies_and_every_run_with_an_undo_log_remain(tagged: Tagged) -> None:
@@ -131,20 +140,6 @@ def test_the_latest_applies_and_every_run_with_an_undo_log_remain(tagged: Tagged
     assert stored(tagged.database, tables.operations) == {"run-11", *(row["run_id"] for row in listed)}
     with tagged.database.read() as connection:
         assert undo_log.list_latest_runs(connection, tagged.tenant_id, apply_job.KIND) == listed
-
-
-def test_decided_quota_requests_are_removed_and_pending_ones_remain(tagged: Tagged) -> None:
-    year = timedelta(days=366)
-    rows = [
-        quota_request(tagged, "denied", "denied", year),
-        quota_request(tagged, "approved", "approved", 2 * year, decided_at=NOW - year),
-        quota_request(tagged, "decided late", "rejected", year, decided_at=NOW - DAY),
-        quota_request(tagged, "pending", "pending", 2 * year),
-        quota_request(tagged, "young", "denied", DAY),
-    ]
-    add(tagged.database, tables.quota_requests, *rows)
-    run(tagged.database)
-    assert stored(tagged.database, tables.quota_requests) == {"decided late", "pending", "young"}
 
 
 def test_sessions_are_removed_with_their_refresh_tokens(tagged: Tagged) -> None:
